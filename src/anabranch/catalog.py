@@ -1,0 +1,170 @@
+"""What is declared: streams with their uncertainty model, relations, and queries.
+
+The catalogue is filled by the binder from CREATE statements. Column types are UNKNOWN until a
+declaration states them or the session has looked at the source (`with_types`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from anabranch.language import nodes
+from anabranch.language.temporal import amount_of
+from anabranch.language.types import Type
+
+
+class Model(Enum):
+    """What a row of a stream says, and what about it is uncertain."""
+
+    CERTAIN = "CERTAIN"
+    INDEPENDENT = "INDEPENDENT"
+    MARKOV = "MARKOV"
+    INTERVALS = "INTERVALS"
+    PREDICTED = "PREDICTED"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A named column; `declared` says that the workbook states its type."""
+
+    name: str
+    type: Type = Type.UNKNOWN
+    declared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A declared stream. `declaration` keeps the clauses that only one model reads."""
+
+    name: str
+    keys: tuple[Column, ...]
+    values: tuple[Column, ...]
+    time: Column
+    model: Model
+    declaration: nodes.CreateStream
+    probability: str = "p"
+
+    @property
+    def source(self) -> nodes.Source | None:
+        """Where the rows come from; None where they are bound later."""
+        return self.declaration.source
+
+    @property
+    def lateness(self) -> float:
+        """How late a row may come (WATERMARK), in seconds where a unit is written or the time is a TIMESTAMP."""
+        watermark = self.declaration.watermark
+        return 0.0 if watermark is None else float(amount_of(watermark))
+
+    @property
+    def previous(self) -> tuple[Column, ...]:
+        """The `prev_<value>` columns of a MARKOV stream."""
+        if self.model is not Model.MARKOV:
+            return ()
+        return tuple(replace(column, name=f"prev_{column.name}") for column in self.values)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Every column a source of this stream must have, in a fixed order."""
+        extra: list[Column] = list(self.previous)
+        if self.model in (Model.INDEPENDENT, Model.MARKOV):
+            extra.append(Column(self.probability, Type.DOUBLE))
+        if self.model is Model.PREDICTED:
+            extra += [Column(f"{column.name}_rate", Type.DOUBLE) for column in self.values]
+        declaration = self.declaration
+        for name, kind in (
+            (declaration.order, Type.INTEGER),
+            (declaration.length, Type.INTEGER),
+            *((name, self.time.type) for name in declaration.window or ()),
+            *((name, Type.DOUBLE) for name in declaration.space or ()),
+        ):
+            if name is not None:
+                extra.append(Column(name, kind))
+        columns = (*self.keys, *self.values, self.time, *extra)
+        return tuple({column.name.lower(): column for column in reversed(columns)}.values())[::-1]
+
+    def with_types(self, types: Mapping[str, Type]) -> Stream:
+        """The same stream with the types its source really has (names compared without case)."""
+        return replace(
+            self,
+            keys=tuple(_typed(column, types) for column in self.keys),
+            values=tuple(_typed(column, types) for column in self.values),
+            time=_typed(self.time, types),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """An ordinary table, used as a predicate."""
+
+    name: str
+    columns: tuple[Column, ...]
+    declaration: nodes.CreateRelation
+
+    @property
+    def source(self) -> nodes.Source | None:
+        """Where the rows come from; None where they are bound later."""
+        return self.declaration.source
+
+    def with_types(self, types: Mapping[str, Type]) -> Relation:
+        """The same relation with the types its source really has."""
+        return replace(self, columns=tuple(_typed(column, types) for column in self.columns))
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A named question; it is bound anew, with the types of its sources, when it is run."""
+
+    name: str
+    declaration: nodes.CreateQuery
+
+    @property
+    def threshold(self) -> float:
+        """Rows below this probability are not answers."""
+        return float(self.declaration.threshold or 0.0)
+
+
+def _typed(column: Column, types: Mapping[str, Type]) -> Column:
+    if column.declared:
+        return column
+    return replace(column, type=types.get(column.name.lower(), column.type))
+
+
+@dataclass(slots=True)
+class Catalog:
+    """The declarations of a session, by lower-case name; one name space for all three kinds."""
+
+    entries: dict[str, Stream | Relation | Query] = field(default_factory=dict)
+
+    def add(self, entry: Stream | Relation | Query) -> None:
+        """Declare `entry`, in the place of what had its name."""
+        self.entries[entry.name.lower()] = entry
+
+    def get(self, name: str) -> Stream | Relation | Query | None:
+        """The entry called `name`, None where there is none."""
+        return self.entries.get(name.lower())
+
+    def stream(self, name: str) -> Stream | None:
+        """The stream called `name`."""
+        entry = self.get(name)
+        return entry if isinstance(entry, Stream) else None
+
+    def relation(self, name: str) -> Relation | None:
+        """The relation called `name`."""
+        entry = self.get(name)
+        return entry if isinstance(entry, Relation) else None
+
+    def query(self, name: str) -> Query | None:
+        """The query called `name`."""
+        entry = self.get(name)
+        return entry if isinstance(entry, Query) else None
+
+    def queries(self) -> list[Query]:
+        """All queries, in the order of their declaration."""
+        return [entry for entry in self.entries.values() if isinstance(entry, Query)]
+
+    def names(self, kinds: Iterable[type] = (Stream, Relation, Query)) -> list[str]:
+        """The declared names of these kinds, for suggestions."""
+        wanted = tuple(kinds)
+        return [entry.name for entry in self.entries.values() if isinstance(entry, wanted)]

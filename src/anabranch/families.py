@@ -1,0 +1,69 @@
+"""The kinds of question that can be run: a new kind is registered here, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from anabranch.errors import Finding, NotYetBuilt
+from anabranch.language.bound import BoundConstrain, BoundMonitor, BoundPattern, BoundQuestion, BoundRelate, BoundSequence
+from anabranch.pattern import explain as pattern
+from anabranch.plan import Plan
+from anabranch.rows.operator import Job
+from anabranch.rows.packing import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What a kind of question brings: `plan` says how a bound question is run, `job` makes it ready for the workers."""
+
+    plan: Callable[[Any], Plan]
+    job: Callable[[Any, tuple[Layout, ...], Mapping[str, pa.Table], str], Job]
+
+
+def _pattern_job(
+    bound: BoundPattern, layouts: tuple[Layout, ...], relations: Mapping[str, pa.Table], fingerprint: str
+) -> Job:
+    # Imported when it is needed: checking a workbook takes no Spark.
+    from anabranch.pattern.operator import make_job
+
+    return make_job(bound, layouts, relations, fingerprint)
+
+
+_BUILT: dict[type, Family] = {BoundPattern: Family(pattern.plan, _pattern_job)}
+
+_KINDS = {
+    BoundPattern: "PATTERN",
+    BoundSequence: "SEQUENCE",
+    BoundRelate: "RELATE",
+    BoundMonitor: "MONITOR",
+    BoundConstrain: "CONSTRAIN",
+}
+
+
+def family_of(bound: BoundQuestion) -> Family:
+    """The family of a bound question.
+
+    Raises
+    ------
+    NotYetBuilt
+        If the kind is understood, but cannot be run yet.
+    """
+    family = _BUILT.get(type(bound))
+    if family is None:
+        kind = _KINDS[type(bound)]
+        built = ", ".join(_KINDS[each] for each in _BUILT)
+        raise NotYetBuilt(
+            [
+                Finding(
+                    "not-yet-built",
+                    f"{bound.name} is a {kind} question, which this version can check but not run",
+                    f"it runs {built}",
+                    bound.span,
+                )
+            ]
+        )
+    return family

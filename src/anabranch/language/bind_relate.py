@@ -1,0 +1,46 @@
+"""RELATE: two quantified operands, and the union of simple relations that is asked of them."""
+
+from __future__ import annotations
+
+from anabranch.language import nodes
+from anabranch.language.bound import BoundQuantified, BoundRelate
+from anabranch.language.questions import OperandScope, QuestionBinder, known
+
+#: The 13 simple relations; exactly one of them holds between two intervals.
+SIMPLE = (
+    "PRECEDES", "MEETS", "OVERLAPS", "STARTS", "DURING", "FINISHES", "EQUALS",
+    "PRECEDED BY", "MET BY", "OVERLAPPED BY", "STARTED BY", "CONTAINS", "FINISHED BY",
+)  # fmt: skip
+
+#: Relations that are unions of simple ones.
+COMPOSITE = {
+    "INTERSECTS": tuple(relation for relation in SIMPLE if relation not in ("PRECEDES", "PRECEDED BY")),
+    "STARTS BEFORE": ("PRECEDES", "MEETS", "OVERLAPS", "CONTAINS", "FINISHED BY"),
+    "ENDS AFTER": ("PRECEDED BY", "MET BY", "OVERLAPPED BY", "STARTED BY", "CONTAINS"),
+}
+
+
+class RelateBinder(QuestionBinder):
+    """Binds one RELATE."""
+
+    kind = "RELATE"
+
+    def bind(self, question: nodes.Relate) -> BoundRelate | None:
+        """The bound question, None where the findings say why there is none."""
+        both = (question.first, question.second)
+        streams = self.operands([(operand.name, operand.span) for operand in both], question.operands)
+        for operand in both:
+            if operand.at_least is not None and operand.at_least < 1:
+                message = f"AT LEAST takes a number of segments from 1, and has {operand.at_least}"
+                self.findings.add("out-of-range", message, operand.span, f"write SOME {operand.name} for at least one")
+        where = self.condition(question.where, OperandScope(self.kind, streams, self.findings))
+        timeout = self.duration("TIMEOUT", question.timeout, positive=True)
+        if self.findings:
+            return None
+        first, second = (
+            BoundQuantified(node.name, node.name.lower(), known(streams, node.name), node.at_least, span=node.span)
+            for node in both
+        )
+        wanted = {simple for relation in question.relations for simple in COMPOSITE.get(relation, (relation,))}
+        relations = tuple(relation for relation in SIMPLE if relation in wanted)
+        return BoundRelate(self.query.name, first, relations, second, where, timeout, self.threshold, self.query.span)

@@ -1,0 +1,165 @@
+"""The last step of the language: names, types and models checked, questions bound to the catalogue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from anabranch.catalog import Catalog, Query, Relation, Stream
+from anabranch.errors import Finding, Span, WorkbookError
+from anabranch.language import nodes
+from anabranch.language.bind_constrain import ConstrainBinder
+from anabranch.language.bind_monitor import MonitorBinder
+from anabranch.language.bind_pattern import PatternBinder
+from anabranch.language.bind_relate import RelateBinder
+from anabranch.language.bind_sequence import SequenceBinder
+from anabranch.language.bound import BoundQuestion
+from anabranch.language.declarations import DeclarationBinder
+from anabranch.language.findings import Findings, shown
+from anabranch.language.questions import QuestionBinder
+
+_BINDERS: dict[type[nodes.Question], type[QuestionBinder]] = {
+    nodes.Pattern: PatternBinder,
+    nodes.Sequence: SequenceBinder,
+    nodes.Relate: RelateBinder,
+    nodes.Monitor: MonitorBinder,
+    nodes.Constrain: ConstrainBinder,
+}
+
+
+#: What would let the name of an answer's folder lead elsewhere, or fail on some file system.
+_NOT_IN_NAMES = re.compile(r"""^[.]|[/\\:*?"<>|]""")
+
+
+def declare(workbook: nodes.Workbook, catalog: Catalog) -> list[Finding]:
+    """Check every statement of a workbook, and add its entries to the catalogue where nothing is wrong.
+
+    Statements may refer to each other in any order, and to what the catalogue holds already; a name that it
+    holds is declared anew. With findings, the catalogue is left as it was.
+
+    Returns
+    -------
+    list of Finding
+        Everything that is wrong, in order of place.
+    """
+    findings = Findings()
+    draft = Catalog(dict(catalog.entries))
+    declarations = DeclarationBinder(findings)
+    places: dict[str, Span] = {}
+    for statement in workbook.statements:
+        name = statement.name.lower()
+        if name in places:
+            first = places[name]
+            message = f"{shown(statement.name)} is declared twice, first at {first.line}:{first.column}"
+            findings.add("declared-twice", message, statement.span, "give each its own name")
+            continue
+        places[name] = statement.span
+        if _NOT_IN_NAMES.search(name):
+            message = f"{shown(statement.name)} cannot be a folder, and answers are written to one of that name"
+            findings.add("not-a-folder", message, statement.span, "use letters, digits and underscores")
+        draft.add(_entry(statement, declarations))
+    entries = [draft.entries[name] for name in places]
+    _check_references(entries, draft, findings)
+    for entry in entries:
+        if isinstance(entry, Query) and not findings.full:
+            findings.found.extend(_bind(entry, draft)[1].found)
+    if not findings:
+        for entry in entries:
+            catalog.add(entry)
+    return findings.in_order()
+
+
+def bind(query: Query, catalog: Catalog) -> BoundQuestion:
+    """The question of a query, its names resolved to what the catalogue holds now.
+
+    Raises
+    ------
+    WorkbookError
+        With everything that is wrong with the query.
+    """
+    bound, findings = _bind(query, catalog)
+    if bound is None:
+        raise WorkbookError(findings.in_order())
+    return bound
+
+
+def _bind(query: Query, catalog: Catalog) -> tuple[BoundQuestion | None, Findings]:
+    findings = Findings()
+    question = query.declaration.question
+    binder = _BINDERS[type(question)](query.declaration, catalog, findings)
+    return binder.bind(question), findings
+
+
+def _entry(statement: nodes.Statement, declarations: DeclarationBinder) -> Stream | Relation | Query:
+    if isinstance(statement, nodes.CreateStream):
+        return declarations.stream(statement)
+    if isinstance(statement, nodes.CreateRelation):
+        return declarations.relation(statement)
+    return Query(statement.name, statement)
+
+
+# ---------------------------------------------------------------- what entries say of each other
+
+
+def _check_references(entries: list[Stream | Relation | Query], catalog: Catalog, findings: Findings) -> None:
+    """The entries that sources name must be there, and none may be made of itself."""
+    for entry in entries:
+        if isinstance(entry, Query):
+            continue
+        source = entry.source
+        if isinstance(source, nodes.QuerySource) and catalog.query(source.name) is None:
+            _missing("query", source.name, catalog, source.span, findings)
+        elif isinstance(source, nodes.InferredSource) and catalog.stream(source.stream) is None:
+            _missing("stream", source.stream, catalog, source.span, findings)
+    for cycle in _cycles(entries, catalog):
+        names = [entry.name for entry in cycle]
+        message = f"{shown(names[0])} is made of itself: {' from '.join([*names, names[0]])}"
+        findings.add("cycle", message, cycle[0].declaration.span, "let one of them come from a file or table")
+
+
+def _missing(kind: str, name: str, catalog: Catalog, span: Span, findings: Findings) -> None:
+    entry = catalog.get(name)
+    kinds = {"query": Query, "stream": Stream}
+    if entry is None:
+        findings.unknown(kind, name, catalog.names((kinds[kind],)), span, f"declare it with CREATE {kind.upper()}")
+    else:
+        other = type(entry).__name__.lower()
+        findings.add(f"not-a-{kind}", f"{name} is a {other}, and a {kind} is needed here", span)
+
+
+def _cycles(entries: list[Stream | Relation | Query], catalog: Catalog) -> Iterator[list[Stream | Relation | Query]]:
+    """The circles of entries made of each other; one for each way back that a depth-first walk finds."""
+    done: set[str] = set()
+    for start in entries:
+        path: dict[str, Stream | Relation | Query] = {}
+        stack = [(start, False)]
+        while stack:
+            entry, leaving = stack.pop()
+            name = entry.name.lower()
+            if leaving:
+                done.add(path.popitem()[0])
+            elif name in path:
+                yield list(path.values())[list(path).index(name) :]
+            elif name not in done:
+                path[name] = entry
+                stack.append((entry, True))
+                stack.extend((below, False) for below in _made_of(entry, catalog))
+
+
+def _made_of(entry: Stream | Relation | Query, catalog: Catalog) -> list[Stream | Relation | Query]:
+    """The entries that this one reads."""
+    if isinstance(entry, Query):
+        question = entry.declaration.question
+        names = (
+            [step.goal.stream for step in question.steps]
+            if isinstance(question, nodes.Pattern)
+            else [o.stream for o in question.operands]
+        )
+    elif isinstance(entry.source, nodes.QuerySource):
+        names = [entry.source.name]
+    elif isinstance(entry.source, nodes.InferredSource):
+        names = [entry.source.stream]
+    else:
+        names = []
+    found = [catalog.get(name) for name in dict.fromkeys(names)]
+    return [below for below in found if below is not None]

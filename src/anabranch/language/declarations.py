@@ -1,0 +1,278 @@
+"""CREATE STREAM and CREATE RELATION: what each model asks of its clauses, and columns with their types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from anabranch.catalog import Column, Model, Relation, Stream
+from anabranch.errors import Span
+from anabranch.language import nodes
+from anabranch.language.conditions import a_type
+from anabranch.language.findings import Findings, listed, shown
+from anabranch.language.questions import checked_duration
+from anabranch.language.temporal import amount_of, parse_timestamp
+from anabranch.language.types import TYPE_NAMES, Type
+
+#: The clauses that only some models read.
+_CLAUSE_MODELS: dict[str, tuple[Model, ...]] = {
+    "PROBABILITY": (Model.INDEPENDENT, Model.MARKOV),
+    "ORDER": (Model.INTERVALS,),
+    "HORIZON": (Model.INTERVALS,),
+    "LENGTH": (Model.INTERVALS,),
+    "WINDOW": (Model.INTERVALS,),
+    "ERROR": (Model.PREDICTED,),
+    "PERIOD": (Model.PREDICTED,),
+}
+
+#: The clauses that a model cannot do without, each with an example.
+_REQUIRED: dict[Model, tuple[str, ...]] = {
+    Model.CERTAIN: ("KEY", "TIME"),
+    Model.INDEPENDENT: ("KEY", "TIME"),
+    Model.MARKOV: ("KEY", "VALUE", "TIME"),
+    Model.INTERVALS: ("KEY", "TIME", "ORDER"),
+    Model.PREDICTED: ("KEY", "VALUE", "TIME", "ERROR", "PERIOD"),
+}
+_EXAMPLES = {
+    "KEY": "KEY (person)", "VALUE": "VALUE (location)", "TIME": "TIME t", "ORDER": "ORDER seq",
+    "ERROR": "ERROR 25", "PERIOD": "PERIOD 30 SECONDS",
+}  # fmt: skip
+
+#: The model of an inferred stream, by METHOD.
+METHOD_MODELS = {
+    "FILTER": Model.INDEPENDENT,
+    "PARTICLE": Model.INDEPENDENT,
+    "SMOOTH": Model.MARKOV,
+    "MARGINALS": Model.INDEPENDENT,
+    "VITERBI": Model.CERTAIN,
+    "MLE": Model.CERTAIN,
+}
+FAMILIES = ("HMM",)
+
+_TIME_TYPES = (Type.INTEGER, Type.DOUBLE, Type.TIMESTAMP, Type.UNKNOWN)
+
+
+class DeclarationBinder:
+    """Binds CREATE STREAM and CREATE RELATION; always gives an entry, so that queries over it are checked too."""
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+
+    # ------------------------------------------------------------ entries
+
+    def relation(self, node: nodes.CreateRelation) -> Relation:
+        """The catalogue entry of a relation."""
+        self.check_source(node.source)
+        self.check_distinct((column.name, column.span) for column in node.columns)
+        return Relation(node.name, tuple(self.column(column) for column in node.columns), node)
+
+    def stream(self, node: nodes.CreateStream) -> Stream:
+        """The catalogue entry of a stream."""
+        model = self.model(node)
+        time = self.column(node.time) if node.time else Column("t")
+        if node.time is not None and time.type not in _TIME_TYPES:
+            message = f"a time is an INTEGER, a DOUBLE or a TIMESTAMP, and {shown(time.name)} is {a_type(time.type)}"
+            self.findings.add("time-type", message, node.time.span, "state one of these types")
+        keys = tuple(self.column(column) for column in node.keys)
+        values = tuple(self.column(column) for column in node.values)
+        stream = Stream(node.name, keys, values, time, model, node, node.probability or "p")
+        self.check_clauses(node, model)
+        self.check_columns(stream)
+        self.check_amounts(stream)
+        self.check_source(node.source)
+        return stream
+
+    def column(self, node: nodes.ColumnName) -> Column:
+        """A column with its type, where the workbook states one."""
+        if node.type_name is None:
+            return Column(node.name)
+        kind = TYPE_NAMES.get(node.type_name.upper())
+        if kind is None:
+            names = dict.fromkeys(kind.value for kind in TYPE_NAMES.values())
+            self.findings.unknown(
+                "type", node.type_name, TYPE_NAMES, node.span, f"the types are {listed(names, 'and')}"
+            )
+            return Column(node.name)
+        return Column(node.name, kind, declared=True)
+
+    # ------------------------------------------------------------ models and clauses
+
+    def model(self, node: nodes.CreateStream) -> Model:
+        """The model that is stated, or that the METHOD gives; CERTAIN otherwise."""
+        stated = self.stated_model(node)
+        if not isinstance(node.source, nodes.InferredSource):
+            return stated or Model.CERTAIN
+        given = METHOD_MODELS.get(node.source.method)
+        if given is not None and stated is not None and stated is not given:
+            message = f"METHOD {node.source.method} gives a stream of model {given.value}, not {stated.value}"
+            self.findings.add(
+                "wrong-model", message, node.place("MODEL"), f"leave out MODEL, or write MODEL {given.value}"
+            )
+        return given or stated or Model.CERTAIN
+
+    def stated_model(self, node: nodes.CreateStream) -> Model | None:
+        """The model of the MODEL clause."""
+        if node.model is None:
+            return None
+        names = [model.value for model in Model]
+        if node.model not in names:
+            hint = f"the models are {listed(names, 'and')}"
+            self.findings.unknown("model", node.model, names, node.place("MODEL"), hint)
+            return None
+        return Model(node.model)
+
+    def check_clauses(self, node: nodes.CreateStream, model: Model) -> None:
+        """Every clause must be one that the model reads, and those it needs must be there."""
+        if node.model is not None and node.model != model.value:
+            return  # The model itself is wrong, so nothing can be said about its clauses.
+        for clause, models in _CLAUSE_MODELS.items():
+            if clause in node.places and model not in models:
+                message = f"{clause} has no meaning for a stream of model {model.value}"
+                hint = f"write MODEL {listed(model.value for model in models)}, or leave it out"
+                self.findings.add("clause-model", message, node.place(clause), hint)
+        for clause in _REQUIRED[model]:
+            if clause not in node.places:
+                message = f"stream {node.name} has no {clause}, which model {model.value} needs"
+                self.findings.add("clause-missing", message, node.span, f"add {_EXAMPLES[clause]}")
+
+    # ------------------------------------------------------------ columns
+
+    def check_columns(self, stream: Stream) -> None:
+        """No two columns of a source may have one name."""
+        node = stream.declaration
+        named = [(column.name, column.span) for column in (*node.keys, *node.values)]
+        if node.time is not None:
+            named.append((node.time.name, node.time.span))
+        if node.order is not None:
+            named.append((node.order, node.place("ORDER")))
+        taken = self.check_distinct(named)
+        for clause, pair in (("WINDOW", node.window), ("SPACE", node.space)):
+            self.check_distinct((name, node.place(clause)) for name in pair or ())
+        for implied in stream.columns:
+            if implied.name.lower() in taken and self.is_implied(stream, implied.name):
+                message = f"model {stream.model.value} reads a column {shown(implied.name)} of its own"
+                hint = "name another with PROBABILITY" if implied.name.lower() == "p" else "rename yours"
+                self.findings.add("name-twice", message, taken[implied.name.lower()], hint)
+
+    def is_implied(self, stream: Stream, name: str) -> bool:
+        """Whether the model itself asks for a column of this name."""
+        implied = {column.name.lower() for column in stream.previous}
+        if stream.model in (Model.INDEPENDENT, Model.MARKOV):
+            implied.add(stream.probability.lower())
+        if stream.model is Model.PREDICTED:
+            implied |= {f"{column.name.lower()}_rate" for column in stream.values}
+        return name.lower() in implied
+
+    def check_distinct(self, named: Iterable[tuple[str, Span]]) -> dict[str, Span]:
+        """The names by lower case; one that is there twice is a finding."""
+        seen: dict[str, Span] = {}
+        for name, span in named:
+            if name.lower() in seen:
+                first = seen[name.lower()]
+                message = f"column {shown(name)} is named twice, first at {first.line}:{first.column}"
+                self.findings.add("name-twice", message, span, "give each column its own name")
+            seen.setdefault(name.lower(), span)
+        return seen
+
+    # ------------------------------------------------------------ amounts
+
+    def check_amounts(self, stream: Stream) -> None:
+        """Durations, errors and horizons must make sense."""
+        node = stream.declaration
+        if node.period is not None:
+            checked_duration(self.findings, "PERIOD", node.period, positive=True)
+        if node.watermark is not None:
+            checked_duration(self.findings, "WATERMARK", node.watermark, positive=False)
+        if node.error:
+            self.check_error(node)
+        if node.horizon is not None:
+            self.check_horizon(node, *node.horizon, stream.time.type)
+
+    def check_error(self, node: nodes.CreateStream) -> None:
+        """ERROR is 0 or more, for every value column once."""
+        values = {column.name.lower(): column.name for column in node.values}
+        seen: set[str] = set()
+        for bound in node.error:
+            if bound.amount < 0:
+                message = f"ERROR must be 0 or more, and is {bound.amount}"
+                self.findings.add("out-of-range", message, bound.span, "write the update threshold")
+            if bound.column is None:
+                return
+            if bound.column.lower() not in values:
+                hint = f"the values are {listed(values.values(), 'and')}"
+                self.findings.unknown("column", bound.column, values.values(), bound.span, hint, "VALUE")
+            elif bound.column.lower() in seen:
+                self.findings.add(
+                    "name-twice", f"ERROR names {shown(bound.column)} twice", bound.span, "keep one of them"
+                )
+            seen.add(bound.column.lower())
+        for name in values.keys() - seen:
+            message = f"ERROR does not say how far {shown(values[name])} may be off"
+            self.findings.add("clause-missing", message, node.place("ERROR"), f"add {values[name]} = 25")
+
+    def check_horizon(self, node: nodes.CreateStream, low: nodes.Expr, high: nodes.Expr, kind: Type) -> None:
+        """Both ends of a horizon are numbers, or both are times, and the first is the earlier."""
+        ends = [_instant(low), _instant(high)]
+        for end, written in zip(ends, (low, high), strict=True):
+            if end is None:
+                hint = "write a number, or a text such as '2026-01-31 12:00:00'"
+                self.findings.add("not-a-time", "this is not a time", written.span, hint)
+                return
+        texts = [isinstance(end, nodes.Literal) and isinstance(end.value, str) for end in (low, high)]
+        if texts[0] != texts[1] or (kind is not Type.UNKNOWN and texts[0] != (kind is Type.TIMESTAMP)):
+            hint = "write texts for a TIMESTAMP and numbers for a number"
+            self.findings.add(
+                "type-mismatch", "HORIZON must be of the type of the time column", node.place("HORIZON"), hint
+            )
+        elif ends[0] is not None and ends[1] is not None and ends[0] >= ends[1]:
+            self.findings.add(
+                "out-of-range", "HORIZON [lo, hi] needs lo below hi", node.place("HORIZON"), "put the earlier first"
+            )
+
+    # ------------------------------------------------------------ sources
+
+    def check_source(self, source: nodes.Source | None) -> None:
+        """What can be said of a source without looking at it."""
+        if isinstance(source, nodes.FileSource):
+            self.check_path(source.path, source.span)
+            seen: set[str] = set()
+            for option in source.options:
+                if option.name.lower() in seen:
+                    self.findings.add(
+                        "name-twice", f"option {shown(option.name)} is given twice", option.span, "keep one of them"
+                    )
+                seen.add(option.name.lower())
+        elif isinstance(source, nodes.InferredSource):
+            self.check_path(source.path, source.span)
+            self.check_method(source)
+
+    def check_path(self, path: str, span: Span) -> None:
+        """A path names something."""
+        if not path.strip():
+            self.findings.add("empty-path", "the path is empty", span, "write the path of a file or folder")
+
+    def check_method(self, source: nodes.InferredSource) -> None:
+        """The way of inference is one we have, with the argument it takes."""
+        if source.family not in FAMILIES:
+            self.findings.unknown(
+                "inference", source.family, FAMILIES, source.span, f"it can be {listed(FAMILIES)}"
+            )
+        if source.method not in METHOD_MODELS:
+            hint = f"the methods are {listed(METHOD_MODELS, 'and')}"
+            self.findings.unknown("method", source.method, METHOD_MODELS, source.span, hint)
+        elif source.method == "PARTICLE":
+            if not isinstance(source.argument, int) or source.argument < 1:
+                message = "PARTICLE takes the number of particles"
+                self.findings.add("arity", message, source.span, "write PARTICLE(1000)")
+        elif source.argument is not None:
+            message = f"METHOD {source.method} takes no argument"
+            self.findings.add("arity", message, source.span, f"write METHOD {source.method}")
+
+
+def _instant(node: nodes.Expr) -> int | float | None:
+    """An end of a horizon as a number, None where it is no time."""
+    if isinstance(node, nodes.Duration):
+        return amount_of(node)
+    value = node.value if isinstance(node, nodes.Literal) else None
+    if isinstance(value, str):
+        return parse_timestamp(value)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None

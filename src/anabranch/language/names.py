@@ -1,0 +1,32 @@
+"""The words of the language: which have a meaning of their own, and how a name is written."""
+
+from __future__ import annotations
+
+import re
+
+from anabranch.language.types import TYPE_NAMES
+
+#: Units of time, with their seconds.
+SECONDS_OF = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400}
+
+#: Words that stand for a class of words, where the grammar asks for that class.
+WORD_CLASSES = {
+    "_": "WILDCARD",
+    **{word: "UNIT" for unit in SECONDS_OF for word in (unit, f"{unit}S")},
+    **dict.fromkeys(TYPE_NAMES, "TYPE_NAME"),
+}
+
+#: Words that are never read as names inside a condition or a term.
+RESERVED = {"TRUE", "FALSE", "NULL", "NOT", "_"}
+
+#: Words that show that a goal has ended, so that a `>` before them closes `+<...>`.
+AFTER_GOAL = {"THEN", "WHERE", "GROUP", "THRESHOLD", "ACCURACY", "CONFIDENCE", "SEED"}
+
+_PLAIN = re.compile(r"[^\W\d]\w*")
+
+
+def quoted(name: str) -> str:
+    """The name as it is written in a workbook: in backticks unless it is a plain word."""
+    if _PLAIN.fullmatch(name) and name.upper() not in RESERVED | AFTER_GOAL:
+        return name
+    return "`" + name.replace("`", "``") + "`"

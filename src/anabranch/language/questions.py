@@ -1,0 +1,261 @@
+"""What binding the five kinds of question has in common: streams and their models, operands, ranges of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from typing import Any
+
+from anabranch.catalog import Catalog, Column, Model, Query, Relation, Stream
+from anabranch.errors import Span
+from anabranch.language import nodes
+from anabranch.language.bound import BoundQuestion
+from anabranch.language.conditions import ConditionBinder
+from anabranch.language.findings import Findings, listed, shown
+from anabranch.language.temporal import amount_of
+from anabranch.language.typed import Reference, Typed
+from anabranch.language.types import Type
+
+#: The models whose streams each kind of question takes.
+MODELS: dict[str, tuple[Model, ...]] = {
+    "PATTERN": (Model.CERTAIN, Model.INDEPENDENT, Model.MARKOV),
+    "SEQUENCE": (Model.CERTAIN,),
+    "RELATE": (Model.INTERVALS,),
+    "MONITOR": (Model.PREDICTED,),
+    "CONSTRAIN": (Model.CERTAIN,),
+}
+
+#: The columns of each kind's answers that are not named by the user; a name of the question cannot be one of them.
+ANSWER_COLUMNS = {
+    "PATTERN": {"t", "probability", "lower", "upper", "method"},
+    "SEQUENCE": {"t", "t_start", "probability"},
+    "RELATE": {"probability", "status"},
+    "MONITOR": {"valid_from", "valid_to", "boundary", "probability", "status"},
+    "CONSTRAIN": {"t", "probability"},
+}
+
+
+class QuestionBinder:
+    """The base of the binders of the five kinds; one instance binds one query."""
+
+    #: The keyword of the question.
+    kind: str
+
+    def __init__(self, query: nodes.CreateQuery, catalog: Catalog, findings: Findings) -> None:
+        self.query = query
+        self.catalog = catalog
+        self.findings = findings
+        self.threshold = self.ratio("THRESHOLD", query.threshold, 0.0, query.place("THRESHOLD"))
+
+    def bind(self, question: Any) -> BoundQuestion | None:
+        """The bound question, None where the findings say why there is none."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------ numbers
+
+    def ratio(self, what: str, value: int | float | None, default: float, span: Span, open_ends: bool = False) -> float:
+        """The value, which must lie in [0, 1], or strictly between where `open_ends`."""
+        if value is None:
+            return default
+        if not 0 <= value <= 1 or (open_ends and value in (0, 1)):
+            where = "strictly between 0 and 1" if open_ends else "between 0 and 1"
+            self.findings.add(
+                "out-of-range", f"{what} must be {where}, and is {value}", span, "write it as a fraction such as 0.05"
+            )
+            return default
+        return float(value)
+
+    def duration(self, what: str, node: nodes.Duration | None, positive: bool = False) -> float | None:
+        """The duration in the unit of the time column, None where it was not given."""
+        return None if node is None else checked_duration(self.findings, what, node, positive)
+
+    # ------------------------------------------------------------ streams and operands
+
+    def stream(self, name: str, span: Span) -> Stream | None:
+        """The stream called `name`, whose model must fit the question."""
+        entry = self.catalog.get(name)
+        if isinstance(entry, Stream):
+            self.check_model(entry, span)
+            return entry
+        if isinstance(entry, Relation):
+            message = f"{name} is a relation, and {self.kind} asks streams"
+            self.findings.add("not-a-stream", message, span, f"ask it in a condition: {name}(...)")
+        elif isinstance(entry, Query):
+            message = f"{name} is a query, and {self.kind} asks streams"
+            self.findings.add(
+                "not-a-stream", message, span, f"declare a stream of it: CREATE STREAM ... FROM QUERY {name}"
+            )
+        else:
+            self.findings.unknown("stream", name, self.catalog.names((Stream,)), span, "declare it with CREATE STREAM")
+        return None
+
+    def check_model(self, stream: Stream, span: Span) -> None:
+        """Refuse a stream that this kind of question cannot ask."""
+        takes = MODELS[self.kind]
+        if stream.model not in takes:
+            kinds = [kind for kind, models in MODELS.items() if stream.model in models]
+            message = f"{self.kind} takes {listed(model.value for model in takes)} streams, and {stream.name} is {stream.model.value}"
+            self.findings.add("wrong-model", message, span, f"ask it with {listed(kinds)}")
+
+    def operands(self, names: Iterable[tuple[str, Span]], given: tuple[nodes.Operand, ...]) -> dict[str, Stream | None]:
+        """The stream of each name of the question, by lower-case name; None where it is not known.
+
+        One stream without AS serves all names; otherwise every name has its own `stream AS name`.
+        """
+        wanted = self.distinct(names)
+        first = given[0]
+        if len(given) == 1 and first.alias is None and first.stream.lower() not in wanted:
+            stream = self.stream(first.stream, first.span)
+            return dict.fromkeys(wanted, stream)
+        found: dict[str, Stream | None] = {}
+        for operand in given:
+            alias = operand.alias or operand.stream
+            stream = self.stream(operand.stream, operand.span)
+            if alias.lower() in found:
+                self.findings.add("name-twice", f"FROM names {shown(alias)} twice", operand.span, "keep one of them")
+            elif alias.lower() not in wanted:
+                self.unwanted(operand, wanted)
+            found[alias.lower()] = stream
+        for name, (label, span) in wanted.items():
+            if name not in found:
+                message = f"FROM does not say which stream {shown(label)} comes from"
+                self.findings.add("no-stream", message, span, f"add `stream AS {label}` to FROM")
+        return {name: found.get(name) for name in wanted}
+
+    def unwanted(self, operand: nodes.Operand, wanted: dict[str, tuple[str, Span]]) -> None:
+        """Note an operand of FROM that the question does not name."""
+        names = [label for label, _ in wanted.values()]
+        if operand.alias is None:
+            message = f"FROM names several streams, and {shown(operand.stream)} without AS"
+            self.findings.add(
+                "no-alias", message, operand.span, f"write `{operand.stream} AS name`, name one of {listed(names)}"
+            )
+        else:
+            where, hint = f"this {self.kind}", f"it names {listed(names, 'and')}"
+            self.findings.unknown("name", operand.alias, names, operand.span, hint, where)
+
+    def distinct(self, names: Iterable[tuple[str, Span]]) -> dict[str, tuple[str, Span]]:
+        """The names by their lower case; one that is there twice, or is an answer column, is a finding."""
+        wanted: dict[str, tuple[str, Span]] = {}
+        for label, span in names:
+            if label.lower() in wanted:
+                self.findings.add("name-twice", f"{shown(label)} is named twice", span, "give each its own name")
+            self.check_answer_column(label, span)
+            wanted.setdefault(label.lower(), (label, span))
+        return wanted
+
+    def check_answer_column(self, label: str, span: Span) -> None:
+        """Refuse a name that would give the answers two columns of one name."""
+        if label.lower() in ANSWER_COLUMNS[self.kind]:
+            message = f"the answers of a {self.kind} have a column {shown(label)} already"
+            self.findings.add("answer-column", message, span, "rename it")
+
+    def condition(self, node: nodes.Expr | None, scope: OperandScope) -> Typed | None:
+        """The WHERE of a question over operands."""
+        return None if node is None else ConditionBinder(self.catalog, self.findings, scope).condition(node)
+
+
+class OperandScope:
+    """The names in a condition over operands: `x.tag` is a column of the stream of x."""
+
+    def __init__(
+        self,
+        kind: str,
+        streams: dict[str, Stream | None],
+        findings: Findings,
+        functions: Collection[str] = ("ABS",),
+        defaults: bool = False,
+        counted: Collection[str] = (),
+    ) -> None:
+        self.kind = kind
+        self.streams = streams
+        self.findings = findings
+        self.functions = functions
+        self.defaults = defaults
+        self.counted = counted
+        self.mentions: dict[str, int] = {}
+
+    def variable(self, node: nodes.Variable) -> Reference | None:
+        """A bare name is no value here."""
+        if node.name.lower() in self.streams:
+            message, hint = f"{shown(node.name)} is a whole event", f"name one of its columns: {node.name}.column"
+            self.findings.add("not-a-value", message, node.span, hint)
+        else:
+            owners = listed(f"{name}.{node.name}" for name in list(self.streams)[:3])
+            self.findings.add(
+                "unknown-name",
+                f"there is no {shown(node.name)} in this {self.kind}",
+                node.span,
+                f"say whose column it is: {owners}",
+            )
+        return None
+
+    def attribute(self, node: nodes.Attribute) -> Reference | None:
+        """A column of an operand's stream."""
+        if node.default is not None and not self.defaults:
+            message = f"only a SEQUENCE has values for what is missing, and this is a {self.kind}"
+            self.findings.add("no-default", message, node.span, "leave out the [...]")
+        stream = self.owner(node.owner, node.span)
+        if stream is None:
+            return None
+        column = find_column(stream, node.name)
+        if column is None:
+            names = [column.name for column in stream.columns]
+            hint = f"it has {listed(names, 'and')}"
+            self.findings.unknown("column", node.name, names, node.span, hint, f"stream {stream.name}")
+            return None
+        owner = node.owner.lower()
+        return Reference(owner, column.name.lower(), column.type, None, node.span, self.mention(owner, node.span))
+
+    def event(self, node: nodes.Variable, spatial: bool) -> Reference | None:
+        """A whole event, which has a SPACE where a place is asked for."""
+        stream = self.owner(node.name, node.span)
+        if stream is None:
+            return None
+        if spatial and stream.declaration.space is None:
+            message = f"the events of {stream.name} have no place in space"
+            self.findings.add("no-space", message, node.span, f"add SPACE (x, y) to CREATE STREAM {stream.name}")
+            return None
+        owner = node.name.lower()
+        return Reference(owner, "*", Type.UNKNOWN, None, node.span, self.mention(owner, node.span))
+
+    def owner(self, name: str, span: Span) -> Stream | None:
+        """The stream of the operand called `name`."""
+        if name.lower() not in self.streams:
+            hint = f"it names {listed(self.streams, 'and')}"
+            self.findings.unknown("name", name, self.streams, span, hint, f"this {self.kind}")
+        return self.streams.get(name.lower())
+
+    def mention(self, owner: str, span: Span) -> int:
+        """Which of two interchangeable events is meant: the first mention in a condition, or the second."""
+        if owner not in self.counted:
+            return 1
+        self.mentions[owner] = count = self.mentions.get(owner, 0) + 1
+        if count == 3:
+            message = f"this condition names {shown(owner)} more than twice, and it stands for several events"
+            self.findings.add(
+                "counted-thrice", message, span, "name it once (each event) or twice (every pair), and split with AND"
+            )
+        return min(count, 2)
+
+
+def find_column(stream: Stream, name: str) -> Column | None:
+    """The column of a stream, found without case."""
+    return next((column for column in stream.columns if column.name.lower() == name.lower()), None)
+
+
+def checked_duration(findings: Findings, what: str, node: nodes.Duration, positive: bool) -> float:
+    """The duration as a number; one below 0, or 0 where it must be positive, is a finding."""
+    amount = amount_of(node)
+    if amount < 0 or (positive and amount == 0):
+        message = f"{what} must be {'above 0' if positive else '0 or more'}, and is {node.amount}"
+        findings.add("out-of-range", message, node.span, "write a duration such as 5 SECONDS")
+    return float(amount)
+
+
+def known(streams: Mapping[str, Stream | None], name: str) -> Stream:
+    """The stream of a name once everything was found to be right."""
+    stream = streams[name.lower()]
+    if stream is None:  # cannot be: an unknown stream is a finding
+        raise LookupError(name)
+    return stream

@@ -1,0 +1,41 @@
+"""Times and durations as numbers: instants in microseconds UTC, durations in seconds."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+
+from anabranch.language import nodes
+from anabranch.language.names import SECONDS_OF
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def amount_of(duration: nodes.Duration) -> int | float:
+    """The duration in the unit of the time column; one with a unit is in seconds, as the column then is."""
+    return duration.amount * (SECONDS_OF[duration.unit] if duration.unit else 1)
+
+
+def parse_timestamp(text: str) -> int | None:
+    """Microseconds since 1970 UTC of an ISO 8601 text, None where it is none; without a zone it is UTC.
+
+    Examples
+    --------
+    >>> parse_timestamp("1970-01-01 00:00:01")
+    1000000
+    >>> parse_timestamp("tomorrow") is None
+    True
+    """
+    try:
+        moment = datetime.fromisoformat(text.strip())
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+        return (moment - _EPOCH) // timedelta(microseconds=1)
+    except (ValueError, OverflowError):
+        return None
+
+
+def parse_date(text: str) -> int | None:
+    """Days since 1970-01-01 of an ISO 8601 date, None where it is none."""
+    try:
+        return (date.fromisoformat(text.strip()) - _EPOCH.date()).days
+    except ValueError:
+        return None

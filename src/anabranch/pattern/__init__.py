@@ -1,0 +1,1 @@
+"""PATTERN: what did a hidden state go through? (Lahar)."""

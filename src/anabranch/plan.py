@@ -1,0 +1,83 @@
+"""The plan every family produces: what a query is, why, and how it will be run; it prints itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html import escape
+
+from anabranch.errors import Finding, Span
+from anabranch.language.nodes import NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One stage of a plan; `id` is stable, and reappears in logs and errors."""
+
+    id: str
+    does: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a query will be answered.
+
+    Attributes
+    ----------
+    query : str
+        Its name.
+    kind : str
+        PATTERN, SEQUENCE, ...
+    classification : str
+        What the family calls such a query.
+    why : tuple of str
+        The reasons for the classification, in words.
+    method : str
+        'exact' or 'sampling'.
+    routing : str
+        What must meet in one place, and so how far the work can be spread.
+    cost : str
+        How time and memory grow.
+    steps : tuple of Step
+        From source to answer.
+    streams : str
+        'yes', or why it cannot be run on a live stream.
+    refused : Finding or None
+        Why it cannot be run at all by this version.
+    """
+
+    query: str
+    kind: str
+    classification: str
+    why: tuple[str, ...]
+    method: str = "exact"
+    routing: str = ""
+    cost: str = ""
+    steps: tuple[Step, ...] = ()
+    streams: str = "yes"
+    refused: Finding | None = None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    def _facts(self) -> list[tuple[str, str]]:
+        facts = [("class", self.classification), *(("why", reason) for reason in self.why)]
+        if self.refused is not None:
+            return [*facts, ("refused", self.refused.message), ("mend", self.refused.hint)]
+        return [
+            *facts,
+            ("method", self.method),
+            ("routing", self.routing),
+            ("cost", self.cost),
+            ("streaming", self.streams),
+            *((step.id, step.does) for step in self.steps),
+        ]
+
+    def __str__(self) -> str:
+        lines = [f"{self.query}: {self.kind}"]
+        shown = ""
+        for name, text in self._facts():
+            lines.append(f"  {'' if name == shown else name:<10} {text}")
+            shown = name
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self._facts())
+        return f"<table><caption>{escape(self.query)}: {escape(self.kind)}</caption>{rows}</table>"

@@ -1,0 +1,79 @@
+"""What a row must have to be used at all: rows that break their stream's model are kept aside with the reason, never lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import date, datetime
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.rows.packing import Layout
+from anabranch.rows.times import TimeKind
+
+#: A quarantined row: the stream, why, and the row itself as JSON.
+QUARANTINE = pa.schema([("stream", pa.string()), ("reason", pa.string()), ("row", pa.string())])
+
+LATE = "late"
+
+
+def check_rows(table: pa.Table, layout: Layout) -> tuple[pa.Table, pa.Table]:
+    """Split rows into those that can be used and, as a QUARANTINE table, those that cannot."""
+    bad = np.zeros(table.num_rows, np.bool_)
+    reasons: list[tuple[str, npt.NDArray[np.bool_]]] = []
+    for reason, found in _faults(table, layout):
+        fresh = found & ~bad
+        if fresh.any():
+            reasons.append((reason, fresh))
+            bad |= fresh
+    if not reasons:
+        return table, QUARANTINE.empty_table()
+    parts = [
+        quarantine(layout.name, reason, table.filter(pa.array(fresh)).select(layout.columns).to_pylist())
+        for reason, fresh in reasons
+    ]
+    return table.filter(pa.array(~bad)), pa.concat_tables(parts)
+
+
+def _faults(table: pa.Table, layout: Layout) -> Iterable[tuple[str, npt.NDArray[np.bool_]]]:
+    for name in layout.keys:
+        yield f"{name} is NULL", _is_null(table[name])
+        if pa.types.is_floating(table[name].type):
+            yield f"{name} is not a number", _true(pc.is_nan(table[name]))
+    yield f"{layout.time} is NULL", _is_null(table[layout.time])
+    if layout.time_kind is TimeKind.DOUBLE:
+        yield f"{layout.time} is not a finite number", ~_true(pc.is_finite(pc.cast(table[layout.time], pa.float64())))
+    if layout.probability:
+        p = pc.cast(table[layout.probability], pa.float64())
+        yield f"{layout.probability} is NULL", _is_null(p)
+        yield f"{layout.probability} is not a number", _true(pc.is_nan(p))
+        yield f"{layout.probability} is outside [0, 1]", _true(pc.or_(pc.less(p, 0.0), pc.greater(p, 1.0)))
+
+
+def _is_null(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    if not column.null_count:
+        return np.zeros(len(column), np.bool_)
+    return column.is_null().to_numpy()
+
+
+def _true(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    return pc.fill_null(column, False).to_numpy()
+
+
+def quarantine(stream: str, reason: str, rows: Iterable[dict[str, object]]) -> pa.Table:
+    """Rows set aside for one reason."""
+    texts = [json.dumps(row, default=_plain, ensure_ascii=False) for row in rows]
+    return pa.table(
+        {"stream": [stream] * len(texts), "reason": [reason] * len(texts), "row": texts}, schema=QUARANTINE
+    )
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.hex()
+    return str(value)

@@ -1,0 +1,46 @@
+"""How far event time has come: the watermark of a query over several streams.
+
+A stream's watermark trails its newest row by the lateness its declaration allows; the query's watermark is the least of them. An instant is over
+when the watermark is strictly past it, so rows of one instant may come in different micro-batches. Every bucket keeps a clock of its own, and
+all show the same time, because every packed batch tells its newest row to every bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from anabranch.rows.packing import Layout
+from anabranch.rows.times import BEGINNING, END, earlier
+
+
+class Clock:
+    """The newest time of each stream, and the watermark that follows."""
+
+    def __init__(self, layouts: Sequence[Layout], saved: bytes | None = None) -> None:
+        self._layouts = layouts
+        self._newest = [BEGINNING] * len(layouts)
+        if saved is not None:
+            self._newest = np.frombuffer(saved, "<i8").tolist()
+
+    def advance(self, newest: Sequence[int]) -> int:
+        """Take the newest time of each stream in a micro-batch (BEGINNING: no row) and give the watermark.
+
+        END says that the input has ended: the watermark passes every row seen so far, and nothing else, so that the stream may be taken up again.
+        """
+        ended = END in newest
+        self._newest = [
+            max(known, now) if now != END else known for known, now in zip(self._newest, newest, strict=True)
+        ]
+        if ended:
+            last = max(self._newest)
+            return last + 1 if last > BEGINNING else BEGINNING
+        return min(
+            earlier(known, layout.lateness, layout.time_kind)
+            for known, layout in zip(self._newest, self._layouts, strict=True)
+        )
+
+    def save(self) -> bytes:
+        """The clock's state."""
+        return np.array(self._newest, "<i8").tobytes()

@@ -1,0 +1,148 @@
+"""Dictionaries of tuples: from key or value columns to small integers, and back.
+
+Keys and values are looked at once per distinct tuple and batch, never once per row: a column is dictionary-encoded by Arrow, several columns are
+combined by a hash table in Numba, and only the distinct tuples reach a Python dict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from numba import njit
+
+#: One object for every NaN, because a dict finds an object it holds even where it does not equal itself.
+_NAN = float("nan")
+
+_UNIT = "unit"
+
+
+@njit(cache=True)
+def dense_codes(numbers):
+    """Number the distinct values of an int64 array in order of appearance.
+
+    Returns the code of each entry, and where each code appears first.
+    """
+    n = len(numbers)
+    size = 16
+    while size < 2 * n:
+        size *= 2
+    table = np.full(size, -1, np.int64)
+    codes = np.empty(n, np.int32)
+    firsts = np.empty(n, np.int64)
+    count = 0
+    for i in range(n):
+        h = np.uint64(numbers[i]) * np.uint64(0x9E3779B97F4A7C15)
+        slot = np.int64((h ^ (h >> np.uint64(32))) & np.uint64(size - 1))
+        while True:
+            known = table[slot]
+            if known < 0:
+                table[slot] = count
+                firsts[count] = i
+                codes[i] = count
+                count += 1
+                break
+            if numbers[firsts[known]] == numbers[i]:
+                codes[i] = known
+                break
+            slot = (slot + 1) & (size - 1)
+    return codes, firsts[:count].copy()
+
+
+def encode_column(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], pa.Array]:
+    """The code of each entry of a column, and the distinct entries (NULL among them where it occurs)."""
+    if not pa.types.is_dictionary(column.type):
+        column = pc.dictionary_encode(column)
+    whole = column.unify_dictionaries().combine_chunks()
+    if isinstance(whole, pa.ChunkedArray):
+        whole = whole.chunk(0) if whole.num_chunks else pa.array([], column.type)
+    indices, entries = whole.indices, whole.dictionary
+    if indices.null_count:
+        indices = pc.fill_null(indices, len(entries))
+        entries = pa.concat_arrays([entries, pa.nulls(1, entries.type)])
+    return indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False), entries
+
+
+def encode_tuples(columns: Sequence[pa.ChunkedArray], n_rows: int) -> tuple[npt.NDArray[np.int32], pa.Table]:
+    """The code of each row's tuple, and a table of the distinct tuples. No columns: one tuple, the empty one."""
+    if not columns:
+        return np.zeros(n_rows, np.int32), pa.table({_UNIT: [True]})
+    codes, entries = encode_column(columns[0])
+    chosen = [entries]
+    for column in columns[1:]:
+        more, entries = encode_column(column)
+        combined = codes.astype(np.int64) * max(1, len(entries)) + more
+        codes, firsts = dense_codes(combined)
+        picked = combined[firsts]
+        chosen = [part.take(pa.array(picked // max(1, len(entries)))) for part in chosen]
+        chosen.append(entries.take(pa.array(picked % max(1, len(entries)))))
+    return codes, pa.table({str(place): part for place, part in enumerate(chosen)})
+
+
+class Dictionary:
+    """A growing set of tuples of one shape, numbered from 0; keeps the columns as Arrow arrays for vectorised conditions."""
+
+    def __init__(self, types: Sequence[pa.DataType]) -> None:
+        self._types = list(types) or [pa.bool_()]
+        self._numbers: dict[tuple[object, ...], int] = {}
+        self._columns = [pa.array([], kind) for kind in self._types]
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def encode(self, table: pa.Table) -> npt.NDArray[np.int32]:
+        """The numbers of a table's tuples; new tuples are added."""
+        columns = [
+            pc.cast(column, kind).combine_chunks() for column, kind in zip(table.columns, self._types, strict=True)
+        ]
+        lists = [_canonical(column) for column in columns]
+        numbers = self._numbers
+        codes = np.fromiter(
+            (numbers.setdefault(entry, len(numbers)) for entry in zip(*lists, strict=True)), np.int32, table.num_rows
+        )
+        known = len(self._columns[0])
+        if len(numbers) > known:
+            fresh, firsts = np.unique(codes, return_index=True)
+            new = pa.array(firsts[fresh >= known])
+            self._columns = [
+                pa.concat_arrays([old, _flat(column).take(new)])
+                for old, column in zip(self._columns, columns, strict=True)
+            ]
+        return codes
+
+    def take(self, codes: npt.NDArray[np.int32]) -> list[pa.Array]:
+        """The columns of the tuples with these numbers."""
+        chosen = pa.array(codes)
+        return [column.take(chosen) for column in self._columns]
+
+    def tuple_of(self, code: int) -> tuple[object, ...]:
+        """The tuple with this number, as Python values."""
+        return tuple(column[int(code)].as_py() for column in self._columns)
+
+    def to_table(self) -> pa.Table:
+        """All tuples, in the order of their numbers."""
+        return pa.table({str(place): column for place, column in enumerate(self._columns)})
+
+
+def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if isinstance(column, pa.ChunkedArray):
+        return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return column
+
+
+def _canonical(column: pa.Array) -> list[object]:
+    values = column.to_pylist()
+    if pa.types.is_floating(column.type):
+        return [value if value is None or value == value else _NAN for value in values]
+    return values
+
+
+def all_null(table: pa.Table) -> npt.NDArray[np.bool_]:
+    """Which tuples are NULL throughout: *nothing*, where they are values."""
+    result = np.ones(table.num_rows, np.bool_)
+    for column in table.columns:
+        result &= column.is_null().to_numpy()
+    return result

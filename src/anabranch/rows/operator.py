@@ -1,0 +1,70 @@
+"""The protocol between the two runtimes and the families: one step function, run once in batch and once a micro-batch in streaming.
+
+An operator serves one bucket. A runtime opens it (with the bytes it saved last, or None), steps it with packets and a watermark, sends its answers on, and
+keeps the bytes it saves. Batch steps once, with the watermark at the end of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from anabranch.rows.checks import QUARANTINE
+from anabranch.rows.routing import Placement
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of the rows of a run; read = used + duplicate + late + quarantined."""
+
+    read: int = 0
+    used: int = 0
+    duplicate: int = 0
+    late: int = 0
+    quarantined: int = 0
+
+    def __iadd__(self, other: Counts) -> Counts:
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        return self
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What one step gave: answers (in the operator's own schema), rows set aside, and counts."""
+
+    answers: pa.Table
+    rejected: pa.Table = field(default_factory=QUARANTINE.empty_table)
+    counts: Counts = field(default_factory=Counts)
+
+
+class Operator(Protocol):
+    """One bucket of one query."""
+
+    def open(self, state: bytes | None) -> None:
+        """Begin anew (None), or go on from saved bytes."""
+
+    def step(self, packets: Sequence[tuple[int, bytes]], watermark: int) -> Outcome:
+        """Take packets (stream number, blob) and give every answer about instants before the watermark."""
+
+    def save(self) -> bytes:
+        """The state, to be opened again."""
+
+
+class Job(Placement, Protocol):
+    """A query ready to run on workers: picklable, without Spark. Makes the operators of its buckets."""
+
+    fingerprint: str
+    answer_schema: pa.Schema
+
+    def operator(self) -> Operator:
+        """A new operator."""
+
+    def finish(self, answers: DataFrame) -> DataFrame:
+        """From the operators' answers to the query's: what is left to combine over buckets, and the result columns."""

@@ -1,0 +1,73 @@
+"""State as bytes: a version, the fingerprint of the query it belongs to, a checksum, and Arrow tables.
+
+Nothing is pickled. What cannot be opened is refused in one line, never guessed at.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from anabranch.errors import StateError
+
+#: Raise it whenever the meaning of the bytes changes, and note it in CHANGELOG.md.
+FORMAT = 1
+
+_MAGIC = b"ANBR"
+_HEADER = struct.Struct("<4sHI16sI")
+
+
+def write_tables(tables: Mapping[str, pa.Table], compression: str | None = None) -> bytes:
+    """Several named tables as one run of Arrow IPC streams."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    for name, table in tables.items():
+        named = table.replace_schema_metadata({"name": name})
+        with pa.ipc.new_stream(sink, named.schema, options=options) as writer:
+            writer.write_table(named)
+    return sink.getvalue().to_pybytes()
+
+
+def read_tables(data: bytes | memoryview | pa.Buffer) -> dict[str, pa.Table]:
+    """The tables of `write_tables`, without copying."""
+    reader = pa.BufferReader(data)
+    tables = {}
+    while reader.tell() < reader.size():
+        table = pa.ipc.open_stream(reader).read_all()
+        tables[table.schema.metadata[b"name"].decode()] = table
+    return tables
+
+
+def seal(tables: Mapping[str, pa.Table], fingerprint: str) -> bytes:
+    """State bytes: header and tables."""
+    body = write_tables(tables, compression="lz4")
+    header = _HEADER.pack(_MAGIC, FORMAT, len(body), bytes.fromhex(fingerprint)[:16], zlib.crc32(body))
+    return header + struct.pack("<I", zlib.crc32(header)) + body
+
+
+def unseal(data: bytes, fingerprint: str) -> dict[str, pa.Table]:
+    """The tables of `seal`, after every check.
+
+    Raises
+    ------
+    StateError
+        If the bytes are damaged, of another format, or of another query.
+    """
+    start = _HEADER.size + 4
+    if len(data) < start or data[:4] != _MAGIC:
+        raise StateError("the saved state is not Anabranch's; start with a new checkpoint folder")
+    header, body = data[: _HEADER.size], data[start:]
+    _, version, length, owner, checksum = _HEADER.unpack(header)
+    intact = struct.pack("<I", zlib.crc32(header)) == data[_HEADER.size : start]
+    if not intact or length != len(body) or checksum != zlib.crc32(body):
+        raise StateError("the saved state is damaged; start with a new checkpoint folder")
+    if version != FORMAT:
+        raise StateError(
+            f"the saved state has format {version}, this version reads {FORMAT}; start with a new checkpoint folder"
+        )
+    if owner != bytes.fromhex(fingerprint)[:16]:
+        raise StateError("the saved state belongs to another query; use its workbook, or a new checkpoint folder")
+    return read_tables(body)

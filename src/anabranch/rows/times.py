@@ -1,0 +1,82 @@
+"""Event times as 64-bit integers: what kernels compare, and back.
+
+An integer time is itself, a TIMESTAMP its microseconds since 1970 (UTC), and a double is mapped to the integer that sorts the
+same way, so that instants are compared exactly whatever the column's type.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+#: No watermark yet: nothing is late, and no instant is over.
+BEGINNING = np.iinfo(np.int64).min
+#: The input has ended: every instant is over.
+END = np.iinfo(np.int64).max
+
+_MAGNITUDE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
+
+
+class TimeKind(Enum):
+    """The three kinds of time column."""
+
+    INTEGER = "integer"
+    DOUBLE = "double"
+    TIMESTAMP = "timestamp"
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """The type of the time column of an answer."""
+        return {
+            TimeKind.INTEGER: pa.int64(),
+            TimeKind.DOUBLE: pa.float64(),
+            TimeKind.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+        }[self]
+
+
+def order_doubles(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Map doubles to integers that sort the same way.
+
+    >>> order_doubles(np.array([-1.0, -0.0, 0.0, 0.5])).tolist()
+    [-4607182418800017408, 0, 0, 4602678819172646912]
+    """
+    bits = (np.asarray(values, dtype=np.float64) + 0.0).view(np.int64)
+    return np.where(bits < 0, -(bits & _MAGNITUDE), bits)
+
+
+def restore_doubles(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """The doubles that `order_doubles` mapped."""
+    bits = np.where(codes < 0, (-codes) | ~_MAGNITUDE, codes)
+    return bits.astype(np.int64).view(np.float64)
+
+
+def encode_times(column: pa.ChunkedArray | pa.Array, kind: TimeKind) -> npt.NDArray[np.int64]:
+    """The codes of a time column without NULLs."""
+    if kind is TimeKind.DOUBLE:
+        return order_doubles(pc.cast(column, pa.float64()).to_numpy())
+    if kind is TimeKind.TIMESTAMP:
+        zone = column.type.tz
+        column = pc.cast(column, pa.timestamp("us", tz=zone), safe=False)
+    return pc.cast(column, pa.int64()).to_numpy()
+
+
+def decode_times(codes: npt.NDArray[np.int64], kind: TimeKind) -> pa.Array:
+    """The times that `encode_times` mapped, in the type of an answer."""
+    if kind is TimeKind.DOUBLE:
+        return pa.array(restore_doubles(codes))
+    return pa.array(codes, pa.int64()).cast(kind.arrow_type)
+
+
+def earlier(code: int, delay: float, kind: TimeKind) -> int:
+    """The code of the time `delay` before `code`; the delay is in seconds for a TIMESTAMP, else in the unit of the column."""
+    if code in (BEGINNING, END):
+        return code
+    if kind is TimeKind.DOUBLE:
+        return int(order_doubles(restore_doubles(np.array([code])) - delay)[0])
+    scaled = delay * 1_000_000 if kind is TimeKind.TIMESTAMP else delay
+    # Rounded up: the watermark may trail, never lead.
+    return max(code - int(np.ceil(scaled)), BEGINNING + 1)

@@ -1,0 +1,101 @@
+"""An archive in one go: pack, shuffle the packets, run each bucket's operator once to the end of time.
+
+The result is a lazy DataFrame of answers. Beside the answers travel *report rows* with counts and quarantined rows, which are observed
+(`Run.report`) or selected (`Run.quarantine`), and filtered out of the answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from anabranch.rows.checks import QUARANTINE
+from anabranch.rows.operator import Counts, Job
+from anabranch.rows.state import read_tables, write_tables
+from anabranch.rows.times import END
+from anabranch.runtime.packets import PACKET_SCHEMA, Mail, Stage
+
+_COUNTS = tuple(Counts.__slots__)
+_REPORT = pa.schema([*((f"_{name}", pa.int64()) for name in _COUNTS), ("_rejected", pa.binary())])
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """The source of one stream, before packing: a frame (of rows or of paths) and the stage that packs it."""
+
+    frame: DataFrame
+    stage: Stage
+
+    def packets(self) -> DataFrame:
+        """The packed rows."""
+        return self.frame.mapInArrow(self.stage, PACKET_SCHEMA)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A batch run of one query: its answers, and what became of its rows."""
+
+    answers: DataFrame
+    everything: DataFrame
+    observation: Observation
+
+    def report(self) -> Counts:
+        """The counts of the action that was last run on the answers; blocks until there was one."""
+        seen = self.observation.get
+        return Counts(**{name: int(seen[name] or 0) for name in _COUNTS})
+
+    def quarantine(self) -> DataFrame:
+        """The rows that were set aside, with the reason; runs the query once more."""
+        blobs = self.everything.where("_rejected IS NOT NULL").select("_rejected")
+        return blobs.mapInArrow(_open_rejected, from_arrow_schema(QUARANTINE))
+
+
+def run(spark: SparkSession, job: Job, feeds: Sequence[Feed], n_buckets: int) -> Run:
+    """Run a job over its feeds, one a stream."""
+    packets = reduce(DataFrame.unionAll, (feed.packets() for feed in feeds))
+    schema = pa.schema([*job.answer_schema, *_REPORT])
+    everything = packets.repartitionById(n_buckets, "bucket").mapInArrow(
+        partial(_run_operators, job, schema), from_arrow_schema(schema)
+    )
+    observation = Observation()
+    observed = everything.observe(observation, *(F.sum(f"_{name}").alias(name) for name in _COUNTS))
+    raw = observed.where("_read IS NULL").select(*job.answer_schema.names)
+    return Run(job.finish(raw), everything, observation)
+
+
+def _run_operators(job: Job, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Run the operators of the buckets that this partition holds."""
+    mail: dict[int, Mail] = {}
+    for batch in batches:
+        for row in batch.to_pylist():
+            mail.setdefault(row["bucket"], Mail(len(job.layouts))).add(row)
+    for received in mail.values():
+        outcome = job.operator().step(received.packets, END)
+        counts = received.counts
+        counts += outcome.counts
+        rejected = pa.concat_tables([*received.rejected, outcome.rejected])
+        yield from _padded(outcome.answers, schema).to_batches(max_chunksize=100_000)
+        report = {f"_{name}": [getattr(counts, name)] for name in _COUNTS}
+        report["_rejected"] = [write_tables({"rejected": rejected}) if rejected.num_rows else None]
+        yield from _padded(pa.table(report, schema=_REPORT), schema).to_batches()
+
+
+def _padded(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with NULL in the columns of `schema` that it lacks."""
+    columns = [
+        table[field.name] if field.name in table.column_names else pa.nulls(table.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def _open_rejected(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for blob in batch.column(0).to_pylist():
+            yield from read_tables(blob)["rejected"].replace_schema_metadata(None).to_batches()

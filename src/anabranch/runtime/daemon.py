@@ -1,0 +1,13 @@
+"""The process that Spark's Python workers are forked from, with the kernels loaded beforehand.
+
+Loading Numba and the compiled kernels takes most of a second; here it is done once, not once a worker.
+"""
+
+from __future__ import annotations
+
+from pyspark import daemon
+
+import anabranch.pattern.operator  # noqa: F401  (loaded for the workers to be)
+
+if __name__ == "__main__":
+    daemon.manager()

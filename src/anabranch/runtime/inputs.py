@@ -1,0 +1,163 @@
+"""The inputs of a query, opened: what columns they have, and how their rows get to the workers.
+
+Plain Parquet on a file system that the workers see is read by the workers themselves, which is several times faster than
+rows that pass through the JVM; every other source goes through Spark's own reader.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as spark_types
+
+from anabranch.catalog import Column, Relation, Stream
+from anabranch.errors import DataError, Finding, WorkbookError
+from anabranch.language.types import Type
+from anabranch.rows.conditions import ARROW_TYPES
+from anabranch.rows.operator import Job
+from anabranch.runtime.batch import Feed
+from anabranch.runtime.packets import ROWS_AT_ONCE, pack_files, pack_rows
+from anabranch.runtime.sources.files import CORRUPT, FileInput, is_local
+from anabranch.runtime.sources.schema import SPARK_TYPES, match_columns, types_of
+
+#: Relations travel to every worker; larger ones belong in a stream.
+MAX_RELATION_ROWS = 5_000_000
+
+#: A bucket of a batch run holds about this much of the input's bytes on disk.
+_BYTES_A_BUCKET = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """The source of one stream or relation: files, or a frame that stands for a table, a query or the user's own data."""
+
+    entry: Stream | Relation
+    schema: spark_types.StructType
+    files: FileInput | None = None
+    frame: DataFrame | None = None
+
+    @property
+    def where(self) -> str:
+        """The source, as errors name it."""
+        return f"'{os.path.basename(self.files.path)}'" if self.files else f"the input of {self.entry.name}"
+
+    def typed_entry(self) -> Stream | Relation:
+        """The declaration with the types the source has; what does not fit is said with its place."""
+        needed = self.entry.columns
+        match_columns(self.entry, needed, self.schema, self.where)
+        known = types_of(self.schema)
+        findings = [
+            Finding(
+                "column-type",
+                f"column {column.name} of {self.where} is {known[column.name.lower()].value}, not {column.type.value}",
+                "declare the type it has, or convert the data",
+                self.entry.declaration.span,
+            )
+            for column in needed
+            if not _serves(known[column.name.lower()], column)
+        ]
+        if findings:
+            raise WorkbookError(findings)
+        return self.entry.with_types(known)
+
+    def n_bytes(self) -> int:
+        """The size of the files that are there now; 0 where it is not known."""
+        if self.files is None or not is_local(self.files.path):
+            return 0
+        return sum(os.path.getsize(path) for path in self.files.paths())
+
+    def feed(self, spark: SparkSession, job: Job, stream: int, n_buckets: int) -> Feed:
+        """The rows that are there now."""
+        if self.files is not None and self._by_workers(job, stream):
+            tasks = _parquet_tasks(self.files.paths(), spark.sparkContext.defaultParallelism)
+            return Feed(spark.createDataFrame(tasks), pack_files(job, stream, n_buckets, every=False))
+        frame = self.frame if self.frame is not None else self.files.batch(self.schema)
+        return self._row_feed(frame, job, stream, n_buckets, every=False)
+
+    def live_feed(self, job: Job, stream: int, n_buckets: int, max_files: int | None) -> Feed:
+        """The rows that are there and will come."""
+        if self.files is not None and self._by_workers(job, stream):
+            return Feed(self.files.stream_paths(max_files), pack_files(job, stream, n_buckets, every=True))
+        frame = self.frame if self.frame is not None else self.files.stream(self.schema, max_files)
+        if not frame.isStreaming:
+            raise DataError(f"the input of {self.entry.name} is not a stream; bind a streaming DataFrame, or use run")
+        return self._row_feed(frame, job, stream, n_buckets, every=True)
+
+    def _row_feed(self, frame: DataFrame, job: Job, stream: int, n_buckets: int, every: bool) -> Feed:
+        names = self._spelling(job.layouts[stream].columns)
+        corrupt = CORRUPT if CORRUPT in frame.columns else None
+        chosen = [*dict.fromkeys(names.values()), *([corrupt] if corrupt else [])]
+        stage = pack_rows(job, stream, names, corrupt, n_buckets, every)
+        return Feed(frame.select(*(frame[f"`{name}`"] for name in chosen)), stage)
+
+    def _spelling(self, columns: Sequence[str]) -> dict[str, str]:
+        spelled = {name.lower(): name for name in self.schema.names}
+        return {name: spelled[name.lower()] for name in columns}
+
+    def _by_workers(self, job: Job, stream: int) -> bool:
+        """Whether workers can read the files themselves: local Parquet that has every column inside the files."""
+        files = self.files
+        if files is None or files.format != "parquet" or files.options or not is_local(files.path):
+            return False
+        needed = {name.lower() for name in job.layouts[stream].columns}
+        first = files.paths()[:1]
+        return bool(first) and needed <= {name.lower() for name in pq.read_schema(first[0]).names}
+
+    def rows(self) -> pa.Table:
+        """All rows of a relation, in the declared order and types."""
+        frame = self.frame if self.frame is not None else self.files.batch(self.schema)
+        entry = self.typed_entry()
+        names = self._spelling([column.name for column in entry.columns])
+        table = frame.select(*(frame[f"`{name}`"] for name in names.values())).limit(MAX_RELATION_ROWS + 1).toArrow()
+        if table.num_rows > MAX_RELATION_ROWS:
+            raise DataError(f"relation {entry.name} has more than {MAX_RELATION_ROWS:,} rows; make it a stream")
+        kinds = [ARROW_TYPES[column.type] for column in entry.columns]
+        return pa.table(
+            [table.column(place).cast(kind) for place, kind in enumerate(kinds)],
+            names=[column.name for column in entry.columns],
+        )
+
+
+def _serves(found: Type, column: Column) -> bool:
+    """Whether a column of the source can be what the declaration, or the model, says it is."""
+    if column.type is Type.UNKNOWN or column.type is found or column.type is Type.STRING:
+        return True
+    return column.type is Type.DOUBLE and found is Type.INTEGER
+
+
+def bucket_count(inputs: Sequence[Input], parallelism: int) -> int:
+    """How many buckets a batch run is cut into: a few a core, more where the data are large."""
+    return max(2 * parallelism, sum(source.n_bytes() for source in inputs) // _BYTES_A_BUCKET)
+
+
+def _parquet_tasks(paths: Sequence[str], parallelism: int) -> pa.Table:
+    """Runs of row groups, about even in rows, several for each core."""
+    groups: list[tuple[str, int, int]] = []
+    for path in paths:
+        metadata = pq.read_metadata(path)
+        groups += [(path, group, metadata.row_group(group).num_rows) for group in range(metadata.num_row_groups)]
+    share = min(ROWS_AT_ONCE, max(1, sum(rows for _, _, rows in groups) // (2 * parallelism)))
+    tasks: list[tuple[str, list[int]]] = []
+    filled = share
+    for path, group, rows in groups:
+        if filled >= share or tasks[-1][0] != path:
+            tasks.append((path, []))
+            filled = 0
+        tasks[-1][1].append(group)
+        filled += rows
+    schema = pa.schema([("path", pa.string()), ("groups", pa.list_(pa.int32()))])
+    return pa.table({"path": [path for path, _ in tasks], "groups": [chosen for _, chosen in tasks]}, schema=schema)
+
+
+def declared_schema(entry: Stream | Relation) -> spark_types.StructType | None:
+    """The schema of an entry whose declaration states every type, None where some are missing."""
+    if any(column.type not in SPARK_TYPES for column in entry.columns):
+        return None
+    return spark_types.StructType(
+        [spark_types.StructField(column.name, SPARK_TYPES[column.type]) for column in entry.columns]
+    )

@@ -1,0 +1,170 @@
+"""The two stages on the workers that batch and streaming share: rows to packets before the shuffle, packets to answers after it.
+
+Only blobs cross between Spark and Python: a packed row is (bucket, stream, newest time, counts, blob).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from anabranch.rows.checks import QUARANTINE, quarantine
+from anabranch.rows.operator import Counts, Job
+from anabranch.rows.routing import Routed, route
+from anabranch.rows.state import read_tables, write_tables
+from anabranch.rows.times import BEGINNING, END
+
+#: One row a bucket and batch. `read` and `ignored` count rows, `rejected` holds a QUARANTINE table or is NULL.
+PACKET_SCHEMA = "bucket int, stream int, newest long, read long, ignored long, quarantined long, rejected binary, blob binary"
+
+_PACKET_ARROW = pa.schema(
+    [
+        ("bucket", pa.int32()),
+        ("stream", pa.int32()),
+        ("newest", pa.int64()),
+        ("read", pa.int64()),
+        ("ignored", pa.int64()),
+        ("quarantined", pa.int64()),
+        ("rejected", pa.binary()),
+        ("blob", pa.binary()),
+    ]
+)
+
+#: A worker packs at most about this many rows at once, so its memory does not grow with the partition.
+ROWS_AT_ONCE = 2_000_000
+
+Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def pack_rows(job: Job, stream: int, names: dict[str, str], corrupt: str | None, n_buckets: int, every: bool) -> Stage:
+    """A stage that packs rows which Spark has read.
+
+    Parameters
+    ----------
+    names : the source's spelling of each column of the layout
+    corrupt : the column with the text of unreadable rows, where there is one
+    every : send a packet row to every bucket, also an empty one, so that each learns how far time has come (streaming)
+    """
+    return partial(_pack_rows, job, stream, names, corrupt, n_buckets, every)
+
+
+def _pack_rows(job, stream, names, corrupt, n_buckets, every, batches):
+    for table in _tables(batches):
+        unreadable = QUARANTINE.empty_table()
+        if corrupt is not None:
+            table, unreadable = _set_unreadable_aside(table, job.layouts[stream].name, corrupt)
+        table = table.select(list(names.values())).rename_columns(list(names))
+        yield _packet_rows(route(table, stream, job, n_buckets), stream, n_buckets, every, unreadable)
+
+
+def pack_files(job: Job, stream: int, n_buckets: int, every: bool) -> Stage:
+    """A stage that is given the paths of Parquet files (and row groups, or NULL for all), reads them itself, and packs their rows."""
+    return partial(_pack_files, job, stream, n_buckets, every)
+
+
+def _pack_files(job, stream, n_buckets, every, batches):
+    for batch in batches:
+        for task in batch.to_pylist():
+            for table in _read_parquet(task["path"], task.get("groups"), job.layouts[stream]):
+                yield _packet_rows(route(table, stream, job, n_buckets), stream, n_buckets, every)
+
+
+def _read_parquet(path: str, groups: list[int] | None, layout) -> Iterator[pa.Table]:
+    """Tables of at most about ROWS_AT_ONCE rows, text columns as codes."""
+    path = path.removeprefix("file://").removeprefix("file:")
+    spelled = {name.lower(): name for name in pq.read_schema(path).names}
+    columns = [spelled[name.lower()] for name in layout.columns]
+    coded = [spelled[name.lower()] for name in (*layout.keys, *layout.values, *layout.previous)]
+    with pq.ParquetFile(path, read_dictionary=coded) as file:
+        metadata = file.metadata
+        chosen: list[int] = []
+        rows = 0
+        for group in range(metadata.num_row_groups) if groups is None else groups:
+            chosen.append(group)
+            rows += metadata.row_group(group).num_rows
+            if rows >= ROWS_AT_ONCE:
+                yield file.read_row_groups(chosen, columns=columns).select(columns).rename_columns(layout.columns)
+                chosen, rows = [], 0
+        if chosen:
+            yield file.read_row_groups(chosen, columns=columns).select(columns).rename_columns(layout.columns)
+
+
+def _tables(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        if rows >= ROWS_AT_ONCE:
+            yield pa.Table.from_batches(held)
+            held, rows = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _set_unreadable_aside(table: pa.Table, stream: str, corrupt: str) -> tuple[pa.Table, pa.Table]:
+    column = table[corrupt]
+    if column.null_count == len(column):
+        return table, QUARANTINE.empty_table()
+    bad = table.filter(column.is_valid())
+    rows = [{"text": text} for text in bad[corrupt].to_pylist()]
+    return table.filter(column.is_null()), quarantine(stream, "a cell does not fit its column's type", rows)
+
+
+def _packet_rows(
+    routed: Routed, stream: int, n_buckets: int, every: bool, unreadable: pa.Table | None = None
+) -> pa.RecordBatch:
+    """The packets of one batch as rows for the shuffle; the first of them carries the counts."""
+    blobs = dict(routed.packets)
+    buckets = list(range(n_buckets)) if every else (list(blobs) or [0])
+    rejected = routed.rejected if unreadable is None else pa.concat_tables([routed.rejected, unreadable])
+    unread = 0 if unreadable is None else unreadable.num_rows
+    first = [True] + [False] * (len(buckets) - 1)
+    return pa.record_batch(
+        [
+            pa.array(buckets, pa.int32()),
+            pa.array([stream] * len(buckets), pa.int32()),
+            pa.array([routed.newest] * len(buckets), pa.int64()),
+            pa.array([routed.read + unread if head else 0 for head in first], pa.int64()),
+            pa.array([routed.ignored if head else 0 for head in first], pa.int64()),
+            pa.array([rejected.num_rows if head else 0 for head in first], pa.int64()),
+            pa.array(
+                [write_tables({"rejected": rejected}) if head and rejected.num_rows else None for head in first],
+                pa.binary(),
+            ),
+            pa.array([blobs.get(bucket) for bucket in buckets], pa.binary()),
+        ],
+        schema=_PACKET_ARROW,
+    )
+
+
+def end_packets(n_streams: int, n_buckets: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Tell every bucket that the input has ended, where a control file says so."""
+    for batch in batches:
+        if batch.num_rows:
+            nothing = Routed([], 0, 0, END, QUARANTINE.empty_table())
+            for stream in range(n_streams):
+                yield _packet_rows(nothing, stream, n_buckets, every=True)
+
+
+class Mail:
+    """Everything that came to one bucket in one step: packets, and what the summary needs of their senders."""
+
+    def __init__(self, n_streams: int) -> None:
+        self.packets: list[tuple[int, bytes]] = []
+        self.newest = [BEGINNING] * n_streams
+        self.counts = Counts()
+        self.rejected: list[pa.Table] = []
+
+    def add(self, row: dict) -> None:
+        """Take one packed row."""
+        stream = row["stream"]
+        self.newest[stream] = max(self.newest[stream], row["newest"])
+        self.counts += Counts(read=row["read"], used=row["ignored"], quarantined=row["quarantined"])
+        if row["rejected"] is not None:
+            self.rejected.append(read_tables(row["rejected"])["rejected"])
+        if row["blob"] is not None:
+            self.packets.append((stream, row["blob"]))

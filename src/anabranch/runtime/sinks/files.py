@@ -1,0 +1,79 @@
+"""Answers as files that every reader may read at any time.
+
+A micro-batch becomes one file, written aside and renamed into place: a reader sees all of it or nothing, and a batch that Spark replays
+after a failure replaces its own file, so no answer is lost or there twice.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+from anabranch.errors import DataError
+
+FORMATS = ("parquet", "csv", "json")
+
+
+def write_whole(frame: DataFrame, folder: str, file_format: str) -> None:
+    """Write the answers of a batch run to a folder, in the place of what was there."""
+    _writer(frame, file_format).save(folder)
+
+
+def _writer(frame: DataFrame, file_format: str):
+    writer = frame.write.format(file_format).mode("overwrite")
+    return writer.option("header", "true") if file_format == "csv" else writer
+
+
+class BatchFiles:
+    """A folder with one file a micro-batch.
+
+    Parameters
+    ----------
+    folder : str
+        A local or shared folder.
+    file_format : 'parquet', 'csv' or 'json'
+    """
+
+    def __init__(self, folder: str, file_format: str) -> None:
+        self._folder = Path(folder)
+        self._format = file_format
+        self._folder.mkdir(parents=True, exist_ok=True)
+        # What a killed run left half-written is never read, and never needed.
+        shutil.rmtree(self._folder / "_staging", ignore_errors=True)
+
+    def write(self, frame: DataFrame, batch: int) -> None:
+        """Put the rows of a micro-batch in place."""
+        staging = self._folder / "_staging" / str(batch)
+        _writer(frame.coalesce(1), self._format).save(str(staging))
+        written = [path for path in staging.iterdir() if path.name.startswith("part-")]
+        target = self._folder / f"part-{batch:010d}.{self._format}"
+        if written:
+            _flush(written[0])
+            os.replace(written[0], target)
+        else:
+            # Without rows Spark may write no file; a batch that is replayed must then leave none behind.
+            target.unlink(missing_ok=True)
+        shutil.rmtree(staging)
+
+
+def _flush(path: Path) -> None:
+    """The rows are on disk before the rename is, whatever happens to the machine."""
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+
+
+def claim(folder: str, owner: str) -> None:
+    """Mark an output folder as belonging to one checkpoint, and refuse one that belongs to another.
+
+    Files are named by micro-batch: two checkpoints writing to one folder would overwrite each other.
+    """
+    mark = Path(folder) / "_checkpoint"
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    if mark.exists() and mark.read_text() != owner:
+        raise DataError(
+            f"{folder} holds the answers of another checkpoint; use a new output folder, or the checkpoint they came from"
+        )
+    mark.write_text(owner)

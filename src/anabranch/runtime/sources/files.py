@@ -1,0 +1,160 @@
+"""Files of a workbook as Spark sees them: format by ending, paths relative to the workbook, types inferred or declared.
+
+CSV and JSON cells that do not fit their declared type are not turned into NULL silently: such a row carries its text in `CORRUPT`, and is
+quarantined.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+from urllib.parse import urlparse
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as spark_types
+
+from anabranch.catalog import Column, Relation, Stream
+from anabranch.errors import Finding, WorkbookError
+from anabranch.language import nodes
+from anabranch.runtime.sources.schema import SPARK_TYPES, types_of
+
+#: The column in which Spark's readers leave the text of a row they could not read.
+CORRUPT = "_corrupt_record"
+
+_FORMATS = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+}
+_DEFAULTS: dict[str, dict[str, str]] = {
+    "csv": {"header": "true", "timeZone": "UTC", "columnNameOfCorruptRecord": CORRUPT},
+    "json": {"timeZone": "UTC", "columnNameOfCorruptRecord": CORRUPT},
+    "parquet": {},
+}
+
+
+def resolve(path: str, base: str) -> str:
+    """A path of a workbook, absolute; addresses such as `s3a://` are left as they are."""
+    if urlparse(path).scheme and not path.startswith("file:"):
+        return path
+    plain = path.removeprefix("file://")
+    return os.path.normpath(os.path.join(base, plain))
+
+
+def format_of(path: str) -> str | None:
+    """The format by the ending of a path, or of what a folder holds; `.gz` and the like are looked through."""
+    suffixes = [suffix.lower() for suffix in PurePosixPath(path).suffixes]
+    for suffix in reversed(suffixes):
+        if suffix in _FORMATS:
+            return _FORMATS[suffix]
+    if os.path.isdir(path):
+        endings = {format_of(name) for name in os.listdir(path) if not name.startswith(("_", "."))}
+        endings.discard(None)
+        if len(endings) == 1:
+            return endings.pop()
+    return None
+
+
+def is_local(path: str) -> bool:
+    """Whether the path is on a file system that this process and the workers see."""
+    return not urlparse(path).scheme
+
+
+class FileInput:
+    """The files behind one declaration."""
+
+    def __init__(self, spark: SparkSession, entry: Stream | Relation, source: nodes.FileSource, base: str) -> None:
+        self._spark = spark
+        self._entry = entry
+        self._source = source
+        self.path = resolve(source.path, base)
+        kind = format_of(self.path)
+        if kind is None:
+            raise self._wrong(f"the format of '{source.path}' is not known", "use .parquet, .csv, .json or .jsonl")
+        if is_local(self.path) and not glob.glob(self.path):
+            raise self._wrong(f"there is no file '{source.path}'", f"looked for {self.path}")
+        self.format = kind
+        self.options = _DEFAULTS[kind] | {option.name: str(option.value) for option in source.options}
+
+    def schema(self, columns: Sequence[Column]) -> spark_types.StructType:
+        """The columns of the files: as they are in Parquet, else inferred, with the declared types in their place.
+
+        `columns` are those the entry needs; a type they state (or that the model fixes, as a probability's) overrules inference.
+        """
+        reader = self._spark.read.format(self.format).options(**self.options)
+        if self.format != "parquet":
+            reader = reader.option("inferSchema", "true")
+        try:
+            found = reader.load(self.path).schema
+        except AnalysisException as error:
+            raise self._wrong(f"'{self._source.path}' cannot be read: {_first_line(error)}", "check the file") from error
+        if self.format == "parquet":
+            return found
+        known = types_of(found)
+        stated = {column.name.lower(): column for column in columns}
+        fields = []
+        for field in found.fields:
+            column = stated.get(field.name.lower())
+            wanted = column is not None and column.type in SPARK_TYPES and (column.declared or _fixed(self._entry, column))
+            if wanted and known.get(field.name.lower()) != column.type:
+                field = spark_types.StructField(field.name, SPARK_TYPES[column.type])
+            fields.append(field)
+        if not any(field.name == CORRUPT for field in fields):
+            fields.append(spark_types.StructField(CORRUPT, spark_types.StringType()))
+        return spark_types.StructType(fields)
+
+    def batch(self, schema: spark_types.StructType) -> DataFrame:
+        """The rows that are there now."""
+        return self._spark.read.format(self.format).options(**self.options).schema(schema).load(self.path)
+
+    def stream(self, schema: spark_types.StructType, max_files: int | None) -> DataFrame:
+        """The rows that are there and those that will come, as a streaming DataFrame."""
+        reader = self._spark.readStream.format(self.format).options(**self.options).schema(schema)
+        if max_files is not None:
+            reader = reader.option("maxFilesPerTrigger", max_files)
+        return reader.load(_watchable(self.path))
+
+    def stream_paths(self, max_files: int | None) -> DataFrame:
+        """The paths of the files that are there and will come; the files themselves are left to the workers."""
+        reader = self._spark.readStream.format("binaryFile").schema(
+            "path string, modificationTime timestamp, length long, content binary"
+        )
+        if max_files is not None:
+            reader = reader.option("maxFilesPerTrigger", max_files)
+        return reader.load(_watchable(self.path)).select("path")
+
+    def paths(self) -> list[str]:
+        """The files that are there now, in order of name; only for local paths."""
+        found: list[str] = []
+        for path in sorted(glob.glob(self.path)):
+            if os.path.isdir(path):
+                for folder, _, names in sorted(os.walk(path)):
+                    found += [os.path.join(folder, name) for name in sorted(names) if not name.startswith(("_", "."))]
+            else:
+                found.append(path)
+        return found
+
+    def _wrong(self, message: str, hint: str) -> WorkbookError:
+        return WorkbookError([Finding("source", message, hint, self._source.span)])
+
+
+def _fixed(entry: Stream | Relation, column: Column) -> bool:
+    """Whether the model, not the source, says what type the column has."""
+    return isinstance(entry, Stream) and column.name == entry.probability
+
+
+def _watchable(path: str) -> str:
+    """A path that Spark's file source takes: a single file becomes a glob that only it matches."""
+    if is_local(path) and os.path.isfile(path):
+        folder, name = os.path.split(path)
+        return os.path.join(folder, f"[{name[0]}]{name[1:]}")
+    return path
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]

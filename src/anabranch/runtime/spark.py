@@ -1,0 +1,87 @@
+"""A Spark session as Anabranch wants it: Java found, workers on this Python, times in UTC, state in RocksDB, logs quiet."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from anabranch.errors import AnabranchError
+from anabranch.runtime.java import ensure_java
+
+_STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+_SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # One blob of Arrow per bucket makes shuffles small; Spark's default of 200 partitions would be mostly empty tasks.
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.streaming.stateStore.providerClass": _STATE_STORE,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
+    # Workers are forked from a daemon that has the kernels loaded already.
+    "spark.python.daemon.module": "anabranch.runtime.daemon",
+}
+
+
+def make_session(master: str | None = None, verbose: bool = False, **settings: str) -> SparkSession:
+    """A new session, or the one that runs already (its settings are then left as they are).
+
+    Parameters
+    ----------
+    master : str, optional
+        A cluster's address. The default is Spark's own choice, or all cores of this machine.
+    verbose : bool
+        Let Spark log as it likes; otherwise what its JVM prints goes to a file that is removed in the end.
+    settings : str
+        Further Spark settings, with `__` for the dots of a name.
+    """
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    ensure_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("anabranch")
+    if master is not None:
+        builder = builder.master(master)
+    for name, value in _SETTINGS.items():
+        builder = builder.config(name, value)
+    for name, value in settings.items():
+        builder = builder.config(name.replace("__", "."), value)
+    if verbose:
+        return builder.getOrCreate()
+    with _errors_to_file() as log:
+        try:
+            spark = builder.getOrCreate()
+        except Exception as error:
+            raise AnabranchError(f"Spark did not start: {_last_line(log) or error}; --verbose shows its log") from error
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+@contextmanager
+def _errors_to_file() -> Iterator[Path]:
+    """Send what is printed to standard error to a file, here and in every process started meanwhile."""
+    handle, name = tempfile.mkstemp(prefix="anabranch-spark-", suffix=".log")
+    atexit.register(Path(name).unlink, missing_ok=True)
+    sys.stderr.flush()
+    kept = os.dup(2)
+    os.dup2(handle, 2)
+    try:
+        yield Path(name)
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(handle)
+
+
+def _last_line(log: Path) -> str:
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else ""

@@ -1,0 +1,143 @@
+"""The same job on a live stream: once a micro-batch each bucket's operator is opened with its bytes, stepped, and saved again.
+
+Spark keeps the bytes in its state store and replays a micro-batch that was not committed; with a sink that writes a batch over itself, every
+answer is there exactly once. The end of the input is a row of its own, from a *control* folder beside the
+checkpoint: it closes every instant seen so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial, reduce
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle, StreamingQuery
+
+from anabranch.rows.checks import QUARANTINE
+from anabranch.rows.clock import Clock
+from anabranch.rows.operator import Counts, Job
+from anabranch.rows.state import read_tables, write_tables
+from anabranch.rows.times import END
+from anabranch.runtime.batch import Feed
+from anabranch.runtime.packets import PACKET_SCHEMA, Mail, end_packets
+
+_COUNTS = tuple(Counts.__slots__)
+_OUTCOME = "answers binary, rejected binary, " + ", ".join(f"{name} long" for name in _COUNTS)
+
+#: Takes the answers and the quarantined rows of one micro-batch; called again with the same number after a failure.
+Sink = Callable[[DataFrame, DataFrame | None, int], None]
+
+
+class BucketProcessor(StatefulProcessor):
+    """One operator a bucket, its state in Spark's state store."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Name the state: the clock and the operator's bytes, written as one value."""
+        self._state = handle.getValueState("bucket", "clock binary, operator binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+        """One micro-batch of one bucket."""
+        mail = Mail(len(self._job.layouts))
+        for row in rows:
+            mail.add(row)
+        saved = self._state.get()
+        clock = Clock(self._job.layouts, bytes(saved[0]) if saved else None)
+        operator = self._job.operator()
+        if saved:
+            operator.open(bytes(saved[1]))
+        outcome = operator.step(mail.packets, clock.advance(mail.newest))
+        self._state.update((clock.save(), operator.save()))
+        counts = mail.counts
+        counts += outcome.counts
+        rejected = pa.concat_tables([*mail.rejected, outcome.rejected])
+        yield Row(
+            write_tables({"answers": outcome.answers}) if outcome.answers.num_rows else None,
+            write_tables({"rejected": rejected}) if rejected.num_rows else None,
+            *(getattr(counts, name) for name in _COUNTS),
+        )
+
+    def close(self) -> None:
+        """Nothing is held between micro-batches."""
+
+
+@dataclass(slots=True)
+class StreamRun:
+    """A running query, and what became of its rows since it was started."""
+
+    query: StreamingQuery
+    counts: Counts = field(default_factory=Counts)
+
+
+def start(
+    spark: SparkSession,
+    job: Job,
+    feeds: Sequence[Feed],
+    sink: Sink,
+    *,
+    name: str,
+    checkpoint: str,
+    control: str,
+    n_buckets: int,
+    trigger: dict[str, Any],
+) -> StreamRun:
+    """Start a job on streaming feeds.
+
+    Parameters
+    ----------
+    checkpoint, control : folders; the control folder exists, and a file in it ends the input
+    n_buckets : fixed for the life of a checkpoint
+    trigger : as for Spark's `DataStreamWriter.trigger`
+    """
+    ends = spark.readStream.format("text").load(control)
+    packets = [feed.packets() for feed in feeds]
+    packets.append(ends.mapInArrow(partial(end_packets, len(job.layouts), n_buckets), PACKET_SCHEMA))
+    outcomes = (
+        reduce(DataFrame.unionAll, packets)
+        .groupBy("bucket")
+        .transformWithState(BucketProcessor(job), _OUTCOME, "Append", "None")
+    )
+    run = StreamRun(query=None)  # type: ignore[arg-type]  # it is started with a callback that needs the run
+    writer = (
+        outcomes.writeStream.queryName(name)
+        .foreachBatch(partial(_deliver, job, sink, run))
+        .option("checkpointLocation", checkpoint)
+        .outputMode("append")
+        .trigger(**trigger)
+    )
+    run.query = writer.start()
+    return run
+
+
+def _deliver(job: Job, sink: Sink, run: StreamRun, outcomes: DataFrame, batch: int) -> None:
+    """Gather the blobs of one micro-batch, finish the answers as a batch run does, and hand them to the sink.
+
+    Only blobs are collected, some tens a batch, so the stateful plan is evaluated exactly once.
+    """
+    gathered = outcomes.toArrow()
+    for name in _COUNTS:
+        setattr(run.counts, name, getattr(run.counts, name) + sum(gathered[name].to_pylist()))
+    spark = outcomes.sparkSession
+    answers = _open(gathered["answers"], "answers", job.answer_schema)
+    rejected = _open(gathered["rejected"], "rejected", QUARANTINE)
+    if answers.num_rows or rejected.num_rows:
+        sink(
+            job.finish(_frame(spark, answers)),
+            _frame(spark, rejected) if rejected.num_rows else None,
+            batch,
+        )
+
+
+def _open(blobs: pa.ChunkedArray, name: str, schema: pa.Schema) -> pa.Table:
+    tables = [read_tables(blob)[name].replace_schema_metadata(None) for blob in blobs.to_pylist() if blob is not None]
+    return pa.concat_tables([schema.empty_table(), *tables])
+
+
+def _frame(spark: SparkSession, table: pa.Table) -> DataFrame:
+    return spark.createDataFrame(table, schema=from_arrow_schema(table.schema))

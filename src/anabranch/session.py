@@ -1,0 +1,329 @@
+"""The one public door: declare, bind, run, start, explain.
+
+Example::
+
+    import anabranch as ab
+    s = ab.Session()
+    s.execute(open("coffee.abq").read())
+    s.run("coffee").show()
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from anabranch.catalog import Catalog, Query, Relation, Stream
+from anabranch.errors import AnabranchError, DataError, Finding, NotYetBuilt, WorkbookError
+from anabranch.families import family_of
+from anabranch.language import nodes
+from anabranch.language.binder import bind, declare
+from anabranch.language.bound import BoundQuestion
+from anabranch.language.parser import parse
+from anabranch.language.typed import Member, walk
+from anabranch.language.unparse import unparse
+from anabranch.plan import Plan
+from anabranch.rows.operator import Counts, Job
+from anabranch.rows.state import FORMAT
+from anabranch.runtime import batch, streaming
+from anabranch.runtime.checkpoint import Checkpoint
+from anabranch.runtime.inputs import Input, bucket_count
+from anabranch.runtime.sinks.files import FORMATS, BatchFiles, claim
+from anabranch.runtime.sources.files import FileInput
+from anabranch.runtime.sources.schema import layouts_for
+from anabranch.runtime.spark import make_session
+
+#: Buckets of a stream: fixed for the life of its checkpoint, so enough of them for a larger machine than this.
+STREAM_BUCKETS = 16
+
+
+class Session:
+    """Declarations, inputs and runs on one Spark session.
+
+    Parameters
+    ----------
+    spark : SparkSession, optional
+        The session to run on. The default is the active one, or a new local one, started when it is needed.
+
+    Examples
+    --------
+    >>> s = Session()
+    >>> s.execute("CREATE STREAM door KEY (id STRING) VALUE (side STRING) TIME t INTEGER;")
+    >>> s.execute("CREATE QUERY out AS PATTERN door(x, 'in') THEN door(x, 'out') GROUP BY x;")
+    >>> print(s.explain("out").classification)
+    extended regular
+    """
+
+    def __init__(self, spark: SparkSession | None = None) -> None:
+        self._spark = spark
+        self.catalog = Catalog()
+        self._frames: dict[str, DataFrame] = {}
+        self._paths: dict[str, str] = {}
+        self._origins: dict[str, tuple[str, str]] = {}
+        self._runs: dict[str, batch.Run | streaming.StreamRun] = {}
+
+    @property
+    def spark(self) -> SparkSession:
+        """The Spark session; started by its first use."""
+        if self._spark is None:
+            self._spark = make_session()
+        return self._spark
+
+    # ------------------------------------------------------------ declarations
+
+    def execute(self, text: str, file: str = "<workbook>") -> None:
+        """Declare the statements of a workbook; relative paths in it are relative to `file`, or the current folder.
+
+        Raises
+        ------
+        WorkbookError
+            With everything that is wrong; nothing is then declared.
+        """
+        workbook = parse(text, file)
+        findings = declare(workbook, self.catalog)
+        if findings:
+            raise WorkbookError(findings, text, file)
+        for statement in workbook.statements:
+            self._origins[statement.name.lower()] = (text, file)
+
+    def execute_file(self, path: str) -> None:
+        """Declare the statements of a workbook file."""
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+        except OSError as error:
+            raise WorkbookError([Finding("no-workbook", f"cannot be read: {error.strerror}")], "", path) from error
+        except UnicodeDecodeError as error:
+            message = f"is not UTF-8 text (byte {error.start})"
+            raise WorkbookError([Finding("not-text", message, "save it as UTF-8")], "", path) from error
+        self.execute(text, path)
+
+    def bind(self, name: str, source: DataFrame | str) -> None:
+        """Give a stream or relation its input: a DataFrame, or the path of a file or folder."""
+        entry = self.catalog.get(name)
+        if not isinstance(entry, Stream | Relation):
+            known = ", ".join(self.catalog.names((Stream, Relation))) or "none"
+            raise AnabranchError(f"there is no stream or relation {name} to bind; declared are: {known}")
+        chosen, other = (self._paths, self._frames) if isinstance(source, str) else (self._frames, self._paths)
+        chosen[name.lower()] = source  # type: ignore[assignment]
+        other.pop(name.lower(), None)
+
+    # ------------------------------------------------------------ questions
+
+    def explain(self, name: str) -> Plan:
+        """How a query will be answered: class, routing, cost, and why; needs no data and no Spark."""
+        query = self._query(name)
+        with self._errors_of(query.name):
+            bound = bind(query, self.catalog)
+            return family_of(bound).plan(bound)
+
+    def run(self, name: str) -> DataFrame:
+        """The answers to a query over the archive, as a lazy DataFrame in which every row carries its probability."""
+        query = self._query(name)
+        with self._errors_of(query.name):
+            bound, inputs = self._resolve(query)
+            job = self._job(query, bound, inputs)
+            sources = [inputs[stream.name.lower()] for stream in bound.streams]
+            n_buckets = bucket_count(sources, self.spark.sparkContext.defaultParallelism)
+            feeds = [source.feed(self.spark, job, number, n_buckets) for number, source in enumerate(sources)]
+            run = batch.run(self.spark, job, feeds, n_buckets)
+        self._runs[query.name.lower()] = run
+        return run.answers
+
+    def report(self, name: str) -> Counts:
+        """What became of the rows of a query's last run: read, used, late, quarantined.
+
+        After `run` it waits for an action on the answers that reads them all.
+        """
+        run = self._run_of(name)
+        return run.report() if isinstance(run, batch.Run) else run.counts
+
+    def quarantine(self, name: str) -> DataFrame:
+        """The rows that the last batch run of a query set aside, with the reason."""
+        run = self._run_of(name)
+        if not isinstance(run, batch.Run):
+            raise AnabranchError(f"{name} runs as a stream; its quarantine is written beside its answers")
+        return run.quarantine()
+
+    # ------------------------------------------------------------ streaming
+
+    def start(
+        self,
+        name: str,
+        checkpoint: str,
+        output: str | None = None,
+        file_format: str = "parquet",
+        foreach_batch: Callable[[DataFrame, int], None] | None = None,
+        trigger: dict[str, Any] | None = None,
+        max_files: int | None = None,
+    ) -> StreamingQuery:
+        """Start a query on live inputs.
+
+        Parameters
+        ----------
+        checkpoint : str
+            A folder; a stopped query goes on from it.
+        output : str, optional
+            A folder for the answers, one file a micro-batch, and for the quarantine (`_quarantine`).
+        file_format : 'parquet', 'csv' or 'json'
+        foreach_batch : callable, optional
+            Takes the answers of a micro-batch, and its number, in the place of `output`; called
+            again with the same number after a failure.
+        trigger : dict, optional
+            As for Spark's `trigger`; the default is a micro-batch as soon as the last is done.
+        max_files : int, optional
+            The most new files a micro-batch takes.
+        """
+        if (output is None) == (foreach_batch is None):
+            raise AnabranchError("give start either an output folder or a foreach_batch function")
+        if file_format not in FORMATS:
+            raise AnabranchError(f"there is no format {file_format}; there are {', '.join(FORMATS)}")
+        query = self._query(name)
+        with self._errors_of(query.name):
+            place = Checkpoint(checkpoint)
+            bound, inputs = self._resolve(query, place)
+            plan = family_of(bound).plan(bound)
+            if plan.streams != "yes":
+                raise WorkbookError([Finding("cannot-stream", f"{name} cannot stream: {plan.streams}", "", plan.span)])
+            job = self._job(query, bound, inputs)
+            place.claim(job.fingerprint, STREAM_BUCKETS, {key: source.schema for key, source in inputs.items()})
+            sink = _file_sink(output, file_format, place.id) if output else _function_sink(foreach_batch)
+            sources = [inputs[stream.name.lower()] for stream in bound.streams]
+            feeds = [source.live_feed(job, i, STREAM_BUCKETS, max_files) for i, source in enumerate(sources)]
+            run = streaming.start(
+                self.spark, job, feeds, sink, name=query.name, checkpoint=place.spark, control=place.control,
+                n_buckets=STREAM_BUCKETS, trigger=trigger or {"processingTime": "0 seconds"},
+            )  # fmt: skip
+        known = self._runs.get(query.name.lower())
+        if isinstance(known, streaming.StreamRun):
+            run.counts += known.counts
+        self._runs[query.name.lower()] = run
+        return run.query
+
+    def end_input(self, checkpoint: str) -> None:
+        """Say that no more input will come: a stream on this checkpoint then answers about everything it has read."""
+        Checkpoint(checkpoint).end_input()
+
+    # ------------------------------------------------------------ inside
+
+    def _query(self, name: str) -> Query:
+        query = self.catalog.query(name)
+        if query is None:
+            known = ", ".join(each.name for each in self.catalog.queries()) or "none"
+            raise AnabranchError(f"there is no query {name}; declared are: {known}")
+        return query
+
+    def _run_of(self, name: str) -> batch.Run | streaming.StreamRun:
+        run = self._runs.get(self._query(name).name.lower())
+        if run is None:
+            raise AnabranchError(f"{name} has not been run yet")
+        return run
+
+    @contextmanager
+    def _errors_of(self, name: str) -> Iterator[None]:
+        """Errors say which text of which file they are about."""
+        try:
+            yield
+        except WorkbookError as error:
+            text, file = self._origins.get(name.lower(), ("", "<workbook>"))
+            raise type(error)(error.findings, text, file) from None
+
+    def _resolve(self, query: Query, place: Checkpoint | None = None) -> tuple[BoundQuestion, dict[str, Input]]:
+        """Bind a query with the types its sources really have; the inputs are by lower-case name."""
+        bound = bind(query, self.catalog)
+        family_of(bound)
+        inputs: dict[str, Input] = {}
+        for entry in (*bound.streams, *_relations(bound)):
+            inputs[entry.name.lower()] = self._open(entry, place)
+        typed = Catalog(dict(self.catalog.entries))
+        for source in inputs.values():
+            typed.add(source.typed_entry())
+        return bind(query, typed), inputs
+
+    def _job(self, query: Query, bound: BoundQuestion, inputs: dict[str, Input]) -> Job:
+        family = family_of(bound)
+        plan = family.plan(bound)
+        if plan.refused is not None:
+            raise NotYetBuilt([plan.refused])
+        relations = {relation.name.lower(): inputs[relation.name.lower()].rows() for relation in _relations(bound)}
+        layouts = layouts_for(bound.streams)
+        described = [unparse(query.declaration), *(unparse(_sourceless(stream)) for stream in bound.streams)]
+        text = "\n".join([f"state format {FORMAT}", *described, *map(repr, layouts)])
+        return family.job(bound, layouts, relations, hashlib.sha256(text.encode()).hexdigest())
+
+    def _open(self, entry: Stream | Relation, place: Checkpoint | None) -> Input:
+        """The source of a stream or relation, in streaming (`place`) with the schema it had when the stream began."""
+        name = entry.name.lower()
+        source = entry.source
+        if name in self._frames:
+            return Input(entry, self._frames[name].schema, frame=self._frames[name])
+        if name in self._paths:
+            source = nodes.FileSource(os.path.abspath(self._paths[name]))
+        if source is None:
+            hint = f"write FROM 'path', give --input {entry.name}=path, or bind a DataFrame to it"
+            raise WorkbookError([Finding("no-source", f"{entry.name} has no input", hint, entry.declaration.span)])
+        if isinstance(source, nodes.FileSource):
+            _, file = self._origins.get(name, ("", ""))
+            base = os.path.dirname(os.path.abspath(file)) if os.path.exists(file) else os.getcwd()
+            files = FileInput(self.spark, entry, source, base)
+            saved = place.schema(name) if place else None
+            return Input(entry, saved or files.schema(entry.columns), files=files)
+        if isinstance(source, nodes.TableSource):
+            return self._open_table(entry, source, place)
+        if isinstance(source, nodes.QuerySource) and place is None:
+            frame = self.run(source.name)
+            return Input(entry, frame.schema, frame=frame)
+        what = "FROM QUERY cannot stream" if isinstance(source, nodes.QuerySource) else "INFERRED FROM is not built yet"
+        raise NotYetBuilt([Finding("not-yet-built", what, "use a file or a table", source.span)])
+
+    def _open_table(self, entry: Stream | Relation, source: nodes.TableSource, place: Checkpoint | None) -> Input:
+        if not self.spark.catalog.tableExists(source.name):
+            known = ", ".join(table.name for table in self.spark.catalog.listTables()[:10]) or "none"
+            message = f"there is no Spark table {source.name}"
+            raise WorkbookError([Finding("source", message, f"the current database has: {known}", source.span)])
+        live = place is not None and isinstance(entry, Stream)
+        frame = self.spark.readStream.table(source.name) if live else self.spark.table(source.name)
+        return Input(entry, frame.schema, frame=frame)
+
+
+def _relations(bound: BoundQuestion) -> list[Relation]:
+    """The relations that a question's conditions ask, each once."""
+    found = {
+        node.relation.name.lower(): node.relation
+        for condition in bound.conditions
+        for node in walk(condition)
+        if isinstance(node, Member)
+    }
+    return list(found.values())
+
+
+def _sourceless(stream: Stream) -> nodes.CreateStream:
+    """What a stream is, wherever it lies: moving a folder does not make saved state another query's."""
+    return replace(stream.declaration, source=None)
+
+
+def _file_sink(output: str, file_format: str, owner: str) -> streaming.Sink:
+    claim(output, owner)
+    answers = BatchFiles(output, file_format)
+
+    def write(frame: DataFrame, rejected: DataFrame | None, number: int) -> None:
+        if rejected is not None:
+            folder, name = os.path.split(os.path.normpath(output))
+            BatchFiles(os.path.join(folder, "_quarantine", name), "json").write(rejected, number)
+        answers.write(frame, number)
+
+    return write
+
+
+def _function_sink(function: Callable[[DataFrame, int], None]) -> streaming.Sink:
+    def call(frame: DataFrame, rejected: DataFrame | None, number: int) -> None:
+        function(frame, number)
+
+    return call
