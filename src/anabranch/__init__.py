@@ -1,6 +1,19 @@
 """Event queries over uncertain streams, on Spark: every answer carries the probability that it is true."""
 
+from typing import TYPE_CHECKING, Any
+
 from anabranch.errors import AnabranchError, DataError, NotYetBuilt, StateError, TooLarge, WorkbookError
-from anabranch.session import Session
+
+if TYPE_CHECKING:
+    from anabranch.session import Session
 
 __all__ = ["AnabranchError", "DataError", "NotYetBuilt", "Session", "StateError", "TooLarge", "WorkbookError"]
+
+
+def __getattr__(name: str) -> Any:
+    # Spark is loaded by the first use of a session: checking a workbook, or drawing a chart, does without.
+    if name == "Session":
+        from anabranch.session import Session
+
+        return Session
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,7 +9,14 @@ from typing import Any
 import pyarrow as pa
 
 from anabranch.errors import Finding, NotYetBuilt
-from anabranch.language.bound import BoundConstrain, BoundMonitor, BoundPattern, BoundQuestion, BoundRelate, BoundSequence
+from anabranch.language.bound import (
+    BoundConstrain,
+    BoundMonitor,
+    BoundPattern,
+    BoundQuestion,
+    BoundRelate,
+    BoundSequence,
+)
 from anabranch.pattern import explain as pattern
 from anabranch.plan import Plan
 from anabranch.rows.operator import Job

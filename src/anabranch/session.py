@@ -21,12 +21,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from anabranch.catalog import Catalog, Query, Relation, Stream
-from anabranch.errors import AnabranchError, DataError, Finding, NotYetBuilt, WorkbookError
+from anabranch.errors import AnabranchError, Finding, NotYetBuilt, WorkbookError
 from anabranch.families import family_of
 from anabranch.language import nodes
 from anabranch.language.binder import bind, declare
 from anabranch.language.bound import BoundQuestion
 from anabranch.language.parser import parse
+from anabranch.language.reading import read_workbook
 from anabranch.language.typed import Member, walk
 from anabranch.language.unparse import unparse
 from anabranch.plan import Plan
@@ -35,6 +36,7 @@ from anabranch.rows.state import FORMAT
 from anabranch.runtime import batch, streaming
 from anabranch.runtime.checkpoint import Checkpoint
 from anabranch.runtime.inputs import Input, bucket_count
+from anabranch.runtime.packets import Packing
 from anabranch.runtime.sinks.files import FORMATS, BatchFiles, claim
 from anabranch.runtime.sources.files import FileInput
 from anabranch.runtime.sources.schema import layouts_for
@@ -51,6 +53,8 @@ class Session:
     ----------
     spark : SparkSession, optional
         The session to run on. The default is the active one, or a new local one, started when it is needed.
+    start : callable, optional
+        Makes the Spark session where none is given.
 
     Examples
     --------
@@ -61,8 +65,9 @@ class Session:
     extended regular
     """
 
-    def __init__(self, spark: SparkSession | None = None) -> None:
+    def __init__(self, spark: SparkSession | None = None, start: Callable[[], SparkSession] = make_session) -> None:
         self._spark = spark
+        self._start_spark = start
         self.catalog = Catalog()
         self._frames: dict[str, DataFrame] = {}
         self._paths: dict[str, str] = {}
@@ -73,7 +78,7 @@ class Session:
     def spark(self) -> SparkSession:
         """The Spark session; started by its first use."""
         if self._spark is None:
-            self._spark = make_session()
+            self._spark = self._start_spark()
         return self._spark
 
     # ------------------------------------------------------------ declarations
@@ -95,15 +100,7 @@ class Session:
 
     def execute_file(self, path: str) -> None:
         """Declare the statements of a workbook file."""
-        try:
-            with open(path, encoding="utf-8") as file:
-                text = file.read()
-        except OSError as error:
-            raise WorkbookError([Finding("no-workbook", f"cannot be read: {error.strerror}")], "", path) from error
-        except UnicodeDecodeError as error:
-            message = f"is not UTF-8 text (byte {error.start})"
-            raise WorkbookError([Finding("not-text", message, "save it as UTF-8")], "", path) from error
-        self.execute(text, path)
+        self.execute(read_workbook(path), path)
 
     def bind(self, name: str, source: DataFrame | str) -> None:
         """Give a stream or relation its input: a DataFrame, or the path of a file or folder."""
@@ -124,18 +121,31 @@ class Session:
             bound = bind(query, self.catalog)
             return family_of(bound).plan(bound)
 
-    def run(self, name: str) -> DataFrame:
-        """The answers to a query over the archive, as a lazy DataFrame in which every row carries its probability."""
+    def run(self, name: str, strict: bool = False, counter: Any = None) -> DataFrame:
+        """The answers to a query over the archive, as a lazy DataFrame in which every row carries its probability.
+
+        Parameters
+        ----------
+        strict : bool
+            Fail where a row must be set aside, instead of keeping it in the quarantine.
+        counter : Spark accumulator, optional
+            Counts the rows while they are read, for a progress bar.
+        """
         query = self._query(name)
         with self._errors_of(query.name):
             bound, inputs = self._resolve(query)
             job = self._job(query, bound, inputs)
             sources = [inputs[stream.name.lower()] for stream in bound.streams]
             n_buckets = bucket_count(sources, self.spark.sparkContext.defaultParallelism)
-            feeds = [source.feed(self.spark, job, number, n_buckets) for number, source in enumerate(sources)]
-            run = batch.run(self.spark, job, feeds, n_buckets)
+            packings = [Packing(job, number, n_buckets, counter=counter) for number in range(len(sources))]
+            feeds = [source.feed(self.spark, each) for source, each in zip(sources, packings, strict=True)]
+            run = batch.run(job, feeds, n_buckets, strict)
         self._runs[query.name.lower()] = run
         return run.answers
+
+    def has_run(self, name: str) -> bool:
+        """Whether a query has been run or started."""
+        return name.lower() in self._runs
 
     def report(self, name: str) -> Counts:
         """What became of the rows of a query's last run: read, used, late, quarantined.
@@ -163,6 +173,7 @@ class Session:
         foreach_batch: Callable[[DataFrame, int], None] | None = None,
         trigger: dict[str, Any] | None = None,
         max_files: int | None = None,
+        strict: bool = False,
     ) -> StreamingQuery:
         """Start a query on live inputs.
 
@@ -180,6 +191,8 @@ class Session:
             As for Spark's `trigger`; the default is a micro-batch as soon as the last is done.
         max_files : int, optional
             The most new files a micro-batch takes.
+        strict : bool
+            Fail where a row must be set aside, late ones included.
         """
         if (output is None) == (foreach_batch is None):
             raise AnabranchError("give start either an output folder or a foreach_batch function")
@@ -194,12 +207,13 @@ class Session:
                 raise WorkbookError([Finding("cannot-stream", f"{name} cannot stream: {plan.streams}", "", plan.span)])
             job = self._job(query, bound, inputs)
             place.claim(job.fingerprint, STREAM_BUCKETS, {key: source.schema for key, source in inputs.items()})
-            sink = _file_sink(output, file_format, place.id) if output else _function_sink(foreach_batch)
+            sink = _function_sink(foreach_batch) if foreach_batch else _file_sink(str(output), file_format, place.id)
             sources = [inputs[stream.name.lower()] for stream in bound.streams]
-            feeds = [source.live_feed(job, i, STREAM_BUCKETS, max_files) for i, source in enumerate(sources)]
+            packings = [Packing(job, number, STREAM_BUCKETS, every=True) for number in range(len(sources))]
+            feeds = [source.live_feed(each, max_files) for source, each in zip(sources, packings, strict=True)]
             run = streaming.start(
                 self.spark, job, feeds, sink, name=query.name, checkpoint=place.spark, control=place.control,
-                n_buckets=STREAM_BUCKETS, trigger=trigger or {"processingTime": "0 seconds"},
+                n_buckets=STREAM_BUCKETS, trigger=trigger or {"processingTime": "0 seconds"}, strict=strict,
             )  # fmt: skip
         known = self._runs.get(query.name.lower())
         if isinstance(known, streaming.StreamRun):
@@ -240,7 +254,8 @@ class Session:
         bound = bind(query, self.catalog)
         family_of(bound)
         inputs: dict[str, Input] = {}
-        for entry in (*bound.streams, *_relations(bound)):
+        entries: list[Stream | Relation] = [*bound.streams, *_relations(bound)]
+        for entry in entries:
             inputs[entry.name.lower()] = self._open(entry, place)
         typed = Catalog(dict(self.catalog.entries))
         for source in inputs.values():
@@ -313,17 +328,20 @@ def _file_sink(output: str, file_format: str, owner: str) -> streaming.Sink:
     claim(output, owner)
     answers = BatchFiles(output, file_format)
 
-    def write(frame: DataFrame, rejected: DataFrame | None, number: int) -> None:
+    def write(frame: DataFrame, rejected: DataFrame | None, number: int) -> int:
         if rejected is not None:
-            folder, name = os.path.split(os.path.normpath(output))
+            folder, name = os.path.split(os.path.abspath(output))
             BatchFiles(os.path.join(folder, "_quarantine", name), "json").write(rejected, number)
-        answers.write(frame, number)
+        return answers.write(frame, number)
 
     return write
 
 
 def _function_sink(function: Callable[[DataFrame, int], None]) -> streaming.Sink:
-    def call(frame: DataFrame, rejected: DataFrame | None, number: int) -> None:
-        function(frame, number)
+    def call(frame: DataFrame, rejected: DataFrame | None, number: int) -> int:
+        # Finished once and held, so that the function may use the frame as often as it likes.
+        table = frame.toArrow()
+        function(frame.sparkSession.createDataFrame(table, schema=frame.schema), number)
+        return table.num_rows
 
     return call

@@ -88,10 +88,9 @@ class PatternBinder(QuestionBinder):
                 prefix.exported[name] = _merged(prefix.exported.get(name), types[name])
                 prefix.kept.pop(name, None)
             elif name not in prefix.exported:
-                others = listed([*shared, name], "and").replace(" and ", ", ")
-                prefix.kept[name] = (
-                    f"{node.stream}(...)+ does not export it; share it with +<{others} | ...>, or ask in its condition"
-                )
+                sharing = f"+<{', '.join([*shared, name])} | ...>"
+                why = f"{node.stream}(...)+ does not export it; share it with {sharing}, or ask in its condition"
+                prefix.kept[name] = why
         return goal
 
     def columns(self, stream: Stream | None, node: nodes.Goal) -> tuple[Column, ...]:
@@ -101,9 +100,8 @@ class PatternBinder(QuestionBinder):
             if len(columns) == len(node.terms):
                 return columns
             names = f"KEY ({_names(stream.keys)})" + (f", VALUE ({_names(stream.values)})" if stream.values else "")
-            message = (
-                f"{stream.name} takes {count_of(len(columns), 'term')}, {names}, and this goal has {len(node.terms)}"
-            )
+            terms = count_of(len(columns), "term")
+            message = f"{stream.name} takes {terms}, {names}, and this goal has {len(node.terms)}"
             self.findings.add("arity", message, node.span, "write _ for a column that does not matter")
         return tuple(Column("") for _ in node.terms)
 
@@ -132,7 +130,8 @@ class PatternBinder(QuestionBinder):
             if isinstance(term, nodes.Variable):
                 known = types.get(term.name, prefix.exported.get(term.name, Type.UNKNOWN))
                 if not comparable(known, column.type):
-                    message = f"variable {shown(term.name)} is {a_type(known)}, and column {column.name} is {a_type(column.type)}"
+                    here = f"column {column.name} is {a_type(column.type)}"
+                    message = f"variable {shown(term.name)} is {a_type(known)}, and {here}"
                     self.findings.add("type-mismatch", message, term.span, "use another variable")
                 types[term.name] = _merged(known, column.type)
         return types
@@ -148,17 +147,13 @@ class PatternBinder(QuestionBinder):
                 hint = f"the variables are {listed(types, 'and')}" if types else "the goal has no variables"
                 self.findings.unknown("variable", variable.name, types, variable.span, hint, f"{step.goal.stream}(...)")
             elif name in shared:
-                self.findings.add(
-                    "name-twice", f"{shown(variable.name)} is shared twice", variable.span, "keep one of them"
-                )
+                message = f"{shown(variable.name)} is shared twice"
+                self.findings.add("name-twice", message, variable.span, "keep one of them")
             else:
                 shared[name] = None
+        bound_earlier = prefix.exported.keys() - shared.keys()
         for term in step.goal.terms:
-            if (
-                isinstance(term, nodes.Variable)
-                and term.name.lower() in prefix.exported
-                and term.name.lower() not in shared
-            ):
+            if isinstance(term, nodes.Variable) and term.name.lower() in bound_earlier:
                 message = f"variable {shown(term.name)} is bound earlier, and this + does not share it"
                 hint = f"share it: +<{', '.join([*shared, term.name])} | ...>, or rename it"
                 self.findings.add("not-shared", message, term.span, hint)
@@ -168,9 +163,8 @@ class PatternBinder(QuestionBinder):
 
     def bound(self, node: nodes.Expr, types: dict[str, Type], unusable: dict[str, str]) -> Typed | None:
         """A condition over these variables."""
-        return ConditionBinder(self.catalog, self.findings, _VariableScope(types, unusable, self.findings)).condition(
-            node
-        )
+        scope = _VariableScope(types, unusable, self.findings)
+        return ConditionBinder(self.catalog, self.findings, scope).condition(node)
 
     def select(self, node: nodes.Expr, goals: list[_Goal], prefix: _Prefix) -> None:
         """Give each conjunct to the first goal whose prefix exports all its variables."""

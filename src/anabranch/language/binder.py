@@ -18,6 +18,8 @@ from anabranch.language.declarations import DeclarationBinder
 from anabranch.language.findings import Findings, shown
 from anabranch.language.questions import QuestionBinder
 
+Entry = Stream | Relation | Query
+
 _BINDERS: dict[type[nodes.Question], type[QuestionBinder]] = {
     nodes.Pattern: PatternBinder,
     nodes.Sequence: SequenceBinder,
@@ -62,7 +64,7 @@ def declare(workbook: nodes.Workbook, catalog: Catalog) -> list[Finding]:
     _check_references(entries, draft, findings)
     for entry in entries:
         if isinstance(entry, Query) and not findings.full:
-            findings.found.extend(_bind(entry, draft)[1].found)
+            findings.extend(_bind(entry, draft)[1])
     if not findings:
         for entry in entries:
             catalog.add(entry)
@@ -90,7 +92,7 @@ def _bind(query: Query, catalog: Catalog) -> tuple[BoundQuestion | None, Finding
     return binder.bind(question), findings
 
 
-def _entry(statement: nodes.Statement, declarations: DeclarationBinder) -> Stream | Relation | Query:
+def _entry(statement: nodes.Statement, declarations: DeclarationBinder) -> Entry:
     if isinstance(statement, nodes.CreateStream):
         return declarations.stream(statement)
     if isinstance(statement, nodes.CreateRelation):
@@ -101,7 +103,7 @@ def _entry(statement: nodes.Statement, declarations: DeclarationBinder) -> Strea
 # ---------------------------------------------------------------- what entries say of each other
 
 
-def _check_references(entries: list[Stream | Relation | Query], catalog: Catalog, findings: Findings) -> None:
+def _check_references(entries: list[Entry], catalog: Catalog, findings: Findings) -> None:
     """The entries that sources name must be there, and none may be made of itself."""
     for entry in entries:
         if isinstance(entry, Query):
@@ -127,11 +129,11 @@ def _missing(kind: str, name: str, catalog: Catalog, span: Span, findings: Findi
         findings.add(f"not-a-{kind}", f"{name} is a {other}, and a {kind} is needed here", span)
 
 
-def _cycles(entries: list[Stream | Relation | Query], catalog: Catalog) -> Iterator[list[Stream | Relation | Query]]:
+def _cycles(entries: list[Entry], catalog: Catalog) -> Iterator[list[Entry]]:
     """The circles of entries made of each other; one for each way back that a depth-first walk finds."""
     done: set[str] = set()
     for start in entries:
-        path: dict[str, Stream | Relation | Query] = {}
+        path: dict[str, Entry] = {}
         stack = [(start, False)]
         while stack:
             entry, leaving = stack.pop()
@@ -146,20 +148,21 @@ def _cycles(entries: list[Stream | Relation | Query], catalog: Catalog) -> Itera
                 stack.extend((below, False) for below in _made_of(entry, catalog))
 
 
-def _made_of(entry: Stream | Relation | Query, catalog: Catalog) -> list[Stream | Relation | Query]:
+def _made_of(entry: Entry, catalog: Catalog) -> list[Entry]:
     """The entries that this one reads."""
     if isinstance(entry, Query):
-        question = entry.declaration.question
-        names = (
-            [step.goal.stream for step in question.steps]
-            if isinstance(question, nodes.Pattern)
-            else [o.stream for o in question.operands]
-        )
+        found: list[Entry | None] = [catalog.stream(name) for name in _streams_of(entry.declaration.question)]
     elif isinstance(entry.source, nodes.QuerySource):
-        names = [entry.source.name]
+        found = [catalog.query(entry.source.name)]
     elif isinstance(entry.source, nodes.InferredSource):
-        names = [entry.source.stream]
+        found = [catalog.stream(entry.source.stream)]
     else:
-        names = []
-    found = [catalog.get(name) for name in dict.fromkeys(names)]
+        found = []
     return [below for below in found if below is not None]
+
+
+def _streams_of(question: nodes.Question) -> dict[str, None]:
+    """The streams that a question names, each once."""
+    if isinstance(question, nodes.Pattern):
+        return dict.fromkeys(step.goal.stream for step in question.steps)
+    return dict.fromkeys(operand.stream for operand in question.operands)

@@ -141,6 +141,11 @@ class BoundSequence:
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     @property
+    def conditions(self) -> tuple[Typed, ...]:
+        """Every condition of the question."""
+        return () if self.where is None else (self.where,)
+
+    @property
     def streams(self) -> tuple[Stream, ...]:
         """The streams the question names, each once."""
         return _streams(self.components)
@@ -169,6 +174,11 @@ class BoundRelate:
     timeout: float | None = None
     threshold: float = 0.0
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    @property
+    def conditions(self) -> tuple[Typed, ...]:
+        """Every condition of the question."""
+        return () if self.where is None else (self.where,)
 
     @property
     def streams(self) -> tuple[Stream, ...]:

@@ -10,7 +10,7 @@ from anabranch.language import nodes
 from anabranch.language.conditions import a_type
 from anabranch.language.findings import Findings, listed, shown
 from anabranch.language.questions import checked_duration
-from anabranch.language.temporal import amount_of, parse_timestamp
+from anabranch.language.temporal import instant_of
 from anabranch.language.types import TYPE_NAMES, Type
 
 #: The clauses that only some models read.
@@ -205,13 +205,14 @@ class DeclarationBinder:
                     "name-twice", f"ERROR names {shown(bound.column)} twice", bound.span, "keep one of them"
                 )
             seen.add(bound.column.lower())
-        for name in values.keys() - seen:
-            message = f"ERROR does not say how far {shown(values[name])} may be off"
-            self.findings.add("clause-missing", message, node.place("ERROR"), f"add {values[name]} = 25")
+        for name, label in values.items():
+            if name not in seen:
+                message = f"ERROR does not say how far {shown(label)} may be off"
+                self.findings.add("clause-missing", message, node.place("ERROR"), f"add {label} = 25")
 
     def check_horizon(self, node: nodes.CreateStream, low: nodes.Expr, high: nodes.Expr, kind: Type) -> None:
         """Both ends of a horizon are numbers, or both are times, and the first is the earlier."""
-        ends = [_instant(low), _instant(high)]
+        ends = [instant_of(low), instant_of(high)]
         for end, written in zip(ends, (low, high), strict=True):
             if end is None:
                 hint = "write a number, or a text such as '2026-01-31 12:00:00'"
@@ -253,9 +254,7 @@ class DeclarationBinder:
     def check_method(self, source: nodes.InferredSource) -> None:
         """The way of inference is one we have, with the argument it takes."""
         if source.family not in FAMILIES:
-            self.findings.unknown(
-                "inference", source.family, FAMILIES, source.span, f"it can be {listed(FAMILIES)}"
-            )
+            self.findings.unknown("inference", source.family, FAMILIES, source.span, f"it can be {listed(FAMILIES)}")
         if source.method not in METHOD_MODELS:
             hint = f"the methods are {listed(METHOD_MODELS, 'and')}"
             self.findings.unknown("method", source.method, METHOD_MODELS, source.span, hint)
@@ -266,13 +265,3 @@ class DeclarationBinder:
         elif source.argument is not None:
             message = f"METHOD {source.method} takes no argument"
             self.findings.add("arity", message, source.span, f"write METHOD {source.method}")
-
-
-def _instant(node: nodes.Expr) -> int | float | None:
-    """An end of a horizon as a number, None where it is no time."""
-    if isinstance(node, nodes.Duration):
-        return amount_of(node)
-    value = node.value if isinstance(node, nodes.Literal) else None
-    if isinstance(value, str):
-        return parse_timestamp(value)
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None

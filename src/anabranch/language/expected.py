@@ -16,7 +16,7 @@ _WORDS = {
     "UNIT": "", "EQUAL": "an operator", "COMPARATOR": "an operator", "PLUS": "an operator",
     "STAR": "an operator", "SLASH": "an operator", "PERCENT": "an operator",
     "IN": "", "IS": "", "BETWEEN": "",
-    "LPAR": "(", "RPAR": ")", "LSQB": "[", "RSQB": "]", "COMMA": ",", "DOT": ".", "VBAR": "|", "BANG": "!",
+    "LPAR": "(", "RPAR": ")", "LSQB": "[", "RSQB": "]", "COMMA": "a comma", "DOT": "a dot", "VBAR": "|", "BANG": "!",
     "KLEENE_OPEN": "<", "KLEENE_CLOSE": ">", "$END": ";",
     "GROUP": "GROUP BY", "MAX": "MAX DELAY", "INFERRED": "INFERRED FROM", "AT": "AT LEAST",
     "PRECEDED": "PRECEDED BY", "MET": "MET BY", "OVERLAPPED": "OVERLAPPED BY", "STARTED": "STARTED BY",
@@ -48,22 +48,10 @@ _CLASS_WORDS = {"UNIT": [f"{unit}S" for unit in SECONDS_OF], "TYPE_NAME": list(T
 
 #: The order of listing: what carries on first, then the clauses, then the marks.
 _ORDER = [
-    "a name",
-    "a number",
-    "a string",
-    "_",
-    "a type",
-    "CREATE",
-    "THEN",
-    "AS",
-    "AND",
-    "OR",
-    "an operator",
-    "FROM",
-    "WHERE",
-    "GROUP BY",
-]
-_LAST = ["(", "[", "<", "|", ",", ".", ")", "]", ">", "+", ";"]
+    "a name", "a number", "a string", "_", "a type", "CREATE", "THEN", "AS", "AND", "OR", "an operator",
+    "FROM", "WHERE", "GROUP BY",
+]  # fmt: skip
+_LAST = ["(", "[", "<", "|", "a comma", "a dot", ")", "]", ">", "+", ";"]
 
 
 def complaint(expected: Collection[str], before: Sequence[Token], found: Token | None) -> tuple[str, str]:
@@ -113,7 +101,7 @@ def _mend(expected: Collection[str], before: Sequence[Token], found: Token) -> s
         return "end the statement before it with ;"
     if found.text == "=" and previous == "=":
         return "write a single ="
-    if (previous, found.text) == ("/", "*"):
+    if found.text == "/" and "SLASH" not in expected:
         return "comments start with --"
     if found.text == "<>" and previous == "+":
         return "write + alone, or +<variables | condition>"

@@ -11,6 +11,9 @@ from anabranch.language.limits import MAX_FINDINGS
 #: Candidates looked at for one suggestion: a suggestion is worth milliseconds, not seconds.
 MAX_CANDIDATES = 400
 
+#: Characters of a message, and of its hint.
+MAX_MESSAGE = 400
+
 
 class Findings:
     """The findings of one workbook or query; keeps the first hundred."""
@@ -29,7 +32,11 @@ class Findings:
     def add(self, code: str, message: str, span: Span | None, hint: str = "") -> None:
         """Note one finding."""
         if not self.full:
-            self.found.append(Finding(code, message, hint, span))
+            self.found.append(Finding(code, _short(message), _short(hint), span))
+
+    def extend(self, others: Findings) -> None:
+        """Note the findings of a part."""
+        self.found.extend(others.found[: MAX_FINDINGS - len(self.found)])
 
     def unknown(
         self, what: str, name: str, candidates: Iterable[str], span: Span, otherwise: str = "", where: str = ""
@@ -42,6 +49,11 @@ class Findings:
     def in_order(self) -> list[Finding]:
         """The findings by place, each once."""
         return sorted(dict.fromkeys(self.found), key=_place)
+
+
+def _short(text: str) -> str:
+    """The text, cut where thousands of names would make it unreadable."""
+    return text if len(text) <= MAX_MESSAGE else text[: MAX_MESSAGE - 4] + " ..."
 
 
 def _place(finding: Finding) -> tuple[int, int]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 #: The largest workbook a person would still read is a few hundred lines; this is some thousands.
 MAX_TEXT = 256 * 1024
 
-#: The whole text is read within a second or two on one core; the parser takes some 10 microseconds a token.
-MAX_TOKENS = 60_000
+#: The parser takes some 20 to 40 microseconds a token, so the longest text takes between one and two seconds.
+MAX_TOKENS = 40_000
 
 #: One statement of that many words is generated or hostile; its conditions are walked several times.
 MAX_STATEMENT_TOKENS = 10_000

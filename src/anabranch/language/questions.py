@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-
 from typing import Any
 
 from anabranch.catalog import Catalog, Column, Model, Query, Relation, Stream
@@ -59,9 +58,8 @@ class QuestionBinder:
             return default
         if not 0 <= value <= 1 or (open_ends and value in (0, 1)):
             where = "strictly between 0 and 1" if open_ends else "between 0 and 1"
-            self.findings.add(
-                "out-of-range", f"{what} must be {where}, and is {value}", span, "write it as a fraction such as 0.05"
-            )
+            message = f"{what} must be {where}, and is {value}"
+            self.findings.add("out-of-range", message, span, "write a fraction such as 0.5")
             return default
         return float(value)
 
@@ -82,9 +80,8 @@ class QuestionBinder:
             self.findings.add("not-a-stream", message, span, f"ask it in a condition: {name}(...)")
         elif isinstance(entry, Query):
             message = f"{name} is a query, and {self.kind} asks streams"
-            self.findings.add(
-                "not-a-stream", message, span, f"declare a stream of it: CREATE STREAM ... FROM QUERY {name}"
-            )
+            hint = f"declare a stream of it: CREATE STREAM ... FROM QUERY {name}"
+            self.findings.add("not-a-stream", message, span, hint)
         else:
             self.findings.unknown("stream", name, self.catalog.names((Stream,)), span, "declare it with CREATE STREAM")
         return None
@@ -94,7 +91,8 @@ class QuestionBinder:
         takes = MODELS[self.kind]
         if stream.model not in takes:
             kinds = [kind for kind, models in MODELS.items() if stream.model in models]
-            message = f"{self.kind} takes {listed(model.value for model in takes)} streams, and {stream.name} is {stream.model.value}"
+            wanted = listed(model.value for model in takes)
+            message = f"{self.kind} takes {wanted} streams, and {stream.name} is {stream.model.value}"
             self.findings.add("wrong-model", message, span, f"ask it with {listed(kinds)}")
 
     def operands(self, names: Iterable[tuple[str, Span]], given: tuple[nodes.Operand, ...]) -> dict[str, Stream | None]:
@@ -127,9 +125,8 @@ class QuestionBinder:
         names = [label for label, _ in wanted.values()]
         if operand.alias is None:
             message = f"FROM names several streams, and {shown(operand.stream)} without AS"
-            self.findings.add(
-                "no-alias", message, operand.span, f"write `{operand.stream} AS name`, name one of {listed(names)}"
-            )
+            hint = f"write `{operand.stream} AS name`, name one of {listed(names)}"
+            self.findings.add("no-alias", message, operand.span, hint)
         else:
             where, hint = f"this {self.kind}", f"it names {listed(names, 'and')}"
             self.findings.unknown("name", operand.alias, names, operand.span, hint, where)
@@ -182,12 +179,8 @@ class OperandScope:
             self.findings.add("not-a-value", message, node.span, hint)
         else:
             owners = listed(f"{name}.{node.name}" for name in list(self.streams)[:3])
-            self.findings.add(
-                "unknown-name",
-                f"there is no {shown(node.name)} in this {self.kind}",
-                node.span,
-                f"say whose column it is: {owners}",
-            )
+            message = f"there is no {shown(node.name)} in this {self.kind}"
+            self.findings.add("unknown-name", message, node.span, f"say whose column it is: {owners}")
         return None
 
     def attribute(self, node: nodes.Attribute) -> Reference | None:
@@ -233,9 +226,8 @@ class OperandScope:
         self.mentions[owner] = count = self.mentions.get(owner, 0) + 1
         if count == 3:
             message = f"this condition names {shown(owner)} more than twice, and it stands for several events"
-            self.findings.add(
-                "counted-thrice", message, span, "name it once (each event) or twice (every pair), and split with AND"
-            )
+            hint = "name it once (each event) or twice (every pair), and split with AND"
+            self.findings.add("counted-thrice", message, span, hint)
         return min(count, 2)
 
 

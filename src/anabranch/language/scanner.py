@@ -93,9 +93,11 @@ class Places:
         return line, offset - self._starts[line - 1] + 1
 
 
-def scan(text: str, places: Places, findings: Findings) -> Iterator[Statement]:
-    """The statements of `text` that have tokens; what cannot be read is noted in `findings`."""
-    yield from _Scanner(text, places, findings).statements()
+def scan(text: str, places: Places, findings: Findings) -> list[Statement]:
+    """The statements of `text` that have tokens, none where it has too many; `findings` notes what cannot be read."""
+    scanner = _Scanner(text, places, findings)
+    statements = list(scanner.statements())
+    return [] if scanner.too_long else statements
 
 
 class _Scanner:
@@ -106,6 +108,7 @@ class _Scanner:
         self.places = places
         self.findings = findings
         self.statement = Statement()
+        self.too_long = False
 
     def wrong(self, code: str, message: str, start: int, end: int, hint: str = "") -> None:
         """Note a finding; the statement it is in will not be parsed."""
@@ -117,26 +120,21 @@ class _Scanner:
         tokens = count = 0
         for token in self.tokens():
             self.statement.end = token.start
-            if token.text == ";" and token.kind == "symbol":
-                yield from self.finished()
-                continue
             tokens += 1
             count += not self.statement.tokens
-            if tokens > limits.MAX_TOKENS or count > limits.MAX_STATEMENTS:
-                what = (
-                    f"{limits.MAX_TOKENS:,} words"
-                    if tokens > limits.MAX_TOKENS
-                    else f"{limits.MAX_STATEMENTS:,} statements"
-                )
-                self.wrong(
-                    "too-long",
-                    f"the workbook has more than {what}",
-                    token.start,
-                    token.end,
-                    "split it into several files",
-                )
-                return
-            self.statement.tokens.append(token)
+            for number, most, what in (
+                (tokens, limits.MAX_TOKENS, "words"),
+                (count, limits.MAX_STATEMENTS, "statements"),
+            ):
+                if number > most:
+                    message = f"the workbook has more than {most:,} {what}"
+                    self.wrong("too-long", message, token.start, token.end, "split it into several files")
+                    self.too_long = True
+                    return
+            if token.text == ";" and token.kind == "symbol":
+                yield from self.finished()
+            else:
+                self.statement.tokens.append(token)
         self.statement.end = len(self.text.rstrip())
         yield from self.finished()
 
@@ -167,9 +165,7 @@ class _Scanner:
                 if self.unreadable(start):
                     return
             else:
-                token = getattr(self, f"scan_{kind}")(match.group(), start, end)
-                if token is not None:
-                    yield token
+                yield getattr(self, f"scan_{kind}")(match.group(), start, end)
 
     def scan_word(self, text: str, start: int, end: int) -> Token:
         """A keyword or a name."""

@@ -15,6 +15,19 @@ def amount_of(duration: nodes.Duration) -> int | float:
     return duration.amount * (SECONDS_OF[duration.unit] if duration.unit else 1)
 
 
+def instant_of(node: nodes.Expr) -> int | float | None:
+    """An instant such as an end of HORIZON: a number in the unit of the time column, or microseconds for a text.
+
+    None where the node is no instant.
+    """
+    if isinstance(node, nodes.Duration):
+        return amount_of(node)
+    value = node.value if isinstance(node, nodes.Literal) else None
+    if isinstance(value, str):
+        return parse_timestamp(value)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
 def parse_timestamp(text: str) -> int | None:
     """Microseconds since 1970 UTC of an ISO 8601 text, None where it is none; without a zone it is UTC.
 

@@ -40,7 +40,8 @@ REGULAR, EXTENDED, SAFE, UNSAFE = "regular", "extended regular", "safe", "unsafe
 class GoalTest:
     """What makes an event of stream number `stream` match a goal, and be accepted by it.
 
-    Conditions refer to columns of the event: `Reference(None, <lower-case column>)`. `feasible` is the part of `match` that asks of
+    Conditions refer to columns of the event: `Reference(None, <lower-case column>)`. `feasible` is the part of
+    `match` that asks of
     the key alone: a key that fails it in every goal can never take part.
     """
 
@@ -232,7 +233,7 @@ def _why_dependent(goals: tuple[BoundGoal, ...], name: str) -> str:
 
 
 def _why_unsafe(goals: tuple[BoundGoal, ...], fixed: frozenset[str]) -> str | None:
-    """None where a safe plan exists for this prefix with the `fixed` variables given; otherwise the reason there is none."""
+    """Why this prefix has no safe plan once the `fixed` variables are given; None where it has one."""
     fixed |= {name for name in _variables(goals) if _independent(goals, name)}
     if not set(_shared(goals)) - fixed:
         return None

@@ -19,9 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from anabranch.errors import TooLarge
-
-#: A goal takes two bits of a letter, and a letter is a non-negative 64-bit integer.
-MAX_GOALS = 31
+from anabranch.language.limits import MAX_GOALS
 
 #: Beyond this, a step costs more than a query can be worth; only adversarial queries come near.
 MAX_STATES = 4096

@@ -1,9 +1,12 @@
 """The arithmetic of PATTERN: arrays in, arrays out; knows no Spark, no Arrow and no text.
 
-Rows of one call are first put in order (`order_rows`: by chain, instant, key) and cleaned (`clean_rows`: rows given twice, groups
-whose probabilities exceed 1). Then one of three kernels carries a weight for each automaton state forward over the instants of each chain:
+Rows of one call are first put in order (`order_rows`: by chain, instant, key) and cleaned (`clean_rows`: rows
+given twice, groups
+whose probabilities exceed 1). Then one of three kernels carries a weight for each automaton state forward over
+the instants of each chain:
 
-- `step_single`: every chain is one Markov key. Weight for each (value, state); a table row costs one multiply-add per state.
+- `step_single`: every chain is one Markov key. Weight for each (value, state); a table row costs one
+multiply-add per state.
 - `step_independent`: no stream remembers. The letter distributions of the chain's keys are combined
   (union convolution), then the states alone are carried.
 - `step_joint`: several keys, some of them Markov. The values of the Markov keys form a product, one axis each.
@@ -17,7 +20,14 @@ Complexity: linear in the rows, times the number of states (and the size of the 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
+
+I8 = npt.NDArray[np.int8]
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 # How a row fared in `clean_rows`.
 USED, DUPLICATE, OVERFULL = 0, 1, 2
@@ -33,15 +43,50 @@ ROUNDING = 2.0**-50
 
 
 @njit(cache=True)
-def order_rows(chain, t, key, n_chains):
-    """The stable permutation that sorts rows by chain, then instant, then key.
+def _not_after(a: int, b: int, t: I64, key: I32, prev: I32, value: I32, p: F64) -> bool:
+    """Whether row a may stand before row b: by instant, key, previous value, value, probability."""
+    if t[a] != t[b]:
+        return bool(t[a] < t[b])
+    if key[a] != key[b]:
+        return bool(key[a] < key[b])
+    if prev[a] != prev[b]:
+        return bool(prev[a] < prev[b])
+    if value[a] != value[b]:
+        return bool(value[a] < value[b])
+    return bool(p[a] <= p[b])
 
-    A counting sort by chain; a chain whose rows already come in order, the usual case, is not sorted again.
+
+@njit(cache=True)
+def _merge_sort(part: I64, t: I64, key: I32, prev: I32, value: I32, p: F64) -> None:
+    """Sort row numbers in place, by runs of doubling length. NumPy's own sorts take Numba seconds to compile."""
+    n = len(part)
+    spare = np.empty(n, np.int64)
+    width = 1
+    while width < n:
+        for lo in range(0, n, 2 * width):
+            middle, hi = min(lo + width, n), min(lo + 2 * width, n)
+            i, j = lo, middle
+            for k in range(lo, hi):
+                if i < middle and (j >= hi or _not_after(part[i], part[j], t, key, prev, value, p)):
+                    spare[k] = part[i]
+                    i += 1
+                else:
+                    spare[k] = part[j]
+                    j += 1
+        part[:] = spare
+        width *= 2
+
+
+@njit(cache=True)
+def order_rows(chain: I32, t: I64, key: I32, prev: I32, value: I32, p: F64, n_chains: int) -> tuple[I64, I64]:
+    """The permutation that sorts rows by chain, then instant, key, previous value, value and probability.
+
+    A counting sort by chain; then rows that come in order, the usual case, cost one comparison each.
 
     Returns
     -------
-    order : int64 array, the row numbers in order
-    starts : int64 array of n_chains + 1, where each chain's rows begin
+    order : the row numbers in order
+    starts : where each chain's rows begin in `order`; one more than there are chains
     """
     n = len(chain)
     starts = np.zeros(n_chains + 1, np.int64)
@@ -55,92 +100,55 @@ def order_rows(chain, t, key, n_chains):
         order[fill[chain[i]]] = i
         fill[chain[i]] += 1
     for c in range(n_chains):
-        lo, hi = starts[c], starts[c + 1]
-        for j in range(lo + 1, hi):
-            a, b = order[j - 1], order[j]
-            if t[b] < t[a] or (t[b] == t[a] and key[b] < key[a]):
-                part = order[lo:hi].copy()
-                part = part[np.argsort(key[part], kind="mergesort")]
-                order[lo:hi] = part[np.argsort(t[part], kind="mergesort")]
+        part = order[starts[c] : starts[c + 1]]
+        for j in range(1, len(part)):
+            if not _not_after(part[j - 1], part[j], t, key, prev, value, p):
+                _merge_sort(part, t, key, prev, value, p)
                 break
     return order, starts
 
 
 @njit(cache=True)
-def _sort_group(order, lo, hi, prev, value, p):
-    """Sort the rows of one (key, t) by (prev, value, p): equal rows become neighbours."""
-    if hi - lo > 32:
-        part = order[lo:hi].copy()
-        part = part[np.argsort(p[part], kind="mergesort")]
-        part = part[np.argsort(value[part], kind="mergesort")]
-        order[lo:hi] = part[np.argsort(prev[part], kind="mergesort")]
-        return
-    for j in range(lo + 1, hi):
-        row = order[j]
-        k = j
-        while k > lo:
-            other = order[k - 1]
-            if prev[other] < prev[row] or (
-                prev[other] == prev[row]
-                and (value[other] < value[row] or (value[other] == value[row] and p[other] <= p[row]))
-            ):
-                break
-            order[k] = other
-            k -= 1
-        order[k] = row
-
-
-@njit(cache=True)
-def clean_rows(order, t, key, model, prev, value, p, status):
+def clean_rows(order: I64, t: I64, key: I32, model: I32, prev: I32, value: I32, p: F64, status: I8) -> I64:
     """Mark rows given twice and groups that sum above 1, in `status`; scale a sum within the tolerance to 1, in `p`.
 
-    A group is a (key, t) of an INDEPENDENT stream, a (key, t, prev) of a MARKOV one. `order` is as
-    `order_rows` left it, and is sorted within each (key, t). Returns the rows of `order` that are to be used.
+    A group is a (key, t) of an INDEPENDENT stream, whose `prev` is 0 throughout, or a (key, t, prev) of a MARKOV
+    one. `order` is as `order_rows` gave it. Returns the part of `order` that is to be used.
     """
     n = len(order)
     lo = 0
     while lo < n:
         first = order[lo]
+        total = p[first]
         hi = lo + 1
-        while hi < n and key[order[hi]] == key[first] and t[order[hi]] == t[first]:
+        while hi < n:
+            row, before = order[hi], order[hi - 1]
+            if t[row] != t[first] or key[row] != key[first] or prev[row] != prev[first]:
+                break
+            if value[row] == value[before] and p[row] == p[before]:
+                status[row] = DUPLICATE
+            else:
+                total += p[row]
             hi += 1
-        if hi > lo + 1:
-            _sort_group(order, lo, hi, prev, value, p)
-            for j in range(lo + 1, hi):
-                a, b = order[j - 1], order[j]
-                if prev[a] == prev[b] and value[a] == value[b] and p[a] == p[b]:
-                    status[b] = DUPLICATE
-        if model[first] != CERTAIN:
-            _check_sums(order, lo, hi, prev, p, status)
+        if total > 1.0 and model[first] != CERTAIN:
+            for j in range(lo, hi):
+                if total > 1.0 + TOLERANCE:
+                    status[order[j]] = OVERFULL
+                else:
+                    p[order[j]] /= total
         lo = hi
     return order[status[order] == USED]
 
 
 @njit(cache=True)
-def _check_sums(order, lo, hi, prev, p, status):
-    """Judge each prev of one (key, t); an INDEPENDENT row has prev 0 throughout."""
-    start = lo
-    while start < hi:
-        end = start
-        total = 0.0
-        while end < hi and prev[order[end]] == prev[order[start]]:
-            if status[order[end]] == USED:
-                total += p[order[end]]
-            end += 1
-        if total > 1.0:
-            for j in range(start, end):
-                if total > 1.0 + TOLERANCE:
-                    status[order[j]] = OVERFULL
-                else:
-                    p[order[j]] /= total
-        start = end
-
-
-@njit(cache=True)
-def step_single(rows, starts, t, prev, value, p, letter, delta, accept, offsets, codes, weights, n_values):
+def step_single(
+    rows: I64, starts: I64, t: I64, prev: I32, value: I32, p: F64, letter: I32, delta: I32, accept: Bools,
+    offsets: I64, codes: I32, weights: F64, n_values: int,
+) -> tuple[I64, I32, F64, I32, I64, F64]:  # fmt: skip
     """Carry each chain, one Markov key, over its instants.
 
-    For each table row (prev u, value v, probability p):  f'[v, delta(q, letter(v))] += p f[u, q];  what the rows of u leave over goes to nothing.
+    For each table row (prev u, value v, probability p):  f'[v, delta(q, letter(v))] += p f[u, q].
+    What the rows of u leave over goes to nothing.
 
     Parameters
     ----------
@@ -158,80 +166,29 @@ def step_single(rows, starts, t, prev, value, p, letter, delta, accept, offsets,
     answer_chain, answer_t, answer_p : the probability that the query is true, where it is above 0
     """
     n_chains, n_states = len(starts) - 1, delta.shape[0]
-    now_at = np.full(n_values, -1, np.int64)
-    next_at = np.full(n_values, -1, np.int64)
-    now_codes, next_codes = np.empty(n_values, np.int32), np.empty(n_values, np.int32)
-    now, after = np.zeros((n_values, n_states)), np.zeros((n_values, n_states))
+    at = np.full((2, n_values), -1, np.int64)
+    live_codes = np.empty((2, n_values), np.int32)
+    live = np.zeros((2, n_values, n_states))
     left = np.empty(n_values)
     out_offsets = np.zeros(n_chains + 1, np.int64)
     out_codes = np.empty(len(codes) + len(rows) + n_chains, np.int32)
     out_weights = np.empty((len(out_codes), n_states))
-    answer_chain = np.empty(len(rows), np.int32)
-    answer_t = np.empty(len(rows), np.int64)
-    answer_p = np.empty(len(rows))
+    answer_chain, answer_t, answer_p = _answer_space(len(rows))
     n_answers = 0
     for c in range(n_chains):
-        n_now = offsets[c + 1] - offsets[c]
-        for i in range(n_now):
-            now_codes[i] = codes[offsets[c] + i]
-            now[i] = weights[offsets[c] + i]
-        lo, end = starts[c], starts[c + 1]
-        while lo < end:
-            instant = t[rows[lo]]
-            for i in range(n_now):
-                now_at[now_codes[i]] = i
-                left[i] = 1.0
-            n_next = 0
-            true = 0.0
-            hi = lo
-            while hi < end and t[rows[hi]] == instant:
-                row = rows[hi]
-                hi += 1
-                i = now_at[prev[row]]
-                if i < 0 or p[row] == 0.0:
-                    continue
-                j = next_at[value[row]]
-                if j < 0:
-                    j = n_next
-                    n_next += 1
-                    next_at[value[row]] = j
-                    next_codes[j] = value[row]
-                    after[j] = 0.0
-                left[i] -= p[row]
-                s = letter[row]
-                for q in range(n_states):
-                    w = p[row] * now[i, q]
-                    after[j, delta[q, s]] += w
-                    if accept[q, s]:
-                        true += w
-            for i in range(n_now):
-                now_at[now_codes[i]] = -1
-                if left[i] > ROUNDING:
-                    j = next_at[0]
-                    if j < 0:
-                        j = n_next
-                        n_next += 1
-                        next_at[0] = j
-                        next_codes[j] = 0
-                        after[j] = 0.0
-                    for q in range(n_states):
-                        after[j, q] += left[i] * now[i, q]
-            for j in range(n_next):
-                next_at[next_codes[j]] = -1
-            if true > 0.0:
-                answer_chain[n_answers] = c
-                answer_t[n_answers] = instant
-                answer_p[n_answers] = min(true, 1.0)
-                n_answers += 1
-            now, after = after, now
-            now_codes, next_codes = next_codes, now_codes
-            n_now = n_next
-            lo = hi
+        n_live = offsets[c + 1] - offsets[c]
+        live_codes[0, :n_live] = codes[offsets[c] : offsets[c + 1]]
+        live[0, :n_live] = weights[offsets[c] : offsets[c + 1]]
+        n_live, now, found = _carry_chain(
+            rows[starts[c] : starts[c + 1]], t, prev, value, p, letter, delta, accept,
+            n_live, live_codes, live, at, left, answer_t[n_answers:], answer_p[n_answers:],
+        )  # fmt: skip
+        answer_chain[n_answers : n_answers + found] = c
+        n_answers += found
         base = out_offsets[c]
-        for i in range(n_now):
-            out_codes[base + i] = now_codes[i]
-            out_weights[base + i] = now[i]
-        out_offsets[c + 1] = base + n_now
+        out_codes[base : base + n_live] = live_codes[now, :n_live]
+        out_weights[base : base + n_live] = live[now, :n_live]
+        out_offsets[c + 1] = base + n_live
     used = out_offsets[n_chains]
     return (
         out_offsets, out_codes[:used].copy(), out_weights[:used].copy(),
@@ -240,18 +197,101 @@ def step_single(rows, starts, t, prev, value, p, letter, delta, accept, offsets,
 
 
 @njit(cache=True)
-def _unite(rows, lo, hi, model, p, letter, union, mixed, own, spare):
-    """Unite the letters of one key at one instant into the distribution `mixed`, in place.
+def _carry_chain(
+    rows: I64, t: I64, prev: I32, value: I32, p: F64, letter: I32, delta: I32, accept: Bools,
+    n_live: int, live_codes: I32, live: F64, at: I64, left: F64, answer_t: I64, answer_p: F64,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Carry one chain over its instants, between the two halves of `live`; `at` (value to place) is -1 throughout.
+
+    One function, not one per instant: a call costs Numba more than the arithmetic of a few rows. Returns the
+    number of live values, the half that holds them, and the number of answers.
+    """
+    n_states = delta.shape[0]
+    now, then, n_answers, k = 0, 1, 0, 0
+    while k < len(rows):
+        instant = t[rows[k]]
+        for i in range(n_live):
+            at[now, live_codes[now, i]] = i
+            left[i] = 1.0
+        n_next = 0
+        true = 0.0
+        while k < len(rows) and t[rows[k]] == instant:
+            row = rows[k]
+            k += 1
+            i = at[now, prev[row]]
+            if i < 0 or p[row] == 0.0:
+                continue
+            j = at[then, value[row]]
+            if j < 0:
+                j = n_next
+                n_next += 1
+                at[then, value[row]] = j
+                live_codes[then, j] = value[row]
+                live[then, j] = 0.0
+            left[i] -= p[row]
+            s = letter[row]
+            for q in range(n_states):
+                w = p[row] * live[now, i, q]
+                live[then, j, delta[q, s]] += w
+                if accept[q, s]:
+                    true += w
+        for i in range(n_live):
+            at[now, live_codes[now, i]] = -1
+            if left[i] > ROUNDING:
+                j = at[then, 0]
+                if j < 0:
+                    j = n_next
+                    n_next += 1
+                    at[then, 0] = j
+                    live_codes[then, j] = 0
+                    live[then, j] = 0.0
+                for q in range(n_states):
+                    live[then, j, q] += left[i] * live[now, i, q]
+        for j in range(n_next):
+            at[then, live_codes[then, j]] = -1
+        if true > 0.0:
+            answer_t[n_answers] = instant
+            answer_p[n_answers] = min(true, 1.0)
+            n_answers += 1
+        now, then, n_live = then, now, n_next
+    return n_live, now, n_answers
+
+
+@njit(cache=True)
+def _answer_space(n: int) -> tuple[I32, I64, F64]:
+    """Room for the chain, instant and probability of n answers."""
+    return np.empty(n, np.int32), np.empty(n, np.int64), np.empty(n)
+
+
+@njit(cache=True)
+def _instant_end(rows: I64, lo: int, end: int, t: I64) -> int:
+    """Where the rows of the instant that begins at `lo` end."""
+    hi = lo + 1
+    while hi < end and t[rows[hi]] == t[rows[lo]]:
+        hi += 1
+    return hi
+
+
+@njit(cache=True)
+def _key_end(rows: I64, lo: int, end: int, key: I32) -> int:
+    """Where, within one instant, the rows of the key that begins at `lo` end."""
+    hi = lo + 1
+    while hi < end and key[rows[hi]] == key[rows[lo]]:
+        hi += 1
+    return hi
+
+
+@njit(cache=True)
+def _emit(rows: I64, lo: int, hi: int, model: I32, p: F64, letter: I32, union: I32, own: F64) -> None:
+    """The distribution of the letter that one key, rows[lo:hi], emits at one instant, added to `own`.
 
     The alternatives of an INDEPENDENT key exclude each other; the rows of a CERTAIN key all happen.
     """
-    n_letters = len(mixed)
-    own[:] = 0.0
     if model[rows[lo]] == CERTAIN:
         together = 0
         for j in range(lo, hi):
             together = union[together, letter[rows[j]]]
-        own[together] = 1.0
+        own[together] += 1.0
     else:
         left = 1.0
         for j in range(lo, hi):
@@ -259,27 +299,50 @@ def _unite(rows, lo, hi, model, p, letter, union, mixed, own, spare):
             left -= p[rows[j]]
         if left > ROUNDING:
             own[0] += left
-    spare[:] = 0.0
+
+
+@njit(cache=True)
+def _mix(
+    rows: I64, lo: int, hi: int, key: I32, model: I32, p: F64, letter: I32, union: I32,
+    mixed: F64, own: F64, spare: F64,
+) -> None:  # fmt: skip
+    """The distribution of the letter that the keys of one instant, rows[lo:hi], emit together, in `mixed`.
+
+    Keys are independent, so letters unite by convolution; the first key needs none. Markov keys are passed over.
+    """
+    n_letters = len(mixed)
     for a in range(n_letters):
-        if mixed[a] != 0.0:
-            for b in range(n_letters):
-                if own[b] != 0.0:
-                    spare[union[a, b]] += mixed[a] * own[b]
-    mixed[:] = spare
+        mixed[a] = 0.0
+    n_keys = 0
+    start = lo
+    while start < hi:
+        end = _key_end(rows, start, hi, key)
+        if model[rows[start]] != MARKOV:
+            n_keys += 1
+            if n_keys == 1:
+                _emit(rows, start, end, model, p, letter, union, mixed)
+            else:
+                for a in range(n_letters):
+                    own[a] = 0.0
+                    spare[a] = 0.0
+                _emit(rows, start, end, model, p, letter, union, own)
+                for a in range(n_letters):
+                    if mixed[a] != 0.0:
+                        for b in range(n_letters):
+                            if own[b] != 0.0:
+                                spare[union[a, b]] += mixed[a] * own[b]
+                for a in range(n_letters):
+                    mixed[a] = spare[a]
+        start = end
+    if n_keys == 0:
+        mixed[0] = 1.0
 
 
 @njit(cache=True)
-def _key_end(rows, lo, end, key, t):
-    """Where the rows of the (key, t) that begins at `lo` end."""
-    first = rows[lo]
-    hi = lo + 1
-    while hi < end and key[rows[hi]] == key[first] and t[rows[hi]] == t[first]:
-        hi += 1
-    return hi
-
-
-@njit(cache=True)
-def step_independent(rows, starts, t, key, model, p, letter, delta, accept, union, weights):
+def step_independent(
+    rows: I64, starts: I64, t: I64, key: I32, model: I32, p: F64, letter: I32,
+    delta: I32, accept: Bools, union: I32, weights: F64,
+) -> tuple[I32, I64, F64]:  # fmt: skip
     """Carry each chain over its instants where no stream remembers: f'[delta(q, s)] += P(letter = s) f[q].
 
     Parameters are those of `step_single`; `weights` is (chains, states) and is changed in place.
@@ -287,22 +350,30 @@ def step_independent(rows, starts, t, key, model, p, letter, delta, accept, unio
     n_chains, n_states, n_letters = len(starts) - 1, delta.shape[0], delta.shape[1]
     mixed, own, spare = np.empty(n_letters), np.empty(n_letters), np.empty(n_letters)
     after = np.empty(n_states)
-    answer_chain = np.empty(len(rows), np.int32)
-    answer_t = np.empty(len(rows), np.int64)
-    answer_p = np.empty(len(rows))
+    answer_chain, answer_t, answer_p = _answer_space(len(rows))
     n_answers = 0
     for c in range(n_chains):
         lo, end = starts[c], starts[c + 1]
         while lo < end:
-            instant = t[rows[lo]]
-            mixed[:] = 0.0
-            mixed[0] = 1.0
-            while lo < end and t[rows[lo]] == instant:
-                hi = _key_end(rows, lo, end, key, t)
-                _unite(rows, lo, hi, model, p, letter, union, mixed, own, spare)
-                lo = hi
-            after[:] = 0.0
+            first = rows[lo]
+            hi = lo + 1
+            while hi < end and t[rows[hi]] == t[first]:
+                hi += 1
+            if hi == lo + 1 or (key[rows[hi - 1]] == key[first] and model[first] == INDEPENDENT):
+                # The usual case, without a call: alternatives of one key. A lone certain row has p = 1.
+                for s in range(n_letters):
+                    mixed[s] = 0.0
+                left = 1.0
+                for k in range(lo, hi):
+                    mixed[letter[rows[k]]] += p[rows[k]]
+                    left -= p[rows[k]]
+                if left > ROUNDING:
+                    mixed[0] += left
+            else:
+                _mix(rows, lo, hi, key, model, p, letter, union, mixed, own, spare)
             true = 0.0
+            for q in range(n_states):
+                after[q] = 0.0
             for s in range(n_letters):
                 if mixed[s] != 0.0:
                     for q in range(n_states):
@@ -310,53 +381,55 @@ def step_independent(rows, starts, t, key, model, p, letter, delta, accept, unio
                         after[delta[q, s]] += w
                         if accept[q, s]:
                             true += w
-            weights[c] = after
+            for q in range(n_states):
+                weights[c, q] = after[q]
             if true > 0.0:
                 answer_chain[n_answers] = c
-                answer_t[n_answers] = instant
+                answer_t[n_answers] = t[first]
                 answer_p[n_answers] = min(true, 1.0)
                 n_answers += 1
+            lo = hi
     return answer_chain[:n_answers], answer_t[:n_answers], answer_p[:n_answers]
 
 
 @njit(cache=True)
-def _move_axis(rows, lo, hi, prev, value, p, letter, codes, before, inner, n_values):
+def _move_axis(
+    rows: I64, lo: int, hi: int, prev: I32, value: I32, p: F64, letter: I32,
+    codes: I32, before: F64, inner: int, n_values: int,
+) -> tuple[I32, I32, F64]:  # fmt: skip
     """Move one Markov key along its axis of the product.
 
-    `before` is (outer, values, inner) flattened, with `codes` the values of the axis. Returns the new codes, the letter that each
-    emits, and the new array.
+    `before` is (outer, values, inner) flattened, with `codes` the values of the axis. Returns the new codes, the
+    letter that each emits, and the new array.
     """
     n_old = len(codes)
     outer = len(before) // (n_old * inner)
-    old_at = np.full(n_values, -1, np.int64)
-    new_at = np.full(n_values, -1, np.int64)
+    old_at, new_at = np.full(n_values, -1, np.int64), np.full(n_values, -1, np.int64)
     left = np.ones(n_old)
-    for i in range(n_old):
-        old_at[codes[i]] = i
+    old_at[codes] = np.arange(n_old)
     new_codes = np.empty(hi - lo + 1, np.int32)
     emitted = np.zeros(hi - lo + 1, np.int32)
     n_new = 0
-    for j in range(lo, hi):
-        row = rows[j]
+    for k in range(lo, hi):
+        row = rows[k]
         i = old_at[prev[row]]
-        if i < 0 or p[row] == 0.0:
-            continue
-        left[i] -= p[row]
-        if new_at[value[row]] < 0:
-            new_at[value[row]] = n_new
-            new_codes[n_new] = value[row]
-            emitted[n_new] = letter[row]
-            n_new += 1
+        if i >= 0 and p[row] != 0.0:
+            left[i] -= p[row]
+            if new_at[value[row]] < 0:
+                new_at[value[row]] = n_new
+                new_codes[n_new] = value[row]
+                emitted[n_new] = letter[row]
+                n_new += 1
     if np.any(left > ROUNDING) and new_at[0] < 0:
         new_at[0] = n_new
         new_codes[n_new] = 0
         n_new += 1
     after = np.zeros(outer * n_new * inner)
-    for j in range(lo, hi):
-        row = rows[j]
-        i, k = old_at[prev[row]], new_at[value[row]]
+    for k in range(lo, hi):
+        row = rows[k]
+        i = old_at[prev[row]]
         if i >= 0 and p[row] != 0.0:
-            _add_slice(before, after, outer, n_old, n_new, inner, i, k, p[row])
+            _add_slice(before, after, outer, n_old, n_new, inner, i, new_at[value[row]], p[row])
     for i in range(n_old):
         if left[i] > ROUNDING:
             _add_slice(before, after, outer, n_old, n_new, inner, i, new_at[0], left[i])
@@ -364,27 +437,31 @@ def _move_axis(rows, lo, hi, prev, value, p, letter, codes, before, inner, n_val
 
 
 @njit(cache=True)
-def _add_slice(before, after, outer, n_old, n_new, inner, i, k, factor):
+def _add_slice(
+    before: F64, after: F64, outer: int, n_old: int, n_new: int, inner: int, i: int, j: int, factor: float
+) -> None:
+    """Add `factor` times the slice i of an axis to the slice j of the moved one."""
     for o in range(outer):
-        source, target = (o * n_old + i) * inner, (o * n_new + k) * inner
+        source, target = (o * n_old + i) * inner, (o * n_new + j) * inner
         for r in range(inner):
             after[target + r] += factor * before[source + r]
 
 
 @njit(cache=True)
 def step_joint(
-    rows, t, key, model, prev, value, p, letter, delta, accept, union,
-    member, sizes, codes, weights, n_values, limit,
-):  # fmt: skip
+    rows: I64, t: I64, key: I32, model: I32, prev: I32, value: I32, p: F64, letter: I32,
+    delta: I32, accept: Bools, union: I32, axis_of: I64, sizes: I64, codes: I32, weights: F64,
+    n_values: int, limit: int,
+) -> tuple[I64, I32, F64, I64, F64, float]:  # fmt: skip
     """Carry one chain that several keys feed, some of them Markov, over its instants.
 
-    Each Markov key is an axis of the product; at an instant, the keys that have rows move along their axes, then the automaton reads the
-    union of what they and the independent keys emit.
+    Each Markov key is an axis of the product; at an instant, the keys that have rows move along their axes, then the
+    automaton reads the union of what they and the independent keys emit.
 
     Parameters
     ----------
     rows : the chain's rows, by instant and key; the other columns as in `step_single`
-    member : for each key number, its axis; -1 for keys that do not remember
+    axis_of : for each key number, its axis; -1 for keys that do not remember
     sizes, codes : the number of values of each axis, and their codes, axis after axis
     weights : the product, flattened, axes in order and the state last
     limit : the largest number of weights to hold
@@ -394,62 +471,52 @@ def step_joint(
     sizes, codes, weights, answer_t, answer_p, needed
         `needed` is 0, or the number of weights that would have been needed, beyond the limit.
     """
-    n_states, n_letters = delta.shape
+    n_letters = delta.shape[1]
     mixed, own, spare = np.empty(n_letters), np.empty(n_letters), np.empty(n_letters)
-    axes = [np.empty(0, np.int32) for _ in range(len(sizes))]
-    emitted = [np.empty(0, np.int32) for _ in range(len(sizes))]
-    base = 0
-    for a in range(len(sizes)):
-        axes[a] = codes[base : base + sizes[a]].copy()
-        base += sizes[a]
-    answer_t, answer_p = np.empty(len(rows), np.int64), np.empty(len(rows))
+    ends = np.cumsum(sizes)
+    axes = [codes[ends[a] - sizes[a] : ends[a]].copy() for a in range(len(sizes))]
+    _, answer_t, answer_p = _answer_space(len(rows))
     n_answers = 0
     needed = 0.0
     lo, end = 0, len(rows)
-    while lo < end and needed == 0.0:
-        instant = t[rows[lo]]
-        mixed[:] = 0.0
-        mixed[0] = 1.0
-        for a in range(len(axes)):
-            emitted[a] = np.zeros(len(axes[a]), np.int32)
-        while lo < end and t[rows[lo]] == instant:
-            hi = _key_end(rows, lo, end, key, t)
-            if model[rows[lo]] != MARKOV:
-                _unite(rows, lo, hi, model, p, letter, union, mixed, own, spare)
-            else:
-                a = member[key[rows[lo]]]
-                inner = n_states
+    while lo < end:
+        hi = _instant_end(rows, lo, end, t)
+        emitted = [np.zeros(len(axis), np.int32) for axis in axes]
+        k = lo
+        while k < hi:
+            key_end = _key_end(rows, k, hi, key)
+            if model[rows[k]] == MARKOV:
+                a = axis_of[key[rows[k]]]
+                needed = float(len(weights)) / len(axes[a]) * (key_end - k + 1)
+                if needed > limit:
+                    return sizes, codes, weights, answer_t[:0], answer_p[:0], needed
+                inner = delta.shape[0]
                 for b in range(a + 1, len(axes)):
                     inner *= len(axes[b])
-                worst = float(len(weights)) / len(axes[a]) * (hi - lo + 1)
-                if worst > limit:
-                    needed = worst
-                    break
                 axes[a], emitted[a], weights = _move_axis(
-                    rows, lo, hi, prev, value, p, letter, axes[a], weights, inner, n_values
+                    rows, k, key_end, prev, value, p, letter, axes[a], weights, inner, n_values
                 )
-            lo = hi
-        if needed > 0.0:
-            break
+            k = key_end
+        _mix(rows, lo, hi, key, model, p, letter, union, mixed, own, spare)
         weights, true = _read_letters(weights, axes, emitted, mixed, delta, accept, union)
         if true > 0.0:
-            answer_t[n_answers] = instant
+            answer_t[n_answers] = t[rows[lo]]
             answer_p[n_answers] = min(true, 1.0)
             n_answers += 1
-    total = 0
-    for a in range(len(axes)):
-        sizes[a] = len(axes[a])
-        total += len(axes[a])
-    out_codes = np.empty(total, np.int32)
+        lo = hi
+    new_sizes = np.array([len(axis) for axis in axes], np.int64)
+    new_codes = np.empty(new_sizes.sum(), np.int32)
     base = 0
-    for a in range(len(axes)):
-        out_codes[base : base + sizes[a]] = axes[a]
-        base += sizes[a]
-    return sizes, out_codes, weights, answer_t[:n_answers], answer_p[:n_answers], needed
+    for axis in axes:
+        new_codes[base : base + len(axis)] = axis
+        base += len(axis)
+    return new_sizes, new_codes, weights, answer_t[:n_answers], answer_p[:n_answers], 0.0
 
 
 @njit(cache=True)
-def _read_letters(weights, axes, emitted, mixed, delta, accept, union):
+def _read_letters(
+    weights: F64, axes: list[I32], emitted: list[I32], mixed: F64, delta: I32, accept: Bools, union: I32
+) -> tuple[F64, float]:
     """Let the automaton read, in every cell of the product, the union of the letters emitted there."""
     n_states, n_letters = delta.shape
     after = np.zeros(len(weights))

@@ -54,13 +54,19 @@ class PatternJob:
 
     @property
     def chain_types(self) -> list[pa.DataType]:
-        """The types of the chain variables."""
-        positions = self.analysis.chain_positions[0]
-        return [self.layouts[0].key_types[position] for position in positions]
+        """The types of the chain variables: DOUBLE where it is a key of streams that differ in their numbers."""
+        of_streams = [
+            [layout.key_types[position] for position in positions]
+            for layout, positions in zip(self.layouts, self.analysis.chain_positions, strict=True)
+        ]
+        return [pa.float64() if pa.float64() in kinds else kinds[0] for kinds in zip(*of_streams, strict=True)]
 
     @property
     def answer_schema(self) -> pa.Schema:
-        """t, the grouping columns, and the probability; or, where chains are still to be combined, the logarithm of the probability that none is true."""
+        """t, the grouping columns, and the probability.
+
+        Where chains are still to be combined: the logarithm of the probability that none is true.
+        """
         fields = [pa.field("t", self.layouts[0].time_kind.arrow_type)]
         fields += [pa.field(name, self.chain_types[place]) for name, place in self.analysis.group_by]
         return pa.schema([*fields, pa.field("probability" if self.direct else "log_none", pa.float64())])
@@ -68,7 +74,8 @@ class PatternJob:
     def buckets(self, stream: int, keys: pa.Table, n_buckets: int) -> npt.NDArray[np.int64]:
         """The bucket of each key: by its chain, or -1 where no goal can ever match it."""
         columns = [column.combine_chunks() for column in keys.columns]
-        chain = [columns[position] for position in self.analysis.chain_positions[stream]]
+        positions = self.analysis.chain_positions[stream]
+        chain = [columns[position].cast(kind) for position, kind in zip(positions, self.chain_types, strict=True)]
         buckets = (hash_tuples(chain, keys.num_rows) % np.uint64(n_buckets)).astype(np.int64)
         names = [column.name.lower() for column in self.analysis.streams[stream].keys]
         by_name = dict(zip(names, columns, strict=True))
@@ -89,7 +96,9 @@ class PatternJob:
         if not self.direct:
             combined = answers.groupBy("t", *groups).agg(F.sum("log_none").alias("log_none"))
             answers = combined.select("t", *groups, (-F.expm1("log_none")).alias("probability"))
-            answers = answers.where((F.col("probability") > 0) & (F.col("probability") >= self.analysis.query.threshold))
+            answers = answers.where(
+                (F.col("probability") > 0) & (F.col("probability") >= self.analysis.query.threshold)
+            )
         probability = F.col("probability")
         return answers.select(
             "t", *groups, probability, probability.alias("lower"), probability.alias("upper"),
@@ -154,7 +163,7 @@ class PatternOperator:
         n_chains = len(self._chains) if self._job.analysis.chain else 1
         model = self._models[rows.stream]
         key = rows.key * np.int32(len(self._models)) + rows.stream
-        order, starts = kernel.order_rows(chain, rows.t, key, n_chains)
+        order, starts = kernel.order_rows(chain, rows.t, key, rows.prev, rows.value, rows.p, n_chains)
         status = np.zeros(len(rows), np.int8)
         used = kernel.clean_rows(order, rows.t, key, model, rows.prev, rows.value, rows.p, status)
         if len(used) < len(order):

@@ -1,6 +1,7 @@
 """What is carried forward from instant to instant: the weight of every (hidden values, automaton state) of every chain.
 
-Three shapes, one for each kernel. Each grows as chains and automaton states appear, steps over a batch of rows, and saves itself as tables.
+Three shapes, one for each kernel. Each grows as chains and automaton states appear, steps over a batch of rows,
+and saves itself as tables.
 """
 
 from __future__ import annotations
@@ -113,11 +114,11 @@ class SingleWeights:
 
     def step(self, batch: Batch, automaton: Automaton) -> Answers:
         """Move on over a batch."""
-        self.offsets, self.codes, self.weights, *answers = kernel.step_single(
+        self.offsets, self.codes, self.weights, chains, times, probabilities = kernel.step_single(
             batch.rows, batch.starts, batch.t, batch.prev, batch.value, batch.p, batch.letter,
             automaton.delta, automaton.accept, self.offsets, self.codes, self.weights, batch.n_values,
         )  # fmt: skip
-        return tuple(answers)
+        return chains, times, probabilities
 
     def save(self) -> dict[str, pa.Table]:
         """The weights as tables."""
@@ -182,7 +183,8 @@ class JointWeights:
             if needed:
                 raise TooLarge(
                     f"{len(chain.keys)} Markov keys feed one chain, and their joint state would need {needed:,.0f} "
-                    f"weights (limit {JOINT_LIMIT:,}); name the keys, share their variable between the goals, or GROUP BY it"
+                    f"weights (limit {JOINT_LIMIT:,}); name the keys, share their variable between the goals, "
+                    "or GROUP BY it"
                 )
             axis_of[known] = -1
             found.append((np.full(len(times), number, np.int32), times, probabilities))

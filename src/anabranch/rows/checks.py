@@ -1,4 +1,4 @@
-"""What a row must have to be used at all: rows that break their stream's model are kept aside with the reason, never lost."""
+"""What a row must have to be used: rows that break their stream's model are set aside with the reason, never lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.rows.packing import Layout
-from anabranch.rows.times import TimeKind
+from anabranch.rows.times import BEGINNING, END, TimeKind, encode_times
 
 #: A quarantined row: the stream, why, and the row itself as JSON.
 QUARANTINE = pa.schema([("stream", pa.string()), ("reason", pa.string()), ("row", pa.string())])
@@ -46,6 +46,10 @@ def _faults(table: pa.Table, layout: Layout) -> Iterable[tuple[str, npt.NDArray[
     yield f"{layout.time} is NULL", _is_null(table[layout.time])
     if layout.time_kind is TimeKind.DOUBLE:
         yield f"{layout.time} is not a finite number", ~_true(pc.is_finite(pc.cast(table[layout.time], pa.float64())))
+    else:
+        # The two ends of 64 bits stand for no time yet and for the end of the input.
+        codes = encode_times(pc.fill_null(table[layout.time], pa.scalar(0, table[layout.time].type)), layout.time_kind)
+        yield f"{layout.time} is out of range", (codes == BEGINNING) | (codes == END)
     if layout.probability:
         p = pc.cast(table[layout.probability], pa.float64())
         yield f"{layout.probability} is NULL", _is_null(p)
@@ -65,10 +69,18 @@ def _true(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
 
 def quarantine(stream: str, reason: str, rows: Iterable[dict[str, object]]) -> pa.Table:
     """Rows set aside for one reason."""
-    texts = [json.dumps(row, default=_plain, ensure_ascii=False) for row in rows]
-    return pa.table(
-        {"stream": [stream] * len(texts), "reason": [reason] * len(texts), "row": texts}, schema=QUARANTINE
-    )
+    texts = [json.dumps(_finite(row), default=_plain, ensure_ascii=False) for row in rows]
+    return pa.table({"stream": [stream] * len(texts), "reason": [reason] * len(texts), "row": texts}, schema=QUARANTINE)
+
+
+def _finite(row: dict[str, object]) -> dict[str, object]:
+    """The row with NaN and the infinities as text: JSON has no such numbers."""
+    return {
+        name: _NOT_FINITE.get(str(value), value) if isinstance(value, float) else value for name, value in row.items()
+    }
+
+
+_NOT_FINITE: dict[str, object] = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 def _plain(value: object) -> str:

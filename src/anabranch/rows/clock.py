@@ -1,7 +1,9 @@
 """How far event time has come: the watermark of a query over several streams.
 
-A stream's watermark trails its newest row by the lateness its declaration allows; the query's watermark is the least of them. An instant is over
-when the watermark is strictly past it, so rows of one instant may come in different micro-batches. Every bucket keeps a clock of its own, and
+A stream's watermark trails its newest row by the lateness its declaration allows; the query's watermark is the
+least of them. An instant is over
+when the watermark is strictly past it, so rows of one instant may come in different micro-batches. Every bucket
+keeps a clock of its own, and
 all show the same time, because every packed batch tells its newest row to every bucket.
 """
 
@@ -12,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from anabranch.rows.packing import Layout
-from anabranch.rows.times import BEGINNING, END, earlier
+from anabranch.rows.times import BEGINNING, earlier
 
 
 class Clock:
@@ -24,15 +26,13 @@ class Clock:
         if saved is not None:
             self._newest = np.frombuffer(saved, "<i8").tolist()
 
-    def advance(self, newest: Sequence[int]) -> int:
+    def advance(self, newest: Sequence[int], ended: bool = False) -> int:
         """Take the newest time of each stream in a micro-batch (BEGINNING: no row) and give the watermark.
 
-        END says that the input has ended: the watermark passes every row seen so far, and nothing else, so that the stream may be taken up again.
+        Where the input has `ended` the watermark passes every row seen so far, those of this micro-batch among
+        them, and nothing else, so that the stream may be taken up again.
         """
-        ended = END in newest
-        self._newest = [
-            max(known, now) if now != END else known for known, now in zip(self._newest, newest, strict=True)
-        ]
+        self._newest = [max(known, now) for known, now in zip(self._newest, newest, strict=True)]
         if ended:
             last = max(self._newest)
             return last + 1 if last > BEGINNING else BEGINNING

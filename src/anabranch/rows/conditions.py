@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.language.typed import Constant, Member, Operation, Reference, Typed
+from anabranch.language.typed import Constant, Member, Reference, Typed
 from anabranch.language.types import Type
 
 ARROW_TYPES = {
@@ -42,24 +42,20 @@ def holds(condition: Typed | None, columns: Columns, relations: Relations, n_row
     """
     if condition is None:
         return np.ones(n_rows, np.bool_)
-    result = pc.fill_null(_array(evaluate(condition, columns, relations), n_rows), False)
-    return result.cast(pa.bool_()).to_numpy(zero_copy_only=False)
+    result = evaluate(condition, columns, relations, n_rows).cast(pa.bool_())
+    return pc.fill_null(result, False).to_numpy(zero_copy_only=False)
 
 
-def evaluate(tree: Typed, columns: Columns, relations: Relations) -> pa.Array | pa.Scalar:
-    """The value of a typed tree over arrays; a tree without references gives a scalar."""
+def evaluate(tree: Typed, columns: Columns, relations: Relations, n_rows: int) -> pa.Array:
+    """The value of a typed tree over arrays; a constant is repeated, so that every node is an array."""
     if isinstance(tree, Constant):
-        return pa.scalar(tree.value, ARROW_TYPES.get(tree.type))
+        return pa.repeat(pa.scalar(tree.value, ARROW_TYPES.get(tree.type)), n_rows)
     if isinstance(tree, Reference):
         return columns[tree.name]
-    arguments = [evaluate(part, columns, relations) for part in tree.arguments]
+    arguments = [evaluate(part, columns, relations, n_rows) for part in tree.arguments]
     if isinstance(tree, Member):
         return _member(arguments, relations[tree.relation.name.lower()])
     return _OPERATORS[tree.op](*arguments)
-
-
-def _array(value: pa.Array | pa.Scalar, n_rows: int) -> pa.Array:
-    return pa.repeat(value, n_rows) if isinstance(value, pa.Scalar) else value
 
 
 def _exact(checked: Callable) -> Callable:
@@ -69,14 +65,29 @@ def _exact(checked: Callable) -> Callable:
         try:
             return checked(*arguments)
         except pa.ArrowInvalid:
-            return checked(*(pc.cast(argument, pa.float64()) for argument in arguments))
+            return checked(*map(_doubles, arguments))
 
     return operate
 
 
+def _doubles(column):
+    """The column as doubles; integers beyond 2^53 are rounded, as in Spark."""
+    return pc.cast(column, pa.float64(), safe=False)
+
+
+_minus = _exact(pc.subtract_checked)
+
+
+def _subtract(left, right):
+    """The difference of numbers, or the seconds between two times."""
+    if pa.types.is_timestamp(left.type) or pa.types.is_timestamp(right.type):
+        microseconds = (pc.cast(time, ARROW_TYPES[Type.TIMESTAMP]).cast(pa.int64()) for time in (left, right))
+        return pc.divide(_doubles(_minus(*microseconds)), 1e6)
+    return _minus(left, right)
+
+
 def _divide(left, right):
-    divisor = pc.cast(right, pa.float64())
-    return pc.divide(pc.cast(left, pa.float64()), _null_for_zero(divisor))
+    return pc.divide(_doubles(left), _null_for_zero(_doubles(right)))
 
 
 def _null_for_zero(divisor):
@@ -85,23 +96,19 @@ def _null_for_zero(divisor):
 
 def _remainder(left, right):
     """The remainder with the sign of the dividend, as in Spark; Arrow has no such function."""
-    if not isinstance(left, pa.Scalar) or not isinstance(right, pa.Scalar):
-        n_rows = len(left) if not isinstance(left, pa.Scalar) else len(right)
-        left, right = _array(left, n_rows), _array(right, n_rows)
-    else:
-        left, right = _array(left, 1), _array(right, 1)
     kind = pa.int64() if pa.types.is_integer(left.type) and pa.types.is_integer(right.type) else pa.float64()
-    divisor = _null_for_zero(pc.cast(right, kind))
+    divisor = _null_for_zero(pc.cast(right, kind, safe=False))
     missing = pc.or_(left.is_null(), divisor.is_null()).to_numpy(zero_copy_only=False)
-    dividend = pc.fill_null(pc.cast(left, kind), 0).to_numpy(zero_copy_only=False)
+    dividend = pc.fill_null(pc.cast(left, kind, safe=False), 0).to_numpy(zero_copy_only=False)
     return pa.array(np.fmod(dividend, pc.fill_null(divisor, 1).to_numpy(zero_copy_only=False)), kind, mask=missing)
 
 
 def _fold(function: Callable) -> Callable:
     def operate(first, *others):
+        result = first.cast(pa.bool_())
         for other in others:
-            first = function(first, other)
-        return first
+            result = function(result, other.cast(pa.bool_()))
+        return result
 
     return operate
 
@@ -109,25 +116,22 @@ def _fold(function: Callable) -> Callable:
 def _compare(function: Callable) -> Callable:
     def operate(left, right):
         if pa.types.is_null(left.type) or pa.types.is_null(right.type):
-            return pa.scalar(None, pa.bool_())
+            return pa.nulls(len(left), pa.bool_())
+        if pa.types.is_floating(left.type) or pa.types.is_floating(right.type):
+            left, right = _doubles(left), _doubles(right)
         return function(left, right)
 
     return operate
 
 
-def _member(arguments: list, relation: pa.Table) -> pa.Array | pa.Scalar:
+def _member(arguments: list[pa.Array], relation: pa.Table) -> pa.Array:
     """Whether each tuple of arguments is a row of the relation; NULL in it gives NULL."""
-    lengths = [len(argument) for argument in arguments if not isinstance(argument, pa.Scalar)]
-    n_rows = lengths[0] if lengths else 1
-    if pa.types.is_null(arguments[0].type):
-        return pa.scalar(None, pa.bool_())
-    if len(arguments) == 1:
-        asked, known = _same_type(_array(arguments[0], n_rows), relation.column(0))
+    if any(pa.types.is_null(argument.type) for argument in arguments):
+        return pa.nulls(len(arguments[0]), pa.bool_())
+    pairs = [_same_type(argument, column) for argument, column in zip(arguments, relation.columns, strict=True)]
+    if len(pairs) == 1:
+        asked, known = pairs[0]
         return pc.if_else(asked.is_null(), pa.scalar(None, pa.bool_()), pc.is_in(asked, value_set=known))
-    pairs = [
-        _same_type(_array(argument, n_rows), column)
-        for argument, column in zip(arguments, relation.columns, strict=True)
-    ]
     rows = set(zip(*(known.to_pylist() for _, known in pairs), strict=True))
     asked_rows = zip(*(asked.to_pylist() for asked, _ in pairs), strict=True)
     return pa.array([None if None in row else row in rows for row in asked_rows], pa.bool_())
@@ -141,13 +145,13 @@ def _same_type(asked: pa.Array, column: pa.ChunkedArray) -> tuple[pa.Array, pa.A
         return asked, known
     numeric = (pa.types.is_integer, pa.types.is_floating)
     if any(test(asked.type) for test in numeric) and any(test(known.type) for test in numeric):
-        return asked.cast(pa.float64()), known.cast(pa.float64())
+        return _doubles(asked), _doubles(known)
     return asked, known.cast(asked.type)
 
 
 _OPERATORS: dict[str, Callable] = {
     "+": _exact(pc.add_checked),
-    "-": _exact(pc.subtract_checked),
+    "-": _subtract,
     "*": _exact(pc.multiply_checked),
     "/": _divide,
     "%": _remainder,
@@ -161,6 +165,6 @@ _OPERATORS: dict[str, Callable] = {
     ">=": _compare(pc.greater_equal),
     "and": _fold(pc.and_kleene),
     "or": _fold(pc.or_kleene),
-    "not": pc.invert,
+    "not": lambda argument: pc.invert(argument.cast(pa.bool_())),
     "is_null": lambda argument: pc.is_null(argument),
 }

@@ -1,6 +1,7 @@
 """Dictionaries of tuples: from key or value columns to small integers, and back.
 
-Keys and values are looked at once per distinct tuple and batch, never once per row: a column is dictionary-encoded by Arrow, several columns are
+Keys and values are looked at once per distinct tuple and batch, never once per row: a column is
+dictionary-encoded by Arrow, several columns are
 combined by a hash table in Numba, and only the distinct tuples reach a Python dict.
 """
 
@@ -83,7 +84,7 @@ def encode_tuples(columns: Sequence[pa.ChunkedArray], n_rows: int) -> tuple[npt.
 
 
 class Dictionary:
-    """A growing set of tuples of one shape, numbered from 0; keeps the columns as Arrow arrays for vectorised conditions."""
+    """A growing set of tuples of one shape, numbered from 0; its columns are Arrow arrays."""
 
     def __init__(self, types: Sequence[pa.DataType]) -> None:
         self._types = list(types) or [pa.bool_()]

@@ -1,6 +1,7 @@
-"""The protocol between the two runtimes and the families: one step function, run once in batch and once a micro-batch in streaming.
+"""The protocol between runtimes and families: one step, taken once in batch and once a micro-batch in streaming.
 
-An operator serves one bucket. A runtime opens it (with the bytes it saved last, or None), steps it with packets and a watermark, sends its answers on, and
+An operator serves one bucket. A runtime opens it (with the bytes it saved last, or None), steps it with packets
+and a watermark, sends its answers on, and
 keeps the bytes it saves. Batch steps once, with the watermark at the end of time.
 """
 
@@ -19,18 +20,23 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+#: What can become of a row.
+ROW_COUNTS = ("read", "used", "duplicate", "late", "quarantined")
+
+
 @dataclass(slots=True)
 class Counts:
-    """What became of the rows of a run; read = used + duplicate + late + quarantined."""
+    """What became of the rows of a run, read = used + duplicate + late + quarantined, and how many answers it gave."""
 
     read: int = 0
     used: int = 0
     duplicate: int = 0
     late: int = 0
     quarantined: int = 0
+    answers: int = 0
 
     def __iadd__(self, other: Counts) -> Counts:
-        for name in self.__slots__:
+        for name in (*ROW_COUNTS, "answers"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         return self
 
@@ -60,8 +66,13 @@ class Operator(Protocol):
 class Job(Placement, Protocol):
     """A query ready to run on workers: picklable, without Spark. Makes the operators of its buckets."""
 
-    fingerprint: str
-    answer_schema: pa.Schema
+    @property
+    def fingerprint(self) -> str:
+        """Tells saved state of this query from that of any other."""
+
+    @property
+    def answer_schema(self) -> pa.Schema:
+        """The columns of an outcome's answers."""
 
     def operator(self) -> Operator:
         """A new operator."""

@@ -1,6 +1,7 @@
 """Rows to blobs: one Arrow blob per bucket and batch crosses the shuffle, not a row per event.
 
-A *packet* holds the rows of one stream for one bucket as numbers (key code, value code, previous value code, time, probability) beside small
+A *packet* holds the rows of one stream for one bucket as numbers (key code, value code, previous value code,
+time, probability) beside small
 tables of the distinct keys and values, in which the codes count.
 """
 
@@ -26,7 +27,8 @@ _FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 class Layout:
     """Which columns of a stream's source are what; the worker's view of a catalogue Stream.
 
-    `lateness` is the WATERMARK: how late a row may come, in seconds for a TIMESTAMP, else in the unit of the time column.
+    `lateness` is the WATERMARK: how late a row may come, in seconds for a TIMESTAMP, else in the unit of the
+    time column.
     """
 
     name: str
@@ -65,7 +67,9 @@ def hash_tuples(columns: Sequence[pa.Array], n_rows: int) -> npt.NDArray[np.uint
     for column in columns:
         if pa.types.is_floating(column.type):
             column = pa.array(order_doubles(column.to_numpy(zero_copy_only=False)))  # -0.0 and 0.0 are one key
-        text = pc.fill_null(pc.cast(pc.cast(column, pa.large_string()), pa.large_binary()), b"")
+        if not pa.types.is_binary(column.type):
+            column = pc.cast(column, pa.large_string())
+        text = pc.fill_null(pc.cast(column, pa.large_binary()), b"")
         offsets = np.frombuffer(text.buffers()[1], np.int64)[text.offset : text.offset + n_rows + 1]
         raw = text.buffers()[2]
         data = np.frombuffer(raw, np.uint8) if raw is not None and raw.size else np.zeros(1, np.uint8)
@@ -95,7 +99,7 @@ def _rows_by_bucket(bucket_of_code, codes, n_buckets):
 
 @njit(cache=True)
 def _compact(codes, scratch):
-    """Renumber codes densely, in place; `scratch` (all -1, restored) is as long as the dictionary. Returns the codes kept."""
+    """Renumber codes densely, in place; returns the codes kept. `scratch` is as long as the dictionary, all -1."""
     kept = np.empty(min(len(codes), len(scratch)), np.int32)
     count = 0
     for i in range(len(codes)):
@@ -161,9 +165,7 @@ def _encode_values(table: pa.Table, layout: Layout) -> tuple[dict[str, npt.NDArr
     if not layout.previous:
         codes, distinct = encode_tuples([table[name] for name in layout.values], n)
         return {"value": codes}, distinct
-    stacked = [
-        _stack(table[name], table[before]) for name, before in zip(layout.values, layout.previous, strict=True)
-    ]
+    stacked = [_stack(table[name], table[before]) for name, before in zip(layout.values, layout.previous, strict=True)]
     codes, distinct = encode_tuples(stacked, 2 * n)
     return {"value": codes[:n], "prev": codes[n:]}, distinct
 

@@ -1,4 +1,4 @@
-"""The step before the shuffle: a batch of source rows is checked, its keys are placed in buckets, and packets are cut."""
+"""The step before the shuffle: source rows are checked, their keys are placed in buckets, and packets are cut."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from anabranch.rows.times import BEGINNING, encode_times
 class Placement(Protocol):
     """Which bucket a key belongs to: the family's choice, for it decides what must meet."""
 
-    layouts: Sequence[Layout]
+    @property
+    def layouts(self) -> Sequence[Layout]:
+        """The streams of the query, in order."""
 
     def buckets(self, stream: int, keys: pa.Table, n_buckets: int) -> npt.NDArray[np.int64]:
         """The bucket of each distinct key; -1 for a key that can take no part in any answer."""
@@ -45,6 +47,10 @@ def route(table: pa.Table, stream: int, placement: Placement, n_buckets: int) ->
     good, rejected = check_rows(table, layout)
     newest = int(encode_times(good[layout.time], layout.time_kind).max()) if good.num_rows else BEGINNING
     codes, keys = encode_tuples([good[name] for name in layout.keys], good.num_rows)
+    if layout.keys:
+        # Files may hold one column in several types; a key has one bucket.
+        columns = [column.cast(kind) for column, kind in zip(keys.columns, layout.key_types, strict=True)]
+        keys = pa.table(columns, names=keys.column_names)
     buckets = placement.buckets(stream, keys, n_buckets)
     packets = list(pack(good, layout, buckets, codes, keys, n_buckets)) if good.num_rows else []
     ignored = int((buckets[codes] < 0).sum()) if (buckets < 0).any() else 0

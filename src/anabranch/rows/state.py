@@ -62,12 +62,12 @@ def unseal(data: bytes, fingerprint: str) -> dict[str, pa.Table]:
     header, body = data[: _HEADER.size], data[start:]
     _, version, length, owner, checksum = _HEADER.unpack(header)
     intact = struct.pack("<I", zlib.crc32(header)) == data[_HEADER.size : start]
-    if not intact or length != len(body) or checksum != zlib.crc32(body):
-        raise StateError("the saved state is damaged; start with a new checkpoint folder")
-    if version != FORMAT:
+    if intact and version != FORMAT:
         raise StateError(
             f"the saved state has format {version}, this version reads {FORMAT}; start with a new checkpoint folder"
         )
+    if not intact or length != len(body) or checksum != zlib.crc32(body):
+        raise StateError("the saved state is damaged; start with a new checkpoint folder")
     if owner != bytes.fromhex(fingerprint)[:16]:
         raise StateError("the saved state belongs to another query; use its workbook, or a new checkpoint folder")
     return read_tables(body)

@@ -1,6 +1,7 @@
 """An archive in one go: pack, shuffle the packets, run each bucket's operator once to the end of time.
 
-The result is a lazy DataFrame of answers. Beside the answers travel *report rows* with counts and quarantined rows, which are observed
+The result is a lazy DataFrame of answers. Beside the answers travel *report rows* with counts and quarantined
+rows, which are observed
 (`Run.report`) or selected (`Run.quarantine`), and filtered out of the answers.
 """
 
@@ -11,18 +12,17 @@ from dataclasses import dataclass
 from functools import partial, reduce
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from anabranch.rows.checks import QUARANTINE
-from anabranch.rows.operator import Counts, Job
+from anabranch.rows.operator import ROW_COUNTS, Counts, Job
 from anabranch.rows.state import read_tables, write_tables
 from anabranch.rows.times import END
 from anabranch.runtime.packets import PACKET_SCHEMA, Mail, Stage
 
-_COUNTS = tuple(Counts.__slots__)
-_REPORT = pa.schema([*((f"_{name}", pa.int64()) for name in _COUNTS), ("_rejected", pa.binary())])
+_REPORT = pa.schema([*((f"_{name}", pa.int64()) for name in ROW_COUNTS), ("_rejected", pa.binary())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,15 @@ class Run:
 
     answers: DataFrame
     everything: DataFrame
-    observation: Observation
+    rows_seen: Observation
+    answers_seen: Observation
 
     def report(self) -> Counts:
         """The counts of the action that was last run on the answers; blocks until there was one."""
-        seen = self.observation.get
-        return Counts(**{name: int(seen[name] or 0) for name in _COUNTS})
+        seen = self.rows_seen.get
+        return Counts(
+            **{name: int(seen[name] or 0) for name in ROW_COUNTS}, answers=int(self.answers_seen.get["answers"])
+        )
 
     def quarantine(self) -> DataFrame:
         """The rows that were set aside, with the reason; runs the query once more."""
@@ -56,20 +59,23 @@ class Run:
         return blobs.mapInArrow(_open_rejected, from_arrow_schema(QUARANTINE))
 
 
-def run(spark: SparkSession, job: Job, feeds: Sequence[Feed], n_buckets: int) -> Run:
-    """Run a job over its feeds, one a stream."""
+def run(job: Job, feeds: Sequence[Feed], n_buckets: int, strict: bool = False) -> Run:
+    """Run a job over its feeds, one a stream; with `strict`, a row that must be set aside fails the run."""
     packets = reduce(DataFrame.unionAll, (feed.packets() for feed in feeds))
     schema = pa.schema([*job.answer_schema, *_REPORT])
     everything = packets.repartitionById(n_buckets, "bucket").mapInArrow(
-        partial(_run_operators, job, schema), from_arrow_schema(schema)
+        partial(_run_operators, job, schema, strict), from_arrow_schema(schema)
     )
-    observation = Observation()
-    observed = everything.observe(observation, *(F.sum(f"_{name}").alias(name) for name in _COUNTS))
-    raw = observed.where("_read IS NULL").select(*job.answer_schema.names)
-    return Run(job.finish(raw), everything, observation)
+    rows_seen, answers_seen = Observation(), Observation()
+    observed = everything.observe(rows_seen, *(F.sum(f"_{name}").alias(name) for name in ROW_COUNTS))
+    raw = observed.where("_read IS NULL").select(*(F.col(f"`{name}`") for name in job.answer_schema.names))
+    answers = job.finish(raw).observe(answers_seen, F.count(F.lit(1)).alias("answers"))
+    return Run(answers, everything, rows_seen, answers_seen)
 
 
-def _run_operators(job: Job, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _run_operators(
+    job: Job, schema: pa.Schema, strict: bool, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """Run the operators of the buckets that this partition holds."""
     mail: dict[int, Mail] = {}
     for batch in batches:
@@ -79,9 +85,9 @@ def _run_operators(job: Job, schema: pa.Schema, batches: Iterator[pa.RecordBatch
         outcome = job.operator().step(received.packets, END)
         counts = received.counts
         counts += outcome.counts
-        rejected = pa.concat_tables([*received.rejected, outcome.rejected])
+        rejected = received.set_aside(outcome.rejected, strict)
         yield from _padded(outcome.answers, schema).to_batches(max_chunksize=100_000)
-        report = {f"_{name}": [getattr(counts, name)] for name in _COUNTS}
+        report = {f"_{name}": [getattr(counts, name)] for name in ROW_COUNTS}
         report["_rejected"] = [write_tables({"rejected": rejected}) if rejected.num_rows else None]
         yield from _padded(pa.table(report, schema=_REPORT), schema).to_batches()
 

@@ -12,7 +12,7 @@ from functools import reduce
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from anabranch.language.typed import Constant, Member, Operation, Reference, Typed
+from anabranch.language.typed import Constant, Member, Reference, Typed
 from anabranch.language.types import Type
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -35,6 +35,8 @@ def lower(tree: Typed, columns: Mapping[str, Column], relations: Rows) -> Column
     arguments = [lower(part, columns, relations) for part in tree.arguments]
     if isinstance(tree, Member):
         return _member(arguments, relations[tree.relation.name.lower()])
+    if tree.op == "-" and any(part.type is Type.TIMESTAMP for part in tree.arguments):
+        return _seconds_between(*arguments)
     return _OPERATORS[tree.op](*arguments)
 
 
@@ -61,6 +63,15 @@ def _equals(argument: Column, value: object) -> Column:
     return F.lit(False) if value is None else argument == F.lit(value)
 
 
+def _seconds_between(left: Column, right: Column) -> Column:
+    first, second = (F.unix_micros(time.cast("timestamp")) for time in (left, right))
+    return (first - second) / F.lit(1e6)
+
+
+def _negative(column: Column) -> Column:
+    return F.coalesce(F.try_subtract(F.lit(0), column), -_double(column))
+
+
 def _double(column: Column) -> Column:
     return column.cast("double")
 
@@ -71,8 +82,8 @@ _OPERATORS: dict[str, Callable[..., Column]] = {
     "*": lambda a, b: F.coalesce(F.try_multiply(a, b), _double(a) * _double(b)),
     "/": lambda a, b: F.try_divide(_double(a), _double(b)),
     "%": lambda a, b: F.try_mod(a, b),
-    "negate": lambda a: F.negate(a),
-    "abs": lambda a: F.abs(a),
+    "negate": _negative,
+    "abs": lambda a: F.when(a < 0, _negative(a)).otherwise(a),
     "=": lambda a, b: a == b,
     "<>": lambda a, b: a != b,
     "<": lambda a, b: a < b,

@@ -1,6 +1,7 @@
 """The inputs of a query, opened: what columns they have, and how their rows get to the workers.
 
-Plain Parquet on a file system that the workers see is read by the workers themselves, which is several times faster than
+Plain Parquet on a file system that the workers see is read by the workers themselves, which is several times
+faster than
 rows that pass through the JVM; every other source goes through Spark's own reader.
 """
 
@@ -19,11 +20,10 @@ from anabranch.catalog import Column, Relation, Stream
 from anabranch.errors import DataError, Finding, WorkbookError
 from anabranch.language.types import Type
 from anabranch.rows.conditions import ARROW_TYPES
-from anabranch.rows.operator import Job
 from anabranch.runtime.batch import Feed
-from anabranch.runtime.packets import ROWS_AT_ONCE, pack_files, pack_rows
+from anabranch.runtime.packets import ROWS_AT_ONCE, Packing, pack_files, pack_rows
 from anabranch.runtime.sources.files import CORRUPT, FileInput, is_local
-from anabranch.runtime.sources.schema import SPARK_TYPES, match_columns, types_of
+from anabranch.runtime.sources.schema import match_columns, types_of
 
 #: Relations travel to every worker; larger ones belong in a stream.
 MAX_RELATION_ROWS = 5_000_000
@@ -34,7 +34,7 @@ _BYTES_A_BUCKET = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """The source of one stream or relation: files, or a frame that stands for a table, a query or the user's own data."""
+    """The source of one stream or relation: files, or a frame (of a table, a query, or the user's own)."""
 
     entry: Stream | Relation
     schema: spark_types.StructType
@@ -71,46 +71,52 @@ class Input:
             return 0
         return sum(os.path.getsize(path) for path in self.files.paths())
 
-    def feed(self, spark: SparkSession, job: Job, stream: int, n_buckets: int) -> Feed:
+    def feed(self, spark: SparkSession, packing: Packing) -> Feed:
         """The rows that are there now."""
-        if self.files is not None and self._by_workers(job, stream):
+        if self.files is not None and self._by_workers(packing):
             tasks = _parquet_tasks(self.files.paths(), spark.sparkContext.defaultParallelism)
-            return Feed(spark.createDataFrame(tasks), pack_files(job, stream, n_buckets, every=False))
-        frame = self.frame if self.frame is not None else self.files.batch(self.schema)
-        return self._row_feed(frame, job, stream, n_buckets, every=False)
+            return Feed(spark.createDataFrame(tasks), pack_files(packing))
+        return self._row_feed(self._rows_now(), packing)
 
-    def live_feed(self, job: Job, stream: int, n_buckets: int, max_files: int | None) -> Feed:
+    def live_feed(self, packing: Packing, max_files: int | None) -> Feed:
         """The rows that are there and will come."""
-        if self.files is not None and self._by_workers(job, stream):
-            return Feed(self.files.stream_paths(max_files), pack_files(job, stream, n_buckets, every=True))
-        frame = self.frame if self.frame is not None else self.files.stream(self.schema, max_files)
+        if self.files is not None and self._by_workers(packing):
+            return Feed(self.files.stream_paths(max_files), pack_files(packing))
+        frame = self.files.stream(self.schema, max_files) if self.files is not None else self._bound_frame()
         if not frame.isStreaming:
             raise DataError(f"the input of {self.entry.name} is not a stream; bind a streaming DataFrame, or use run")
-        return self._row_feed(frame, job, stream, n_buckets, every=True)
+        return self._row_feed(frame, packing)
 
-    def _row_feed(self, frame: DataFrame, job: Job, stream: int, n_buckets: int, every: bool) -> Feed:
-        names = self._spelling(job.layouts[stream].columns)
+    def _row_feed(self, frame: DataFrame, packing: Packing) -> Feed:
+        names = self._spelling(packing.job.layouts[packing.stream].columns)
         corrupt = CORRUPT if CORRUPT in frame.columns else None
         chosen = [*dict.fromkeys(names.values()), *([corrupt] if corrupt else [])]
-        stage = pack_rows(job, stream, names, corrupt, n_buckets, every)
-        return Feed(frame.select(*(frame[f"`{name}`"] for name in chosen)), stage)
+        return Feed(frame.select(*(frame[f"`{name}`"] for name in chosen)), pack_rows(packing, names, corrupt))
+
+    def _rows_now(self) -> DataFrame:
+        return self.files.batch(self.schema) if self.files is not None else self._bound_frame()
+
+    def _bound_frame(self) -> DataFrame:
+        if self.frame is None:
+            raise DataError(f"{self.entry.name} has no input")
+        return self.frame
 
     def _spelling(self, columns: Sequence[str]) -> dict[str, str]:
         spelled = {name.lower(): name for name in self.schema.names}
         return {name: spelled[name.lower()] for name in columns}
 
-    def _by_workers(self, job: Job, stream: int) -> bool:
+    def _by_workers(self, packing: Packing) -> bool:
         """Whether workers can read the files themselves: local Parquet that has every column inside the files."""
         files = self.files
         if files is None or files.format != "parquet" or files.options or not is_local(files.path):
             return False
-        needed = {name.lower() for name in job.layouts[stream].columns}
+        needed = {name.lower() for name in packing.job.layouts[packing.stream].columns}
         first = files.paths()[:1]
         return bool(first) and needed <= {name.lower() for name in pq.read_schema(first[0]).names}
 
     def rows(self) -> pa.Table:
         """All rows of a relation, in the declared order and types."""
-        frame = self.frame if self.frame is not None else self.files.batch(self.schema)
+        frame = self._rows_now()
         entry = self.typed_entry()
         names = self._spelling([column.name for column in entry.columns])
         table = frame.select(*(frame[f"`{name}`"] for name in names.values())).limit(MAX_RELATION_ROWS + 1).toArrow()
@@ -152,12 +158,3 @@ def _parquet_tasks(paths: Sequence[str], parallelism: int) -> pa.Table:
         filled += rows
     schema = pa.schema([("path", pa.string()), ("groups", pa.list_(pa.int32()))])
     return pa.table({"path": [path for path, _ in tasks], "groups": [chosen for _, chosen in tasks]}, schema=schema)
-
-
-def declared_schema(entry: Stream | Relation) -> spark_types.StructType | None:
-    """The schema of an entry whose declaration states every type, None where some are missing."""
-    if any(column.type not in SPARK_TYPES for column in entry.columns):
-        return None
-    return spark_types.StructType(
-        [spark_types.StructField(column.name, SPARK_TYPES[column.type]) for column in entry.columns]
-    )

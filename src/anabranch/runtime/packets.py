@@ -1,4 +1,4 @@
-"""The two stages on the workers that batch and streaming share: rows to packets before the shuffle, packets to answers after it.
+"""What batch and streaming share on the workers: rows to packets before the shuffle, and a bucket's mail after it.
 
 Only blobs cross between Spark and Python: a packed row is (bucket, stream, newest time, counts, blob).
 """
@@ -6,11 +6,14 @@ Only blobs cross between Spark and Python: a packed row is (bucket, stream, newe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from anabranch.errors import DataError
 from anabranch.rows.checks import QUARANTINE, quarantine
 from anabranch.rows.operator import Counts, Job
 from anabranch.rows.routing import Routed, route
@@ -18,7 +21,9 @@ from anabranch.rows.state import read_tables, write_tables
 from anabranch.rows.times import BEGINNING, END
 
 #: One row a bucket and batch. `read` and `ignored` count rows, `rejected` holds a QUARANTINE table or is NULL.
-PACKET_SCHEMA = "bucket int, stream int, newest long, read long, ignored long, quarantined long, rejected binary, blob binary"
+PACKET_SCHEMA = (
+    "bucket int, stream int, newest long, read long, ignored long, quarantined long, rejected binary, blob binary"
+)
 
 _PACKET_ARROW = pa.schema(
     [
@@ -39,37 +44,62 @@ ROWS_AT_ONCE = 2_000_000
 Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def pack_rows(job: Job, stream: int, names: dict[str, str], corrupt: str | None, n_buckets: int, every: bool) -> Stage:
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How a stream of a job is packed.
+
+    Attributes
+    ----------
+    every : bool
+        Send a packet row to every bucket, also an empty one, so that each learns how far time has come (streaming).
+    counter : accumulator or None
+        Counts rows while they are read, for a progress bar.
+    """
+
+    job: Job
+    stream: int
+    n_buckets: int
+    every: bool = False
+    counter: Any = None
+
+    def packet_rows(self, table: pa.Table, unreadable: pa.Table | None = None) -> pa.RecordBatch:
+        """Route a batch of rows, and give its packets as rows for the shuffle."""
+        if self.counter is not None:
+            self.counter.add(table.num_rows)
+        routed = route(table, self.stream, self.job, self.n_buckets)
+        return _packet_rows(routed, self.stream, self.n_buckets, self.every, unreadable)
+
+
+def pack_rows(packing: Packing, names: dict[str, str], corrupt: str | None) -> Stage:
     """A stage that packs rows which Spark has read.
 
     Parameters
     ----------
     names : the source's spelling of each column of the layout
     corrupt : the column with the text of unreadable rows, where there is one
-    every : send a packet row to every bucket, also an empty one, so that each learns how far time has come (streaming)
     """
-    return partial(_pack_rows, job, stream, names, corrupt, n_buckets, every)
+    return partial(_pack_rows, packing, names, corrupt)
 
 
-def _pack_rows(job, stream, names, corrupt, n_buckets, every, batches):
+def _pack_rows(packing: Packing, names, corrupt, batches):
+    layout = packing.job.layouts[packing.stream]
     for table in _tables(batches):
-        unreadable = QUARANTINE.empty_table()
+        unreadable = None
         if corrupt is not None:
-            table, unreadable = _set_unreadable_aside(table, job.layouts[stream].name, corrupt)
-        table = table.select(list(names.values())).rename_columns(list(names))
-        yield _packet_rows(route(table, stream, job, n_buckets), stream, n_buckets, every, unreadable)
+            table, unreadable = _set_unreadable_aside(table, layout.name, corrupt)
+        yield packing.packet_rows(table.select(list(names.values())).rename_columns(list(names)), unreadable)
 
 
-def pack_files(job: Job, stream: int, n_buckets: int, every: bool) -> Stage:
-    """A stage that is given the paths of Parquet files (and row groups, or NULL for all), reads them itself, and packs their rows."""
-    return partial(_pack_files, job, stream, n_buckets, every)
+def pack_files(packing: Packing) -> Stage:
+    """A stage that is given paths of Parquet files (and row groups; else all), and reads and packs their rows."""
+    return partial(_pack_files, packing)
 
 
-def _pack_files(job, stream, n_buckets, every, batches):
+def _pack_files(packing: Packing, batches):
     for batch in batches:
         for task in batch.to_pylist():
-            for table in _read_parquet(task["path"], task.get("groups"), job.layouts[stream]):
-                yield _packet_rows(route(table, stream, job, n_buckets), stream, n_buckets, every)
+            for table in _read_parquet(task["path"], task.get("groups"), packing.job.layouts[packing.stream]):
+                yield packing.packet_rows(table)
 
 
 def _read_parquet(path: str, groups: list[int] | None, layout) -> Iterator[pa.Table]:
@@ -156,15 +186,27 @@ class Mail:
     def __init__(self, n_streams: int) -> None:
         self.packets: list[tuple[int, bytes]] = []
         self.newest = [BEGINNING] * n_streams
+        self.ended = False
         self.counts = Counts()
         self.rejected: list[pa.Table] = []
 
-    def add(self, row: dict) -> None:
-        """Take one packed row."""
+    def add(self, row: Any) -> None:
+        """Take one packed row, a dict or a Spark Row."""
         stream = row["stream"]
-        self.newest[stream] = max(self.newest[stream], row["newest"])
+        if row["newest"] == END:
+            self.ended = True
+        else:
+            self.newest[stream] = max(self.newest[stream], row["newest"])
         self.counts += Counts(read=row["read"], used=row["ignored"], quarantined=row["quarantined"])
         if row["rejected"] is not None:
             self.rejected.append(read_tables(row["rejected"])["rejected"])
         if row["blob"] is not None:
             self.packets.append((stream, row["blob"]))
+
+    def set_aside(self, rejected: pa.Table, strict: bool) -> pa.Table:
+        """All rows that were set aside, before the shuffle and after it; with `strict` there may be none."""
+        rejected = pa.concat_tables([*self.rejected, rejected])
+        if strict and rejected.num_rows:
+            first = rejected.slice(0, 1).to_pylist()[0]
+            raise DataError(f"a row of {first['stream']} cannot be used: {first['reason']}: {first['row']}")
+        return rejected

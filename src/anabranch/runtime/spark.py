@@ -1,4 +1,4 @@
-"""A Spark session as Anabranch wants it: Java found, workers on this Python, times in UTC, state in RocksDB, logs quiet."""
+"""A Spark session as Anabranch wants it: workers on this Python, times in UTC, state in RocksDB, a quiet log."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The same job on a live stream: once a micro-batch each bucket's operator is opened with its bytes, stepped, and saved again.
+"""The same job on a live stream: once a micro-batch each bucket's operator is opened, stepped, and saved again.
 
-Spark keeps the bytes in its state store and replays a micro-batch that was not committed; with a sink that writes a batch over itself, every
+Spark keeps the bytes in its state store and replays a micro-batch that was not committed; with a sink that
+writes a batch over itself, every
 answer is there exactly once. The end of the input is a row of its own, from a *control* folder beside the
 checkpoint: it closes every instant seen so far.
 """
@@ -19,30 +20,30 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle, St
 
 from anabranch.rows.checks import QUARANTINE
 from anabranch.rows.clock import Clock
-from anabranch.rows.operator import Counts, Job
+from anabranch.rows.operator import ROW_COUNTS, Counts, Job
 from anabranch.rows.state import read_tables, write_tables
-from anabranch.rows.times import END
 from anabranch.runtime.batch import Feed
 from anabranch.runtime.packets import PACKET_SCHEMA, Mail, end_packets
 
-_COUNTS = tuple(Counts.__slots__)
-_OUTCOME = "answers binary, rejected binary, " + ", ".join(f"{name} long" for name in _COUNTS)
+_OUTCOME = "answers binary, rejected binary, " + ", ".join(f"{name} long" for name in ROW_COUNTS)
 
-#: Takes the answers and the quarantined rows of one micro-batch; called again with the same number after a failure.
-Sink = Callable[[DataFrame, DataFrame | None, int], None]
+#: Takes the answers and the quarantined rows of one micro-batch, and says how many answers it has delivered; called
+#: again with the same number after a failure.
+Sink = Callable[[DataFrame, DataFrame | None, int], int]
 
 
 class BucketProcessor(StatefulProcessor):
     """One operator a bucket, its state in Spark's state store."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, strict: bool) -> None:
         self._job = job
+        self._strict = strict
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Name the state: the clock and the operator's bytes, written as one value."""
         self._state = handle.getValueState("bucket", "clock binary, operator binary")
 
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:  # names are Spark's
         """One micro-batch of one bucket."""
         mail = Mail(len(self._job.layouts))
         for row in rows:
@@ -52,15 +53,15 @@ class BucketProcessor(StatefulProcessor):
         operator = self._job.operator()
         if saved:
             operator.open(bytes(saved[1]))
-        outcome = operator.step(mail.packets, clock.advance(mail.newest))
+        outcome = operator.step(mail.packets, clock.advance(mail.newest, mail.ended))
         self._state.update((clock.save(), operator.save()))
         counts = mail.counts
         counts += outcome.counts
-        rejected = pa.concat_tables([*mail.rejected, outcome.rejected])
+        rejected = mail.set_aside(outcome.rejected, self._strict)
         yield Row(
-            write_tables({"answers": outcome.answers}) if outcome.answers.num_rows else None,
-            write_tables({"rejected": rejected}) if rejected.num_rows else None,
-            *(getattr(counts, name) for name in _COUNTS),
+            answers=write_tables({"answers": outcome.answers}) if outcome.answers.num_rows else None,
+            rejected=write_tables({"rejected": rejected}) if rejected.num_rows else None,
+            **{name: getattr(counts, name) for name in ROW_COUNTS},
         )
 
     def close(self) -> None:
@@ -86,6 +87,7 @@ def start(
     control: str,
     n_buckets: int,
     trigger: dict[str, Any],
+    strict: bool = False,
 ) -> StreamRun:
     """Start a job on streaming feeds.
 
@@ -94,6 +96,7 @@ def start(
     checkpoint, control : folders; the control folder exists, and a file in it ends the input
     n_buckets : fixed for the life of a checkpoint
     trigger : as for Spark's `DataStreamWriter.trigger`
+    strict : whether a row that must be set aside fails the run
     """
     ends = spark.readStream.format("text").load(control)
     packets = [feed.packets() for feed in feeds]
@@ -101,7 +104,7 @@ def start(
     outcomes = (
         reduce(DataFrame.unionAll, packets)
         .groupBy("bucket")
-        .transformWithState(BucketProcessor(job), _OUTCOME, "Append", "None")
+        .transformWithState(BucketProcessor(job, strict), _OUTCOME, "Append", "None")
     )
     run = StreamRun(query=None)  # type: ignore[arg-type]  # it is started with a callback that needs the run
     writer = (
@@ -121,17 +124,14 @@ def _deliver(job: Job, sink: Sink, run: StreamRun, outcomes: DataFrame, batch: i
     Only blobs are collected, some tens a batch, so the stateful plan is evaluated exactly once.
     """
     gathered = outcomes.toArrow()
-    for name in _COUNTS:
+    for name in ROW_COUNTS:
         setattr(run.counts, name, getattr(run.counts, name) + sum(gathered[name].to_pylist()))
     spark = outcomes.sparkSession
     answers = _open(gathered["answers"], "answers", job.answer_schema)
     rejected = _open(gathered["rejected"], "rejected", QUARANTINE)
     if answers.num_rows or rejected.num_rows:
-        sink(
-            job.finish(_frame(spark, answers)),
-            _frame(spark, rejected) if rejected.num_rows else None,
-            batch,
-        )
+        set_aside = _frame(spark, rejected) if rejected.num_rows else None
+        run.counts.answers += sink(job.finish(_frame(spark, answers)), set_aside, batch)
 
 
 def _open(blobs: pa.ChunkedArray, name: str, schema: pa.Schema) -> pa.Table:

@@ -1,6 +1,7 @@
 """Answers as files that every reader may read at any time.
 
-A micro-batch becomes one file, written aside and renamed into place: a reader sees all of it or nothing, and a batch that Spark replays
+A micro-batch becomes one file, written aside and renamed into place: a reader sees all of it or nothing, and a
+batch that Spark replays
 after a failure replaces its own file, so no answer is lost or there twice.
 """
 
@@ -10,7 +11,8 @@ import os
 import shutil
 from pathlib import Path
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
 
 from anabranch.errors import DataError
 
@@ -44,8 +46,10 @@ class BatchFiles:
         # What a killed run left half-written is never read, and never needed.
         shutil.rmtree(self._folder / "_staging", ignore_errors=True)
 
-    def write(self, frame: DataFrame, batch: int) -> None:
-        """Put the rows of a micro-batch in place."""
+    def write(self, frame: DataFrame, batch: int) -> int:
+        """Put the rows of a micro-batch in place; says how many there are."""
+        counted = Observation()
+        frame = frame.observe(counted, F.count(F.lit(1)).alias("rows"))
         staging = self._folder / "_staging" / str(batch)
         _writer(frame.coalesce(1), self._format).save(str(staging))
         written = [path for path in staging.iterdir() if path.name.startswith("part-")]
@@ -57,6 +61,7 @@ class BatchFiles:
             # Without rows Spark may write no file; a batch that is replayed must then leave none behind.
             target.unlink(missing_ok=True)
         shutil.rmtree(staging)
+        return int(counted.get["rows"])
 
 
 def _flush(path: Path) -> None:
@@ -74,6 +79,7 @@ def claim(folder: str, owner: str) -> None:
     Path(folder).mkdir(parents=True, exist_ok=True)
     if mark.exists() and mark.read_text() != owner:
         raise DataError(
-            f"{folder} holds the answers of another checkpoint; use a new output folder, or the checkpoint they came from"
+            f"{folder} holds the answers of another checkpoint; use a new output folder, "
+            "or the checkpoint they came from"
         )
     mark.write_text(owner)

@@ -1,6 +1,7 @@
 """Files of a workbook as Spark sees them: format by ending, paths relative to the workbook, types inferred or declared.
 
-CSV and JSON cells that do not fit their declared type are not turned into NULL silently: such a row carries its text in `CORRUPT`, and is
+CSV and JSON cells that do not fit their declared type are not turned into NULL silently: such a row carries its
+text in `CORRUPT`, and is
 quarantined.
 """
 
@@ -84,7 +85,8 @@ class FileInput:
     def schema(self, columns: Sequence[Column]) -> spark_types.StructType:
         """The columns of the files: as they are in Parquet, else inferred, with the declared types in their place.
 
-        `columns` are those the entry needs; a type they state (or that the model fixes, as a probability's) overrules inference.
+        `columns` are those the entry needs; a type they state (or that the model fixes, as a probability's)
+        overrules inference.
         """
         reader = self._spark.read.format(self.format).options(**self.options)
         if self.format != "parquet":
@@ -92,7 +94,9 @@ class FileInput:
         try:
             found = reader.load(self.path).schema
         except AnalysisException as error:
-            raise self._wrong(f"'{self._source.path}' cannot be read: {_first_line(error)}", "check the file") from error
+            raise self._wrong(
+                f"'{self._source.path}' cannot be read: {_first_line(error)}", "check the file"
+            ) from error
         if self.format == "parquet":
             return found
         known = types_of(found)
@@ -100,8 +104,7 @@ class FileInput:
         fields = []
         for field in found.fields:
             column = stated.get(field.name.lower())
-            wanted = column is not None and column.type in SPARK_TYPES and (column.declared or _fixed(self._entry, column))
-            if wanted and known.get(field.name.lower()) != column.type:
+            if column is not None and known.get(field.name.lower()) != column.type and self._overrules(column):
                 field = spark_types.StructField(field.name, SPARK_TYPES[column.type])
             fields.append(field)
         if not any(field.name == CORRUPT for field in fields):
@@ -139,13 +142,13 @@ class FileInput:
                 found.append(path)
         return found
 
+    def _overrules(self, column: Column) -> bool:
+        """Whether the declaration, or the model, says what type the column has, whatever was inferred."""
+        fixed = isinstance(self._entry, Stream) and column.name == self._entry.probability
+        return column.type in SPARK_TYPES and (column.declared or fixed)
+
     def _wrong(self, message: str, hint: str) -> WorkbookError:
         return WorkbookError([Finding("source", message, hint, self._source.span)])
-
-
-def _fixed(entry: Stream | Relation, column: Column) -> bool:
-    """Whether the model, not the source, says what type the column has."""
-    return isinstance(entry, Stream) and column.name == entry.probability
 
 
 def _watchable(path: str) -> str:

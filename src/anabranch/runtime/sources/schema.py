@@ -1,6 +1,7 @@
 """From the columns a source has to the columns a stream or relation needs.
 
-Names are compared without case, as Spark does. What is missing or of a type that cannot serve is said with the place of the declaration.
+Names are compared without case, as Spark does. What is missing or of a type that cannot serve is said with the
+place of the declaration.
 """
 
 from __future__ import annotations
@@ -75,7 +76,9 @@ def match_columns(
         elif type(field.dataType) not in _TYPES:
             kind = field.dataType.simpleString()
             findings.append(
-                _finding(entry, "column-type", f"column {field.name} of {where} is {kind}", "use a column of plain values")
+                _finding(
+                    entry, "column-type", f"column {field.name} of {where} is {kind}", "use a column of plain values"
+                )
             )
     if findings:
         raise WorkbookError(findings)
@@ -101,7 +104,11 @@ def layouts_for(streams: Sequence[Stream]) -> tuple[Layout, ...]:
     if len(set(kinds.values())) > 1 and TimeKind.TIMESTAMP in kinds.values():
         told = ", ".join(f"{name} has {kind.value}" for name, kind in kinds.items())
         raise WorkbookError(
-            [_finding(streams[0], "time-type", f"the streams of one query differ in their times ({told})", "convert one")]
+            [
+                _finding(
+                    streams[0], "time-type", f"the streams of one query differ in their times ({told})", "convert one"
+                )
+            ]
         )
     kind = TimeKind.DOUBLE if len(set(kinds.values())) > 1 else next(iter(kinds.values()))
     return tuple(_layout(stream, kind) for stream in streams)

@@ -1,0 +1,38 @@
+"""`anabranch check`: is the workbook right? No Spark is started, no data are read."""
+
+from __future__ import annotations
+
+from anabranch.catalog import Catalog
+from anabranch.cli.common import Workbook, say
+from anabranch.errors import Finding, WorkbookError
+from anabranch.families import family_of
+from anabranch.language.binder import bind, declare
+from anabranch.language.parser import parse
+from anabranch.language.reading import read_workbook
+
+
+def command(workbook: Workbook) -> None:
+    """Parse, bind and analyse a workbook; say everything that is wrong with it."""
+    text = read_workbook(workbook)
+    parsed = parse(text, workbook)
+    catalog = Catalog()
+    findings = declare(parsed, catalog)
+    findings += _analyse(catalog)
+    if findings:
+        raise WorkbookError(findings, text, workbook)
+    told = f"{len(parsed.statements)} statements, {len(catalog.queries())} queries"
+    say(f"{workbook}: {told}; nothing wrong was found")
+
+
+def _analyse(catalog: Catalog) -> list[Finding]:
+    """What the families have to say against queries that are well formed."""
+    findings: list[Finding] = []
+    for query in catalog.queries():
+        try:
+            bound = bind(query, catalog)
+            plan = family_of(bound).plan(bound)
+        except WorkbookError as error:
+            findings += error.findings
+        else:
+            findings += [plan.refused] if plan.refused else []
+    return findings

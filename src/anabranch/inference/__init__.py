@@ -1,0 +1,1 @@
+"""From raw readings to probabilistic streams, ahead of every query."""

@@ -1,0 +1,25 @@
+"""Workbook files: text, or one line that says why not."""
+
+from __future__ import annotations
+
+from anabranch.errors import Finding, WorkbookError
+from anabranch.language.limits import MAX_TEXT
+
+
+def read_workbook(path: str) -> str:
+    """The text of a workbook.
+
+    Raises
+    ------
+    WorkbookError
+        If the file cannot be read, or is not UTF-8 text.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            # One more than is allowed is enough to refuse it, however large it is.
+            return file.read(MAX_TEXT + 1)
+    except OSError as error:
+        raise WorkbookError([Finding("no-workbook", f"cannot be read: {error.strerror}")], "", path) from error
+    except UnicodeDecodeError as error:
+        message = f"is not UTF-8 text (byte {error.start})"
+        raise WorkbookError([Finding("not-text", message, "save it as UTF-8")], "", path) from error

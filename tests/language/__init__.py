@@ -1,0 +1,1 @@
+"""Tests of the language: text to bound statements."""

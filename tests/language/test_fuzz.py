@@ -1,0 +1,26 @@
+"""A short run of the fuzzer; `python -m tests.fuzz_workbooks 100000` is a long one."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+
+from anabranch.catalog import Catalog
+from anabranch.language import nodes
+from anabranch.language.binder import declare
+from anabranch.language.parser import parse
+from anabranch.language.unparse import unparse
+from tests import strategies
+from tests.fuzz_workbooks import run
+
+
+def test_mutated_workbooks_give_positioned_findings_and_nothing_else() -> None:
+    assert [failure.reason for failure in run(2_000, seed=20)] == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(strategies.workbooks())
+def test_any_syntax_tree_is_declared_or_told_why_not(workbook: nodes.Workbook) -> None:
+    catalog = Catalog()
+    findings = declare(parse(unparse(workbook)), catalog)
+    assert all(finding.span for finding in findings)
+    assert bool(findings) != (len(catalog.entries) == len(workbook.statements) > 0) or not workbook.statements

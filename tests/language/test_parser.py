@@ -1,0 +1,213 @@
+"""Text to syntax trees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from anabranch.errors import Span, WorkbookError
+from anabranch.language import nodes
+from anabranch.language.nodes import (
+    And,
+    Arithmetic,
+    Attribute,
+    Call,
+    Compare,
+    Duration,
+    InList,
+    InRange,
+    IsNull,
+    Kleene,
+    Literal,
+    Negate,
+    Not,
+    Or,
+    Variable,
+    Wildcard,
+)
+from anabranch.language.parser import parse
+
+X, Y, Z = Variable("x"), Variable("y"), Variable("z")
+
+
+def statement(text: str) -> Any:
+    (only,) = parse(text).statements
+    return only
+
+
+def where(condition: str) -> Any:
+    return statement(f"CREATE QUERY q AS PATTERN s(x) WHERE {condition};").question.where
+
+
+@pytest.mark.parametrize(
+    ("text", "tree"),
+    [
+        ("x = 1", Compare("=", X, Literal(1))),
+        ("x != 'it''s'", Compare("<>", X, Literal("it's"))),
+        ("x <> .5", Compare("<>", X, Literal(0.5))),
+        ("x >= -1e-3", Compare(">=", X, Literal(-0.001))),
+        ("x < -9223372036854775808", Compare("<", X, Literal(-(2**63)))),
+        ("x = TRUE OR y = false", Or((Compare("=", X, Literal(True)), Compare("=", Y, Literal(False))))),
+        ("x OR y AND NOT z", Or((X, And((Y, Not(Z)))))),
+        ("x AND (y AND z)", And((X, Y, Z))),
+        ("(x OR y) AND z", And((Or((X, Y)), Z))),
+        ("NOT x = y", Not(Compare("=", X, Y))),
+        ("x - y - z = 0", Compare("=", Arithmetic("-", Arithmetic("-", X, Y), Z), Literal(0))),
+        ("x - (y - z) = 0", Compare("=", Arithmetic("-", X, Arithmetic("-", Y, Z)), Literal(0))),
+        ("x + y * z % 2 = z", Compare("=", Arithmetic("+", X, Arithmetic("%", Arithmetic("*", Y, Z), Literal(2))), Z)),
+        ("-x = - -1", Compare("=", Negate(X), Negate(Literal(-1)))),
+        ("x -1 = 0", Compare("=", Arithmetic("-", X, Literal(1)), Literal(0))),
+        ("x IN [-3, 5]", InRange(X, Literal(-3), Literal(5))),
+        ("x NOT BETWEEN 1 AND 2 AND y", And((InRange(X, Literal(1), Literal(2), True), Y))),
+        ("x NOT IN (1, 'a', NULL)", InList(X, (Literal(1), Literal("a"), Literal(None)), True)),
+        ("x IS NULL OR y IS NOT NULL", Or((IsNull(X), IsNull(Y, True)))),
+        ("x.t - y <= 2 HOURS", Compare("<=", Arithmetic("-", Attribute("x", "t"), Y), Duration(2, "HOUR"))),
+        ("x.tag['none'] = y.tag", Compare("=", Attribute("x", "tag", Literal("none")), Attribute("y", "tag"))),
+        ("WITHIN(v, 'POLYGON((0 0))')", Call("WITHIN", (Variable("v"), Literal("POLYGON((0 0))")))),
+        ("hall(x) AND Intersects(x, y)", And((Call("hall", (X,)), Call("Intersects", (X, Y))))),
+    ],
+)  # fmt: skip
+def test_conditions(text: str, tree: nodes.Expr) -> None:
+    assert where(text) == tree
+
+
+@pytest.mark.parametrize(
+    ("text", "tree"),
+    [
+        ("+", Kleene()),
+        ("+<p>", Kleene((Variable("p"),))),
+        ("+< | TRUE>", Kleene((), Literal(True))),
+        ("+<|TRUE>", Kleene((), Literal(True))),
+        ("+<p, q | x > 3>", Kleene((Variable("p"), Variable("q")), Compare(">", X, Literal(3)))),
+        ("+<p | (x > y) AND y>z>", Kleene((Variable("p"),), And((Compare(">", X, Y), Compare(">", Y, Z))))),
+        ("+<p | x >= `then`>", Kleene((Variable("p"),), Compare(">=", X, Variable("then")))),
+    ],
+)
+@pytest.mark.parametrize("after", ["", " THEN t(x)", " WHERE x > 5", " THRESHOLD 0.5", " GROUP BY x"])
+def test_unfoldings_and_what_follows_them(text: str, tree: Kleene, after: str) -> None:
+    assert statement(f"CREATE QUERY q AS PATTERN s(x, y){text}{after}").question.steps[0].kleene == tree
+
+
+def test_goals_have_terms_and_filters() -> None:
+    step = statement("CREATE QUERY q AS PATTERN s(p, 'a', -3, _, TRUE, `_`)[p > 1]").question.steps[0]
+    terms = (Variable("p"), Literal("a"), Literal(-3), Wildcard(), Literal(True), Variable("_"))
+    assert step.goal == nodes.Goal("s", terms, Compare(">", Variable("p"), Literal(1)))
+
+
+def test_a_where_in_parentheses_selects_on_its_prefix() -> None:
+    question = statement("CREATE QUERY q AS PATTERN ((a(x) WHERE x) THEN b(y) WHERE y) THEN c(z) WHERE z").question
+    assert [step.where for step in question.steps] == [X, Y, None]
+    assert question.where == Z
+    both = statement("CREATE QUERY q AS PATTERN ((a(x) THEN b(y) WHERE x) WHERE y)").question
+    assert both.steps[-1].where == And((X, Y))
+    assert statement("CREATE QUERY q AS PATTERN ((a(x) THEN b(y)))").question.steps[1].where is None
+
+
+def test_clauses_come_in_any_order() -> None:
+    clauses = ["WHERE x = 1", "GROUP BY x, y", "THRESHOLD 0.5", "ACCURACY 0.1", "CONFIDENCE 0.9", "SEED 3"]
+    forwards = parse("CREATE QUERY q AS PATTERN s(x, y) " + " ".join(clauses))
+    backwards = parse("CREATE QUERY q AS PATTERN s(x, y) " + " ".join(reversed(clauses)))
+    assert forwards == backwards
+    stream = ["KEY (k)", "VALUE (v)", "TIME t", "ORDER seq", "MODEL INTERVALS", "FROM 'x'", "LENGTH n"]
+    assert parse("CREATE STREAM s " + " ".join(stream)) == parse("CREATE STREAM s " + " ".join(reversed(stream)))
+
+
+def test_keywords_are_names_wherever_a_name_is_wanted() -> None:
+    text = """
+        CREATE STREAM order KEY (key STRING, window) VALUE (value, model) TIME time TIMESTAMP ORDER order
+          LENGTH length WINDOW (from, to) PROBABILITY probability FROM TABLE table.query.stream;
+        CREATE QUERY query AS PATTERN pattern(where, group) THEN then(in, is)
+          WHERE in = is AND within > 1 AND not_(by) AND error < 5 GROUP BY threshold, where THRESHOLD 0.1;
+        CREATE QUERY as AS SEQUENCE (from, !miss, delay) FROM within AS from, b AS miss, c AS delay
+          WHERE from.where = miss.delay AND second.day = 5 DAYS MISS miss 0.1 DELAY delay EXPONENTIAL(5) WITHIN 1 DAY;
+        CREATE QUERY r AS RELATE ALL all (MEETS OR STARTS) AT LEAST 2 at FROM some AS all, least AS at;
+    """
+    order, query, sequence, relate = (declared.name for declared in parse(text).statements)
+    assert (order, query, sequence, relate) == ("order", "query", "as", "r")
+
+
+def test_keywords_do_not_mind_their_case_and_names_keep_it() -> None:
+    upper = statement("CREATE QUERY Q AS PATTERN S(X) WHERE X IN [1, 2] THRESHOLD 0.5")
+    lower = statement("create query Q as pattern S(X) where X in [1, 2] threshold 0.5")
+    assert upper == lower
+    assert upper.name == "Q"
+
+
+def test_names_may_be_quoted_or_unicode() -> None:
+    names = [
+        declared.name
+        for declared in parse("CREATE RELATION `two ``words``` (a); CREATE RELATION Größe (名前)").statements
+    ]
+    assert names == ["two `words`", "Größe"]
+
+
+def test_sources() -> None:
+    def source(text: str) -> Any:
+        return statement(f"CREATE STREAM s KEY (k) TIME t {text}").source
+
+    options = (nodes.Option("sep", ";"), nodes.Option("header", True), nodes.Option("skip", -1))
+    assert source("FROM 'x.csv' OPTIONS (sep = ';', header = TRUE, skip = -1)") == nodes.FileSource("x.csv", options)
+    assert source("FROM TABLE a.b") == nodes.TableSource("a.b")
+    assert source("FROM TABLE a.`b.c`") == nodes.TableSource("a.`b.c`")
+    assert source("FROM QUERY q") == nodes.QuerySource("q")
+    inferred = nodes.InferredSource("r", "HMM", "m/", "PARTICLE", 100)
+    assert source("INFERRED FROM r USING hmm 'm/' METHOD particle(100)") == inferred
+    assert source("") is None
+
+
+def test_streams_of_every_model() -> None:
+    stream = statement(
+        "CREATE STREAM s KEY (k) TIME t MODEL PREDICTED ERROR (x = 25, y = 10) PERIOD 3 MINUTES SPACE (x, y) GEODESIC "
+        "WATERMARK 10 HORIZON ['2026-01-01', 5.5]"
+    )
+    assert stream.error == (nodes.ErrorBound("x", 25), nodes.ErrorBound("y", 10))
+    assert stream.period == Duration(3, "MINUTE")
+    assert (stream.space, stream.geodesic) == (("x", "y"), True)
+    assert stream.watermark == Duration(10, None)
+    assert stream.horizon == (Literal("2026-01-01"), Literal(5.5))
+    assert statement("CREATE STREAM s ERROR 2.5").error == (nodes.ErrorBound(None, 2.5),)
+
+
+def test_questions_of_the_other_kinds() -> None:
+    sequence = statement(
+        "CREATE QUERY q AS SEQUENCE (x, !y, z) FROM r MISS y 0.1 DELAY x GAMMA(2, 3 HOURS), y EMPIRICAL 'f'"
+    ).question
+    assert [component.negative for component in sequence.components] == [False, True, False]
+    assert sequence.delay == (
+        nodes.Delay("x", "GAMMA", (Duration(2, None), Duration(3, "HOUR"))), nodes.Delay("y", "EMPIRICAL", (), "f"),
+    )  # fmt: skip
+    relate = statement(
+        "CREATE QUERY q AS RELATE ALL a (MEETS OR met  BY) SOME b FROM i AS a, i AS b TIMEOUT 5 MINUTES"
+    ).question
+    assert (relate.first.at_least, relate.second.at_least) == (None, 1)
+    assert relate.relations == ("MEETS", "MET BY")
+    monitor = statement(
+        "CREATE QUERY q AS MONITOR a FROM c BUFFER 5 DISCARD least contribution MAX DELAY 5 EVERY 1 SECOND"
+    ).question
+    assert (monitor.buffer, monitor.discard, monitor.max_delay) == (5, "LEAST CONTRIBUTION", Duration(5, None))
+    constrain = statement("CREATE QUERY q AS CONSTRAIN v*5, w FROM e").question
+    assert constrain.names == (nodes.Counted("v", 5), nodes.Counted("w"))
+
+
+def test_statements_may_be_empty_and_the_last_semicolon_left_out() -> None:
+    assert parse("").statements == ()
+    assert parse(" ; -- nothing ; here\n ;;").statements == ()
+    assert len(parse("CREATE RELATION a (x);; CREATE RELATION b (x) -- ;").statements) == 2
+
+
+def test_spans_are_places_in_the_whole_text() -> None:
+    text = "CREATE RELATION r (a);\n\nCREATE QUERY q AS\n  PATTERN s(x)\n  WHERE NOT (x = 1) AND f(x);"
+    relation, query = parse(text).statements
+    assert relation.span == Span(1, 1, 1, 22)
+    assert query.span == Span(3, 1, 5, 29)
+    negation, call = query.question.where.items
+    assert (negation.span, call.span) == (Span(5, 9, 5, 20), Span(5, 25, 5, 29))
+    assert query.place("WHERE") == Span(5, 3, 5, 29)
+    assert query.place("THRESHOLD") == query.span
+
+
+def test_every_wrong_statement_is_reported() -> None:
+    with pytest.raises(WorkbookError) as caught:
+        parse("CRATE a; CREATE RELATION r (x); CREATE b; CREATE QUERY q AS PATTERN s(x) SEED 1 SEED 2; CREATE c (")
+    assert [finding.code for finding in caught.value.findings] == ["syntax", "syntax", "clause-twice", "unterminated"]

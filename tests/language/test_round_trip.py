@@ -1,0 +1,38 @@
+"""`parse(unparse(tree)) == tree`, for trees of every kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+from anabranch.language import nodes
+from anabranch.language.parser import parse
+from anabranch.language.unparse import unparse
+from tests import strategies
+
+WORKBOOKS = sorted((Path(__file__).parents[1] / "fixtures" / "workbooks").glob("*.abq"))
+
+
+@settings(max_examples=100, deadline=None)
+@given(strategies.workbooks())
+def test_parsing_what_was_written_gives_the_tree_back(workbook: nodes.Workbook) -> None:
+    """Equality compares 1 with 1.0 and TRUE as one, so what the trees print is compared too."""
+    again = parse(unparse(workbook))
+    assert again == workbook
+    assert repr(again) == repr(workbook)
+
+
+@settings(max_examples=200, deadline=None)
+@given(strategies.expressions(max_leaves=15))
+def test_expressions_keep_their_shape(expression: nodes.Expr) -> None:
+    query = nodes.CreateQuery("q", nodes.Constrain((nodes.Counted("v"),), (nodes.Operand("e"),), expression))
+    (again,) = parse(unparse(query)).statements
+    assert repr(again) == repr(query)
+
+
+@pytest.mark.parametrize("path", WORKBOOKS, ids=lambda path: path.stem)
+def test_unparsing_a_workbook_changes_nothing(path: Path) -> None:
+    workbook = parse(path.read_text(encoding="utf-8"))
+    assert parse(unparse(workbook)) == workbook

@@ -1,0 +1,1 @@
+"""Plain references that the engine is held against: definitions applied literally, one world at a time."""

@@ -1,0 +1,104 @@
+"""The value of a typed condition for one set of bindings: scalar, literal, SQL's three-valued logic.
+
+NULL is None. A condition holds where its value is True: neither False nor NULL is enough.
+Everything is evaluated, nothing is skipped, and nothing can raise for the values of a row: a division by
+zero is NULL.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from anabranch.language.typed import Constant, Member, Reference, Typed
+from anabranch.language.types import Type
+
+Value = Any
+Bindings = Mapping[str, Value]
+Relations = Mapping[str, Collection[tuple[Value, ...]]]
+
+
+def holds(condition: Typed | None, bindings: Bindings, relations: Relations) -> bool:
+    """Whether the condition is true of the bindings; no condition is TRUE."""
+    return condition is None or evaluate(condition, bindings, relations) is True
+
+
+def evaluate(tree: Typed, bindings: Bindings, relations: Relations) -> Value:
+    """The value of the tree where each PATTERN variable has the value that `bindings` gives it.
+
+    Parameters
+    ----------
+    tree : Typed
+    bindings : mapping from variable (lower case) to value
+    relations : mapping from the name of a relation, as declared, to its rows
+    """
+    if isinstance(tree, Constant):
+        return tree.value
+    if isinstance(tree, Reference):
+        return bindings[tree.name]
+    arguments = [evaluate(argument, bindings, relations) for argument in tree.arguments]
+    if isinstance(tree, Member):
+        return _member(arguments, relations[tree.relation.name])
+    if tree.op in _LOGICAL:
+        return _LOGICAL[tree.op](*arguments)
+    # Arithmetic and comparisons know nothing of what is NULL.
+    if None in arguments:
+        return None
+    value = _STRICT[tree.op](*arguments)
+    # Times are microseconds here, and their difference is in seconds.
+    return value / 1e6 if tree.op == "-" and tree.arguments[0].type is Type.TIMESTAMP else value
+
+
+def _member(arguments: list[Value], rows: Collection[tuple[Value, ...]]) -> bool | None:
+    """Whether the arguments are a row of the relation; NULL where one of them is NULL."""
+    return None if None in arguments else tuple(arguments) in rows
+
+
+def _and(*arguments: bool | None) -> bool | None:
+    """False where one is False, else NULL where one is NULL, else True."""
+    if False in arguments:
+        return False
+    return None if None in arguments else True
+
+
+def _or(*arguments: bool | None) -> bool | None:
+    """True where one is True, else NULL where one is NULL, else False."""
+    if True in arguments:
+        return True
+    return None if None in arguments else False
+
+
+def _not(argument: bool | None) -> bool | None:
+    """NULL stays NULL."""
+    return None if argument is None else not argument
+
+
+def _is_null(argument: Value) -> bool:
+    """The one question about NULL that has an answer."""
+    return argument is None
+
+
+def _divide(left: float, right: float) -> float | None:
+    """A real division, of integers too; NULL by zero."""
+    return None if right == 0 else float(left) / float(right)
+
+
+def _remainder(left: float, right: float) -> float | None:
+    """What a division that rounds towards zero leaves: it has the sign of `left`; NULL by zero."""
+    if right == 0:
+        return None
+    size = abs(left) % abs(right)
+    return -size if left < 0 else size
+
+
+_LOGICAL: dict[str, Callable[..., bool | None]] = {
+    "and": _and, "or": _or, "not": _not, "is_null": _is_null,
+}  # fmt: skip
+
+_STRICT: dict[str, Callable[..., Value]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": _divide, "%": _remainder,
+    "negate": operator.neg, "abs": abs,
+    "=": operator.eq, "<>": operator.ne,
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip

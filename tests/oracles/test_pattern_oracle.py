@@ -1,0 +1,495 @@
+"""The oracle itself, held against worlds small enough to see through, closed forms, and given answers."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from anabranch.catalog import Relation
+from anabranch.language import nodes
+from anabranch.language.bound import BoundGoal, BoundPattern
+from anabranch.language.typed import Constant, Member, Operation, Reference, Typed, references
+from anabranch.language.types import Type
+from tests.oracles.conditions import evaluate
+from tests.oracles.pattern import TooManyWorlds, ask, at_least, bind_query, probabilities
+from tests.pattern.strategies import (
+    CLASSES,
+    GENERAL,
+    MODELS,
+    REGULAR,
+    TIME,
+    Case,
+    disordered_splits,
+    pattern_cases,
+    splits,
+)
+
+CASES = Path(__file__).resolve().parents[3] / "shared" / "cases"
+
+CERTAIN = "CREATE STREAM r KEY (k STRING) VALUE (v STRING) TIME t INTEGER;"
+INDEPENDENT = "CREATE STREAM r KEY (k STRING) VALUE (v STRING) TIME t INTEGER MODEL INDEPENDENT;"
+MARKOV = "CREATE STREAM r KEY (k STRING) VALUE (v STRING) TIME t INTEGER MODEL MARKOV;"
+HALL = "CREATE RELATION hall (v STRING);"
+
+
+def went(**paths: str) -> list[dict[str, Any]]:
+    """Certain rows: `went(k="a-b")` is key k at a at 1, nowhere at 2, at b at 3."""
+    return [
+        {"k": key, "v": value, "t": t}
+        for key, path in paths.items()
+        for t, value in enumerate(path, start=1)
+        if value != "-"
+    ]
+
+
+def certainly(question: str, rows: list[dict[str, Any]], hall: str = "") -> list[Any]:
+    """The answers to a question about one certain world, in order."""
+    answers = ask(f"{CERTAIN} {HALL} CREATE QUERY q AS {question};", "q", {"r": rows}, {"hall": {(v,) for v in hall}})
+    assert set(answers.values()) <= {1.0}
+    return sorted(answers)
+
+
+def likely(declaration: str, question: str, rows: list[dict[str, Any]]) -> dict[Any, float]:
+    """The probabilities of the answers to a question about an uncertain stream r."""
+    return ask(f"{declaration} CREATE QUERY q AS {question};", "q", {"r": rows})
+
+
+# ---------------------------------------------------------------- one certain world
+
+
+@pytest.mark.parametrize(
+    ("question", "answers"),
+    [
+        # The example of the language reference, and the three places a condition can stand.
+        ("PATTERN r(_, 'a') THEN r(_, 'b')", [3]),
+        ("PATTERN r(_, 'a') THEN r(_, y) WHERE y = 'b'", []),
+        ("PATTERN r(_, 'a') THEN r(_, y)[y = 'b']", [3]),
+        ("PATTERN r(_, 'a') THEN r(_, y) WHERE y = 'c'", [2]),
+        ("PATTERN (r(_, 'a') THEN r(_, y) WHERE y = 'c') THEN r(_, z)", [3]),
+        ("PATTERN (r(_, x) WHERE x = 'a') THEN r(_, y)", [2]),
+        ("PATTERN r(_, x)", [1, 2, 3]),
+        ("PATTERN r(_, x) THEN r(_, y)", [2, 3]),
+        ("PATTERN r(_, x) THEN r(_, x)", []),
+        ("PATTERN r(k, k)", []),
+    ],
+)
+def test_one_key_goes_a_c_b(question: str, answers: list[int]) -> None:
+    assert certainly(question, went(k="acb")) == answers
+
+
+def test_a_successor_agrees_before_it_is_chosen() -> None:
+    rows = went(k="a-b", m="-c-")
+    assert certainly("PATTERN r(p, 'a') THEN r(p, y)", rows) == [3]
+    assert certainly("PATTERN r(p, 'a') THEN r(q, y)", rows) == [2]
+    assert certainly("PATTERN r(p, 'a') THEN r(q, y) WHERE p = q", rows) == []
+
+
+def test_values_join_as_keys_do() -> None:
+    assert certainly("PATTERN r(_, x) THEN r(_, 'b') THEN r(_, x)", went(k="abca")) == [4]
+    assert certainly("PATTERN r(_, x) THEN r(_, 'b') THEN r(_, y) WHERE x = y", went(k="abca")) == []
+
+
+def test_all_events_of_the_least_time_are_successors() -> None:
+    rows = went(k="a", m="-b", n="-c-b")
+    assert certainly("PATTERN r(_, 'a') THEN r(_, y) WHERE y = 'b'", rows) == [2]
+    assert certainly("PATTERN r(_, 'a') THEN r(_, y) WHERE y = 'c'", rows) == [2]
+
+
+def test_events_of_one_time_do_not_follow_each_other() -> None:
+    rows = [{"k": "k", "v": value, "t": 1} for value in "ab"]
+    assert certainly("PATTERN r(_, 'a') THEN r(_, 'b')", rows) == []
+
+
+def test_several_certain_rows_of_one_key_and_time_are_several_events() -> None:
+    rows = [{"k": "k", "v": value, "t": t} for value, t in (("a", 1), ("b", 2), ("c", 2))]
+    assert certainly("PATTERN r(p, 'a') THEN r(p, y) WHERE y = 'b'", rows) == [2]
+    assert certainly("PATTERN r(p, 'a') THEN r(p, y) WHERE y = 'c'", rows) == [2]
+
+
+def test_a_group_for_each_binding() -> None:
+    rows = went(k="ab", m="-ab")
+    assert certainly("PATTERN r(p, 'a') THEN r(p, 'b') GROUP BY p", rows) == [(2, "k"), (3, "m")]
+
+
+# ---------------------------------------------------------------- Kleene
+
+
+@pytest.mark.parametrize(
+    ("question", "path", "answers"),
+    [
+        # A condition ends the run where it fails; a filter passes over what it does not let through.
+        ("PATTERN r(p, 'a') THEN r(p, l)+<p | hall(l)>", "ahxh", [2]),
+        ("PATTERN r(p, 'a') THEN r(p, l)[hall(l)]+<p | TRUE>", "ahxh", [2, 4]),
+        ("PATTERN r(_, 'a') THEN r(_, l)+<| hall(l)>", "ahhx", [2, 3]),
+        ("PATTERN r(p, 'a') THEN r(p, l)+<p | hall(l)> THEN r(p, m) WHERE NOT hall(m)", "ahhxh", [4]),
+        ("PATTERN r(p, 'a') THEN r(p, l)+<p | hall(l)> THEN r(p, m) WHERE NOT hall(m)", "ax", []),
+        # First: any match begins a run.
+        ("PATTERN r(_, l)+", "ab-c", [1, 2, 4]),
+        ("PATTERN r(_, l)+<| hall(l)>", "xhhx", [2, 3]),
+        ("PATTERN r(_, 'a')+ THEN r(_, 'b')", "aacb", [4]),
+        ("PATTERN r(_, 'a')+ THEN r(_, y) WHERE y = 'b'", "aacb", []),
+        # Unshared variables are fresh in each unfolding, shared ones are not.
+        ("PATTERN r(_, 'a') THEN r(_, l)+<l | TRUE> THEN r(_, 'e')", "abcde", [5]),
+        ("PATTERN r(_, l)+<l | TRUE> WHERE l = 'b'", "abab", [2, 4]),
+        ("PATTERN r(_, 'a') THEN r(_, l)+<l | TRUE> THEN r(_, l)", "abcbc", [4]),
+        # The condition may use what was bound earlier.
+        ("PATTERN r(_, m) THEN r(_, l)+<| l > m> THEN r(_, 'a')", "bcda", [4]),
+        ("PATTERN r(_, m) THEN r(_, l)+<| l > m> THEN r(_, 'a')", "bcaa", [3]),
+        ("PATTERN r(_, m) THEN r(_, l)+<| l > m> THEN r(_, 'a')", "dcaa", []),
+    ],
+)
+def test_kleene_of_one_key(question: str, path: str, answers: list[int]) -> None:
+    assert certainly(question, went(k=path), hall="h") == answers
+
+
+def test_unfoldings_share_a_key_only_if_they_say_so() -> None:
+    rows = went(k="a-h", m="-x")
+    assert certainly("PATTERN r(p, 'a') THEN r(p, l)+<p | hall(l)>", rows, hall="h") == [3]
+    assert certainly("PATTERN r('k', 'a') THEN r(_, l)+<| hall(l)>", rows, hall="h") == []
+
+
+def test_a_later_unfolding_follows_the_one_before_it() -> None:
+    # From k at 2 the run goes on with m at 3, whose own run k did not begin.
+    rows = went(k="ah-x", m="--h-h")
+    assert certainly("PATTERN r('k', 'a') THEN r(q, l)+<| hall(l)>", rows, hall="h") == [2, 3]
+    assert certainly("PATTERN r('k', 'a') THEN r(q, l)+<q | hall(l)>", rows, hall="h") == [2]
+
+
+# ---------------------------------------------------------------- closed forms
+
+
+def independent(key: str, value: str | None, *chances: float) -> list[dict[str, Any]]:
+    """The same alternative at 1, 2, ... with these probabilities."""
+    return [{"k": key, "v": value, "t": t, "p": p} for t, p in enumerate(chances, start=1)]
+
+
+def test_one_goal_has_the_probability_of_its_row() -> None:
+    rows = independent("k", "a", 0.3, 0.0, 1.0)
+    assert likely(INDEPENDENT, "PATTERN r(_, 'a')", rows) == pytest.approx({1: 0.3, 3: 1.0})
+
+
+def test_an_event_and_one_before_it() -> None:
+    p = 0.3
+    answers = likely(INDEPENDENT, "PATTERN r('k', 'a') THEN r('k', 'a')", independent("k", "a", *[p] * 6))
+    assert answers == pytest.approx({t: p * (1 - (1 - p) ** (t - 1)) for t in range(2, 7)}, abs=1e-12)
+
+
+def test_keys_are_independent() -> None:
+    rows = [row for key in "abcdef" for row in independent(key, "v", 0.5, 0.2)]
+    answers = likely(INDEPENDENT, "PATTERN r(p, _) THEN r(p, _)", rows)
+    assert answers == pytest.approx({2: 1 - (1 - 0.5 * 0.2) ** 6}, abs=1e-12)
+
+
+def test_groups_have_their_own_probability() -> None:
+    rows = independent("k", "a", 0.5, 0.5) + independent("m", "a", 0.1, 1.0)
+    answers = likely(INDEPENDENT, "PATTERN r(p, 'a') THEN r(p, 'a') GROUP BY p", rows)
+    assert answers == pytest.approx({(2, "k"): 0.25, (2, "m"): 0.1})
+
+
+def test_selecting_asks_for_the_last_event_before() -> None:
+    """At t: b now, and the last event before t was a."""
+    a, b = 0.2, 0.5
+    rows = independent("k", "a", *[a] * 5) + independent("k", "b", *[b] * 5)
+    answers = likely(INDEPENDENT, "PATTERN r('k', x) THEN r('k', y) WHERE x = 'a' AND y = 'b'", rows)
+    last_was_a = {t: sum(a * (1 - a - b) ** gap for gap in range(t - 1)) for t in range(2, 6)}
+    assert answers == pytest.approx({t: b * chance for t, chance in last_was_a.items()}, abs=1e-12)
+
+
+def test_a_two_state_chain() -> None:
+    """P(a at t) of a chain that stays with probability s, from a."""
+    stay, steps = 0.8, 8
+    rows = [{"k": "k", "v": "a", "prev_v": None, "t": 1, "p": 1.0}]
+    for t in range(2, steps + 1):
+        for before, after in ("aa", "ab", "ba", "bb"):
+            p = stay if before == after else 1 - stay
+            rows.append({"k": "k", "v": after, "prev_v": before, "t": t, "p": p})
+    answers = likely(MARKOV, "PATTERN r('k', 'a')", rows)
+    assert answers == pytest.approx({t: (1 + (2 * stay - 1) ** (t - 1)) / 2 for t in range(1, steps + 1)})
+    # The first a after some b comes right after a b, since the key is always at one of them.
+    turned = {t: (1 - answers[t - 1]) * (1 - stay) for t in range(3, steps + 1)}
+    assert likely(MARKOV, "PATTERN r('k', 'b')+ THEN r('k', 'a')", rows) == pytest.approx(turned)
+
+
+# ---------------------------------------------------------------- what rows mean
+
+
+def test_a_row_given_twice_is_one_row_and_other_rows_add_up() -> None:
+    twice = independent("k", "a", 0.25) * 2
+    assert likely(INDEPENDENT, "PATTERN r(_, 'a')", twice) == {1: 0.25}
+    listed_twice = independent("k", "a", 0.25) + independent("k", "a", 0.5)
+    assert likely(INDEPENDENT, "PATTERN r(_, 'a')", listed_twice) == {1: 0.75}
+
+
+def test_alternatives_of_one_key_exclude_each_other() -> None:
+    rows = independent("k", "a", 0.5) + independent("k", "b", 0.5)
+    assert likely(INDEPENDENT, "PATTERN r(_, x)", rows) == {1: 1.0}
+
+
+def test_nothing_is_no_event() -> None:
+    rows = independent("k", None, 0.25, 1.0) + independent("k", "a", 0.5)
+    assert likely(INDEPENDENT, "PATTERN r(_, _)", rows) == {1: 0.5}
+    assert certainly("PATTERN r(_, _)", [{"k": "k", "v": None, "t": 1}]) == []
+
+
+def test_a_stream_without_values_has_events() -> None:
+    declaration = "CREATE STREAM r KEY (k STRING) TIME t INTEGER MODEL INDEPENDENT;"
+    rows = [{"k": "k", "t": t, "p": 0.5} for t in (1, 2)]
+    assert likely(declaration, "PATTERN r(x) THEN r(x)", rows) == {2: 0.25}
+
+
+def test_a_value_that_is_null_in_part_is_a_value() -> None:
+    declaration = "CREATE STREAM r KEY (k STRING) VALUE (v STRING, w STRING) TIME t INTEGER;"
+    rows = [{"k": "k", "v": "a", "w": None, "t": t} for t in (1, 2)]
+    assert likely(declaration, "PATTERN r(_, 'a', _)", rows) == {1: 1.0, 2: 1.0}
+    assert likely(declaration, "PATTERN r(_, x, y) WHERE y IS NULL", rows) == {1: 1.0, 2: 1.0}
+    assert likely(declaration, "PATTERN r(_, x, x)", rows) == {}
+    assert likely(declaration, "PATTERN r(_, x, y) THEN r(_, _, y)", rows) == {}
+
+
+def markov(*rows: tuple[int, str | None, str | None, float]) -> list[dict[str, Any]]:
+    """Rows of key k: time, value before, value, probability."""
+    return [{"k": "k", "t": t, "prev_v": before, "v": value, "p": p} for t, before, value, p in rows]
+
+
+def test_a_chain_waits_for_its_own_next_instant() -> None:
+    other = [{**row, "k": "m"} for row in markov((2, None, "a", 1.0))]
+    rows = markov((1, None, "a", 0.5), (3, "a", "b", 1.0)) + other
+    assert likely(MARKOV, "PATTERN r('k', 'b')", rows) == {3: 0.5}
+
+
+def test_a_chain_goes_to_nothing_where_no_row_leads_on() -> None:
+    rows = markov((1, None, "a", 0.5), (1, None, "b", 0.5), (2, "a", "c", 0.5), (3, None, "d", 1.0), (3, "c", "e", 1.0))
+    assert likely(MARKOV, "PATTERN r('k', 'd')", rows) == {3: 0.75}
+    assert likely(MARKOV, "PATTERN r('k', 'e')", rows) == {3: 0.25}
+
+
+def test_an_instant_whose_rows_have_no_weight_is_an_instant() -> None:
+    rows = markov((1, None, "a", 1.0), (2, "a", "a", 0.0), (3, "a", "b", 1.0))
+    assert likely(MARKOV, "PATTERN r('k', 'b')", rows) == {}
+
+
+def test_rows_for_a_value_that_cannot_be_left_change_nothing() -> None:
+    rows = markov((1, "b", "b", 1.0), (1, None, "a", 1.0), (2, "b", "b", 1.0), (2, "a", "a", 1.0))
+    assert likely(MARKOV, "PATTERN r('k', x) WHERE x = 'b'", rows) == {}
+
+
+def test_streams_of_different_models_meet_in_one_query() -> None:
+    declarations = f"{MARKOV} CREATE STREAM s KEY (k STRING) TIME t INTEGER MODEL INDEPENDENT;"
+    rows = {
+        "r": markov((1, None, "a", 0.5), (2, "a", "a", 0.5)),
+        "s": [{"k": "k", "t": t, "p": 0.5} for t in (2, 3)],
+    }
+    answers = ask(f"{declarations} CREATE QUERY q AS PATTERN r(p, 'a') THEN s(p);", "q", rows)
+    # At 3: s at 3 after r at 2, or after r at 1 and not s at 2.
+    assert answers == pytest.approx({2: 0.5 * 0.5, 3: 0.5 * (0.25 + 0.25 * 0.5)})
+
+
+def test_too_many_worlds_and_too_much_probability_are_refused() -> None:
+    with pytest.raises(TooManyWorlds):
+        likely(INDEPENDENT, "PATTERN r(_, _)", independent("k", "a", *[0.5] * 15))
+    with pytest.raises(ValueError, match="add up"):
+        likely(INDEPENDENT, "PATTERN r(_, _)", independent("k", "a", 0.6) + independent("k", "b", 0.6))
+
+
+def test_a_threshold_keeps_what_reaches_it() -> None:
+    assert at_least({1: 0.2, 2: 0.1, 3: 0.3}, 0.2) == {1: 0.2, 3: 0.3}
+    assert at_least({1: 0.0, 2: 0.1}, 0) == {2: 0.1}
+
+
+# ---------------------------------------------------------------- conditions
+
+
+def op(name: str, *arguments: Any) -> Operation:
+    """An operation on plain values, variables (`"x"`) and trees."""
+    return Operation(name, tuple(map(_tree, arguments)), Type.UNKNOWN)
+
+
+def _tree(argument: Any) -> Any:
+    if isinstance(argument, str):
+        return Reference(None, argument, Type.UNKNOWN)
+    if argument is None or isinstance(argument, bool | int | float):
+        return Constant(argument, Type.UNKNOWN)
+    return argument
+
+
+@pytest.mark.parametrize(
+    ("tree", "value"),
+    [
+        (op("/", 7, 2), 3.5),
+        (op("/", 1, 0), None),
+        (op("/", 0.0, 0.0), None),
+        (op("%", 7, 3), 1),
+        (op("%", -7, 3), -1),
+        (op("%", 7, -3), 1),
+        (op("%", -7.5, 2), -1.5),
+        (op("%", 7, 0), None),
+        (op("+", "one", None), None),
+        (op("negate", "one"), -1),
+        (op("abs", -3), 3),
+        (op("=", None, None), None),
+        (op("<>", "one", None), None),
+        (op("<", "one", 2), True),
+        (op("is_null", None), True),
+        (op("is_null", "one"), False),
+        (op("and", None, False), False),
+        (op("and", None, True), None),
+        (op("and", True, True, True), True),
+        (op("or", None, True), True),
+        (op("or", None, False), None),
+        (op("or", False, False), False),
+        (op("not", None), None),
+        (op("not", op("=", "one", 2)), True),
+    ],
+)
+def test_the_value_of_an_operation(tree: Operation, value: Any) -> None:
+    got = evaluate(tree, {"one": 1}, {})
+    assert got == value
+    assert type(got) is type(value)
+
+
+def test_a_relation_atom_is_null_where_an_argument_is() -> None:
+    relation = Relation("office", (), nodes.CreateRelation("office", ()))
+    rows = {"office": {("joe", 1)}}
+
+    def office(person: Any) -> Any:
+        tree = Member(relation, (Reference(None, "p", Type.STRING), Constant(1, Type.INTEGER)))
+        return evaluate(tree, {"p": person}, rows)
+
+    assert (office("joe"), office("sue"), office(None)) == (True, False, None)
+
+
+# ---------------------------------------------------------------- given answers
+
+
+def given_queries() -> list[Any]:
+    """Every query of the case folders, where they are there."""
+    folders = [CASES / name for name in ("pattern", "pattern_stream") if (CASES / name).is_dir()]
+    return [
+        pytest.param(folder, query, id=f"{folder.name}-{query}")
+        for folder in folders
+        for query in json.loads((folder / "expected.json").read_text())
+    ]
+
+
+def read_rows(file: Path) -> list[dict[str, Any]]:
+    """A CSV whose column t holds integers and whose column p holds probabilities; empty is NULL."""
+    types = {"t": int, "p": float}
+    with file.open(newline="") as lines:
+        return [
+            {name: types.get(name, str)(cell) if cell else None for name, cell in row.items()}
+            for row in csv.DictReader(lines)
+        ]
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason="the case folders are not beside the project")
+@pytest.mark.parametrize(("folder", "name"), given_queries())
+def test_given_answers(folder: Path, name: str) -> None:
+    query = bind_query((folder / "workbook.abq").read_text(), name)
+    tables = {file.stem: read_rows(file) for file in folder.glob("*.csv")}
+    rows = {stream.name: tables[stream.name] for stream in query.streams}
+    relations = {name: {tuple(row.values()) for row in table} for name, table in tables.items()}
+    expected = json.loads((folder / "expected.json").read_text())[name]
+    assert set(expected["on"]) == {"t", *(written for written, _ in query.group_by)}
+    wanted = {
+        (row["t"], *(row[written] for written, _ in query.group_by)) if query.group_by else row["t"]: row["probability"]
+        for row in expected["rows"]
+    }
+    answers = probabilities(query, rows, relations)
+    assert at_least(answers, query.threshold) == pytest.approx(wanted, abs=1e-7)
+
+
+# ---------------------------------------------------------------- the strategies
+
+
+def oracle_answers(case: Case) -> dict[Any, float]:
+    """What the oracle says of a case."""
+    return ask(case.workbook, case.query, case.rows, case.relations)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(case=pattern_cases())
+def test_every_case_can_be_asked(case: Case) -> None:
+    """Each case parses, binds without a finding, and has answers that are probabilities."""
+    answers = oracle_answers(case)
+    assert all(0 < p < 1 + 1e-9 for p in answers.values())
+    times = {row[TIME] for rows in case.rows.values() for row in rows}
+    assert {answer[0] if isinstance(answer, tuple) else answer for answer in answers} <= times
+
+
+@pytest.mark.parametrize("class_", CLASSES)
+@pytest.mark.parametrize("model", MODELS)
+def test_cases_of_one_class_and_model(class_: str, model: str) -> None:
+    """The parameters restrict what is made."""
+
+    @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(case=pattern_cases(classes=[class_], models=[model]))
+    def check(case: Case) -> None:
+        query = bind_query(case.workbook, case.query)
+        assert {stream.model.value for stream in query.streams} == {model}
+        assert set(case.rows) == {stream.name for stream in query.streams}
+        if class_ != GENERAL:
+            assert all(is_local(goal, condition) for goal in query.goals for condition in conditions_of(goal))
+            assert shared_variables(query) <= independent_variables(query)
+        if class_ == REGULAR:
+            assert not shared_variables(query)
+
+    check()
+
+
+def conditions_of(goal: BoundGoal) -> list[Typed]:
+    """Every condition that is asked at this goal."""
+    return [*goal.selections, *(part for part in (goal.filter, goal.step_condition) if part is not None)]
+
+
+def is_local(goal: BoundGoal, condition: Typed) -> bool:
+    """Whether the goal has all the variables of the condition."""
+    return {name for _, name in references(condition)} <= goal.variables
+
+
+def shared_variables(query: BoundPattern) -> set[str]:
+    """The variables that more than one goal has, or that a Kleene plus shares."""
+    counts = Counter(name for goal in query.goals for name in goal.variables)
+    return {name for name, count in counts.items() if count > 1}.union(*(goal.shared for goal in query.goals))
+
+
+def independent_variables(query: BoundPattern) -> set[str]:
+    """The variables that stand in one key place of all goals."""
+    places = zip(*(goal.key_terms for goal in query.goals), strict=False)
+    return {place[0].name for place in places if len(set(place)) == 1 and isinstance(place[0], nodes.Variable)}
+
+
+def in_order(rows: list[dict[str, Any]]) -> list[str]:
+    """The rows in a fixed order, to compare what is in two lists."""
+    return sorted(map(repr, rows))
+
+
+def late_rows(batches: list[dict[str, list[dict[str, Any]]]], delay: float) -> list[dict[str, Any]]:
+    """The rows that come below the watermark that earlier batches have reached."""
+    late = []
+    newest = dict.fromkeys(batches[0], -math.inf)
+    for batch in batches:
+        watermark = min(newest.values()) - delay
+        late += [row for rows in batch.values() for row in rows if row[TIME] < watermark]
+        for name, rows in batch.items():
+            newest[name] = max([newest[name], *(row[TIME] for row in rows)])
+    return late
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data(), delay=st.sampled_from([0, 1, 2.5]))
+def test_splits_keep_every_row_and_make_none_late(data: st.DataObject, delay: float) -> None:
+    case = data.draw(pattern_cases(watermark=delay))
+    for batches in (data.draw(splits(case.rows)), data.draw(disordered_splits(case.rows, delay))):
+        together = {name: [row for batch in batches for row in batch[name]] for name in case.rows}
+        assert {name: in_order(rows) for name, rows in together.items()} == {
+            name: in_order(rows) for name, rows in case.rows.items()
+        }
+        assert not late_rows(batches, delay)

@@ -1,0 +1,574 @@
+"""Hypothesis strategies for PATTERN: small random worlds, questions about them, and ways to stream them.
+
+A case is workbook text and rows, so that it can be asked of any door of the package: the oracle, a kernel, a
+batch run, a streaming run. Its streams have no FROM; the rows are bound to them by name. What varies is in
+`pattern_cases`; values and keys come from tiny domains, so that joins and conditions often hold, and more than
+half of the cases have answers. In a list of choices the simplest stands first: a failing case shrinks towards it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+Row = dict[str, Any]
+Rows = dict[str, list[Row]]
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+
+#: No variable is shared by goals or unfoldings, and every condition is local to one goal.
+REGULAR = "regular"
+#: Variables are shared in one key place of all goals, and every condition is local to one goal.
+EXTENDED = "extended"
+#: Anything the language accepts.
+GENERAL = "general"
+CLASSES = (REGULAR, EXTENDED, GENERAL)
+
+MODELS = ("CERTAIN", "INDEPENDENT", "MARKOV")
+
+QUERY = "q"
+TIME = "t"
+
+STRING, INTEGER, DOUBLE = "STRING", "INTEGER", "DOUBLE"
+KEY_DOMAIN = {STRING: ("a", "b", "k"), INTEGER: (0, 1, 5)}
+VALUE_DOMAIN = {STRING: ("a", "b", "c"), INTEGER: (0, 1, 2)}
+#: What constants of a condition and rows of a relation may be: what keys and values may be, and a stranger.
+DOMAIN = {STRING: ("a", "b", "c", "k", "z"), INTEGER: (0, 1, 2, 5, 9)}
+INSTANTS = {INTEGER: (1, 2, 3, 4, 5, 7), DOUBLE: (0.5, 1.0, 1.25, 3.0, 4.5, 4.75)}
+
+#: The weights of alternatives, and of nothing beside them.
+WEIGHTS = (1, 2, 0, 3, 5, 8, 13)
+LEFT_OVER = (0, 1, 8, 3, 0)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A question and the data it is asked of.
+
+    Attributes
+    ----------
+    workbook : str
+        Declares the streams, the relations and one query.
+    query : str
+        The name of the query.
+    rows : dict from the name of a stream to its rows, in no order of time
+    relations : dict from the name of a relation to its rows
+    """
+
+    workbook: str
+    query: str
+    rows: Rows
+    relations: dict[str, list[tuple[Any, ...]]]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a stream is declared; columns are (name, type)."""
+
+    name: str
+    model: str
+    keys: tuple[tuple[str, str], ...]
+    values: tuple[tuple[str, str], ...]
+    time_type: str
+    watermark: int | float | None = None
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """The columns that the terms of a goal stand for."""
+        return self.keys + self.values
+
+    def text(self) -> str:
+        """The declaration."""
+        values = f" VALUE ({_columns(self.values)})" if self.values else ""
+        watermark = "" if self.watermark is None else f" WATERMARK {self.watermark}"
+        time = f" TIME {TIME} {self.time_type}"
+        return f"CREATE STREAM {self.name} KEY ({_columns(self.keys)}){values}{time} MODEL {self.model}{watermark};"
+
+
+@dataclass(frozen=True)
+class Table:
+    """How a relation is declared, and what is in it."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+    def text(self) -> str:
+        """The declaration."""
+        return f"CREATE RELATION {self.name} ({_columns(self.columns)});"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One goal of a query, as text; `variables` and `exported` give the type of each variable."""
+
+    shape: Shape
+    terms: tuple[str, ...]
+    variables: dict[str, str]
+    text: str
+    exported: dict[str, str] = field(default_factory=dict)
+
+
+def _columns(columns: Sequence[tuple[str, str]]) -> str:
+    return ", ".join(f"{name} {type_}" for name, type_ in columns)
+
+
+def _one_in(count: int) -> st.SearchStrategy[bool]:
+    """True in about one of `count` draws; False is the simpler case."""
+    return st.integers(0, count - 1).map(lambda number: number == 1)
+
+
+def _lists(items: st.SearchStrategy[Any], sizes: Sequence[int]) -> st.SearchStrategy[list[Any]]:
+    """Lists of one of these lengths; left to themselves, lists come out short."""
+    return st.sampled_from(sizes).flatmap(lambda size: st.lists(items, min_size=size, max_size=size))
+
+
+def _constant(value: str | int) -> str:
+    return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+# ---------------------------------------------------------------- cases
+
+
+@st.composite
+def pattern_cases(
+    draw: Draw,
+    classes: Sequence[str] = CLASSES,
+    models: Sequence[str] = MODELS,
+    most_worlds: int = 1000,
+    most_streams: int = 2,
+    watermark: int | float | None = None,
+) -> Case:
+    """A question with data that have at most `most_worlds` possible worlds.
+
+    Parameters
+    ----------
+    classes : the classes of query to choose from, of `CLASSES`
+        `GENERAL` queries may by chance be of a simpler class.
+    models : the models of streams to choose from, of `MODELS`
+    most_worlds : int
+    most_streams : int
+        All streams that are declared are named by the query.
+    watermark : number or None
+        The WATERMARK of every stream, in the unit of its time; None declares none.
+    """
+    declared = draw(_shapes(models, most_streams, watermark))
+    used = draw(_lists(st.sampled_from(declared), sizes=[1, 2, 4, 3, 3, 2]))
+    shapes = list(dict.fromkeys(used))
+    tables = draw(_tables())
+    rows = draw(_rows(shapes, len(used), most_worlds))
+    question = draw(_questions(draw(st.sampled_from(classes)), used, rows, tables))
+    declarations = [*(shape.text() for shape in shapes), *(table.text() for table in tables)]
+    return Case(
+        workbook="\n".join([*declarations, f"CREATE QUERY {QUERY} AS {question};"]) + "\n",
+        query=QUERY,
+        rows=rows,
+        relations={table.name: list(table.rows) for table in tables},
+    )
+
+
+@st.composite
+def _shapes(draw: Draw, models: Sequence[str], most_streams: int, watermark: int | float | None) -> list[Shape]:
+    """The streams; they agree on the types of keys and time, so that one variable fits them all."""
+    key_types = draw(st.tuples(*[st.sampled_from([STRING, INTEGER, STRING])] * 2))
+    time_type = draw(st.sampled_from([INTEGER, DOUBLE, INTEGER]))
+    shapes = []
+    for name in ("r", "s")[: draw(st.integers(1, most_streams))]:
+        model = draw(st.sampled_from(models))
+        keys = draw(st.sampled_from([1, 2, 1]))
+        values = draw(st.sampled_from([1, 2, 1] if model == "MARKOV" else [1, 0, 2, 1]))
+        value_types = draw(_lists(st.sampled_from([STRING, INTEGER]), sizes=[values]))
+        shapes.append(
+            Shape(
+                name,
+                model,
+                tuple(zip(("k", "j"), key_types[:keys], strict=False)),
+                tuple(zip(("v", "w"), value_types, strict=False)),
+                time_type,
+                watermark,
+            )
+        )
+    return shapes
+
+
+@st.composite
+def _tables(draw: Draw) -> list[Table]:
+    """Up to two relations of one or two columns."""
+    tables = []
+    for name in ("hall", "office")[: draw(st.integers(0, 2))]:
+        types = draw(_lists(st.sampled_from([STRING, INTEGER]), sizes=[1, 2]))
+        row = st.tuples(*(st.sampled_from(DOMAIN[type_]) for type_ in types))
+        rows = dict.fromkeys(draw(_lists(row, sizes=[0, 1, 3, 6] if len(types) == 1 else [0, 5, 15])))
+        tables.append(Table(name, tuple(zip(("c1", "c2"), types, strict=False)), tuple(rows)))
+    return tables
+
+
+# ---------------------------------------------------------------- rows
+
+
+@st.composite
+def _rows(draw: Draw, shapes: Sequence[Shape], goals: int, most_worlds: int) -> Rows:
+    """Rows for each stream, at instants enough for most questions of this many goals.
+
+    Every key has an equal share of the worlds, whose number is the product of the keys'.
+    """
+    count = max(1, goals + draw(st.sampled_from([1, 2, 0, 3, 3, 2])))
+    instants = INSTANTS[shapes[0].time_type][:count]
+    keys = draw(_keys(shapes))
+    share = int(most_worlds ** (1 / sum(map(len, keys.values()))) + 1e-9)
+    rows: Rows = {}
+    for shape in shapes:
+        own: list[Row] = []
+        for key in keys[shape.name]:
+            times = [t for t in instants if not draw(_one_in(6))] or instants[:1]
+            own += draw(_KEY_ROWS[shape.model](shape, key, times, share))
+        # A row given twice is one row.
+        rows[shape.name] = own + draw(st.lists(st.sampled_from(own), max_size=2))
+    return rows
+
+
+@st.composite
+def _keys(draw: Draw, shapes: Sequence[Shape]) -> dict[str, list[tuple[Any, ...]]]:
+    """One to three keys for each stream; most of them are in every stream."""
+    columns = max((shape.keys for shape in shapes), key=len)
+    key = st.tuples(*(st.sampled_from(KEY_DOMAIN[type_]) for _, type_ in columns))
+    drawn = draw(_lists(key, sizes=[1, 2, 3]))
+    keys = {}
+    for shape in shapes:
+        present = [key for key in drawn if not draw(_one_in(6))] or drawn
+        keys[shape.name] = list(dict.fromkeys(key[: len(shape.keys)] for key in present))
+    return keys
+
+
+def _values(shape: Shape) -> st.SearchStrategy[tuple[Any, ...]]:
+    """A value of the stream: mostly a whole one, sometimes nothing, sometimes NULL in one of two columns."""
+    columns = [VALUE_DOMAIN[type_][: 4 - len(shape.values)] for _, type_ in shape.values]
+    whole = list(itertools.product(*columns))
+    parts = list(itertools.product(*((None, column[0]) for column in columns)))[:-1]
+    return st.sampled_from(whole * 2 + parts + whole)
+
+
+def _row(shape: Shape, key: tuple[Any, ...], t: Any, value: tuple[Any, ...], **more: Any) -> Row:
+    names = [name for name, _ in shape.columns]
+    return {**dict(zip(names, key + value, strict=True)), TIME: t, **more}
+
+
+def _is_nothing(value: tuple[Any, ...]) -> bool:
+    return bool(value) and all(part is None for part in value)
+
+
+@st.composite
+def _certain_rows(draw: Draw, shape: Shape, key: tuple[Any, ...], times: Sequence[Any], share: int) -> list[Row]:
+    """One or two events at each instant; `share` does not matter, there is one world."""
+    return [
+        _row(shape, key, t, value) for t in times for value in draw(st.lists(_values(shape), min_size=1, max_size=2))
+    ]
+
+
+@st.composite
+def _independent_rows(draw: Draw, shape: Shape, key: tuple[Any, ...], times: Sequence[Any], share: int) -> list[Row]:
+    """Alternatives at each instant, while the share lasts; then certain rows."""
+    rows = []
+    for t in times:
+        alternatives = draw(_alternatives(shape, share))
+        share //= len(_outcomes(alternatives))
+        rows += [_row(shape, key, t, value, p=p) for value, p in alternatives]
+    return rows
+
+
+@st.composite
+def _markov_rows(draw: Draw, shape: Shape, key: tuple[Any, ...], times: Sequence[Any], share: int) -> list[Row]:
+    """A table at each instant, with rows for some of the values that the key can come from.
+
+    Where there are no rows for such a value, the key goes from it to nothing. A table may also have rows
+    for a value that the key cannot come from.
+    """
+    nothing = (None,) * len(shape.values)
+    reachable: list[tuple[Any, ...]] = [nothing]
+    rows = []
+    for t in times:
+        listed = [value for value in reachable if not draw(_one_in(8))] or reachable[:1]
+        stranger = draw(_values(shape)) if draw(_one_in(4)) else None
+        tables = {previous: draw(_alternatives(shape, share)) for previous in listed}
+        if stranger is not None and stranger not in reachable:
+            tables[stranger] = draw(_alternatives(shape, share))
+        for previous, alternatives in tables.items():
+            came_from = {f"prev_{name}": part for (name, _), part in zip(shape.values, previous, strict=True)}
+            rows += [_row(shape, key, t, value, **came_from, p=p) for value, p in alternatives]
+        outcomes = [_outcomes(tables[previous]) if previous in tables else [None] for previous in reachable]
+        share //= max(map(len, outcomes))
+        reached = dict.fromkeys(itertools.chain.from_iterable(outcomes))
+        reachable = [nothing if value is None else value for value in reached]
+    return rows
+
+
+_KEY_ROWS: dict[str, Callable[..., st.SearchStrategy[list[Row]]]] = {
+    "CERTAIN": _certain_rows,
+    "INDEPENDENT": _independent_rows,
+    "MARKOV": _markov_rows,
+}
+
+
+@st.composite
+def _alternatives(draw: Draw, shape: Shape, share: int) -> list[tuple[tuple[Any, ...], float]]:
+    """Values with probabilities that add up to 1 or less, with at most `share` outcomes.
+
+    A value may be listed twice, a probability may be 0 or 1, and nothing may be among the values.
+    """
+    values = _values(shape)
+    if share < 2:
+        return [(draw(values), 1.0)]
+    sizes = [size for size in (1, 3, 2, 2) if size < share] or [1]
+    weighted = draw(_lists(st.tuples(values, st.sampled_from(WEIGHTS)), sizes))
+    left_over = draw(st.sampled_from(LEFT_OVER))
+    total = sum(weight for _, weight in weighted) + left_over
+    return [(value, weight / total if total else 0.0) for value, weight in weighted]
+
+
+def _outcomes(alternatives: Sequence[tuple[tuple[Any, ...], float]]) -> list[tuple[Any, ...] | None]:
+    """The values that can be, None for nothing."""
+    listed = math.fsum(p for _, p in set(alternatives))
+    left_over = [None] if listed < 1 - 1e-9 else []
+    values = [None if _is_nothing(value) else value for value, p in alternatives if p > 0]
+    return list(dict.fromkeys(values + left_over))
+
+
+# ---------------------------------------------------------------- questions
+
+
+@st.composite
+def _questions(draw: Draw, class_: str, used: Sequence[Shape], rows: Rows, tables: Sequence[Table]) -> str:
+    """The text of a question of this class, with a goal for each of the streams in `used`."""
+    goals = draw(_goals(class_, used, rows, tables))
+    text = goals[0].text
+    for count, goal in enumerate(goals[1:], start=1):
+        if draw(_one_in(8)):
+            text = f"({text} WHERE {draw(_selections(class_, goals[:count], tables))})"
+        text = f"{text} THEN {goal.text}"
+    text = f"PATTERN {text}"
+    if draw(_one_in(3)):
+        text += f" WHERE {draw(_selections(class_, goals, tables))}"
+    groups = _independent_variables(goals)
+    if groups and draw(st.booleans()):
+        text += f" GROUP BY {', '.join(draw(st.lists(st.sampled_from(groups), unique=True, min_size=1)))}"
+    threshold = draw(st.sampled_from([None, 0.1, 1, 0.5, None, None]))
+    return text if threshold is None else f"{text} THRESHOLD {threshold}"
+
+
+@st.composite
+def _goals(draw: Draw, class_: str, used: Sequence[Shape], rows: Rows, tables: Sequence[Table]) -> list[Goal]:
+    """A goal for each of the streams in `used`, with filters and Kleene plus."""
+    shared = draw(_shared_places(used)) if class_ == EXTENDED else {}
+    names = (f"x{number}" for number in itertools.count(1))
+    bound: dict[str, str] = {}
+    goals = []
+    for shape in used:
+        goal = draw(_goal(shape, rows[shape.name], shared, bound if class_ == GENERAL else {}, names))
+        if draw(_one_in(6)):
+            goal = replace(goal, text=f"{goal.text}[{draw(_conditions(goal.variables, tables))}]")
+        goal = draw(_with_kleene(goal, class_, set(shared.values()), bound, tables))
+        bound.update(goal.exported)
+        goals.append(goal)
+    return goals
+
+
+@st.composite
+def _shared_places(draw: Draw, used: Sequence[Shape]) -> dict[int, str]:
+    """The key places, common to all goals, that hold a shared variable; at least one."""
+    places = range(min(len(shape.keys) for shape in used))
+    chosen = draw(st.lists(st.sampled_from(places), unique=True, min_size=1))
+    return {place: f"p{place}" for place in chosen}
+
+
+@st.composite
+def _goal(
+    draw: Draw,
+    shape: Shape,
+    rows: Sequence[Row],
+    shared: Mapping[int, str],
+    bound: Mapping[str, str],
+    names: Iterator[str],
+) -> Goal:
+    """A goal with a shared variable in each of the `shared` places, and anything in the others.
+
+    Anything is `_`, a constant (mostly one that occurs in the rows), a new variable, one that the goal has
+    already, or one of `bound`.
+    """
+    variables = {name: shape.keys[place][1] for place, name in shared.items()}
+    terms = []
+    for place, (column, type_) in enumerate(shape.columns):
+        if place in shared:
+            terms.append(shared[place])
+            continue
+        known = [name for name, own in {**bound, **variables}.items() if own == type_]
+        kind = draw(st.sampled_from(["_", "new", "new", "constant", "known", "new", "new"]))
+        if kind == "_":
+            terms.append("_")
+        elif kind == "constant":
+            occurring = dict.fromkeys(row[column] for row in rows if row[column] is not None)
+            terms.append(_constant(draw(st.sampled_from([*occurring] * 4 + [DOMAIN[type_][-1]] + [*occurring] * 4))))
+        else:
+            name = draw(st.sampled_from(known)) if kind == "known" and known else next(names)
+            variables[name] = type_
+            terms.append(name)
+    return Goal(shape, tuple(terms), variables, f"{shape.name}({', '.join(terms)})")
+
+
+@st.composite
+def _with_kleene(
+    draw: Draw, goal: Goal, class_: str, shared: set[str], bound: Mapping[str, str], tables: Sequence[Table]
+) -> Goal:
+    """The goal, in a third of the cases with a plus.
+
+    The plus shares what was bound earlier and the key variables that all goals share. In a general query
+    it may share more of the goal's variables, and its condition may use what was bound earlier.
+    """
+    if not draw(_one_in(3)):
+        return replace(goal, exported=goal.variables)
+    needed = [name for name in goal.variables if name in bound or name in shared]
+    others = [name for name in goal.variables if name not in needed]
+    if class_ == GENERAL and others:
+        needed += draw(st.lists(st.sampled_from(others), unique=True))
+    if not needed and draw(st.booleans()):
+        return replace(goal, text=f"{goal.text}+")
+    usable = {**bound, **goal.variables} if class_ == GENERAL else goal.variables
+    condition = "TRUE" if draw(st.booleans()) else draw(_conditions(usable, tables))
+    exported = {name: goal.variables[name] for name in needed}
+    return replace(goal, text=f"{goal.text}+<{', '.join(needed)} | {condition}>", exported=exported)
+
+
+def _independent_variables(goals: Sequence[Goal]) -> list[str]:
+    """The exported variables that stand in one key place of all goals."""
+    places = range(min(len(goal.shape.keys) for goal in goals))
+    found = [goals[0].terms[place] for place in places if len({goal.terms[place] for goal in goals}) == 1]
+    return [name for name in dict.fromkeys(found) if all(name in goal.exported for goal in goals)]
+
+
+# ---------------------------------------------------------------- conditions
+
+
+@st.composite
+def _selections(draw: Draw, class_: str, goals: Sequence[Goal], tables: Sequence[Table]) -> str:
+    """One or two conjuncts; each is local to a goal, or in a general query over all that is exported."""
+    conjuncts = []
+    for _ in range(draw(st.sampled_from([1, 2, 1]))):
+        if class_ == GENERAL:
+            variables = {name: type_ for goal in goals for name, type_ in goal.exported.items()}
+        else:
+            variables = draw(st.sampled_from(goals)).exported
+        conjuncts.append(draw(_conditions(variables, tables)))
+    return " AND ".join(conjuncts)
+
+
+@st.composite
+def _conditions(draw: Draw, variables: Mapping[str, str], tables: Sequence[Table], depth: int = 2) -> str:
+    """A condition over some of the variables, in brackets where it needs them."""
+    kind = draw(st.sampled_from(["atom", "OR", "NOT", "AND", "OR", "atom"])) if depth else "atom"
+    if kind == "atom":
+        return draw(_atoms(variables, tables))
+    parts = [draw(_conditions(variables, tables, depth - 1)) for _ in range(1 if kind == "NOT" else 2)]
+    return f"NOT ({parts[0]})" if kind == "NOT" else f"({f' {kind} '.join(parts)})"
+
+
+@st.composite
+def _atoms(draw: Draw, variables: Mapping[str, str], tables: Sequence[Table]) -> str:
+    """A relation atom, or a question about one variable, or a comparison of two; TRUE where there are none."""
+    askable = [table for table in tables if {type_ for _, type_ in table.columns} <= set(variables.values())]
+    if askable and draw(_one_in(3)):
+        table = draw(st.sampled_from(askable))
+        terms = [draw(_operands(variables, type_)) for _, type_ in table.columns]
+        return f"{table.name}({', '.join(terms)})"
+    if not variables:
+        return draw(st.sampled_from(["TRUE", "1 < 2"]))
+    name, type_ = draw(st.sampled_from(list(variables.items())))
+    others = {other: own for other, own in variables.items() if other != name}
+    kind = draw(st.sampled_from(["compare", "list", "null", "arithmetic", "compare", "compare"]))
+    if kind == "null":
+        return f"{name} IS {draw(st.sampled_from(['NOT ', '', 'NOT ']))}NULL"
+    if kind == "list":
+        items = draw(_lists(st.sampled_from(DOMAIN[type_]), sizes=[1, 2, 3, 4]))
+        return f"{name} {draw(st.sampled_from(['', 'NOT ']))}IN ({', '.join(map(_constant, items))})"
+    if kind == "arithmetic" and type_ == INTEGER:
+        return draw(_sums(name, draw(_operands(others, INTEGER))))
+    compare = draw(st.sampled_from(["=", "<>", "<", "<=", ">", ">=", "<>"]))
+    return f"{name} {compare} {draw(_operands(others, type_))}"
+
+
+def _operands(variables: Mapping[str, str], type_: str) -> st.SearchStrategy[str]:
+    """A variable of this type where there is one, or a constant."""
+    fitting = [name for name, own in variables.items() if own == type_]
+    return st.sampled_from(fitting * 3 + [_constant(value) for value in DOMAIN[type_]])
+
+
+def _sums(left: str, right: str) -> st.SearchStrategy[str]:
+    """Arithmetic with two integers; a division by zero among it."""
+    return st.sampled_from(
+        [
+            f"{left} + 1 > {right}",
+            f"{left} - {right} < 0",
+            f"-{left} * 2 <= {right} - 3",
+            f"{left} / 2 = 0.5",
+            f"{left} / {right} >= 1",
+            f"({left} - {right}) % 2 = -1",
+            f"{left} % {right} = 0",
+            f"ABS({left} - {right}) = 1",
+            f"{left} BETWEEN 1 AND {right}",
+        ]
+    )
+
+
+# ---------------------------------------------------------------- micro-batches
+
+
+@st.composite
+def splits(draw: Draw, rows: Rows, most_batches: int = 5) -> list[Rows]:
+    """The rows as micro-batches in order of time, stream by stream.
+
+    A cut may fall inside an instant, a batch may be empty, and one stream may run ahead of another: none of
+    that makes a row late, whatever the watermark.
+    """
+    batches = draw(st.integers(1, most_batches))
+    parts: list[Rows] = [{} for _ in range(batches)]
+    for name, own in rows.items():
+        ordered = sorted(own, key=lambda row: row[TIME])
+        cut = st.integers(0, len(ordered))
+        cuts = sorted(draw(st.lists(cut, min_size=batches - 1, max_size=batches - 1)))
+        for part, start, end in zip(parts, [0, *cuts], [*cuts, len(ordered)], strict=True):
+            part[name] = ordered[start:end]
+    return parts
+
+
+@st.composite
+def disordered_splits(draw: Draw, rows: Rows, delay: int | float, most_batches: int = 5) -> list[Rows]:
+    """The rows as micro-batches in an order of arrival in which no row is late.
+
+    The rule: after a batch, a stream's watermark is the largest time seen in it so far minus `delay`, and
+    nothing while it has shown no rows; the watermark of the query is the least of its streams'. A row is
+    late if its time is strictly below the watermark that earlier batches have reached. Rows of one batch
+    are never late to each other. So a batch takes what the drawn order brings, and with it every row that
+    would be late if it came after.
+    """
+    arrivals = [(name, row) for name, own in rows.items() for row in own]
+    jitter = draw(st.lists(st.integers(0, 8), min_size=len(arrivals), max_size=len(arrivals)))
+    order = sorted(range(len(arrivals)), key=lambda i: arrivals[i][1][TIME] + jitter[i])
+    waiting = [arrivals[i] for i in order]
+    batches: list[Rows] = []
+    newest: dict[str, Any] = dict.fromkeys(rows, -math.inf)
+    while waiting and len(batches) < most_batches - 1:
+        size = draw(st.integers(0, len(waiting)))
+        batch, waiting = waiting[:size], waiting[size:]
+        for name, row in batch:
+            newest[name] = max(newest[name], row[TIME])
+        watermark = min(newest.values()) - delay
+        batch += [(name, row) for name, row in waiting if row[TIME] < watermark]
+        waiting = [(name, row) for name, row in waiting if row[TIME] >= watermark]
+        batches.append(_by_stream(rows, batch))
+    return [*batches, _by_stream(rows, waiting)]
+
+
+def _by_stream(rows: Rows, arrivals: Sequence[tuple[str, Row]]) -> Rows:
+    return {name: [row for stream, row in arrivals if stream == name] for name in rows}

@@ -1,0 +1,75 @@
+"""Layouts and tables for the tests of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from anabranch.rows.packing import Layout, hash_tuples
+from anabranch.rows.times import TimeKind
+
+MARKOV = Layout(
+    name="at",
+    keys=("person",),
+    values=("place", "floor"),
+    previous=("prev_place", "prev_floor"),
+    time="t",
+    time_kind=TimeKind.INTEGER,
+    probability="p",
+    key_types=(pa.string(),),
+    value_types=(pa.string(), pa.int64()),
+)
+
+INDEPENDENT = Layout(
+    name="seen",
+    keys=("tag", "antenna"),
+    values=("place",),
+    previous=(),
+    time="t",
+    time_kind=TimeKind.DOUBLE,
+    probability="p",
+    key_types=(pa.float64(), pa.int64()),
+    value_types=(pa.string(),),
+)
+
+CERTAIN = Layout(
+    name="door",
+    keys=("door",),
+    values=(),
+    previous=(),
+    time="t",
+    time_kind=TimeKind.INTEGER,
+    probability=None,
+    key_types=(pa.int64(),),
+    value_types=(),
+)
+
+
+def types_of(layout: Layout) -> dict[str, pa.DataType]:
+    """The type of each column of a layout."""
+    types = dict(zip(layout.keys, layout.key_types, strict=True))
+    types |= zip(layout.values, layout.value_types, strict=True)
+    types |= zip(layout.previous, layout.value_types, strict=False)
+    types[layout.time] = layout.time_kind.arrow_type
+    if layout.probability:
+        types[layout.probability] = pa.float64()
+    return types
+
+
+def table_of(layout: Layout, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Rows as a source has them."""
+    return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in types_of(layout).items()})
+
+
+class ByKey:
+    """Places every key by the hash of the whole of it."""
+
+    def __init__(self, *layouts: Layout) -> None:
+        self.layouts = layouts
+
+    def buckets(self, stream: int, keys: pa.Table, n_buckets: int) -> np.ndarray:
+        columns = [column.combine_chunks() for column in keys.columns]
+        return (hash_tuples(columns, keys.num_rows) % np.uint64(n_buckets)).astype(np.int64)

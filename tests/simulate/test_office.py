@@ -1,0 +1,214 @@
+"""The office: reproducible, well-formed, uncertain, and right on the whole about who went for coffee."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from anabranch.simulate import SCENARIOS
+from anabranch.simulate.office import ANTENNAS, DOORS, HALLS, LOCATIONS, OFFICES, WORKBOOK, Office, simulate, write
+from tests.oracles.pattern import ask
+
+Answers = dict[str, dict[datetime, float]]
+
+
+@pytest.fixture(scope="module")
+def office() -> Office:
+    return simulate(people=6, minutes=120, seed=0)
+
+
+def coffee_probabilities(office: Office, person: str) -> dict[datetime, float]:
+    """The coffee query by hand, from the words of the query: a weight for each (location, stage)."""
+    own = dict(zip(*office.office.to_pydict().values(), strict=True))[person]
+    moves: dict[datetime, list[Any]] = defaultdict(list)
+    for row in office.at.filter(pc.equal(office.at["person"], person)).to_pylist():
+        moves[row["t"]].append((row["prev_location"], row["location"], row["p"]))
+    weights: dict[Any, float] = {(None, "elsewhere"): 1.0}
+    answers = {}
+    for t, rows in sorted(moves.items()):
+        after: dict[Any, float] = defaultdict(float)
+        answers[t] = 0.0
+        for before, location, p in rows:
+            for stage in ("elsewhere", "office", "hall"):
+                weight = weights.get((before, stage), 0.0) * p
+                if location == "coffee-room" and stage == "hall":
+                    answers[t] += weight
+                if location == own:
+                    after[location, "office"] += weight
+                elif location in HALLS and stage != "elsewhere":
+                    after[location, "hall"] += weight
+                else:
+                    after[location, "elsewhere"] += weight
+        weights = after
+    return answers
+
+
+@pytest.fixture(scope="module")
+def answers(office: Office) -> Answers:
+    return {person: coffee_probabilities(office, person) for person in office.office["person"].to_pylist()}
+
+
+def peaks_at_trips(office: Office, answers: Answers) -> Any:
+    """The highest probability within half a minute of each true trip."""
+    return np.array(
+        [
+            max(p for t, p in answers[trip["person"]].items() if abs(t - trip["t"]) <= timedelta(seconds=30))
+            for trip in office.trips.to_pylist()
+        ]
+    )
+
+
+def test_most_trips_are_likely_and_few_are_sure(office: Office, answers: Answers) -> None:
+    peaks = peaks_at_trips(office, answers)
+    assert len(peaks) >= 30
+    assert np.mean(peaks > 0.5) > 0.6
+    assert (peaks < 0.2).any()
+    assert len(np.unique(np.floor(peaks * 10))) >= 7, "probabilities are spread"
+
+
+def test_some_trips_that_never_were_are_suspected(office: Office, answers: Answers) -> None:
+    trips = {person: [trip["t"] for trip in office.trips.to_pylist() if trip["person"] == person] for person in answers}
+    false = [
+        p
+        for person, of_person in answers.items()
+        for t, p in of_person.items()
+        if p >= 0.1 and all(abs(t - trip) > timedelta(seconds=30) for trip in trips[person])
+    ]
+    assert 0 < len(false) < 20
+
+
+def test_the_expected_number_of_trips_is_about_the_true_number(office: Office, answers: Answers) -> None:
+    """The model forgets which way somebody walks, so it errs a little on the low side."""
+    expected = sum(sum(of_person.values()) for of_person in answers.values())
+    assert expected == pytest.approx(office.trips.num_rows, rel=0.25)
+
+
+def test_the_chain_is_closed_and_sums_to_one(office: Office) -> None:
+    """Every location that can be reached has rows at the next instant, and they sum to 1."""
+    totals: dict[Any, float] = defaultdict(float)
+    reached, sources = defaultdict(set), defaultdict(set)
+    for row in office.at.to_pylist():
+        assert row["p"] > 0
+        at = row["person"], row["t"]
+        totals[*at, row["prev_location"]] += row["p"]
+        reached[at].add(row["location"])
+        sources[at].add(row["prev_location"])
+    assert np.allclose(list(totals.values()), 1.0, atol=1e-9)
+    for (person, t), places in sources.items():
+        assert places == reached.get((person, t - timedelta(seconds=5)), {None})
+
+
+def test_the_chain_has_the_marginals(office: Office) -> None:
+    """What was left out as negligible, step by step, does not add up to much."""
+    rows = office.at.filter(pc.equal(office.at["person"], "ana")).to_pylist()
+    exact = {
+        (row["t"], row["location"]): row["p"]
+        for row in office.at_marginals.filter(pc.equal(office.at_marginals["person"], "ana")).to_pylist()
+    }
+    weights: dict[Any, float] = {(rows[0]["t"] - timedelta(seconds=5), None): 1.0}
+    for row in rows:
+        before = weights.get((row["t"] - timedelta(seconds=5), row["prev_location"]), 0.0)
+        weights[row["t"], row["location"]] = weights.get((row["t"], row["location"]), 0.0) + before * row["p"]
+    assert max(abs(p - weights.get(at, 0.0)) for at, p in exact.items()) < 0.02
+
+
+def test_marginals_sum_to_one(office: Office) -> None:
+    totals = office.at_marginals.group_by(["person", "t"]).aggregate([("p", "sum")])["p_sum"]
+    assert np.allclose(totals, 1.0, atol=1e-9)
+    assert len(totals) == 6 * 120 * 12
+
+
+def test_people_walk_where_the_floor_allows(office: Office) -> None:
+    paths: dict[str, list[str]] = defaultdict(list)
+    for row in office.locations.to_pylist():
+        paths[row["person"]].append(row["location"])
+    for path in paths.values():
+        for here, there in pairwise(path):
+            rooms = {here, there} - set(HALLS)
+            assert len(rooms) <= 1, f"{here} and {there} share no door"
+            assert abs(DOORS[here] - DOORS[there]) <= (0 if rooms else 1)
+
+
+def test_truth_holds_the_trips(office: Office) -> None:
+    where = {(row["person"], row["t"]): row["location"] for row in office.locations.to_pylist()}
+    offices = dict(zip(*office.office.to_pydict().values(), strict=True))
+    for trip in office.trips.to_pylist():
+        assert where[trip["person"], trip["left"]] == offices[trip["person"]]
+        assert where[trip["person"], trip["t"]] == "coffee-room"
+        between = trip["left"] + timedelta(seconds=5)
+        while between < trip["t"]:
+            assert where[trip["person"], between] in HALLS
+            between += timedelta(seconds=5)
+
+
+def test_antennas_miss_and_never_see_what_they_cannot(office: Office) -> None:
+    where = {(row["person"], row["t"]): row["location"] for row in office.locations.to_pylist()}
+    for row in office.readings.to_pylist():
+        assert where[row["person"], row["t"]] in ANTENNAS[row["antenna"]]
+    in_hall = {at for at, location in where.items() if location in HALLS}
+    read = {(row["person"], row["t"]) for row in office.readings.to_pylist()}
+    assert 0.3 < len(in_hall & read) / len(in_hall) < 0.7
+
+
+def test_the_same_seed_gives_the_same_office() -> None:
+    first, second, other = (simulate(people=2, minutes=20, seed=seed) for seed in (5, 5, 6))
+    assert all(getattr(first, name).equals(getattr(second, name)) for name in Office.__slots__)
+    assert not first.readings.equals(other.readings)
+
+
+def test_more_people_leave_the_others_alone() -> None:
+    few, many = simulate(people=2, minutes=20, seed=5), simulate(people=14, minutes=20, seed=5)
+    assert many.at.filter(pc.is_in(many.at["person"], few.office["person"])).equals(few.at)
+    assert many.office["location"].to_pylist()[6] == OFFICES[0]
+    assert len(set(many.office["person"].to_pylist())) == 14
+
+
+def test_written_files_can_be_read_back(tmp_path: Path) -> None:
+    office = simulate(people=1, minutes=30, seed=0)
+    workbook = write(office, tmp_path / "new" / "folder")
+    assert pyarrow.parquet.read_table(workbook.parent / "at.parquet").equals(office.at)
+    assert pyarrow.csv.read_csv(workbook.parent / "office.csv").equals(office.office)
+    assert office.at.schema.field("t").type == pa.timestamp("us", tz="UTC")
+    assert office.at["t"][0].as_py() == datetime(2026, 3, 2, 9, tzinfo=UTC)
+    assert set(office.at["location"].to_pylist()) <= set(LOCATIONS)
+    named_in_workbook = re.findall(r"FROM '(.+)'", workbook.read_text(encoding="utf-8"))
+    assert len(named_in_workbook) == 5
+    assert all((workbook.parent / name).is_file() for name in named_in_workbook)
+
+
+def test_scenarios_write_their_workbook(tmp_path: Path) -> None:
+    for scenario in SCENARIOS.values():
+        assert scenario.write(tmp_path, 1).is_file()
+
+
+@pytest.mark.parametrize(("people", "minutes"), [(0, 5), (5, 0)])
+def test_an_empty_office_is_refused(people: int, minutes: int) -> None:
+    with pytest.raises(ValueError, match="needs people and minutes"):
+        simulate(people=people, minutes=minutes)
+
+
+def test_the_query_finds_exactly_the_trips_where_the_truth_is_known() -> None:
+    """What `trips` calls a trip is what the workbook's query means by it."""
+    office = simulate(people=2, minutes=40, seed=0)
+    rows, before = [], {}
+    for row in office.locations.to_pylist():
+        rows.append(row | {"prev_location": before.get(row["person"]), "p": 1.0})
+        before[row["person"]] = row["location"]
+    relations = {
+        name: {tuple(row.values()) for row in getattr(office, name).to_pylist()}
+        for name in ("hall", "office", "coffee_room")
+    }
+    answers = ask(WORKBOOK, "coffee", {"at": rows}, relations)
+    assert answers == {(trip["t"], trip["person"]): 1.0 for trip in office.trips.to_pylist()}
+    assert len(answers) >= 4

@@ -1,0 +1,213 @@
+"""Hypothesis strategies for syntax trees: every kind of statement, as the parser itself would build it.
+
+`workbooks()` is the whole; `statements()`, `questions()`, `conditions()` and `expressions()` are its parts.
+Names are often keywords or need quoting, because those are the ones that go wrong.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from anabranch.language import nodes
+from anabranch.language.bind_relate import COMPOSITE, SIMPLE
+from anabranch.language.names import SECONDS_OF, quoted
+from anabranch.language.types import TYPE_NAMES
+
+#: Names that are also keywords somewhere, and names that must stand in backticks.
+AWKWARD_NAMES = [
+    "location", "order", "window", "value", "key", "time", "t", "p", "error", "method", "length", "from", "where",
+    "then", "select", "not", "true", "NULL", "in", "is", "and", "as", "all", "at", "within", "second", "string",
+    "_", "_x", "Größe", "名前", "two words", "`", "a.b", "1st", "it's", ";", "--", "+<", "threshold", "create",
+]  # fmt: skip
+
+_plain_names = st.from_regex(r"[a-z][a-z0-9_]{0,4}", fullmatch=True)
+_any_names = st.text(st.characters(exclude_categories=["C", "Zl", "Zp"]), min_size=1, max_size=8).filter(str.strip)
+# Deferred, because Hypothesis prints a strategy with all that it holds, and this one is held everywhere.
+names = st.deferred(lambda: st.one_of(_plain_names, st.sampled_from(AWKWARD_NAMES), _any_names))
+upper_words = st.from_regex(r"[A-Z]{1,8}", fullmatch=True)
+strings = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=12)
+integers = st.one_of(st.integers(0, 20), st.integers(-(2**63), 2**63 - 1))
+numbers = st.one_of(integers, st.floats(allow_nan=False, allow_infinity=False))
+small_numbers = st.one_of(st.integers(-1000, 1000), st.floats(-1e6, 1e6))
+
+
+def several(items: st.SearchStrategy[Any], least: int = 1, most: int = 3) -> st.SearchStrategy[tuple[Any, ...]]:
+    """Tuples of some items."""
+    return st.lists(items, min_size=least, max_size=most).map(tuple)
+
+
+def maybe(items: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """An item, or None for a clause that is not written."""
+    return st.none() | items
+
+
+# ---------------------------------------------------------------- expressions
+
+variables = st.builds(nodes.Variable, names)
+literals = st.builds(nodes.Literal, st.one_of(numbers, strings, st.booleans(), st.none()))
+durations_with_unit = st.builds(nodes.Duration, small_numbers, st.sampled_from(list(SECONDS_OF)))
+durations = st.one_of(st.builds(nodes.Duration, numbers, st.none()), durations_with_unit)
+attributes = st.builds(nodes.Attribute, names, names, maybe(literals))
+
+
+def _joined(kind: type, parts: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """A conjunction or disjunction, which never directly holds another of its kind."""
+    return several(parts.filter(lambda part: not isinstance(part, kind)), 2).map(kind)
+
+
+def _larger(parts: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.one_of(
+        st.builds(nodes.Negate, parts),
+        st.builds(nodes.Arithmetic, st.sampled_from("+-*/%"), parts, parts),
+        st.builds(nodes.Compare, st.sampled_from(["=", "<>", "<", "<=", ">", ">="]), parts, parts),
+        st.builds(nodes.InRange, parts, parts, parts, st.booleans()),
+        st.builds(nodes.InList, parts, several(parts), st.booleans()),
+        st.builds(nodes.IsNull, parts, st.booleans()),
+        st.builds(nodes.Call, names, several(parts)),
+        st.builds(nodes.Not, parts),
+        _joined(nodes.And, parts),
+        _joined(nodes.Or, parts),
+    )
+
+
+_leaves = st.deferred(lambda: st.one_of(variables, attributes, literals, durations_with_unit))
+
+
+def expressions(max_leaves: int = 10) -> st.SearchStrategy[Any]:
+    """Any expression; parsing asks nothing of types."""
+    return st.recursive(_leaves, _larger, max_leaves=max_leaves)
+
+
+def conditions() -> st.SearchStrategy[Any]:
+    """What stands after WHERE: to the parser, any expression."""
+    return expressions(max_leaves=6)
+
+
+# ---------------------------------------------------------------- declarations
+
+columns = st.builds(nodes.ColumnName, names, maybe(st.sampled_from(list(TYPE_NAMES)) | names))
+time_columns = st.builds(nodes.ColumnName, names, maybe(st.sampled_from(list(TYPE_NAMES))))
+options = st.builds(nodes.Option, names, st.one_of(numbers, strings, st.booleans()))
+file_sources = st.builds(nodes.FileSource, strings, several(options, 0))
+table_sources = st.builds(nodes.TableSource, several(names).map(lambda parts: ".".join(quoted(part) for part in parts)))
+query_sources = st.builds(nodes.QuerySource, names)
+inferred_sources = st.builds(nodes.InferredSource, names, upper_words, strings, upper_words, maybe(numbers))
+sources = st.one_of(file_sources, table_sources, query_sources)
+horizon_ends = st.one_of(st.builds(nodes.Literal, numbers | strings), durations_with_unit)
+error_bounds = st.one_of(
+    st.builds(nodes.ErrorBound, st.none(), numbers).map(lambda bound: (bound,)),
+    several(st.builds(nodes.ErrorBound, names, numbers)),
+)
+
+
+@st.composite
+def create_streams(draw: st.DrawFn) -> nodes.CreateStream:
+    """CREATE STREAM with any choice of clauses, sensible or not."""
+    space = draw(maybe(st.tuples(names, names)))
+    return nodes.CreateStream(
+        draw(names),
+        keys=draw(several(columns, 0)),
+        values=draw(several(columns, 0)),
+        time=draw(maybe(time_columns)),
+        model=draw(maybe(upper_words)),
+        order=draw(maybe(names)),
+        probability=draw(maybe(names)),
+        horizon=draw(maybe(st.tuples(horizon_ends, horizon_ends))),
+        length=draw(maybe(names)),
+        window=draw(maybe(st.tuples(names, names))),
+        error=draw(st.just(()) | error_bounds),
+        period=draw(maybe(durations)),
+        space=space,
+        geodesic=space is not None and draw(st.booleans()),
+        watermark=draw(maybe(durations)),
+        source=draw(maybe(st.one_of(sources, inferred_sources))),
+    )
+
+
+create_relations = st.builds(nodes.CreateRelation, names, several(columns), maybe(sources))
+
+# ---------------------------------------------------------------- questions
+
+terms = st.one_of(variables, literals, st.just(nodes.Wildcard()))
+goals = st.builds(nodes.Goal, names, several(terms), maybe(conditions()))
+kleenes = st.builds(nodes.Kleene, several(variables, 0), maybe(conditions()))
+steps = st.builds(nodes.Step, goals, maybe(kleenes), maybe(conditions()))
+operands = several(st.builds(nodes.Operand, names, maybe(names)))
+
+patterns = st.builds(
+    nodes.Pattern,
+    several(steps),
+    where=maybe(conditions()),
+    group_by=several(variables, 0),
+    accuracy=maybe(numbers),
+    confidence=maybe(numbers),
+    seed=maybe(integers),
+)
+delays = st.one_of(
+    st.builds(nodes.Delay, names, upper_words, several(durations)),
+    st.builds(nodes.Delay, names, upper_words, st.just(()), strings),
+)
+sequences = st.builds(
+    nodes.Sequence,
+    several(st.builds(nodes.Component, names, st.booleans())),
+    operands,
+    where=maybe(conditions()),
+    miss=several(st.builds(nodes.Miss, names, numbers), 0),
+    delay=several(delays, 0),
+    within=maybe(durations),
+)
+quantified = st.builds(nodes.Quantified, names, st.sampled_from([None, 1, 2, 7]))
+relates = st.builds(
+    nodes.Relate,
+    quantified,
+    several(st.sampled_from([*SIMPLE, *COMPOSITE])),
+    quantified,
+    operands,
+    where=maybe(conditions()),
+    timeout=maybe(durations),
+)
+
+
+@st.composite
+def monitors(draw: st.DrawFn) -> nodes.Monitor:
+    """MONITOR; DISCARD is a part of BUFFER."""
+    buffer = draw(maybe(st.integers(0, 1000)))
+    policies = ["LEAST CONTRIBUTION", "OLDEST", "RANDOM", "NEWEST"]
+    return nodes.Monitor(
+        draw(several(variables)),
+        draw(operands),
+        where=draw(maybe(conditions())),
+        within=draw(maybe(durations)),
+        semantics=draw(maybe(upper_words)),
+        every=draw(maybe(durations)),
+        max_delay=draw(maybe(durations)),
+        buffer=buffer,
+        discard=None if buffer is None else draw(maybe(st.sampled_from(policies))),
+    )
+
+
+constrains = st.builds(
+    nodes.Constrain,
+    several(st.builds(nodes.Counted, names, st.integers(1, 9))),
+    operands,
+    where=maybe(conditions()),
+)
+
+
+def questions() -> st.SearchStrategy[Any]:
+    """A question of any kind."""
+    return st.one_of(patterns, sequences, relates, monitors(), constrains)
+
+
+def statements() -> st.SearchStrategy[Any]:
+    """A statement of any kind."""
+    return st.one_of(
+        create_streams(), create_relations, st.builds(nodes.CreateQuery, names, questions(), maybe(numbers))
+    )
+
+
+def workbooks() -> st.SearchStrategy[nodes.Workbook]:
+    """Some statements; nothing is asked of how they fit together."""
+    return st.builds(nodes.Workbook, several(statements(), 0))
