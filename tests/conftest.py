@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Derandomised: a failure in one run is a failure in the next. Kernels compile within the first example, hence no deadline.
+# Derandomised: a failure in one run is a failure in the next. No deadline: kernels compile within the first example.
 settings.register_profile(
     "default",
     deadline=None,

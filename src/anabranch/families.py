@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from anabranch.errors import Finding, NotYetBuilt
+from anabranch.catalog import Catalog, Query
+from anabranch.errors import Finding, NotYetBuilt, WorkbookError
+from anabranch.language.binder import bind
 from anabranch.language.bound import (
     BoundConstrain,
     BoundMonitor,
@@ -74,3 +76,28 @@ def family_of(bound: BoundQuestion) -> Family:
             ]
         )
     return family
+
+
+def plan_of(query: Query, catalog: Catalog) -> Plan:
+    """How a query will be answered, with what is known of its streams now.
+
+    Raises
+    ------
+    WorkbookError
+        If it is wrong, or of a kind that cannot be run yet.
+    """
+    bound = bind(query, catalog)
+    return family_of(bound).plan(bound)
+
+
+def objections(queries: Iterable[Query], catalog: Catalog) -> list[Finding]:
+    """Everything that stands against running these queries; empty where nothing does."""
+    findings: list[Finding] = []
+    for query in queries:
+        try:
+            plan = plan_of(query, catalog)
+        except WorkbookError as error:
+            findings += error.findings
+        else:
+            findings += [plan.refused] if plan.refused else []
+    return findings

@@ -22,7 +22,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from anabranch.catalog import Catalog, Query, Relation, Stream
 from anabranch.errors import AnabranchError, Finding, NotYetBuilt, WorkbookError
-from anabranch.families import family_of
+from anabranch.families import family_of, plan_of
 from anabranch.language import nodes
 from anabranch.language.binder import bind, declare
 from anabranch.language.bound import BoundQuestion
@@ -118,8 +118,7 @@ class Session:
         """How a query will be answered: class, routing, cost, and why; needs no data and no Spark."""
         query = self._query(name)
         with self._errors_of(query.name):
-            bound = bind(query, self.catalog)
-            return family_of(bound).plan(bound)
+            return plan_of(query, self.catalog)
 
     def run(self, name: str, strict: bool = False, counter: Any = None) -> DataFrame:
         """The answers to a query over the archive, as a lazy DataFrame in which every row carries its probability.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -32,7 +33,7 @@ def bound_query(workbook: str, name: str) -> BoundPattern:
     return bind(catalog.query(name), catalog)
 
 
-def local_job(workbook: str, name: str, relations: Mapping[str, Iterable[tuple]] = {}) -> PatternJob:  # noqa: B006
+def local_job(workbook: str, name: str, relations: Mapping[str, Iterable[tuple]] = MappingProxyType({})) -> PatternJob:
     """A job as the session makes it."""
     query = bound_query(workbook, name)
     catalog = Catalog()

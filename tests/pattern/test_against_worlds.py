@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-
 from tests.oracles.pattern import at_least, bind_query, probabilities
 from tests.pattern.local import LocalRun, local_job, run_whole
 from tests.pattern.strategies import EXTENDED, REGULAR, Case, disordered_splits, pattern_cases, splits
@@ -68,3 +67,16 @@ def test_any_order_within_the_watermark_gives_the_batch_answers(data: st.DataObj
 @given(pattern_cases(classes=STREAMABLE))
 def test_probabilities_are_probabilities(case: Case) -> None:
     assert all(0.0 < p <= 1.0 for p in run_whole(job_of(case), case.rows).values())
+
+
+def test_a_key_that_is_an_integer_here_and_a_double_there_is_one_key() -> None:
+    workbook = """
+    CREATE STREAM r KEY (k INTEGER) VALUE (v STRING) TIME t INTEGER;
+    CREATE STREAM s KEY (k DOUBLE) VALUE (v STRING) TIME t INTEGER;
+    CREATE QUERY q AS PATTERN r(p, 'a') THEN s(p, 'b') GROUP BY p;
+    """
+    rows = {
+        "r": [{"k": key, "v": "a", "t": 1} for key in range(20)],
+        "s": [{"k": float(key), "v": "b", "t": 2} for key in range(20)],
+    }
+    assert run_whole(local_job(workbook, "q"), rows, n_buckets=4) == {(2, float(key)): 1.0 for key in range(20)}

@@ -6,8 +6,6 @@ import itertools
 import random
 from typing import Any
 
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark_types
@@ -16,6 +14,7 @@ from anabranch.language.typed import Constant, Operation, Reference
 from anabranch.language.types import Type
 from anabranch.runtime.columns import lower
 from anabranch.runtime.sources.schema import SPARK_TYPES
+from tests.drawn import drawn
 from tests.oracles import conditions as oracle
 from tests.typed_trees import COLUMNS, DOMAIN, RELATIONS, as_python, conditions
 
@@ -38,17 +37,8 @@ def some_rows(count: int) -> list[dict[str, Any]]:
 ROWS = some_rows(60)
 
 
-class Trees(tuple):
-    """Many trees, too many to print."""
-
-    def __repr__(self) -> str:
-        return f"{len(self)} trees"
-
-
-# A tree that is shrunk would be a Spark job at every step; the failing one is small enough to read.
-@settings(max_examples=4, phases=[Phase.generate])
-@given(st.lists(conditions(2), min_size=40, max_size=40).map(Trees))
-def test_a_condition_has_the_value_it_has_row_by_row(spark: SparkSession, trees: Trees) -> None:
+def test_a_condition_has_the_value_it_has_row_by_row(spark: SparkSession) -> None:
+    trees = drawn(conditions(2), 100)
     schema = spark_types.StructType([spark_types.StructField(name, SPARK_TYPES[kind]) for name, kind in COLUMNS.items()])
     data = [tuple(as_python(row[name], kind) for name, kind in COLUMNS.items()) for row in ROWS]
     frame = spark.createDataFrame(data, schema)

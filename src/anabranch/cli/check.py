@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from anabranch.catalog import Catalog
 from anabranch.cli.common import Workbook, say
-from anabranch.errors import Finding, WorkbookError
-from anabranch.families import family_of
-from anabranch.language.binder import bind, declare
+from anabranch.errors import WorkbookError
+from anabranch.families import objections
+from anabranch.language.binder import declare
 from anabranch.language.parser import parse
 from anabranch.language.reading import read_workbook
 
@@ -17,22 +17,8 @@ def command(workbook: Workbook) -> None:
     parsed = parse(text, workbook)
     catalog = Catalog()
     findings = declare(parsed, catalog)
-    findings += _analyse(catalog)
+    findings += objections(catalog.queries(), catalog)
     if findings:
         raise WorkbookError(findings, text, workbook)
     told = f"{len(parsed.statements)} statements, {len(catalog.queries())} queries"
     say(f"{workbook}: {told}; nothing wrong was found")
-
-
-def _analyse(catalog: Catalog) -> list[Finding]:
-    """What the families have to say against queries that are well formed."""
-    findings: list[Finding] = []
-    for query in catalog.queries():
-        try:
-            bound = bind(query, catalog)
-            plan = family_of(bound).plan(bound)
-        except WorkbookError as error:
-            findings += error.findings
-        else:
-            findings += [plan.refused] if plan.refused else []
-    return findings

@@ -15,6 +15,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from anabranch.catalog import Query
 from anabranch.errors import AnabranchError, WorkbookError
+from anabranch.families import objections
+from anabranch.language.reading import read_workbook
 
 if TYPE_CHECKING:
     from anabranch.rows.operator import Counts
@@ -76,6 +78,13 @@ def chosen_queries(session: Session, names: list[str] | None) -> list[Query]:
                 f"there is no query {name}; the workbook has: {', '.join(q.name for q in queries)}"
             )
     return [known[name.lower()] for name in names] if names else queries
+
+
+def refuse_unanswerable(session: Session, workbook: str, queries: list[Query]) -> None:
+    """Say everything that stands against the chosen queries before any of them is run."""
+    findings = objections(queries, session.catalog)
+    if findings:
+        raise WorkbookError(findings, read_workbook(workbook), workbook)
 
 
 @contextmanager

@@ -54,9 +54,9 @@ def _ask(session: Session, name: str) -> pa.Table:
     began = time.monotonic()
     counter = session.spark.sparkContext.accumulator(0)
     with progress("asking", lambda: counter.value):
-        answers = session.run(name, counter=counter).orderBy("t", "p").toArrow()
+        answers = session.run(name, counter=counter).toArrow()
     say(summary(name, session.report(name), time.monotonic() - began))
-    return answers
+    return answers.sort_by([("t", "ascending"), ("p", "ascending")])
 
 
 def _what_next(console: Console, workbook: Path) -> None:

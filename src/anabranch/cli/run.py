@@ -21,6 +21,7 @@ from anabranch.cli.common import (
     failures_of,
     open_workbook,
     progress,
+    refuse_unanswerable,
     say,
     summary,
 )
@@ -49,7 +50,9 @@ def command(
     """Answer the queries of a workbook over the archive."""
     check_format(format)
     session = open_workbook(workbook, input, master, verbose)
-    for chosen in chosen_queries(session, query):
+    queries = chosen_queries(session, query)
+    refuse_unanswerable(session, workbook, queries)
+    for chosen in queries:
         with failures_of(workbook, chosen):
             run_query(session, chosen, output, format, strict)
 

@@ -20,6 +20,7 @@ from anabranch.cli.common import (
     failures_of,
     open_workbook,
     progress,
+    refuse_unanswerable,
     say,
     summary,
 )
@@ -51,6 +52,7 @@ def command(
     check_format(format)
     session = open_workbook(workbook, input, master, verbose)
     queries = chosen_queries(session, query)
+    refuse_unanswerable(session, workbook, queries)
 
     def start(chosen: Query, trigger: dict | None):
         return session.start(

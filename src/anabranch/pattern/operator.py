@@ -24,7 +24,7 @@ from anabranch.pattern.automaton import Automaton, accept_bit, match_bit
 from anabranch.pattern.weights import Batch, weights_for
 from anabranch.rows.checks import LATE, quarantine
 from anabranch.rows.conditions import holds
-from anabranch.rows.dictionary import Dictionary, dense_codes
+from anabranch.rows.dictionary import Dictionary, dense_codes, flat
 from anabranch.rows.inbox import Inbox, Rows
 from anabranch.rows.operator import Counts, Outcome
 from anabranch.rows.packing import Layout, hash_tuples
@@ -73,7 +73,7 @@ class PatternJob:
 
     def buckets(self, stream: int, keys: pa.Table, n_buckets: int) -> npt.NDArray[np.int64]:
         """The bucket of each key: by its chain, or -1 where no goal can ever match it."""
-        columns = [column.combine_chunks() for column in keys.columns]
+        columns = [flat(column) for column in keys.columns]
         positions = self.analysis.chain_positions[stream]
         chain = [columns[position].cast(kind) for position, kind in zip(positions, self.chain_types, strict=True)]
         buckets = (hash_tuples(chain, keys.num_rows) % np.uint64(n_buckets)).astype(np.int64)

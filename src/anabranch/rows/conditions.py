@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from anabranch.language.typed import Constant, Member, Reference, Typed
 from anabranch.language.types import Type
+from anabranch.rows.dictionary import flat
 
 ARROW_TYPES = {
     Type.STRING: pa.string(),
@@ -138,9 +139,7 @@ def _member(arguments: list[pa.Array], relation: pa.Table) -> pa.Array:
 
 
 def _same_type(asked: pa.Array, column: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
-    known = column.combine_chunks()
-    if isinstance(known, pa.ChunkedArray):
-        known = known.chunk(0) if known.num_chunks else pa.array([], column.type)
+    known = flat(column)
     if asked.type == known.type:
         return asked, known
     numeric = (pa.types.is_integer, pa.types.is_floating)

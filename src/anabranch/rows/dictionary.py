@@ -57,9 +57,7 @@ def encode_column(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], pa.Ar
     """The code of each entry of a column, and the distinct entries (NULL among them where it occurs)."""
     if not pa.types.is_dictionary(column.type):
         column = pc.dictionary_encode(column)
-    whole = column.unify_dictionaries().combine_chunks()
-    if isinstance(whole, pa.ChunkedArray):
-        whole = whole.chunk(0) if whole.num_chunks else pa.array([], column.type)
+    whole = flat(column.unify_dictionaries())
     indices, entries = whole.indices, whole.dictionary
     if indices.null_count:
         indices = pc.fill_null(indices, len(entries))
@@ -96,9 +94,7 @@ class Dictionary:
 
     def encode(self, table: pa.Table) -> npt.NDArray[np.int32]:
         """The numbers of a table's tuples; new tuples are added."""
-        columns = [
-            pc.cast(column, kind).combine_chunks() for column, kind in zip(table.columns, self._types, strict=True)
-        ]
+        columns = [flat(pc.cast(column, kind)) for column, kind in zip(table.columns, self._types, strict=True)]
         lists = [_canonical(column) for column in columns]
         numbers = self._numbers
         codes = np.fromiter(
@@ -109,8 +105,7 @@ class Dictionary:
             fresh, firsts = np.unique(codes, return_index=True)
             new = pa.array(firsts[fresh >= known])
             self._columns = [
-                pa.concat_arrays([old, _flat(column).take(new)])
-                for old, column in zip(self._columns, columns, strict=True)
+                pa.concat_arrays([old, column.take(new)]) for old, column in zip(self._columns, columns, strict=True)
             ]
         return codes
 
@@ -128,7 +123,8 @@ class Dictionary:
         return pa.table({str(place): column for place, column in enumerate(self._columns)})
 
 
-def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
     if isinstance(column, pa.ChunkedArray):
         return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     return column

@@ -43,6 +43,8 @@ def lower(tree: Typed, columns: Mapping[str, Column], relations: Rows) -> Column
 def _constant(tree: Constant) -> Column:
     if tree.type is Type.TIMESTAMP and isinstance(tree.value, int):
         return F.lit(_EPOCH + timedelta(microseconds=tree.value))
+    if tree.type is Type.DATE and isinstance(tree.value, int):
+        return F.lit(_EPOCH.date() + timedelta(days=tree.value))
     return F.lit(tree.value)
 
 

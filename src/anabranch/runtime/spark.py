@@ -15,7 +15,13 @@ from pyspark.sql import SparkSession
 from anabranch.errors import AnabranchError
 from anabranch.runtime.java import ensure_java
 
-_STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+#: What a stream needs of any session, also of one that the user brings.
+STREAM_SETTINGS = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
 
 _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -23,8 +29,7 @@ _SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     # One blob of Arrow per bucket makes shuffles small; Spark's default of 200 partitions would be mostly empty tasks.
     "spark.sql.shuffle.partitions": "4",
-    "spark.sql.streaming.stateStore.providerClass": _STATE_STORE,
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    **STREAM_SETTINGS,
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
     # Workers are forked from a daemon that has the kernels loaded already.
     "spark.python.daemon.module": "anabranch.runtime.daemon",
@@ -51,7 +56,7 @@ def make_session(master: str | None = None, verbose: bool = False, **settings: s
     builder = SparkSession.builder.appName("anabranch")
     if master is not None:
         builder = builder.master(master)
-    for name, value in _SETTINGS.items():
+    for name, value in {**_SETTINGS, "spark.driver.memory": _driver_memory()}.items():
         builder = builder.config(name, value)
     for name, value in settings.items():
         builder = builder.config(name.replace("__", "."), value)
@@ -64,6 +69,28 @@ def make_session(master: str | None = None, verbose: bool = False, **settings: s
             raise AnabranchError(f"Spark did not start: {_last_line(log) or error}; --verbose shows its log") from error
     spark.sparkContext.setLogLevel("OFF")
     return spark
+
+
+def _driver_memory() -> str:
+    """A quarter of the machine's memory, within reason: in local mode the driver's JVM holds the shuffled packets."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+    return f"{min(max(total // 4, 1024), 8192)}m"
+
+
+@contextmanager
+def with_settings(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    """Set SQL settings for a while; a stream keeps those it was started with."""
+    before = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, known in before.items():
+            if known is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, known)
 
 
 @contextmanager

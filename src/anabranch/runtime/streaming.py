@@ -24,6 +24,7 @@ from anabranch.rows.operator import ROW_COUNTS, Counts, Job
 from anabranch.rows.state import read_tables, write_tables
 from anabranch.runtime.batch import Feed
 from anabranch.runtime.packets import PACKET_SCHEMA, Mail, end_packets
+from anabranch.runtime.spark import STREAM_SETTINGS, with_settings
 
 _OUTCOME = "answers binary, rejected binary, " + ", ".join(f"{name} long" for name in ROW_COUNTS)
 
@@ -114,7 +115,10 @@ def start(
         .outputMode("append")
         .trigger(**trigger)
     )
-    run.query = writer.start()
+    # Tasks beyond the cores would only wait; Spark keeps the number in the checkpoint.
+    partitions = {"spark.sql.shuffle.partitions": str(min(n_buckets, spark.sparkContext.defaultParallelism))}
+    with with_settings(spark, STREAM_SETTINGS | partitions):
+        run.query = writer.start()
     return run
 
 

@@ -1,0 +1,90 @@
+"""The automaton over letters: what single steps do, and where it refuses to grow."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anabranch.errors import TooLarge
+from anabranch.pattern.automaton import Automaton, accept_bit, match_bit
+
+
+def letter(matched: set[int], accepted: set[int]) -> int:
+    return sum(map(match_bit, matched | accepted)) | sum(map(accept_bit, accepted))
+
+
+@st.composite
+def words(draw: st.DrawFn):
+    n_goals = draw(st.integers(1, 4))
+    goals = st.sets(st.integers(0, n_goals - 1))
+    letters = draw(st.lists(st.builds(letter, goals, goals), max_size=6))
+    return draw(st.lists(st.booleans(), min_size=n_goals, max_size=n_goals)), letters
+
+
+def accepts(kleene: list[bool], word: list[int], goal: int, start: int) -> set[int]:
+    """Where a result of the goals up to `goal` ends, by the definition: each result takes its immediate successor."""
+
+    def successor(after: int, goal: int) -> set[int]:
+        for place in range(after + 1, len(word)):
+            if word[place] & match_bit(goal):
+                return {place} if word[place] & accept_bit(goal) else set()
+        return set()
+
+    if goal == 0:
+        ends = {place for place in range(len(word)) if word[place] & accept_bit(0)}
+    else:
+        ends = set().union(*(successor(end, goal) for end in accepts(kleene, word, goal - 1, start)), set())
+    while kleene[goal]:
+        more = set().union(*(successor(end, goal) for end in ends), ends)
+        if more == ends:
+            break
+        ends = more
+    return ends
+
+
+@given(words())
+def test_it_accepts_where_the_definition_has_a_result(case: tuple[list[bool], list[int]]) -> None:
+    kleene, word = case
+    automaton = Automaton(kleene)
+    automaton.extend(word)
+    state, ends = 0, set()
+    for place, number in enumerate(automaton.index_of(word)):
+        if automaton.accept[state, number]:
+            ends.add(place)
+        state = automaton.delta[state, number]
+    assert ends == accepts(kleene, word, len(kleene) - 1, 0)
+
+
+@given(words())
+def test_an_instant_without_events_changes_nothing(case: tuple[list[bool], list[int]]) -> None:
+    automaton = Automaton(case[0])
+    automaton.extend(case[1])
+    assert automaton.delta[:, 0].tolist() == list(range(len(automaton.states)))
+    assert not automaton.accept[:, 0].any()
+
+
+def test_states_keep_their_numbers_when_they_are_given_back() -> None:
+    first = Automaton([False, True, False])
+    first.extend([letter({0}, {0}), letter({1}, {1}), letter({2}, set())])
+    again = Automaton([False, True, False])
+    again.extend((), first.states)
+    assert again.states == first.states
+
+
+def test_unions_of_letters_are_letters() -> None:
+    automaton = Automaton([False, False], union_closed=True)
+    one, other = letter({0}, {0}), letter({1}, set())
+    automaton.extend([one, other])
+    numbers = automaton.index_of([one, other, one | other])
+    assert automaton.union[numbers[0], numbers[1]] == numbers[2]
+
+
+def test_too_many_states_or_letters_are_refused_with_the_limit() -> None:
+    with pytest.raises(TooLarge, match="4096 states"):
+        Automaton([False] * 20).extend(letter(set(), {goal}) for goal in range(20))
+    with pytest.raises(TooLarge, match="1024 ways"):
+        chosen = (letter({goal}, set()) for goal in range(12))
+        Automaton([False] * 12, union_closed=True).extend(itertools.chain(chosen))

@@ -1,0 +1,85 @@
+"""A small office for the tests of the runtimes: who went from the hall to the coffee room, by any kind of input."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+SCHEMA = pa.schema([("person", pa.string()), ("place", pa.string()), ("t", pa.int64()), ("p", pa.float64())])
+ROWS = [
+    ("ann", "hall", 1, 0.5),
+    ("ann", "coffee", 2, 0.8),
+    ("bob", "hall", 1, 1.0),
+    ("bob", "coffee", 2, 0.25),
+    ("007", "hall", 2, 0.5),
+    ("007", "coffee", 3, 0.5),
+]
+ANSWERS = {(2, "ann"): 0.4, (2, "bob"): 0.25, (3, "007"): 0.25}
+
+
+def stream(name: str = "at", source: str = "", time: str = "t", person: str = "person", more: str = "") -> str:
+    """The declaration of a stream; `source` is what stands after FROM."""
+    origin = f" FROM {source}" if source else ""
+    return f"CREATE STREAM {name} KEY ({person}) VALUE (place) TIME {time} MODEL INDEPENDENT {more}{origin};\n"
+
+
+def query(name: str = "coffee", over: str = "at", more: str = "GROUP BY x") -> str:
+    """The declaration of a query over such a stream."""
+    return f"CREATE QUERY {name} AS PATTERN {over}(x, 'hall') THEN {over}(x, 'coffee') {more};\n"
+
+
+def table(rows: Sequence[tuple] = ROWS, schema: pa.Schema = SCHEMA) -> pa.Table:
+    """Rows as an Arrow table."""
+    return pa.table([pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), schema.types, strict=True)],
+                    schema=schema)  # fmt: skip
+
+
+def write_parquet(path: Path, rows: Sequence[tuple] = ROWS, schema: pa.Schema = SCHEMA, **options: Any) -> Path:
+    """One Parquet file; it appears all at once."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.parent / f".{path.name}"
+    pq.write_table(table(rows, schema), draft, **options)
+    return draft.rename(path)
+
+
+def write_csv(path: Path, rows: Sequence[tuple] = ROWS, names: str = "person,place,t,p", sep: str = ",") -> Path:
+    """One CSV file with a header; it appears all at once."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.parent / f".{path.name}"
+    lines = [sep.join("" if cell is None else str(cell) for cell in row) for row in rows]
+    draft.write_text("\n".join([names.replace(",", sep), *lines]) + "\n")
+    return draft.rename(path)
+
+
+def answers_of(rows: Sequence[Mapping[str, Any]]) -> dict[tuple, float]:
+    """Probability by what stands before it; no answer is there twice."""
+    found: dict[tuple, float] = {}
+    for row in rows:
+        names = list(row)
+        key = tuple(row[name] for name in names[: names.index("probability")])
+        assert key not in found, f"{key} is there twice"
+        assert row["lower"] == row["probability"] == row["upper"]
+        assert row["method"] == "exact"
+        found[key] = row["probability"]
+    return found
+
+
+def collect(frame: DataFrame) -> dict[tuple, float]:
+    """The answers of a query."""
+    return answers_of(frame.toArrow().to_pylist())
+
+
+def written(folder: Path) -> dict[tuple, float]:
+    """The answers in a folder of Parquet files, read without Spark."""
+    files = sorted(folder.glob("*.parquet"))
+    return answers_of([row for file in files for row in pq.read_table(file).to_pylist()])
+
+
+def same(got: dict[tuple, float], want: dict[tuple, float], within: float = 1e-12) -> bool:
+    """Whether two sets of answers are equal."""
+    return got.keys() == want.keys() and all(abs(got[key] - want[key]) <= within for key in want)
