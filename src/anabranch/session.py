@@ -41,6 +41,7 @@ from anabranch.runtime.sinks.files import FORMATS, BatchFiles, claim
 from anabranch.runtime.sources.files import FileInput
 from anabranch.runtime.sources.schema import layouts_for
 from anabranch.runtime.spark import make_session
+from anabranch.runtime.validation import validate_input
 
 #: Buckets of a stream: fixed for the life of its checkpoint, so enough of them for a larger machine than this.
 STREAM_BUCKETS = 16
@@ -102,15 +103,18 @@ class Session:
         """Declare the statements of a workbook file."""
         self.execute(read_workbook(path), path)
 
-    def bind(self, name: str, source: DataFrame | str) -> None:
+    def bind(self, name: str, source: DataFrame | str | os.PathLike[str]) -> None:
         """Give a stream or relation its input: a DataFrame, or the path of a file or folder."""
         entry = self.catalog.get(name)
         if not isinstance(entry, Stream | Relation):
             known = ", ".join(self.catalog.names((Stream, Relation))) or "none"
             raise AnabranchError(f"there is no stream or relation {name} to bind; declared are: {known}")
-        chosen, other = (self._paths, self._frames) if isinstance(source, str) else (self._frames, self._paths)
-        chosen[name.lower()] = source  # type: ignore[assignment]
-        other.pop(name.lower(), None)
+        self._frames.pop(name.lower(), None)
+        self._paths.pop(name.lower(), None)
+        if isinstance(source, str | os.PathLike):
+            self._paths[name.lower()] = os.fspath(source)
+        else:
+            self._frames[name.lower()] = source
 
     # ------------------------------------------------------------ questions
 
@@ -160,6 +164,18 @@ class Session:
         if not isinstance(run, batch.Run):
             raise AnabranchError(f"{name} runs as a stream; its quarantine is written beside its answers")
         return run.quarantine()
+
+    def validate(self, name: str) -> DataFrame:
+        """The rows of a stream's input that its model does not allow, with the reason; no query is run."""
+        stream = self.catalog.stream(name)
+        if stream is None:
+            known = ", ".join(self.catalog.names((Stream,))) or "none"
+            raise AnabranchError(f"there is no stream {name}; declared are: {known}")
+        with self._errors_of(stream.name):
+            source = self._open(stream, None)
+            typed = source.typed_entry()
+            (layout,) = layouts_for([typed] if isinstance(typed, Stream) else [])
+            return validate_input(source, stream.model, layout)
 
     # ------------------------------------------------------------ streaming
 

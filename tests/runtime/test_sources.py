@@ -155,7 +155,7 @@ def test_text_files_whose_columns_differ_are_not_mixed_up(spark: SparkSession, t
     swapped = [(place, person, t, p) for person, place, t, p in ROWS[3:]]
     write_csv(tmp_path / "at" / "2.csv", swapped, "place,person,t,p")
     session = Session(spark)
-    session.execute_file(workbook(tmp_path, stream("at", "'at'", person="person STRING") + query()))
+    session.execute_file(workbook(tmp_path, stream("at", "'at'", "t INTEGER", "person STRING") + query()))
     with pytest.raises(Exception, match="(?i)header does not conform"):
         session.run("coffee").collect()
 
@@ -304,6 +304,7 @@ def test_what_is_wrong_with_a_source_is_one_line_with_its_place(spark: SparkSess
     write_parquet(tmp_path / "at.parquet")
     (tmp_path / "empty").mkdir()
     (tmp_path / "broken.parquet").write_bytes(b"no parquet")
+    (tmp_path / "at.docx").touch()
     write_csv(tmp_path / "words.csv", [("ann", "hall", "soon", 1)])
     nested = pa.table({"person": ["ann"], "place": [["hall"]], "t": [1], "p": [1.0]})
     pq.write_table(nested, tmp_path / "nested.parquet")
@@ -313,7 +314,6 @@ def test_what_is_wrong_with_a_source_is_one_line_with_its_place(spark: SparkSess
         (stream("at", "'at.parquet'", person="persons"), ":1:1:", "has no column persons; did you mean person?"),
         (stream("at", "'at.parquet'", person="zzz"), ":1:1:", "has no column zzz; it has person, place, t, p"),
         (stream("at", "'at.parquet'", person="person INTEGER"), ":1:1:", "column person of 'at.parquet' is STRING, not"),
-        (stream("at", "'at.parquet'", time="place"), ":1:1:", "the time column place of at is STRING"),
         (stream("at", "'words.csv'"), ":1:1:", "the time column t of at is STRING; a time is an integer, a double or"),
         (stream("at", "'nested.parquet'"), ":1:1:", "column place of 'nested.parquet' is array<string>"),
         (stream("at", "'empty'"), ":1:", "the format of 'empty' is not known"),

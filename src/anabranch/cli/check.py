@@ -1,17 +1,27 @@
-"""`anabranch check`: is the workbook right? No Spark is started, no data are read."""
+"""`anabranch check`: is the workbook right? Without --data no Spark is started and no data are read."""
 
 from __future__ import annotations
 
-from anabranch.catalog import Catalog
-from anabranch.cli.common import Workbook, say
-from anabranch.errors import WorkbookError
+from typing import Annotated
+
+import typer
+
+from anabranch.catalog import Catalog, Stream
+from anabranch.cli.common import Inputs, Strict, Verbose, Workbook, open_workbook, say
+from anabranch.errors import DataError, WorkbookError
 from anabranch.families import objections
 from anabranch.language.binder import declare
 from anabranch.language.parser import parse
 from anabranch.language.reading import read_workbook
 
+Data = Annotated[
+    bool, typer.Option("--data", help="Also read the inputs, on Spark, and count rows that cannot be used.")
+]
 
-def command(workbook: Workbook) -> None:
+
+def command(
+    workbook: Workbook, data: Data = False, input: Inputs = None, strict: Strict = False, verbose: Verbose = False
+) -> None:
     """Parse, bind and analyse a workbook; say everything that is wrong with it."""
     text = read_workbook(workbook)
     parsed = parse(text, workbook)
@@ -22,3 +32,20 @@ def command(workbook: Workbook) -> None:
         raise WorkbookError(findings, text, workbook)
     told = f"{len(parsed.statements)} statements, {len(catalog.queries())} queries"
     say(f"{workbook}: {told}; nothing wrong was found")
+    if data:
+        _check_data(workbook, input, strict, verbose)
+
+
+def _check_data(workbook: str, inputs: list[str] | None, strict: bool, verbose: bool) -> None:
+    """Hold the input of every stream against its model."""
+    session = open_workbook(workbook, inputs, verbose=verbose)
+    total = 0
+    for name in session.catalog.names((Stream,)):
+        found = session.validate(name).groupBy("reason").count().orderBy("reason").collect()
+        for row in found:
+            say(f"{name}: {row['count']:,} rows cannot be used: {row['reason']}")
+        total += sum(row["count"] for row in found)
+        if not found:
+            say(f"{name}: every row can be used")
+    if strict and total:
+        raise DataError(f"{total:,} rows cannot be used")

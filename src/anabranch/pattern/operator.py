@@ -22,7 +22,7 @@ from anabranch.pattern import kernel
 from anabranch.pattern.analysis import PatternAnalysis, analyse
 from anabranch.pattern.automaton import Automaton, accept_bit, match_bit
 from anabranch.pattern.weights import Batch, weights_for
-from anabranch.rows.checks import LATE, quarantine
+from anabranch.rows.checks import LATE, OVERFULL, quarantine
 from anabranch.rows.conditions import holds
 from anabranch.rows.dictionary import Dictionary, dense_codes, flat
 from anabranch.rows.inbox import Inbox, Rows
@@ -269,7 +269,7 @@ class PatternOperator:
     def _rejected(self, rows: Rows, status: npt.NDArray[np.int8], late: Rows) -> pa.Table:
         parts = []
         for chosen, which, reason in (
-            (rows, np.flatnonzero(status == kernel.OVERFULL), "the probabilities of its group sum above 1"),
+            (rows, np.flatnonzero(status == kernel.OVERFULL), OVERFULL),
             (late, np.arange(len(late)), LATE),
         ):
             for stream, layout in enumerate(self._job.layouts):

@@ -17,7 +17,12 @@ from anabranch.rows.times import BEGINNING, END, TimeKind, encode_times
 #: A quarantined row: the stream, why, and the row itself as JSON.
 QUARANTINE = pa.schema([("stream", pa.string()), ("reason", pa.string()), ("row", pa.string())])
 
+#: Why a row is set aside after the shuffle, where the rows of its key have met.
 LATE = "late"
+OVERFULL = "the probabilities of its group sum above 1"
+
+#: A (key, t) or (key, t, prev) may sum to this much above 1 and still be read as rounding.
+TOLERANCE = 1e-6
 
 
 def check_rows(table: pa.Table, layout: Layout) -> tuple[pa.Table, pa.Table]:
@@ -43,18 +48,28 @@ def _faults(table: pa.Table, layout: Layout) -> Iterable[tuple[str, npt.NDArray[
         yield f"{name} is NULL", _is_null(table[name])
         if pa.types.is_floating(table[name].type):
             yield f"{name} is not a number", _true(pc.is_nan(table[name]))
-    yield f"{layout.time} is NULL", _is_null(table[layout.time])
+    if layout.order is None:
+        yield f"{layout.time} is NULL", _is_null(table[layout.time])
+    else:  # an event of an interval may have lost its time, not its position
+        yield f"{layout.order} is not a position", ~_true(pc.greater_equal(table[layout.order], 1))
     if layout.time_kind is TimeKind.DOUBLE:
-        yield f"{layout.time} is not a finite number", ~_true(pc.is_finite(pc.cast(table[layout.time], pa.float64())))
+        yield f"{layout.time} is not a finite number", _not_finite(table[layout.time])
     else:
         # The two ends of 64 bits stand for no time yet and for the end of the input.
         codes = encode_times(pc.fill_null(table[layout.time], pa.scalar(0, table[layout.time].type)), layout.time_kind)
         yield f"{layout.time} is out of range", (codes == BEGINNING) | (codes == END)
+    for name in (*layout.values, *layout.rates) if layout.rates else ():
+        yield f"{name} is NULL", _is_null(table[name])
+        yield f"{name} is not a finite number", _not_finite(table[name])
     if layout.probability:
         p = pc.cast(table[layout.probability], pa.float64())
         yield f"{layout.probability} is NULL", _is_null(p)
         yield f"{layout.probability} is not a number", _true(pc.is_nan(p))
         yield f"{layout.probability} is outside [0, 1]", _true(pc.or_(pc.less(p, 0.0), pc.greater(p, 1.0)))
+
+
+def _not_finite(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    return _true(pc.invert(pc.is_finite(pc.cast(column, pa.float64()))))
 
 
 def _is_null(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:

@@ -28,7 +28,7 @@ class Layout:
     """Which columns of a stream's source are what; the worker's view of a catalogue Stream.
 
     `lateness` is the WATERMARK: how late a row may come, in seconds for a TIMESTAMP, else in the unit of the
-    time column.
+    time column. `order` is the position column of INTERVALS; `rates` are the rate columns of PREDICTED.
     """
 
     name: str
@@ -41,12 +41,14 @@ class Layout:
     key_types: tuple[pa.DataType, ...]
     value_types: tuple[pa.DataType, ...]
     lateness: float = 0.0
+    order: str | None = None
+    rates: tuple[str, ...] = ()
 
     @property
     def columns(self) -> list[str]:
         """Every column to read."""
-        last = (self.probability,) if self.probability else ()
-        return list(dict.fromkeys((*self.keys, *self.values, *self.previous, self.time, *last)))
+        last = [name for name in (self.probability, self.order) if name is not None]
+        return list(dict.fromkeys((*self.keys, *self.values, *self.previous, self.time, *self.rates, *last)))
 
 
 @njit(cache=True)

@@ -19,7 +19,7 @@ def translate(error: Exception) -> errors.AnabranchError:
     ours = _OURS.search(text)
     if ours:
         kind = getattr(errors, ours.group(1), errors.AnabranchError)
-        if kind is not errors.WorkbookError and issubclass(kind, errors.AnabranchError):
+        if issubclass(kind, errors.AnabranchError) and not issubclass(kind, errors.WorkbookError):
             return kind(ours.group(2))
     said = _PYTHON.findall(text)
     if said:

@@ -20,6 +20,7 @@ from anabranch.catalog import Column, Relation, Stream
 from anabranch.errors import DataError, Finding, WorkbookError
 from anabranch.language.types import Type
 from anabranch.rows.conditions import ARROW_TYPES
+from anabranch.rows.packing import Layout
 from anabranch.runtime.batch import Feed
 from anabranch.runtime.packets import ROWS_AT_ONCE, Packing, pack_files, pack_rows
 from anabranch.runtime.sources.files import CORRUPT, FileInput, is_local
@@ -88,10 +89,18 @@ class Input:
         return self._row_feed(frame, packing)
 
     def _row_feed(self, frame: DataFrame, packing: Packing) -> Feed:
-        names = self._spelling(packing.job.layouts[packing.stream].columns)
+        chosen, names, corrupt = self._chosen(frame, packing.job.layouts[packing.stream])
+        return Feed(chosen, pack_rows(packing, names, corrupt))
+
+    def columns_of(self, layout: Layout) -> tuple[DataFrame, dict[str, str], str | None]:
+        """The rows that are there now, the source's spelling of the columns, and the column of unreadable text."""
+        return self._chosen(self._rows_now(), layout)
+
+    def _chosen(self, frame: DataFrame, layout: Layout) -> tuple[DataFrame, dict[str, str], str | None]:
+        names = self._spelling(layout.columns)
         corrupt = CORRUPT if CORRUPT in frame.columns else None
         chosen = [*dict.fromkeys(names.values()), *([corrupt] if corrupt else [])]
-        return Feed(frame.select(*(frame[f"`{name}`"] for name in chosen)), pack_rows(packing, names, corrupt))
+        return frame.select(*(frame[f"`{name}`"] for name in chosen)), names, corrupt
 
     def _rows_now(self) -> DataFrame:
         return self.files.batch(self.schema) if self.files is not None else self._bound_frame()
@@ -145,7 +154,10 @@ def _parquet_tasks(paths: Sequence[str], parallelism: int) -> pa.Table:
     """Runs of row groups, about even in rows, several for each core."""
     groups: list[tuple[str, int, int]] = []
     for path in paths:
-        metadata = pq.read_metadata(path)
+        try:
+            metadata = pq.read_metadata(path)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise DataError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
         groups += [(path, group, metadata.row_group(group).num_rows) for group in range(metadata.num_row_groups)]
     share = min(ROWS_AT_ONCE, max(1, sum(rows for _, _, rows in groups) // (2 * parallelism)))
     tasks: list[tuple[str, list[int]]] = []

@@ -86,7 +86,7 @@ def _pack_rows(packing: Packing, names, corrupt, batches):
     for table in _tables(batches):
         unreadable = None
         if corrupt is not None:
-            table, unreadable = _set_unreadable_aside(table, layout.name, corrupt)
+            table, unreadable = set_unreadable_aside(table, layout.name, corrupt)
         yield packing.packet_rows(table.select(list(names.values())).rename_columns(list(names)), unreadable)
 
 
@@ -106,6 +106,9 @@ def _read_parquet(path: str, groups: list[int] | None, layout) -> Iterator[pa.Ta
     """Tables of at most about ROWS_AT_ONCE rows, text columns as codes."""
     path = path.removeprefix("file://").removeprefix("file:")
     spelled = {name.lower(): name for name in pq.read_schema(path).names}
+    missing = [name for name in layout.columns if name.lower() not in spelled]
+    if missing:
+        raise DataError(f"{path} has no column {missing[0]}; it has {', '.join(spelled.values())}")
     columns = [spelled[name.lower()] for name in layout.columns]
     coded = [spelled[name.lower()] for name in (*layout.keys, *layout.values, *layout.previous)]
     with pq.ParquetFile(path, read_dictionary=coded) as file:
@@ -135,7 +138,8 @@ def _tables(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held)
 
 
-def _set_unreadable_aside(table: pa.Table, stream: str, corrupt: str) -> tuple[pa.Table, pa.Table]:
+def set_unreadable_aside(table: pa.Table, stream: str, corrupt: str) -> tuple[pa.Table, pa.Table]:
+    """Split off the rows that Spark's reader could not read; `corrupt` is the column with their text."""
     column = table[corrupt]
     if column.null_count == len(column):
         return table, QUARANTINE.empty_table()

@@ -13,14 +13,20 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 from urllib.parse import urlparse
 
-from pyspark.errors import AnalysisException
+import pyarrow.parquet as pq
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException, PySparkTypeError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
+from pyspark.sql.pandas.types import from_arrow_type
 
 from anabranch.catalog import Column, Relation, Stream
 from anabranch.errors import Finding, WorkbookError
 from anabranch.language import nodes
 from anabranch.runtime.sources.schema import SPARK_TYPES, types_of
+
+#: How Spark says that it has no type for a Parquet column.
+_NOT_SPARKS = "PARQUET_TYPE_ILLEGAL"
 
 #: The column in which Spark's readers leave the text of a row they could not read.
 CORRUPT = "_corrupt_record"
@@ -33,7 +39,8 @@ _FORMATS = {
     ".ndjson": "json",
 }
 _DEFAULTS: dict[str, dict[str, str]] = {
-    "csv": {"header": "true", "timeZone": "UTC", "columnNameOfCorruptRecord": CORRUPT},
+    # Without enforceSchema=false a file whose columns stand in another order would be read by position.
+    "csv": {"header": "true", "enforceSchema": "false", "timeZone": "UTC", "columnNameOfCorruptRecord": CORRUPT},
     "json": {"timeZone": "UTC", "columnNameOfCorruptRecord": CORRUPT},
     "parquet": {},
 }
@@ -54,10 +61,12 @@ def format_of(path: str) -> str | None:
         if suffix in _FORMATS:
             return _FORMATS[suffix]
     if os.path.isdir(path):
-        endings = {format_of(name) for name in os.listdir(path) if not name.startswith(("_", "."))}
-        endings.discard(None)
-        if len(endings) == 1:
-            return endings.pop()
+        found = [os.path.join(path, name) for name in os.listdir(path)]
+    else:
+        found = [each for each in glob.glob(path) if each != path]
+    endings = {format_of(each) for each in found if not _hidden(os.path.basename(each))} - {None}
+    if len(endings) == 1:
+        return endings.pop()
     return None
 
 
@@ -74,11 +83,11 @@ class FileInput:
         self._entry = entry
         self._source = source
         self.path = resolve(source.path, base)
+        if is_local(self.path) and not glob.glob(self.path):
+            raise self._wrong(f"there is no file '{source.path}'", f"looked for {self.path}")
         kind = format_of(self.path)
         if kind is None:
             raise self._wrong(f"the format of '{source.path}' is not known", "use .parquet, .csv, .json or .jsonl")
-        if is_local(self.path) and not glob.glob(self.path):
-            raise self._wrong(f"there is no file '{source.path}'", f"looked for {self.path}")
         self.format = kind
         self.options = _DEFAULTS[kind] | {option.name: str(option.value) for option in source.options}
 
@@ -93,7 +102,9 @@ class FileInput:
             reader = reader.option("inferSchema", "true")
         try:
             found = reader.load(self.path).schema
-        except AnalysisException as error:
+        except (PySparkException, Py4JJavaError) as error:
+            if self.format == "parquet" and _NOT_SPARKS in str(error) and is_local(self.path):
+                return _schema_of(self.paths()[0])
             raise self._wrong(
                 f"'{self._source.path}' cannot be read: {_first_line(error)}", "check the file"
             ) from error
@@ -136,8 +147,9 @@ class FileInput:
         found: list[str] = []
         for path in sorted(glob.glob(self.path)):
             if os.path.isdir(path):
-                for folder, _, names in sorted(os.walk(path)):
-                    found += [os.path.join(folder, name) for name in sorted(names) if not name.startswith(("_", "."))]
+                for folder, inner, names in os.walk(path):
+                    inner[:] = sorted(name for name in inner if not _hidden(name))
+                    found += [os.path.join(folder, name) for name in sorted(names) if not _hidden(name)]
             else:
                 found.append(path)
         return found
@@ -151,6 +163,22 @@ class FileInput:
         return WorkbookError([Finding("source", message, hint, self._source.span)])
 
 
+def _hidden(name: str) -> bool:
+    """Whether a file or folder is not data, by Spark's rule."""
+    return name.startswith(("_", ".")) and "=" not in name
+
+
+def _schema_of(path: str) -> spark_types.StructType:
+    """The columns of a Parquet file with types that Spark has not (nanoseconds); the workers read it all the same."""
+    fields = []
+    for field in pq.read_schema(path):
+        try:
+            fields.append(spark_types.StructField(field.name, from_arrow_type(field.type, prefer_timestamp_ntz=True)))
+        except PySparkTypeError:
+            continue
+    return spark_types.StructType(fields)
+
+
 def _watchable(path: str) -> str:
     """A path that Spark's file source takes: a single file becomes a glob that only it matches."""
     if is_local(path) and os.path.isfile(path):
@@ -160,4 +188,5 @@ def _watchable(path: str) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]
+    text = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else str(error)
+    return (text or type(error).__name__).splitlines()[0]

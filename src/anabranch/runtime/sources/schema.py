@@ -127,6 +127,8 @@ def _layout(stream: Stream, kind: TimeKind) -> Layout:
         key_types=tuple(_arrow(column) for column in stream.keys),
         value_types=tuple(_arrow(column) for column in stream.values),
         lateness=stream.lateness,
+        order=stream.declaration.order,
+        rates=tuple(f"{column.name}_rate" for column in stream.values) if stream.model is Model.PREDICTED else (),
     )
 
 

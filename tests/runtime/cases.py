@@ -1,0 +1,48 @@
+"""Random PATTERN cases that are always the same, as Spark inputs: what the runtimes are held against."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from pyspark.sql import SparkSession
+
+from anabranch import Session
+from tests.drawn import drawn
+from tests.pattern.local import LocalRun, local_job, to_table
+from tests.pattern.strategies import EXTENDED, REGULAR, Case, pattern_cases
+
+
+@cache
+def cases(count: int, watermark: int | None = None) -> list[Case]:
+    """Cases with answers, several of them with two streams, relations and GROUP BY."""
+    found = [
+        case
+        for case in drawn(pattern_cases(classes=(REGULAR, EXTENDED), watermark=watermark, most_worlds=100_000), 150)
+        if len(local_run(case).answers()) > 2
+    ]
+    # The largest, because they have most to get wrong.
+    found.sort(key=lambda case: (len(case.rows), "GROUP BY" in case.workbook, len(case.workbook)), reverse=True)
+    return found[:count]
+
+
+def local_run(case: Case) -> LocalRun:
+    """The whole case in one step, without Spark."""
+    run = LocalRun(local_job(case.workbook, case.query, case.relations))
+    run.step(case.rows, end=True)
+    return run
+
+
+def session_of(spark: SparkSession, case: Case) -> Session:
+    """A session with the case declared and its relations bound."""
+    session = Session(spark)
+    session.execute(case.workbook)
+    for name, rows in case.relations.items():
+        columns = ", ".join(f"{c.name} {c.type.value}" for c in session.catalog.relation(name).columns)
+        session.bind(name, spark.createDataFrame(rows, columns))
+    return session
+
+
+def tables_of(case: Case) -> dict:
+    """The rows of each stream as an Arrow table."""
+    job = local_job(case.workbook, case.query, case.relations)
+    return {layout.name: to_table(job, number, case.rows[layout.name]) for number, layout in enumerate(job.layouts)}

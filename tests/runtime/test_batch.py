@@ -1,0 +1,128 @@
+"""Batch runs: the answers of the operators alone, every row accounted for, and failures in one line."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from pyspark.sql import SparkSession
+
+from anabranch import Session
+from anabranch.errors import AnabranchError, DataError, TooLarge
+from anabranch.runtime.failures import translate
+from tests.runtime.cases import cases, local_run, session_of, tables_of
+from tests.runtime.office import ANSWERS, ROWS, SCHEMA, collect, query, same, stream
+
+
+def office(spark: SparkSession, rows: list[tuple], more: str = "GROUP BY x") -> Session:
+    session = Session(spark)
+    session.execute(stream("at") + query("coffee", "at", more))
+    session.bind("at", spark.createDataFrame(rows, "person string, place string, t long, p double"))
+    return session
+
+
+def failure(session: Session, name: str, strict: bool = False) -> AnabranchError:
+    """What a failed run says of itself."""
+    with pytest.raises(Exception) as failed:  # noqa: PT011  (what Spark raises is what is translated)
+        session.run(name, strict).collect()
+    said = translate(failed.value)
+    assert "\n" not in str(said)
+    return said
+
+
+def test_spark_gives_the_answers_and_counts_of_the_operators_alone(spark: SparkSession) -> None:
+    chosen = cases(8)
+    assert sum(len(case.rows) > 1 for case in chosen) >= 3
+    assert sum("GROUP BY" in case.workbook for case in chosen) >= 3
+    for case in chosen:
+        session = session_of(spark, case)
+        for name, table in tables_of(case).items():
+            session.bind(name, spark.createDataFrame(table).repartition(3))
+        local = local_run(case)
+        assert same(collect(session.run(case.query)), local.answers()), case.workbook
+        counts = session.report(case.query)
+        assert counts.read == sum(map(len, case.rows.values()))
+        assert (counts.read, counts.used, counts.duplicate) == (local.counts.read, local.counts.used, local.counts.duplicate)
+        assert counts.read == counts.used + counts.duplicate + counts.late + counts.quarantined
+
+
+BAD = [
+    ((None, "coffee", 2, 0.5), "person is NULL"),
+    (("ann", "coffee", None, 0.5), "t is NULL"),
+    (("ann", "coffee", 2, None), "p is NULL"),
+    (("ann", "coffee", 2, math.nan), "p is not a number"),
+    (("ann", "coffee", 2, -0.5), "p is outside [0, 1]"),
+    (("ann", "coffee", 2, math.inf), "p is outside [0, 1]"),
+    (("eve", "hall", 1, 0.7), "the probabilities of its group sum above 1"),
+    (("eve", "coffee", 1, 0.7), "the probabilities of its group sum above 1"),
+]
+
+
+def test_bad_rows_are_kept_apart_with_the_reason_and_every_row_is_accounted_for(spark: SparkSession) -> None:
+    given_twice = [ROWS[0], ROWS[0]]
+    session = office(spark, [*ROWS, *(row for row, _ in BAD), *given_twice, ("eve", "coffee", 2, 1.0)])
+    assert same(collect(session.run("coffee")), ANSWERS), "eve was never in the hall: her whole group is set aside"
+    counts = session.report("coffee")
+    assert (counts.read, counts.used, counts.duplicate, counts.late, counts.quarantined) == (17, 7, 2, 0, 8)
+    aside = [(json.loads(row["row"]), row["reason"], row["stream"]) for row in session.quarantine("coffee").collect()]
+    told = sorted((str(tuple(row[name] for name in SCHEMA.names)), reason) for row, reason, _ in aside)
+    plain = {math.inf: "Infinity"}
+    wanted = [
+        (str(tuple("NaN" if value != value else plain.get(value, value) for value in row)), reason)
+        for row, reason in BAD
+    ]
+    assert told == sorted(wanted)
+    assert {name for *_, name in aside} == {"at"}
+
+
+def test_a_group_that_sums_to_one_but_for_rounding_is_used(spark: SparkSession) -> None:
+    tenths = [("ann", f"place {n}", 1, 0.1) for n in range(9)]
+    session = office(spark, [*tenths, ("ann", "hall", 1, 0.1 + 5e-7), ("ann", "coffee", 2, 1.0)])
+    assert collect(session.run("coffee")) == pytest.approx({(2, "ann"): 0.1}, abs=1e-6)
+    assert session.report("coffee").quarantined == 0
+
+
+def test_strict_fails_at_the_first_row_that_must_be_set_aside(spark: SparkSession) -> None:
+    for row, reason in (BAD[3], BAD[-1]):
+        said = failure(office(spark, [*ROWS, ("eve", "hall", 1, 0.7), row]), "coffee", strict=True)
+        assert isinstance(said, DataError)
+        assert f"a row of at cannot be used: {reason}: " in str(said)
+    assert same(collect(office(spark, ROWS).run("coffee", strict=True)), ANSWERS)
+
+
+def test_a_joint_state_that_is_too_large_is_refused_with_its_size(spark: SparkSession) -> None:
+    session = Session(spark)
+    session.execute(
+        "CREATE STREAM at KEY (person) VALUE (place) TIME t MODEL MARKOV;"
+        "CREATE QUERY q AS PATTERN at(_, 'hall') THEN at(_, 'coffee');"
+    )
+    rows = [(f"p{n}", place, None, 1, 0.5) for n in range(40) for place in ("hall", "coffee")]
+    session.bind("at", spark.createDataFrame(rows, "person string, place string, prev_place string, t int, p double"))
+    said = failure(session, "q")
+    assert isinstance(said, TooLarge)
+    assert "1,048,576" in str(said)
+
+
+def test_without_group_by_the_groups_are_combined(spark: SparkSession) -> None:
+    session = office(spark, ROWS, more="")
+    assert same(collect(session.run("coffee")), {(2,): 1 - 0.6 * 0.75, (3,): 0.25})
+    assert same(collect(office(spark, ROWS, "THRESHOLD 0.3").run("coffee")), {(2,): 1 - 0.6 * 0.75})
+
+
+def test_a_run_is_lazy_and_a_counter_sees_every_row(spark: SparkSession) -> None:
+    session = office(spark, ROWS)
+    with pytest.raises(AnabranchError, match="coffee has not been run yet"):
+        session.report("coffee")
+    counter = spark.sparkContext.accumulator(0)
+    answers = session.run("coffee", counter=counter)
+    assert session.has_run("COFFEE")
+    assert counter.value == 0, "nothing is read before it is asked for"
+    assert answers.columns == ["t", "x", "probability", "lower", "upper", "method"]
+    assert answers.where("x = 'ann'").count() == 1
+    assert counter.value == len(ROWS)
+
+
+def test_a_query_that_is_not_there_is_refused_with_those_that_are(spark: SparkSession) -> None:
+    with pytest.raises(AnabranchError, match="there is no query tea; declared are: coffee"):
+        office(spark, ROWS).run("tea")
