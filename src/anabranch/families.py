@@ -90,6 +90,10 @@ def plan_of(query: Query, catalog: Catalog) -> Plan:
     return family_of(bound).plan(bound)
 
 
+#: Findings against a query that is right, but beyond this version.
+NOT_BUILT = ("not-yet-built", "class-not-built")
+
+
 def objections(queries: Iterable[Query], catalog: Catalog) -> list[Finding]:
     """Everything that stands against running these queries; empty where nothing does."""
     findings: list[Finding] = []

@@ -38,7 +38,7 @@ from anabranch.runtime.checkpoint import Checkpoint
 from anabranch.runtime.inputs import Input, bucket_count
 from anabranch.runtime.packets import Packing
 from anabranch.runtime.sinks.files import FORMATS, BatchFiles, claim
-from anabranch.runtime.sources.files import FileInput
+from anabranch.runtime.sources.files import FileInput, is_local, local_folder
 from anabranch.runtime.sources.schema import layouts_for
 from anabranch.runtime.spark import make_session
 from anabranch.runtime.validation import validate_input
@@ -73,6 +73,7 @@ class Session:
         self._frames: dict[str, DataFrame] = {}
         self._paths: dict[str, str] = {}
         self._origins: dict[str, tuple[str, str]] = {}
+        self._folders: dict[str, str] = {}
         self._runs: dict[str, batch.Run | streaming.StreamRun] = {}
 
     @property
@@ -96,8 +97,10 @@ class Session:
         findings = declare(workbook, self.catalog)
         if findings:
             raise WorkbookError(findings, text, file)
+        folder = os.path.dirname(os.path.abspath(file)) if os.path.exists(file) else os.getcwd()
         for statement in workbook.statements:
             self._origins[statement.name.lower()] = (text, file)
+            self._folders[statement.name.lower()] = folder
 
     def execute_file(self, path: str) -> None:
         """Declare the statements of a workbook file."""
@@ -112,7 +115,8 @@ class Session:
         self._frames.pop(name.lower(), None)
         self._paths.pop(name.lower(), None)
         if isinstance(source, str | os.PathLike):
-            self._paths[name.lower()] = os.fspath(source)
+            path = os.fspath(source)
+            self._paths[name.lower()] = os.path.abspath(path) if is_local(path) else path
         else:
             self._frames[name.lower()] = source
 
@@ -215,14 +219,18 @@ class Session:
             raise AnabranchError(f"there is no format {file_format}; there are {', '.join(FORMATS)}")
         query = self._query(name)
         with self._errors_of(query.name):
-            place = Checkpoint(checkpoint)
+            place = Checkpoint(local_folder(checkpoint))
             bound, inputs = self._resolve(query, place)
             plan = family_of(bound).plan(bound)
             if plan.streams != "yes":
                 raise WorkbookError([Finding("cannot-stream", f"{name} cannot stream: {plan.streams}", "", plan.span)])
             job = self._job(query, bound, inputs)
             place.claim(job.fingerprint, STREAM_BUCKETS, {key: source.schema for key, source in inputs.items()})
-            sink = _function_sink(foreach_batch) if foreach_batch else _file_sink(str(output), file_format, place.id)
+            sink = (
+                _function_sink(foreach_batch)
+                if foreach_batch
+                else _file_sink(local_folder(str(output)), file_format, place.id)
+            )
             sources = [inputs[stream.name.lower()] for stream in bound.streams]
             packings = [Packing(job, number, STREAM_BUCKETS, every=True) for number in range(len(sources))]
             feeds = [source.live_feed(each, max_files) for source, each in zip(sources, packings, strict=True)]
@@ -238,7 +246,7 @@ class Session:
 
     def end_input(self, checkpoint: str) -> None:
         """Say that no more input will come: a stream on this checkpoint then answers about everything it has read."""
-        Checkpoint(checkpoint).end_input()
+        Checkpoint(local_folder(checkpoint)).end_input()
 
     # ------------------------------------------------------------ inside
 
@@ -295,14 +303,12 @@ class Session:
         if name in self._frames:
             return Input(entry, self._frames[name].schema, frame=self._frames[name])
         if name in self._paths:
-            source = nodes.FileSource(os.path.abspath(self._paths[name]))
+            source = nodes.FileSource(self._paths[name])
         if source is None:
             hint = f"write FROM 'path', give --input {entry.name}=path, or bind a DataFrame to it"
             raise WorkbookError([Finding("no-source", f"{entry.name} has no input", hint, entry.declaration.span)])
         if isinstance(source, nodes.FileSource):
-            _, file = self._origins.get(name, ("", ""))
-            base = os.path.dirname(os.path.abspath(file)) if os.path.exists(file) else os.getcwd()
-            files = FileInput(self.spark, entry, source, base)
+            files = FileInput(self.spark, entry, source, self._folders[name])
             saved = place.schema(name) if place else None
             return Input(entry, saved or files.schema(entry.columns), files=files)
         if isinstance(source, nodes.TableSource):
@@ -345,7 +351,7 @@ def _file_sink(output: str, file_format: str, owner: str) -> streaming.Sink:
 
     def write(frame: DataFrame, rejected: DataFrame | None, number: int) -> int:
         if rejected is not None:
-            folder, name = os.path.split(os.path.abspath(output))
+            folder, name = os.path.split(output)
             BatchFiles(os.path.join(folder, "_quarantine", name), "json").write(rejected, number)
         return answers.write(frame, number)
 
@@ -356,7 +362,7 @@ def _function_sink(function: Callable[[DataFrame, int], None]) -> streaming.Sink
     def call(frame: DataFrame, rejected: DataFrame | None, number: int) -> int:
         # Finished once and held, so that the function may use the frame as often as it likes.
         table = frame.toArrow()
-        function(frame.sparkSession.createDataFrame(table, schema=frame.schema), number)
+        function(streaming.to_frame(frame.sparkSession, table, frame.schema), number)
         return table.num_rows
 
     return call

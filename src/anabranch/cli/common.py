@@ -103,8 +103,9 @@ def failures_of(workbook: str, query: Query) -> Iterator[None]:
 
 def summary(name: str, counts: Counts, seconds: float) -> str:
     """What a run did, in one line."""
+    answers = "1 answer" if counts.answers == 1 else f"{counts.answers:,} answers"
     told = (
-        f"{name}: {counts.answers:,} answers; {counts.read:,} rows read, {counts.used:,} used, "
+        f"{name}: {answers}; {counts.read:,} rows read, {counts.used:,} used, "
         f"{counts.late:,} late, {counts.quarantined:,} quarantined"
     )
     if counts.duplicate:

@@ -62,8 +62,9 @@ def _ask(session: Session, name: str) -> pa.Table:
 def _what_next(console: Console, workbook: Path) -> None:
     console.print()
     console.print("Next:", style="bold")
-    console.print(f"  read the question   {workbook}", markup=False)
-    console.print(f"  see its plan        anabranch explain {workbook}", markup=False)
-    console.print(
-        f"  ask it of a stream  anabranch stream {workbook} --once --checkpoint cp --output out", markup=False
-    )
+    for what, how in (
+        ("read the question", f"{workbook}"),
+        ("see its plan", f"anabranch explain {workbook}"),
+        ("ask it of a stream", f"anabranch stream {workbook} --once --checkpoint cp --output out"),
+    ):
+        console.print(f"  {what:<20}{how}", markup=False, soft_wrap=True)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
-import click
 import typer
 
 from anabranch.cli import check, demo, explain, run, simulate, stream
-from anabranch.cli.common import FAILED, WRONG, say
+from anabranch.cli.common import FAILED, WRONG, RunFailed, say
 from anabranch.errors import AnabranchError, WorkbookError
+
+# Typer brings a Click of its own, and names only the last of these classes.
+UsageError: type[Any] = typer.BadParameter.__mro__[2]
 
 app = typer.Typer(
     name="anabranch",
@@ -29,21 +32,23 @@ def main() -> None:
 
 def _status() -> int:
     try:
-        return app(standalone_mode=False) or 0
-    except click.exceptions.NoArgsIsHelpError as error:
-        say(error.format_message())
-        return WRONG
-    except click.ClickException as error:
-        say(f"anabranch: {error.format_message()}; anabranch --help lists what there is")
-        return WRONG
-    except click.exceptions.Exit as error:
+        return app(prog_name="anabranch", standalone_mode=False) or 0
+    except typer.Exit as error:
         return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         say("anabranch: stopped")
         return FAILED
     except WorkbookError as error:
         say(error.report())
         return WRONG
+    except RunFailed as error:
+        say(str(error))
+        return FAILED
     except AnabranchError as error:
         say(f"anabranch: {error}")
         return FAILED
+    except UsageError as error:
+        # A command without its arguments has its help for a message, which needs no more words.
+        told = error.format_message().rstrip(".")
+        say(told if "\n" in told else f"anabranch: {told}; anabranch --help lists what there is")
+        return WRONG

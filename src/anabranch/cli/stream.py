@@ -88,7 +88,9 @@ def _forever(session: Session, workbook: str, queries: list[Query], start) -> No
             running[query.name] = start(query, None)
     try:
         with progress("streaming", lambda: sum(_rows(session, query) for query in queries)):
-            session.spark.streams.awaitAnyTermination()
+            # Not a wait inside the JVM, which Ctrl-C would break with a traceback.
+            while all(each.isActive for each in running.values()):
+                time.sleep(0.5)
         for query in queries:
             with failures_of(workbook, query):
                 running[query.name].awaitTermination(0)

@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
+from itertools import chain, count
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle, StreamingQuery
+from pyspark.sql.types import StructType
 
 from anabranch.rows.checks import QUARANTINE
 from anabranch.rows.clock import Clock
@@ -109,7 +111,7 @@ def start(
     )
     run = StreamRun(query=None)  # type: ignore[arg-type]  # it is started with a callback that needs the run
     writer = (
-        outcomes.writeStream.queryName(name)
+        outcomes.writeStream.queryName(_free_name(spark, name))
         .foreachBatch(partial(_deliver, job, sink, run))
         .option("checkpointLocation", checkpoint)
         .outputMode("append")
@@ -120,6 +122,13 @@ def start(
     with with_settings(spark, STREAM_SETTINGS | partitions):
         run.query = writer.start()
     return run
+
+
+def _free_name(spark: SparkSession, name: str) -> str:
+    """The name, with a number where a stream of another workbook has it already: Spark's names are unique."""
+    taken = {query.name for query in spark.streams.active}
+    choices = chain([name], (f"{name} {number}" for number in count(2)))
+    return next(each for each in choices if each not in taken)
 
 
 def _deliver(job: Job, sink: Sink, run: StreamRun, outcomes: DataFrame, batch: int) -> None:
@@ -134,8 +143,8 @@ def _deliver(job: Job, sink: Sink, run: StreamRun, outcomes: DataFrame, batch: i
     answers = _open(gathered["answers"], "answers", job.answer_schema)
     rejected = _open(gathered["rejected"], "rejected", QUARANTINE)
     if answers.num_rows or rejected.num_rows:
-        set_aside = _frame(spark, rejected) if rejected.num_rows else None
-        run.counts.answers += sink(job.finish(_frame(spark, answers)), set_aside, batch)
+        set_aside = to_frame(spark, rejected) if rejected.num_rows else None
+        run.counts.answers += sink(job.finish(to_frame(spark, answers)), set_aside, batch)
 
 
 def _open(blobs: pa.ChunkedArray, name: str, schema: pa.Schema) -> pa.Table:
@@ -143,5 +152,6 @@ def _open(blobs: pa.ChunkedArray, name: str, schema: pa.Schema) -> pa.Table:
     return pa.concat_tables([schema.empty_table(), *tables])
 
 
-def _frame(spark: SparkSession, table: pa.Table) -> DataFrame:
-    return spark.createDataFrame(table, schema=from_arrow_schema(table.schema))
+def to_frame(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> DataFrame:
+    """The rows of a table as a frame, in one chunk: Spark stops at an empty chunk, and loses what is behind it."""
+    return spark.createDataFrame(table.combine_chunks(), schema=schema or from_arrow_schema(table.schema))

@@ -15,18 +15,28 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from anabranch.errors import DataError
+from anabranch.runtime.spark import with_settings
 
 FORMATS = ("parquet", "csv", "json")
 
+#: Says which checkpoint an output folder belongs to.
+_OWNER = "_checkpoint"
+
 
 def write_whole(frame: DataFrame, folder: str, file_format: str) -> None:
-    """Write the answers of a batch run to a folder, in the place of what was there."""
-    _writer(frame, file_format).save(folder)
+    """Write the answers of a batch run to a folder, in the place of what was there, but never of a stream's."""
+    if (Path(folder) / _OWNER).exists():
+        raise DataError(f"{folder} holds the answers of a stream; use another output folder")
+    _save(frame, file_format, folder)
 
 
-def _writer(frame: DataFrame, file_format: str):
+def _save(frame: DataFrame, file_format: str, folder: str) -> None:
     writer = frame.write.format(file_format).mode("overwrite")
-    return writer.option("header", "true") if file_format == "csv" else writer
+    if file_format == "csv":
+        writer = writer.option("header", "true")
+    # Spark's default, INT96, is read by others as a time without a zone.
+    with with_settings(frame.sparkSession, {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}):
+        writer.save(folder)
 
 
 class BatchFiles:
@@ -51,7 +61,7 @@ class BatchFiles:
         counted = Observation()
         frame = frame.observe(counted, F.count(F.lit(1)).alias("rows"))
         staging = self._folder / "_staging" / str(batch)
-        _writer(frame.coalesce(1), self._format).save(str(staging))
+        _save(frame.coalesce(1), self._format, str(staging))
         written = [path for path in staging.iterdir() if path.name.startswith("part-")]
         target = self._folder / f"part-{batch:010d}.{self._format}"
         if written:
@@ -60,7 +70,7 @@ class BatchFiles:
         else:
             # Without rows Spark may write no file; a batch that is replayed must then leave none behind.
             target.unlink(missing_ok=True)
-        shutil.rmtree(staging)
+        shutil.rmtree(staging.parent)
         return int(counted.get["rows"])
 
 
@@ -75,7 +85,7 @@ def claim(folder: str, owner: str) -> None:
 
     Files are named by micro-batch: two checkpoints writing to one folder would overwrite each other.
     """
-    mark = Path(folder) / "_checkpoint"
+    mark = Path(folder) / _OWNER
     Path(folder).mkdir(parents=True, exist_ok=True)
     if mark.exists() and mark.read_text() != owner:
         raise DataError(

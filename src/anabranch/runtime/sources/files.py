@@ -21,7 +21,7 @@ from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.types import from_arrow_type
 
 from anabranch.catalog import Column, Relation, Stream
-from anabranch.errors import Finding, WorkbookError
+from anabranch.errors import DataError, Finding, WorkbookError
 from anabranch.language import nodes
 from anabranch.runtime.sources.schema import SPARK_TYPES, types_of
 
@@ -75,6 +75,14 @@ def is_local(path: str) -> bool:
     return not urlparse(path).scheme
 
 
+def local_folder(path: str) -> str:
+    """The absolute path of a folder that a stream writes to; renaming and replacing need a file system."""
+    plain = path.removeprefix("file://")
+    if not is_local(plain):
+        raise DataError(f"{path} is not a folder of a file system; streams write to a local or mounted folder")
+    return os.path.abspath(plain)
+
+
 class FileInput:
     """The files behind one declaration."""
 
@@ -117,6 +125,9 @@ class FileInput:
             column = stated.get(field.name.lower())
             if column is not None and known.get(field.name.lower()) != column.type and self._overrules(column):
                 field = spark_types.StructField(field.name, SPARK_TYPES[column.type])
+            elif isinstance(field.dataType, spark_types.IntegerType):
+                # The rows of a stream that are still to come may have larger numbers.
+                field = spark_types.StructField(field.name, spark_types.LongType())
             fields.append(field)
         if not any(field.name == CORRUPT for field in fields):
             fields.append(spark_types.StructField(CORRUPT, spark_types.StringType()))

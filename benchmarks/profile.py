@@ -1,0 +1,115 @@
+"""Where the time of a run in this process goes: the functions on the path of the data, each without those it calls.
+
+Processor time, not the clock's: a busy machine disturbs it less.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from typing import Any
+from unittest.mock import patch
+
+from rich.console import Console
+from rich.table import Table
+
+from anabranch.pattern import kernel, operator, weights
+from anabranch.rows import inbox, packing, routing
+from anabranch.runtime import packets
+
+#: What is timed, in the order of the data: a label, and where the functions of that label are looked up.
+STEPS: dict[str, tuple[tuple[Any, str], ...]] = {
+    "read Parquet": ((packets, "_read_parquet"),),
+    "check rows": ((routing, "check_rows"),),
+    "times": ((routing, "encode_times"), (packing, "encode_times")),
+    "encode keys": ((routing, "encode_tuples"),),
+    "encode values": ((packing, "_encode_values"),),
+    "sort by bucket": ((packing, "_rows_by_bucket"),),
+    "gather by bucket": ((routing, "pack"),),
+    "compact codes": ((packing, "_compact"),),
+    "write blob": ((packing, "write_tables"),),
+    "decode blob": ((inbox.Inbox, "_decode"),),
+    "receive": ((inbox.Inbox, "receive"),),
+    "order": ((kernel, "order_rows"),),
+    "clean": ((kernel, "clean_rows"),),
+    "letters": ((operator.PatternOperator, "_letters"),),
+    "step": tuple((kind, "step") for kind in (weights.SingleWeights, weights.IndependentWeights, weights.JointWeights)),
+    "answers": ((operator.PatternOperator, "_answers"),),
+    "rest of the operator": ((operator.PatternOperator, "step"),),
+}
+
+
+class Clock:
+    """Seconds by label, each without what was called in between."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+        self._running: list[str] = []
+        self._since = 0.0
+
+    @contextmanager
+    def on(self, label: str) -> Iterator[None]:
+        """Charge the time inside to `label`."""
+        self._switch()
+        self._running.append(label)
+        try:
+            yield
+        finally:
+            self._switch()
+            self._running.pop()
+
+    def _switch(self) -> None:
+        now = time.process_time()
+        if self._running:
+            self.seconds[self._running[-1]] += now - self._since
+        self._since = now
+
+    def wrap(self, label: str, function: Callable) -> Callable:
+        """The function, charged to `label`; a generator is charged while it is asked for its next item."""
+
+        @wraps(function)
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            with self.on(label):
+                result = function(*args, **kwargs)
+            return self._items(label, result) if isinstance(result, Iterator) else result
+
+        return timed
+
+    def _items(self, label: str, items: Iterator) -> Iterator:
+        while True:
+            with self.on(label):
+                try:
+                    item = next(items)
+                except StopIteration:
+                    return
+            yield item
+
+
+def profile(run: Callable[[], object]) -> dict[str, float]:
+    """The seconds of each step of one run, and of what no step accounts for."""
+    clock = Clock()
+    with ExitStack() as patches:
+        for label, places in STEPS.items():
+            for owner, name in places:
+                patches.enter_context(patch.object(owner, name, clock.wrap(label, getattr(owner, name))))
+        with clock.on("everything else"):
+            run()
+    order = [*STEPS, "everything else"]
+    return {label: clock.seconds[label] for label in order if clock.seconds[label] > 0}
+
+
+def print_profile(title: str, run: Callable[[], object]) -> None:
+    """A table of where the time goes, in the order of the data."""
+    seconds = profile(run)
+    total = sum(seconds.values())
+    table = Table(title=f"where the time goes; {title}")
+    table.add_column("step")
+    table.add_column("seconds", justify="right")
+    table.add_column("share", justify="right")
+    for label, taken in seconds.items():
+        table.add_row(label, f"{taken:.3f}", f"{taken / total:.0%}")
+    table.add_row("total", f"{total:.3f}", "", style="bold")
+    Console().print(table)

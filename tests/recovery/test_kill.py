@@ -1,0 +1,221 @@
+"""The command line's stream, killed with its JVM at any moment and started again: every answer is there, once."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from anabranch import Session
+from tests.runtime.office import answers_of, collect, same, write_parquet
+
+WORKBOOK = """
+CREATE STREAM at KEY (person) VALUE (place) TIME t MODEL MARKOV WATERMARK 3 FROM 'in/*.parquet';
+CREATE QUERY coffee AS
+  PATTERN at(x, 'hall') THEN at(x, 'hall')+<x | TRUE> THEN at(x, 'coffee') GROUP BY x;
+"""
+SCHEMA = pa.schema(
+    [
+        ("person", pa.string()), ("place", pa.string()), ("prev_place", pa.string()), ("t", pa.int64()),
+        ("p", pa.float64()),
+    ]
+)  # fmt: skip
+PLACES = ("hall", "coffee", "room")
+FILES = 20
+#: After so many micro-batches the stream is killed, each time after a delay of its own.
+KILLS = (2, 6, 11)
+PATIENCE = 180
+
+
+def files_of_rows(chance: random.Random) -> list[list[tuple]]:
+    """The rows of each file: a table an instant and person, out of order by up to the watermark, now and then a bad one."""
+    files: list[list[tuple]] = [[] for _ in range(FILES)]
+    for t in range(2 * FILES):
+        for person in (f"person {number}" for number in range(6)):
+            # File n holds instants 2n and 2n + 1; some come with the file after.
+            late = t // 2 + (chance.random() < 0.3)
+            rows = files[min(late, FILES - 1)]
+            for before in (None,) if t == 0 else PLACES:
+                weights = [chance.random() for _ in PLACES]
+                rows += [
+                    (person, place, before, t, weight / sum(weights))
+                    for place, weight in zip(PLACES, weights, strict=True)
+                ]
+        if t % 7 == 0:
+            files[t // 2].append((None, "hall", "hall", t, 0.5))
+    return files
+
+
+class Feeder:
+    """Adds the files one after another, so that the stream always has some work."""
+
+    def __init__(self, folder: Path, files: list[list[tuple]]) -> None:
+        self.folder = folder
+        self._files = files
+        self._added = 0
+
+    def add_up_to(self, count: int) -> None:
+        while self._added < min(count, len(self._files)):
+            write_parquet(self.folder / f"{self._added:03d}.parquet", self._files[self._added], SCHEMA)
+            self._added += 1
+
+
+class Reader(threading.Thread):
+    """Reads whatever is visible in the output folder, all the time; nothing may ever be half there."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(daemon=True)
+        self.folder = folder
+        self.wrong: list[str] = []
+        self.looks = 0
+        self._known: dict[str, list] = {}
+        self._done = threading.Event()
+
+    def run(self) -> None:
+        while not self._done.wait(0.05):
+            try:
+                self._look()
+            except Exception as error:
+                self.wrong.append(repr(error))
+
+    def _look(self) -> None:
+        if not self.folder.exists():
+            return
+        for name in sorted(os.listdir(self.folder)):
+            if name.startswith(("_", ".")):
+                continue
+            path = self.folder / name
+            if not path.stat().st_size:
+                self.wrong.append(f"{name} is empty")
+            rows = sorted(map(repr, pq.read_table(path).to_pylist()))
+            if self._known.setdefault(name, rows) != rows:
+                self.wrong.append(f"{name} has changed")
+            self.looks += 1
+
+    def stop(self) -> None:
+        self._done.set()
+        self.join()
+
+
+class Killable:
+    """A process in a group of its own."""
+
+    def __init__(self, folder: Path, *more: str) -> None:
+        code = "from anabranch.cli.main import main; main()"
+        arguments = ["stream", str(folder / "workbook.abq"), "--checkpoint", str(folder / "checkpoint")]
+        arguments += ["--output", str(folder / "out"), "--max-files", "1", "--master", "local[2]", *more]
+        scratch = folder / "scratch"
+        scratch.mkdir(exist_ok=True)
+        self._said = folder / "stderr.txt"
+        with open(self._said, "w") as said:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", code, *arguments], stdout=said, stderr=said, start_new_session=True,
+                env=os.environ | {"SPARK_LOCAL_DIRS": str(scratch), "TMPDIR": str(scratch)},
+            )  # fmt: skip
+
+    @property
+    def said(self) -> str:
+        return self._said.read_text()
+
+    def kill(self) -> None:
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def finish(self) -> None:
+        assert self.process.wait(PATIENCE) == 0, self.said
+
+
+@contextmanager
+def started(folder: Path, *more: str) -> Iterator[Killable]:
+    running = Killable(folder, *more)
+    try:
+        yield running
+    finally:
+        if running.process.poll() is None:
+            running.kill()
+
+
+def micro_batches(folder: Path) -> int:
+    """How many micro-batches Spark has noted as done."""
+    commits = folder / "checkpoint" / "coffee" / "spark" / "commits"
+    return sum(name.isdigit() for name in os.listdir(commits)) if commits.exists() else 0
+
+
+def kill_after(folder: Path, feeder: Feeder, count: int, delay: float) -> None:
+    """Run the stream until it has done `count` micro-batches in all, and kill it some moment later."""
+    give_up = time.monotonic() + PATIENCE
+    tick = threading.Event()
+    with started(folder) as running:
+        while (done := micro_batches(folder)) < count:
+            assert running.process.poll() is None, running.said
+            assert time.monotonic() < give_up, f"only {done} micro-batches: {running.said}"
+            feeder.add_up_to(done + 3)
+            tick.wait(0.02)
+        feeder.add_up_to(count + 3)
+        tick.wait(delay)
+        running.kill()
+
+
+def test_a_stream_that_is_killed_at_any_moment_gives_every_answer_once(spark: SparkSession, tmp_path: Path) -> None:
+    chance = random.Random(20260807)
+    (tmp_path / "workbook.abq").write_text(WORKBOOK)
+    files = files_of_rows(chance)
+    feeder = Feeder(tmp_path / "in", files)
+    feeder.add_up_to(2)
+    output = tmp_path / "out" / "coffee"
+    reader = Reader(output)
+    reader.start()
+    try:
+        for count in KILLS:
+            kill_after(tmp_path, feeder, count, delay=chance.uniform(0, 0.8))
+        feeder.add_up_to(FILES)
+        with started(tmp_path, "--once") as running:
+            running.finish()
+    finally:
+        reader.stop()
+    assert reader.wrong == []
+    assert reader.looks > 0
+
+    session = Session(spark)
+    session.execute_file(str(tmp_path / "workbook.abq"))
+    batch = collect(session.run("coffee"))
+    assert len(batch) > 100
+    assert same(answers_of(pq.read_table(output).to_pylist()), batch)
+    assert same(answers_of(pd.read_parquet(output).to_dict("records")), batch)
+    assert same(collect(spark.read.parquet(str(output))), batch)
+
+    bad = [row for rows in files for row in rows if row[0] is None]
+    aside = sorted((tmp_path / "out" / "_quarantine" / "coffee").glob("*.json"))
+    told = [json.loads(line) for file in aside for line in file.read_text().splitlines()]
+    assert sorted(json.loads(row["row"])["t"] for row in told) == sorted(row[3] for row in bad)
+    assert {row["reason"] for row in told} == {"person is NULL"}
+    assert session.report("coffee").late == 0
+
+
+@pytest.mark.parametrize("damage", [b"", b"damaged"])
+def test_state_that_was_damaged_on_disk_is_refused_and_not_guessed_at(tmp_path: Path, damage: bytes) -> None:
+    """The manifest is what a start reads first; Spark guards its own files with checksums."""
+    (tmp_path / "workbook.abq").write_text(WORKBOOK)
+    write_parquet(tmp_path / "in" / "0.parquet", files_of_rows(random.Random(1))[0], SCHEMA)
+    manifest = tmp_path / "checkpoint" / "coffee" / "anabranch.json"
+    manifest.parent.mkdir(parents=True)
+    manifest.write_bytes(damage)
+    with started(tmp_path, "--once") as running:
+        assert running.process.wait(PATIENCE) == 1
+    first = running.said.splitlines()[0]
+    assert first.startswith(f"{tmp_path}/workbook.abq:3:1: coffee failed: {manifest} is damaged; start with a new")
+    assert "Traceback" not in running.said

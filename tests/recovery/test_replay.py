@@ -1,0 +1,34 @@
+"""A micro-batch that Spark replays, because the machine stopped before it was noted as done, gives its answers once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tests.runtime.office import ANSWERS, ROWS, same
+from tests.runtime.streams import Office
+
+
+def test_a_batch_that_is_replayed_after_its_file_was_written_gives_its_answers_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    office = Office(spark, tmp_path)
+    for number, row in enumerate(ROWS):
+        office.add(str(number), row)
+    office.add("9", ("ann", "hall", 9, 1.0), (None, "hall", 9, 1.0))
+    office.take()
+    answers, aside = office.answers, office.quarantined()
+    assert same(answers, ANSWERS)
+    # As if the machine had stopped between the sink's rename and Spark's own note that the batch is done.
+    commits = tmp_path / "checkpoint" / "spark" / "commits"
+    last = max((path for path in commits.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
+    last.unlink()
+    (commits / f".{last.name}.crc").unlink(missing_ok=True)
+    restarted = Office(spark, tmp_path)
+    restarted.take()
+    assert restarted.counts.read == 2, "the batch was replayed"
+    assert same(restarted.answers, answers)
+    assert restarted.quarantined() == aside
+    restarted.end()
+    assert same(restarted.answers, ANSWERS)

@@ -1,0 +1,51 @@
+"""The office as a stream of files: a session, a checkpoint and an output folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from anabranch import Session
+from anabranch.rows.operator import Counts
+from tests.runtime.office import query, stream, write_parquet, written
+
+NOW = {"availableNow": True}
+
+
+class Office:
+    """A stream of files and the query on it; every `Office` of one folder goes on from the same checkpoint."""
+
+    def __init__(self, spark: SparkSession, folder: Path, declaration: str = "", question: str = "") -> None:
+        self.folder = folder
+        self.session = Session(spark)
+        self.session.execute(
+            (declaration or stream("at", f"'{folder}/in/*.parquet'", more="WATERMARK 2")) + (question or query())
+        )
+        self.checkpoint, self.output = str(folder / "checkpoint"), folder / "out" / "coffee"
+
+    def add(self, name: str, *rows: tuple) -> None:
+        write_parquet(self.folder / "in" / f"{name}.parquet", rows)
+
+    def take(self, **options: Any) -> None:
+        """Take every file that is there, then stop."""
+        options = {"trigger": NOW, "max_files": 1} | options
+        self.session.start("coffee", self.checkpoint, str(self.output), **options).awaitTermination()
+
+    def end(self) -> None:
+        self.session.end_input(self.checkpoint)
+        self.take()
+
+    @property
+    def answers(self) -> dict[tuple, float]:
+        return written(self.output)
+
+    @property
+    def counts(self) -> Counts:
+        return self.session.report("coffee")
+
+    def quarantined(self) -> list[dict]:
+        files = sorted((self.output.parent / "_quarantine" / "coffee").glob("*.json"))
+        return [json.loads(line) for file in files for line in file.read_text().splitlines()]
