@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tests.runtime.office import answers_of, collect, same, write_parquet
 
 from anabranch import Session
-from tests.runtime.office import answers_of, collect, same, write_parquet
 
 WORKBOOK = """
 CREATE STREAM at KEY (person) VALUE (place) TIME t MODEL MARKOV WATERMARK 3 FROM 'in/*.parquet';
@@ -42,7 +42,7 @@ PATIENCE = 180
 
 
 def files_of_rows(chance: random.Random) -> list[list[tuple]]:
-    """The rows of each file: a table an instant and person, out of order by up to the watermark, now and then a bad one."""
+    """The rows of each file: a table a person and instant, in disorder within the watermark, now and then a bad row."""
     files: list[list[tuple]] = [[] for _ in range(FILES)]
     for t in range(2 * FILES):
         for person in (f"person {number}" for number in range(6)):

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows.layouts import CERTAIN, INDEPENDENT, MARKOV, table_of
 
 from anabranch.rows.checks import QUARANTINE, check_rows, quarantine
 from anabranch.rows.packing import Layout
 from anabranch.rows.times import BEGINNING, END
-from tests.rows.layouts import CERTAIN, INDEPENDENT, MARKOV, table_of
 
 GOOD = {
     MARKOV: {

@@ -1,4 +1,4 @@
-"""The watermark: the least of the streams', behind the newest row of each, through restarts and the end of the input."""
+"""The watermark: the least of the streams', behind the newest row of each, through restarts and the end of input."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows.layouts import CERTAIN, MARKOV
 
 from anabranch.rows.clock import Clock
 from anabranch.rows.times import BEGINNING
-from tests.rows.layouts import CERTAIN, MARKOV
 
 PROMPT = MARKOV
 SLOW = replace(CERTAIN, lateness=10.0)

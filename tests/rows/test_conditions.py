@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
+from tests.oracles import conditions as oracle
+from tests.typed_trees import COLUMNS, RELATIONS, as_python, conditions, rows
 
 from anabranch.language.typed import Constant, Member, Operation, Reference, Typed
 from anabranch.language.types import Type
 from anabranch.rows.conditions import ARROW_TYPES, evaluate, holds
-from tests.oracles import conditions as oracle
-from tests.typed_trees import COLUMNS, RELATIONS, as_python, conditions, rows
 
 TABLES = {
     relation.name.lower(): pa.table(

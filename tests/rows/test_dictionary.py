@@ -113,7 +113,9 @@ def test_a_dictionary_gives_the_same_number_to_the_same_tuple_in_every_batch(
     assert [plain(row) for row in rows_of(dictionary.to_table())] == distinct
     assert all(same(dictionary.tuple_of(code), row) for code, row in zip(codes, rows, strict=True))
     taken = dictionary.take(np.array(codes, np.int32))
-    assert all(same(row, back) for row, back in zip(rows, zip(*(c.to_pylist() for c in taken), strict=True), strict=True))
+    assert all(
+        same(row, back) for row, back in zip(rows, zip(*(c.to_pylist() for c in taken), strict=True), strict=True)
+    )
 
 
 @given(tables())
@@ -127,7 +129,9 @@ def test_a_dictionary_built_from_its_own_table_is_the_same(drawn: tuple[list[pa.
 def test_a_dictionary_takes_narrower_and_coded_columns() -> None:
     dictionary = Dictionary([pa.int64(), pa.string()])
     wide = pa.table({"0": pa.array([1, 2]), "1": ["a", "b"]})
-    narrow = pa.table({"0": pa.array([2, 1], pa.int8()), "1": pa.array(["b", "a"], pa.large_string()).dictionary_encode()})
+    narrow = pa.table(
+        {"0": pa.array([2, 1], pa.int8()), "1": pa.array(["b", "a"], pa.large_string()).dictionary_encode()}
+    )
     assert dictionary.encode(wide).tolist() == [0, 1]
     assert dictionary.encode(narrow).tolist() == [1, 0]
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows.layouts import CERTAIN, MARKOV, ByKey, table_of
 
 from anabranch.rows.inbox import Inbox, Rows
 from anabranch.rows.routing import route
 from anabranch.rows.state import read_tables, write_tables
 from anabranch.rows.times import BEGINNING, END
-from tests.rows.layouts import CERTAIN, MARKOV, ByKey, table_of
 
 LAYOUTS = (MARKOV, replace(CERTAIN, name="bell", keys=("bell",)))
 

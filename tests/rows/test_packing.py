@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows.layouts import CERTAIN, INDEPENDENT, MARKOV, ByKey, table_of
 
 from anabranch.rows.dictionary import encode_tuples
 from anabranch.rows.inbox import Inbox
 from anabranch.rows.packing import Layout, hash_tuples, pack
 from anabranch.rows.routing import route
 from anabranch.rows.times import END
-from tests.rows.layouts import CERTAIN, INDEPENDENT, MARKOV, ByKey, table_of
 
 places = st.none() | st.sampled_from(["", "hall", "café", "room"])
 probabilities = st.floats(0, 1)

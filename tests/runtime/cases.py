@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cache
 
 from pyspark.sql import SparkSession
-
-from anabranch import Session
 from tests.drawn import drawn
 from tests.pattern.local import LocalRun, local_job, to_table
 from tests.pattern.strategies import EXTENDED, REGULAR, Case, pattern_cases
+
+from anabranch import Session
 
 
 @cache

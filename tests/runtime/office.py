@@ -38,8 +38,8 @@ def query(name: str = "coffee", over: str = "at", more: str = "GROUP BY x") -> s
 
 def table(rows: Sequence[tuple] = ROWS, schema: pa.Schema = SCHEMA) -> pa.Table:
     """Rows as an Arrow table."""
-    return pa.table([pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), schema.types, strict=True)],
-                    schema=schema)  # fmt: skip
+    columns = zip(zip(*rows, strict=True), schema.types, strict=True)
+    return pa.table([pa.array(column, kind) for column, kind in columns], schema=schema)
 
 
 def write_parquet(

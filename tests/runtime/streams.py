@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
+from tests.runtime.office import query, stream, write_parquet, written
 
 from anabranch import Session
 from anabranch.rows.operator import Counts
-from tests.runtime.office import query, stream, write_parquet, written
 
 NOW = {"availableNow": True}
 

@@ -7,12 +7,12 @@ import math
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.runtime.cases import cases, local_run, session_of, tables_of
+from tests.runtime.office import ANSWERS, ROWS, SCHEMA, collect, query, same, stream
 
 from anabranch import Session
 from anabranch.errors import AnabranchError, DataError, TooLarge
 from anabranch.runtime.failures import translate
-from tests.runtime.cases import cases, local_run, session_of, tables_of
-from tests.runtime.office import ANSWERS, ROWS, SCHEMA, collect, query, same, stream
 
 
 def office(spark: SparkSession, rows: list[tuple], more: str = "GROUP BY x") -> Session:
@@ -24,7 +24,7 @@ def office(spark: SparkSession, rows: list[tuple], more: str = "GROUP BY x") -> 
 
 def failure(session: Session, name: str, strict: bool = False) -> AnabranchError:
     """What a failed run says of itself."""
-    with pytest.raises(Exception) as failed:  # noqa: PT011  (what Spark raises is what is translated)
+    with pytest.raises(Exception) as failed:
         session.run(name, strict).collect()
     said = translate(failed.value)
     assert "\n" not in str(said)
@@ -40,7 +40,11 @@ def test_spark_gives_the_answers_and_counts_of_the_operators_alone(spark: SparkS
         assert same(collect(session.run(case.query)), local.answers()), case.workbook
         counts = session.report(case.query)
         assert counts.read == sum(map(len, case.rows.values()))
-        assert (counts.read, counts.used, counts.duplicate) == (local.counts.read, local.counts.used, local.counts.duplicate)
+        assert (counts.read, counts.used, counts.duplicate) == (
+            local.counts.read,
+            local.counts.used,
+            local.counts.duplicate,
+        )
         assert counts.read == counts.used + counts.duplicate + counts.late + counts.quarantined
 
 

@@ -9,14 +9,14 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark_types
+from tests.drawn import drawn
+from tests.oracles import conditions as oracle
+from tests.typed_trees import COLUMNS, DOMAIN, RELATIONS, as_python, conditions
 
 from anabranch.language.typed import Constant, Operation, Reference
 from anabranch.language.types import Type
 from anabranch.runtime.columns import lower
 from anabranch.runtime.sources.schema import SPARK_TYPES
-from tests.drawn import drawn
-from tests.oracles import conditions as oracle
-from tests.typed_trees import COLUMNS, DOMAIN, RELATIONS, as_python, conditions
 
 SETS = {relation.name: set(rows) for relation, rows in RELATIONS.items()}
 LISTS = {
@@ -39,7 +39,9 @@ ROWS = some_rows(60)
 
 def test_a_condition_has_the_value_it_has_row_by_row(spark: SparkSession) -> None:
     trees = drawn(conditions(2), 100)
-    schema = spark_types.StructType([spark_types.StructField(name, SPARK_TYPES[kind]) for name, kind in COLUMNS.items()])
+    schema = spark_types.StructType(
+        [spark_types.StructField(name, SPARK_TYPES[kind]) for name, kind in COLUMNS.items()]
+    )
     data = [tuple(as_python(row[name], kind) for name, kind in COLUMNS.items()) for row in ROWS]
     frame = spark.createDataFrame(data, schema)
     columns = {name: frame[name] for name in COLUMNS}

@@ -1,10 +1,10 @@
-"""The same rows from every kind of source give the same answers, and what is wrong with a source is said in one line."""
+"""The same rows from every kind of source give the same answers, and what is wrong with one is said in one line."""
 
 from __future__ import annotations
 
 import gzip
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import reduce
 from pathlib import Path
@@ -14,9 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-
-from anabranch import Session
-from anabranch.errors import AnabranchError, DataError, NotYetBuilt, WorkbookError
 from tests.runtime.office import (
     ANSWERS,
     ROWS,
@@ -30,6 +27,9 @@ from tests.runtime.office import (
     write_csv,
     write_parquet,
 )
+
+from anabranch import Session
+from anabranch.errors import AnabranchError, DataError, NotYetBuilt, WorkbookError
 
 
 def write_json(path: Path, rows: list[tuple] = ROWS) -> Path:
@@ -75,7 +75,9 @@ def declare_files(folder: Path) -> dict[str, str]:
     write_parquet(folder / "many" / "_staging" / "0" / "half.parquet", [("ann", "coffee", 9, 1.0)])
     (folder / "many" / "_SUCCESS").touch()
     pq.write_to_dataset(table(), folder / "by_place", partition_cols=["place"])
-    pq.write_to_dataset(table().append_column("year", pa.array([2026] * 6)), folder / "by_year", partition_cols=["year"])
+    pq.write_to_dataset(
+        table().append_column("year", pa.array([2026] * 6)), folder / "by_year", partition_cols=["year"]
+    )
     return {
         "csv": "'at.csv'",
         "separated": "'semicolons.csv' OPTIONS (sep = ';')",
@@ -271,6 +273,34 @@ def test_keys_that_are_integer_here_and_double_there_are_the_same_keys(spark: Sp
     assert collect(session.run("q")) == {(2, float(n)): 0.5 for n in people}
 
 
+def test_keys_of_every_type_and_name_come_back_as_they_were(spark: SparkSession, tmp_path: Path) -> None:
+    key = {
+        "a b": 2**40, "select": -1.5, "ä.b": True, "day": date(1969, 7, 20), "moment": MOMENT,
+        "price": Decimal("1.50"), "raw": b"\xff\x00", "Größe": "ß",
+    }  # fmt: skip
+    schema = pa.schema(
+        [
+            *((name, pa.array([value]).type) for name, value in key.items() if name != "moment"),
+            ("moment", pa.timestamp("us", "UTC")), ("place", pa.string()), ("t", pa.int64()), ("p", pa.float64()),
+        ]
+    )  # fmt: skip
+    rows = [key | {"place": place, "t": t, "p": 0.5} for t, place in enumerate(("hall", "coffee"))]
+    pq.write_table(pa.Table.from_pylist(rows, schema), tmp_path / "at.parquet")
+    names = ", ".join(f"`{name}`" for name in key)
+    variables = ", ".join(f"v{number}" for number in range(len(key)))
+    text = f"CREATE STREAM at KEY ({names}) VALUE (place) TIME t MODEL INDEPENDENT FROM 'at.parquet';"
+    text += f"CREATE STREAM bound KEY ({names}) VALUE (place) TIME t MODEL INDEPENDENT;"
+    for stream_name, name in (("at", "q1"), ("bound", "q2")):
+        goals = f"{stream_name}({variables}, 'hall') THEN {stream_name}({variables}, 'coffee')"
+        text += f"CREATE QUERY {name} AS PATTERN {goals} GROUP BY {variables};"
+    session = Session(spark)
+    session.execute_file(workbook(tmp_path, text))
+    session.bind("bound", spark.read.parquet(str(tmp_path / "at.parquet")))
+    wanted = tuple(float(value) if isinstance(value, Decimal) else value for value in key.values())
+    for name in ("q1", "q2"):
+        assert collect(session.run(name)) == {(1, *wanted): 0.25}, name
+
+
 # ---------------------------------------------------------------- a query as a stream
 
 
@@ -313,7 +343,11 @@ def test_what_is_wrong_with_a_source_is_one_line_with_its_place(spark: SparkSess
         (stream("at", "'absent.parquet'"), ":1:", "there is no file 'absent.parquet'"),
         (stream("at", "'at.parquet'", person="persons"), ":1:1:", "has no column persons; did you mean person?"),
         (stream("at", "'at.parquet'", person="zzz"), ":1:1:", "has no column zzz; it has person, place, t, p"),
-        (stream("at", "'at.parquet'", person="person INTEGER"), ":1:1:", "column person of 'at.parquet' is STRING, not"),
+        (
+            stream("at", "'at.parquet'", person="person INTEGER"),
+            ":1:1:",
+            "column person of 'at.parquet' is STRING, not",
+        ),
         (stream("at", "'words.csv'"), ":1:1:", "the time column t of at is STRING; a time is an integer, a double or"),
         (stream("at", "'nested.parquet'"), ":1:1:", "column place of 'nested.parquet' is array<string>"),
         (stream("at", "'empty'"), ":1:", "the format of 'empty' is not known"),
@@ -351,7 +385,9 @@ def test_a_relation_comes_from_any_source_and_in_its_own_types(spark: SparkSessi
     pq.write_table(pa.table({"who": pa.array(["ann", "007"]).dictionary_encode()}), tmp_path / "staff.parquet")
     text = stream("at", "'at.parquet'") + "CREATE RELATION hall (room) FROM 'hall.csv';"
     text += "CREATE RELATION staff (who) FROM 'staff.parquet'; CREATE RELATION chosen (who STRING, t INTEGER);"
-    text += "CREATE QUERY q AS PATTERN at(x, y)[hall(y)] THEN at(x, 'coffee') WHERE staff(x) AND chosen(x, 1) GROUP BY x;"
+    text += (
+        "CREATE QUERY q AS PATTERN at(x, y)[hall(y)] THEN at(x, 'coffee') WHERE staff(x) AND chosen(x, 1) GROUP BY x;"
+    )
     session = Session(spark)
     session.execute_file(workbook(tmp_path, text))
     session.bind("chosen", spark.createDataFrame([("ann", 1), ("007", 2), ("bob", 1)], ["who", "t"]))

@@ -1,9 +1,10 @@
-"""Streaming: any files in any order within the watermark give the answers of the batch run, once, through stops and starts."""
+"""Streaming: files in any order within the watermark give the answers of a batch, once, through stops and starts."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,15 +12,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-
-from anabranch.errors import AnabranchError, DataError, StateError, WorkbookError
-from anabranch.runtime.failures import translate
 from tests.drawn import drawn
 from tests.pattern.local import local_job, to_table
 from tests.pattern.strategies import Case, disordered_splits
 from tests.runtime.cases import cases, local_run, session_of
 from tests.runtime.office import ANSWERS, ROWS, collect, query, same, stream, write_csv, write_parquet, written
 from tests.runtime.streams import NOW, Office
+
+from anabranch.errors import AnabranchError, DataError, StateError, WorkbookError
+from anabranch.runtime.failures import translate
 
 # ---------------------------------------------------------------- the same answers
 
@@ -67,7 +68,9 @@ def test_an_answer_appears_when_the_watermark_has_passed_its_instant(spark: Spar
     assert same(office.answers, ANSWERS)
 
 
-def test_late_rows_are_counted_and_kept_and_the_input_goes_on_after_its_end(spark: SparkSession, tmp_path: Path) -> None:
+def test_late_rows_are_counted_and_kept_and_the_input_goes_on_after_its_end(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     office = Office(spark, tmp_path)
     office.add("1", *ROWS)
     office.add("2", ("ann", "hall", 10, 1.0))
@@ -177,6 +180,18 @@ def test_what_belongs_to_another_query_is_refused_in_one_line(spark: SparkSessio
         office.take()
 
 
+def test_a_file_that_is_older_than_those_already_read_is_read_all_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    office = Office(spark, tmp_path)
+    office.add("1", *ROWS[:3])
+    office.take()
+    office.add("2", *ROWS[3:])
+    a_month_ago = (tmp_path / "in" / "1.parquet").stat().st_mtime - 30 * 86_400
+    os.utime(tmp_path / "in" / "2.parquet", (a_month_ago, a_month_ago))
+    office.take()
+    office.end()
+    assert same(office.answers, ANSWERS)
+
+
 def test_moving_the_files_does_not_make_it_another_query(spark: SparkSession, tmp_path: Path) -> None:
     office = Office(spark, tmp_path)
     office.add("1", *ROWS[:2])
@@ -222,11 +237,11 @@ def test_answers_are_written_in_the_format_that_is_asked_for(
     assert {(int(row["t"]), row["x"]): float(row["probability"]) for row in rows} == pytest.approx(ANSWERS)
 
 
-def test_a_streaming_frame_of_the_user_is_an_input(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_streaming_table_is_an_input(spark: SparkSession, tmp_path: Path) -> None:
     write_parquet(tmp_path / "in" / "1.parquet")
     schema = "person string, place string, t long, p double"
-    office = Office(spark, tmp_path, stream("at"))
-    office.session.bind("at", spark.readStream.schema(schema).parquet(str(tmp_path / "in")))
+    spark.readStream.schema(schema).parquet(str(tmp_path / "in")).createOrReplaceTempView("live_rows")
+    office = Office(spark, tmp_path, stream("at", "TABLE live_rows"))
     office.take()
     office.end()
     assert same(office.answers, ANSWERS)
@@ -234,7 +249,9 @@ def test_a_streaming_frame_of_the_user_is_an_input(spark: SparkSession, tmp_path
 
 def test_a_running_stream_of_the_user_is_answered_while_it_runs(spark: SparkSession, tmp_path: Path) -> None:
     rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).load()
-    frame = rate.selectExpr("'ann' AS person", "IF(value % 2 = 0, 'hall', 'coffee') AS place", "value AS t", "0.5D AS p")
+    frame = rate.selectExpr(
+        "'ann' AS person", "IF(value % 2 = 0, 'hall', 'coffee') AS place", "value AS t", "0.5D AS p"
+    )
     office = Office(spark, tmp_path, stream("at"))
     office.session.bind("at", frame)
     seen: dict[tuple, float] = {}
@@ -273,7 +290,9 @@ def test_start_takes_one_kind_of_output_and_a_format_that_there_is(spark: SparkS
 # ---------------------------------------------------------------- strict
 
 
-@pytest.mark.parametrize(("row", "reason"), [(("bob", "hall", 1, 1.0), "late"), (("bob", "hall", 99, math.nan), "p is")])
+@pytest.mark.parametrize(
+    ("row", "reason"), [(("bob", "hall", 1, 1.0), "late"), (("bob", "hall", 99, math.nan), "p is")]
+)
 def test_strict_stops_at_a_row_that_must_be_set_aside_late_ones_included(
     spark: SparkSession, tmp_path: Path, row: tuple, reason: str
 ) -> None:
@@ -281,7 +300,7 @@ def test_strict_stops_at_a_row_that_must_be_set_aside_late_ones_included(
     office.add("1", ("ann", "hall", 50, 1.0))
     office.take(strict=True)
     office.add("2", row)
-    with pytest.raises(Exception) as failed:  # noqa: PT011  (what Spark raises is what is translated)
+    with pytest.raises(Exception) as failed:
         office.take(strict=True)
     said = translate(failed.value)
     assert isinstance(said, DataError)

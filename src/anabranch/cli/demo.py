@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -62,9 +64,10 @@ def _ask(session: Session, name: str) -> pa.Table:
 def _what_next(console: Console, workbook: Path) -> None:
     console.print()
     console.print("Next:", style="bold")
+    anabranch = "anabranch" if shutil.which("anabranch") else sys.argv[0]
     for what, how in (
         ("read the question", f"{workbook}"),
-        ("see its plan", f"anabranch explain {workbook}"),
-        ("ask it of a stream", f"anabranch stream {workbook} --once --checkpoint cp --output out"),
+        ("see its plan", f"{anabranch} explain {workbook}"),
+        ("ask it of a stream", f"{anabranch} stream {workbook} --once --checkpoint cp --output out"),
     ):
         console.print(f"  {what:<20}{how}", markup=False, soft_wrap=True)

@@ -10,6 +10,7 @@ import typer
 from anabranch.cli import check, demo, explain, run, simulate, stream
 from anabranch.cli.common import FAILED, WRONG, RunFailed, say
 from anabranch.errors import AnabranchError, WorkbookError
+from anabranch.runtime.failures import translate
 
 # Typer brings a Click of its own, and names only the last of these classes.
 UsageError: type[Any] = typer.BadParameter.__mro__[2]
@@ -52,3 +53,7 @@ def _status() -> int:
         told = error.format_message().rstrip(".")
         say(told if "\n" in told else f"anabranch: {told}; anabranch --help lists what there is")
         return WRONG
+    except Exception as error:
+        # Whatever else can happen, a full disk or a folder that may not be written among it, is one line too.
+        say(f"anabranch: {translate(error)}")
+        return FAILED

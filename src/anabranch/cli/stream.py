@@ -83,23 +83,25 @@ def _forever(session: Session, workbook: str, queries: list[Query], start) -> No
     """Run until stopped; one failed query stops the command."""
     began = time.monotonic()
     running = {}
-    for query in queries:
-        with failures_of(workbook, query):
-            running[query.name] = start(query, None)
     try:
+        for query in queries:
+            with failures_of(workbook, query):
+                running[query.name] = start(query, None)
         with progress("streaming", lambda: sum(_rows(session, query) for query in queries)):
             # Not a wait inside the JVM, which Ctrl-C would break with a traceback.
             while all(each.isActive for each in running.values()):
                 time.sleep(0.5)
         for query in queries:
-            with failures_of(workbook, query):
-                running[query.name].awaitTermination(0)
+            if not running[query.name].isActive:
+                with failures_of(workbook, query):
+                    running[query.name].awaitTermination()
     except KeyboardInterrupt:
         say("stopping; the checkpoint keeps what is done")
     finally:
-        for query in queries:
-            running[query.name].stop()
-            say(summary(query.name, session.report(query.name), time.monotonic() - began))
+        for each in running.values():
+            each.stop()
+    for query in queries:
+        say(summary(query.name, session.report(query.name), time.monotonic() - began))
 
 
 def _rows(session: Session, query: Query) -> int:

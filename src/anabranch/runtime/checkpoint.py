@@ -24,7 +24,7 @@ class Checkpoint:
     """One query's checkpoint folder; created where it does not exist."""
 
     def __init__(self, folder: str) -> None:
-        self._folder = Path(folder)
+        self._folder = Path(folder).absolute()
         self.spark = str(self._folder / "spark")
         self.control = str(self._folder / "control")
         os.makedirs(self.control, exist_ok=True)

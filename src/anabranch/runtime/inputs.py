@@ -98,10 +98,10 @@ class Input:
         chosen, names, corrupt = self._chosen(frame, packing.job.layouts[packing.stream])
         # A live stream reads every row, for each moves its watermark; so does text, for a row may be unreadable.
         if not packing.every and corrupt is None:
-            chosen = self._only_needed(chosen, packing)
+            chosen = self._only_needed(chosen, names, packing)
         return Feed(chosen, pack_rows(packing, names, corrupt))
 
-    def _only_needed(self, frame: DataFrame, packing: Packing) -> DataFrame:
+    def _only_needed(self, frame: DataFrame, names: dict[str, str], packing: Packing) -> DataFrame:
         """Let Spark skip the rows whose key can take part in no answer; a NULL key is kept, for the quarantine."""
         job, known = packing.job, types_of(self.schema)
         needed = job.needed(packing.stream)
@@ -113,19 +113,21 @@ class Input:
         if needed is None or not as_declared or listed > MAX_LISTED_ROWS:
             return frame
         rows = {name: [tuple(row.values()) for row in table.to_pylist()] for name, table in job.relations.items()}
-        columns = {name.lower(): frame[f"`{name}`"] for name in frame.columns}
+        columns = {name.lower(): frame[chosen] for name, chosen in names.items()}
         no_key = (columns[name.lower()].isNull() for name in job.layouts[packing.stream].keys)
         return frame.where(reduce(or_, no_key, lower(needed, columns, rows)))
 
     def columns_of(self, layout: Layout) -> tuple[DataFrame, dict[str, str], str | None]:
-        """The rows that are there now, the source's spelling of the columns, and the column of unreadable text."""
+        """The rows that are there now, how they call the columns of the layout, and their column of unreadable text."""
         return self._chosen(self._rows_now(), layout)
 
     def _chosen(self, frame: DataFrame, layout: Layout) -> tuple[DataFrame, dict[str, str], str | None]:
-        names = self._spelling(layout.columns)
+        spelled = self._spelling(layout.columns)
+        # Plain names, because mapInArrow takes a dot in a name for a field of a struct.
+        names = {name: f"c{place}" for place, name in enumerate(spelled)}
+        chosen = [frame[f"`{spelled[name]}`"].alias(plain) for name, plain in names.items()]
         corrupt = CORRUPT if CORRUPT in frame.columns else None
-        chosen = [*dict.fromkeys(names.values()), *([corrupt] if corrupt else [])]
-        return frame.select(*(frame[f"`{name}`"] for name in chosen)), names, corrupt
+        return frame.select(*chosen, *([corrupt] if corrupt else [])), names, corrupt
 
     def _rows_now(self) -> DataFrame:
         return self.files.batch(self.schema) if self.files is not None else self._bound_frame()

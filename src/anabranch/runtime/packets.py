@@ -75,7 +75,7 @@ def pack_rows(packing: Packing, names: dict[str, str], corrupt: str | None) -> S
 
     Parameters
     ----------
-    names : the source's spelling of each column of the layout
+    names : what each column of the layout is called in the rows
     corrupt : the column with the text of unreadable rows, where there is one
     """
     return partial(_pack_rows, packing, names, corrupt)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from anabranch.errors import AnabranchError
@@ -68,6 +69,9 @@ def make_session(master: str | None = None, verbose: bool = False, **settings: s
         except Exception as error:
             raise AnabranchError(f"Spark did not start: {_last_line(log) or error}; --verbose shows its log") from error
     spark.sparkContext.setLogLevel("OFF")
+    # These print an exception that is raised anyway, and said in one line where it is caught.
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
     return spark
 
 

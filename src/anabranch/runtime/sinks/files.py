@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from anabranch.errors import DataError
+from anabranch.runtime.sources.files import is_local
 from anabranch.runtime.spark import with_settings
 
 FORMATS = ("parquet", "csv", "json")
@@ -27,7 +28,8 @@ def write_whole(frame: DataFrame, folder: str, file_format: str) -> None:
     """Write the answers of a batch run to a folder, in the place of what was there, but never of a stream's."""
     if (Path(folder) / _OWNER).exists():
         raise DataError(f"{folder} holds the answers of a stream; use another output folder")
-    _save(frame, file_format, folder)
+    # Spark's own current folder is that of its start.
+    _save(frame, file_format, os.path.abspath(folder) if is_local(folder) else folder)
 
 
 def _save(frame: DataFrame, file_format: str, folder: str) -> None:
@@ -50,7 +52,7 @@ class BatchFiles:
     """
 
     def __init__(self, folder: str, file_format: str) -> None:
-        self._folder = Path(folder)
+        self._folder = Path(folder).absolute()
         self._format = file_format
         self._folder.mkdir(parents=True, exist_ok=True)
         # What a killed run left half-written is never read, and never needed.

@@ -45,6 +45,9 @@ _DEFAULTS: dict[str, dict[str, str]] = {
     "parquet": {},
 }
 
+#: Spark leaves out new files whose time is a week before the newest that it has read; none is to be left out.
+_EVERY_FILE = {"maxFileAge": "36500d"}
+
 
 def resolve(path: str, base: str) -> str:
     """A path of a workbook, absolute; addresses such as `s3a://` are left as they are."""
@@ -139,15 +142,17 @@ class FileInput:
 
     def stream(self, schema: spark_types.StructType, max_files: int | None) -> DataFrame:
         """The rows that are there and those that will come, as a streaming DataFrame."""
-        reader = self._spark.readStream.format(self.format).options(**self.options).schema(schema)
+        reader = self._spark.readStream.format(self.format).options(**_EVERY_FILE, **self.options).schema(schema)
         if max_files is not None:
             reader = reader.option("maxFilesPerTrigger", max_files)
         return reader.load(_watchable(self.path))
 
     def stream_paths(self, max_files: int | None) -> DataFrame:
         """The paths of the files that are there and will come; the files themselves are left to the workers."""
-        reader = self._spark.readStream.format("binaryFile").schema(
-            "path string, modificationTime timestamp, length long, content binary"
+        reader = (
+            self._spark.readStream.format("binaryFile")
+            .options(**_EVERY_FILE)
+            .schema("path string, modificationTime timestamp, length long, content binary")
         )
         if max_files is not None:
             reader = reader.option("maxFilesPerTrigger", max_files)

@@ -1,0 +1,305 @@
+"""The command line: what it prints and writes, its exit status, and the first line it says where something is wrong."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from tests.runtime.office import ANSWERS, ROWS, answers_of, query, same, stream, write_csv, write_parquet, written
+
+from anabranch.cli.main import main
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command did."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def first(self) -> str:
+        """The first line on standard error."""
+        return self.err.splitlines()[0]
+
+
+Command = Callable[..., Outcome]
+
+
+@pytest.fixture
+def anabranch(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Command:
+    """Runs a command in this process; Spark is the session of the tests, where one runs."""
+
+    def run(*arguments: str | Path) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["anabranch", *map(str, arguments)])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as left:
+            main()
+        said = capfd.readouterr()
+        assert "Traceback" not in said.err
+        return Outcome(left.value.code, said.out, said.err)
+
+    return run
+
+
+@pytest.fixture
+def office(tmp_path: Path) -> Path:
+    """A workbook with two queries, and its input."""
+    write_parquet(tmp_path / "at.parquet")
+    path = tmp_path / "office.abq"
+    path.write_text(stream("at", "'at.parquet'") + query() + query("anyone", "at", ""))
+    return path
+
+
+# ---------------------------------------------------------------- run
+
+
+def test_run_prints_a_table_and_a_summary_of_each_query(spark: SparkSession, office: Path, anabranch: Command) -> None:
+    done = anabranch("run", office)
+    assert done.status == 0
+    for told in ("coffee", "anyone", "ann", "0.4", "007"):
+        assert told in done.out
+    assert re.search(r"^coffee: 3 answers; 6 rows read, 6 used, 0 late, 0 quarantined", done.err, re.MULTILINE)
+    assert re.search(r"^anyone: 2 answers; ", done.err, re.MULTILINE)
+
+
+def test_a_printed_table_has_at_most_20_rows(spark: SparkSession, tmp_path: Path, anabranch: Command) -> None:
+    rows = [(f"p{n:02d}", place, t, 1.0) for n in range(30) for t, place in enumerate(("hall", "coffee"))]
+    write_parquet(tmp_path / "at.parquet", rows)
+    (tmp_path / "w.abq").write_text(stream("at", "'at.parquet'") + query())
+    done = anabranch("run", tmp_path / "w.abq")
+    assert len(re.findall(r"\bp\d\d\b", done.out)) == 20
+    assert "and 10 more" in done.out
+    assert "coffee: 30 answers" in done.err
+
+
+def test_run_writes_a_folder_a_query_in_each_format(
+    spark: SparkSession, office: Path, tmp_path: Path, anabranch: Command
+) -> None:
+    for file_format in ("parquet", "csv", "json"):
+        out = tmp_path / file_format
+        chosen = () if file_format == "parquet" else ("--query", "COFFEE")
+        done = anabranch("run", office, "--output", out, "--format", file_format, *chosen)
+        assert (done.status, done.out) == (0, "")
+        assert sorted(path.name for path in out.iterdir()) == (["coffee"] if chosen else ["anyone", "coffee"])
+    assert same(written(tmp_path / "parquet" / "coffee"), ANSWERS)
+    texts = [path.read_text().splitlines() for path in (tmp_path / "csv" / "coffee").glob("*.csv")]
+    rows = [row for text in texts for row in csv.DictReader(text)]
+    assert {(int(row["t"]), row["x"]): float(row["probability"]) for row in rows} == pytest.approx(ANSWERS)
+    lines = [line for path in (tmp_path / "json" / "coffee").glob("*.json") for line in path.read_text().splitlines()]
+    assert same(answers_of([json.loads(line) for line in lines]), ANSWERS)
+    again = anabranch("run", office, "--output", tmp_path / "parquet", "--query", "coffee")
+    assert again.status == 0, "what was there is replaced"
+    assert same(written(tmp_path / "parquet" / "coffee"), ANSWERS)
+
+
+def test_an_input_is_given_by_name_and_is_relative_to_where_one_is(
+    spark: SparkSession, tmp_path: Path, anabranch: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "w.abq").write_text(stream("at", person="person STRING") + query())
+    write_csv(tmp_path / "rows.csv")
+    monkeypatch.chdir(tmp_path)
+    done = anabranch("run", "work/w.abq", "--input", "AT=rows.csv", "--output", "out")
+    assert done.status == 0
+    assert same(written(tmp_path / "out" / "coffee"), ANSWERS)
+
+
+def test_quarantined_rows_are_told_and_written_and_strict_makes_them_a_failure(
+    spark: SparkSession, tmp_path: Path, anabranch: Command
+) -> None:
+    write_parquet(tmp_path / "at.parquet", [*ROWS, ("ann", "coffee", 9, 1.5)])
+    workbook = tmp_path / "w.abq"
+    workbook.write_text(stream("at", "'at.parquet'") + query())
+    told = anabranch("run", workbook)
+    assert told.status == 0
+    assert "coffee: 1 rows of at quarantined: p is outside [0, 1]" in told.err
+    out = tmp_path / "out"
+    assert anabranch("run", workbook, "--output", out).status == 0
+    (aside,) = [path.read_text() for path in (out / "_quarantine" / "coffee").glob("*.json")]
+    assert json.loads(aside)["reason"] == "p is outside [0, 1]"
+    failed = anabranch("run", workbook, "--strict")
+    assert failed.status == 1
+    assert failed.first.startswith(f"{workbook}:2:1: coffee failed: a row of at cannot be used: p is outside [0, 1]: ")
+
+
+# ---------------------------------------------------------------- stream
+
+
+def test_stream_once_writes_what_run_writes_and_goes_on_from_its_checkpoint(
+    spark: SparkSession, office: Path, tmp_path: Path, anabranch: Command
+) -> None:
+    arguments = ("stream", office, "--checkpoint", tmp_path / "cp", "--output", tmp_path / "out", "--once")
+    done = anabranch(*arguments, "--query", "coffee")
+    assert done.status == 0, done.err
+    assert same(written(tmp_path / "out" / "coffee"), ANSWERS)
+    assert "coffee: 3 answers; 6 rows read, 6 used" in done.err
+    again = anabranch(*arguments, "--query", "coffee")
+    assert "coffee: 0 answers; 0 rows read" in again.err, "everything was read before"
+    assert same(written(tmp_path / "out" / "coffee"), ANSWERS)
+    over = anabranch("run", office, "--output", tmp_path / "out", "--query", "coffee")
+    assert over.status == 1
+    assert "holds the answers of a stream; use another output folder" in over.first
+
+
+def test_a_stream_that_fails_says_so_first_and_stops(spark: SparkSession, tmp_path: Path, anabranch: Command) -> None:
+    write_parquet(tmp_path / "in" / "1.parquet", [("ann", "hall", 1, 7.0)])
+    workbook = tmp_path / "w.abq"
+    workbook.write_text(stream("at", "'in'") + query())
+    failed = anabranch("stream", workbook, "--checkpoint", tmp_path / "cp", "--output", tmp_path / "out", "--strict")
+    assert failed.status == 1
+    assert failed.first.startswith(f"{workbook}:2:1: coffee failed: a row of at cannot be used: p is outside [0, 1]")
+    assert spark.streams.active == []
+
+
+def test_a_changed_query_on_an_old_checkpoint_is_one_line(
+    spark: SparkSession, office: Path, tmp_path: Path, anabranch: Command
+) -> None:
+    arguments = ("--checkpoint", tmp_path / "cp", "--output", tmp_path / "out", "--once", "--query", "coffee")
+    assert anabranch("stream", office, *arguments).status == 0
+    office.write_text(office.read_text().replace("'hall'", "'room'"))
+    refused = anabranch("stream", office, *arguments)
+    assert refused.status == 1
+    assert re.match(
+        rf"{re.escape(str(office))}:2:1: coffee failed: the checkpoint .* belongs to another", refused.first
+    )
+
+
+# ---------------------------------------------------------------- what is wrong
+
+
+def test_what_is_wrong_with_a_workbook_is_its_first_line_and_status_2(
+    spark: SparkSession, tmp_path: Path, anabranch: Command
+) -> None:
+    path = tmp_path / "w.abq"
+    good = stream("at", "'at.parquet'")
+    for text, place, told in (
+        ("CREATE STREEM at;", "1:8", "STREEM"),
+        (good + query("coffee", "att"), "2:32", "att"),
+        (good + query(), "1:", "there is no file 'at.parquet'"),
+        (good + query() + query(), "3:", "coffee"),
+    ):
+        path.write_text(text)
+        wrong = anabranch("run", path)
+        assert wrong.status == 2, wrong.err
+        assert wrong.out == ""
+        assert wrong.first.startswith(f"{path}:{place}"), wrong.first
+        assert told in wrong.first
+        assert re.match(r".*:\d+:\d+: .+", wrong.first)
+
+
+def test_what_is_no_workbook_is_said_of_the_file(tmp_path: Path, anabranch: Command) -> None:
+    binary = tmp_path / "binary.abq"
+    binary.write_bytes(bytes(range(256)))
+    secret = tmp_path / "missing.abq"
+    for path, told in (
+        (secret, "cannot be read: No such file"),
+        (tmp_path, "directory"),
+        (binary, "is not UTF-8 text"),
+    ):
+        for command in ("run", "check", "explain"):
+            wrong = anabranch(command, path)
+            assert wrong.status == 2
+            assert wrong.first.startswith(f"{path}:1:1: "), wrong.first
+            assert told in wrong.first
+
+
+def test_wrong_arguments_are_one_line_and_status_2(office: Path, tmp_path: Path, anabranch: Command) -> None:
+    for arguments, told in (
+        (("run", office, "--loud"), "--loud"),
+        (("run", office, "--query", "tea"), "there is no query tea; the workbook has: coffee, anyone"),
+        (("explain", office, "--query", "tea"), "there is no query tea"),
+        (("run", office, "--format", "excel"), "--format is one of parquet, csv, json, not excel"),
+        (("run", office, "--input", "at"), "--input takes NAME=PATH, not at"),
+        (("run", office, "--input", "tea=x.csv"), "there is no stream or relation tea to bind; declared are: at"),
+        (("stream", office), "--checkpoint"),
+        (("simulate", "moon", "--output", tmp_path / "x"), "there is no scenario moon; there are: office"),
+        (("fly",), "fly"),
+    ):
+        wrong = anabranch(*arguments)
+        assert (wrong.status, wrong.out) == (2, ""), wrong.err
+        assert told in wrong.first
+    assert anabranch().status == 2, "without a command there is help"
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path, anabranch: Command) -> None:
+    (tmp_path / "file").write_text("")
+    failed = anabranch("simulate", "office", "--output", tmp_path / "file" / "inside")
+    assert failed.status == 1
+    assert failed.err.count("\n") == 1
+    assert failed.first.startswith("anabranch: ")
+
+
+# ---------------------------------------------------------------- check, explain, simulate, demo
+
+
+def test_check_says_everything_that_is_wrong_and_nothing_where_nothing_is(
+    office: Path, tmp_path: Path, anabranch: Command
+) -> None:
+    fine = anabranch("check", office)
+    assert (fine.status, fine.out) == (0, "")
+    assert fine.err == f"{office}: 3 statements, 2 queries; nothing wrong was found\n"
+    office.write_text(office.read_text() + query("tea", "no_such") + query("cocoa", "at", "GROUP BY nobody"))
+    wrong = anabranch("check", office)
+    assert wrong.status == 2
+    found = [line for line in wrong.err.splitlines() if line.startswith(str(office))]
+    assert {line.split(":")[1] for line in found} == {"4", "5"}
+
+
+def test_check_and_explain_start_no_spark(office: Path) -> None:
+    code = (
+        "import sys; from anabranch.cli.main import _status; status = _status();"
+        "from pyspark import SparkContext; print(SparkContext._gateway, status)"
+    )
+    # With no Java to be found, a session could not even be tried.
+    env = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": "/nowhere"}
+    for command in ("check", "explain"):
+        done = subprocess.run(
+            [sys.executable, "-c", code, command, str(office)], capture_output=True, text=True, env=env, check=True
+        )
+        assert done.stdout.splitlines()[-1] == "None 0", done.stderr
+
+
+def test_explain_says_what_each_query_is_and_why(office: Path, anabranch: Command) -> None:
+    told = anabranch("explain", office)
+    assert told.status == 0
+    assert told.err == ""
+    assert "coffee: PATTERN" in told.out
+    assert "anyone: PATTERN" in told.out
+    assert "extended regular" in told.out
+    only = anabranch("explain", office, "--query", "anyone")
+    assert "coffee: PATTERN" not in only.out
+
+
+def test_what_is_simulated_can_be_run(spark: SparkSession, tmp_path: Path, anabranch: Command) -> None:
+    done = anabranch("simulate", "office", "--output", tmp_path / "office", "--seed", "3")
+    assert done.status == 0
+    workbook = re.search(r"now: anabranch run (.*)$", done.err, re.MULTILINE)[1]
+    assert anabranch("check", workbook).status == 0
+    assert anabranch("run", workbook, "--output", tmp_path / "out").status == 0
+    written_rows = {
+        folder.name: sum(pq.read_metadata(path).num_rows for path in folder.glob("*.parquet"))
+        for folder in (tmp_path / "out").iterdir()
+    }
+    assert written_rows["coffee"] > 0
+
+
+def test_the_demo_runs_and_says_what_to_do_next(spark: SparkSession, tmp_path: Path, anabranch: Command) -> None:
+    done = anabranch("demo", "--output", tmp_path / "demo")
+    assert done.status == 0, done.err
+    steps = done.out.partition("Next:")[2]
+    workbook = next((tmp_path / "demo").glob("*.abq"))
+    assert f"anabranch explain {workbook}" in steps
+    assert "--once" in steps
+    assert anabranch("explain", workbook).status == 0
