@@ -26,8 +26,12 @@ class Office:
         )
         self.checkpoint, self.output = str(folder / "checkpoint"), folder / "out" / "coffee"
 
+    def file(self, name: str) -> Path:
+        """A file of the stream; its name may hold anything."""
+        return self.folder / "in" / f"{name} + 50%20.parquet"
+
     def add(self, name: str, *rows: tuple) -> None:
-        write_parquet(self.folder / "in" / f"{name}.parquet", rows)
+        write_parquet(self.file(name), rows)
 
     def take(self, **options: Any) -> None:
         """Take every file that is there, then stop."""

@@ -185,8 +185,8 @@ def test_a_file_that_is_older_than_those_already_read_is_read_all_the_same(spark
     office.add("1", *ROWS[:3])
     office.take()
     office.add("2", *ROWS[3:])
-    a_month_ago = (tmp_path / "in" / "1.parquet").stat().st_mtime - 30 * 86_400
-    os.utime(tmp_path / "in" / "2.parquet", (a_month_ago, a_month_ago))
+    a_month_ago = office.file("1").stat().st_mtime - 30 * 86_400
+    os.utime(office.file("2"), (a_month_ago, a_month_ago))
     office.take()
     office.end()
     assert same(office.answers, ANSWERS)
