@@ -15,7 +15,7 @@ from anabranch import Session
 @cache
 def cases(each: int, watermark: int | None = None) -> list[Case]:
     """Cases with answers: so many with two streams, with GROUP BY, and with neither; the ones with most answers."""
-    found = drawn(pattern_cases(classes=(REGULAR, EXTENDED), watermark=watermark), 250)
+    found = drawn(pattern_cases(classes=(REGULAR, EXTENDED), watermark=watermark), 150)
     answers = {id(case): len(local_run(case).answers()) for case in found}
     found.sort(key=lambda case: answers[id(case)], reverse=True)
     kinds: dict[tuple[bool, bool], list[Case]] = {}

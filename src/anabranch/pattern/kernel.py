@@ -41,6 +41,9 @@ TOLERANCE = 1e-6
 #: Left-over mass below this is rounding of a sum of probabilities, not nothing's.
 ROUNDING = 2.0**-50
 
+#: Rows of a chain may on average be this far from their place before it is sorted by merging.
+MOVES_A_ROW = 16
+
 
 @njit(cache=True)
 def _not_after(a: int, b: int, t: I64, key: I32, prev: I32, value: I32, p: F64) -> bool:
@@ -81,7 +84,8 @@ def _merge_sort(part: I64, t: I64, key: I32, prev: I32, value: I32, p: F64) -> N
 def order_rows(chain: I32, t: I64, key: I32, prev: I32, value: I32, p: F64, n_chains: int) -> tuple[I64, I64]:
     """The permutation that sorts rows by chain, then instant, key, previous value, value and probability.
 
-    A counting sort by chain; then rows that come in order, the usual case, cost one comparison each.
+    A counting sort by chain; then each row is moved back to its place, which costs one comparison where rows come in
+    order, and few where only those of an instant are mixed. A chain in greater disorder is sorted by merging.
 
     Returns
     -------
@@ -101,8 +105,16 @@ def order_rows(chain: I32, t: I64, key: I32, prev: I32, value: I32, p: F64, n_ch
         fill[chain[i]] += 1
     for c in range(n_chains):
         part = order[starts[c] : starts[c + 1]]
+        moves = 0
         for j in range(1, len(part)):
-            if not _not_after(part[j - 1], part[j], t, key, prev, value, p):
+            row = part[j]
+            k = j
+            while k > 0 and not _not_after(part[k - 1], row, t, key, prev, value, p):
+                part[k] = part[k - 1]
+                k -= 1
+            part[k] = row
+            moves += j - k
+            if moves > MOVES_A_ROW * len(part):
                 _merge_sort(part, t, key, prev, value, p)
                 break
     return order, starts
@@ -116,6 +128,7 @@ def clean_rows(order: I64, t: I64, key: I32, model: I32, prev: I32, value: I32, 
     one. `order` is as `order_rows` gave it. Returns the part of `order` that is to be used.
     """
     n = len(order)
+    marked = False
     lo = 0
     while lo < n:
         first = order[lo]
@@ -127,6 +140,7 @@ def clean_rows(order: I64, t: I64, key: I32, model: I32, prev: I32, value: I32, 
                 break
             if value[row] == value[before] and p[row] == p[before]:
                 status[row] = DUPLICATE
+                marked = True
             else:
                 total += p[row]
             hi += 1
@@ -134,10 +148,11 @@ def clean_rows(order: I64, t: I64, key: I32, model: I32, prev: I32, value: I32, 
             for j in range(lo, hi):
                 if total > 1.0 + TOLERANCE:
                     status[order[j]] = OVERFULL
+                    marked = True
                 else:
                     p[order[j]] /= total
         lo = hi
-    return order[status[order] == USED]
+    return order[status[order] == USED] if marked else order
 
 
 @njit(cache=True)
@@ -197,6 +212,17 @@ def step_single(
 
 
 @njit(cache=True)
+def _idle_letters(delta: I32, accept: Bools) -> Bools:
+    """The letters that change no state and make nothing true: those of most values of most queries."""
+    n_states, n_letters = delta.shape
+    idle = np.ones(n_letters, np.bool_)
+    for q in range(n_states):
+        for s in range(n_letters):
+            idle[s] &= delta[q, s] == q and not accept[q, s]
+    return idle
+
+
+@njit(cache=True)
 def _carry_chain(
     rows: I64, t: I64, prev: I32, value: I32, p: F64, letter: I32, delta: I32, accept: Bools,
     n_live: int, live_codes: I32, live: F64, at: I64, left: F64, answer_t: I64, answer_p: F64,
@@ -207,6 +233,7 @@ def _carry_chain(
     number of live values, the half that holds them, and the number of answers.
     """
     n_states = delta.shape[0]
+    idle = _idle_letters(delta, accept)
     now, then, n_answers, k = 0, 1, 0, 0
     while k < len(rows):
         instant = t[rows[k]]
@@ -230,6 +257,10 @@ def _carry_chain(
                 live[then, j] = 0.0
             left[i] -= p[row]
             s = letter[row]
+            if idle[s]:
+                for q in range(n_states):
+                    live[then, j, q] += p[row] * live[now, i, q]
+                continue
             for q in range(n_states):
                 w = p[row] * live[now, i, q]
                 live[then, j, delta[q, s]] += w

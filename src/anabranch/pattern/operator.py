@@ -24,7 +24,7 @@ from anabranch.pattern.automaton import Automaton, accept_bit, match_bit
 from anabranch.pattern.weights import Batch, weights_for
 from anabranch.rows.checks import LATE, OVERFULL, quarantine
 from anabranch.rows.conditions import holds
-from anabranch.rows.dictionary import Dictionary, dense_codes, flat
+from anabranch.rows.dictionary import Dictionary, encode_pairs, flat
 from anabranch.rows.inbox import Inbox, Rows
 from anabranch.rows.operator import Counts, Outcome
 from anabranch.rows.packing import Layout, hash_tuples
@@ -162,7 +162,7 @@ class PatternOperator:
         chain = self._number_chains(rows)
         n_chains = len(self._chains) if self._job.analysis.chain else 1
         model = self._models[rows.stream]
-        key = rows.key * np.int32(len(self._models)) + rows.stream
+        key = rows.key if len(self._models) == 1 else rows.key * np.int32(len(self._models)) + rows.stream
         order, starts = kernel.order_rows(chain, rows.t, key, rows.prev, rows.value, rows.p, n_chains)
         status = np.zeros(len(rows), np.int8)
         used = kernel.clean_rows(order, rows.t, key, model, rows.prev, rows.value, rows.p, status)
@@ -210,13 +210,14 @@ class PatternOperator:
             key, value = rows.key[mine], rows.value[mine]
             values = self._inbox.values[stream]
             if self._asks_of_key(stream):
-                pair, firsts = dense_codes(key.astype(np.int64) * len(values) + value)
+                pair, firsts = encode_pairs(key, value, len(self._inbox.keys[stream]), len(values))
                 masks = self._masks(stream, layout, key[firsts], value[firsts])
             else:
                 pair = value
                 masks = self._masks(stream, layout, None, np.arange(len(values), dtype=np.int32))
-            self._automaton.extend(np.unique(masks))
-            letter[mine] = self._automaton.index_of(masks)[pair]
+            distinct, place = np.unique(masks, return_inverse=True)
+            self._automaton.extend(distinct)
+            letter[mine] = self._automaton.index_of(distinct)[place][pair]
         return letter
 
     def _asks_of_key(self, stream: int) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from numba import njit
 
 from anabranch.rows.packing import Layout
 from anabranch.rows.times import BEGINNING, END, TimeKind, encode_times
@@ -56,16 +57,35 @@ def _faults(table: pa.Table, layout: Layout) -> Iterable[tuple[str, npt.NDArray[
         yield f"{layout.time} is not a finite number", _not_finite(table[layout.time])
     else:
         # The two ends of 64 bits stand for no time yet and for the end of the input.
-        codes = encode_times(pc.fill_null(table[layout.time], pa.scalar(0, table[layout.time].type)), layout.time_kind)
-        yield f"{layout.time} is out of range", (codes == BEGINNING) | (codes == END)
+        ends = pc.min_max(table[layout.time])
+        codes = encode_times(pa.array([ends["min"], ends["max"]]).drop_null(), layout.time_kind)
+        if BEGINNING in codes or END in codes:
+            codes = encode_times(
+                pc.fill_null(table[layout.time], pa.scalar(0, table[layout.time].type)), layout.time_kind
+            )
+            yield f"{layout.time} is out of range", (codes == BEGINNING) | (codes == END)
     for name in (*layout.values, *layout.rates) if layout.rates else ():
         yield f"{name} is NULL", _is_null(table[name])
         yield f"{name} is not a finite number", _not_finite(table[name])
-    if layout.probability:
+    if layout.probability and not _all_probabilities(table[layout.probability]):
         p = pc.cast(table[layout.probability], pa.float64())
         yield f"{layout.probability} is NULL", _is_null(p)
         yield f"{layout.probability} is not a number", _true(pc.is_nan(p))
         yield f"{layout.probability} is outside [0, 1]", _true(pc.or_(pc.less(p, 0.0), pc.greater(p, 1.0)))
+
+
+def _all_probabilities(column: pa.ChunkedArray) -> bool:
+    """Whether nothing is wrong with a column of probabilities, the usual case, in one pass."""
+    doubles = pa.types.is_float64(column.type) and not column.null_count
+    return doubles and all(_in_unit_interval(chunk.to_numpy()) for chunk in column.chunks)
+
+
+@njit(cache=True)
+def _in_unit_interval(values):
+    good = True
+    for value in values:
+        good &= (value >= 0.0) & (value <= 1.0)
+    return good
 
 
 def _not_finite(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:

@@ -53,6 +53,30 @@ def dense_codes(numbers):
     return codes, firsts[:count].copy()
 
 
+@njit(cache=True)
+def _pair_codes(first, second, n_first, n_second):
+    """What `dense_codes` gives for pairs of codes, by a table of all possible pairs."""
+    table = np.full(n_first * n_second, -1, np.int32)
+    codes = np.empty(len(first), np.int32)
+    firsts = np.empty(min(len(first), len(table)), np.int64)
+    count = 0
+    for i in range(len(first)):
+        place = np.int64(first[i]) * n_second + second[i]
+        if table[place] < 0:
+            table[place] = count
+            firsts[count] = i
+            count += 1
+        codes[i] = table[place]
+    return codes, firsts[:count].copy()
+
+
+def encode_pairs(first, second, n_first: int, n_second: int):
+    """Number the distinct pairs of two code columns: the code of each pair, and where each code appears first."""
+    if n_first * n_second <= max(1 << 16, 4 * len(first)):
+        return _pair_codes(first, second, n_first, n_second)
+    return dense_codes(first.astype(np.int64) * n_second + second)
+
+
 def encode_column(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], pa.Array]:
     """The code of each entry of a column, and the distinct entries (NULL among them where it occurs)."""
     if not pa.types.is_dictionary(column.type):
