@@ -27,19 +27,27 @@ from anabranch.rows.packing import Layout
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What a kind of question brings: `plan` says how a bound question is run, `job` makes it ready for the workers."""
+    """What a kind of question brings.
+
+    Attributes
+    ----------
+    plan : how a bound question is run
+    job : makes it ready for the workers
+        Takes the question, the layouts of its streams, the rows of its relations, the fingerprint of its state, and
+        whether its inputs are live.
+    """
 
     plan: Callable[[Any], Plan]
-    job: Callable[[Any, tuple[Layout, ...], Mapping[str, pa.Table], str], Job]
+    job: Callable[[Any, tuple[Layout, ...], Mapping[str, pa.Table], str, bool], Job]
 
 
 def _pattern_job(
-    bound: BoundPattern, layouts: tuple[Layout, ...], relations: Mapping[str, pa.Table], fingerprint: str
+    bound: BoundPattern, layouts: tuple[Layout, ...], relations: Mapping[str, pa.Table], fingerprint: str, live: bool
 ) -> Job:
     # Imported when it is needed: checking a workbook takes no Spark.
-    from anabranch.pattern.operator import make_job
+    from anabranch.pattern.job import make_job
 
-    return make_job(bound, layouts, relations, fingerprint)
+    return make_job(bound, layouts, relations, fingerprint, live)
 
 
 _BUILT: dict[type, Family] = {BoundPattern: Family(pattern.plan, _pattern_job)}
@@ -91,7 +99,7 @@ def plan_of(query: Query, catalog: Catalog) -> Plan:
 
 
 #: Findings against a query that is right, but beyond this version.
-NOT_BUILT = ("not-yet-built", "class-not-built")
+NOT_BUILT = ("not-yet-built",)
 
 
 def objections(queries: Iterable[Query], catalog: Catalog) -> list[Finding]:

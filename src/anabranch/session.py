@@ -141,7 +141,7 @@ class Session:
         query = self._query(name)
         with self._errors_of(query.name):
             bound, inputs = self._resolve(query)
-            job = self._job(query, bound, inputs)
+            job = self._job(query, bound, inputs, live=False)
             sources = [inputs[stream.name.lower()] for stream in bound.streams]
             n_buckets = bucket_count(sources, self.spark.sparkContext.defaultParallelism)
             packings = [Packing(job, number, n_buckets, counter=counter) for number in range(len(sources))]
@@ -224,7 +224,7 @@ class Session:
             plan = family_of(bound).plan(bound)
             if plan.streams != "yes":
                 raise WorkbookError([Finding("cannot-stream", f"{name} cannot stream: {plan.streams}", "", plan.span)])
-            job = self._job(query, bound, inputs)
+            job = self._job(query, bound, inputs, live=True)
             place.claim(job.fingerprint, STREAM_BUCKETS, {key: source.schema for key, source in inputs.items()})
             sink = (
                 _function_sink(foreach_batch)
@@ -285,7 +285,7 @@ class Session:
             typed.add(source.typed_entry())
         return bind(query, typed), inputs
 
-    def _job(self, query: Query, bound: BoundQuestion, inputs: dict[str, Input]) -> Job:
+    def _job(self, query: Query, bound: BoundQuestion, inputs: dict[str, Input], live: bool) -> Job:
         family = family_of(bound)
         plan = family.plan(bound)
         if plan.refused is not None:
@@ -294,7 +294,7 @@ class Session:
         layouts = layouts_for(bound.streams)
         described = [unparse(query.declaration), *(unparse(_sourceless(stream)) for stream in bound.streams)]
         text = "\n".join([f"state format {FORMAT}", *described, *map(repr, layouts)])
-        return family.job(bound, layouts, relations, hashlib.sha256(text.encode()).hexdigest())
+        return family.job(bound, layouts, relations, hashlib.sha256(text.encode()).hexdigest(), live)
 
     def _open(self, entry: Stream | Relation, place: Checkpoint | None) -> Input:
         """The source of a stream or relation, in streaming (`place`) with the schema it had when the stream began."""

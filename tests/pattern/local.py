@@ -13,7 +13,8 @@ from anabranch.catalog import Catalog
 from anabranch.language.binder import bind, declare
 from anabranch.language.bound import BoundPattern
 from anabranch.language.parser import parse
-from anabranch.pattern.operator import PatternJob, make_job
+from anabranch.pattern.job import make_job
+from anabranch.pattern.operator import PatternJob
 from anabranch.rows.clock import Clock
 from anabranch.rows.conditions import ARROW_TYPES
 from anabranch.rows.operator import Counts, Outcome
@@ -33,7 +34,9 @@ def bound_query(workbook: str, name: str) -> BoundPattern:
     return bind(catalog.query(name), catalog)
 
 
-def local_job(workbook: str, name: str, relations: Mapping[str, Iterable[tuple]] = MappingProxyType({})) -> PatternJob:
+def local_job(
+    workbook: str, name: str, relations: Mapping[str, Iterable[tuple]] = MappingProxyType({}), live: bool = False
+) -> PatternJob:
     """A job as the session makes it."""
     query = bound_query(workbook, name)
     catalog = Catalog()
@@ -45,7 +48,7 @@ def local_job(workbook: str, name: str, relations: Mapping[str, Iterable[tuple]]
             pa.array([row[place] for row in rows], ARROW_TYPES[column.type]) for place, column in enumerate(columns)
         ]
         tables[relation.lower()] = pa.table(arrays, names=[column.name for column in columns])
-    return make_job(query, layouts_for(query.streams), tables, FINGERPRINT)
+    return make_job(query, layouts_for(query.streams), tables, FINGERPRINT, live)
 
 
 def to_table(job: PatternJob, stream: int, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
@@ -91,18 +94,24 @@ class LocalRun:
             self.counts += outcome.counts
             self.outcomes.append(outcome)
 
+    @property
+    def complete(self) -> bool:
+        """Whether the operators' answers are the query's own."""
+        return "probability" in self.job.answer_schema.names
+
     def answers(self) -> dict[tuple, float]:
         """Probability by (t, grouping values...), as `PatternJob.finish` combines it."""
         combined: dict[tuple, float] = {}
         for outcome in self.outcomes:
             for row in outcome.answers.to_pylist():
-                *key, number = row.values()
-                if self.job.direct:
+                place = len(self.job.analysis.group_by) + 1
+                key, number = list(row.values())[:place], list(row.values())[place]
+                if self.complete:
                     assert tuple(key) not in combined, "an answer was given twice"
                     combined[tuple(key)] = number
                 else:
                     combined[tuple(key)] = combined.get(tuple(key), 0.0) + number
-        if not self.job.direct:
+        if not self.complete:
             combined = {key: -math.expm1(number) for key, number in combined.items()}
         threshold = self.job.analysis.query.threshold
         return {key: p for key, p in combined.items() if p > 0 and p >= threshold}

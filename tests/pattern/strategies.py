@@ -24,9 +24,11 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 REGULAR = "regular"
 #: Variables are shared in one key place of all goals, and every condition is local to one goal.
 EXTENDED = "extended"
+#: A key variable is shared by the goals of the first stream; goals of other streams follow.
+SAFE = "safe"
 #: Anything the language accepts.
 GENERAL = "general"
-CLASSES = (REGULAR, EXTENDED, GENERAL)
+CLASSES = (REGULAR, EXTENDED, SAFE, GENERAL)
 
 MODELS = ("CERTAIN", "INDEPENDENT", "MARKOV")
 
@@ -156,12 +158,17 @@ def pattern_cases(
     watermark : number or None
         The WATERMARK of every stream, in the unit of its time; None declares none.
     """
-    declared = draw(_shapes(models, most_streams, watermark))
-    used = draw(_lists(st.sampled_from(declared), sizes=[1, 2, 4, 3, 3, 2]))
+    class_ = draw(st.sampled_from(classes))
+    if class_ == SAFE:
+        first, *others = draw(_shapes(models, draw(st.sampled_from([2, 3, 2])), watermark))
+        used = [first] * draw(st.sampled_from([2, 2, 3, 1])) + others
+    else:
+        declared = draw(_shapes(models, draw(st.integers(1, most_streams)), watermark))
+        used = draw(_lists(st.sampled_from(declared), sizes=[1, 2, 4, 3, 3, 2]))
     shapes = list(dict.fromkeys(used))
     tables = draw(_tables())
     rows = draw(_rows(shapes, len(used), most_worlds))
-    question = draw(_questions(draw(st.sampled_from(classes)), used, rows, tables))
+    question = draw(_questions(class_, used, rows, tables))
     declarations = [*(shape.text() for shape in shapes), *(table.text() for table in tables)]
     return Case(
         workbook="\n".join([*declarations, f"CREATE QUERY {QUERY} AS {question};"]) + "\n",
@@ -172,12 +179,12 @@ def pattern_cases(
 
 
 @st.composite
-def _shapes(draw: Draw, models: Sequence[str], most_streams: int, watermark: int | float | None) -> list[Shape]:
+def _shapes(draw: Draw, models: Sequence[str], count: int, watermark: int | float | None) -> list[Shape]:
     """The streams; they agree on the types of keys and time, so that one variable fits them all."""
     key_types = draw(st.tuples(*[st.sampled_from([STRING, INTEGER, STRING])] * 2))
     time_type = draw(st.sampled_from([INTEGER, DOUBLE, INTEGER]))
     shapes = []
-    for name in ("r", "s")[: draw(st.integers(1, most_streams))]:
+    for name in ("r", "s", "u")[:count]:
         model = draw(st.sampled_from(models))
         keys = draw(st.sampled_from([1, 2, 1]))
         values = draw(st.sampled_from([1, 2, 1] if model == "MARKOV" else [1, 0, 2, 1]))
@@ -362,12 +369,13 @@ def _questions(draw: Draw, class_: str, used: Sequence[Shape], rows: Rows, table
 @st.composite
 def _goals(draw: Draw, class_: str, used: Sequence[Shape], rows: Rows, tables: Sequence[Table]) -> list[Goal]:
     """A goal for each of the streams in `used`, with filters and Kleene plus."""
-    shared = draw(_shared_places(used)) if class_ == EXTENDED else {}
+    shared = draw(_shared_places(used if class_ == EXTENDED else used[:1])) if class_ in (EXTENDED, SAFE) else {}
     names = (f"x{number}" for number in itertools.count(1))
     bound: dict[str, str] = {}
     goals = []
     for shape in used:
-        goal = draw(_goal(shape, rows[shape.name], shared, bound if class_ == GENERAL else {}, names))
+        here = shared if class_ == EXTENDED or shape is used[0] else {}
+        goal = draw(_goal(shape, rows[shape.name], here, bound if class_ == GENERAL else {}, names))
         if draw(_one_in(6)):
             goal = replace(goal, text=f"{goal.text}[{draw(_conditions(goal.variables, tables))}]")
         goal = draw(_with_kleene(goal, class_, set(shared.values()), bound, tables))

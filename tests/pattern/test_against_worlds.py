@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.oracles.pattern import at_least, bind_query, probabilities
 from tests.pattern.local import LocalRun, local_job, run_whole
-from tests.pattern.strategies import EXTENDED, REGULAR, Case, disordered_splits, pattern_cases, splits
+from tests.pattern.strategies import CLASSES, EXTENDED, REGULAR, Case, disordered_splits, pattern_cases, splits
 
 STREAMABLE = (REGULAR, EXTENDED)
 DELAY = 2
@@ -22,8 +22,8 @@ def _as_sets(case: Case) -> dict[str, set[tuple]]:
     return {name: set(rows) for name, rows in case.relations.items()}
 
 
-def job_of(case: Case):
-    return local_job(case.workbook, case.query, case.relations)
+def job_of(case: Case, live: bool = False):
+    return local_job(case.workbook, case.query, case.relations, live)
 
 
 def assert_same(got: dict[tuple, float], want: dict[tuple, float], threshold: float) -> None:
@@ -33,7 +33,7 @@ def assert_same(got: dict[tuple, float], want: dict[tuple, float], threshold: fl
         assert abs(got.get(key, 0.0) - want.get(key, 0.0)) <= 1e-9, (key, got.get(key), want.get(key))
 
 
-@given(pattern_cases(classes=STREAMABLE), st.integers(1, 4))
+@given(pattern_cases(classes=CLASSES), st.integers(1, 4))
 def test_batch_equals_worlds(case: Case, n_buckets: int) -> None:
     job = job_of(case)
     assert_same(run_whole(job, case.rows, n_buckets), expected(case), job.analysis.query.threshold)
@@ -42,7 +42,7 @@ def test_batch_equals_worlds(case: Case, n_buckets: int) -> None:
 @given(st.data())
 def test_any_split_into_micro_batches_gives_the_batch_answers(data: st.DataObject) -> None:
     case = data.draw(pattern_cases(classes=STREAMABLE))
-    job = job_of(case)
+    job = job_of(case, live=True)
     run = LocalRun(job, n_buckets=2)
     for part in data.draw(splits(case.rows)):
         run.step(part)
@@ -54,7 +54,7 @@ def test_any_split_into_micro_batches_gives_the_batch_answers(data: st.DataObjec
 @given(st.data())
 def test_any_order_within_the_watermark_gives_the_batch_answers(data: st.DataObject) -> None:
     case = data.draw(pattern_cases(classes=STREAMABLE, watermark=DELAY))
-    job = job_of(case)
+    job = job_of(case, live=True)
     run = LocalRun(job, n_buckets=2)
     for part in data.draw(disordered_splits(case.rows, DELAY)):
         run.step(part)

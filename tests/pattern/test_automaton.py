@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.errors import TooLarge
-from anabranch.pattern.automaton import Automaton, accept_bit, match_bit
+from anabranch.pattern.automaton import Automaton, RegularMachine, accept_bit, match_bit
 
 
 def letter(matched: set[int], accepted: set[int]) -> int:
@@ -48,7 +48,7 @@ def accepts(kleene: list[bool], word: list[int], goal: int, start: int) -> set[i
 @given(words())
 def test_it_accepts_where_the_definition_has_a_result(case: tuple[list[bool], list[int]]) -> None:
     kleene, word = case
-    automaton = Automaton(kleene)
+    automaton = Automaton(RegularMachine(kleene))
     automaton.extend(word)
     state, ends = 0, set()
     for place, number in enumerate(automaton.index_of(word)):
@@ -60,22 +60,22 @@ def test_it_accepts_where_the_definition_has_a_result(case: tuple[list[bool], li
 
 @given(words())
 def test_an_instant_without_events_changes_nothing(case: tuple[list[bool], list[int]]) -> None:
-    automaton = Automaton(case[0])
+    automaton = Automaton(RegularMachine(case[0]))
     automaton.extend(case[1])
     assert automaton.delta[:, 0].tolist() == list(range(len(automaton.states)))
     assert not automaton.accept[:, 0].any()
 
 
 def test_states_keep_their_numbers_when_they_are_given_back() -> None:
-    first = Automaton([False, True, False])
+    first = Automaton(RegularMachine([False, True, False]))
     first.extend([letter({0}, {0}), letter({1}, {1}), letter({2}, set())])
-    again = Automaton([False, True, False])
+    again = Automaton(RegularMachine([False, True, False]))
     again.extend((), first.states)
     assert again.states == first.states
 
 
 def test_unions_of_letters_are_letters() -> None:
-    automaton = Automaton([False, False], union_closed=True)
+    automaton = Automaton(RegularMachine([False, False]), union_closed=True)
     one, other = letter({0}, {0}), letter({1}, set())
     automaton.extend([one, other])
     numbers = automaton.index_of([one, other, one | other])
@@ -83,8 +83,8 @@ def test_unions_of_letters_are_letters() -> None:
 
 
 def test_too_many_states_or_letters_are_refused_with_the_limit() -> None:
-    with pytest.raises(TooLarge, match="4096 states"):
-        Automaton([False] * 20).extend(letter(set(), {goal}) for goal in range(20))
+    with pytest.raises(TooLarge, match="262,144 moves"):
+        Automaton(RegularMachine([False] * 20)).extend(letter(set(), {goal}) for goal in range(20))
     with pytest.raises(TooLarge, match="1024 ways"):
         chosen = (letter({goal}, set()) for goal in range(12))
-        Automaton([False] * 12, union_closed=True).extend(itertools.chain(chosen))
+        Automaton(RegularMachine([False] * 12), union_closed=True).extend(itertools.chain(chosen))

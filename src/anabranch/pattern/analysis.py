@@ -8,6 +8,9 @@ exclude each other, and a Markov key remembers):
   binding of these variables, a *chain*, reads events of its own and is independent of the others;
 - *safe*: a variable is shared by a prefix only, and no key can feed both that prefix and what follows;
 - *unsafe*: anything else.
+
+Regular and extended regular queries can stream. The others are answered over archives: safe ones by their plan
+(`safe_plan.py`), the rest by the set of partial results (`machine.py`), exactly where that is small, else by sampling.
 """
 
 from __future__ import annotations
@@ -29,6 +32,16 @@ from anabranch.language.typed import (
     references,
 )
 from anabranch.language.types import Type
+from anabranch.pattern.safe_plan import (
+    Project,
+    Seq,
+    common_positions,
+    compile_plan,
+    is_independent,
+    key_positions,
+    shared_by,
+    variables_of,
+)
 
 #: Columns of every answer; a grouping variable cannot have such a name.
 RESULT_COLUMNS = ("t", "probability", "lower", "upper", "method")
@@ -40,15 +53,23 @@ REGULAR, EXTENDED, SAFE, UNSAFE = "regular", "extended regular", "safe", "unsafe
 class GoalTest:
     """What makes an event of stream number `stream` match a goal, and be accepted by it.
 
-    Conditions refer to columns of the event: `Reference(None, <lower-case column>)`. `feasible` is the part of
-    `match` that asks of
-    the key alone: a key that fails it in every goal can never take part.
+    Conditions refer to columns of the event: `Reference(None, <lower-case column>)`.
+
+    Attributes
+    ----------
+    feasible : Typed or None
+        The part of `match` that asks of the key alone: a key that fails it in every goal can never take part.
+    joins : tuple of Typed
+        What is asked of a match beyond its own goal, on variables: `Reference(None, <variable>)`.
+    places : dict from a variable of the goal to the lower-case column that binds it
     """
 
     stream: int
     match: Typed | None
     accept: Typed | None
     feasible: Typed | None
+    joins: tuple[Typed, ...]
+    places: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +86,8 @@ class PatternAnalysis:
         The name of each grouping column and its place in `chain`.
     single : bool
         Whether every chain is fed by exactly one key of one stream.
+    plan : Project or None
+        The safe plan of a safe query.
     tests : tuple of GoalTest
         One a goal, in order.
     """
@@ -76,6 +99,7 @@ class PatternAnalysis:
     chain_positions: tuple[tuple[int, ...], ...]
     group_by: tuple[tuple[str, int], ...]
     single: bool
+    plan: Project | None
     tests: tuple[GoalTest, ...]
 
     @property
@@ -101,32 +125,39 @@ class PatternAnalysis:
         """Whether some stream remembers."""
         return any(stream.model is Model.MARKOV for stream in self.streams)
 
+    @property
+    def can_stream(self) -> bool:
+        """Whether what it must remember does not grow with the past."""
+        return self.classification in (REGULAR, EXTENDED)
+
+    @property
+    def surely_exact(self) -> bool:
+        """Whether it can be answered exactly however large the data are, without looking at them."""
+        return self.can_stream and (self.single or not self.markov)
+
 
 def analyse(query: BoundPattern) -> tuple[PatternAnalysis, list[Finding]]:
     """Classify a query; the findings say what in it cannot be asked at all."""
     query = _name_lone_wildcards(query)
     goals = query.goals
-    nonlocal_conditions = _nonlocal(goals)
-    independent = [name for name in _variables(goals) if _independent(goals, name)]
-    shared = _shared(goals)
-    findings = _group_findings(query, independent)
     # The chain takes every independent variable, not just the shared ones: more chains, each smaller.
-    chain = tuple(independent) if set(shared) <= set(independent) else ()
-    classification, why = _classify(goals, shared, independent, nonlocal_conditions)
+    chain = tuple(name for name in variables_of(goals) if is_independent(goals, name))
+    classification, why, plan = _classify(goals, chain)
     analysis = PatternAnalysis(
         query=query,
         classification=classification,
         why=tuple(why),
         chain=chain,
-        chain_positions=tuple(_positions(goals, stream, chain) for stream in query.streams),
+        chain_positions=tuple(common_positions(goals, stream, chain) for stream in query.streams),
         group_by=tuple((written, chain.index(name)) for written, name in query.group_by if name in chain),
         single=len(query.streams) == 1 and len(chain) > 0 and _covers_key(goals, query.streams[0], chain),
-        tests=tuple(_goal_test(goal, query.streams) for goal in goals) if not nonlocal_conditions else (),
+        plan=plan,
+        tests=tuple(_goal_test(goal, query.streams) for goal in goals),
     )
-    return analysis, findings
+    return analysis, _group_findings(query, chain)
 
 
-def _group_findings(query: BoundPattern, independent: list[str]) -> list[Finding]:
+def _group_findings(query: BoundPattern, independent: tuple[str, ...]) -> list[Finding]:
     """What is wrong with the GROUP BY."""
     findings = []
     choices = f" (here: {', '.join(name for name in independent if not name.startswith('_'))})" if independent else ""
@@ -158,75 +189,31 @@ def _name_lone_wildcards(query: BoundPattern) -> BoundPattern:
 # ---------------------------------------------------------------- the class
 
 
-def _variables(goals: tuple[BoundGoal, ...]) -> list[str]:
-    """Every variable, in order of first appearance."""
-    found: dict[str, None] = {}
-    for goal in goals:
-        for term in goal.terms:
-            if isinstance(term, nodes.Variable):
-                found[term.name] = None
-    return list(found)
-
-
-def _shared(goals: tuple[BoundGoal, ...]) -> list[str]:
-    """The variables that join goals, or the unfoldings of a Kleene plus."""
-    count = {name: sum(name in goal.variables for goal in goals) for name in _variables(goals)}
-    return [name for name in count if count[name] > 1 or any(name in goal.shared for goal in goals)]
-
-
-def _key_positions(goal: BoundGoal, name: str) -> set[int]:
-    return {
-        position
-        for position, term in enumerate(goal.key_terms)
-        if isinstance(term, nodes.Variable) and term.name == name
-    }
-
-
-def _independent(goals: tuple[BoundGoal, ...], name: str) -> bool:
-    """Syntactic independence: different values of the variable read different keys.
-
-    It must be in a key position of every goal, at a place that all goals of one stream have in common,
-    and stay the same over the unfoldings of a Kleene plus.
-    """
-    places: dict[str, set[int]] = {}
-    for goal in goals:
-        if goal.kleene and name not in goal.shared:
-            return False
-        here = _key_positions(goal, name)
-        stream = goal.stream.name.lower()
-        places[stream] = places[stream] & here if stream in places else here
-    return all(places.values())
-
-
-def _nonlocal(goals: tuple[BoundGoal, ...]) -> list[tuple[int, Typed]]:
-    """Conditions that need variables of more than one goal, with the number of the goal they apply at."""
-    found = []
-    for number, goal in enumerate(goals):
-        for condition in (*goal.selections, *conjuncts(goal.step_condition)):
-            if not {name for _, name in references(condition)} <= goal.variables:
-                found.append((number, condition))
-    return found
-
-
-def _classify(
-    goals: tuple[BoundGoal, ...],
-    shared: list[str],
-    independent: list[str],
-    nonlocal_conditions: list[tuple[int, Typed]],
-) -> tuple[str, list[str]]:
-    if nonlocal_conditions:
-        number, condition = nonlocal_conditions[0]
-        names = ", ".join(sorted({name for _, name in references(condition)}))
-        return UNSAFE, [f"a condition joins {names}, which goal {number + 1} does not bind alone"]
+def _classify(goals: tuple[BoundGoal, ...], independent: tuple[str, ...]) -> tuple[str, list[str], Project | None]:
+    for number, goal in enumerate(goals, start=1):
+        for condition in _conditions(goal):
+            if not _is_local(condition, goal):
+                names = ", ".join(sorted({name for _, name in references(condition)}))
+                return UNSAFE, [f"a condition joins {names}, which goal {number} does not bind alone"], None
+    shared = shared_by(goals)
     if not shared:
-        return REGULAR, ["no variable is shared between goals"]
+        return REGULAR, ["no variable is shared between goals"], None
     if set(shared) <= set(independent):
-        return EXTENDED, [f"{name} stands in the same key position of every goal" for name in shared]
+        return EXTENDED, [f"{name} stands in the same key position of every goal" for name in shared], None
     reason = [f"{name} is shared, but {_why_dependent(goals, name)}" for name in shared if name not in independent]
-    refusal = _why_unsafe(goals, frozenset())
-    if refusal is None:
-        return SAFE, [*reason, "each such variable is confined to a prefix that shares no key with what follows"]
-    return UNSAFE, [*reason, refusal]
+    plan = compile_plan(goals)
+    if isinstance(plan, str):
+        return UNSAFE, [*reason, plan], None
+    return SAFE, [*reason, "each such variable is confined to a prefix that shares no key with what follows"], plan
+
+
+def _conditions(goal: BoundGoal) -> tuple[Typed, ...]:
+    """What is asked of an event after it was chosen."""
+    return (*goal.selections, *conjuncts(goal.step_condition))
+
+
+def _is_local(condition: Typed, goal: BoundGoal) -> bool:
+    return {name for _, name in references(condition)} <= goal.variables
 
 
 def _why_dependent(goals: tuple[BoundGoal, ...], name: str) -> str:
@@ -235,47 +222,42 @@ def _why_dependent(goals: tuple[BoundGoal, ...], name: str) -> str:
             return f"goal {number} does not have it"
         if goal.kleene and name not in goal.shared:
             return f"the + of goal {number} does not share it"
-        if not _key_positions(goal, name):
+        if not key_positions(goal, name):
             return f"in goal {number} it is a value, not a key"
     return "goals of one stream have it in different key positions"
 
 
-def _why_unsafe(goals: tuple[BoundGoal, ...], fixed: frozenset[str]) -> str | None:
-    """Why this prefix has no safe plan once the `fixed` variables are given; None where it has one."""
-    fixed |= {name for name in _variables(goals) if _independent(goals, name)}
-    if not set(_shared(goals)) - fixed:
+def by_plan(analysis: PatternAnalysis) -> Seq | None:
+    """What the safe plan of a chain has to compute, where there is a plan and intervals suffice for it."""
+    plan = analysis.plan
+    if plan is None or not isinstance(plan.part, Seq) or why_not_by_intervals(analysis) is not None:
         return None
-    head, last = goals[:-1], goals[-1]
-    number = len(goals)
-    if not head:
-        return f"goal {number} repeats a value by its +"
-    for name in sorted(last.variables - fixed):
-        if any(name in goal.variables for goal in head):
-            return f"{name} joins goal {number} to an earlier one, not as a common key"
-    for earlier, goal in enumerate(head, start=1):
-        if goal.stream.name.lower() == last.stream.name.lower() and not _distinct_constants(goal, last):
-            return f"one key of {last.stream.name} can feed both goal {earlier} and goal {number}"
-    return _why_unsafe(head, fixed)
+    return plan.part
 
 
-def _distinct_constants(first: BoundGoal, second: BoundGoal) -> bool:
-    return any(
-        isinstance(one, nodes.Literal) and isinstance(other, nodes.Literal) and one.value != other.value
-        for one, other in zip(first.key_terms, second.key_terms, strict=True)
-    )
+def why_not_by_intervals(analysis: PatternAnalysis) -> str | None:
+    """Why a safe plan cannot be computed from intervals alone; None where it can.
+
+    The outermost sequence takes any goal, but where the goal has a `+` its matches must all be accepted. For a sequence
+    within another, intervals suffice only where its goal does not remember and all its matches are accepted.
+    """
+    part = analysis.plan.part if analysis.plan is not None else None
+    inner = False
+    while isinstance(part, Seq):
+        goal, test = analysis.query.goals[part.goal], analysis.tests[part.goal]
+        if (inner or goal.kleene) and test.accept is not None:
+            return f"goal {part.goal + 1} can match without being accepted by WHERE"
+        if inner and goal.stream.model is Model.MARKOV:
+            return f"goal {part.goal + 1} asks a MARKOV stream in the middle of the query"
+        inner, part = True, part.head.part
+    return None
 
 
 # ---------------------------------------------------------------- routing and symbols
 
 
-def _positions(goals: tuple[BoundGoal, ...], stream: Stream, chain: tuple[str, ...]) -> tuple[int, ...]:
-    """Where each chain variable stands in the key of `stream`: the first place all its goals have in common."""
-    own = [goal for goal in goals if goal.stream.name.lower() == stream.name.lower()]
-    return tuple(min(set.intersection(*(_key_positions(goal, name) for goal in own))) for name in chain)
-
-
 def _covers_key(goals: tuple[BoundGoal, ...], stream: Stream, chain: tuple[str, ...]) -> bool:
-    return set(_positions(goals, stream, chain)) == set(range(len(stream.keys)))
+    return set(common_positions(goals, stream, chain)) == set(range(len(stream.keys)))
 
 
 def _goal_test(goal: BoundGoal, streams: tuple[Stream, ...]) -> GoalTest:
@@ -292,15 +274,17 @@ def _goal_test(goal: BoundGoal, streams: tuple[Stream, ...]) -> GoalTest:
         elif isinstance(term, nodes.Variable):
             place[term.name] = here
     demands += [_on_columns(part, place) for part in conjuncts(goal.filter)]
-    accept = [_on_columns(part, place) for part in (*goal.selections, *conjuncts(goal.step_condition))]
+    own = [part for part in _conditions(goal) if _is_local(part, goal)]
     keys = {column.name.lower() for column in goal.stream.keys}
     on_key = [part for part in demands if {name for _, name in references(part)} <= keys]
     numbers = [stream.name.lower() for stream in streams]
     return GoalTest(
         stream=numbers.index(goal.stream.name.lower()),
         match=conjunction(tuple(demands)),
-        accept=conjunction(tuple(accept)),
+        accept=conjunction(tuple(_on_columns(part, place) for part in own)),
         feasible=conjunction(tuple(on_key)),
+        joins=tuple(part for part in _conditions(goal) if not _is_local(part, goal)),
+        places={name: here.name for name, here in place.items()},
     )
 
 

@@ -1,19 +1,14 @@
 """The automaton of a PATTERN query, determinised over the symbol sets that really occur.
 
-A goal i has two symbols: an event *matches* it (m_i), or matches and is *accepted* (a_i). What happens
-to one chain at one instant is the set of symbols of all its events, a bit mask: a *letter*. The query
-`g_1 THEN g_2+ THEN ...` is the expression  a_1, ((not m_2)*, a_2)+, (not m_3)*, a_3, ...  after a leading
-anything; no general construction is needed to run it, because a state is just two sets of goals:
-
-- *waiting*: the prefix that ends with goal i has a result, which waits for its successor, goal i + 1;
-- *repeating*: the Kleene goal i has been unfolded, and may be unfolded again.
-
-States are numbered as they are met. An instant without events is the letter 0, which changes no state.
+What happens to one chain at one instant is a set of symbols, a bit mask: a *letter*. A machine says what a state is and
+how a letter changes it; the automaton numbers states and letters as they are met, and makes tables for the kernels.
+An instant without events is the letter 0, which changes no state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +17,38 @@ from anabranch.errors import TooLarge
 from anabranch.language.limits import MAX_GOALS
 
 #: Beyond this, a step costs more than a query can be worth; only adversarial queries come near.
-MAX_STATES = 4096
+MAX_MOVES = 1 << 18
 MAX_LETTERS = 1024
 
-State = tuple[int, int]
+
+S = TypeVar("S", bound=Hashable)
+
+
+class Machine(Protocol[S]):
+    """How states follow each other."""
+
+    @property
+    def start(self) -> S:
+        """The state before everything."""
+
+    def step(self, state: S, letter: int) -> tuple[S, bool]:
+        """The state after reading a letter, and whether the query is true at that instant."""
+
+
+class Tables(Protocol):
+    """What the kernels read of an automaton."""
+
+    @property
+    def delta(self) -> npt.NDArray[np.int32]:
+        """The state that follows each state and letter."""
+
+    @property
+    def accept(self) -> npt.NDArray[np.bool_]:
+        """Whether the query is true where a state reads a letter."""
+
+    @property
+    def union(self) -> npt.NDArray[np.int32]:
+        """The letter of two letters together; empty where they are never united."""
 
 
 def match_bit(goal: int) -> int:
@@ -38,19 +61,55 @@ def accept_bit(goal: int) -> int:
     return 1 << (goal + MAX_GOALS)
 
 
-class Automaton:
-    """A lazily determinised automaton: `extend` it by the letters met, then read its tables.
+class RegularMachine:
+    """The machine of a query whose goals share nothing.
+
+    A goal i has two symbols: an event *matches* it (m_i), or matches and is *accepted* (a_i). The query
+    `g_1 THEN g_2+ THEN ...` is the expression  a_1, ((not m_2)*, a_2)+, (not m_3)*, a_3, ...  after a leading
+    anything; no general construction is needed to run it, because a state is just two sets of goals:
+
+    - *waiting*: the prefix that ends with goal i has a result, which waits for its successor, goal i + 1;
+    - *repeating*: the Kleene goal i has been unfolded, and may be unfolded again.
 
     Parameters
     ----------
     kleene : sequence of bool
         For each goal, whether it carries a `+`.
+    """
+
+    start = (0, 0)
+
+    def __init__(self, kleene: Iterable[bool]) -> None:
+        flags = list(kleene)
+        self._goals = len(flags)
+        self._kleene = sum(1 << i for i, flag in enumerate(flags) if flag)
+        self._all = (1 << self._goals) - 1
+
+    def step(self, state: tuple[int, int], letter: int) -> tuple[tuple[int, int], bool]:
+        """The state after reading a letter, and whether the query is true at that instant."""
+        waiting, repeating = state
+        matched = letter & self._all
+        accepted = letter >> MAX_GOALS & self._all
+        entered = accepted & (waiting << 1 | 1 | repeating)
+        still_waiting = (waiting & ~(matched >> 1) | entered) & (self._all >> 1)
+        still_repeating = repeating & ~matched | entered & self._kleene
+        return (still_waiting, still_repeating), bool(entered >> (self._goals - 1) & 1)
+
+
+class Automaton(Generic[S]):
+    """A lazily determinised automaton: `extend` it by the letters met, then read its tables.
+
+    Parameters
+    ----------
+    machine : Machine
     union_closed : bool
         Whether several events of a chain can happen at one instant, so that letters are united.
+    most_moves : int
+        The most entries that its tables may have.
 
     Examples
     --------
-    >>> automaton = Automaton([False, False])
+    >>> automaton = Automaton(RegularMachine([False, False]))
     >>> both = match_bit(0) | accept_bit(0), match_bit(1) | accept_bit(1)
     >>> automaton.extend(both)
     >>> automaton.delta.tolist()  # after the first goal, wait for the second
@@ -59,43 +118,31 @@ class Automaton:
     [[False, False, False], [False, False, True]]
     """
 
-    def __init__(self, kleene: Iterable[bool], union_closed: bool = False) -> None:
-        flags = list(kleene)
-        self._goals = len(flags)
-        self._kleene = sum(1 << i for i, flag in enumerate(flags) if flag)
-        self._all = (1 << self._goals) - 1
+    def __init__(self, machine: Machine[S], union_closed: bool = False, most_moves: int = MAX_MOVES) -> None:
+        self._machine = machine
         self._union_closed = union_closed
+        self._most_moves = most_moves
         self.letters: list[int] = [0]
-        self.states: list[State] = [(0, 0)]
+        self.states: list[S] = [machine.start]
         self._letter_of = {0: 0}
-        self._state_of = {(0, 0): 0}
+        self._state_of = {machine.start: 0}
         self._moves: list[list[tuple[int, bool]]] = [[(0, False)]]
         self._make_tables()
 
-    def step(self, state: State, letter: int) -> tuple[State, bool]:
-        """The state after reading a letter, and whether the query is true at that instant."""
-        waiting, repeating = state
-        matched = letter & self._all
-        accepted = letter >> MAX_GOALS
-        entered = accepted & (waiting << 1 | 1 | repeating)
-        still_waiting = (waiting & ~(matched >> 1) | entered) & (self._all >> 1)
-        still_repeating = repeating & ~matched | entered & self._kleene
-        return (still_waiting, still_repeating), bool(entered >> (self._goals - 1) & 1)
-
-    def extend(self, letters: Iterable[int], states: Iterable[State] = ()) -> None:
+    def extend(self, letters: Iterable[int], states: Iterable[S] = ()) -> None:
         """Make the tables cover these letters (and their unions) from every reachable state."""
         known = len(self.letters), len(self.states)
         for letter in letters:
-            self._add_letter(int(letter))
+            self._add_letter(letter)
         for state in states:
-            self._number((int(state[0]), int(state[1])))
+            self._number(state)
         if (len(self.letters), len(self.states)) != known:
             self._explore()
             self._make_tables()
 
-    def index_of(self, letters: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    def index_of(self, letters: Iterable[int]) -> npt.NDArray[np.int32]:
         """The numbers of known letters."""
-        return np.array([self._letter_of[int(letter)] for letter in letters], dtype=np.int32)
+        return np.array([self._letter_of[letter] for letter in letters], dtype=np.int32)
 
     def _add_letter(self, letter: int) -> None:
         if letter in self._letter_of:
@@ -112,14 +159,14 @@ class Automaton:
                 f"the events of one instant combine in more than {MAX_LETTERS} ways; use fewer goals or more filters"
             )
 
-    def _number(self, state: State) -> int:
+    def _number(self, state: S) -> int:
         number = self._state_of.get(state)
         if number is None:
             number = self._state_of[state] = len(self.states)
             self.states.append(state)
             self._moves.append([])
-            if number >= MAX_STATES:
-                raise TooLarge(f"the automaton needs more than {MAX_STATES} states; use fewer goals")
+            if len(self.states) * len(self.letters) > self._most_moves:
+                raise TooLarge(f"the automaton needs more than {self._most_moves:,} moves; use fewer goals")
         return number
 
     def _explore(self) -> None:
@@ -128,7 +175,7 @@ class Automaton:
         while number < len(self.states):
             moves = self._moves[number]
             for letter in self.letters[len(moves) :]:
-                after, accepted = self.step(self.states[number], letter)
+                after, accepted = self._machine.step(self.states[number], letter)
                 moves.append((self._number(after), accepted))
             number += 1
 

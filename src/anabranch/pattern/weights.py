@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from anabranch.errors import TooLarge
 from anabranch.pattern import kernel
-from anabranch.pattern.automaton import Automaton
+from anabranch.pattern.automaton import Tables
+from anabranch.pattern.intake import Received
 
 #: The most weights a chain may hold when several Markov keys feed it: 8 MiB of doubles.
 JOINT_LIMIT = 1 << 20
@@ -38,6 +39,15 @@ class Batch:
     letter: npt.NDArray[np.int32]
     n_values: int
 
+    @classmethod
+    def of(cls, received: Received, letter: npt.NDArray[np.int32], n_values: int) -> Batch:
+        """The rows that a step received, with the letters that their events emit."""
+        rows = received.rows
+        return cls(
+            received.used, received.starts, rows.t, received.key, received.model, rows.prev, rows.value, rows.p,
+            letter, n_values,
+        )  # fmt: skip
+
 
 class Weights(Protocol):
     """The weights of all chains of a bucket."""
@@ -48,7 +58,7 @@ class Weights(Protocol):
     def grow(self, n_chains: int, n_states: int) -> None:
         """Make room for new chains, which begin at nothing in state 0, and for new automaton states."""
 
-    def step(self, batch: Batch, automaton: Automaton) -> Answers:
+    def step(self, batch: Batch, automaton: Tables) -> Answers:
         """Move on over a batch; the chain, instant and probability of every answer above 0."""
 
     def save(self) -> dict[str, pa.Table]:
@@ -78,7 +88,7 @@ class IndependentWeights:
         self.weights = np.pad(self.weights, ((0, n_chains - before), (0, n_states - self.weights.shape[1])))
         self.weights[before:, 0] = 1.0
 
-    def step(self, batch: Batch, automaton: Automaton) -> Answers:
+    def step(self, batch: Batch, automaton: Tables) -> Answers:
         """Move on over a batch."""
         return kernel.step_independent(
             batch.rows, batch.starts, batch.t, batch.key, batch.model, batch.p, batch.letter,
@@ -112,7 +122,7 @@ class SingleWeights:
         self.weights = np.pad(self.weights, ((0, fresh), (0, n_states - self.weights.shape[1])))
         self.weights[before:, 0] = 1.0
 
-    def step(self, batch: Batch, automaton: Automaton) -> Answers:
+    def step(self, batch: Batch, automaton: Tables) -> Answers:
         """Move on over a batch."""
         self.offsets, self.codes, self.weights, chains, times, probabilities = kernel.step_single(
             batch.rows, batch.starts, batch.t, batch.prev, batch.value, batch.p, batch.letter,
@@ -165,7 +175,7 @@ class JointWeights:
             start[0] = 1.0
             self.chains.append(Product([], np.zeros(0, np.int64), np.zeros(0, np.int32), start))
 
-    def step(self, batch: Batch, automaton: Automaton) -> Answers:
+    def step(self, batch: Batch, automaton: Tables) -> Answers:
         """Move on over a batch, chain by chain."""
         axis_of = np.full(int(batch.key.max(initial=0)) + 1, -1, np.int64)
         found: list[Answers] = []

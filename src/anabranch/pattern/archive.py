@@ -1,0 +1,321 @@
+"""PATTERN over an archive, for queries that cannot stream or may be too large: safe plans, joint states, sampling.
+
+One bucket holds whole groups (the bindings of GROUP BY; without it, everything). Each chain is answered exactly where
+that is possible: by the safe plan, or by the automaton of its partial results. The chains of a group that are too
+large for that are sampled together, and combined with what is known of the others.
+
+The automaton serves all chains of a bucket at the speed of the kernels, but it must follow every letter from every
+state. Where that is too much, each chain is tried by what its own data can reach (`joint.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from anabranch.errors import TooLarge
+from anabranch.pattern.analysis import by_plan
+from anabranch.pattern.automaton import Automaton, accept_bit, match_bit
+from anabranch.pattern.intake import Received
+from anabranch.pattern.joint import joint_answers
+from anabranch.pattern.machine import Machine, Match, SetMachine, Signature
+from anabranch.pattern.operator import PatternJob
+from anabranch.pattern.safe import Events, SafePlan
+from anabranch.pattern.safe_plan import common_positions
+from anabranch.pattern.sampling import History, Outcomes, estimate, seed_of
+from anabranch.pattern.weights import Answers, Batch, weights_for
+from anabranch.rows.dictionary import encode_tuples
+from anabranch.rows.operator import Outcome
+from anabranch.rows.packing import hash_tuples
+from anabranch.rows.times import decode_times
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: How often a partial result may be held against an event to find out whether a chain is small: a second or so.
+MOST_WORK = 500_000
+
+#: By group and time: probability, lower, upper and method.
+_Rows = dict[tuple[int, int], tuple[float, float, float, str]]
+
+_NO_ANSWERS: Answers = (np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0))
+
+
+class ArchiveJob(PatternJob):
+    """A PATTERN query over an archive as the workers need it."""
+
+    @property
+    def answer_schema(self) -> pa.Schema:
+        """The columns of the result: groups are whole within a bucket."""
+        numbers = [pa.field(name, pa.float64()) for name in ("probability", "lower", "upper")]
+        return pa.schema([*self._head, *numbers, pa.field("method", pa.string())])
+
+    @property
+    def spread_by(self) -> tuple[int, ...]:
+        """The grouping variables: the chains of a group may have to be sampled together."""
+        return tuple(place for _, place in self.analysis.group_by)
+
+    def operator(self) -> ArchiveOperator:
+        """The operator of one bucket."""
+        return ArchiveOperator(self)
+
+    def finish(self, answers: DataFrame) -> DataFrame:
+        """Nothing is left to combine."""
+        return answers
+
+
+class ArchiveOperator:
+    """One bucket of a PATTERN query over an archive: takes everything in one step."""
+
+    def __init__(self, job: ArchiveJob) -> None:
+        self._job = job
+        self._analysis = job.analysis
+        self._intake = job.intake()
+        self._machine = Machine(job.analysis, job.relations)
+
+    def open(self, state: bytes | None) -> None:
+        """An archive is not continued."""
+        if state is not None:
+            raise ValueError("a query over an archive keeps no state")
+
+    def save(self) -> bytes:
+        """An archive is not continued."""
+        return b""
+
+    def step(self, packets: Sequence[tuple[int, bytes]], watermark: int) -> Outcome:
+        """Take all packets and give all answers."""
+        received = self._intake.receive(packets, watermark)
+        self._received = received
+        self._signature, self._signatures, self._mask = self._read_events(received)
+        exact, too_large = self._exact()
+        return Outcome(self._answers(exact, too_large), received.rejected, received.counts)
+
+    def _read_events(self, received: Received) -> tuple[npt.NDArray[np.int32], list[Signature], npt.NDArray[np.int64]]:
+        """For each row the number of its event's signature, the signatures, and each row's symbols."""
+        numbers: dict[Signature, int] = {}
+        of_row = np.zeros(len(received.rows), np.int32)
+        masks = np.zeros(len(received.rows), np.int64)
+        tests = self._analysis.tests
+        for events in self._intake.distinct_events(received.rows, with_keys=True):
+            symbols = self._intake.masks(events)
+            masks[events.rows] = symbols[events.event]
+            parts: list[list[Match | None]] = []
+            for goal, (test, names) in enumerate(zip(tests, self._machine.exposed, strict=True)):
+                if test.stream != events.stream:
+                    parts.append([None] * len(symbols))
+                    continue
+                columns = [events.columns[test.places[name]].to_pylist() for name in names]
+                values: list[tuple[object, ...]] = list(zip(*columns, strict=True)) if columns else [()] * len(symbols)
+                parts.append(_matches(symbols, goal, values))
+            codes = [numbers.setdefault(each, len(numbers)) for each in zip(*parts, strict=True)]
+            of_row[events.rows] = np.array(codes, np.int32)[events.event]
+        return of_row, list(numbers), masks
+
+    # ------------------------------------------------------------ exact answers
+
+    def _exact(self) -> tuple[Answers, list[int]]:
+        """The answers of all chains that can be answered exactly, and the other chains."""
+        chains = np.flatnonzero(np.diff(self._received.starts)).tolist()
+        sequence = by_plan(self._analysis)
+        if sequence is not None:
+            plan = SafePlan(sequence, self._analysis.kleene, self._bindings)
+            return self._chain_by_chain(chains, lambda chain: self._by_plan(plan, chain))
+        try:
+            return self._by_automaton(chains), []
+        except TooLarge:
+            # Whether a chain is too large must not depend on which others share its bucket.
+            return self._chain_by_chain(chains, self._alone)
+
+    @staticmethod
+    def _chain_by_chain(chains: list[int], answer: Callable[[int], Answers]) -> tuple[Answers, list[int]]:
+        found, too_large = [_NO_ANSWERS], []
+        for chain in chains:
+            try:
+                found.append(answer(chain))
+            except TooLarge:
+                too_large.append(chain)
+        numbers, times, p = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return (numbers, times, p), too_large
+
+    def _rows_of(self, chains: Sequence[int]) -> list[npt.NDArray[np.int64]]:
+        """The rows of each chain, without keys that never match anything."""
+        received = self._received
+        parts = [received.used[received.starts[chain] : received.starts[chain + 1]] for chain in chains]
+        return [rows[np.isin(received.key[rows], received.key[rows[self._mask[rows] != 0]])] for rows in parts]
+
+    def _by_automaton(self, chains: Sequence[int]) -> Answers:
+        """The answers of some chains by the automaton of their partial results.
+
+        Raises
+        ------
+        TooLarge
+            If it, or the joint state of the keys, would be.
+        """
+        received, analysis = self._received, self._analysis
+        parts = self._rows_of(chains)
+        rows = np.concatenate([*parts, np.zeros(0, np.int64)])
+        starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+        weights = weights_for(analysis.single, analysis.markov)
+        machine = SetMachine(self._machine, MOST_WORK)
+        automaton = Automaton(machine, union_closed=weights.unites)
+        met, place = np.unique(self._signature[rows], return_inverse=True)
+        letters = [machine.letter_of(self._signatures[number]) for number in met]
+        automaton.extend(letters)
+        letter = np.zeros(len(received.rows), np.int32)
+        letter[rows] = automaton.index_of(letters)[place]
+        batch = Batch(
+            rows, starts, received.rows.t, received.key, received.model, received.rows.prev, received.rows.value,
+            received.rows.p, letter, self._intake.n_values,
+        )  # fmt: skip
+        weights.grow(len(chains), len(automaton.states))
+        places, times, p = weights.step(batch, automaton)
+        return np.array(chains, np.int32)[places], times, p
+
+    def _alone(self, chain: int) -> Answers:
+        try:
+            return self._by_automaton([chain])
+        except TooLarge:
+            return self._by_joint_state(chain)
+
+    def _by_joint_state(self, chain: int) -> Answers:
+        found = list(joint_answers(SetMachine(self._machine, MOST_WORK), self._history(chain)))
+        times, p = zip(*found, strict=True) if found else ((), ())
+        return np.full(len(found), chain, np.int32), np.array(times, np.int64), np.array(p, np.float64)
+
+    def _by_plan(self, plan: SafePlan, chain: int) -> Answers:
+        received = self._received
+        (rows,) = self._rows_of([chain])
+        times, instant = np.unique(received.rows.t[rows], return_inverse=True)
+        events = Events(
+            instant.astype(np.int64), received.rows.stream[rows], received.rows.key[rows], received.key[rows],
+            received.model[rows], received.rows.prev[rows], received.rows.value[rows], received.rows.p[rows],
+            self._mask[rows], len(times), self._intake.n_values,
+        )  # fmt: skip
+        p = plan.run(events)
+        true = np.flatnonzero(p > 0.0)
+        return np.full(len(true), chain, np.int32), times[true], np.minimum(p[true], 1.0)
+
+    def _bindings(self, variables: tuple[str, ...], goals: int, events: Events) -> npt.NDArray[np.int32]:
+        """The number of the binding of some key variables that each row stands for."""
+        numbers = np.zeros(len(events.key), np.int32)
+        if not variables:
+            return numbers
+        prefix = self._analysis.query.goals[:goals]
+        codes: dict[tuple[object, ...], int] = {}
+        for stream in np.unique(events.stream).tolist():
+            declared = self._analysis.streams[stream]
+            places = common_positions(prefix, declared, variables)
+            mine = events.stream == stream
+            used, which = np.unique(events.stream_key[mine], return_inverse=True)
+            columns = [self._intake.key_columns(stream)[place].take(pa.array(used)).to_pylist() for place in places]
+            found = [codes.setdefault(values, len(codes)) for values in zip(*columns, strict=True)]
+            numbers[mine] = np.array(found, np.int32)[which]
+        return numbers
+
+    # ------------------------------------------------------------ sampled answers
+
+    def _history(self, chain: int) -> History:
+        """A chain instant by instant, for sampling."""
+        received = self._received
+        (rows,) = self._rows_of([chain])
+        t, key = received.rows.t[rows], received.key[rows]
+        ends = np.append(np.flatnonzero((np.diff(t) != 0) | (np.diff(key) != 0)) + 1, len(rows))
+        history: list[tuple[int, list[Outcomes]]] = []
+        start = 0
+        for end in ends.tolist():
+            part = rows[start:end]
+            time = int(t[start])
+            if not history or history[-1][0] != time:
+                history.append((time, []))
+            history[-1][1].append(self._outcomes(part, time))
+            start = end
+        return history
+
+    def _outcomes(self, rows: npt.NDArray[np.int64], t: int) -> Outcomes:
+        received = self._received
+        stream, key = int(received.rows.stream[rows[0]]), int(received.rows.key[rows[0]])
+        hashes = self._value_hashes[stream]
+        # Codes tell in what order values arrived; what is drawn must not depend on it.
+        prev, value, p = received.rows.prev[rows], received.rows.value[rows], received.rows.p[rows]
+        order = np.lexsort((p, hashes[value], hashes[prev]))
+        signatures = {
+            code: self._signatures[number]
+            for code, number in zip(value.tolist(), self._signature[rows].tolist(), strict=True)
+            if any(self._signatures[number])
+        }
+        seed = seed_of(self._analysis.query.seed, int(self._key_hashes[stream][key]), t)
+        return Outcomes(
+            int(received.key[rows[0]]), int(received.model[rows[0]]), prev[order], value[order], p[order],
+            signatures, hashes, seed,
+        )  # fmt: skip
+
+    @cached_property
+    def _key_hashes(self) -> list[npt.NDArray[np.uint64]]:
+        """For each stream, a number for each key that depends on nothing but the stream's place and the key."""
+        return [_hashes(self._intake.key_columns(stream), stream) for stream in range(len(self._analysis.streams))]
+
+    @cached_property
+    def _value_hashes(self) -> list[npt.NDArray[np.uint64]]:
+        """The same for values."""
+        return [_hashes(self._intake.value_columns(stream), stream) for stream in range(len(self._analysis.streams))]
+
+    # ------------------------------------------------------------ groups
+
+    def _answers(self, exact: Answers, too_large: list[int]) -> pa.Table:
+        """Chains put together by group: some chain of it is true."""
+        job, analysis = self._job, self._analysis
+        group_of, groups = self._groups()
+        chains, times, p = exact
+        pairs, place = np.unique(np.stack([group_of[chains], times]), axis=1, return_inverse=True)
+        with np.errstate(divide="ignore"):
+            log_none = np.bincount(place.reshape(-1), np.log1p(-p), minlength=pairs.shape[1])
+        known = {(int(g), int(t)): -np.expm1(each) for (g, t), each in zip(pairs.T, log_none, strict=True)}
+        rows: _Rows = {key: (value, value, value, "exact") for key, value in known.items()}
+        for group in np.unique(group_of[too_large]).tolist() if too_large else []:
+            rows |= self._sampled(group, [c for c in too_large if group_of[c] == group], known)
+        kept = [(key, row) for key, row in rows.items() if row[0] > 0 and row[0] >= analysis.query.threshold]
+        found = pa.array([group for (group, _), _ in kept], pa.int64())
+        arrays = [decode_times(np.array([t for (_, t), _ in kept], np.int64), job.layouts[0].time_kind)]
+        arrays += [groups.column(place).take(found) for place in range(len(analysis.group_by))]
+        arrays += [pa.array([row[place] for _, row in kept], pa.float64()) for place in range(3)]
+        arrays.append(pa.array([row[3] for _, row in kept], pa.string()))
+        return pa.table(arrays, schema=job.answer_schema)
+
+    def _groups(self) -> tuple[npt.NDArray[np.int32], pa.Table]:
+        """The group of each chain, and the values that groups have in common."""
+        n_chains = self._intake.n_chains
+        if not self._analysis.group_by:
+            return np.zeros(n_chains, np.int32), pa.table({})
+        columns = self._intake.chains.take(np.arange(n_chains, dtype=np.int32))
+        return encode_tuples([pa.chunked_array([columns[place]]) for _, place in self._analysis.group_by], n_chains)
+
+    def _sampled(self, group: int, chains: list[int], known: dict[tuple[int, int], float]) -> _Rows:
+        """The rows of a group with chains that were sampled; `known` holds what the others gave."""
+        query = self._analysis.query
+        histories = [self._history(chain) for chain in chains]
+        found = estimate(self._machine, histories, query.accuracy, query.confidence)
+        rows: _Rows = {}
+        for t, *numbers in zip(found.t.tolist(), found.probability, found.lower, found.upper, strict=True):
+            none = 1.0 - known.get((group, t), 0.0)
+            probability, lower, upper = (float(1.0 - none * (1.0 - number)) for number in numbers)
+            rows[group, t] = probability, lower, upper, "sampling"
+        return rows
+
+
+def _hashes(columns: list[pa.Array], salt: int) -> npt.NDArray[np.uint64]:
+    n_rows = len(columns[0])
+    return hash_tuples([*columns, pa.repeat(pa.scalar(salt, pa.int64()), n_rows)], n_rows)
+
+
+def _matches(symbols: npt.NDArray[np.int64], goal: int, values: list[tuple[object, ...]]) -> list[Match | None]:
+    """What each distinct event is to a goal."""
+    matched = (symbols & match_bit(goal) != 0).tolist()
+    accepted = (symbols & accept_bit(goal) != 0).tolist()
+    return [
+        Match(accept, bound) if match else None for match, accept, bound in zip(matched, accepted, values, strict=True)
+    ]

@@ -1,0 +1,227 @@
+"""What every PATTERN operator does first: packets become rows, in order and clean, each with its chain.
+
+A *chain* is one binding of the variables on which the query is independent (`analysis.py`); all the keys
+that feed a chain live in one bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from anabranch.catalog import Model
+from anabranch.language.typed import Typed, references
+from anabranch.pattern import kernel
+from anabranch.pattern.analysis import PatternAnalysis
+from anabranch.pattern.automaton import accept_bit, match_bit
+from anabranch.rows.checks import LATE, OVERFULL, quarantine
+from anabranch.rows.conditions import Relations, holds
+from anabranch.rows.dictionary import Dictionary, encode_pairs
+from anabranch.rows.inbox import Inbox, Rows
+from anabranch.rows.operator import Counts
+from anabranch.rows.packing import Layout
+
+_KERNEL_MODEL = {
+    Model.CERTAIN: kernel.CERTAIN,
+    Model.INDEPENDENT: kernel.INDEPENDENT,
+    Model.MARKOV: kernel.MARKOV,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """The rows of one step.
+
+    Attributes
+    ----------
+    rows : Rows
+    key, model, chain : arrays, one entry a row
+        The key, numbered over all streams, how it is uncertain, and the chain it feeds.
+    used : the numbers of the rows to use, chain after chain, by instant and key
+    starts : where each chain's rows begin in `used`; one more than there are chains
+    """
+
+    rows: Rows
+    key: npt.NDArray[np.int32]
+    model: npt.NDArray[np.int32]
+    chain: npt.NDArray[np.int32]
+    used: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int64]
+    rejected: pa.Table
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """The distinct events of one stream among some rows: conditions are asked of these, not of every row.
+
+    Attributes
+    ----------
+    rows : the rows of the stream, as a selection
+    event : for each of them, which distinct event it is
+    columns : the columns of the distinct events, by lower-case name
+    real : which of the distinct events are events; nothing is none
+    """
+
+    stream: int
+    rows: npt.NDArray[np.bool_] | slice
+    event: npt.NDArray[np.int32]
+    columns: dict[str, pa.Array]
+    real: npt.NDArray[np.bool_]
+
+
+class Intake:
+    """The inbox of a bucket, and the numbers of its chains."""
+
+    def __init__(
+        self,
+        analysis: PatternAnalysis,
+        layouts: tuple[Layout, ...],
+        chain_types: Sequence[pa.DataType],
+        relations: Relations,
+    ) -> None:
+        self._analysis = analysis
+        self._layouts = layouts
+        self._relations = relations
+        self._models = np.array([_KERNEL_MODEL[stream.model] for stream in analysis.streams], np.int32)
+        self._inbox = Inbox(layouts)
+        # Where a chain is a key, the dictionary of keys serves for both.
+        self.chains = self._inbox.keys[0] if self._chain_is_key else Dictionary(chain_types)
+        self._chain_of = [np.zeros(0, np.int32) for _ in analysis.streams]
+
+    @property
+    def _chain_is_key(self) -> bool:
+        return self._analysis.single and self._analysis.chain_positions[0] == tuple(range(len(self._layouts[0].keys)))
+
+    @property
+    def n_chains(self) -> int:
+        """How many chains there have been so far; a query without chain variables has one."""
+        return len(self.chains) if self._analysis.chain else 1
+
+    @property
+    def n_values(self) -> int:
+        """No value has a code as high as this."""
+        return max(len(values) for values in self._inbox.values)
+
+    def load(self, tables: dict[str, pa.Table]) -> None:
+        """Take over what `save` gave."""
+        self._inbox.load(tables)
+        if not self._chain_is_key:
+            self.chains.encode(tables["chains"])
+
+    def save(self) -> dict[str, pa.Table]:
+        """The state as tables."""
+        tables = self._inbox.save()
+        if not self._chain_is_key:
+            tables["chains"] = self.chains.to_table()
+        return tables
+
+    def receive(self, packets: Sequence[tuple[int, bytes]], watermark: int) -> Received:
+        """Take packets; the rows before the watermark, in order and clean."""
+        rows, late = self._inbox.receive(packets, watermark)
+        chain = self._number_chains(rows)
+        model = self._models[rows.stream]
+        key = rows.key if len(self._models) == 1 else rows.key * np.int32(len(self._models)) + rows.stream
+        order, starts = kernel.order_rows(chain, rows.t, key, rows.prev, rows.value, rows.p, self.n_chains)
+        status = np.zeros(len(rows), np.int8)
+        used = kernel.clean_rows(order, rows.t, key, model, rows.prev, rows.value, rows.p, status)
+        if len(used) < len(order):
+            starts = np.concatenate([[0], np.cumsum(np.bincount(chain[used], minlength=self.n_chains))])
+        counts = Counts(
+            used=len(used),
+            duplicate=int((status == kernel.DUPLICATE).sum()),
+            late=len(late),
+            quarantined=int((status == kernel.OVERFULL).sum()),
+        )
+        return Received(rows, key, model, chain, used, starts, self._rejected(rows, status, late), counts)
+
+    def _number_chains(self, rows: Rows) -> npt.NDArray[np.int32]:
+        """The chain of each row; keys seen for the first time are given theirs."""
+        if self._chain_is_key:
+            return rows.key
+        chain = np.zeros(len(rows), np.int32)
+        for stream, positions in enumerate(self._analysis.chain_positions):
+            known, keys = self._chain_of[stream], self._inbox.keys[stream]
+            if len(known) < len(keys):
+                columns = keys.take(np.arange(len(known), len(keys), dtype=np.int32))
+                if positions:
+                    table = pa.table({str(place): columns[position] for place, position in enumerate(positions)})
+                    fresh = self.chains.encode(table)
+                else:
+                    fresh = np.zeros(len(keys) - len(known), np.int32)
+                self._chain_of[stream] = np.concatenate([known, fresh])
+            mine = rows.stream == stream
+            chain[mine] = self._chain_of[stream][rows.key[mine]]
+        return chain
+
+    # ------------------------------------------------------------ events
+
+    def distinct_events(self, rows: Rows, with_keys: bool = False) -> Iterator[Distinct]:
+        """The distinct events of each stream: by value, and by key where a condition asks of it or `with_keys`."""
+        for stream, layout in enumerate(self._layouts):
+            mine = rows.stream == stream if len(self._models) > 1 else slice(None)
+            key, value = rows.key[mine], rows.value[mine]
+            values = self._inbox.values[stream]
+            columns: dict[str, pa.Array] = {}
+            if with_keys or self._asks_of_key(stream):
+                event, firsts = encode_pairs(key, value, len(self._inbox.keys[stream]), len(values))
+                names = [name.lower() for name in layout.keys]
+                columns |= zip(names, self._inbox.keys[stream].take(key[firsts]), strict=True)
+                codes = value[firsts]
+            else:
+                event, codes = value, np.arange(len(values), dtype=np.int32)
+            # A stream without value columns has one unnamed column in its dictionary.
+            columns |= zip((name.lower() for name in layout.values), values.take(codes), strict=False)
+            yield Distinct(stream, mine, event, columns, codes != 0)
+
+    def _asks_of_key(self, stream: int) -> bool:
+        keys = {column.name.lower() for column in self._analysis.streams[stream].keys}
+        return any(
+            keys & {name for _, name in references(condition)}
+            for test in self._analysis.tests
+            if test.stream == stream
+            for condition in (test.match, test.accept)
+            if condition is not None
+        )
+
+    def masks(self, events: Distinct) -> npt.NDArray[np.int64]:
+        """The symbols of distinct events, as bit masks; nothing has none."""
+        masks = np.zeros(len(events.real), np.int64)
+        for goal, test in enumerate(self._analysis.tests):
+            if test.stream == events.stream:
+                matches = self._holds(test.match, events)
+                accepted = matches & self._holds(test.accept, events)
+                masks |= np.where(matches, match_bit(goal), 0) | np.where(accepted, accept_bit(goal), 0)
+        masks[~events.real] = 0
+        return masks
+
+    def _holds(self, condition: Typed | None, events: Distinct) -> npt.NDArray[np.bool_]:
+        return holds(condition, events.columns, self._relations, len(events.real))
+
+    def key_columns(self, stream: int) -> list[pa.Array]:
+        """The key columns of all keys of a stream, by number."""
+        keys = self._inbox.keys[stream]
+        return keys.take(np.arange(len(keys), dtype=np.int32))
+
+    def value_columns(self, stream: int) -> list[pa.Array]:
+        """The value columns of all values of a stream, by code."""
+        values = self._inbox.values[stream]
+        return values.take(np.arange(len(values), dtype=np.int32))
+
+    # ------------------------------------------------------------ quarantine
+
+    def _rejected(self, rows: Rows, status: npt.NDArray[np.int8], late: Rows) -> pa.Table:
+        parts = []
+        for chosen, which, reason in (
+            (rows, np.flatnonzero(status == kernel.OVERFULL), OVERFULL),
+            (late, np.arange(len(late)), LATE),
+        ):
+            for stream, layout in enumerate(self._layouts):
+                mine = which[chosen.stream[which] == stream]
+                described = [self._inbox.describe(chosen, int(index)) for index in mine]
+                parts.append(quarantine(layout.name, reason, described))
+        return pa.concat_tables(parts)

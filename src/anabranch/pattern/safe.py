@@ -1,0 +1,278 @@
+"""Safe plans over an archive: O(T^2) for T instants and each binding of a regular leaf, in O(T) memory.
+
+Every part of a plan answers one question: for each instant a, in order, what is the probability that the part is true
+at *no* instant of [a, b], for every b >= a? It answers with one vector of logarithms for each a, so that vectors, and
+never squares, are held:
+
+- a regular leaf runs its chains from the weights at a with an accepting state that absorbs;
+- a projection adds the logarithms of its bindings, which are independent;
+- an inner sequence follows two running sums over the last instant at which its goal matched.
+
+The outermost sequence adds up, over the last instant a at which its head was true, the probability that the goal's
+first match after a comes at t and is accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from anabranch.pattern import kernel
+from anabranch.pattern.automaton import Automaton, RegularMachine, Tables, accept_bit, match_bit
+from anabranch.pattern.safe_plan import Project, Seq
+from anabranch.pattern.weights import Batch, Weights, weights_for
+
+F64 = npt.NDArray[np.float64]
+I64 = npt.NDArray[np.int64]
+I32 = npt.NDArray[np.int32]
+
+#: The letters of a single goal: nothing, a match, an accepted match.
+_NOTHING, _MATCH, _ACCEPTED = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """The rows of one chain of the query, clean, and in order of instant, key and previous value.
+
+    `instant` numbers the chain's distinct times; `mask` holds the symbols of each row's event (`automaton.py`).
+    """
+
+    instant: I64
+    stream: I32
+    stream_key: I32
+    key: I32
+    model: I32
+    prev: I32
+    value: I32
+    p: F64
+    mask: I64
+    n_instants: int
+    n_values: int
+
+    def where(self, chosen: npt.NDArray[np.bool_]) -> Events:
+        """The rows for which `chosen` holds."""
+        names = ("instant", "stream", "stream_key", "key", "model", "prev", "value", "p", "mask")
+        return replace(self, **{name: getattr(self, name)[chosen] for name in names})
+
+    def of_goals(self, goals: range) -> Events:
+        """All rows of the keys that ever match one of these goals, with the symbols of these goals alone."""
+        symbols = sum(match_bit(goal) | accept_bit(goal) for goal in goals)
+        taking_part = np.unique(self.key[self.mask & symbols != 0])
+        chosen = self.where(np.isin(self.key, taking_part))
+        return replace(chosen, mask=chosen.mask & symbols)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    delta: I32
+    accept: npt.NDArray[np.bool_]
+    union: I32
+
+
+class SafePlan:
+    """The safe plan of one query, to be run over one chain after the other.
+
+    Parameters
+    ----------
+    plan : what remains of the plan where the chain's variables are given
+    kleene : for each goal, whether it carries a `+`
+    bindings : numbers the bindings of variables
+    """
+
+    def __init__(self, plan: Seq, kleene: tuple[bool, ...], bindings: Bindings) -> None:
+        self._plan = plan
+        self._kleene = kleene
+        self._bindings = bindings
+
+    def run(self, events: Events) -> F64:
+        """The probability that the query is true, for each instant."""
+        head = self._during(self._plan.head, events)
+        matches = _Matches(events.of_goals(range(self._plan.goal, self._plan.goal + 1)), self._plan.goal)
+        before = np.zeros(events.n_instants)
+        if self._kleene[self._plan.goal]:
+            before[1:] = -np.expm1(next(head)[:-1])
+            return matches.at_each_instant() * before
+        answers = np.zeros(events.n_instants)
+        earlier = next(head, None)
+        for after in matches.first_after_each():
+            later = next(head, None)
+            if earlier is None or later is None:
+                break
+            # The head was last true at a: true during [a, t - 1], but not during [a + 1, t - 1].
+            answers[1:] += _difference(later, earlier)[:-1] * after[1:]
+            earlier = later
+        return answers
+
+    def _during(self, plan: Project, events: Events) -> Iterator[F64]:
+        """For each instant a: log P(the part is true at no instant of [a, b]) for every b; 0 where b < a."""
+        if isinstance(plan.part, Seq):
+            return self._some_binding(plan.part, plan.variables, events)
+        own = events.of_goals(range(plan.part.goals))
+        chain = self._bindings(plan.variables, plan.part.goals, own)
+        return _Leaf(own, chain, self._kleene[: plan.part.goals]).during()
+
+    def _some_binding(self, part: Seq, variables: tuple[str, ...], events: Events) -> Iterator[F64]:
+        own = events.of_goals(range(part.goal + 1))
+        binding = self._bindings(variables, part.goal + 1, own)
+        parts = [self._inner(part, own.where(binding == number)) for number in np.unique(binding)]
+        for _ in range(events.n_instants):
+            yield np.sum([next(each) for each in parts], axis=0) if parts else np.zeros(events.n_instants)
+
+    def _inner(self, plan: Seq, events: Events) -> Iterator[F64]:
+        """A sequence within another: its goal does not remember, and every match of it is accepted."""
+        own = events.of_goals(range(plan.goal, plan.goal + 1))
+        match = _Matches(own, plan.goal).at_each_instant()
+        head = self._during(plan.head, events)
+        since_first: F64 | None = None
+        before = np.zeros(events.n_instants)
+        for start, logarithms in enumerate(head):
+            if since_first is None:
+                since_first = np.zeros(events.n_instants)
+                since_first[1:] = -np.expm1(logarithms[:-1])
+                before = since_first.copy()
+            with np.errstate(divide="ignore"):
+                true = _true_since(match, since_first if self._kleene[plan.goal] else before, start)
+                yield np.log1p(-true)
+            # From the next start on, a match at this instant has used up what the head found before it.
+            from_here = np.zeros(events.n_instants)
+            from_here[1:] = -np.expm1(logarithms[:-1])
+            before = match[start] * from_here + (1.0 - match[start]) * before
+
+
+class Bindings(Protocol):
+    """Numbers the bindings of variables."""
+
+    def __call__(self, variables: tuple[str, ...], goals: int, events: Events) -> I32:
+        """For each row, the number of the binding of the variables of the first `goals` goals."""
+
+
+@njit(cache=True)
+def _true_since(match: F64, before: F64, start: int) -> F64:
+    """P(true during [start, f]) for each f; `before[b]` is P(true at b), given that the goal's last match is at b."""
+    true = np.zeros(len(match))
+    last = 0.0
+    for f in range(start, len(match)):
+        last = match[f] * before[f] + (1.0 - match[f]) * last
+        true[f] = min(last, 1.0)
+    return true
+
+
+def _difference(later: F64, earlier: F64) -> F64:
+    """exp(later) - exp(earlier), where later >= earlier, without cancellation; both may be -inf."""
+    with np.errstate(invalid="ignore"):
+        ratio = np.where(np.isneginf(later), 0.0, -np.expm1(np.minimum(earlier - later, 0.0)))
+    return np.exp(later) * ratio
+
+
+# ---------------------------------------------------------------- chains that are run again from every instant
+
+
+class _Chains:
+    """Chains of events whose weights are carried forward; from each instant, a pass looks ahead."""
+
+    def __init__(self, events: Events, chain: I32, letter: I32) -> None:
+        self._n_chains = int(chain.max(initial=-1)) + 1
+        order, _ = kernel.order_rows(
+            chain, events.instant, events.key, events.prev, events.value, events.p, self._n_chains
+        )
+        self._chain = chain[order]
+        self._instant = events.instant[order]
+        self._order = order
+        self._events = events
+        self.letter = letter
+        pairs = len(np.unique(chain.astype(np.int64) * (int(events.key.max(initial=0)) + 1) + events.key))
+        remember = events.model == kernel.MARKOV
+        self.n_instants = events.n_instants
+        self.weights: Weights = weights_for(pairs == self._n_chains and bool(remember.all()), bool(remember.any()))
+
+    def advance(self, instant: int, tables: Tables) -> None:
+        """Carry the weights over one instant."""
+        self._run(self.weights, self._instant == instant, tables)
+
+    def ahead(self, instant: int, tables: Tables) -> F64:
+        """From the weights as they are: each chain's probability of acceptance at each instant from `instant` on."""
+        return self._run(deepcopy(self.weights), self._instant >= instant, tables)
+
+    def _run(self, weights: Weights, chosen: npt.NDArray[np.bool_], tables: Tables) -> F64:
+        found = np.zeros((self._n_chains, self.n_instants))
+        rows, events = self._order[chosen], self._events
+        starts = np.concatenate([[0], np.cumsum(np.bincount(self._chain[chosen], minlength=self._n_chains))])
+        batch = Batch(
+            rows, starts.astype(np.int64), events.instant, events.key, events.model, events.prev, events.value,
+            events.p, self.letter, events.n_values,
+        )  # fmt: skip
+        weights.grow(self._n_chains, tables.delta.shape[0])
+        chains, instants, p = weights.step(batch, tables)
+        found[chains, instants] = p
+        return found
+
+
+class _Leaf:
+    """A regular part: one chain for each binding of its variables."""
+
+    def __init__(self, events: Events, chain: I32, kleene: tuple[bool, ...]) -> None:
+        self._chains = _Chains(events, chain, np.zeros(0, np.int32))
+        automaton = Automaton(RegularMachine(kleene), union_closed=self._chains.weights.unites)
+        masks, place = np.unique(events.mask, return_inverse=True)
+        automaton.extend(masks.tolist())
+        self._chains.letter = automaton.index_of(masks.tolist())[place]
+        self._tables = automaton
+        self._absorbing = _absorbing(automaton)
+
+    def during(self) -> Iterator[F64]:
+        """For each instant a: log P(no chain accepts in [a, b]), for every b."""
+        for instant in range(self._chains.n_instants):
+            first = self._chains.ahead(instant, self._absorbing)
+            with np.errstate(divide="ignore"):
+                yield np.log1p(-np.minimum(np.cumsum(first, axis=1), 1.0)).sum(axis=0)
+            self._chains.advance(instant, self._tables)
+
+
+def _absorbing(automaton: Tables) -> _Tables:
+    """The automaton with one more state, which a chain enters when it accepts and never leaves."""
+    n_states, n_letters = automaton.delta.shape
+    delta = np.where(automaton.accept, n_states, automaton.delta)
+    sink = np.full((1, n_letters), n_states)
+    accept = np.concatenate([automaton.accept, np.zeros((1, n_letters), np.bool_)])
+    return _Tables(np.concatenate([delta, sink]).astype(np.int32), accept, automaton.union)
+
+
+class _Matches:
+    """The matches of one goal: each key is a chain."""
+
+    _UNION = np.array([[0, 1, 2], [1, 1, 2], [2, 2, 2]], np.int32)
+    _FORGETS = np.zeros((2, 3), np.int32)
+    _ENDS = np.array([[0, 1, 1], [1, 1, 1]], np.int32)
+    _AT_MATCH = np.array([[False, True, True], [False, False, False]])
+    _AT_ACCEPTED = np.array([[False, False, True], [False, False, False]])
+
+    def __init__(self, events: Events, goal: int) -> None:
+        _, chain = np.unique(events.key, return_inverse=True)
+        matched, accepted = (events.mask & bit != 0 for bit in (match_bit(goal), accept_bit(goal)))
+        letter = np.where(accepted, _ACCEPTED, np.where(matched, _MATCH, _NOTHING)).astype(np.int32)
+        self._chains = _Chains(events, chain.astype(np.int32), letter)
+
+    def at_each_instant(self) -> F64:
+        """P(some key matches at t), for each instant t."""
+        seen = self._chains.ahead(0, _Tables(self._FORGETS, self._AT_MATCH, self._UNION))
+        with np.errstate(divide="ignore"):
+            return -np.expm1(np.log1p(-np.minimum(seen, 1.0)).sum(axis=0))
+
+    def first_after_each(self) -> Iterator[F64]:
+        """For each instant a: P(the first match after a is at t, and some key's is accepted there), for each t."""
+        for instant in range(self._chains.n_instants):
+            self._chains.advance(instant, _Tables(self._FORGETS, self._AT_MATCH, self._UNION))
+            first = self._chains.ahead(instant + 1, _Tables(self._ENDS, self._AT_MATCH, self._UNION))
+            accepted = self._chains.ahead(instant + 1, _Tables(self._ENDS, self._AT_ACCEPTED, self._UNION))
+            unmatched = np.ones((first.shape[0], first.shape[1] + 1))
+            unmatched[:, 1:] = 1.0 - np.minimum(np.cumsum(first, axis=1), 1.0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                share = np.where(accepted > 0.0, np.minimum(accepted / unmatched[:, :-1], 1.0), 0.0)
+                none_before = np.log(unmatched[:, :-1]).sum(axis=0)
+                yield np.exp(none_before) * -np.expm1(np.log1p(-share).sum(axis=0))

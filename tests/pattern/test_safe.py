@@ -1,0 +1,70 @@
+"""Safe plans on queries that random ones rarely reach: sequences within sequences, and projections between them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.oracles.pattern import bind_query, probabilities
+from tests.pattern.local import local_job, run_whole
+
+from anabranch.pattern.analysis import by_plan
+
+DECLARATIONS = """
+CREATE STREAM r KEY (x STRING, y STRING) VALUE (v STRING) TIME t INTEGER MODEL {model};
+CREATE STREAM s KEY (x STRING) VALUE (v STRING) TIME t INTEGER MODEL INDEPENDENT;
+CREATE STREAM u KEY (x STRING) VALUE (v STRING) TIME t INTEGER MODEL {model};
+CREATE RELATION hall (v STRING);
+"""
+
+#: Given x, some y; then s, which does not have y; then u, which has neither.
+NESTED = "r(x, y, a) THEN r(x, y, 'b') THEN s(x, _) THEN u(_, {last})"
+
+
+def some_rows(seed: int, model: str) -> dict[str, list[dict]]:
+    """A handful of keys at four instants; few enough worlds to list."""
+    draw = np.random.default_rng(seed)
+    rows: dict[str, list[dict]] = {"r": [], "s": [], "u": []}
+    for x, y in (("k1", "m"), ("k1", "n"), ("k2", "m")):
+        rows["r"] += key_rows(draw, {"x": x, "y": y}, model, (1, 2))
+    for x in ("k1", "k2"):
+        rows["s"] += key_rows(draw, {"x": x}, "INDEPENDENT", (2, 3))
+    rows["u"] += key_rows(draw, {"x": "z"}, model, (3, 4))
+    return rows
+
+
+def key_rows(draw: np.random.Generator, key: dict[str, str], model: str, times: tuple[int, ...]) -> list[dict]:
+    """A key that is, at each instant, at one value or at nothing."""
+    rows = []
+    for t, value, before in zip(times, "ab", (None, "a"), strict=True):
+        for previous in {None, before} if model == "MARKOV" else {None}:
+            came_from = {"prev_v": previous} if model == "MARKOV" else {}
+            rows.append({**key, **came_from, "t": t, "v": value, "p": draw.random()})
+    return rows
+
+
+@pytest.mark.parametrize("model", ["INDEPENDENT", "MARKOV"])
+@pytest.mark.parametrize("kleene", ["", "+<x | TRUE>"])
+@pytest.mark.parametrize(("last", "where"), [("_", ""), ("c", " WHERE hall(c)")])
+def test_a_projection_between_two_sequences(model: str, kleene: str, last: str, where: str) -> None:
+    pattern = NESTED.format(last=last).replace("s(x, _)", f"s(x, _){kleene}") + where
+    workbook = DECLARATIONS.format(model=model) + f"CREATE QUERY q AS PATTERN {pattern};"
+    job = local_job(workbook, "q", {"hall": [("b",)]})
+    assert by_plan(job.analysis) is not None
+    assert job.analysis.plan.part.head.variables == ("x",)
+    for seed in range(5):
+        rows = some_rows(seed, model)
+        want = probabilities(bind_query(workbook, "q"), rows, {"hall": {("b",)}})
+        got = run_whole(job, rows)
+        assert want
+        assert got == pytest.approx({(t,): p for t, p in want.items()}, abs=1e-12)
+
+
+def test_probabilities_near_0_keep_their_digits() -> None:
+    workbook = DECLARATIONS.format(model="INDEPENDENT") + (
+        "CREATE QUERY q AS PATTERN r(x, y, 'a') THEN r(x, y, 'b') THEN u(_, _);"
+    )
+    rows = {
+        "r": [{"x": "k", "y": "m", "t": t, "v": v, "p": 1e-9} for t, v in ((1, "a"), (2, "b"))],
+        "u": [{"x": "z", "t": 3, "v": "a", "p": 1e-9}],
+    }
+    assert run_whole(local_job(workbook, "q"), rows)[(3,)] == pytest.approx(1e-27, rel=1e-9)

@@ -1,0 +1,130 @@
+"""Sampled worlds: their law, their intervals, and that nothing but SEED decides what is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from tests.pattern.local import LocalRun, local_job
+from tests.pattern.strategies import CLASSES, Case, pattern_cases
+from tests.pattern.test_against_worlds import expected, job_of
+
+from anabranch.pattern import archive
+from anabranch.pattern.sampling import interval
+from anabranch.pattern.words import count_bits, draw_values
+
+#: Two people in one place, one after the other: too large to be answered exactly for a dozen people.
+WORKBOOK = """
+CREATE STREAM at KEY (person STRING) VALUE (place STRING) TIME t INTEGER MODEL MARKOV;
+CREATE QUERY q AS PATTERN at(p, l) THEN at(q, l) THEN at(p, _) WHERE p <> q {options};
+"""
+
+
+@pytest.fixture
+def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every query over an archive that may be sampled is sampled."""
+    monkeypatch.setattr(archive, "MOST_WORK", 0)
+
+
+def people(keys: int, instants: int, seed: int = 0) -> dict[str, list[dict]]:
+    """People who walk among four places."""
+    draw = np.random.default_rng(seed)
+    places = ["a", "b", "c", "d"]
+    rows = []
+    for key in range(keys):
+        for t in range(1, instants + 1):
+            for previous in [None] if t == 1 else places:
+                shares = draw.dirichlet(np.ones(4))
+                for place, p in zip(places, shares, strict=True):
+                    rows.append({"person": f"p{key}", "place": place, "prev_place": previous, "t": t, "p": 0.4 * p})
+    return {"at": rows}
+
+
+def sampled(rows: dict[str, list[dict]], options: str = "", n_buckets: int = 1) -> list[dict]:
+    run = LocalRun(local_job(WORKBOOK.format(options=options), "q"), n_buckets)
+    run.step(rows, end=True)
+    found = [row for outcome in run.outcomes for row in outcome.answers.to_pylist()]
+    assert {row["method"] for row in found} == {"sampling"}
+    return sorted(found, key=lambda row: row["t"])
+
+
+@pytest.mark.usefixtures("nothing_is_small")
+@settings(max_examples=60)
+@given(pattern_cases(classes=CLASSES))
+def test_estimates_are_near_the_truth(case: Case) -> None:
+    job = job_of(case)
+    run = LocalRun(job, 2)
+    run.step(case.rows, end=True)
+    if "method" not in job.answer_schema.names or job.analysis.query.threshold > 0:
+        return
+    want, got = expected(case), run.answers()
+    for key in want.keys() | got.keys():
+        assert abs(want.get(key, 0.0) - got.get(key, 0.0)) <= 3 * job.analysis.query.accuracy
+
+
+def test_the_same_seed_gives_the_same_answers_however_rows_are_spread_and_ordered() -> None:
+    rows = people(12, 5)
+    first = sampled(rows, "SEED 3")
+    shuffled = {"at": [rows["at"][place] for place in np.random.default_rng(1).permutation(len(rows["at"]))]}
+    assert sampled(shuffled, "SEED 3", n_buckets=4) == first
+    assert sampled(rows, "SEED 4") != first
+
+
+def test_intervals_are_as_narrow_as_asked() -> None:
+    for options, accuracy in (("", 0.01), ("ACCURACY 0.05 CONFIDENCE 0.9", 0.05)):
+        for row in sampled(people(12, 5), options):
+            assert row["lower"] <= row["probability"] <= row["upper"]
+            assert (row["upper"] - row["lower"]) / 2 <= accuracy
+
+
+def test_few_keys_are_answered_exactly() -> None:
+    run = LocalRun(local_job(WORKBOOK.format(options=""), "q"), 1)
+    run.step(people(2, 4), end=True)
+    (outcome,) = run.outcomes
+    assert {row["method"] for row in outcome.answers.to_pylist()} == {"exact"}
+    assert all(row["lower"] == row["probability"] == row["upper"] for row in outcome.answers.to_pylist())
+
+
+# ---------------------------------------------------------------- the draws
+
+HASHES = np.arange(100, 120, dtype=np.uint64)
+
+
+def shares(p: list[float], n_words: int = 2000) -> Iterator[float]:
+    """The share of worlds that each value of a key is drawn in; nothing's first."""
+    value = np.arange(1, len(p) + 1, dtype=np.int32)
+    everywhere = np.full((1, n_words), 0xFFFFFFFFFFFFFFFF, np.uint64)
+    codes, masks = draw_values(
+        np.zeros(len(p), np.int32), value, np.array(p), np.zeros(1, np.int32), everywhere, HASHES, np.uint64(5), 0
+    )
+    assert codes.tolist() == [0, *value.tolist()]
+    together = masks[0].copy()
+    for mask in masks[1:]:
+        assert not (together & mask).any()  # one value a world
+        together |= mask
+    assert (together == everywhere[0]).all()
+    return (count_bits(mask) / (64 * n_words) for mask in masks)
+
+
+@pytest.mark.parametrize("p", [[0.5], [0.3, 0.2], [1.0], [0.0, 0.25, 0.75], [1e-3, 0.999], [0.1] * 9])
+def test_values_are_drawn_with_their_probabilities(p: list[float]) -> None:
+    for got, want in zip(shares(p), [1 - sum(p), *p], strict=True):
+        assert got == pytest.approx(want, abs=4 * np.sqrt(0.25 / 128_000))
+
+
+def test_words_do_not_depend_on_how_many_are_drawn_together() -> None:
+    rows = np.zeros(2, np.int32), np.array([1, 2], np.int32), np.array([0.3, 0.6])
+    whole = np.full((1, 8), 0xFFFFFFFFFFFFFFFF, np.uint64)
+    at_nothing = np.zeros(1, np.int32)
+    _, together = draw_values(*rows, at_nothing, whole, HASHES, np.uint64(9), 0)
+    _, later = draw_values(*rows, at_nothing, whole[:, :3].copy(), HASHES, np.uint64(9), 5)
+    assert (together[:, 5:] == later).all()
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
+    draw = np.random.default_rng(0)
+    for truth in (0.01, 0.3, 0.5, 0.97):
+        lower, upper = interval(draw.binomial(200, truth, size=4000), 200, 0.05)
+        assert ((lower <= truth) & (truth <= upper)).mean() >= 0.95
