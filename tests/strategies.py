@@ -93,7 +93,9 @@ options = st.builds(nodes.Option, names, st.one_of(numbers, strings, st.booleans
 file_sources = st.builds(nodes.FileSource, strings, several(options, 0))
 table_sources = st.builds(nodes.TableSource, several(names).map(lambda parts: ".".join(quoted(part) for part in parts)))
 query_sources = st.builds(nodes.QuerySource, names)
-inferred_sources = st.builds(nodes.InferredSource, names, upper_words, strings, upper_words, maybe(numbers))
+inferred_sources = st.builds(
+    nodes.InferredSource, names, upper_words, strings, upper_words, maybe(numbers), maybe(durations), maybe(numbers)
+)
 sources = st.one_of(file_sources, table_sources, query_sources)
 horizon_ends = st.one_of(st.builds(nodes.Literal, numbers | strings), durations_with_unit)
 error_bounds = st.one_of(

@@ -32,6 +32,7 @@ from anabranch.language.typed import Member, walk
 from anabranch.language.unparse import unparse
 from anabranch.plan import Plan
 from anabranch.rows.operator import Counts, Job
+from anabranch.rows.packing import Layout
 from anabranch.rows.state import FORMAT
 from anabranch.runtime import batch, streaming
 from anabranch.runtime.checkpoint import Checkpoint
@@ -39,6 +40,7 @@ from anabranch.runtime.inputs import Input, bucket_count
 from anabranch.runtime.packets import Packing
 from anabranch.runtime.sinks.files import FORMATS, BatchFiles, claim
 from anabranch.runtime.sources.files import FileInput, is_local, local_folder
+from anabranch.runtime.sources.inferred import inference_of, with_types_of
 from anabranch.runtime.sources.schema import layouts_for
 from anabranch.runtime.spark import make_session
 from anabranch.runtime.validation import validate_input
@@ -144,7 +146,9 @@ class Session:
             job = self._job(query, bound, inputs, live=False)
             sources = [inputs[stream.name.lower()] for stream in bound.streams]
             n_buckets = bucket_count(sources, self.spark.sparkContext.defaultParallelism)
-            packings = [Packing(job, number, n_buckets, counter=counter) for number in range(len(sources))]
+            # An inferred stream goes on to the newest reading of any key, so every bucket must learn of it.
+            every = any(layout.derive is not None for layout in job.layouts)
+            packings = [Packing(job, number, n_buckets, every, counter) for number in range(len(sources))]
             feeds = [source.feed(self.spark, each) for source, each in zip(sources, packings, strict=True)]
             run = batch.run(job, feeds, n_buckets, strict)
         self._runs[query.name.lower()] = run
@@ -225,7 +229,8 @@ class Session:
             if plan.streams != "yes":
                 raise WorkbookError([Finding("cannot-stream", f"{name} cannot stream: {plan.streams}", "", plan.span)])
             job = self._job(query, bound, inputs, live=True)
-            place.claim(job.fingerprint, STREAM_BUCKETS, {key: source.schema for key, source in inputs.items()})
+            schemas = {source.entry.name.lower(): source.schema for source in inputs.values()}
+            place.claim(job.fingerprint, STREAM_BUCKETS, schemas)
             sink = (
                 _function_sink(foreach_batch)
                 if foreach_batch
@@ -281,8 +286,8 @@ class Session:
         for entry in entries:
             inputs[entry.name.lower()] = self._open(entry, place)
         typed = Catalog(dict(self.catalog.entries))
-        for source in inputs.values():
-            typed.add(source.typed_entry())
+        for entry in entries:
+            typed.add(with_types_of(entry, inputs[entry.name.lower()].typed_entry()))
         return bind(query, typed), inputs
 
     def _job(self, query: Query, bound: BoundQuestion, inputs: dict[str, Input], live: bool) -> Job:
@@ -291,10 +296,21 @@ class Session:
         if plan.refused is not None:
             raise NotYetBuilt([plan.refused])
         relations = {relation.name.lower(): inputs[relation.name.lower()].rows() for relation in _relations(bound)}
-        layouts = layouts_for(bound.streams)
+        layouts = self._layouts(bound, inputs)
         described = [unparse(query.declaration), *(unparse(_sourceless(stream)) for stream in bound.streams)]
         text = "\n".join([f"state format {FORMAT}", *described, *map(repr, layouts)])
         return family.job(bound, layouts, relations, hashlib.sha256(text.encode()).hexdigest(), live)
+
+    def _layouts(self, bound: BoundQuestion, inputs: dict[str, Input]) -> tuple[Layout, ...]:
+        """What the workers read: the streams of a question, or the readings that they are inferred from."""
+        read = [inputs[stream.name.lower()].typed_entry() for stream in bound.streams]
+        layouts = layouts_for([each for each in read if isinstance(each, Stream)])
+        return tuple(
+            replace(layout, derive=inference_of(stream, stream.source, layout, self._folders[stream.name.lower()]))
+            if isinstance(stream.source, nodes.InferredSource)
+            else layout
+            for stream, layout in zip(bound.streams, layouts, strict=True)
+        )
 
     def _open(self, entry: Stream | Relation, place: Checkpoint | None) -> Input:
         """The source of a stream or relation, in streaming (`place`) with the schema it had when the stream began."""
@@ -316,8 +332,14 @@ class Session:
         if isinstance(source, nodes.QuerySource) and place is None:
             frame = self.run(source.name)
             return Input(entry, frame.schema, frame=frame)
-        what = "FROM QUERY cannot stream" if isinstance(source, nodes.QuerySource) else "INFERRED FROM is not built yet"
-        raise NotYetBuilt([Finding("not-yet-built", what, "use a file or a table", source.span)])
+        if isinstance(source, nodes.QuerySource):
+            what = "FROM QUERY cannot stream"
+            raise NotYetBuilt([Finding("not-yet-built", what, "use a file or a table", source.span)])
+        readings = self.catalog.stream(source.stream)
+        if readings is None or isinstance(readings.source, nodes.InferredSource):
+            message = f"{entry.name} cannot be inferred from {source.stream}, which is itself inferred"
+            raise WorkbookError([Finding("source", message, "infer it from readings", source.span)])
+        return self._open(readings, place)
 
     def _open_table(self, entry: Stream | Relation, source: nodes.TableSource, place: Checkpoint | None) -> Input:
         if not self.spark.catalog.tableExists(source.name):

@@ -18,6 +18,8 @@ from pyspark.sql import SparkSession
 from tests.runtime.office import ANSWERS, ROWS, answers_of, query, same, stream, write_csv, write_parquet, written
 
 from anabranch.cli.main import main
+from anabranch.simulate import SCENARIOS
+from anabranch.simulate.options import flag, options_of
 
 
 @dataclass(frozen=True)
@@ -293,6 +295,42 @@ def test_what_is_simulated_can_be_run(spark: SparkSession, tmp_path: Path, anabr
         for folder in (tmp_path / "out").iterdir()
     }
     assert written_rows["coffee"] > 0
+
+
+def test_a_scenario_takes_its_own_options(tmp_path: Path, anabranch: Command) -> None:
+    told = ("--people", "2", "--objects", "1", "--minutes", "3", "--read-rate", "0.3", "--rooms", "30", "--seed", "1")
+    done = anabranch("simulate", "RFID", "--output", tmp_path / "rfid", *told)
+    assert done.status == 0
+    assert pq.read_metadata(tmp_path / "rfid" / "true_locations.parquet").num_rows == 4 * 180
+    assert anabranch("check", tmp_path / "rfid" / "rfid.abq").status == 0
+    assert anabranch("simulate", "office", "--output", tmp_path / "o", "--people", "1", "--minutes", "2").status == 0
+    assert pq.read_metadata(tmp_path / "o" / "true_locations.parquet").num_rows == 24
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("office", "--objects", "3"), "office: there is no option --objects; there are: --people, --minutes"),
+        (("rfid", "--people", "0"), "rfid: --people is from 1 to 100000, not 0"),
+        (("rfid", "--read-rate", "1.5"), "rfid: --read-rate is from 0 to 1, not 1.5"),
+        (("rfid", "--people", "many"), "--people"),
+        (("rfid", "--wings", "2"), "--wings"),
+    ],
+)
+def test_an_option_that_cannot_be_is_one_line(
+    tmp_path: Path, anabranch: Command, arguments: tuple[str, ...], told: str
+) -> None:
+    wrong = anabranch("simulate", *arguments, "--output", tmp_path / "x")
+    assert (wrong.status, wrong.out, wrong.err.count("\n")) == (2, "", 1)
+    assert told in wrong.first
+    assert not (tmp_path / "x").exists()
+
+
+def test_help_names_the_options_of_every_scenario(anabranch: Command) -> None:
+    said = anabranch("simulate", "--help").out
+    for scenario in SCENARIOS.values():
+        for name in options_of(scenario.options):
+            assert flag(name) in said
 
 
 def test_the_demo_runs_and_says_what_to_do_next(spark: SparkSession, tmp_path: Path, anabranch: Command) -> None:

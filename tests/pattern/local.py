@@ -19,7 +19,6 @@ from anabranch.rows.clock import Clock
 from anabranch.rows.conditions import ARROW_TYPES
 from anabranch.rows.operator import Counts, Outcome
 from anabranch.rows.routing import route
-from anabranch.rows.times import END
 from anabranch.runtime.sources.schema import layouts_for
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -85,7 +84,7 @@ class LocalRun:
             self.counts += Counts(read=routed.read, used=routed.ignored, quarantined=routed.rejected.num_rows)
             for bucket, blob in routed.packets:
                 packets[bucket].append((stream, blob))
-        watermark = END if end else self.clock.advance(newest)
+        watermark = self.clock.advance(newest, ended=end)
         for bucket in range(self.n_buckets):
             operator = self.job.operator()
             operator.open(self.states[bucket])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from anabranch.cli.common import say
 from anabranch.simulate import SCENARIOS
+from anabranch.simulate.options import Number, Option, flag, make_options, options_of
 
 Scenario = Annotated[
     str, typer.Argument(metavar="SCENARIO", help="; ".join(f"{n}: {s.summary}" for n, s in SCENARIOS.items()))
@@ -17,10 +20,36 @@ Output = Annotated[Path, typer.Option("--output", metavar="DIR", help="The folde
 Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same data.")]
 
 
-def command(scenario: Scenario, output: Output, seed: Seed = 0) -> None:
+def command(scenario: Scenario, output: Output, seed: Seed = 0, **options: Number | None) -> None:
     """Write a scenario: its streams, relations, true events and a workbook."""
     chosen = SCENARIOS.get(scenario.lower())
     if chosen is None:
         raise typer.BadParameter(f"there is no scenario {scenario}; there are: {', '.join(SCENARIOS)}")
-    workbook = chosen.write(output, seed)
+    try:
+        told: Any = make_options(chosen.options, {name: value for name, value in options.items() if value is not None})
+    except ValueError as error:
+        raise typer.BadParameter(f"{scenario.lower()}: {error}") from None
+    workbook = chosen.fill(output, seed, told)
     say(f"written to {output}; now: anabranch run {workbook}")
+
+
+def _with_options_of_all_scenarios() -> Signature:
+    """The signature of `command` with every option that some scenario has, each once."""
+    shared: dict[str, dict[str, Option]] = {}
+    for scenario, each in SCENARIOS.items():
+        for name, option in options_of(each.options).items():
+            shared.setdefault(name, {})[scenario] = option
+    fixed = [each for each in signature(command, eval_str=True).parameters.values() if each.kind != each.VAR_KEYWORD]
+    return Signature([*fixed, *_parameters(shared)], return_annotation=None)
+
+
+def _parameters(shared: dict[str, dict[str, Option]]) -> Iterator[Parameter]:
+    for name, by_scenario in shared.items():
+        kind: Any = next(iter(by_scenario.values())).type
+        help = "; ".join(f"{scenario}: {o.help} ({o.default})" for scenario, o in by_scenario.items())
+        annotation = Annotated[kind | None, typer.Option(flag(name), help=help, show_default=False)]
+        yield Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+# Typer makes the options of a command out of its signature.
+command.__signature__ = _with_options_of_all_scenarios()  # type: ignore[attr-defined]

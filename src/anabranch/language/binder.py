@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from anabranch.catalog import Catalog, Query, Relation, Stream
+from anabranch.catalog import Catalog, Model, Query, Relation, Stream
 from anabranch.errors import Finding, Span, WorkbookError
 from anabranch.language import nodes
 from anabranch.language.bind_constrain import ConstrainBinder
@@ -111,12 +111,32 @@ def _check_references(entries: list[Entry], catalog: Catalog, findings: Findings
         source = entry.source
         if isinstance(source, nodes.QuerySource) and catalog.query(source.name) is None:
             _missing("query", source.name, catalog, source.span, findings)
-        elif isinstance(source, nodes.InferredSource) and catalog.stream(source.stream) is None:
-            _missing("stream", source.stream, catalog, source.span, findings)
+        elif isinstance(source, nodes.InferredSource):
+            _check_inferred(entry, source, catalog, findings)
     for cycle in _cycles(entries, catalog):
         names = [entry.name for entry in cycle]
         message = f"{shown(names[0])} is made of itself: {' from '.join([*names, names[0]])}"
         findings.add("cycle", message, cycle[0].declaration.span, "let one of them come from a file or table")
+
+
+def _check_inferred(entry: Entry, source: nodes.InferredSource, catalog: Catalog, findings: Findings) -> None:
+    """A stream can be inferred from certain readings that have its keys: one value each, of one reader."""
+    readings = catalog.stream(source.stream)
+    if readings is None:
+        _missing("stream", source.stream, catalog, source.span, findings)
+        return
+    if not isinstance(entry, Stream) or readings is entry:
+        return
+    if readings.model is not Model.CERTAIN:
+        message = f"{readings.name} is {readings.model.value}, and streams are inferred from CERTAIN readings"
+        findings.add("wrong-model", message, source.span, "leave out its MODEL")
+    for stream, what in ((readings, "the reader"), (entry, "the hidden state")):
+        if len(stream.values) != 1:
+            message = f"{stream.name} has {len(stream.values)} VALUE columns, and inference takes one"
+            findings.add("value-columns", message, stream.declaration.span, f"let VALUE name {what}")
+    if len(entry.keys) != len(readings.keys):
+        message = f"{entry.name} has {len(entry.keys)} KEY columns, and {readings.name} has {len(readings.keys)}"
+        findings.add("key-columns", message, entry.declaration.span, "give both the same keys, in the same order")
 
 
 def _missing(kind: str, name: str, catalog: Catalog, span: Span, findings: Findings) -> None:

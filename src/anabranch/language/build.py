@@ -143,11 +143,25 @@ class Builder(ExpressionBuilder):
     def query_source(self, span: Span, name: Token) -> nodes.QuerySource:
         return nodes.QuerySource(name.value, span=span)
 
+    def time_step(self, span: Span, step: nodes.Duration) -> _Clause:
+        return _Clause("STEP", {"step": step}, span)
+
+    def prune(self, span: Span, least: int | float) -> _Clause:
+        return _Clause("PRUNE", {"prune": least}, span)
+
     def inferred(
-        self, span: Span, stream: Token, family: Token, path: Token, method: Token, argument: int | float | None
+        self,
+        span: Span,
+        stream: Token,
+        family: Token,
+        path: Token,
+        method: Token,
+        argument: int | float | None,
+        *options: _Clause,
     ) -> _Clause:
+        given, _ = self.gathered(options)
         source = nodes.InferredSource(
-            stream.value, family.value.upper(), path.value, method.value.upper(), argument, span=span
+            stream.value, family.value.upper(), path.value, method.value.upper(), argument, **given, span=span
         )
         # The rows of a stream come from one place: the two forms of FROM exclude each other.
         return _Clause("FROM", {"source": source}, span)

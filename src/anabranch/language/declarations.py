@@ -46,6 +46,8 @@ METHOD_MODELS = {
     "VITERBI": Model.CERTAIN,
     "MLE": Model.CERTAIN,
 }
+#: The methods that look back from the end of the readings.
+WHOLE_ARCHIVE = ("SMOOTH", "MARGINALS", "VITERBI")
 FAMILIES = ("HMM",)
 
 _TIME_TYPES = (Type.INTEGER, Type.DOUBLE, Type.TIMESTAMP, Type.UNKNOWN)
@@ -245,6 +247,11 @@ class DeclarationBinder:
         elif isinstance(source, nodes.InferredSource):
             self.check_path(source.path, source.span)
             self.check_method(source)
+            if source.step is not None:
+                checked_duration(self.findings, "STEP", source.step, positive=True)
+            if source.prune is not None and not 0 <= source.prune < 1:
+                message = f"PRUNE must be at least 0 and below 1, and is {source.prune}"
+                self.findings.add("out-of-range", message, source.span, "write PRUNE 1e-6")
 
     def check_path(self, path: str, span: Span) -> None:
         """A path names something."""

@@ -202,13 +202,15 @@ class QuerySource(Node):
 
 @dataclass(frozen=True, slots=True)
 class InferredSource(Node):
-    """`INFERRED FROM readings USING HMM 'building/' METHOD PARTICLE(100)`."""
+    """`INFERRED FROM readings USING HMM 'building/' METHOD PARTICLE(100) STEP 5 SECONDS PRUNE 1e-6`."""
 
     stream: str
     family: str
     path: str
     method: str
     argument: int | float | None = None
+    step: Duration | None = None
+    prune: int | float | None = None
 
 
 Source = FileSource | TableSource | QuerySource | InferredSource

@@ -133,9 +133,11 @@ def _file_source(node: nodes.FileSource) -> str:
 
 def _inferred_source(node: nodes.InferredSource) -> str:
     argument = f"({node.argument!r})" if node.argument is not None else ""
+    step = f" STEP {unparse(node.step)}" if node.step is not None else ""
+    prune = f" PRUNE {node.prune!r}" if node.prune is not None else ""
     return (
         f"INFERRED FROM {quoted(node.stream)} USING {quoted(node.family)} {_string(node.path)} "
-        f"METHOD {quoted(node.method)}{argument}"
+        f"METHOD {quoted(node.method)}{argument}{step}{prune}"
     )
 
 

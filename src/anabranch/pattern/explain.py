@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from anabranch.errors import WorkbookError
+from anabranch.language import nodes
 from anabranch.language.bound import BoundGoal, BoundPattern
+from anabranch.language.declarations import WHOLE_ARCHIVE
 from anabranch.language.unparse import unparse
 from anabranch.pattern.analysis import PatternAnalysis, analyse, by_plan, why_not_by_intervals
 from anabranch.pattern.safe_plan import Project, Seq
@@ -35,9 +37,18 @@ def plan(query: BoundPattern) -> Plan:
         routing=_routing(analysis),
         cost=_cost(analysis, planned),
         steps=tuple(_steps(analysis, planned)),
-        streams="yes" if analysis.can_stream else _GROWING_PAST,
+        streams=_streams(analysis),
         span=query.span,
     )
+
+
+def _streams(analysis: PatternAnalysis) -> str:
+    if not analysis.can_stream:
+        return _GROWING_PAST
+    for stream in analysis.streams:
+        if isinstance(stream.source, nodes.InferredSource) and stream.source.method in WHOLE_ARCHIVE:
+            return f"{stream.name} is inferred by {stream.source.method}, which needs all readings; FILTER does not"
+    return "yes"
 
 
 def _method(analysis: PatternAnalysis, planned: bool) -> str:
@@ -87,6 +98,9 @@ def _cost(analysis: PatternAnalysis, planned: bool) -> str:
 def _steps(analysis: PatternAnalysis, planned: bool) -> Iterator[Step]:
     yield Step("read", ", ".join(f"{stream.name} ({stream.model.value})" for stream in analysis.streams))
     yield Step("route", "check rows, set bad ones aside, pack the rest into one blob a bucket")
+    for stream in analysis.streams:
+        if isinstance(stream.source, nodes.InferredSource):
+            yield Step("infer", f"{stream.name} from {stream.source.stream} by {stream.source.method}, key by key")
     yield Step("match", f"{len(analysis.query.goals)} goals, symbols once per distinct key and value")
     if analysis.plan is not None:
         for line in plan_tree(analysis):

@@ -7,7 +7,7 @@ that feed a chain live in one bucket.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +18,13 @@ from anabranch.language.typed import Typed, references
 from anabranch.pattern import kernel
 from anabranch.pattern.analysis import PatternAnalysis
 from anabranch.pattern.automaton import accept_bit, match_bit
-from anabranch.rows.checks import LATE, OVERFULL, quarantine
+from anabranch.rows.checks import LATE, OVERFULL, QUARANTINE, quarantine
 from anabranch.rows.conditions import Relations, holds
 from anabranch.rows.dictionary import Dictionary, encode_pairs
 from anabranch.rows.inbox import Inbox, Rows
 from anabranch.rows.operator import Counts
 from anabranch.rows.packing import Layout
+from anabranch.rows.times import BEGINNING, END, TimeKind, step_times, steps_of
 
 _KERNEL_MODEL = {
     Model.CERTAIN: kernel.CERTAIN,
@@ -92,6 +93,14 @@ class Intake:
         # Where a chain is a key, the dictionary of keys serves for both.
         self.chains = self._inbox.keys[0] if self._chain_is_key else Dictionary(chain_types)
         self._chain_of = [np.zeros(0, np.int32) for _ in analysis.streams]
+        #: What makes the rows of inferred streams, by stream.
+        self._derivers = {
+            stream: layout.derive.open(layout) for stream, layout in enumerate(layouts) if layout.derive is not None
+        }
+        self._values = [
+            self._derivers[stream].values if stream in self._derivers else values
+            for stream, values in enumerate(self._inbox.values)
+        ]
 
     @property
     def _chain_is_key(self) -> bool:
@@ -105,24 +114,28 @@ class Intake:
     @property
     def n_values(self) -> int:
         """No value has a code as high as this."""
-        return max(len(values) for values in self._inbox.values)
+        return max(len(values) for values in self._values)
 
     def load(self, tables: dict[str, pa.Table]) -> None:
         """Take over what `save` gave."""
         self._inbox.load(tables)
+        for stream, deriver in self._derivers.items():
+            deriver.load(tables[f"derived {stream}"])
         if not self._chain_is_key:
             self.chains.encode(tables["chains"])
 
     def save(self) -> dict[str, pa.Table]:
         """The state as tables."""
         tables = self._inbox.save()
+        tables |= {f"derived {stream}": deriver.save() for stream, deriver in self._derivers.items()}
         if not self._chain_is_key:
             tables["chains"] = self.chains.to_table()
         return tables
 
     def receive(self, packets: Sequence[tuple[int, bytes]], watermark: int) -> Received:
         """Take packets; the rows before the watermark, in order and clean."""
-        rows, late = self._inbox.receive(packets, watermark)
+        rows, late = self._inbox.receive(packets, self._whole_steps(watermark))
+        rows, unused, counts = self._derive(rows)
         chain = self._number_chains(rows)
         model = self._models[rows.stream]
         key = rows.key if len(self._models) == 1 else rows.key * np.int32(len(self._models)) + rows.stream
@@ -131,13 +144,46 @@ class Intake:
         used = kernel.clean_rows(order, rows.t, key, model, rows.prev, rows.value, rows.p, status)
         if len(used) < len(order):
             starts = np.concatenate([[0], np.cumsum(np.bincount(chain[used], minlength=self.n_chains))])
-        counts = Counts(
-            used=len(used),
-            duplicate=int((status == kernel.DUPLICATE).sum()),
+        plain = ~np.isin(rows.stream, list(self._derivers))
+        counts += Counts(
+            used=int(plain[used].sum()),
+            duplicate=int((plain & (status == kernel.DUPLICATE)).sum()),
             late=len(late),
             quarantined=int((status == kernel.OVERFULL).sum()),
         )
-        return Received(rows, key, model, chain, used, starts, self._rejected(rows, status, late), counts)
+        unused += [(OVERFULL, rows.where(status == kernel.OVERFULL)), (LATE, late)]
+        return Received(rows, key, model, chain, used, starts, self._quarantine(unused), counts)
+
+    def _whole_steps(self, watermark: int) -> int:
+        """The watermark as far as it has passed whole steps of the inferred streams."""
+        for layout in self._layouts:
+            if layout.derive is not None and watermark not in (BEGINNING, END):
+                step, kind = layout.derive.step, layout.time_kind
+                begins = int(step_times(steps_of(np.array([watermark]), step, kind), step, kind)[0])
+                # 7 * 0.1 is a little more than 0.7, and a row at 0.7 belongs to the step that begins there.
+                watermark = begins - 8 if kind is TimeKind.DOUBLE else begins
+        return watermark
+
+    def _derive(self, rows: Rows) -> tuple[Rows, list[tuple[str, Rows]], Counts]:
+        """The rows with those of inferred streams in the place of their readings; what of these was not used."""
+        counts = Counts()
+        if not self._derivers:
+            return rows, [], counts
+        parts = [rows.where(~np.isin(rows.stream, list(self._derivers)))]
+        unused = []
+        for stream, deriver in self._derivers.items():
+            readings = rows.where(rows.stream == stream)
+            made = deriver.advance(
+                readings, self._inbox.keys[stream], self._inbox.values[stream], self._inbox.watermark
+            )
+            parts.append(replace(made.rows, stream=np.full(len(made.rows), stream, np.int32)))
+            rejected = [(reason, readings.where(which)) for reason, which in made.rejected.items()]
+            unused += rejected
+            n_rejected = sum(len(each) for _, each in rejected)
+            counts += Counts(
+                used=len(readings) - made.duplicate - n_rejected, duplicate=made.duplicate, quarantined=n_rejected
+            )
+        return Rows.concat(parts), unused, counts
 
     def _number_chains(self, rows: Rows) -> npt.NDArray[np.int32]:
         """The chain of each row; keys seen for the first time are given theirs."""
@@ -162,20 +208,21 @@ class Intake:
 
     def distinct_events(self, rows: Rows, with_keys: bool = False) -> Iterator[Distinct]:
         """The distinct events of each stream: by value, and by key where a condition asks of it or `with_keys`."""
-        for stream, layout in enumerate(self._layouts):
+        for stream in range(len(self._layouts)):
             mine = rows.stream == stream if len(self._models) > 1 else slice(None)
             key, value = rows.key[mine], rows.value[mine]
-            values = self._inbox.values[stream]
+            values = self._values[stream]
+            declared = self._analysis.streams[stream]
             columns: dict[str, pa.Array] = {}
             if with_keys or self._asks_of_key(stream):
                 event, firsts = encode_pairs(key, value, len(self._inbox.keys[stream]), len(values))
-                names = [name.lower() for name in layout.keys]
+                names = [column.name.lower() for column in declared.keys]
                 columns |= zip(names, self._inbox.keys[stream].take(key[firsts]), strict=True)
                 codes = value[firsts]
             else:
                 event, codes = value, np.arange(len(values), dtype=np.int32)
             # A stream without value columns has one unnamed column in its dictionary.
-            columns |= zip((name.lower() for name in layout.values), values.take(codes), strict=False)
+            columns |= zip((column.name.lower() for column in declared.values), values.take(codes), strict=False)
             yield Distinct(stream, mine, event, columns, codes != 0)
 
     def _asks_of_key(self, stream: int) -> bool:
@@ -209,19 +256,16 @@ class Intake:
 
     def value_columns(self, stream: int) -> list[pa.Array]:
         """The value columns of all values of a stream, by code."""
-        values = self._inbox.values[stream]
+        values = self._values[stream]
         return values.take(np.arange(len(values), dtype=np.int32))
 
     # ------------------------------------------------------------ quarantine
 
-    def _rejected(self, rows: Rows, status: npt.NDArray[np.int8], late: Rows) -> pa.Table:
-        parts = []
-        for chosen, which, reason in (
-            (rows, np.flatnonzero(status == kernel.OVERFULL), OVERFULL),
-            (late, np.arange(len(late)), LATE),
-        ):
+    def _quarantine(self, unused: list[tuple[str, Rows]]) -> pa.Table:
+        """Rows that were not used, as their sources had them, with the reason."""
+        parts = [QUARANTINE.empty_table()]
+        for reason, rows in unused:
             for stream, layout in enumerate(self._layouts):
-                mine = which[chosen.stream[which] == stream]
-                described = [self._inbox.describe(chosen, int(index)) for index in mine]
-                parts.append(quarantine(layout.name, reason, described))
+                mine = np.flatnonzero(rows.stream == stream)
+                parts.append(quarantine(layout.name, reason, [self._inbox.describe(rows, int(i)) for i in mine]))
         return pa.concat_tables(parts)

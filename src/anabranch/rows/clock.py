@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from anabranch.rows.packing import Layout
-from anabranch.rows.times import BEGINNING, earlier
+from anabranch.rows.times import BEGINNING, earlier, step_times, steps_of
 
 
 class Clock:
@@ -34,8 +34,7 @@ class Clock:
         """
         self._newest = [max(known, now) for known, now in zip(self._newest, newest, strict=True)]
         if ended:
-            last = max(self._newest)
-            return last + 1 if last > BEGINNING else BEGINNING
+            return max(map(_end_of, self._newest, self._layouts))
         return min(
             earlier(known, layout.lateness, layout.time_kind)
             for known, layout in zip(self._newest, self._layouts, strict=True)
@@ -44,3 +43,13 @@ class Clock:
     def save(self) -> bytes:
         """The clock's state."""
         return np.array(self._newest, "<i8").tobytes()
+
+
+def _end_of(newest: int, layout: Layout) -> int:
+    """The time at which the instant of a stream's newest row is over, or the step, where the stream goes by steps."""
+    if newest == BEGINNING:
+        return BEGINNING
+    if layout.derive is None:
+        return newest + 1
+    step, kind = layout.derive.step, layout.time_kind
+    return int(step_times(steps_of(np.array([newest]), step, kind) + 1, step, kind)[0])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,9 @@ from anabranch.rows.dictionary import encode_tuples
 from anabranch.rows.state import write_tables
 from anabranch.rows.times import TimeKind, encode_times, order_doubles
 
+if TYPE_CHECKING:
+    from anabranch.rows.derivation import Derivation
+
 _FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
 
@@ -28,7 +32,8 @@ class Layout:
     """Which columns of a stream's source are what; the worker's view of a catalogue Stream.
 
     `lateness` is the WATERMARK: how late a row may come, in seconds for a TIMESTAMP, else in the unit of the
-    time column. `order` is the position column of INTERVALS; `rates` are the rate columns of PREDICTED.
+    time column. `order` is the position column of INTERVALS; `rates` are the rate columns of PREDICTED. `derive` makes
+    the rows of a stream from those of its source, where they are not the same.
     """
 
     name: str
@@ -43,6 +48,7 @@ class Layout:
     lateness: float = 0.0
     order: str | None = None
     rates: tuple[str, ...] = ()
+    derive: Derivation | None = None
 
     @property
     def columns(self) -> list[str]:

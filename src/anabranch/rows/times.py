@@ -72,6 +72,27 @@ def decode_times(codes: npt.NDArray[np.int64], kind: TimeKind) -> pa.Array:
     return pa.array(codes, pa.int64()).cast(kind.arrow_type)
 
 
+def steps_of(codes: npt.NDArray[np.int64], step: float, kind: TimeKind) -> npt.NDArray[np.int64]:
+    """The number of the step that each time lies in: step n is [n * step, (n + 1) * step).
+
+    `step` is in seconds for a TIMESTAMP, else in the unit of the column; a step of integers is a whole number.
+    """
+    if kind is TimeKind.DOUBLE:
+        # 0.7 / 0.1 is a little less than 7.
+        steps = restore_doubles(codes) / step
+        return np.floor(steps + 4 * np.finfo(np.float64).eps * np.abs(steps)).astype(np.int64)
+    return codes // _scaled(step, kind)
+
+
+def step_times(steps: npt.NDArray[np.int64], step: float, kind: TimeKind) -> npt.NDArray[np.int64]:
+    """The code of the time at which each step begins."""
+    return order_doubles(steps.astype(np.float64) * step) if kind is TimeKind.DOUBLE else steps * _scaled(step, kind)
+
+
+def _scaled(step: float, kind: TimeKind) -> int:
+    return max(1, round(step * 1_000_000 if kind is TimeKind.TIMESTAMP else step))
+
+
 def earlier(code: int, delay: float, kind: TimeKind) -> int:
     """The code of the time `delay` before `code`, in seconds for a TIMESTAMP, else in the unit of the column."""
     if code in (BEGINNING, END):

@@ -17,9 +17,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from anabranch.rows.checks import QUARANTINE
+from anabranch.rows.clock import Clock
 from anabranch.rows.operator import ROW_COUNTS, Counts, Job
 from anabranch.rows.state import read_tables, write_tables
-from anabranch.rows.times import END
 from anabranch.runtime.packets import PACKET_SCHEMA, Mail, Stage
 
 _REPORT = pa.schema([*((f"_{name}", pa.int64()) for name in ROW_COUNTS), ("_rejected", pa.binary())])
@@ -82,7 +82,8 @@ def _run_operators(
         for row in batch.to_pylist():
             mail.setdefault(row["bucket"], Mail(len(job.layouts))).add(row)
     for received in mail.values():
-        outcome = job.operator().step(received.packets, END)
+        watermark = Clock(job.layouts).advance(received.newest, ended=True)
+        outcome = job.operator().step(received.packets, watermark)
         counts = received.counts
         counts += outcome.counts
         rejected = received.set_aside(outcome.rejected, strict)

@@ -1,15 +1,18 @@
 """Scenarios with ground truth, ready to be queried.
 
-`SCENARIOS` is what the command line offers: each writes data, the truth and a workbook into a folder.
+`SCENARIOS` is what the command line offers: each writes data, the truth and a workbook into a folder. What a
+scenario can be told besides is a dataclass of options.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from anabranch.simulate import office
+from anabranch.simulate import office, rfid
+from anabranch.simulate.options import Number, make_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +23,36 @@ class Scenario:
     ----------
     summary : str
         One line: what happens in it.
-    write : callable
-        Takes a folder and a seed, fills the folder and returns the path of its workbook.
+    options : type
+        A dataclass whose fields are made by `option`.
+    fill : callable
+        Takes a folder, a seed and the options, fills the folder and returns the path of its workbook.
     """
 
     summary: str
-    write: Callable[[Path, int], Path]
+    options: type
+    fill: Callable[[Path, int, Any], Path]
+
+    def write(self, folder: Path, seed: int, **given: Number) -> Path:
+        """Fill a folder and return the path of its workbook; ValueError where an option is not as it should be."""
+        return self.fill(folder, seed, make_options(self.options, given))
 
 
-def _write_office(folder: Path, seed: int) -> Path:
-    return office.write(office.simulate(seed=seed), folder)
+def _fill_office(folder: Path, seed: int, options: office.Options) -> Path:
+    return office.write(office.simulate(**asdict(options), seed=seed), folder)
+
+
+def _fill_rfid(folder: Path, seed: int, options: rfid.Options) -> Path:
+    return rfid.write(rfid.simulate(options, seed), folder)
 
 
 SCENARIOS: Mapping[str, Scenario] = {
-    "office": Scenario("who went for coffee, as far as the RFID antennas of an office floor can tell", _write_office),
+    "office": Scenario(
+        "who went for coffee, as far as the RFID antennas of an office floor can tell", office.Options, _fill_office
+    ),
+    "rfid": Scenario(
+        "people and what they carry in a building of two floors, with RFID antennas in its corridors alone",
+        rfid.Options,
+        _fill_rfid,
+    ),
 }

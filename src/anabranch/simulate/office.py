@@ -23,7 +23,9 @@ import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from anabranch.inference.hmm import Floats, Smoothed, detection_likelihoods, smooth
+from anabranch.inference.infer import Inference, Inferred
+from anabranch.inference.model import Entries, Hmm, Sensing, make_hmm
+from anabranch.simulate.options import option
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 STEP = timedelta(seconds=5)
@@ -97,8 +99,18 @@ CREATE QUERY anyone AS
   THRESHOLD 0.1;
 """
 
-Codes = NDArray[np.int64]
+Codes = NDArray[np.int64] | NDArray[np.int32]
 """Locations by their place in `LOCATIONS`, or steps since the start."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line can ask for."""
+
+    people: int = option(6, "how many people", most=1_000)
+    minutes: int = option(120, "how long they are watched", most=1_440)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +180,8 @@ def simulate(people: int = 6, minutes: int = 120, seed: int = 0) -> Office:
         person = _person(number, movement)
         path = _path(person, steps, movement)
         seen = antennas.random((steps, len(ANTENNAS))) < _detection()[:, path].T
-        smoothed = smooth(_initial(person), _transition(person, rehearsal), detection_likelihoods(_detection(), seen))
         persons.append(person)
-        days.append(_day(person, path, seen, smoothed))
+        days.append(_day(person, path, seen, _model(person, rehearsal)))
     return Office(
         **{name: pa.concat_tables(day[name] for day in days) for name in days[0]},
         hall=pa.table({"location": list(HALLS)}),
@@ -248,6 +259,17 @@ def _detection() -> Floats:
     return np.array([[seen.get(location, 0.0) for location in LOCATIONS] for seen in ANTENNAS.values()])
 
 
+def _model(person: _Person, rng: np.random.Generator) -> Hmm:
+    """What smoothing assumes of a person and the antennas."""
+    tables = _entries(_transition(person, rng)), Sensing.DETECTION, _entries(_detection())
+    return make_hmm(LOCATIONS, tuple(ANTENNAS), _initial(person), *tables)
+
+
+def _entries(table: Floats) -> Entries:
+    rows, columns = np.nonzero(table)
+    return Entries(rows.astype(np.int32), columns.astype(np.int32), table[rows, columns])
+
+
 def _initial(person: _Person) -> Floats:
     """Everyone begins the day at the own desk."""
     initial = np.zeros(len(LOCATIONS))
@@ -276,13 +298,13 @@ def _adjacency() -> Floats:
     return adjacent
 
 
-def _day(person: _Person, path: Codes, seen: NDArray[np.bool_], smoothed: Smoothed) -> dict[str, pa.Table]:
+def _day(person: _Person, path: Codes, seen: NDArray[np.bool_], model: Hmm) -> dict[str, pa.Table]:
     """The tables of one person, by their name in `Office`."""
     read_at, antenna = np.nonzero(seen)
     trips = np.array(list(_trips(path, INDEX[person.office]))).reshape(-1, 2)
     columns = {
-        "at": _chain_rows(smoothed),
-        "at_marginals": _marginal_rows(smoothed),
+        "at": _chain_rows(_inferred(model, "SMOOTH", seen)),
+        "at_marginals": _marginal_rows(_inferred(model, "MARGINALS", seen)),
         "readings": {"t": _times(read_at), "antenna": pa.array(np.array(list(ANTENNAS))[antenna], pa.string())},
         "locations": {"t": _times(np.arange(len(path))), "location": _names(path)},
         "trips": {"left": _times(trips[:, 0]), "t": _times(trips[:, 1])},
@@ -310,42 +332,26 @@ def _trips(path: Codes, office: int) -> Iterator[tuple[int, int]]:
             left = None
 
 
-def _chain_rows(smoothed: Smoothed) -> dict[str, pa.Array]:
-    """The rows of the MARKOV stream, without the moves that weigh nothing.
+def _inferred(model: Hmm, method: str, seen: NDArray[np.bool_]) -> Inferred:
+    """What the readings say, without what weighs nothing: over a long stay that adds up to about a hundredth."""
+    inference = Inference(model, method, prune=NEGLIGIBLE)
+    starts = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
+    return inference.advance(inference.start(), starts, np.nonzero(seen)[1].astype(np.int32))
 
-    A move is left out where the probability of making it, not that of making it from its place, is
-    negligible: most tables speak of places where the person surely was not. The likeliest move from a place
-    stays in, so that no way ends. Over a long stay the left out adds up to about a hundredth.
-    """
-    start = np.where(smoothed.marginals[0] >= NEGLIGIBLE, smoothed.marginals[0], 0.0)
-    weights = start / start.sum()
-    (first,) = np.nonzero(weights)
-    steps, before, after, p = [np.zeros_like(first)], [np.full_like(first, -1)], [first], [weights[first]]
-    for step, table in enumerate(smoothed.tables, start=1):
-        likeliest = table == table.max(axis=1, keepdims=True)
-        kept = (weights[:, np.newaxis] * table >= NEGLIGIBLE) | (likeliest & (weights > 0)[:, np.newaxis])
-        moves = np.where(kept, table, 0.0)
-        moves /= np.maximum(moves.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-        weights = weights @ moves
-        x, y = np.nonzero(moves)
-        steps.append(np.full_like(x, step))
-        before.append(x)
-        after.append(y)
-        p.append(moves[x, y])
+
+def _chain_rows(inferred: Inferred) -> dict[str, pa.Array]:
+    """The rows of the MARKOV stream."""
     return {
-        "t": _times(np.concatenate(steps)),
-        "location": _names(np.concatenate(after)),
-        "prev_location": _names(np.concatenate(before)),
-        "p": pa.array(np.concatenate(p)),
+        "t": _times(inferred.step),
+        "location": _names(inferred.location),
+        "prev_location": _names(inferred.prev),
+        "p": pa.array(inferred.p),
     }
 
 
-def _marginal_rows(smoothed: Smoothed) -> dict[str, pa.Array]:
+def _marginal_rows(inferred: Inferred) -> dict[str, pa.Array]:
     """The rows of the INDEPENDENT stream."""
-    marginals = np.where(smoothed.marginals >= NEGLIGIBLE, smoothed.marginals, 0.0)
-    marginals /= marginals.sum(axis=1, keepdims=True)
-    step, location = np.nonzero(marginals)
-    return {"t": _times(step), "location": _names(location), "p": pa.array(marginals[step, location])}
+    return {"t": _times(inferred.step), "location": _names(inferred.location), "p": pa.array(inferred.p)}
 
 
 def _times(steps: Codes) -> pa.Array:

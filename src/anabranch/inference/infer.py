@@ -1,0 +1,191 @@
+"""What a worker uses to infer: a model and a method, the state of each key, and steps in, rows out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from anabranch.catalog import Model
+from anabranch.inference import kernel
+from anabranch.inference.kernel import F64, I32, I64
+from anabranch.inference.model import Hmm, chain_of, sensors_of
+from anabranch.language.declarations import METHOD_MODELS, WHOLE_ARCHIVE
+
+
+@dataclass(slots=True)
+class KeyState:
+    """What is to be kept of a key between calls: how many steps it has had, and the weights of its locations.
+
+    `weights` and `levels` are those of the kernels; for PARTICLE, `weights` counts the particles.
+    """
+
+    steps: int
+    seed: int
+    weights: F64
+    levels: I32
+
+    def to_arrays(self) -> tuple[F64, I64]:
+        """The state as two plain arrays, without the locations that weigh nothing."""
+        (held,) = np.nonzero(self.weights)
+        seed = np.array([self.seed], np.uint64).view(np.int64)
+        return self.weights[held], np.concatenate([[self.steps], seed, held, self.levels[held]]).astype(np.int64)
+
+    @classmethod
+    def from_arrays(cls, floats: F64, ints: I64, n_locations: int) -> KeyState:
+        """The state that `to_arrays` made arrays of, for a model of as many locations."""
+        weights, levels = np.zeros(n_locations), np.zeros(n_locations, np.int32)
+        held, of_held = ints[2 : 2 + len(floats)], ints[2 + len(floats) :]
+        weights[held], levels[held] = floats, of_held
+        return cls(int(ints[0]), int(ints[1:2].astype(np.int64).view(np.uint64)[0]), weights, levels)
+
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """The rows that were inferred from some steps.
+
+    Attributes
+    ----------
+    step : int32 array
+        The step of each row, as its place among the steps given; ascending.
+    prev, location : int32 array
+        Codes of locations; `prev` is -1 except in the rows of SMOOTH that have a step before.
+    p : float64 array
+        1 where the model is CERTAIN.
+    impossible : int32 array
+        The steps whose readings the model cannot explain: inferred as if nothing were known of them.
+    dropped : float
+        How far PRUNE can have moved any answer's probability, at most.
+    """
+
+    step: I32
+    prev: I32
+    location: I32
+    p: F64
+    impossible: I32
+    dropped: float = 0.0
+
+
+class Inference:
+    """One way to infer, with one model.
+
+    Parameters
+    ----------
+    hmm : Hmm
+    method : str
+        One of `METHOD_MODELS`.
+    particles : int
+        How many PARTICLE uses.
+    prune : float
+        Rows of less probability are left out; see `kernel.filter_rows` and `kernel.smooth_rows`.
+
+    Examples
+    --------
+    >>> from anabranch.inference.model import Entries, Sensing, make_hmm
+    >>> x, y = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
+    >>> hmm = make_hmm(
+    ...     ["hall", "office"], ["antenna"], np.array([0.5, 0.5]), Entries(x, y, np.array([0.5, 0.5, 0.1, 0.9])),
+    ...     Sensing.DETECTION, Entries(x[:1], y[:1], np.array([0.6])),
+    ... )
+    >>> inference = Inference(hmm, "FILTER")
+    >>> state = inference.start()
+    >>> inferred = inference.advance(state, np.array([0, 1, 1]), np.array([0], np.int32))  # seen, then not
+    >>> inferred.step.tolist(), inferred.location.tolist(), inferred.p.round(3).tolist()
+    ([0, 1, 1], [0, 0, 1], [1.0, 0.286, 0.714])
+    """
+
+    def __init__(self, hmm: Hmm, method: str, particles: int = 0, prune: float = 0.0) -> None:
+        if method not in METHOD_MODELS:
+            raise ValueError(f"there is no method {method}; there are {', '.join(METHOD_MODELS)}")
+        if (particles > 0) != (method == "PARTICLE"):
+            raise ValueError(f"{method} with {particles} particles")
+        if not 0 <= prune < 1:
+            raise ValueError(f"prune is {prune}, it must be at least 0 and below 1")
+        self.hmm, self.method, self.particles, self.prune = hmm, method, particles, float(prune)
+        self._chain, self._sensors = chain_of(hmm), sensors_of(hmm)
+
+    @property
+    def model(self) -> Model:
+        """The model of the stream that is inferred."""
+        return METHOD_MODELS[self.method]
+
+    @property
+    def streams(self) -> bool:
+        """Whether a key can go on from its state; otherwise all its steps are needed at once."""
+        return self.method not in WHOLE_ARCHIVE
+
+    def start(self, key_seed: int = 0) -> KeyState:
+        """The state of a key before its first step; PARTICLE draws from `key_seed` (taken modulo 2^64)."""
+        n = len(self.hmm.locations)
+        return KeyState(0, key_seed % 2**64, np.zeros(n), np.zeros(n, np.int32))
+
+    def advance(self, state: KeyState, reading_starts: I64, readings: I32) -> Inferred:
+        """Infer the next steps of a key, and move its state on (in place).
+
+        Parameters
+        ----------
+        state : KeyState
+        reading_starts : (T + 1,) array
+            The readers that saw the key at step t are readings[reading_starts[t]:reading_starts[t + 1]].
+        readings : array
+            Codes of readers, as in `hmm.readers`; -1 for a reader that the model does not know, which never sees
+            anything. A reader given twice in a step counts once.
+        """
+        if state.steps and not self.streams:
+            raise ValueError(f"{self.method} needs all steps of a key at once")
+        starts, distinct = kernel.distinct_readings(
+            np.ascontiguousarray(reading_starts, np.int64),
+            np.ascontiguousarray(readings, np.int32),
+            len(self.hmm.readers),
+        )
+        inferred = self._infer(state, starts, distinct)
+        state.steps += len(starts) - 1
+        return inferred
+
+    def advance_keys(
+        self, states: Sequence[KeyState], step_starts: I64, reading_starts: I64, readings: I32
+    ) -> Inferred:
+        """`advance` for many keys: those of key k are the steps step_starts[k]:step_starts[k + 1]."""
+        parts = []
+        for state, start, end in zip(states, step_starts[:-1].tolist(), step_starts[1:].tolist(), strict=True):
+            part = self.advance(state, reading_starts[start : end + 1], readings)
+            parts.append(replace(part, step=part.step + np.int32(start), impossible=part.impossible + np.int32(start)))
+        if not parts:
+            return self._certain(np.empty(0, np.int32), np.empty(0, np.int32))
+        names = ("step", "prev", "location", "p", "impossible")
+        columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        return Inferred(**columns, dropped=sum(part.dropped for part in parts))
+
+    def _infer(self, state: KeyState, starts: I64, readings: I32) -> Inferred:
+        chain, sensors = self._chain, self._sensors
+        if self.method == "SMOOTH":
+            rows = kernel.smooth_rows(chain, sensors, starts, readings, self.prune, True)
+            step, prev, location, p, impossible, _, dropped = rows
+            return Inferred(step, prev, location, p, impossible, dropped)
+        if self.method == "VITERBI":
+            return self._certain(*kernel.viterbi_path(chain, sensors, starts, readings))
+        started = state.steps > 0
+        if self.method == "MLE":
+            return self._certain(
+                *kernel.mle_path(chain, sensors, starts, readings, started, state.weights, state.levels)
+            )
+        if self.method == "FILTER":
+            step, location, p, impossible, _, dropped = kernel.filter_rows(
+                chain, sensors, starts, readings, started, state.weights, state.levels, self.prune
+            )
+        elif self.method == "MARGINALS":
+            step, location, p, impossible, _, dropped = kernel.marginal_rows(
+                chain, sensors, starts, readings, self.prune
+            )
+        else:
+            step, location, p, impossible, dropped = kernel.particle_rows(
+                chain, sensors, starts, readings, state.steps, state.weights, np.uint64(state.seed), self.particles,
+                self.prune,
+            )  # fmt: skip
+        return Inferred(step, np.full_like(location, -1), location, p, impossible, dropped)
+
+    @staticmethod
+    def _certain(path: I32, impossible: I32) -> Inferred:
+        step = np.arange(len(path), dtype=np.int32)
+        return Inferred(step, np.full_like(path, -1), path, np.ones(len(path)), impossible)

@@ -1,0 +1,161 @@
+"""Inferred streams on a worker: readings in, the rows of the hidden state out, step by step, for every key of a bucket.
+
+A key begins at the step of its first reading and goes on to the newest step of the readings of *all* keys: that a tag
+is not read any more says something of where it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.inference.infer import Inference, KeyState
+from anabranch.rows.derivation import Derived
+from anabranch.rows.dictionary import Dictionary
+from anabranch.rows.inbox import Rows
+from anabranch.rows.packing import Layout, hash_tuples
+from anabranch.rows.times import BEGINNING, END, step_times, steps_of
+
+UNKNOWN_READER = "the model does not know this reader"
+IMPOSSIBLE = "the model cannot explain this reading after those before it"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class InferredFrom:
+    """How a stream is inferred: the method with its model, the type of the hidden values, and the length of a step."""
+
+    inference: Inference
+    value_type: pa.DataType
+    step: float
+
+    def __repr__(self) -> str:
+        """Tells one model from another: saved state is only good for the same."""
+        hmm = self.inference.hmm
+        digest = hashlib.sha256(repr((hmm.locations, hmm.readers, hmm.sensing)).encode())
+        for array in (
+            hmm.initial,
+            hmm.starts,
+            hmm.targets,
+            hmm.p,
+            hmm.reader_starts,
+            hmm.reader_locations,
+            hmm.reader_p,
+        ):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        if hmm.silence is not None:
+            digest.update(hmm.silence.tobytes())
+        how = f"{self.inference.method}({self.inference.particles}) prune {self.inference.prune!r}"
+        return f"InferredFrom({how}, step {self.step!r}, {self.value_type}, model {digest.hexdigest()})"
+
+    def open(self, layout: Layout) -> InferredKeys:
+        """The keys of one bucket."""
+        return InferredKeys(self, layout)
+
+
+class InferredKeys:
+    """The inferred keys of one bucket: what is remembered of each, and how far it has come."""
+
+    def __init__(self, how: InferredFrom, layout: Layout) -> None:
+        self._how = how
+        self._kind = layout.time_kind
+        self._states: list[KeyState] = []
+        #: For each key the step it is to take next; -1 where it was not read yet.
+        self._next = np.zeros(0, np.int64)
+        self._begun = np.zeros(0, np.bool_)
+        locations = pa.array([None, *how.inference.hmm.locations], pa.string()).cast(how.value_type)
+        self.values = Dictionary([how.value_type])
+        self.values.encode(pa.table({"0": locations}))
+
+    def advance(self, rows: Rows, keys: Dictionary, readings: Dictionary, watermark: int) -> Derived:
+        """Take the readings before the watermark, and infer all whole steps before it."""
+        reader = self._readers(readings)[rows.value]
+        unknown = (reader < 0) & (rows.value != 0)
+        step = steps_of(rows.t, self._how.step, self._kind)
+        self._begin(keys, rows.key[~unknown], step[~unknown])
+        end = self._end(step, watermark)
+        first_step = np.where(self._begun, np.minimum(self._next, end), end)
+        counts = end - first_step
+        step_starts = np.concatenate([[0], np.cumsum(counts)])
+        place = step_starts[rows.key] + step - first_step[rows.key]
+        seen = np.flatnonzero((reader >= 0) & ~unknown)
+        seen = seen[np.argsort(place[seen], kind="stable")]
+        reading_starts = np.searchsorted(place[seen], np.arange(step_starts[-1] + 1))
+        found = self._how.inference.advance_keys(
+            self._states, step_starts, reading_starts.astype(np.int64), reader[seen].astype(np.int32)
+        )
+        self._next = np.where(self._begun, end, self._next)
+        key = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+        number = np.arange(step_starts[-1]) - np.repeat(step_starts[:-1] - first_step, counts)
+        times = step_times(number, self._how.step, self._kind)
+        made = Rows(
+            stream=np.zeros(len(found.step), np.int32),
+            key=key[found.step],
+            value=found.location + np.int32(1),
+            prev=found.prev + np.int32(1),
+            t=times[found.step],
+            p=found.p,
+        )
+        impossible = np.isin(place, found.impossible) & (reader >= 0) & ~unknown
+        used = ~unknown & ~impossible
+        return Derived(made, {UNKNOWN_READER: unknown, IMPOSSIBLE: impossible}, _count_duplicates(rows.where(used)))
+
+    def _readers(self, readings: Dictionary) -> npt.NDArray[np.int64]:
+        """The model's code of each value of the readings; -1 for those it does not know, and for nothing."""
+        codes = {name: code for code, name in enumerate(self._how.inference.hmm.readers)}
+        (names,) = readings.take(np.arange(len(readings), dtype=np.int32))
+        return np.array([codes.get(name, -1) for name in pc.cast(names, pa.string()).to_pylist()], np.int64)
+
+    def _begin(self, keys: Dictionary, key: npt.NDArray[np.int32], step: npt.NDArray[np.int64]) -> None:
+        """Make room for new keys, and let those begin that are read for the first time."""
+        known = len(self._states)
+        if len(keys) > known:
+            fresh = keys.take(np.arange(known, len(keys), dtype=np.int32))
+            seeds = hash_tuples(fresh, len(keys) - known)
+            self._states += [self._how.inference.start(int(seed)) for seed in seeds]
+            more = len(keys) - known
+            self._next = np.concatenate([self._next, np.full(more, np.iinfo(np.int64).max)])
+            self._begun = np.concatenate([self._begun, np.zeros(more, np.bool_)])
+        waiting = ~self._begun[key]
+        np.minimum.at(self._next, key[waiting], step[waiting])
+        self._begun[key] = True
+
+    def _end(self, step: npt.NDArray[np.int64], watermark: int) -> int:
+        """The step before which all are whole."""
+        if watermark == END:
+            return int(step.max(initial=-1)) + 1
+        if watermark == BEGINNING:
+            return int(self._next[self._begun].min(initial=0))
+        return int(steps_of(np.array([watermark]), self._how.step, self._kind)[0])
+
+    def save(self) -> pa.Table:
+        """The state of every key."""
+        floats, ints = zip(*(state.to_arrays() for state in self._states), strict=True) if self._states else ((), ())
+        return pa.table(
+            {
+                "next": self._next,
+                "begun": self._begun,
+                "floats": pa.array(floats, pa.list_(pa.float64())),
+                "ints": pa.array(ints, pa.list_(pa.int64())),
+            }
+        )
+
+    def load(self, saved: pa.Table) -> None:
+        """Take over what `save` gave."""
+        n_locations = len(self._how.inference.hmm.locations)
+        self._next = saved["next"].to_numpy().copy()
+        self._begun = saved["begun"].to_numpy().copy()
+        self._states = [
+            KeyState.from_arrays(np.array(floats, np.float64), np.array(ints, np.int64), n_locations)
+            for floats, ints in zip(saved["floats"].to_pylist(), saved["ints"].to_pylist(), strict=True)
+        ]
+
+
+def _count_duplicates(rows: Rows) -> int:
+    """How many rows say what another says: the same reader at the same time."""
+    distinct = np.unique(np.stack([rows.key, rows.t, rows.value]), axis=1).shape[1] if len(rows) else 0
+    return len(rows) - distinct

@@ -1,0 +1,50 @@
+"""Streams that are inferred: their readings take the place of a source, and a folder holds the model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from anabranch.catalog import Relation, Stream
+from anabranch.errors import DataError, Finding, WorkbookError
+from anabranch.inference.infer import Inference
+from anabranch.inference.model import read_hmm
+from anabranch.inference.stream import InferredFrom
+from anabranch.language import nodes
+from anabranch.language.temporal import amount_of
+from anabranch.language.types import Type
+from anabranch.rows.conditions import ARROW_TYPES
+from anabranch.rows.packing import Layout
+from anabranch.rows.times import TimeKind
+
+
+def with_types_of(entry: Stream | Relation, read: Stream | Relation) -> Stream | Relation:
+    """The entry with the types that its source has; an inferred stream has the keys and times of its readings."""
+    if entry.name == read.name or not isinstance(entry, Stream) or not isinstance(read, Stream):
+        return read
+    return replace(
+        entry,
+        keys=tuple(replace(own, type=given.type) for own, given in zip(entry.keys, read.keys, strict=True)),
+        values=tuple(value if value.declared else replace(value, type=Type.STRING) for value in entry.values),
+        time=replace(entry.time, type=read.time.type),
+    )
+
+
+def inference_of(stream: Stream, source: nodes.InferredSource, readings: Layout, folder: str) -> InferredFrom:
+    """How an inferred stream is made of its readings; the model's path is relative to `folder`.
+
+    Raises
+    ------
+    WorkbookError
+        If the model, or the step, cannot be used.
+    """
+    try:
+        hmm = read_hmm(Path(folder, source.path), stream.values[0].name, readings.values[0])
+    except DataError as error:
+        raise WorkbookError([Finding("model", str(error), "mend the model, or name another", source.span)]) from error
+    step = 1.0 if source.step is None else float(amount_of(source.step))
+    if readings.time_kind is TimeKind.INTEGER and step != int(step):
+        message = f"a STEP of {step:g} does not suit the times of {readings.name}, which are integers"
+        raise WorkbookError([Finding("step", message, "write a whole number", source.span)])
+    inference = Inference(hmm, source.method, int(source.argument or 0), float(source.prune or 0.0))
+    return InferredFrom(inference, ARROW_TYPES[stream.values[0].type], step)

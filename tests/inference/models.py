@@ -1,0 +1,94 @@
+"""Models for the tests: dense arrays, with what the oracles make of readings, and the same as an `Hmm`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from anabranch.inference.model import Entries, Hmm, Sensing, make_hmm
+from tests.oracles import hmm as oracle
+
+
+@dataclass(frozen=True)
+class Dense:
+    """A model as dense arrays; `sensors` is (R, N)."""
+
+    initial: Any
+    transition: Any
+    sensing: Sensing
+    sensors: Any
+    silence: Any = None
+
+    def hmm(self) -> Hmm:
+        """The same as the package holds it."""
+        locations = [f"x{code}" for code in range(len(self.initial))]
+        readers = [f"r{code}" for code in range(len(self.sensors))]
+        tables = sparse(self.transition), self.sensing, sparse(self.sensors), self.silence
+        return make_hmm(locations, readers, self.initial, *tables)
+
+    def likelihoods(self, readings: Sequence[Sequence[int]]) -> Any:
+        """P[what was read | x], as the oracles say, (T, N)."""
+        sets = [set(seen) for seen in readings]
+        if self.sensing is Sensing.DETECTION:
+            return oracle.detection_likelihoods(self.sensors, sets)
+        return oracle.emission_likelihoods(self.sensors, self.silence, sets)
+
+
+def sparse(matrix: Any) -> Entries:
+    """The entries of a dense table that are not 0."""
+    rows, columns = np.nonzero(matrix)
+    return Entries(rows.astype(np.int32), columns.astype(np.int32), matrix[rows, columns])
+
+
+def packed(readings: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+    """The readings of each step as the kernels take them: where each step's start, and the codes."""
+    starts = np.concatenate([[0], np.cumsum([len(seen) for seen in readings])]).astype(np.int64)
+    return starts, np.array([reader for seen in readings for reader in seen], np.int32)
+
+
+# Zeros and ones are frequent on purpose: what is impossible or sure is where the care is needed.
+weights = st.one_of(st.just(0.0), st.floats(0.01, 1.0))
+chances = st.one_of(st.just(0.0), st.just(1.0), st.floats(0.01, 0.99))
+
+
+@st.composite
+def arrays(draw: st.DrawFn, rows: int, columns: int, entries: st.SearchStrategy[float]) -> Any:
+    one = st.lists(entries, min_size=columns, max_size=columns)
+    return np.array(draw(st.lists(one, min_size=rows, max_size=rows))).reshape(rows, columns)
+
+
+def distributions(of: Any) -> Any:
+    """Rows that sum to 1; a row of zeros is put on the first column."""
+    of[of.sum(axis=1) == 0, 0] = 1.0
+    return of / of.sum(axis=1, keepdims=True)
+
+
+@st.composite
+def models(draw: st.DrawFn) -> Dense:
+    """Small models of both kinds of sensing, with and without a reading for silence."""
+    n, readers = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    chain = distributions(draw(arrays(n + 1, n, weights)))
+    if draw(st.booleans()):
+        return Dense(chain[0], chain[1:], Sensing.DETECTION, draw(arrays(readers, n, chances)))
+    silent = draw(st.booleans())
+    emission = distributions(draw(arrays(n, readers + silent, weights))).T
+    return Dense(chain[0], chain[1:], Sensing.EMISSION, emission[:readers], emission[readers] if silent else None)
+
+
+@st.composite
+def cases(draw: st.DrawFn, steps: int = 5) -> tuple[Dense, list[list[int]]]:
+    """A model and what was read at up to so many steps: nothing, several, one twice, readers nobody knows."""
+    model = draw(models())
+    codes = st.one_of(st.integers(0, len(model.sensors) - 1), st.integers(-1, len(model.sensors)))
+    return model, draw(st.lists(st.lists(codes, max_size=3), min_size=1, max_size=steps))
+
+
+def random_model(n: int, readers: int, seed: int, sensing: Sensing = Sensing.EMISSION) -> Dense:
+    """A model in which everything is possible."""
+    rng = np.random.default_rng(seed)
+    sensors = rng.dirichlet(np.ones(readers), size=n).T
+    return Dense(rng.dirichlet(np.ones(n)), rng.dirichlet(np.ones(n), size=n), sensing, sensors)

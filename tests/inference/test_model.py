@@ -1,0 +1,162 @@
+"""Models in folders: what is written is read again, and each fault is one line that says where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from numpy.testing import assert_array_equal
+
+from anabranch.errors import DataError
+from anabranch.inference.model import Hmm, Sensing, make_hmm, read_hmm, sensors_of, write_hmm
+from tests.inference.models import Dense, models, random_model, sparse
+
+INITIAL = "location,p\nhall,0.25\noffice,0.75\n"
+TRANSITION = "prev_location,location,p\nhall,hall,0.5\nhall,office,0.5\noffice,office,0.9\noffice,hall,0.1\n"
+DETECTION = "reader,location,p\nwest,hall,0.6\ndoor,hall,0.1\ndoor,office,0.2\n"
+EMISSION = "location,reader,p\nhall,west,0.7\nhall,,0.3\noffice,,1\n"
+
+
+def folder_of(path: Path, **files: str | None) -> Path:
+    """A folder with a model, some of its files changed or, where None, left out."""
+    texts = {"initial": INITIAL, "transition": TRANSITION, "detection": DETECTION} | files
+    for name, text in texts.items():
+        if text is not None:
+            (path / f"{name}.csv").write_text(text, encoding="utf-8")
+    return path
+
+
+def equal(one: Hmm, other: Hmm) -> bool:
+    for name in Hmm.__slots__:
+        assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    return True
+
+
+def test_a_folder_is_read(tmp_path: Path) -> None:
+    hmm = read_hmm(folder_of(tmp_path))
+    assert hmm.locations == ("hall", "office")
+    assert hmm.readers == ("west", "door")
+    assert hmm.initial.tolist() == [0.25, 0.75]
+    assert (hmm.starts.tolist(), hmm.targets.tolist(), hmm.p.tolist()) == (
+        [0, 2, 4],
+        [0, 1, 0, 1],
+        [0.5, 0.5, 0.1, 0.9],
+    )
+    assert hmm.sensing is Sensing.DETECTION
+    assert (hmm.reader_starts.tolist(), hmm.reader_locations.tolist()) == ([0, 1, 3], [0, 0, 1])
+    assert hmm.reader_p.tolist() == [0.6, 0.1, 0.2]
+    assert hmm.silence is None
+
+
+def test_an_empty_reader_is_silence(tmp_path: Path) -> None:
+    hmm = read_hmm(folder_of(tmp_path, detection=None, emission=EMISSION))
+    assert hmm.readers == ("west",)
+    assert hmm.sensing is Sensing.EMISSION
+    assert hmm.silence is not None
+    assert hmm.silence.tolist() == [0.3, 1.0]
+    assert sensors_of(hmm).quiet.tolist() == [0.3, 1.0]
+
+
+def test_columns_may_have_the_names_of_the_streams(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    files = {"initial": INITIAL, "transition": TRANSITION, "detection": DETECTION}
+    own = {name: text.replace("location", "Room").replace("reader", "antenna") for name, text in files.items()}
+    hmm = read_hmm(folder_of(tmp_path))
+    assert equal(read_hmm(folder_of(tmp_path / "own", **own), value="room", reader="antenna"), hmm)
+    assert equal(read_hmm(tmp_path, value="room", reader="antenna"), hmm)
+
+
+def test_a_location_may_be_missing_in_initial_and_zeros_are_nothing(tmp_path: Path) -> None:
+    hmm = read_hmm(
+        folder_of(tmp_path, initial="location,p\noffice,1\n", transition=TRANSITION + "office,attic,0\nattic,hall,1\n")
+    )
+    assert hmm.locations == ("office", "hall", "attic")
+    assert hmm.initial.tolist() == [1.0, 0.0, 0.0]
+    assert hmm.targets.tolist() == [0, 1, 0, 1, 1]
+
+
+@given(models())
+def test_what_is_written_is_read_again(tmp_path_factory: pytest.TempPathFactory, model: Dense) -> None:
+    if model.sensing is Sensing.DETECTION and not model.sensors.any():
+        return  # A table without rows is a fault.
+    folder = tmp_path_factory.mktemp("model")
+    hmm = model.hmm()
+    write_hmm(hmm, folder, value="room", reader="antenna")
+    again = read_hmm(folder, value="room", reader="antenna")
+    assert again.locations == hmm.locations
+    assert set(again.readers) <= set(hmm.readers)
+    assert np.allclose(again.p, hmm.p, rtol=1e-15)
+    assert equal(read_again(again, folder), again)
+
+
+def read_again(hmm: Hmm, folder: Path) -> Hmm:
+    write_hmm(hmm, folder)
+    return read_hmm(folder)
+
+
+FAULTS = [
+    ({"initial": None}, r"initial\.csv: there is no such file"),
+    ({"transition": None}, r"transition\.csv: there is no such file"),
+    ({"detection": None}, r"neither detection\.csv nor emission\.csv"),
+    ({"emission": EMISSION}, r"both detection\.csv and emission\.csv"),
+    ({"initial": ""}, r"initial\.csv: a column location is needed once; the columns are: none"),
+    ({"initial": "location,p\n"}, r"initial\.csv: there are no rows"),
+    ({"initial": "place,p\nhall,1\n"}, r"initial\.csv: a column location is needed once; the columns are: place, p"),
+    ({"transition": "location,p\nhall,1\n"}, r"transition\.csv: a column prev_location is needed"),
+    ({"detection": "reader,location,chance\nwest,hall,1\n"}, r"detection\.csv: a column p is needed"),
+    ({"initial": "location,p\nhall,much\n"}, r"initial\.csv:2: p is 'much', which is no number"),
+    ({"initial": "location,p\nhall,\n"}, r"initial\.csv:2: p is '', which is no number"),
+    ({"initial": "location,p\nhall\n"}, r"initial\.csv:2: the row has 1 columns"),
+    ({"initial": "location,p\nhall,nan\noffice,1\n"}, r"initial\.csv: p of 'hall' is nan"),
+    ({"initial": "location,p\nhall,inf\n"}, r"initial\.csv: p of 'hall' is inf"),
+    ({"transition": TRANSITION.replace("0.9", "-0.9")}, r"transition\.csv: p of 'office', 'office' is -0\.9"),
+    ({"detection": DETECTION.replace("0.6", "1.6")}, r"detection\.csv: p of 'west', 'hall' is 1\.6"),
+    ({"detection": DETECTION.replace("0.6", "1e-80")}, r"detection\.csv: p of 'west', 'hall' is 1e-80, below 1e-60"),
+    ({"initial": INITIAL.replace("0.75", "0.7")}, r"initial\.csv: p sums to 0\.95, it must be 1"),
+    ({"transition": TRANSITION.replace("0.9", "0.8")}, r"transition\.csv: p from location 'office' sums to 0\.9,"),
+    (
+        {"detection": None, "emission": EMISSION.replace("0.7", "0.5")},
+        r"emission\.csv: p at location 'hall' sums to 0\.8,",
+    ),
+    ({"detection": None, "emission": "location,reader,p\nhall,west,1\n"}, r"p at location 'office' sums to 0,"),
+    ({"transition": TRANSITION + "attic,hall,0\n"}, r"p from location 'attic' sums to 0,"),
+    ({"transition": TRANSITION + "office,attic,0\n"}, r"there is no transition from location 'attic'"),
+    ({"initial": INITIAL + "attic,0\n"}, r"there is no transition from location 'attic'"),
+    ({"detection": DETECTION + "west,attic,0.5\n"}, r"detection\.csv: location 'attic' is in neither"),
+    ({"detection": DETECTION + ",hall,0.5\n"}, r"detection\.csv: a row has no reader"),
+    ({"initial": INITIAL + ",0\n"}, r"initial\.csv: a row has no location"),
+    ({"transition": TRANSITION + ",hall,1\n"}, r"transition\.csv: a row has no location"),
+    ({"initial": INITIAL + "hall,0\n"}, r"initial\.csv: 'hall' is given twice"),
+    ({"transition": TRANSITION + "hall,office,0.5\n"}, r"transition\.csv: 'hall', 'office' is given twice"),
+    ({"detection": DETECTION + "west,hall,0.5\n"}, r"detection\.csv: 'west', 'hall' is given twice"),
+]
+
+
+@pytest.mark.parametrize(("files", "complaint"), FAULTS)
+def test_each_fault_is_one_line_that_says_where(tmp_path: Path, files: dict[str, str | None], complaint: str) -> None:
+    with pytest.raises(DataError, match=complaint) as raised:
+        read_hmm(folder_of(tmp_path, **files))
+    assert len(str(raised.value).splitlines()) == 1
+    assert str(tmp_path) in str(raised.value)
+
+
+def test_what_is_no_text_is_one_line_too(tmp_path: Path) -> None:
+    (folder_of(tmp_path) / "initial.csv").write_bytes(b"location,p\n\xff\xfe,1\n")
+    with pytest.raises(DataError, match=r"initial\.csv: cannot be read") as raised:
+        read_hmm(tmp_path)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_model_needs_locations() -> None:
+    empty = sparse(np.zeros((0, 0)))
+    with pytest.raises(DataError, match="no locations"):
+        make_hmm([], [], np.zeros(0), empty, Sensing.DETECTION, empty)
+
+
+def test_sums_within_the_tolerance_become_1() -> None:
+    model = random_model(4, 2, seed=0)
+    hmm = Dense(model.initial * (1 + 5e-7), model.transition * (1 - 5e-7), model.sensing, model.sensors).hmm()
+    assert hmm.initial.sum() == pytest.approx(1, abs=1e-15)
+    assert np.add.reduceat(hmm.p, hmm.starts[:-1]) == pytest.approx(np.ones(4), abs=1e-15)

@@ -1,0 +1,174 @@
+"""Hidden Markov models by the weight of every single path, and the dense forward-backward algorithm in logarithms.
+
+Models are dense arrays: `initial` (N,), `transition` (N, N) from row to column, and `likelihoods` (T, N).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Path = tuple[int, ...]
+
+
+def detection_likelihoods(detection: Any, readings: Sequence[set[int]]) -> Any:
+    """The product over the readers of d where they saw the key and 1 - d where not; `detection` is (R, N).
+
+    A reader that is no row of `detection` sees nothing.
+    """
+    n_readers, n = detection.shape
+    likelihoods = np.ones((len(readings), n))
+    for t, seen in enumerate(readings):
+        for r in range(n_readers):
+            likelihoods[t] *= detection[r] if r in seen else 1 - detection[r]
+        if not seen <= set(range(n_readers)):
+            likelihoods[t] = 0.0
+    return likelihoods
+
+
+def emission_likelihoods(emission: Any, silence: Any, readings: Sequence[set[int]]) -> Any:
+    """The product of e(r, x) over the step's readings; with none, `silence`, or 1 where that is None."""
+    n_readers, n = emission.shape
+    likelihoods = np.ones((len(readings), n))
+    for t, seen in enumerate(readings):
+        for r in seen:
+            likelihoods[t] *= emission[r] if 0 <= r < n_readers else 0.0
+        if not seen and silence is not None:
+            likelihoods[t] = silence
+    return likelihoods
+
+
+def without_impossible(initial: Any, transition: Any, likelihoods: Any) -> tuple[Any, list[int]]:
+    """The likelihoods with 1 at the steps that are impossible after those before, and these steps."""
+    corrected, impossible = likelihoods.copy(), []
+    reachable = initial > 0
+    for t in range(len(likelihoods)):
+        if t > 0:
+            reachable = (transition[reachable] > 0).any(axis=0)
+        if not (reachable & (likelihoods[t] > 0)).any():
+            corrected[t] = 1.0
+            impossible.append(t)
+        reachable = reachable & (corrected[t] > 0)
+    return corrected, impossible
+
+
+def paths(initial: Any, transition: Any, likelihoods: Any) -> dict[Path, float]:
+    """P[path, all readings] of every path that is possible."""
+    steps, n = likelihoods.shape
+    weights = {}
+    for path in itertools.product(range(n), repeat=steps):
+        weight = initial[path[0]] * likelihoods[0, path[0]]
+        for t in range(1, steps):
+            weight *= transition[path[t - 1], path[t]] * likelihoods[t, path[t]]
+        if weight > 0:
+            weights[path] = float(weight)
+    return weights
+
+
+def posterior(weights: dict[Path, float]) -> dict[Path, float]:
+    """P[path | all readings]."""
+    evidence = sum(weights.values())
+    return {path: weight / evidence for path, weight in weights.items()}
+
+
+def marginals(distribution: dict[Path, float], n: int) -> Any:
+    """P[x_t = x], (T, N), of a distribution over paths."""
+    found = np.zeros((len(next(iter(distribution))), n))
+    for path, p in distribution.items():
+        for t, x in enumerate(path):
+            found[t, x] += p
+    return found
+
+
+def filtered(initial: Any, transition: Any, likelihoods: Any) -> Any:
+    """P[x_t = x | readings up to t], (T, N)."""
+    prefixes = (likelihoods[: t + 1] for t in range(len(likelihoods)))
+    return np.array([marginals(posterior(paths(initial, transition, some)), len(initial))[-1] for some in prefixes])
+
+
+def paths_of_rows(step: Any, previous: Any, location: Any, p: Any) -> dict[Path, float]:
+    """The distribution over paths that the rows of a MARKOV stream are; a row from nowhere is an error."""
+    distribution: dict[Path, float] = {(): 1.0}
+    for t in range(int(step.max()) + 1):
+        rows = [(int(x), int(y), float(q)) for at, x, y, q in zip(step, previous, location, p, strict=True) if at == t]
+        ends = {path[-1] if path else -1 for path in distribution}
+        assert {x for x, _, _ in rows} == ends, "the rows of a step go on from where those before end"
+        longer: dict[Path, float] = {}
+        for path, weight in distribution.items():
+            for x, y, q in rows:
+                if x == (path[-1] if path else -1):
+                    longer[(*path, y)] = weight * q
+        distribution = longer
+    return distribution
+
+
+def distance(one: dict[Path, float], other: dict[Path, float]) -> float:
+    """The total variation distance: how much more probable any event can be in one than in the other."""
+    return 0.5 * sum(abs(one.get(path, 0.0) - other.get(path, 0.0)) for path in one.keys() | other.keys())
+
+
+# ------------------------------------------------------------ dense, for longer streams
+
+
+@dataclass(frozen=True, slots=True)
+class Smoothed:
+    """What all readings together say; the tables' rows of an impossible x are all zeros.
+
+    `filtered` and `marginals` are (T, N), `tables` is (T - 1, N, N): P[y at t + 1 | x at t, all readings].
+    """
+
+    filtered: Any
+    marginals: Any
+    tables: Any
+    log_likelihood: float
+
+
+def smooth(initial: Any, transition: Any, likelihoods: Any) -> Smoothed:
+    """Forward-backward in logarithms, in O(T N^2)."""
+    with np.errstate(divide="ignore"):  # The logarithm of 0 is -inf, and is meant.
+        log_a, log_b = np.log(transition), np.log(likelihoods)
+        log_alpha, log_likelihood = _forward(np.log(initial), log_a, log_b)
+        log_beta, tables = _backward(log_a, log_b)
+        log_marginals = log_alpha + log_beta
+        log_marginals -= _log_sum(log_marginals, axis=1)[:, np.newaxis]
+    tables[np.isneginf(log_marginals[:-1])] = 0.0
+    return Smoothed(np.exp(log_alpha), np.exp(log_marginals), tables, log_likelihood)
+
+
+def _forward(log_pi: Any, log_a: Any, log_b: Any) -> tuple[Any, float]:
+    """Logarithms of P[x_t | readings up to t], and of P[all readings]."""
+    log_alpha = np.empty_like(log_b)
+    log_likelihood = 0.0
+    ahead = log_pi
+    for t in range(len(log_b)):
+        weights = ahead + log_b[t]
+        total = float(_log_sum(weights, axis=0))
+        log_alpha[t] = weights - total
+        log_likelihood += total
+        ahead = _log_sum(log_alpha[t][:, np.newaxis] + log_a, axis=0)
+    return log_alpha, log_likelihood
+
+
+def _backward(log_a: Any, log_b: Any) -> tuple[Any, Any]:
+    """Logarithms of the backward weights (each step's highest is 0), and the posterior tables."""
+    steps, states = log_b.shape
+    log_beta = np.zeros((steps, states))
+    tables = np.empty((steps - 1, states, states))
+    for t in range(steps - 2, -1, -1):
+        onward = log_a + (log_b[t + 1] + log_beta[t + 1])
+        totals = _log_sum(onward, axis=1)
+        log_beta[t] = totals - totals.max()
+        # A dead end has a total of -inf: its row of zeros is what exp(-inf - 0) gives.
+        tables[t] = np.exp(onward - np.where(np.isneginf(totals), 0.0, totals)[:, np.newaxis])
+    return log_beta, tables
+
+
+def _log_sum(logs: Any, axis: int) -> Any:
+    """Logarithm of the sum of exponentials; -inf where every term is 0."""
+    highest = logs.max(axis=axis, keepdims=True)
+    highest[np.isneginf(highest)] = 0.0
+    return np.log(np.exp(logs - highest).sum(axis=axis)) + highest.squeeze(axis)
