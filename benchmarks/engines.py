@@ -36,14 +36,14 @@ TOLERANCE = 1e-9
 _FINGERPRINT = "00" * 32
 
 
-def make_job(workbook: str, query: str, relations: Mapping[str, pa.Table]) -> Job:
+def make_job(workbook: str, query: str, relations: Mapping[str, pa.Table], live: bool = False) -> Job:
     """The job of a query as the session makes it, without Spark; the workbook must state every type."""
     catalog = Catalog()
     findings = declare(parse(workbook), catalog)
     if findings:
         raise ValueError(findings)
     bound = bind(catalog.query(query), catalog)
-    return family_of(bound).job(bound, layouts_for(bound.streams), relations, _FINGERPRINT)
+    return family_of(bound).job(bound, layouts_for(bound.streams), relations, _FINGERPRINT, live)
 
 
 @contextmanager

@@ -77,6 +77,8 @@ class ArchiveOperator:
         self._analysis = job.analysis
         self._intake = job.intake()
         self._machine = Machine(job.analysis, job.relations)
+        #: For all groups together; 0 where every chain was answered exactly.
+        self.worlds_drawn = 0
 
     def open(self, state: bytes | None) -> None:
         """An archive is not continued."""
@@ -299,6 +301,7 @@ class ArchiveOperator:
         query = self._analysis.query
         histories = [self._history(chain) for chain in chains]
         found = estimate(self._machine, histories, query.accuracy, query.confidence)
+        self.worlds_drawn += found.worlds
         rows: _Rows = {}
         for t, *numbers in zip(found.t.tolist(), found.probability, found.lower, found.upper, strict=True):
             none = 1.0 - known.get((group, t), 0.0)

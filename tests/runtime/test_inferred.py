@@ -1,0 +1,76 @@
+"""Streams inferred from readings, through Spark: the answers of the operators alone, in batch and in streaming."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.inference.test_stream import building, filled, inferring_job, some_readings
+from tests.pattern.local import LocalRun
+from tests.runtime.office import collect, same, write_csv, written
+from tests.runtime.streams import NOW
+
+from anabranch import Session
+from anabranch.errors import WorkbookError
+from anabranch.inference.model import write_hmm
+
+READINGS = some_readings(3, keys=6, steps=20)
+NAMES = "tag,reader,t"
+
+
+def alone(method: str, folder: Path) -> dict[tuple, float]:
+    """The answers of the operators, without Spark."""
+    run = LocalRun(inferring_job(filled("at", method), folder))
+    run.step({"readings": READINGS}, end=True)
+    return run.answers()
+
+
+def opened(spark: SparkSession, method: str, folder: Path) -> Session:
+    write_hmm(building(), folder / "model")
+    (folder / "q.abq").write_text(filled("at", method))
+    session = Session(spark)
+    session.execute_file(str(folder / "q.abq"))
+    return session
+
+
+@pytest.mark.parametrize("method", ["SMOOTH", "FILTER"])
+def test_a_batch_gives_the_answers_of_the_operators(spark: SparkSession, tmp_path: Path, method: str) -> None:
+    session = opened(spark, method, tmp_path)
+    # The last reading of all is of a key that no answer is about: time goes on for the others all the same.
+    rows = [(row["tag"], row["reader"], row["t"]) for row in READINGS]
+    session.bind("readings", str(write_csv(tmp_path / "readings.csv", rows, NAMES)))
+    answers = session.run("q")
+    assert same(collect(answers), alone(method, tmp_path))
+    counts = session.report("q")
+    assert counts.read == counts.used == len(READINGS)
+
+
+def test_a_stream_gives_the_answers_of_a_batch(spark: SparkSession, tmp_path: Path) -> None:
+    session = opened(spark, "FILTER", tmp_path)
+    rows = sorted((row["t"], row["tag"], row["reader"]) for row in READINGS)
+    for number in range(3):
+        part = [(tag, reader, t) for t, tag, reader in rows[number * len(rows) // 3 : (number + 1) * len(rows) // 3]]
+        write_csv(tmp_path / "in" / f"{number}.csv", part, NAMES)
+    session.bind("readings", str(tmp_path / "in"))
+    options = {"output": str(tmp_path / "out"), "trigger": NOW, "max_files": 1}
+    session.start("q", str(tmp_path / "cp"), **options).awaitTermination()
+    session.end_input(str(tmp_path / "cp"))
+    session.start("q", str(tmp_path / "cp"), **options).awaitTermination()
+    assert same(written(tmp_path / "out"), alone("FILTER", tmp_path))
+    assert session.report("q").late == 0
+
+
+def test_what_needs_the_whole_archive_cannot_stream(spark: SparkSession, tmp_path: Path) -> None:
+    session = opened(spark, "SMOOTH", tmp_path)
+    session.bind("readings", str(write_csv(tmp_path / "in" / "1.csv", [("a", "east", 1)], NAMES)))
+    with pytest.raises(WorkbookError, match="at is inferred by SMOOTH, which needs all readings"):
+        session.start("q", str(tmp_path / "cp"), output=str(tmp_path / "out"))
+
+
+def test_a_model_that_is_not_there_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
+    session = opened(spark, "SMOOTH", tmp_path)
+    session.bind("readings", str(write_csv(tmp_path / "readings.csv", [("a", "east", 1)], NAMES)))
+    (tmp_path / "model" / "transition.csv").unlink()
+    with pytest.raises(WorkbookError, match=r"q.abq:4:3: .*transition.csv"):
+        session.run("q")
