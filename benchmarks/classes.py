@@ -84,7 +84,7 @@ def sampling(options: Options) -> Iterator[Record]:
         answers, worlds = _counted(job, table)
         seconds = interleaved({"words": partial(run_archive, job, [table])}, max(1, options.rounds // 2))["words"]
         plain = PlainSampler(workbook, table, options.seed)
-        few = 20 if options.quick else 200
+        few = 20 if options.quick else 50
         start = time.perf_counter()
         shares = plain.estimate(few)
         plain_rate = few / (time.perf_counter() - start)

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -36,7 +37,7 @@ from anabranch.rows.packing import Layout
 from anabranch.rows.state import FORMAT
 from anabranch.runtime import batch, streaming
 from anabranch.runtime.checkpoint import Checkpoint
-from anabranch.runtime.inputs import Input, bucket_count
+from anabranch.runtime.inputs import Input, partition_count
 from anabranch.runtime.packets import Packing
 from anabranch.runtime.sinks.files import FORMATS, BatchFiles, claim
 from anabranch.runtime.sources.files import FileInput, is_local, local_folder
@@ -47,6 +48,9 @@ from anabranch.runtime.validation import validate_input
 
 #: Buckets of a stream: fixed for the life of its checkpoint, so enough of them for a larger machine than this.
 STREAM_BUCKETS = 16
+
+#: Readings are few and what is inferred from them is much: a partition takes its keys in so many parts, one at a time.
+BUCKETS_A_PARTITION = 32
 
 
 class Session:
@@ -145,12 +149,13 @@ class Session:
             bound, inputs = self._resolve(query)
             job = self._job(query, bound, inputs, live=False)
             sources = [inputs[stream.name.lower()] for stream in bound.streams]
-            n_buckets = bucket_count(sources, self.spark.sparkContext.defaultParallelism)
+            n_partitions = partition_count(sources, self.spark.sparkContext.defaultParallelism)
+            inferred = any(layout.derive is not None for layout in job.layouts)
+            n_buckets = n_partitions * (BUCKETS_A_PARTITION if inferred else 1)
             # An inferred stream goes on to the newest reading of any key, so every bucket must learn of it.
-            every = any(layout.derive is not None for layout in job.layouts)
-            packings = [Packing(job, number, n_buckets, every, counter) for number in range(len(sources))]
+            packings = [Packing(job, number, n_buckets, inferred, counter) for number in range(len(sources))]
             feeds = [source.feed(self.spark, each) for source, each in zip(sources, packings, strict=True)]
-            run = batch.run(job, feeds, n_buckets, strict)
+            run = batch.run(job, feeds, n_partitions, strict)
         self._runs[query.name.lower()] = run
         return run.answers
 
@@ -173,17 +178,29 @@ class Session:
             raise AnabranchError(f"{name} runs as a stream; its quarantine is written beside its answers")
         return run.quarantine()
 
-    def validate(self, name: str) -> DataFrame:
-        """The rows of a stream's input that its model does not allow, with the reason; no query is run."""
-        stream = self.catalog.stream(name)
-        if stream is None:
-            known = ", ".join(self.catalog.names((Stream,))) or "none"
-            raise AnabranchError(f"there is no stream {name}; declared are: {known}")
+    def rows(self, name: str) -> tuple[pa.Table, pa.Table]:
+        """The rows of a stream's input as it was declared, all in memory and in no order; no query is run.
+
+        Returns
+        -------
+        The rows that can be used, and those that cannot, each with the reason (stream, reason, row).
+        """
+        stream = self._stream(name)
+        if isinstance(stream.source, nodes.InferredSource):
+            raise AnabranchError(f"{stream.name} is inferred, and has no rows but in a query")
         with self._errors_of(stream.name):
-            source = self._open(stream, None)
-            typed = source.typed_entry()
-            (layout,) = layouts_for([typed] if isinstance(typed, Stream) else [])
-            return validate_input(source, stream.model, layout)
+            source, _, layout = self._source_of(stream)
+            return source.checked_rows(layout)
+
+    def validate(self, name: str) -> DataFrame:
+        """The rows of a stream's input that its model does not allow, with the reason; no query is run.
+
+        The input of an inferred stream is its readings.
+        """
+        stream = self._stream(name)
+        with self._errors_of(stream.name):
+            source, read, layout = self._source_of(stream)
+            return validate_input(source, read.model, layout)
 
     # ------------------------------------------------------------ streaming
 
@@ -261,6 +278,21 @@ class Session:
             known = ", ".join(each.name for each in self.catalog.queries()) or "none"
             raise AnabranchError(f"there is no query {name}; declared are: {known}")
         return query
+
+    def _stream(self, name: str) -> Stream:
+        stream = self.catalog.stream(name)
+        if stream is None:
+            known = ", ".join(self.catalog.names((Stream,))) or "none"
+            raise AnabranchError(f"there is no stream {name}; declared are: {known}")
+        return stream
+
+    def _source_of(self, stream: Stream) -> tuple[Input, Stream, Layout]:
+        """The input of a stream by itself, what is read there (its readings, where it is inferred), and the layout."""
+        source = self._open(stream, None)
+        typed = source.typed_entry()
+        read = typed if isinstance(typed, Stream) else stream
+        (layout,) = layouts_for([read])
+        return source, read, layout
 
     def _run_of(self, name: str) -> batch.Run | streaming.StreamRun:
         run = self._runs.get(self._query(name).name.lower())

@@ -59,11 +59,15 @@ class Run:
         return blobs.mapInArrow(_open_rejected, from_arrow_schema(QUARANTINE))
 
 
-def run(job: Job, feeds: Sequence[Feed], n_buckets: int, strict: bool = False) -> Run:
-    """Run a job over its feeds, one a stream; with `strict`, a row that must be set aside fails the run."""
+def run(job: Job, feeds: Sequence[Feed], n_partitions: int, strict: bool = False) -> Run:
+    """Run a job over its feeds, one a stream, its buckets spread evenly over some partitions.
+
+    With `strict`, a row that must be set aside fails the run.
+    """
     packets = reduce(DataFrame.unionAll, (feed.packets() for feed in feeds))
     schema = pa.schema([*job.answer_schema, *_REPORT])
-    everything = packets.repartitionById(n_buckets, "bucket").mapInArrow(
+    partition = F.col("bucket") % n_partitions
+    everything = packets.repartitionById(n_partitions, partition).mapInArrow(
         partial(_run_operators, job, schema, strict), from_arrow_schema(schema)
     )
     rows_seen, answers_seen = Observation(), Observation()

@@ -21,11 +21,12 @@ from pyspark.sql import types as spark_types
 from anabranch.catalog import Column, Relation, Stream
 from anabranch.errors import DataError, Finding, WorkbookError
 from anabranch.language.types import Type
+from anabranch.rows.checks import QUARANTINE, check_rows
 from anabranch.rows.conditions import ARROW_TYPES
 from anabranch.rows.packing import Layout
 from anabranch.runtime.batch import Feed
 from anabranch.runtime.columns import lower
-from anabranch.runtime.packets import ROWS_AT_ONCE, Packing, pack_files, pack_rows
+from anabranch.runtime.packets import ROWS_AT_ONCE, Packing, pack_files, pack_rows, set_unreadable_aside
 from anabranch.runtime.sources.files import CORRUPT, FileInput, is_local
 from anabranch.runtime.sources.schema import match_columns, types_of
 
@@ -35,8 +36,8 @@ MAX_RELATION_ROWS = 5_000_000
 #: Relations of more rows in all are not made into lists of constants for Spark's filters.
 MAX_LISTED_ROWS = 1000
 
-#: A bucket of a batch run holds about this much of the input's bytes on disk.
-_BYTES_A_BUCKET = 64 << 20
+#: A partition of a batch run holds about this much of the input's bytes on disk.
+_BYTES_A_PARTITION = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,18 @@ class Input:
         """The rows that are there now, how they call the columns of the layout, and their column of unreadable text."""
         return self._chosen(self._rows_now(), layout)
 
+    def checked_rows(self, layout: Layout) -> tuple[pa.Table, pa.Table]:
+        """All rows of a stream in the types of the layout, and those that cannot be used, with the reason."""
+        frame, names, corrupt = self.columns_of(layout)
+        table = frame.toArrow()
+        unreadable = QUARANTINE.empty_table()
+        if corrupt is not None:
+            table, unreadable = set_unreadable_aside(table, layout.name, corrupt)
+        good, rejected = check_rows(table.select(list(names.values())).rename_columns(list(names)), layout)
+        types = dict(zip((*layout.keys, *layout.values), (*layout.key_types, *layout.value_types), strict=True))
+        columns = [good[name].cast(types.get(name, good[name].type)) for name in layout.columns]
+        return pa.table(columns, names=layout.columns), pa.concat_tables([rejected, unreadable])
+
     def _chosen(self, frame: DataFrame, layout: Layout) -> tuple[DataFrame, dict[str, str], str | None]:
         spelled = self._spelling(layout.columns)
         # Plain names, because mapInArrow takes a dot in a name for a field of a struct.
@@ -172,9 +185,9 @@ def _serves(found: Type, column: Column) -> bool:
     return column.type is Type.DOUBLE and found is Type.INTEGER
 
 
-def bucket_count(inputs: Sequence[Input], parallelism: int) -> int:
-    """How many buckets a batch run is cut into: a few a core, more where the data are large."""
-    return max(2 * parallelism, sum(source.n_bytes() for source in inputs) // _BYTES_A_BUCKET)
+def partition_count(inputs: Sequence[Input], parallelism: int) -> int:
+    """How many partitions a batch run is cut into: a few a core, more where the data are large."""
+    return max(2 * parallelism, sum(source.n_bytes() for source in inputs) // _BYTES_A_PARTITION)
 
 
 def _parquet_tasks(paths: Sequence[str], parallelism: int) -> pa.Table:
