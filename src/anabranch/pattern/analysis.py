@@ -115,10 +115,22 @@ class PatternAnalysis:
     def needed(self, stream: int) -> Typed | None:
         """What a key of a stream must meet to take part in any answer; None where every key can."""
         parts = tuple(test.feasible for test in self.tests if test.stream == stream)
-        conditions = tuple(part for part in parts if part is not None)
-        if len(conditions) < len(parts):
-            return None
-        return conditions[0] if len(conditions) == 1 else Operation("or", conditions, Type.BOOLEAN)
+        matches = tuple(part for part in parts if part is not None)
+        demands = self._of_chain(stream)
+        if len(matches) == len(parts):
+            demands += (matches[0] if len(matches) == 1 else Operation("or", matches, Type.BOOLEAN),)
+        return conjunction(demands)
+
+    def _of_chain(self, stream: int) -> tuple[Typed, ...]:
+        """What WHERE asks of the chain's variables alone: a chain that fails it has no answer."""
+        keys = self.streams[stream].keys
+        place = {
+            name: Reference(None, keys[position].name.lower(), keys[position].type)
+            for name, position in zip(self.chain, self.chain_positions[stream], strict=True)
+        }
+        asked = (condition for goal in self.query.goals for condition in _conditions(goal))
+        own = (each for each in asked if {name for _, name in references(each)} <= place.keys())
+        return tuple(_on_columns(each, place) for each in own if references(each))
 
     @property
     def markov(self) -> bool:

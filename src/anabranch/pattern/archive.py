@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 #: How often a partial result may be held against an event to find out whether a chain is small: a second or so.
-MOST_WORK = 500_000
+MOST_WORK = 200_000
 
 #: By group and time: probability, lower, upper and method.
 _Rows = dict[tuple[int, int], tuple[float, float, float, str]]
@@ -131,7 +131,8 @@ class ArchiveOperator:
             return self._by_automaton(chains), []
         except TooLarge:
             # Whether a chain is too large must not depend on which others share its bucket.
-            return self._chain_by_chain(chains, self._alone)
+            alone = self._alone if len(chains) > 1 else self._by_joint_state
+            return self._chain_by_chain(chains, alone)
 
     @staticmethod
     def _chain_by_chain(chains: list[int], answer: Callable[[int], Answers]) -> tuple[Answers, list[int]]:
