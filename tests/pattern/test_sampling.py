@@ -11,6 +11,7 @@ from tests.pattern.local import LocalRun, local_job
 from tests.pattern.strategies import CLASSES, Case, pattern_cases
 from tests.pattern.test_against_worlds import expected, job_of
 
+from anabranch.errors import TooLarge
 from anabranch.pattern import archive
 from anabranch.pattern.sampling import interval
 from anabranch.pattern.words import count_bits, draw_values
@@ -128,3 +129,47 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     for truth in (0.01, 0.3, 0.5, 0.97):
         lower, upper = interval(draw.binomial(200, truth, size=4000), 200, 0.05)
         assert ((lower <= truth) & (truth <= upper)).mean() >= 0.95
+
+
+# ---------------------------------------------------------------- some chains exact, others not
+
+THINGS = """
+CREATE STREAM has KEY (person STRING, thing STRING) VALUE (place STRING) TIME t INTEGER MODEL MARKOV;
+CREATE QUERY q AS PATTERN has(p, _, 'a') THEN has(p, _, 'b') {group} SEED 2;
+"""
+
+
+def things(person: str, count: int, seed: int) -> list[dict]:
+    """Things that each are at one of three places, or nowhere."""
+    rows = people(count, 3, seed)["at"]
+    return [
+        {"person": person, "thing": row["person"], "t": row["t"], "p": 0.3 * row["p"]}
+        | {"place": row["place"], "prev_place": row["prev_place"]}
+        for row in rows
+    ]
+
+
+def answers_by_time(group: str, rows: list[dict]) -> dict[tuple, dict]:
+    run = LocalRun(local_job(THINGS.format(group=group), "q"), 1)
+    run.step({"has": rows}, end=True)
+    (outcome,) = run.outcomes
+    return {(row.get("p"), row["t"]): row for row in outcome.answers.to_pylist()}
+
+
+def test_a_group_of_exact_and_sampled_chains_is_their_union() -> None:
+    rows = things("ann", 1, seed=1) + things("bob", 14, seed=2)
+    apart = answers_by_time("GROUP BY p", rows)
+    assert {row["method"] for (who, _), row in apart.items() if who == "ann"} == {"exact"}
+    assert {row["method"] for (who, _), row in apart.items() if who == "bob"} == {"sampling"}
+    together = answers_by_time("", rows)
+    for (_, t), row in together.items():
+        assert row["method"] == "sampling"
+        for name in ("probability", "lower", "upper"):
+            ann, bob = (apart[who, t][name] for who in ("ann", "bob"))
+            assert row[name] == pytest.approx(1 - (1 - ann) * (1 - bob), abs=1e-12)
+
+
+def test_a_stream_refuses_a_joint_state_that_is_too_large_with_its_size() -> None:
+    run = LocalRun(local_job(THINGS.format(group=""), "q", live=True), 1)
+    with pytest.raises(TooLarge, match=r"14 Markov keys feed one chain, .* \(limit 1,048,576\)"):
+        run.step({"has": things("bob", 14, seed=2)}, end=True)

@@ -11,7 +11,6 @@ state. Where that is too much, each chain is tried by what its own data can reac
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,17 +20,17 @@ import pyarrow as pa
 from anabranch.errors import TooLarge
 from anabranch.pattern.analysis import by_plan
 from anabranch.pattern.automaton import Automaton, accept_bit, match_bit
+from anabranch.pattern.history import Histories
 from anabranch.pattern.intake import Received
 from anabranch.pattern.joint import joint_answers
 from anabranch.pattern.machine import Machine, Match, SetMachine, Signature
 from anabranch.pattern.operator import PatternJob
 from anabranch.pattern.safe import Events, SafePlan
 from anabranch.pattern.safe_plan import common_positions
-from anabranch.pattern.sampling import History, Outcomes, estimate, seed_of
+from anabranch.pattern.sampling import estimate
 from anabranch.pattern.weights import Answers, Batch, weights_for
 from anabranch.rows.dictionary import encode_tuples
 from anabranch.rows.operator import Outcome
-from anabranch.rows.packing import hash_tuples
 from anabranch.rows.times import decode_times
 
 if TYPE_CHECKING:
@@ -94,6 +93,9 @@ class ArchiveOperator:
         received = self._intake.receive(packets, watermark)
         self._received = received
         self._signature, self._signatures, self._mask = self._read_events(received)
+        self._histories = Histories(
+            self._intake, received, self._signature, self._signatures, self._analysis.query.seed
+        )
         exact, too_large = self._exact()
         return Outcome(self._answers(exact, too_large), received.rejected, received.counts)
 
@@ -186,7 +188,8 @@ class ArchiveOperator:
             return self._by_joint_state(chain)
 
     def _by_joint_state(self, chain: int) -> Answers:
-        found = list(joint_answers(SetMachine(self._machine, MOST_WORK), self._history(chain)))
+        (rows,) = self._rows_of([chain])
+        found = list(joint_answers(SetMachine(self._machine, MOST_WORK), self._histories.of(rows)))
         times, p = zip(*found, strict=True) if found else ((), ())
         return np.full(len(found), chain, np.int32), np.array(times, np.int64), np.array(p, np.float64)
 
@@ -219,53 +222,6 @@ class ArchiveOperator:
             found = [codes.setdefault(values, len(codes)) for values in zip(*columns, strict=True)]
             numbers[mine] = np.array(found, np.int32)[which]
         return numbers
-
-    # ------------------------------------------------------------ sampled answers
-
-    def _history(self, chain: int) -> History:
-        """A chain instant by instant, for sampling."""
-        received = self._received
-        (rows,) = self._rows_of([chain])
-        t, key = received.rows.t[rows], received.key[rows]
-        ends = np.append(np.flatnonzero((np.diff(t) != 0) | (np.diff(key) != 0)) + 1, len(rows))
-        history: list[tuple[int, list[Outcomes]]] = []
-        start = 0
-        for end in ends.tolist():
-            part = rows[start:end]
-            time = int(t[start])
-            if not history or history[-1][0] != time:
-                history.append((time, []))
-            history[-1][1].append(self._outcomes(part, time))
-            start = end
-        return history
-
-    def _outcomes(self, rows: npt.NDArray[np.int64], t: int) -> Outcomes:
-        received = self._received
-        stream, key = int(received.rows.stream[rows[0]]), int(received.rows.key[rows[0]])
-        hashes = self._value_hashes[stream]
-        # Codes tell in what order values arrived; what is drawn must not depend on it.
-        prev, value, p = received.rows.prev[rows], received.rows.value[rows], received.rows.p[rows]
-        order = np.lexsort((p, hashes[value], hashes[prev]))
-        signatures = {
-            code: self._signatures[number]
-            for code, number in zip(value.tolist(), self._signature[rows].tolist(), strict=True)
-            if any(self._signatures[number])
-        }
-        seed = seed_of(self._analysis.query.seed, int(self._key_hashes[stream][key]), t)
-        return Outcomes(
-            int(received.key[rows[0]]), int(received.model[rows[0]]), prev[order], value[order], p[order],
-            signatures, hashes, seed,
-        )  # fmt: skip
-
-    @cached_property
-    def _key_hashes(self) -> list[npt.NDArray[np.uint64]]:
-        """For each stream, a number for each key that depends on nothing but the stream's place and the key."""
-        return [_hashes(self._intake.key_columns(stream), stream) for stream in range(len(self._analysis.streams))]
-
-    @cached_property
-    def _value_hashes(self) -> list[npt.NDArray[np.uint64]]:
-        """The same for values."""
-        return [_hashes(self._intake.value_columns(stream), stream) for stream in range(len(self._analysis.streams))]
 
     # ------------------------------------------------------------ groups
 
@@ -300,20 +256,18 @@ class ArchiveOperator:
     def _sampled(self, group: int, chains: list[int], known: dict[tuple[int, int], float]) -> _Rows:
         """The rows of a group with chains that were sampled; `known` holds what the others gave."""
         query = self._analysis.query
-        histories = [self._history(chain) for chain in chains]
+        histories = [self._histories.of(rows) for rows in self._rows_of(chains)]
         found = estimate(self._machine, histories, query.accuracy, query.confidence)
         self.worlds_drawn += found.worlds
+        drawn = zip(found.t.tolist(), zip(found.probability, found.lower, found.upper, strict=True), strict=True)
+        # At a time that others make true, the sampled chains may be true without having been seen so.
+        estimates = {t: (0.0, 0.0, found.unseen) for of_group, t in known if of_group == group} | dict(drawn)
         rows: _Rows = {}
-        for t, *numbers in zip(found.t.tolist(), found.probability, found.lower, found.upper, strict=True):
+        for t, numbers in estimates.items():
             none = 1.0 - known.get((group, t), 0.0)
             probability, lower, upper = (float(1.0 - none * (1.0 - number)) for number in numbers)
             rows[group, t] = probability, lower, upper, "sampling"
         return rows
-
-
-def _hashes(columns: list[pa.Array], salt: int) -> npt.NDArray[np.uint64]:
-    n_rows = len(columns[0])
-    return hash_tuples([*columns, pa.repeat(pa.scalar(salt, pa.int64()), n_rows)], n_rows)
 
 
 def _matches(symbols: npt.NDArray[np.int64], goal: int, values: list[tuple[object, ...]]) -> list[Match | None]:

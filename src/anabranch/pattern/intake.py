@@ -107,6 +107,11 @@ class Intake:
         return self._analysis.single and self._analysis.chain_positions[0] == tuple(range(len(self._layouts[0].keys)))
 
     @property
+    def n_streams(self) -> int:
+        """How many streams the query has."""
+        return len(self._layouts)
+
+    @property
     def n_chains(self) -> int:
         """How many chains there have been so far; a query without chain variables has one."""
         return len(self.chains) if self._analysis.chain else 1

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from anabranch.errors import TooLarge
 from anabranch.pattern import kernel
+from anabranch.pattern.history import History, Outcomes
 from anabranch.pattern.machine import Partial, SetMachine
-from anabranch.pattern.sampling import History, Outcomes
 
 #: The most hidden states that are moved; a second or so.
 MOST_STEPS = 300_000

@@ -15,8 +15,9 @@ import numpy.typing as npt
 from scipy.special import betaincinv, ndtri
 
 from anabranch.pattern import kernel
+from anabranch.pattern.history import History
 from anabranch.pattern.machine import Machine, Partial, Signature
-from anabranch.pattern.words import count_bits, draw_values, mix
+from anabranch.pattern.words import count_bits, draw_values
 
 U64 = npt.NDArray[np.uint64]
 F64 = npt.NDArray[np.float64]
@@ -28,34 +29,17 @@ _EVERYWHERE = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcomes:
-    """What one key can be at one instant: its rows, by previous value, and the signature of each value's event.
-
-    `hashes` has a number for each value code, which depends on the value alone.
-    """
-
-    key: int
-    model: int
-    prev: npt.NDArray[np.int32]
-    value: npt.NDArray[np.int32]
-    p: F64
-    signatures: dict[int, Signature]
-    hashes: U64
-    seed: int
-
-
-#: A chain's instants in order: the time, and what each of its keys can be.
-History = Sequence[tuple[int, Sequence[Outcomes]]]
-
-
-@dataclass(frozen=True, slots=True)
 class Estimate:
-    """The share of worlds in which the query is true at each time, and the interval around it."""
+    """The share of worlds in which the query is true at each time, and the interval around it.
+
+    `unseen` is the upper end of the interval of a time at which it was true in no world.
+    """
 
     t: npt.NDArray[np.int64]
     probability: F64
     lower: F64
     upper: F64
+    unseen: float
     worlds: int
 
 
@@ -77,7 +61,7 @@ def estimate(machine: Machine, histories: Sequence[History], accuracy: float, co
         lower, upper = interval(np.append(counts, 0), 64 * words, share)
         if ((upper - lower) / 2 <= accuracy).all():
             probability = counts / (64 * words)
-            return Estimate(times, probability, lower[:-1], upper[:-1], 64 * words)
+            return Estimate(times, probability, lower[:-1], upper[:-1], float(upper[-1]), 64 * words)
         target = _next_target(words, counts, accuracy, share)
 
 
@@ -138,10 +122,3 @@ def _run_chain(machine: Machine, history: History, first_word: int, n_words: int
             partials = {partial: worlds for partial, worlds in partials.items() if worlds.any()}
             if true.any():
                 yield t, true
-
-
-def seed_of(query_seed: int, key: int, t: int) -> int:
-    """The seed of a key's draw at an instant, from the hash of the key: nothing else decides what is drawn."""
-    with np.errstate(over="ignore"):
-        mixed = mix(np.uint64(query_seed & (2**64 - 1)) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(key))
-        return int(mix(mixed + np.uint64(t & (2**64 - 1))))
