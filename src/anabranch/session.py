@@ -339,7 +339,7 @@ class Session:
         layouts = layouts_for([each for each in read if isinstance(each, Stream)])
         return tuple(
             replace(layout, derive=inference_of(stream, stream.source, layout, self._folders[stream.name.lower()]))
-            if isinstance(stream.source, nodes.InferredSource)
+            if isinstance(stream.source, nodes.InferredSource) and layout.name != stream.name
             else layout
             for stream, layout in zip(bound.streams, layouts, strict=True)
         )

@@ -8,51 +8,16 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tests.cli.command import Command
 from tests.runtime.office import ANSWERS, ROWS, answers_of, query, same, stream, write_csv, write_parquet, written
 
-from anabranch.cli.main import main
 from anabranch.simulate import SCENARIOS
 from anabranch.simulate.options import flag, options_of
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a command did."""
-
-    status: int
-    out: str
-    err: str
-
-    @property
-    def first(self) -> str:
-        """The first line on standard error."""
-        return self.err.splitlines()[0]
-
-
-Command = Callable[..., Outcome]
-
-
-@pytest.fixture
-def anabranch(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Command:
-    """Runs a command in this process; Spark is the session of the tests, where one runs."""
-
-    def run(*arguments: str | Path) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["anabranch", *map(str, arguments)])
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as left:
-            main()
-        said = capfd.readouterr()
-        assert "Traceback" not in said.err
-        return Outcome(left.value.code, said.out, said.err)
-
-    return run
 
 
 @pytest.fixture

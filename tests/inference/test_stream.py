@@ -214,3 +214,70 @@ def test_a_step_of_several_instants_takes_all_their_readings(folder: Path) -> No
     made = inferred_rows([{"tag": "a", "reader": row["reader"], "t": row["t"] // 5} for row in rows], "MLE", building())
     by_hand.step({"given": [{**row, "t": 5 * row["t"]} for row in made]}, end=True)
     assert run.answers() == by_hand.answers()
+
+
+# ---------------------------------------------------------------- steps beside instants
+
+BESIDE = """
+CREATE STREAM readings KEY (tag STRING) VALUE (reader STRING) TIME t INTEGER;
+CREATE STREAM at KEY (tag STRING) VALUE (room STRING) TIME t INTEGER
+  INFERRED FROM readings USING HMM 'model/' METHOD FILTER STEP {first};
+CREATE STREAM {other};
+CREATE QUERY q AS PATTERN at(x, 'hall') THEN {name}(x, {value}) GROUP BY x;
+"""
+PLAIN = "door KEY (tag STRING) VALUE (side STRING) TIME t INTEGER"
+SLOWER = (
+    "slow KEY (tag STRING) VALUE (room STRING) TIME t INTEGER "
+    "INFERRED FROM readings USING HMM 'model/' METHOD FILTER STEP {second}"
+)
+
+
+def two_streams(folder: Path, text: str, names: tuple[str, str]) -> PatternJob:
+    """A job over an inferred stream and another, inferred or not."""
+    catalog = Catalog()
+    assert not declare(parse(text), catalog)
+    streams = [catalog.stream(name) for name in names]
+    inferred = [not isinstance(stream.source, type(None)) for stream in streams]
+    read = [
+        catalog.stream("readings") if is_inferred else each for each, is_inferred in zip(streams, inferred, strict=True)
+    ]
+    layouts = [
+        replace(layout, derive=inference_of(stream, stream.source, layout, str(folder))) if is_inferred else layout
+        for layout, stream, is_inferred in zip(layouts_for(read), streams, inferred, strict=True)
+    ]
+    return make_job(bound_query(text, "q"), tuple(layouts), {}, FINGERPRINT, True)
+
+
+def run_two(job: PatternJob, batches: list[dict[str, list[dict]]]) -> LocalRun:
+    """Both streams of a job may read `readings`; LocalRun hands rows to every layout of that name."""
+    run = answers(job, batches)
+    assert run.counts.late == 0
+    assert run.counts.read == run.counts.used + run.counts.duplicate + run.counts.quarantined
+    return run
+
+
+@pytest.mark.parametrize("step", [1, 7, 10])
+def test_the_last_rows_of_a_plain_stream_are_not_lost_beside_long_steps(folder: Path, step: int) -> None:
+    text = BESIDE.format(first=step, other=PLAIN, name="door", value="'open'")
+    job = two_streams(folder, text, ("at", "door"))
+    readings = [{"tag": "a", "reader": "east", "t": t} for t in range(0, 96, 5)]
+    doors = [{"tag": "a", "side": "open", "t": t} for t in (3, 50, 105)]
+    whole = run_two(job, [{"readings": readings, "door": doors}])
+    assert max(t for t, _ in whole.answers()) == 105
+    parts = [
+        {"readings": [r for r in readings if lo <= r["t"] < hi], "door": [r for r in doors if lo <= r["t"] < hi]}
+        for lo, hi in ((0, 23), (23, 61), (61, 200))
+    ]
+    assert run_two(job, parts).answers() == pytest.approx(whole.answers(), abs=1e-12)
+
+
+@pytest.mark.parametrize(("first", "second"), [(5, 7), (7, 5), (1, 4)])
+def test_streams_of_different_steps_go_together(folder: Path, first: int, second: int) -> None:
+    text = BESIDE.format(first=first, other=SLOWER.format(second=second), name="slow", value="'office'")
+    job = two_streams(folder, text, ("at", "slow"))
+    readings = sorted(some_readings(5, keys=3, steps=27), key=lambda row: row["t"])
+    whole = run_two(job, [{"readings": readings}])
+    assert whole.answers()
+    cut = len(readings) // 2
+    parts = [{"readings": readings[:cut]}, {"readings": readings[cut:]}]
+    assert run_two(job, parts).answers() == pytest.approx(whole.answers(), abs=1e-12)

@@ -54,3 +54,23 @@ def test_an_entity_whose_times_decrease_is_set_aside_whole(session: Session) -> 
 def test_there_must_be_such_a_stream(session: Session) -> None:
     with pytest.raises(AnabranchError, match="there is no stream ate; declared are: at, visits"):
         session.validate("ate")
+
+
+def test_the_rows_of_a_stream_come_with_those_that_cannot_be_used(session: Session) -> None:
+    rows, rejected = session.rows("AT")
+    assert rows.column_names == ["person", "place", "t", "p"]
+    assert sorted(rows["person"].to_pylist()) == ["ann", "ann", "ann", "ben", "ben"], "single rows alone are looked at"
+    assert [json.loads(row)["text"] for row in rejected["row"].to_pylist()] == ["cy,hall,soon,1.0"]
+
+
+def test_of_an_inferred_stream_the_readings_are_looked_at(session: Session, spark: SparkSession) -> None:
+    session.execute(
+        "CREATE STREAM seen KEY (tag) VALUE (reader) TIME t;"
+        "CREATE STREAM inferred KEY (tag) VALUE (place) TIME t INFERRED FROM seen USING HMM 'm/' METHOD SMOOTH"
+    )
+    session.bind(
+        "seen", spark.createDataFrame([("a", "east", 1), (None, "east", 1)], "tag string, reader string, t int")
+    )
+    assert [row.reason for row in session.validate("inferred").collect()] == ["tag is NULL"]
+    with pytest.raises(AnabranchError, match="inferred is inferred, and has no rows but in a query"):
+        session.rows("inferred")

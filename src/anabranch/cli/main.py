@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from anabranch.cli import check, demo, explain, run, simulate, stream
+from anabranch.cli import check, demo, explain, fit, run, simulate, stream
 from anabranch.cli.common import FAILED, WRONG, RunFailed, say
 from anabranch.errors import AnabranchError, WorkbookError
 from anabranch.runtime.failures import translate
@@ -24,6 +24,7 @@ app = typer.Typer(
 )
 for module in (run, stream, explain, check, simulate, demo):
     app.command(name=module.__name__.rpartition(".")[2])(module.command)
+app.add_typer(fit.app, name="fit")
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """Inferred streams on a worker: readings in, the rows of the hidden state out, step by step, for every key of a bucket.
 
-A key begins at the step of its first reading and goes on to the newest step of the readings of *all* keys: that a tag
-is not read any more says something of where it is.
+A key begins at the step of its first reading and goes on as long as there are rows of *any* key: that a tag is not read
+any more says something of where it is.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from anabranch.rows.derivation import Derived
 from anabranch.rows.dictionary import Dictionary
 from anabranch.rows.inbox import Rows
 from anabranch.rows.packing import Layout, hash_tuples
-from anabranch.rows.times import BEGINNING, END, step_times, steps_of
+from anabranch.rows.times import BEGINNING, END, step_times, steps_before, steps_of
 
 UNKNOWN_READER = "the model does not know this reader"
 IMPOSSIBLE = "the model cannot explain this reading after those before it"
@@ -125,12 +125,12 @@ class InferredKeys:
         self._begun[key] = True
 
     def _end(self, step: npt.NDArray[np.int64], watermark: int) -> int:
-        """The step before which all are whole."""
+        """The first step that is not to be taken yet."""
         if watermark == END:
             return int(step.max(initial=-1)) + 1
         if watermark == BEGINNING:
             return int(self._next[self._begun].min(initial=0))
-        return int(steps_of(np.array([watermark]), self._how.step, self._kind)[0])
+        return steps_before(watermark, self._how.step, self._kind)
 
     def save(self) -> pa.Table:
         """The state of every key."""

@@ -82,8 +82,8 @@ def _cost(analysis: PatternAnalysis, planned: bool) -> str:
     if not analysis.can_stream:
         return (
             "exact: with the rows, times the sets of partial results that can exist and the product of the values of "
-            "the Markov keys of a chain (at most 100,000 moves and 1,048,576 weights); sampling: with the rows, times "
-            "the worlds drawn, 64 to a machine word (some 25,000 worlds at accuracy 0.01)"
+            "the Markov keys of a chain, while both are small (at most 1,048,576 weights); sampling: with the rows, "
+            "times the worlds drawn, 64 to a machine word (some 25,000 worlds at accuracy 0.01)"
         )
     if not analysis.markov:
         return "time grows with the rows; memory with the chains: one weight per automaton state"

@@ -24,7 +24,6 @@ from anabranch.rows.dictionary import Dictionary, encode_pairs
 from anabranch.rows.inbox import Inbox, Rows
 from anabranch.rows.operator import Counts
 from anabranch.rows.packing import Layout
-from anabranch.rows.times import BEGINNING, END, TimeKind, step_times, steps_of
 
 _KERNEL_MODEL = {
     Model.CERTAIN: kernel.CERTAIN,
@@ -139,7 +138,7 @@ class Intake:
 
     def receive(self, packets: Sequence[tuple[int, bytes]], watermark: int) -> Received:
         """Take packets; the rows before the watermark, in order and clean."""
-        rows, late = self._inbox.receive(packets, self._whole_steps(watermark))
+        rows, late = self._inbox.receive(packets, watermark)
         rows, unused, counts = self._derive(rows)
         chain = self._number_chains(rows)
         model = self._models[rows.stream]
@@ -158,16 +157,6 @@ class Intake:
         )
         unused += [(OVERFULL, rows.where(status == kernel.OVERFULL)), (LATE, late)]
         return Received(rows, key, model, chain, used, starts, self._quarantine(unused), counts)
-
-    def _whole_steps(self, watermark: int) -> int:
-        """The watermark as far as it has passed whole steps of the inferred streams."""
-        for layout in self._layouts:
-            if layout.derive is not None and watermark not in (BEGINNING, END):
-                step, kind = layout.derive.step, layout.time_kind
-                begins = int(step_times(steps_of(np.array([watermark]), step, kind), step, kind)[0])
-                # 7 * 0.1 is a little more than 0.7, and a row at 0.7 belongs to the step that begins there.
-                watermark = begins - 8 if kind is TimeKind.DOUBLE else begins
-        return watermark
 
     def _derive(self, rows: Rows) -> tuple[Rows, list[tuple[str, Rows]], Counts]:
         """The rows with those of inferred streams in the place of their readings; what of these was not used."""

@@ -34,7 +34,8 @@ class Clock:
         """
         self._newest = [max(known, now) for known, now in zip(self._newest, newest, strict=True)]
         if ended:
-            return max(map(_end_of, self._newest, self._layouts))
+            last = max(self._newest)
+            return max(_end_of(last, layout) for layout in self._layouts) if last > BEGINNING else BEGINNING
         return min(
             earlier(known, layout.lateness, layout.time_kind)
             for known, layout in zip(self._newest, self._layouts, strict=True)
@@ -46,9 +47,7 @@ class Clock:
 
 
 def _end_of(newest: int, layout: Layout) -> int:
-    """The time at which the instant of a stream's newest row is over, or the step, where the stream goes by steps."""
-    if newest == BEGINNING:
-        return BEGINNING
+    """The time at which the instant of the newest row is over, or its step, where a stream goes by steps."""
     if layout.derive is None:
         return newest + 1
     step, kind = layout.derive.step, layout.time_kind

@@ -21,7 +21,7 @@ import pyarrow as pa
 from anabranch.rows.dictionary import Dictionary, all_null
 from anabranch.rows.packing import Layout
 from anabranch.rows.state import read_tables
-from anabranch.rows.times import BEGINNING, decode_times
+from anabranch.rows.times import BEGINNING, END, TimeKind, decode_times, step_times, steps_before, steps_of
 
 
 @dataclass(slots=True)
@@ -83,18 +83,40 @@ class Inbox:
         that the old watermark had passed.
         """
         arrived = Rows.concat([self._decode(stream, blob) for stream, blob in packets])
-        late = arrived.t < self.watermark
+        late = arrived.t < self._limit(arrived)
         rejected = Rows.empty()
         if late.any():
             rejected, arrived = arrived.where(late), arrived.where(~late)
         rows = Rows.concat([self.pending, arrived])
-        self.watermark = max(self.watermark, watermark)
-        ready = rows.t < self.watermark
+        self.watermark = max(self.watermark, self._whole_steps(watermark))
+        ready = rows.t < self._limit(rows)
         if ready.all():
             self.pending = Rows.empty()
             return rows, rejected
         self.pending = rows.where(~ready)
         return rows.where(ready), rejected
+
+    def _whole_steps(self, watermark: int) -> int:
+        """The watermark, or the beginning of a step that it has not passed whole, where a stream goes by steps."""
+        if watermark in (BEGINNING, END):
+            return watermark
+        steps = [(layout.derive.step, layout.time_kind) for layout in self.layouts if layout.derive is not None]
+        here = np.array([watermark])
+        return min([watermark, *(int(step_times(steps_of(here, *step), *step)[0]) for step in steps)])
+
+    def _limit(self, rows: Rows) -> int | npt.NDArray[np.int64]:
+        """The time before which rows are not waited for any more: the end of the last step that began, or of all."""
+        if all(layout.derive is None for layout in self.layouts):
+            return self.watermark
+        return np.array([self._limit_of(layout) for layout in self.layouts])[rows.stream]
+
+    def _limit_of(self, layout: Layout) -> int:
+        if layout.derive is None or self.watermark in (BEGINNING, END):
+            return self.watermark
+        step, kind = layout.derive.step, layout.time_kind
+        (limit,) = step_times(np.array([steps_before(self.watermark, step, kind)]), step, kind)
+        # 7 * 0.1 is a little more than 0.7, and a row at 0.7 belongs to the step that begins there.
+        return int(limit) - 8 if kind is TimeKind.DOUBLE else int(limit)
 
     def _decode(self, stream: int, blob: bytes) -> Rows:
         tables = read_tables(blob)

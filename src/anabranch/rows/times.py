@@ -89,6 +89,13 @@ def step_times(steps: npt.NDArray[np.int64], step: float, kind: TimeKind) -> npt
     return order_doubles(steps.astype(np.float64) * step) if kind is TimeKind.DOUBLE else steps * _scaled(step, kind)
 
 
+def steps_before(code: int, step: float, kind: TimeKind) -> int:
+    """The number of the first step that does not begin before a time."""
+    (number,) = steps_of(np.array([code]), step, kind)
+    (begins,) = step_times(np.array([number]), step, kind)
+    return int(number) if begins >= code else int(number) + 1
+
+
 def _scaled(step: float, kind: TimeKind) -> int:
     return max(1, round(step * 1_000_000 if kind is TimeKind.TIMESTAMP else step))
 

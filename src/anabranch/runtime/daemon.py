@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from pyspark import daemon
 
-import anabranch.pattern.operator  # noqa: F401  (loaded for the workers to be)
+import anabranch.inference.stream
+import anabranch.pattern.archive  # noqa: F401  (loaded for the workers to be)
 
 if __name__ == "__main__":
     daemon.manager()

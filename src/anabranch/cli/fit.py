@@ -1,0 +1,130 @@
+"""`anabranch fit`: models learned from labelled history, one sub-command a kind of model."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import typer
+
+from anabranch.catalog import Model, Stream
+from anabranch.cli.common import Inputs, Master, Verbose, Workbook, open_workbook, progress, say
+from anabranch.errors import DataError
+from anabranch.inference.fit import Smoothing, fit_hmm
+from anabranch.inference.history import History, make_history
+from anabranch.inference.model import Hmm, Sensing, write_hmm
+from anabranch.language import nodes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from anabranch.session import Session
+
+app = typer.Typer(help="Learn a model from labelled history.", no_args_is_help=True, rich_markup_mode=None)
+
+Truth = Annotated[str, typer.Option("--truth", metavar="STREAM", help="Where keys really were.")]
+Readings = Annotated[str, typer.Option("--readings", metavar="STREAM", help="What was read of them.")]
+Output = Annotated[Path, typer.Option("--output", metavar="DIR", help="The folder of the model.")]
+Added = Annotated[
+    float, typer.Option("--smoothing", metavar="A", help="What is added to the count of all that is possible.")
+]
+Step = Annotated[
+    float,
+    typer.Option("--step", metavar="D", help="The length of a step, in seconds or in the unit of numeric times."),
+]
+Kind = Annotated[
+    str,
+    typer.Option(
+        "--sensing",
+        metavar="detection|emission",
+        help="Whether each reader sees a key or misses it, or each step has one reading.",
+    ),
+]
+
+
+@app.command("hmm")
+def fit_hmm_command(
+    workbook: Workbook,
+    truth: Truth,
+    readings: Readings,
+    output: Output,
+    smoothing: Added = 0.5,
+    step: Step = 1.0,
+    sensing: Kind = "detection",
+    input: Inputs = None,
+    master: Master = None,
+    verbose: Verbose = False,
+) -> None:
+    """Learn a hidden Markov model, which INFERRED FROM can use."""
+    if sensing not in {kind.value for kind in Sensing}:
+        raise typer.BadParameter(f"--sensing is detection or emission, not {sensing}")
+    if not 0 < step < math.inf:
+        raise typer.BadParameter(f"--step is above 0, not {step:g}")
+    if not 0 <= smoothing < math.inf:
+        raise typer.BadParameter(f"--smoothing is at least 0, not {smoothing:g}")
+    chosen = Sensing(sensing)
+    _refuse_mixture(output, chosen)
+    session = open_workbook(workbook, input, master, verbose)
+    streams = [_certain(session, name) for name in (truth, readings)]
+    if len(streams[0].keys) != len(streams[1].keys):
+        told = " and ".join(f"{stream.name} has {len(stream.keys)} KEY columns" for stream in streams)
+        raise typer.BadParameter(f"{told}; give both the same keys, in the same order")
+    with progress("learning", lambda: 0):
+        known, read = (_rows(session, stream) for stream in streams)
+        history = make_history(known, read, step)
+        hmm = _fitted(history, chosen, smoothing)
+        write_hmm(hmm, output)
+    say(_summary(history, hmm))
+    # The paths of a workbook are relative to it.
+    place = os.path.relpath(output, os.path.dirname(workbook) or ".")
+    say(f"written to {output}; now: INFERRED FROM {streams[1].name} USING HMM '{place}' METHOD ...")
+
+
+def _certain(session: Session, name: str) -> Stream:
+    """The stream of a name, if history can be read from it."""
+    stream = session.catalog.stream(name)
+    if stream is None:
+        known = ", ".join(session.catalog.names((Stream,))) or "none"
+        raise typer.BadParameter(f"there is no stream {name}; the workbook has: {known}")
+    if stream.model is not Model.CERTAIN:
+        raise typer.BadParameter(f"{stream.name} is {stream.model.value}, and history is CERTAIN")
+    if isinstance(stream.source, nodes.InferredSource):
+        raise typer.BadParameter(f"{stream.name} is inferred, and a model is learned from what is known")
+    if len(stream.values) != 1:
+        raise typer.BadParameter(f"{stream.name} has {len(stream.values)} VALUE columns, and history has one")
+    return stream
+
+
+def _rows(session: Session, stream: Stream) -> pa.Table:
+    good, rejected = session.rows(stream.name)
+    if rejected.num_rows:
+        say(f"{stream.name}: {rejected.num_rows:,} rows cannot be used, and were left out")
+    return good
+
+
+def _fitted(history: History, sensing: Sensing, alpha: float) -> Hmm:
+    return fit_hmm(
+        history.truth, history.readings, history.locations, history.readers, sensing, Smoothing(alpha),
+        # An inferred key begins at its first reading, which may be anywhere.
+        initial="all",
+        silence=sensing is Sensing.EMISSION and history.n_silent > 0,
+    )  # fmt: skip
+
+
+def _refuse_mixture(output: Path, sensing: Sensing) -> None:
+    """A model has one file of readers; the other kind's would make it useless."""
+    (other,) = set(Sensing) - {sensing}
+    if (output / f"{other.value}.csv").exists():
+        raise DataError(f"{output} holds a model with {other.value}.csv already; give another folder")
+
+
+def _summary(history: History, hmm: Hmm) -> str:
+    reading = int(np.count_nonzero(np.diff(hmm.reader_starts)))
+    keys = "1 key" if history.n_keys == 1 else f"{history.n_keys:,} keys"
+    return (
+        f"{len(hmm.locations):,} locations, {reading:,} readers, {len(hmm.p):,} transitions; counted over "
+        f"{len(history.truth.key):,} steps of {keys}; nothing was read at {history.n_silent:,} of them"
+    )

@@ -1,0 +1,162 @@
+"""`anabranch fit`: models from labelled history, and what is said where there is nothing to learn."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from tests.cli.command import Command
+
+from anabranch.inference.model import Sensing, read_hmm
+
+HISTORY = """
+CREATE STREAM truth KEY (tag) VALUE (place) TIME t FROM 'truth.csv';
+CREATE STREAM seen KEY (tag) VALUE (antenna) TIME t FROM 'seen.csv';
+"""
+
+
+def write(path: Path, header: str, *rows: str) -> None:
+    path.write_text("\n".join([header, *rows]) + "\n")
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    """One tag in two rooms for six steps, read at three of them, and later where nobody knew."""
+    places = ["hall", "hall", "lab", "lab", "lab", "hall"]
+    write(tmp_path / "truth.csv", "tag,place,t", *(f"a,{place},{t}" for t, place in enumerate(places)))
+    write(tmp_path / "seen.csv", "tag,antenna,t", "a,east,0", "a,east,0", "a,west,3", "a,west,4", "a,east,9")
+    path = tmp_path / "history.abq"
+    path.write_text(HISTORY)
+    return path
+
+
+def table(path: Path) -> dict[tuple[str, ...], float]:
+    with path.open() as file:
+        return {tuple(names): float(p) for *names, p in list(csv.reader(file))[1:]}
+
+
+def test_counts_become_a_model(spark: SparkSession, history: Path, tmp_path: Path, anabranch: Command) -> None:
+    told = ("--truth", "TRUTH", "--readings", "seen", "--output", tmp_path / "model")
+    done = anabranch("fit", "hmm", history, *told, "--smoothing", "0")
+    assert (done.status, done.out) == (0, "")
+    assert done.err.splitlines() == [
+        "2 locations, 2 readers, 4 transitions; counted over 6 steps of 1 key; nothing was read at 3 of them",
+        f"written to {tmp_path / 'model'}; now: INFERRED FROM seen USING HMM 'model' METHOD ...",
+    ]
+    model = tmp_path / "model"
+    assert table(model / "initial.csv") == {("hall",): 0.5, ("lab",): 0.5}
+    assert table(model / "detection.csv") == pytest.approx({("east", "hall"): 1 / 3, ("west", "lab"): 2 / 3})
+    assert table(model / "transition.csv") == pytest.approx(
+        {("hall", "hall"): 1 / 2, ("hall", "lab"): 1 / 2, ("lab", "hall"): 1 / 3, ("lab", "lab"): 2 / 3}
+    )
+    smoothed = anabranch("fit", "hmm", history, *told)
+    assert smoothed.status == 0, "a model of the same kind is replaced"
+    assert table(model / "detection.csv")["east", "hall"] == pytest.approx(1.5 / 4)
+
+
+def test_a_step_without_readings_is_a_reading_of_emission(
+    spark: SparkSession, history: Path, tmp_path: Path, anabranch: Command
+) -> None:
+    told = ("--truth", "truth", "--readings", "seen", "--sensing", "emission", "--output", tmp_path / "model")
+    assert anabranch("fit", "hmm", history, *told, "--smoothing", "0").status == 0
+    hmm = read_hmm(tmp_path / "model")
+    assert hmm.sensing is Sensing.EMISSION
+    assert hmm.silence.tolist() == pytest.approx([2 / 3, 1 / 3])
+
+
+def test_rows_that_cannot_be_used_are_counted(
+    spark: SparkSession, history: Path, tmp_path: Path, anabranch: Command
+) -> None:
+    history.write_text(HISTORY.replace("TIME t", "TIME t INTEGER"))
+    with (tmp_path / "seen.csv").open("a") as file:
+        file.write("a,east,noon\n,east,1\n")
+    done = anabranch("fit", "hmm", history, "--truth", "truth", "--readings", "seen", "--output", tmp_path / "model")
+    assert done.status == 0, done.err
+    assert done.first == "seen: 2 rows cannot be used, and were left out"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "told"),
+    [
+        (("--truth", "tea"), 2, "there is no stream tea; the workbook has: truth, seen, noisy, guessed"),
+        (("--truth", "noisy"), 2, "noisy is INDEPENDENT, and history is CERTAIN"),
+        (("--truth", "guessed"), 2, "guessed is inferred, and a model is learned from what is known"),
+        (("--sensing", "smell"), 2, "--sensing is detection or emission, not smell"),
+        (("--step", "0"), 2, "--step is above 0, not 0"),
+        (("--smoothing", "-1"), 2, "--smoothing is at least 0, not -1"),
+        (("--step", "0.5"), 1, "a step of 0.5 does not suit times that are integers"),
+        (("--input", "seen=other.csv"), 1, "the truth and the readings have no key in common"),
+    ],
+)
+def test_what_cannot_be_learned_is_one_line(
+    spark: SparkSession, history: Path, tmp_path: Path, anabranch: Command, monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...], status: int, told: str,
+) -> None:  # fmt: skip
+    history.write_text(
+        HISTORY + "CREATE STREAM noisy KEY (tag) VALUE (place) TIME t MODEL INDEPENDENT;\n"
+        "CREATE STREAM guessed KEY (tag) VALUE (place) TIME t INFERRED FROM seen USING HMM 'model/' METHOD VITERBI;"
+    )
+    write(tmp_path / "other.csv", "tag,antenna,t", "b,east,0")
+    monkeypatch.chdir(tmp_path)
+    given = {"--truth": "truth", "--readings": "seen", "--output": "model"} | dict([arguments])
+    wrong = anabranch("fit", "hmm", history, *(text for pair in given.items() for text in pair))
+    assert (wrong.status, wrong.out, wrong.err.count("\n")) == (status, "", 1), wrong.err
+    assert told in wrong.first
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_folder_with_a_model_of_the_other_kind_is_left_alone(
+    history: Path, tmp_path: Path, anabranch: Command
+) -> None:
+    write(tmp_path / "emission.csv", "location,reader,p", "hall,east,1")
+    wrong = anabranch("fit", "hmm", history, "--truth", "truth", "--readings", "seen", "--output", tmp_path)
+    assert (wrong.status, wrong.err.count("\n")) == (1, 1)
+    assert "holds a model with emission.csv already; give another folder" in wrong.first
+
+
+def test_fit_alone_says_what_there_is(anabranch: Command) -> None:
+    said = anabranch("fit", "--help")
+    assert said.status == 0
+    assert re.search(r"^ +hmm ", said.out, re.MULTILINE)
+
+
+def test_a_fitted_model_answers_queries(spark: SparkSession, tmp_path: Path, anabranch: Command) -> None:
+    folder = tmp_path / "rfid"
+    small = ("--people", "3", "--objects", "1", "--minutes", "6", "--rooms", "24", "--seed", "5")
+    assert anabranch("simulate", "rfid", "--output", folder, *small).status == 0
+    streams = """
+      CREATE STREAM truth KEY (tag) VALUE (location) TIME t FROM 'true_locations.parquet';
+      CREATE STREAM readings KEY (tag) VALUE (reader) TIME t FROM 'readings.parquet';
+    """
+    (folder / "history.abq").write_text(streams)
+    learned = anabranch(
+        "fit", "hmm", folder / "history.abq", "--truth", "truth", "--readings", "readings", "--output",
+        folder / "learned",
+    )  # fmt: skip
+    assert learned.status == 0, learned.err
+    assert f"steps of {3 * 2} keys" in learned.err
+    (folder / "asked.abq").write_text(
+        streams
+        + """
+        CREATE RELATION corridor (location) FROM 'corridor.csv';
+        CREATE STREAM at KEY (tag) VALUE (location) TIME t
+          INFERRED FROM readings USING HMM 'learned/' METHOD SMOOTH;
+        CREATE QUERY walking AS PATTERN at(x, l)[corridor(l)] GROUP BY x;
+        """
+    )
+    done = anabranch("run", folder / "asked.abq", "--output", tmp_path / "out")
+    assert done.status == 0, done.err
+    assert re.search(r" 0 late, 0 quarantined", done.err), "what it learned from, it can explain"
+    answers = pq.read_table(tmp_path / "out" / "walking")
+    assert pc.all(pc.equal(answers["lower"], answers["probability"])).as_py()
+    true = pq.read_table(folder / "true_locations.parquet").to_pandas()
+    first = pq.read_table(folder / "readings.parquet").to_pandas().groupby("tag")["t"].min()
+    with (folder / "corridor.csv").open() as file:
+        corridor = {row[0] for row in csv.reader(file)}
+    walked = sum(row.location in corridor and row.t >= first.get(row.tag, 10**9) for row in true.itertuples())
+    assert pc.sum(answers["probability"]).as_py() == pytest.approx(walked, rel=0.25)
