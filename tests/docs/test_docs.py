@@ -28,6 +28,8 @@ from anabranch.language.parser import parse
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
+DATA = ROOT.parent / "shared" / "data"
+"""Where real data lie, if there are any."""
 
 _MARK = re.compile(r"<!-- docs: (\w+) ?(.*?) ?-->")
 _FENCE = re.compile(r"```(\w*)$")
@@ -153,11 +155,23 @@ class Reader:
         for line in block.text.splitlines():
             command, *arguments = shlex.split(line)
             if command == "python":
-                printed = self._printed(lambda script=arguments[0]: runpy.run_path(script, run_name="__main__"))
+                printed = self._printed(lambda given=arguments: self._script(given))
             else:
                 assert command == "anabranch", line
                 printed = self._printed(lambda given=arguments: self._command(given))
         return printed
+
+    def _script(self, arguments: list[str]) -> None:
+        """Run a script as Python does: it finds the modules beside it, and no other script has them afterwards."""
+        sys.argv = arguments
+        sys.path.insert(0, str(Path(arguments[0]).resolve().parent))
+        try:
+            runpy.run_path(arguments[0], run_name="__main__")
+        finally:
+            del sys.path[0]
+            for name, module in list(sys.modules.items()):
+                if (getattr(module, "__file__", None) or "").startswith(str(self.folder)):
+                    del sys.modules[name]
 
     def _command(self, arguments: list[str]) -> None:
         from anabranch.cli import main
@@ -183,16 +197,21 @@ class Reader:
 
 @pytest.mark.parametrize("page", pages_with({"sh", "python"}))
 def test_what_is_run_prints_what_the_page_shows(page: str, spark, tmp_path: Path, monkeypatch) -> None:
-    shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "project"
+    shutil.copytree(EXAMPLES, folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    if DATA.is_dir():
+        (tmp_path / "shared").symlink_to(DATA.parent)
+    monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "100")
-    reader, printed = Reader(tmp_path), ""
+    reader, printed = Reader(folder), ""
     for block in PAGES[page]:
         if block.what == "save":
-            (tmp_path / block.argument).write_text(block.text, encoding="utf-8")
+            (folder / block.argument).write_text(block.text, encoding="utf-8")
         elif block.what == "run":
+            if not (DATA / block.argument).is_dir() and block.argument:
+                pytest.skip(f"there is no {block.argument} in {DATA}")
             printed = reader.does(block)
         elif block.what == "output":
             assert plain(printed) == plain(block.text), f"{page}:{block.line}"
