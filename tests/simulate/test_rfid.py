@@ -24,6 +24,7 @@ from anabranch.simulate.rfid import STAYED, WORKBOOK, Options, Rfid, simulate, w
 from tests.oracles.pattern import ask
 
 QUERIES = ("coffee", "laptop_left", "meeting", "stayed")
+MODELS = ("building", "habits")
 
 
 @pytest.fixture(scope="module")
@@ -100,14 +101,15 @@ def test_a_read_rate_is_the_average_that_was_asked_for() -> None:
         assert np.mean([max(antenna.rates.values()) for antenna in antennas]) == pytest.approx(asked, rel=0.05)
     blind = simulate(Options(people=2, minutes=10, read_rate=0.0))
     assert blind.readings.num_rows == 0
-    assert blind.model["detection"].num_rows == 0
+    assert all(model["detection"].num_rows == 0 for model in blind.models.values())
 
 
-# ---------------------------------------------------------------- the model
+# ---------------------------------------------------------------- the models
 
 
-def test_the_tables_are_a_hidden_markov_model(world: Rfid) -> None:
-    initial, transition, detection = (world.model[name] for name in ("initial", "transition", "detection"))
+@pytest.mark.parametrize("model", MODELS)
+def test_the_tables_are_a_hidden_markov_model(world: Rfid, model: str) -> None:
+    initial, transition, detection = (world.models[model][name] for name in ("initial", "transition", "detection"))
     assert sum(initial["p"].to_pylist()) == pytest.approx(1.0)
     totals = transition.group_by("prev_location").aggregate([("p", "sum")])
     assert np.allclose(totals["p_sum"], 1.0, atol=1e-12)
@@ -119,13 +121,42 @@ def test_the_tables_are_a_hidden_markov_model(world: Rfid) -> None:
     assert transition.num_rows < 4 * 351, "few moves are possible"
 
 
+def moves_by_sort(transition: pa.Table, leaving: str) -> dict[str, set[float]]:
+    """The chances of the moves out of the locations of a kind, by the kind that they lead to; rounded."""
+    found = defaultdict(set)
+    for before, after, p in zip(*transition.to_pydict().values(), strict=True):
+        if before.split("-")[0] == leaving:
+            found["stay" if before == after else after.split("-")[0]].add(round(p, 9))
+    return found
+
+
+def test_to_the_model_of_the_building_every_door_is_alike_and_to_that_of_habits_none(world: Rfid) -> None:
+    building, habits = (world.models[model]["transition"] for model in MODELS)
+    assert building.drop_columns("p").equals(habits.drop_columns("p")), "both know the same walls"
+    for room in ("office", "coffee", "meeting", "lecture"):
+        assert moves_by_sort(building, room) == moves_by_sort(building, "office")
+    doors = moves_by_sort(building, "corridor")
+    assert doors["coffee"] <= doors["office"]
+    assert max(doors["office"]) < 1.5 * min(doors["office"]), "less where a cell has two doors or leads to the stairs"
+    popular = moves_by_sort(habits, "corridor")
+    assert min(popular["coffee"]) > max(doors["coffee"])
+    assert max(popular["office"]) > 3 * min(popular["office"])
+
+
+def test_the_models_differ_in_the_moves_alone(world: Rfid) -> None:
+    building, habits = (world.models[model] for model in MODELS)
+    assert building["initial"] == habits["initial"]
+    assert building["detection"] == habits["detection"]
+
+
 def test_only_cells_of_the_corridor_are_seen(world: Rfid) -> None:
-    assert set(world.model["detection"]["location"].to_pylist()) <= column(world, "corridor")
+    assert set(world.models["building"]["detection"]["location"].to_pylist()) <= column(world, "corridor")
 
 
-def test_the_truth_is_possible_in_the_model(world: Rfid) -> None:
-    moves = pairs(world.model["transition"], "prev_location", "location")
-    beginnings = set(world.model["initial"]["location"].to_pylist())
+@pytest.mark.parametrize("model", MODELS)
+def test_the_truth_is_possible_in_the_model(world: Rfid, model: str) -> None:
+    moves = pairs(world.models[model]["transition"], "prev_location", "location")
+    beginnings = set(world.models[model]["initial"]["location"].to_pylist())
     for path in paths(world).values():
         assert path[0] in beginnings
         assert set(pairwise(path)) <= moves
@@ -133,12 +164,12 @@ def test_the_truth_is_possible_in_the_model(world: Rfid) -> None:
 
 def test_a_model_begins_wherever_a_tag_is_first_read(world: Rfid) -> None:
     """Inference may begin at the first second or at the first reading."""
-    seen = set(world.model["detection"]["location"].to_pylist())
-    assert seen <= set(world.model["initial"]["location"].to_pylist())
+    model = world.models["building"]
+    assert set(model["detection"]["location"].to_pylist()) <= set(model["initial"]["location"].to_pylist())
 
 
 def test_readings_are_what_the_model_thinks_possible_and_miss_a_good_part(world: Rfid) -> None:
-    sees = pairs(world.model["detection"], "reader", "location")
+    sees = pairs(world.models["building"]["detection"], "reader", "location")
     where = paths(world)
     for row in world.readings.to_pylist():
         assert (row["reader"], where[row["tag"]][row["t"]]) in sees
@@ -194,7 +225,7 @@ def test_the_same_seed_gives_the_same_building_and_people() -> None:
     first, second, other = (simulate(Options(people=2, minutes=10), seed) for seed in (5, 5, 6))
     assert all(getattr(first, name) == getattr(second, name) for name in Rfid.__slots__)
     assert not first.readings.equals(other.readings)
-    assert not first.model["detection"].equals(other.model["detection"])
+    assert not first.models["building"]["detection"].equals(other.models["building"]["detection"])
 
 
 def test_others_objects_and_time_leave_a_person_alone() -> None:
@@ -206,7 +237,7 @@ def test_others_objects_and_time_leave_a_person_alone() -> None:
         table = getattr(many, name)
         same = table.filter(pc.and_(pc.is_in(table["tag"], known), pc.less(table["t"], 600)))
         assert same.equals(getattr(few, name)), name
-    assert few.model == many.model
+    assert few.models == many.models
 
 
 def test_thousands_of_tags() -> None:
@@ -276,7 +307,8 @@ def test_the_workbook_is_right_and_its_files_are_there(tmp_path: Path) -> None:
     assert all((workbook.parent / name).is_file() for name in re.findall(r"FROM '([^']+)'", text))
     assert pyarrow.parquet.read_table(workbook.parent / "readings.parquet").equals(world.readings)
     assert pyarrow.csv.read_csv(workbook.parent / "office.csv").equals(world.relations["office"])
-    for name, table in world.model.items():
-        read = pyarrow.csv.read_csv(workbook.parent / "building" / f"{name}.csv")
-        assert read.drop_columns("p").equals(table.drop_columns("p"))
-        assert np.array_equal(read["p"], table["p"])
+    for model, tables in world.models.items():
+        for name, table in tables.items():
+            read = pyarrow.csv.read_csv(workbook.parent / model / f"{name}.csv")
+            assert read.drop_columns("p").equals(table.drop_columns("p"))
+            assert np.array_equal(read["p"], table["p"])

@@ -4,8 +4,8 @@ Everybody comes in by the entrance, works in an office, fetches coffee, visits c
 corridor, and meets the own group at fixed times. Laptops, mugs and keys are taken along or left behind. The antennas
 hang in the corridors alone and miss much (`building.py`), so that a tag in a room is where it was lost from sight.
 
-`simulate` gives the readings, a hidden Markov model of the building to make streams of them, relations, and the
-truth: where every tag was, and when the workbook's queries really held.
+`simulate` gives the readings, two hidden Markov models to make streams of them, relations, and the truth: where every
+tag was, and when the workbook's queries really held. One model knows the building, the other also its people's habits.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ from anabranch.simulate.building import (
     MEETING,
     OFFICE,
     OUTSIDE,
+    STAIRS,
     Building,
     Codes,
+    Floats,
     make_building,
     survey,
 )
@@ -98,15 +100,16 @@ CREATE RELATION corridor (location) FROM 'corridor.csv';
 
 CREATE STREAM readings KEY (tag) VALUE (reader) TIME t FROM 'readings.parquet';
 
--- Where every tag was, as far as the readings tell: in six ways, from the same model of the building.
+-- Where every tag was, as far as the readings tell: in six ways, from what is known of the building. The model in
+-- 'habits/' knows besides which doors people take.
 CREATE STREAM at_smooth KEY (tag) VALUE (location) TIME t
-  INFERRED FROM readings USING HMM 'building/' METHOD SMOOTH;
+  INFERRED FROM readings USING HMM 'building/' METHOD SMOOTH PRUNE 1e-6;
 CREATE STREAM at_marginals KEY (tag) VALUE (location) TIME t
-  INFERRED FROM readings USING HMM 'building/' METHOD MARGINALS;
+  INFERRED FROM readings USING HMM 'building/' METHOD MARGINALS PRUNE 1e-6;
 CREATE STREAM at_filter KEY (tag) VALUE (location) TIME t
-  INFERRED FROM readings USING HMM 'building/' METHOD FILTER;
+  INFERRED FROM readings USING HMM 'building/' METHOD FILTER PRUNE 1e-6;
 CREATE STREAM at_particle KEY (tag) VALUE (location) TIME t
-  INFERRED FROM readings USING HMM 'building/' METHOD PARTICLE(200);
+  INFERRED FROM readings USING HMM 'building/' METHOD PARTICLE(200) PRUNE 1e-6;
 CREATE STREAM at_viterbi KEY (tag) VALUE (location) TIME t
   INFERRED FROM readings USING HMM 'building/' METHOD VITERBI;
 CREATE STREAM at_mle KEY (tag) VALUE (location) TIME t
@@ -173,15 +176,15 @@ class Rfid:
         When each query of the workbook was true: query, tag, t.
     relations : dict of pa.Table
         By name: person, laptop, owner, office, meets_in, coffee_room, meeting_room, corridor.
-    model : dict of pa.Table
-        The hidden Markov model of the building: initial, transition, detection.
+    models : dict of dict of pa.Table
+        Two hidden Markov models, `building` and `habits`, each of the tables initial, transition and detection.
     """
 
     readings: pa.Table
     locations: pa.Table
     events: pa.Table
     relations: dict[str, pa.Table]
-    model: dict[str, pa.Table]
+    models: dict[str, dict[str, pa.Table]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,24 +263,22 @@ def simulate(options: Options | None = None, seed: int = 0) -> Rfid:
         locations=pa.concat_tables(_located(tag, building) for tag in tags),
         events=pa.concat_tables(_events(tag, building) for tag in tags),
         relations=_relations(tags, building),
-        model={
-            "initial": _initial(building),
-            "transition": _transition(building, desks, seed),
-            "detection": _detection(building, measured),
-        },
+        models=_models(building, _rehearsed(building, desks, seed), measured),
     )
 
 
 def write(world: Rfid, folder: Path) -> Path:
     """Write a simulated building as files, with a workbook that asks four questions; return the workbook's path."""
-    (folder / "building").mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     tables = {"readings": world.readings, "true_locations": world.locations, "true_events": world.events}
     for name, table in tables.items():
         pyarrow.parquet.write_table(table, folder / f"{name}.parquet")
     for name, table in world.relations.items():
         pyarrow.csv.write_csv(table, folder / f"{name}.csv")
-    for name, table in world.model.items():
-        pyarrow.csv.write_csv(table, folder / "building" / f"{name}.csv")
+    for model, parts in world.models.items():
+        (folder / model).mkdir(exist_ok=True)
+        for name, table in parts.items():
+            pyarrow.csv.write_csv(table, folder / model / f"{name}.csv")
     workbook = folder / "rfid.abq"
     workbook.write_text(WORKBOOK, encoding="utf-8")
     return workbook
@@ -475,8 +476,8 @@ def _initial(building: Building) -> pa.Table:
     return pa.table({"location": np.array(building.locations)[[outside, *cells]], "p": p})
 
 
-def _transition(building: Building, desks: Codes, seed: int) -> pa.Table:
-    """How tags move in one second, counted on others; what the building allows is never impossible."""
+def _rehearsed(building: Building, desks: Codes, seed: int) -> Floats:
+    """How often others were seen to make each move of `Building.moves`; a half more, so that none is impossible."""
     size = len(building.locations)
     counts = np.zeros(size * size)
     for number in range(len(desks)):
@@ -485,10 +486,33 @@ def _transition(building: Building, desks: Codes, seed: int) -> pa.Table:
             moves, often = np.unique(tag.path[:-1] * size + tag.path[1:], return_counts=True)
             counts[moves] += often
     before, after = building.moves()
-    weights = counts.reshape(size, size)[before, after] + 0.5
-    weights /= np.bincount(before, weights)[before]
+    return counts.reshape(size, size)[before, after] + 0.5
+
+
+def _alike(building: Building, counts: Floats) -> Floats:
+    """The average count of the moves of each sort: one door is like another, one cell of a corridor like the next."""
+    sorts = np.where(np.isin(building.kinds, (CORRIDOR, STAIRS, OUTSIDE)), building.kinds, "room")
+    before, after = building.moves()
+    _, of_sort = np.unique([sorts[before], sorts[after], before == after], axis=1, return_inverse=True)
+    return (np.bincount(of_sort, counts) / np.bincount(of_sort))[of_sort]
+
+
+def _models(building: Building, counts: Floats, rng: np.random.Generator) -> dict[str, dict[str, pa.Table]]:
+    """One model with the moves of the building, and one with those of its people; all else is the same in both."""
+    initial, detection = _initial(building), _detection(building, rng)
+    moves = {"building": _alike(building, counts), "habits": counts}
+    return {
+        name: {"initial": initial, "transition": _transition(building, weights), "detection": detection}
+        for name, weights in moves.items()
+    }
+
+
+def _transition(building: Building, weights: Floats) -> pa.Table:
+    """How tags move in one second, with chances in proportion to the weights of the moves."""
+    before, after = building.moves()
     names = np.array(building.locations)
-    return pa.table({"prev_location": names[before], "location": names[after], "p": weights})
+    p = weights / np.bincount(before, weights)[before]
+    return pa.table({"prev_location": names[before], "location": names[after], "p": p})
 
 
 def _detection(building: Building, rng: np.random.Generator) -> pa.Table:

@@ -1,0 +1,70 @@
+"""The contest over simulated readings: who beats whom at which thresholds, its workbook, and the pictures."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import pyarrow as pa
+import pytest
+from benchmarks.curves import FIRST, Axis, Curve, curves_svg
+from benchmarks.quality import Quality
+from benchmarks.quality_rfid import ASKED, INPUTS, METHODS, MODELS, QUERIES, beats, longest, run_starts, stayed
+
+from anabranch.catalog import Catalog
+from anabranch.families import objections
+from anabranch.language.binder import declare
+from anabranch.language.parser import parse
+
+SVG = "{http://www.w3.org/2000/svg}"
+HELD = Quality(0.5, answers=10, right=8, events=10, found=5)
+
+
+@pytest.mark.parametrize(
+    ("right", "found", "better"),
+    [(9, 6, True), (8, 6, True), (9, 5, True), (8, 5, False), (9, 4, False), (7, 9, False)],
+)
+def test_both_beat_another_where_neither_is_worse_and_one_is_better(right: int, found: int, better: bool) -> None:
+    assert beats(Quality(0.1, 10, right, 10, found), HELD) == better
+
+
+def test_no_answers_beat_nothing() -> None:
+    assert not beats(Quality(0.9, 0, 0, 10, 0), HELD)
+
+
+def test_the_longest_stretch_of_thresholds() -> None:
+    found = [Quality(n / 10, 10, right, 10, 6) for n, right in enumerate((9, 1, 9, 9, 9, 1, 9))]
+    assert longest(found, lambda each: beats(each, HELD)) == (0.2, 0.4)
+    assert longest(found, lambda each: each.f1 > 2) is None
+
+
+def test_of_detections_that_follow_each_other_the_first_counts() -> None:
+    names, t = ["b", "a", "a", "a", "a", "b"], [4, 2, 1, 4, 3, 5]
+    answers = pa.table({"x": names, "t": t, "probability": [0.9, 0.9, 0.9, 0.9, 0.1, 0.9]})
+    assert run_starts(answers, 0.5).select(["x", "t"]).to_pylist() == [
+        {"x": "a", "t": 1},
+        {"x": "a", "t": 4},
+        {"x": "b", "t": 4},
+    ]
+    assert run_starts(answers, 0.05)["t"].to_pylist() == [1, 4]
+    assert run_starts(answers, 0.95).num_rows == 0
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("method", METHODS)
+def test_the_workbook_can_be_run(model: str, method: str) -> None:
+    catalog = Catalog()
+    text = INPUTS.format(model=model, method=METHODS[method]) + ASKED + stayed("stayed", 5)
+    assert declare(parse(text), catalog) == []
+    assert {query.name for query in catalog.queries()} == set(QUERIES)
+    assert objections(catalog.queries(), catalog) == []
+
+
+def test_curves_are_drawn_where_they_have_values() -> None:
+    curve = Curve(FIRST, [(0.0001, 0.1), (0.001, 0.0), (0.01, 0.5), (0.1, float("nan"))])
+    axis = Axis(0.001, 0.1, marks=(0.001, 0.1), name="threshold", logarithmic=True)
+    picture = curves_svg("a <title>", {"row": {"left": [curve], "right": [curve]}}, axis, [(FIRST, "it")], row_width=50)
+    lines = list(ElementTree.fromstring(picture).iter(f"{SVG}polyline"))  # noqa: S314 (we drew it ourselves)
+    assert len(lines) == 2
+    (start, middle) = (tuple(map(float, point.split(","))) for point in lines[0].attrib["points"].split())
+    assert middle[0] > start[0]
+    assert start[1] - middle[1] == pytest.approx(46), "half of a panel"
