@@ -3,7 +3,7 @@
 People walk about a building whose antennas miss much (`anabranch simulate rfid`), and four queries are asked of where
 they were: in real time, filtered probabilities against the most likely place at each instant (MLE); over the archive,
 smoothed ones against the most likely path (VITERBI), with the correlations between instants and without (MARGINALS).
-Everything is asked with both models of the simulator. The answers are those of `Session.run`.
+Everything is asked with each model of the simulator. The answers are those of `Session.run`.
 
 An answer above the threshold is a detection. It is right where an event of its tag is at most WITHIN away, and an event
 is found where a detection is; "runs as one" counts only the first of detections that follow each other. A round is
@@ -41,7 +41,7 @@ WITHIN, WITHIN_LESS = 30.0, 5.0
 
 THRESHOLDS = (0.001, 0.002, 0.005, *(n / 100 for n in range(1, 51)))
 
-MODELS = {"building": "knows the building", "habits": "knows the habits, too"}
+MODELS = {"building": "knows the building", "habits": "knows the habits, too", "heading": "knows the heading, too"}
 QUERIES = {"coffee": "coffee", "laptop_left": "laptop left", "meeting": "meeting", "stayed": "stayed 5 s"}
 
 #: How each method is written in the workbook.
@@ -116,7 +116,7 @@ class Asked:
 
 
 def ask_all(scenario: Scenario, options: Options) -> Asked:
-    """Simulate, and put every query to every contestant with both models."""
+    """Simulate, and put every query to every contestant with each model."""
     answers: dict[tuple[str, str, str], list[pa.Table]] = defaultdict(list)
     truth: dict[str, list[pa.Table]] = defaultdict(list)
     with spark_session() as spark, tempfile.TemporaryDirectory(prefix="anabranch-quality-") as folder:
@@ -269,7 +269,7 @@ def longest(found: Sequence[Quality], holds: Callable[[Quality], bool]) -> tuple
     return (best[0], best[-1]) if best else None
 
 
-def draw_quality(scenario: Scenario, asked: Asked, model: str = "building") -> None:
+def draw_quality(scenario: Scenario, asked: Asked, model: str = "heading") -> None:
     """Precision, recall and F1 over the threshold, a row a query."""
     ends = THRESHOLDS[0], THRESHOLDS[-1]
     panels: dict[str, dict[str, list[Curve]]] = {}

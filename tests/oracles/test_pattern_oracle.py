@@ -22,6 +22,7 @@ from tests.oracles.conditions import evaluate
 from tests.oracles.pattern import TooManyWorlds, ask, at_least, bind_query, probabilities
 from tests.pattern.strategies import (
     CLASSES,
+    EXTENDED,
     GENERAL,
     MODELS,
     REGULAR,
@@ -437,6 +438,7 @@ def test_cases_of_one_class_and_model(class_: str, model: str) -> None:
         assert set(case.rows) == {stream.name for stream in query.streams}
         if class_ != GENERAL:
             assert all(is_local(goal, condition) for goal in query.goals for condition in conditions_of(goal))
+        if class_ in (REGULAR, EXTENDED):
             assert shared_variables(query) <= independent_variables(query)
         if class_ == REGULAR:
             assert not shared_variables(query)

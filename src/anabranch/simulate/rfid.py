@@ -4,8 +4,8 @@ Everybody comes in by the entrance, works in an office, fetches coffee, visits c
 corridor, and meets the own group at fixed times. Laptops, mugs and keys are taken along or left behind. The antennas
 hang in the corridors alone and miss much (`building.py`), so that a tag in a room is where it was lost from sight.
 
-`simulate` gives the readings, two hidden Markov models to make streams of them, relations, and the truth: where every
-tag was, and when the workbook's queries really held. One model knows the building, the other also its people's habits.
+`simulate` gives the readings, three hidden Markov models to make streams of them (`motion.py`), relations, and the
+truth: where every tag was, and when the workbook's queries really held.
 """
 
 from __future__ import annotations
@@ -28,13 +28,12 @@ from anabranch.simulate.building import (
     MEETING,
     OFFICE,
     OUTSIDE,
-    STAIRS,
     Building,
     Codes,
-    Floats,
     make_building,
     survey,
 )
+from anabranch.simulate.motion import corridor_names, make_models
 from anabranch.simulate.options import option
 
 MINUTE = 60
@@ -101,7 +100,7 @@ CREATE RELATION corridor (location) FROM 'corridor.csv';
 CREATE STREAM readings KEY (tag) VALUE (reader) TIME t FROM 'readings.parquet';
 
 -- Where every tag was, as far as the readings tell: in six ways, from what is known of the building. The model in
--- 'habits/' knows besides which doors people take.
+-- 'habits/' knows besides which doors people take, the one in 'heading/' that they walk on.
 CREATE STREAM at_smooth KEY (tag) VALUE (location) TIME t
   INFERRED FROM readings USING HMM 'building/' METHOD SMOOTH PRUNE 1e-6;
 CREATE STREAM at_marginals KEY (tag) VALUE (location) TIME t
@@ -177,7 +176,8 @@ class Rfid:
     relations : dict of pa.Table
         By name: person, laptop, owner, office, meets_in, coffee_room, meeting_room, corridor.
     models : dict of dict of pa.Table
-        Two hidden Markov models, `building` and `habits`, each of the tables initial, transition and detection.
+        Hidden Markov models, each of the tables initial, transition and detection: `building` knows the walls, `habits`
+        also where people go, and `heading` the walls and that people walk on.
     """
 
     readings: pa.Table
@@ -263,7 +263,7 @@ def simulate(options: Options | None = None, seed: int = 0) -> Rfid:
         locations=pa.concat_tables(_located(tag, building) for tag in tags),
         events=pa.concat_tables(_events(tag, building) for tag in tags),
         relations=_relations(tags, building),
-        models=_models(building, _rehearsed(building, desks, seed), measured),
+        models=make_models(building, _rehearsed(building, desks, seed), survey(building, measured)),
     )
 
 
@@ -461,7 +461,7 @@ def _relations(tags: Sequence[_Tag], building: Building) -> dict[str, pa.Table]:
         },
         "coffee_room": {"location": names[building.of_kind(COFFEE)]},
         "meeting_room": {"location": names[building.of_kind(MEETING, LECTURE)]},
-        "corridor": {"location": names[building.of_kind(CORRIDOR)]},
+        "corridor": {"location": corridor_names(building)},
     }
     return {
         relation: pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
@@ -469,56 +469,12 @@ def _relations(tags: Sequence[_Tag], building: Building) -> dict[str, pa.Table]:
     }
 
 
-def _initial(building: Building) -> pa.Table:
-    """A tag is first known of while it is outside, or where an antenna reads it first: somewhere in a corridor."""
-    (outside,), cells = building.of_kind(OUTSIDE), building.of_kind(CORRIDOR)
-    p = np.concatenate([[0.5], np.full(len(cells), 0.5 / len(cells))])
-    return pa.table({"location": np.array(building.locations)[[outside, *cells]], "p": p})
-
-
-def _rehearsed(building: Building, desks: Codes, seed: int) -> Floats:
-    """How often others were seen to make each move of `Building.moves`; a half more, so that none is impossible."""
-    size = len(building.locations)
-    counts = np.zeros(size * size)
-    for number in range(len(desks)):
-        movement, _ = _generators(seed, _OF_REHEARSAL, number)
-        for tag in _tags(number, building, desks, REHEARSAL_OBJECTS, REHEARSAL_SECONDS, movement):
-            moves, often = np.unique(tag.path[:-1] * size + tag.path[1:], return_counts=True)
-            counts[moves] += often
-    before, after = building.moves()
-    return counts.reshape(size, size)[before, after] + 0.5
-
-
-def _alike(building: Building, counts: Floats) -> Floats:
-    """The average count of the moves of each sort: one door is like another, one cell of a corridor like the next."""
-    sorts = np.where(np.isin(building.kinds, (CORRIDOR, STAIRS, OUTSIDE)), building.kinds, "room")
-    before, after = building.moves()
-    _, of_sort = np.unique([sorts[before], sorts[after], before == after], axis=1, return_inverse=True)
-    return (np.bincount(of_sort, counts) / np.bincount(of_sort))[of_sort]
-
-
-def _models(building: Building, counts: Floats, rng: np.random.Generator) -> dict[str, dict[str, pa.Table]]:
-    """One model with the moves of the building, and one with those of its people; all else is the same in both."""
-    initial, detection = _initial(building), _detection(building, rng)
-    moves = {"building": _alike(building, counts), "habits": counts}
-    return {
-        name: {"initial": initial, "transition": _transition(building, weights), "detection": detection}
-        for name, weights in moves.items()
-    }
-
-
-def _transition(building: Building, weights: Floats) -> pa.Table:
-    """How tags move in one second, with chances in proportion to the weights of the moves."""
-    before, after = building.moves()
-    names = np.array(building.locations)
-    p = weights / np.bincount(before, weights)[before]
-    return pa.table({"prev_location": names[before], "location": names[after], "p": p})
-
-
-def _detection(building: Building, rng: np.random.Generator) -> pa.Table:
-    rates = survey(building, rng)
-    antenna, location = np.nonzero(rates)
-    readers = np.array([antenna.name for antenna in building.antennas])[antenna]
-    return pa.table(
-        {"reader": readers, "location": np.array(building.locations)[location], "p": rates[antenna, location]}
-    )
+def _rehearsed(building: Building, desks: Codes, seed: int) -> list[Codes]:
+    """Where others were, second by second, on another day."""
+    return [
+        tag.path
+        for number in range(len(desks))
+        for tag in _tags(
+            number, building, desks, REHEARSAL_OBJECTS, REHEARSAL_SECONDS, _generators(seed, _OF_REHEARSAL, number)[0]
+        )
+    ]
