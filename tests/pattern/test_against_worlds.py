@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.oracles.pattern import at_least, bind_query, probabilities
 from tests.pattern.local import LocalRun, local_job, run_whole
 from tests.pattern.strategies import CLASSES, EXTENDED, REGULAR, Case, disordered_splits, pattern_cases, splits
+
+from anabranch.pattern import archive, joint
 
 STREAMABLE = (REGULAR, EXTENDED)
 DELAY = 2
@@ -33,6 +38,16 @@ def assert_same(got: dict[tuple, float], want: dict[tuple, float], threshold: fl
         assert abs(got.get(key, 0.0) - want.get(key, 0.0)) <= 1e-9, (key, got.get(key), want.get(key))
 
 
+@pytest.fixture(scope="module")
+def nothing_is_too_large() -> Iterator[None]:
+    """No case is sampled."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(archive, "MOST_WORK", 10**9)
+        patch.setattr(joint, "MOST_STEPS", 10**9)
+        yield
+
+
+@pytest.mark.usefixtures("nothing_is_too_large")
 @given(pattern_cases(classes=CLASSES), st.integers(1, 4))
 def test_batch_equals_worlds(case: Case, n_buckets: int) -> None:
     job = job_of(case)

@@ -64,7 +64,7 @@ class InferredKeys:
         self._how = how
         self._kind = layout.time_kind
         self._states: list[KeyState] = []
-        #: For each key the step it is to take next; -1 where it was not read yet.
+        #: For each key the step it is to take next, and whether it was read yet.
         self._next = np.zeros(0, np.int64)
         self._begun = np.zeros(0, np.bool_)
         locations = pa.array([None, *how.inference.hmm.locations], pa.string()).cast(how.value_type)

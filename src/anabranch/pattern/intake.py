@@ -148,22 +148,29 @@ class Intake:
         used = kernel.clean_rows(order, rows.t, key, model, rows.prev, rows.value, rows.p, status)
         if len(used) < len(order):
             starts = np.concatenate([[0], np.cumsum(np.bincount(chain[used], minlength=self.n_chains))])
-        plain = ~np.isin(rows.stream, list(self._derivers))
+        overfull = status == kernel.OVERFULL
+        if overfull.any():
+            unused.append((OVERFULL, rows.where(overfull)))
         counts += Counts(
-            used=int(plain[used].sum()),
-            duplicate=int((plain & (status == kernel.DUPLICATE)).sum()),
+            # What was made of readings is counted by them.
+            used=len(used) if not self._derivers else int(self._is_plain(rows)[used].sum()),
+            duplicate=int((status == kernel.DUPLICATE).sum()),
             late=len(late),
-            quarantined=int((status == kernel.OVERFULL).sum()),
+            quarantined=int(overfull.sum()),
         )
-        unused += [(OVERFULL, rows.where(status == kernel.OVERFULL)), (LATE, late)]
-        return Received(rows, key, model, chain, used, starts, self._quarantine(unused), counts)
+        rejected = self._quarantine([*unused, (LATE, late)])
+        return Received(rows, key, model, chain, used, starts, rejected, counts)
+
+    def _is_plain(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Which rows are as their source has them."""
+        return ~np.isin(rows.stream, list(self._derivers))
 
     def _derive(self, rows: Rows) -> tuple[Rows, list[tuple[str, Rows]], Counts]:
         """The rows with those of inferred streams in the place of their readings; what of these was not used."""
         counts = Counts()
         if not self._derivers:
             return rows, [], counts
-        parts = [rows.where(~np.isin(rows.stream, list(self._derivers)))]
+        parts = [rows.where(self._is_plain(rows))]
         unused = []
         for stream, deriver in self._derivers.items():
             readings = rows.where(rows.stream == stream)

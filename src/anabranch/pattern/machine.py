@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from anabranch.errors import TooLarge
+from anabranch.language.bound import BoundGoal
 from anabranch.language.typed import Reference, Typed, references, walk
 from anabranch.pattern.analysis import PatternAnalysis
 from anabranch.rows.conditions import ARROW_TYPES, Relations, holds
@@ -185,7 +186,7 @@ class SetMachine:
         return frozenset(partial for partial, mask in after.items() if mask), bool(true)
 
 
-def _asked(goal: Any, joins: Sequence[Typed]) -> set[str]:
+def _asked(goal: BoundGoal, joins: Sequence[Typed]) -> set[str]:
     """The variables that a goal asks of what came before it: in its terms and in its conditions."""
     return goal.variables.union(*(_names(condition) for condition in joins))
 

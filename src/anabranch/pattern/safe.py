@@ -176,7 +176,10 @@ def _difference(later: F64, earlier: F64) -> F64:
 class _Chains:
     """Chains of events whose weights are carried forward; from each instant, a pass looks ahead."""
 
-    def __init__(self, events: Events, chain: I32, letter: I32) -> None:
+    #: The letter of each row's event, in the automaton that is to read it.
+    letter: I32
+
+    def __init__(self, events: Events, chain: I32) -> None:
         self._n_chains = int(chain.max(initial=-1)) + 1
         order, _ = kernel.order_rows(
             chain, events.instant, events.key, events.prev, events.value, events.p, self._n_chains
@@ -185,7 +188,6 @@ class _Chains:
         self._instant = events.instant[order]
         self._order = order
         self._events = events
-        self.letter = letter
         pairs = len(np.unique(chain.astype(np.int64) * (int(events.key.max(initial=0)) + 1) + events.key))
         remember = events.model == kernel.MARKOV
         self.n_instants = events.n_instants
@@ -217,7 +219,7 @@ class _Leaf:
     """A regular part: one chain for each binding of its variables."""
 
     def __init__(self, events: Events, chain: I32, kleene: tuple[bool, ...]) -> None:
-        self._chains = _Chains(events, chain, np.zeros(0, np.int32))
+        self._chains = _Chains(events, chain)
         automaton = Automaton(RegularMachine(kleene), union_closed=self._chains.weights.unites)
         masks, place = np.unique(events.mask, return_inverse=True)
         automaton.extend(masks.tolist())
@@ -255,8 +257,8 @@ class _Matches:
     def __init__(self, events: Events, goal: int) -> None:
         _, chain = np.unique(events.key, return_inverse=True)
         matched, accepted = (events.mask & bit != 0 for bit in (match_bit(goal), accept_bit(goal)))
-        letter = np.where(accepted, _ACCEPTED, np.where(matched, _MATCH, _NOTHING)).astype(np.int32)
-        self._chains = _Chains(events, chain.astype(np.int32), letter)
+        self._chains = _Chains(events, chain.astype(np.int32))
+        self._chains.letter = np.where(accepted, _ACCEPTED, np.where(matched, _MATCH, _NOTHING)).astype(np.int32)
 
     def at_each_instant(self) -> F64:
         """P(some key matches at t), for each instant t."""
