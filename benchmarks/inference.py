@@ -214,9 +214,8 @@ def kernel(options: Options) -> Iterator[Record]:
                 prune = "" if method in ("VITERBI", "MLE") else f", prune {PRUNE}"
                 yield record(f"{method}{prune}", speed, "steps/s")
                 for rival in rivals:
-                    yield record(
-                        f"{method} by {rival}", speeds[rival, method], "steps/s", method, speeds[rival, method] / speed
-                    )
+                    name = f"{method} by {rival}"
+                    yield record(name, speeds[name], "steps/s", method, speeds[name] / speed)
             for method in ("FILTER", "SMOOTH"):
                 rows = len(building.infer(method, PRUNE).p) / steps
                 yield record(f"{method}, prune {PRUNE}: what is written", rows, "rows/step")
@@ -234,21 +233,21 @@ METHODS: dict[str, tuple[str, ...]] = {
 }
 
 
-def _speeds(building: Building, short: Building, rounds: int) -> dict[str | tuple[str, str], float]:
-    """Steps a second of each method, and of each (rival, method)."""
+def _speeds(building: Building, short: Building, rounds: int) -> dict[str, float]:
+    """Steps a second of each method, and of each method by its rivals."""
     model, symbols = hmmlearn_of(short), short.symbols[:, np.newaxis]
-    contestants: dict[str | tuple[str, str], tuple[Callable[[], object], int]] = {
+    contestants: dict[str, tuple[Callable[[], object], int]] = {
         method: (building.method(method), len(building.reading_starts) - 1) for method in METHODS
     }
     n_short = len(short.reading_starts) - 1
-    contestants["dense NumPy", "FILTER"] = partial(dense_filter, short), n_short
-    contestants["dense NumPy", "SMOOTH"] = partial(dense_marginals, short), n_short
-    contestants["dense NumPy", "VITERBI"] = partial(dense_viterbi, short), n_short
-    contestants["hmmlearn", "SMOOTH"] = partial(model.predict_proba, symbols), n_short
-    contestants["hmmlearn", "VITERBI"] = partial(model.decode, symbols), n_short
+    contestants["FILTER by dense NumPy"] = partial(dense_filter, short), n_short
+    contestants["SMOOTH by dense NumPy"] = partial(dense_marginals, short), n_short
+    contestants["VITERBI by dense NumPy"] = partial(dense_viterbi, short), n_short
+    contestants["SMOOTH by hmmlearn"] = partial(model.predict_proba, symbols), n_short
+    contestants["VITERBI by hmmlearn"] = partial(model.decode, symbols), n_short
     with one_thread():
-        seconds = interleaved({name: run for name, (run, _) in contestants.items()}, rounds)  # type: ignore[misc]
-    return {name: steps / seconds[name] for name, (_, steps) in contestants.items()}  # type: ignore[index]
+        seconds = interleaved({name: run for name, (run, _) in contestants.items()}, rounds)
+    return {name: steps / seconds[name] for name, (_, steps) in contestants.items()}
 
 
 def growth(options: Options) -> Iterator[Record]:

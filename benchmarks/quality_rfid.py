@@ -319,14 +319,15 @@ def calibration_records(asked: Asked, options: Options) -> Iterator[Record]:
 
 
 def draw_calibration(asked: Asked) -> None:
-    """The share that is true over the probability that SMOOTH gives, a column a query."""
+    """The share that is true over the probability that SMOOTH gives, a curve a model, a column a query."""
+    colours = dict(zip(MODELS, (FIRST, SECOND, BASELINE), strict=True))
     panels = {
         name: {
             query: [
                 Curve(PALE, [(0.0, 0.0), (1.0, 1.0)], dashed=True),
                 *(
                     Curve(colour, [(each.said, each.true) for each in bins if each.answers >= FEW])
-                    for colour, model in ((FIRST, "building"), (SECOND, "habits"))
+                    for model, colour in colours.items()
                     for bins in [_bins(asked, model, of_query, within)]
                 ),
             ]
@@ -335,8 +336,8 @@ def draw_calibration(asked: Asked) -> None:
         for name, within in (("at the instant", 0.0), (f"within {WITHIN:g} s", WITHIN))
     }
     axis = Axis(0.0, 1.0, marks=(0.0, 0.5, 1.0), name="probability that SMOOTH gives")
-    title = "The share of the answers that is true"
-    signs = [(FIRST, MODELS["building"]), (SECOND, MODELS["habits"])]
+    title = "The share of true answers"
+    signs = [(colour, MODELS[model]) for model, colour in colours.items()]
     _save("quality-calibration", curves_svg(title, panels, axis, signs, row_width=118))
 
 

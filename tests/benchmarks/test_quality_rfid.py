@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pyarrow as pa
 import pytest
-from benchmarks.curves import FIRST, Axis, Curve, curves_svg
+from benchmarks import quality_rfid
+from benchmarks.curves import BASELINE, FIRST, PALE, SECOND, Axis, Curve, curves_svg
 from benchmarks.quality import Quality
 from benchmarks.quality_rfid import ASKED, INPUTS, METHODS, MODELS, QUERIES, beats, longest, run_starts, stayed
 
@@ -57,6 +60,25 @@ def test_the_workbook_can_be_run(model: str, method: str) -> None:
     assert declare(parse(text), catalog) == []
     assert {query.name for query in catalog.queries()} == set(QUERIES)
     assert objections(catalog.queries(), catalog) == []
+
+
+def test_every_model_has_a_curve_of_calibration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quality_rfid, "PICTURES", tmp_path)
+    t = list(range(100))
+    truth = pa.table({"x": ["a"] * 50, "t": t[:50]})
+    answers = {
+        (model, "SMOOTH", query): pa.table(
+            {"x": ["a"] * 100, "t": t, "probability": [0.8 - shift if at < 60 else 0.1 for at in t]}
+        )
+        for model, shift in zip(MODELS, (0.0, 0.2, 0.4), strict=True)
+        for query in QUERIES
+    }
+    quality_rfid.draw_calibration(quality_rfid.Asked(answers, dict.fromkeys(QUERIES, truth)))
+    picture = ElementTree.fromstring((tmp_path / "quality-calibration.svg").read_text())  # noqa: S314 (our own)
+    colours = Counter(line.attrib["stroke"] for line in picture.iter(f"{SVG}polyline"))
+    assert colours == dict.fromkeys((FIRST, SECOND, BASELINE, PALE), 2 * len(QUERIES))
+    written = "".join(picture.itertext())
+    assert all(meaning in written for meaning in MODELS.values())
 
 
 def test_curves_are_drawn_where_they_have_values() -> None:

@@ -350,11 +350,3 @@ def test_particles_are_drawn_anew_where_all_are_ruled_out() -> None:
         step, location, p, impossible, _ = kernel.particle_rows(*run.given, 0, np.zeros(2), np.uint64(seed), 1, 0.0)
         assert location.tolist() == [0, 1, 1, 1]
         assert impossible.tolist() == [2]
-
-
-def test_random_numbers_are_even_and_do_not_repeat() -> None:
-    drawn = np.array([kernel._uniform(np.uint64(seed), number) for seed in range(100) for number in range(1_000)])
-    assert ((drawn >= 0) & (drawn < 1)).all()
-    assert len(np.unique(drawn)) == len(drawn)
-    # Each tenth holds a tenth, within five standard deviations.
-    assert_allclose(np.histogram(drawn, bins=10, range=(0, 1))[0], 10_000, atol=5 * math.sqrt(9_000))

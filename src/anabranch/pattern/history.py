@@ -12,12 +12,10 @@ import pyarrow as pa
 
 from anabranch.pattern.intake import Intake, Received
 from anabranch.pattern.machine import Signature
-from anabranch.pattern.words import mix
 from anabranch.rows.packing import hash_tuples
+from anabranch.splitmix import GOLDEN, mix
 
 U64 = npt.NDArray[np.uint64]
-
-_GOLDEN = 0x9E3779B97F4A7C15
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +106,7 @@ class Histories:
     def _seed_of(self, key: int, t: int) -> int:
         bits = 2**64 - 1
         with np.errstate(over="ignore"):
-            of_key = mix(np.uint64(self._seed * _GOLDEN & bits) ^ np.uint64(key))
+            of_key = mix(np.uint64(self._seed * int(GOLDEN) & bits) ^ np.uint64(key))
             return int(mix(of_key + np.uint64(t & bits)))
 
     @cached_property

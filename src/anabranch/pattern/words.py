@@ -14,23 +14,14 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from anabranch.splitmix import GOLDEN, mix
+
 U64 = npt.NDArray[np.uint64]
 I32 = npt.NDArray[np.int32]
 F64 = npt.NDArray[np.float64]
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2 = np.uint64(0x94D049BB133111EB)
 _NONE = np.uint64(0)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
-
-
-@njit(cache=True, inline="always")
-def mix(x: np.uint64) -> np.uint64:
-    """A well mixed function of 64 bits (the finaliser of SplitMix64)."""
-    x = (x ^ (x >> np.uint64(30))) * _MIX_1
-    x = (x ^ (x >> np.uint64(27))) * _MIX_2
-    return x ^ (x >> np.uint64(31))
 
 
 @njit(cache=True)
@@ -72,7 +63,7 @@ def draw_values(
             hi += 1
         for w in range(n_words):
             left = before[b, w]
-            state = mix(seed ^ mix(np.uint64(first_word + w + 1) * _GOLDEN + hashes[before_codes[b]]))
+            state = mix(seed ^ mix(np.uint64(first_word + w + 1) * GOLDEN + hashes[before_codes[b]]))
             rest = 1.0
             for row in range(lo, hi):
                 if left == _NONE:
@@ -85,7 +76,7 @@ def draw_values(
                 elif share > 0.0:
                     undecided = left
                     while undecided != _NONE and share > 0.0:
-                        state += _GOLDEN
+                        state += GOLDEN
                         bits = mix(state)
                         share *= 2.0
                         if share >= 1.0:

@@ -1,0 +1,128 @@
+"""What the readings from a step on say of its location: g, carried backward, and kept for every sqrt(T)-th step.
+
+With A the transitions and b(t, x) the likelihood of what was read at step t, g(t, x) = b(t, x) sum over y of
+A(x, y) g(t + 1, y). The steps in between are worked out again, block by block, as smoothing comes to them.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from anabranch.inference.kernel.forward import mle_path
+from anabranch.inference.kernel.inputs import F64, I32, I64, Bools, Chain, Sensors
+from anabranch.inference.kernel.weights import (
+    block_length,
+    copy_weights,
+    fill_weights,
+    is_deep,
+    settle,
+    spread,
+    total_weight,
+    weigh,
+)
+
+
+@njit(cache=True)
+def _back(
+    chain: Chain, sensors: Sensors, readings: I32, last: bool, skip: bool, deep: bool, g: F64, g_levels: I32,
+    behind: F64, behind_levels: I32, hits: I64, out: F64, out_levels: I32,
+) -> tuple[bool, int, bool]:  # fmt: skip
+    """One step of g backward, into `out`: whether anything is left, the exponent taken out, whether deep."""
+    if last:
+        fill_weights(behind, behind_levels, 1.0)
+    else:
+        spread(g, g_levels, deep, chain.back_starts, chain.sources, chain.back_p, behind, behind_levels)
+    if skip:
+        copy_weights(behind, behind_levels, out, out_levels)
+    elif not weigh(behind, behind_levels, readings, sensors, hits, out, out_levels):
+        return False, 0, False
+    exponent, deep = settle(out, out_levels)
+    return True, exponent, deep
+
+
+@njit(cache=True)
+def _back_to_marks(
+    chain: Chain, sensors: Sensors, reading_starts: I64, readings: I32, skip: Bools, block: int, marks: F64,
+    mark_levels: I32,
+) -> tuple[bool, float]:  # fmt: skip
+    """Carry g over all steps, keeping that of the first step of each block; False where the readings are impossible.
+
+    Also the log likelihood of the readings that are not skipped.
+    """
+    n_steps, n_locations = len(reading_starts) - 1, len(chain.initial)
+    g, g_levels = np.empty(n_locations), np.zeros(n_locations, np.int32)
+    behind, behind_levels = np.empty(n_locations), np.empty(n_locations, np.int32)
+    hits = np.zeros(n_locations, np.int64)
+    deep, exponents = False, 0
+    for t in range(n_steps - 1, -1, -1):
+        now = readings[reading_starts[t] : reading_starts[t + 1]]
+        left, exponent, deep = _back(
+            chain, sensors, now, t == n_steps - 1, skip[t], deep, g, g_levels, behind, behind_levels, hits, g, g_levels
+        )
+        if not left:
+            return False, -np.inf
+        exponents += exponent
+        if t % block == 0:
+            copy_weights(g, g_levels, marks[t // block], mark_levels[t // block])
+    left = False
+    for x in range(n_locations):
+        g[x] *= chain.initial[x]
+        left |= g[x] != 0.0
+    if not left:
+        return False, -np.inf
+    exponent, _ = settle(g, g_levels)
+    return True, math.log(total_weight(g, g_levels)) + (exponents + exponent) * math.log(2.0)
+
+
+@njit(cache=True)
+def mark_steps(steps: I32, n_steps: int) -> Bools:
+    """True at these steps."""
+    marked = np.zeros(n_steps, np.bool_)
+    for t in steps:
+        marked[t] = True
+    return marked
+
+
+@njit(cache=True)
+def make_marks(chain: Chain, sensors: Sensors, reading_starts: I64, readings: I32) -> tuple[F64, I32, I32, float]:
+    """What g and its levels are at the first step of each block; the impossible steps; the others' log likelihood."""
+    n_steps, n_locations = len(reading_starts) - 1, len(chain.initial)
+    block = block_length(n_steps)
+    n_blocks = (n_steps + block - 1) // block
+    marks, levels = np.empty((n_blocks, n_locations)), np.empty((n_blocks, n_locations), np.int32)
+    skip = np.zeros(n_steps, np.bool_)
+    possible, log_likelihood = _back_to_marks(chain, sensors, reading_starts, readings, skip, block, marks, levels)
+    if possible:
+        return marks, levels, np.empty(0, np.int32), log_likelihood
+    # Which steps are to blame only shows going forward.
+    weights, flat = np.empty(n_locations), np.zeros(n_locations, np.int32)
+    _, impossible = mle_path(chain, sensors, reading_starts, readings, False, weights, flat)
+    skip = mark_steps(impossible, n_steps)
+    _, log_likelihood = _back_to_marks(chain, sensors, reading_starts, readings, skip, block, marks, levels)
+    return marks, levels, impossible, log_likelihood
+
+
+@njit(cache=True)
+def fill_block(
+    chain: Chain, sensors: Sensors, reading_starts: I64, readings: I32, skip: Bools, start: int, marks: F64,
+    mark_levels: I32, g: F64, g_levels: I32,
+) -> None:  # fmt: skip
+    """Work out g again for the steps of one block, from that of the first step after it."""
+    n_steps, n_locations, block = len(reading_starts) - 1, len(chain.initial), len(g)
+    end = min(start + block, n_steps)
+    behind, behind_levels = np.empty(n_locations), np.empty(n_locations, np.int32)
+    hits = np.zeros(n_locations, np.int64)
+    after, after_levels = g[0], g_levels[0]
+    if end < n_steps:
+        after, after_levels = marks[end // block], mark_levels[end // block]
+    deep = end < n_steps and is_deep(after, after_levels)
+    for t in range(end - 1, start - 1, -1):
+        now = readings[reading_starts[t] : reading_starts[t + 1]]
+        _, _, deep = _back(
+            chain, sensors, now, t == n_steps - 1, skip[t], deep, after, after_levels, behind, behind_levels, hits,
+            g[t - start], g_levels[t - start],
+        )  # fmt: skip
+        after, after_levels = g[t - start], g_levels[t - start]

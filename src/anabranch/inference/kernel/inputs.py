@@ -1,0 +1,73 @@
+"""What the kernels are given: a model as arrays, and readings step by step."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+#: The least positive probability that a model may hold: a weight times two of them is still a normal double.
+SMALLEST = 1e-60
+
+
+class Chain(NamedTuple):
+    """How a tag moves: the initial distribution, and the transitions by source and, again, by target.
+
+    Those of source x are the entries starts[x]:starts[x + 1] of `targets` (ascending), `p` and `cumulative` (the sums
+    of p so far, within the source). `back_starts`, `sources` and `back_p` are the same by target.
+    """
+
+    initial: F64
+    starts: I64
+    targets: I32
+    p: F64
+    cumulative: F64
+    back_starts: I64
+    sources: I32
+    back_p: F64
+
+
+class Sensors(NamedTuple):
+    """The likelihoods of what is read at a step.
+
+    Where nothing is read the likelihood in x is quiet(x). Otherwise it is base(x) times the factors of what was read,
+    and 0 where a reader that was read does not list x, or one that surely sees x was not read. Both `quiet` and `base`
+    come with levels, as weights do. Reader r lists locations[starts[r]:starts[r + 1]], with its factors; `sure` marks
+    those it sees for certain, and `n_sure` counts by location the readers that do.
+    """
+
+    starts: I64
+    locations: I32
+    factors: F64
+    sure: Bools
+    n_sure: I32
+    base: F64
+    base_levels: I32
+    quiet: F64
+    quiet_levels: I32
+
+
+@njit(cache=True)
+def distinct_readings(reading_starts: I64, readings: I32, n_readers: int) -> tuple[I64, I32]:
+    """The readings without those given twice in one step; codes that are no reader's become -1."""
+    n_steps = len(reading_starts) - 1
+    last_seen = np.full(n_readers + 1, -1, np.int64)
+    starts = np.zeros(n_steps + 1, np.int64)
+    out = np.empty(reading_starts[n_steps] - reading_starts[0], np.int32)
+    n = 0
+    for t in range(n_steps):
+        for j in range(reading_starts[t], reading_starts[t + 1]):
+            r = readings[j] if 0 <= readings[j] < n_readers else -1
+            if last_seen[r] != t:
+                last_seen[r] = t
+                out[n] = r
+                n += 1
+        starts[t + 1] = n
+    return starts, out[:n]

@@ -1,0 +1,57 @@
+"""Rows (step, previous, location, p) as columns, and how weights are written to them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from anabranch.inference.kernel.inputs import F64, I32
+from anabranch.inference.kernel.weights import likeliest, plain, total_weight
+
+#: Rows of less probability than this are left out, pruned or not: a double can barely hold them.
+NOTHING = 1e-300
+
+
+@njit(cache=True)
+def make_columns(n: int) -> tuple[I32, I32, I32, F64]:
+    """Room for n rows."""
+    return np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n)
+
+
+@njit(cache=True)
+def with_room(step: I32, previous: I32, location: I32, p: F64, needed: int) -> tuple[I32, I32, I32, F64]:
+    """The columns, copied into longer ones where they do not have room for so many rows."""
+    n = len(p)
+    if needed <= n:
+        return step, previous, location, p
+    longer = max(needed, 2 * n)
+    new_step, new_previous = np.empty(longer, np.int32), np.empty(longer, np.int32)
+    new_location, new_p = np.empty(longer, np.int32), np.empty(longer)
+    for row in range(n):
+        new_step[row], new_previous[row] = step[row], previous[row]
+        new_location[row], new_p[row] = location[row], p[row]
+    return new_step, new_previous, new_location, new_p
+
+
+@njit(cache=True)
+def emit(
+    weights: F64, levels: I32, prune: float, at: int, n: int, step: I32, previous: I32, location: I32, p: F64
+) -> tuple[int, float]:
+    """Write the distribution that settled weights are, from row n on; the number of rows, and what was left out.
+
+    Rows below `prune` are left out, except the largest, and the others sum to 1 again.
+    """
+    total, best = total_weight(weights, levels), likeliest(weights, levels)
+    least = max(prune, NOTHING) * total
+    kept, first = 0.0, n
+    for x in range(len(weights)):
+        w = weights[x]
+        if w >= least and levels[x] != 0:
+            w = plain(w, levels[x])
+        if w >= least or x == best:
+            step[n], previous[n], location[n], p[n] = at, -1, x, w
+            kept += w
+            n += 1
+    for row in range(first, n):
+        p[row] /= kept
+    return n, max(0.0, 1.0 - kept / total)
