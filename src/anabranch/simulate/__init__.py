@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from anabranch.simulate import office, rfid
-from anabranch.simulate.options import Number, make_options
+from anabranch.simulate import office, rfid, traffic
+from anabranch.simulate.options import Value, make_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Scenario:
     options: type
     fill: Callable[[Path, int, Any], Path]
 
-    def write(self, folder: Path, seed: int, **given: Number) -> Path:
+    def write(self, folder: Path, seed: int, **given: Value) -> Path:
         """Fill a folder and return the path of its workbook; ValueError where an option is not as it should be."""
         return self.fill(folder, seed, make_options(self.options, given))
 
@@ -46,6 +46,10 @@ def _fill_rfid(folder: Path, seed: int, options: rfid.Options) -> Path:
     return rfid.write(rfid.simulate(options, seed), folder)
 
 
+def _fill_traffic(folder: Path, seed: int, options: traffic.Options) -> Path:
+    return traffic.write(traffic.simulate(options, seed), folder)
+
+
 SCENARIOS: Mapping[str, Scenario] = {
     "office": Scenario(
         "who went for coffee, as far as the RFID antennas of an office floor can tell", office.Options, _fill_office
@@ -54,5 +58,8 @@ SCENARIOS: Mapping[str, Scenario] = {
         "people and what they carry in a building of two floors, with RFID antennas in its corridors alone",
         rfid.Options,
         _fill_rfid,
+    ),
+    "traffic": Scenario(
+        "congestion of the sectors of a motorway, where some of the times are lost", traffic.Options, _fill_traffic
     ),
 }

@@ -1,0 +1,213 @@
+"""Congestion of a motorway, as segmented intervals of which some events were lost.
+
+Two kinds of data (`--data`), those of the SimpMatch paper, section 4.1:
+
+- `road`: the sectors of a motorway, each congested at times or never, from the speeds that vehicles report (`road.py`).
+- `poisson`: pairs of segmented intervals whose events come as a Poisson process, which is what RELATE assumes of lost
+  events.
+
+`simulate_road`, `simulate_poisson` and `lose` work in memory; `simulate` and `write` make files and a workbook of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+
+from anabranch.simulate.options import choice, option
+from anabranch.simulate.road import SECOND, Reports, congestion, drive
+from anabranch.simulate.segmented import Entities, Floats, Integers, lose, table
+
+START = datetime(2026, 1, 5, 6, tzinfo=UTC)
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+ROAD = """\
+-- Which sectors of a motorway were congested together? Some of the times at which congestion began or ended were lost.
+
+{streams}
+-- Congestion of one sector met that of another at least twice, probably.
+CREATE QUERY jam AS
+  RELATE AT LEAST 2 a INTERSECTS SOME b
+  FROM congestion AS a, congestion AS b
+  WHERE a.sector < b.sector
+  THRESHOLD 0.5;
+
+-- The same where nothing was lost: the right answer.
+CREATE QUERY true_jam AS
+  RELATE AT LEAST 2 a INTERSECTS SOME b
+  FROM truth AS a, truth AS b
+  WHERE a.sector < b.sector
+  THRESHOLD 0.5;
+"""
+
+POISSON = """\
+-- Pairs of segmented intervals with as much time between events as in a Poisson process. Some of the events were lost.
+
+{streams}
+-- At least 7 segments of one met some segment of the other, probably.
+CREATE QUERY shared AS
+  RELATE AT LEAST 7 a INTERSECTS SOME b
+  FROM congestion AS a, congestion AS b
+  WHERE a.pair = b.pair AND a.side < b.side
+  THRESHOLD 0.5;
+
+-- The same where nothing was lost: the right answer.
+CREATE QUERY truly_shared AS
+  RELATE AT LEAST 7 a INTERSECTS SOME b
+  FROM truth AS a, truth AS b
+  WHERE a.pair = b.pair AND a.side < b.side
+  THRESHOLD 0.5;
+"""
+
+STREAM = """\
+CREATE STREAM {name}
+  KEY ({keys}) TIME t ORDER seq
+  MODEL INTERVALS LENGTH n HORIZON [{low}, {high}]
+  FROM '{name}.parquet';
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line can ask for."""
+
+    data: str = choice("road", "poisson", help="road, a motorway, or poisson, pairs of Poisson processes")
+    loss: float = option(0.1, "the chance that an event is lost", least=0, most=1)
+    threshold: float = option(20.0, "road: a sector is congested below this average, in km/h", least=0, most=100)
+    sectors: int = option(200, "road: how many sectors it has", most=100_000)
+    hours: float = option(2.0, "road: how long it is watched, from 06:00 on", least=0.01, most=168)
+    vehicles_per_hour: int = option(1_000, "road: vehicles that pass a sector in a quiet hour", most=100_000)
+    pairs: int = option(500, "poisson: how many pairs of intervals")
+    segments: int = option(20, "poisson: how many segments an interval has", most=100_000)
+    mean: float = option(5.0, "poisson: the time from one event to the next, on average", least=1e-6)
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What was recorded, and what really happened.
+
+    Attributes
+    ----------
+    congestion, truth : pa.Table
+        INTERVALS streams, with what is lost and without: sector (or pair and side), seq, t, n, role.
+    reports : pa.Table or None
+        Of a road, what its vehicles told: t, vehicle, sector, speed.
+    workbook : str
+        Asks the same of both streams.
+    """
+
+    congestion: pa.Table
+    truth: pa.Table
+    reports: pa.Table | None
+    workbook: str
+
+
+def simulate(options: Options | None = None, seed: int = 0) -> Traffic:
+    """Let congestion come and go, and lose some of the events.
+
+    Parameters
+    ----------
+    options : Options, optional
+        Which data, and how many. More hours or pairs leave what happened before as it was.
+    seed : int
+        The same seed gives the same data.
+
+    Examples
+    --------
+    >>> traffic = simulate(Options(data="poisson", pairs=1), seed=0)
+    >>> traffic.congestion.column_names
+    ['pair', 'side', 'seq', 't', 'n', 'role']
+    """
+    options = options or Options()
+    happening, losing = np.random.default_rng(seed).spawn(2)
+    if options.data == "poisson":
+        true = simulate_poisson(options, happening)
+        low, high = (f"{end:.0f}" for end in true.horizon)
+        as_times, reports, questions = pa.array, None, POISSON
+    else:
+        true, told = simulate_road(options, happening)
+        low, high = map(_moment, true.horizon)
+        as_times, reports, questions = _seconds, _report_rows(told), ROAD
+    keys = ", ".join(true.keys)
+    streams = (STREAM.format(name=name, keys=keys, low=low, high=high) for name in ("congestion", "truth"))
+    return Traffic(
+        congestion=table(lose(true, options.loss, losing), as_times),
+        truth=table(true, as_times),
+        reports=reports,
+        workbook=questions.format(streams="\n".join(streams)),
+    )
+
+
+def simulate_road(options: Options, rng: np.random.Generator) -> tuple[Entities, Reports]:
+    """When the sectors of a motorway were congested, in seconds, and the reports that say so.
+
+    Sectors that never were congested are not among the entities.
+    """
+    reports = drive(options.sectors, options.hours, options.vehicles_per_hour, rng)
+    return congestion(reports, options.hours, options.threshold), reports
+
+
+def simulate_poisson(options: Options, rng: np.random.Generator) -> Entities:
+    """Pairs of segmented intervals, sides a and b, with exponential times from 0 to the first event and from each on.
+
+    The horizon ends at the first whole number after all events.
+
+    Examples
+    --------
+    >>> simulate_poisson(Options(pairs=2, segments=3), np.random.default_rng(0)).starts
+    array([ 0,  6, 12, 18, 24])
+    """
+    entities, events = 2 * options.pairs, 2 * options.segments
+    times = np.cumsum(rng.exponential(options.mean, (entities, events)), axis=1).ravel()
+    return Entities(
+        keys={
+            "pair": np.repeat(np.arange(1, options.pairs + 1, dtype=np.int32), 2),
+            "side": np.tile(["a", "b"], options.pairs),
+        },
+        starts=np.arange(entities + 1) * events,
+        times=times,
+        lost=np.zeros(len(times), dtype=bool),
+        horizon=(0.0, float(np.floor(times.max()) + 1)),
+    )
+
+
+def write(traffic: Traffic, folder: Path) -> Path:
+    """Write what was simulated as files, with a workbook that asks what met; return the workbook's path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = {"congestion": traffic.congestion, "truth": traffic.truth, "reports": traffic.reports}
+    for name, rows in tables.items():
+        if rows is not None:
+            pyarrow.parquet.write_table(rows, folder / f"{name}.parquet")
+    workbook = folder / "workbook.abq"
+    workbook.write_text(traffic.workbook, encoding="utf-8")
+    return workbook
+
+
+def _moment(seconds: float) -> str:
+    """A time of day as text of the language."""
+    return f"'{(START + timedelta(seconds=seconds)).replace(tzinfo=None)}'"
+
+
+def _seconds(seconds: Floats) -> pa.Array:
+    return _timestamps(np.rint(seconds * SECOND).astype(np.int64))
+
+
+def _timestamps(milliseconds: Integers) -> pa.Array:
+    start = np.datetime64(START.replace(tzinfo=None), "us")
+    return pa.array(start + milliseconds * np.timedelta64(1, "ms"), TIMESTAMP)
+
+
+def _report_rows(reports: Reports) -> pa.Table:
+    return pa.table(
+        {
+            "t": _timestamps(reports.t),
+            "vehicle": pa.array(reports.vehicle, pa.int32()),
+            "sector": pa.array(reports.sector, pa.int32()),
+            "speed": pa.array(reports.speed, pa.float64()),
+        }
+    )

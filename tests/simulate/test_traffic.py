@@ -1,0 +1,287 @@
+"""Traffic: reproducible, congestion that is what the reports say, and losses as they were asked for."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet
+import pytest
+
+from anabranch.catalog import Catalog
+from anabranch.families import NOT_BUILT, objections
+from anabranch.language.binder import declare
+from anabranch.language.parser import parse
+from anabranch.simulate.options import make_options, options_of
+from anabranch.simulate.road import Reports, congestion
+from anabranch.simulate.segmented import Entities, lose, table
+from anabranch.simulate.traffic import START, Options, Traffic, simulate, simulate_poisson, simulate_road, write
+
+SMALL = Options(sectors=30, hours=0.5, vehicles_per_hour=300, threshold=97.0)
+PAIRS = Options(data="poisson", pairs=50)
+BOTH = pytest.mark.parametrize("options", [SMALL, PAIRS], ids=["road", "poisson"])
+
+Road = tuple[Entities, Reports]
+
+
+@pytest.fixture(scope="module")
+def road() -> Road:
+    return simulate_road(Options(), np.random.default_rng(0))
+
+
+def make(count: int, events: int, lost: bool = False) -> Entities:
+    times = np.arange(float(count * events))
+    return Entities(
+        {"sector": np.arange(count)}, np.arange(count + 1) * events, times, np.full(len(times), lost), (0.0, 1e6)
+    )
+
+
+def by_entity(rows: pa.Table) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    found = defaultdict(list)
+    keys = rows.column_names[: rows.column_names.index("seq")]
+    for row in rows.to_pylist():
+        found[tuple(row[name] for name in keys)].append(row)
+    return found
+
+
+# ---------------------------------------------------------------- both kinds
+
+
+@BOTH
+def test_the_same_seed_gives_the_same_data(options: Options) -> None:
+    first, second, other = (simulate(options, seed) for seed in (5, 5, 6))
+    assert all(getattr(first, name) == getattr(second, name) for name in Traffic.__slots__)
+    assert not first.truth.equals(other.truth)
+    assert not first.congestion.equals(other.congestion)
+
+
+@BOTH
+def test_the_truth_is_segmented_intervals(options: Options) -> None:
+    found = by_entity(simulate(options, 0).truth)
+    assert found
+    for rows in found.values():
+        many = len(rows)
+        assert many % 2 == 0
+        assert [row["seq"] for row in rows] == list(range(1, many + 1))
+        assert {row["n"] for row in rows} == {many}
+        assert all(earlier["t"] < later["t"] for earlier, later in pairwise(rows))
+        assert [row["role"] for row in rows] == ["start", *["suspend", "resume"] * (many // 2 - 1), "end"]
+
+
+@BOTH
+def test_what_was_recorded_is_the_truth_but_for_what_was_lost(options: Options) -> None:
+    traffic = simulate(options, 0)
+    assert traffic.congestion.schema == traffic.truth.schema
+    true, seen = by_entity(traffic.truth), by_entity(traffic.congestion)
+    assert list(seen) == list(true), "no entity is forgotten"
+    for key, rows in seen.items():
+        assert [row["seq"] for row in rows] == sorted({row["seq"] for row in rows})
+        for row in rows:
+            assert row | {"t": None} == true[key][row["seq"] - 1] | {"t": None}
+            assert row["t"] in (None, true[key][row["seq"] - 1]["t"])
+    assert traffic.congestion["t"].null_count > 0
+    assert traffic.congestion.num_rows < traffic.truth.num_rows
+
+
+@BOTH
+def test_without_loss_everything_is_there_and_with_it_every_entity_is_known(options: Options) -> None:
+    told = {name: getattr(options, name) for name in options_of(Options)}
+    whole = simulate(Options(**told | {"loss": 0.0}))
+    assert whole.congestion == whole.truth
+    nothing = simulate(Options(**told | {"loss": 1.0}))
+    assert nothing.truth == whole.truth
+    assert nothing.congestion["t"].null_count == nothing.congestion.num_rows == nothing.truth.num_rows // 2
+    assert list(by_entity(nothing.congestion)) == list(by_entity(nothing.truth))
+
+
+# ---------------------------------------------------------------- losses
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.1, 0.4, 1.0])
+def test_events_are_lost_at_the_rate_that_was_asked_for(rate: float) -> None:
+    lossy = lose(make(1_000, 40), rate, np.random.default_rng(1))
+    assert lossy.lost.mean() == pytest.approx(rate, abs=4 * np.sqrt(rate * (1 - rate) / 40_000))
+    rows = table(lossy, pa.array)
+    absent = 40_000 - rows.num_rows
+    assert rows["t"].null_count - absent in (0, 1), "half of what was lost has a row"
+
+
+def test_losses_do_not_depend_on_each_other() -> None:
+    lost = lose(make(1, 100_000), 0.3, np.random.default_rng(2)).lost
+    assert np.mean(lost[1:] & lost[:-1]) == pytest.approx(0.09, abs=0.004)
+    more = lose(make(1, 100_000), 0.4, np.random.default_rng(2)).lost
+    assert np.all(more[lost]), "at a higher rate the same are lost, and others"
+
+
+def test_first_and_last_events_can_be_spared() -> None:
+    kept = lose(make(3, 4, lost=True), 1.0, np.random.default_rng(0), keep_ends=True)
+    assert kept.lost.tolist() == [False, True, True, False] * 3
+
+
+# ---------------------------------------------------------------- poisson
+
+
+def test_times_between_events_are_exponential() -> None:
+    entities = simulate_poisson(Options(mean=2.0), np.random.default_rng(3))
+    assert set(entities.counts) == {40}
+    assert len(entities.counts) == 1_000
+    durations = np.diff(entities.times.reshape(-1, 40), axis=1, prepend=0.0).ravel()
+    assert durations.min() > 0
+    assert durations.mean() == pytest.approx(2.0, rel=0.02)
+    assert durations.std() == pytest.approx(2.0, rel=0.03)
+    assert np.mean(durations > 2.0) == pytest.approx(np.exp(-1), abs=0.01)
+    assert entities.horizon[0] == 0
+    assert 0 < entities.horizon[1] - entities.times.max() <= 1
+
+
+def test_more_pairs_leave_the_others_as_they_were() -> None:
+    few, many = (simulate(Options(data="poisson", pairs=pairs), 1) for pairs in (3, 8))
+    assert many.truth.slice(0, few.truth.num_rows) == few.truth
+    assert many.congestion.slice(0, few.congestion.num_rows) == few.congestion
+    assert few.truth["side"].unique().to_pylist() == ["a", "b"]
+    assert few.truth.schema.types == [pa.int32(), pa.string(), pa.int32(), pa.float64(), pa.int32(), pa.string()]
+
+
+# ---------------------------------------------------------------- road
+
+
+def test_most_sectors_are_never_congested_and_some_very_often(road: Road) -> None:
+    for threshold, busiest in ((15, (20, 250)), (20, (100, 300))):
+        segments = congestion(road[1], 2.0, threshold).counts // 2
+        assert 100 < 200 - len(segments) < 195, "never"
+        assert np.any(segments == 1)
+        assert busiest[0] < segments.max() < busiest[1]
+    (at_15, at_20) = (congestion(road[1], 2.0, threshold).keys["sector"] for threshold in (15, 20))
+    assert set(at_15) < set(at_20)
+
+
+def test_two_events_at_one_moment_are_rare(road: Road) -> None:
+    _, many = np.unique(road[0].times, return_counts=True)
+    assert np.mean(many > 1) < 0.02
+
+
+def test_vehicles_report_every_30_seconds_and_drive_on(road: Road) -> None:
+    reports = road[1]
+    assert np.all(np.diff(reports.t) >= 0)
+    assert 0 <= reports.t.min()
+    assert reports.t.max() < 2 * 3_600_000
+    order = np.lexsort((reports.t, reports.vehicle))
+    again = np.diff(reports.vehicle[order]) == 0
+    assert set(np.diff(reports.t[order])[again]) == {30_000}
+    moved = np.diff(reports.sector[order])[again]
+    assert set(moved) == {0, 1}
+    assert (reports.sector.min(), reports.sector.max()) == (1, 200)
+    clear = reports.speed[~np.isin(reports.sector, congestion(reports, 2.0, 60.0).keys["sector"])]
+    assert clear.mean() == pytest.approx(99, abs=1)
+
+
+def test_as_many_vehicles_pass_as_were_asked_for() -> None:
+    """Where the road is clear: in a quiet hour, and more in the rush."""
+    _, reports = simulate_road(Options(sectors=40, vehicles_per_hour=500), np.random.default_rng(1))
+    early = reports.t < 600_000
+    per_hour = np.bincount(reports.sector[early], reports.speed[early])[1:] / (1.6 * 20)
+    assert np.median(per_hour) == pytest.approx(550, rel=0.1)
+
+
+def test_queues_grow_upstream(road: Road) -> None:
+    """A sector is rarely congested without the next one having been so before."""
+    first = dict(zip(road[0].keys["sector"], road[0].times[road[0].starts[:-1]], strict=True))
+    beside = [(first[sector], first[sector + 1]) for sector in first if sector + 1 in first]
+    assert len(beside) > len(first) / 2
+    assert np.mean([upstream > downstream for upstream, downstream in beside]) > 0.8
+
+
+def literally(rows: list[dict[str, Any]], threshold: float) -> dict[int, list[datetime]]:
+    """When the average of a sector's reports of the last 30 s crossed a threshold, by the words of it."""
+    found: dict[int, list[datetime]] = {}
+    for sector in {row["sector"] for row in rows}:
+        reports = [(row["t"], row["speed"]) for row in rows if row["sector"] == sector]
+        moments, congested = sorted({t for t, _ in reports}), False
+        times = found.setdefault(sector, [])
+        for moment in moments:
+            recent = [speed for t, speed in reports if moment - timedelta(seconds=30) < t <= moment]
+            if (sum(recent) / len(recent) < threshold) != congested:
+                congested = not congested
+                times.append(moment)
+        if congested and times[-1] == moments[-1]:
+            times.pop()
+        elif congested:
+            times.append(moments[-1])
+    return {sector: times for sector, times in found.items() if times}
+
+
+@pytest.mark.parametrize("threshold", [40.0, 60.0, 95.0])
+def test_congestion_is_what_the_reports_say(threshold: float) -> None:
+    traffic = simulate(Options(sectors=30, hours=0.3, vehicles_per_hour=100, threshold=threshold), seed=7)
+    assert traffic.reports is not None
+    true = {key[0]: [row["t"] for row in rows] for key, rows in by_entity(traffic.truth).items()}
+    assert true == literally(traffic.reports.to_pylist(), threshold)
+    assert true
+
+
+def test_reports_at_one_moment_count_together_and_what_goes_on_ends_with_the_last_report() -> None:
+    def told(*rows: tuple[int, int, float]) -> tuple[list[int], list[float]]:
+        t, sector, speed = (np.array(values) for values in zip(*rows, strict=True))
+        found = congestion(Reports(t, np.arange(len(t)), sector, speed.astype(float)), 1.0, 20.0)
+        return found.keys["sector"].tolist(), found.times.tolist()
+
+    assert told((1_000, 1, 50), (1_000, 2, 10), (2_000, 1, 0), (2_000, 1, 90), (9_000, 2, 10)) == ([2], [1.0, 9.0])
+    assert told((1_000, 1, 50), (40_000, 1, 10)) == ([], []), "a beginning without a rest"
+    assert told((1_000, 1, 10), (31_000, 1, 30)) == ([1], [1.0, 31.0]), "a report is 30 s old, and forgotten"
+    assert told((1_000, 1, 10), (30_999, 1, 30), (31_000, 1, 0)) == ([1], [1.0, 30.999]), "it counts until then"
+
+
+def test_more_hours_leave_the_first_as_they_were() -> None:
+    short, long = (simulate_road(Options(sectors=20, hours=hours), np.random.default_rng(4)) for hours in (0.3, 0.5))
+    many = len(short[1].t)
+    for name in Reports.__slots__:
+        assert np.array_equal(getattr(long[1], name)[:many], getattr(short[1], name))
+    assert long[1].t[many] >= 0.3 * 3_600_000
+
+
+def test_a_road_without_congestion_is_empty() -> None:
+    traffic = simulate(Options(sectors=1, hours=0.01, vehicles_per_hour=1, threshold=0.0))
+    assert traffic.truth.num_rows == traffic.congestion.num_rows == 0
+    assert traffic.truth.schema.field("t").type == pa.timestamp("us", tz="UTC")
+
+
+# ---------------------------------------------------------------- files
+
+
+@BOTH
+def test_the_workbook_is_right_and_its_files_are_there(options: Options, tmp_path: Path) -> None:
+    traffic = simulate(options)
+    workbook = write(traffic, tmp_path / "new" / "folder")
+    text = workbook.read_text(encoding="utf-8")
+    catalog = Catalog()
+    assert declare(parse(text, "workbook.abq"), catalog) == []
+    assert [each for each in objections(catalog.queries(), catalog) if each.code not in NOT_BUILT] == []
+    assert len(catalog.queries()) == 2
+    assert re.findall(r"FROM '([^']+)'", text) == ["congestion.parquet", "truth.parquet"]
+    for name in ("congestion", "truth", "reports"):
+        if getattr(traffic, name) is not None:
+            assert pyarrow.parquet.read_table(workbook.parent / f"{name}.parquet") == getattr(traffic, name)
+    assert (workbook.parent / "reports.parquet").exists() == (options.data == "road")
+
+
+def test_the_horizon_of_a_road_is_the_time_that_it_was_watched() -> None:
+    traffic = simulate(SMALL)
+    assert "HORIZON ['2026-01-05 06:00:00', '2026-01-05 06:30:00']" in traffic.workbook
+    assert datetime(2026, 1, 5, 6, tzinfo=UTC) == START
+    assert traffic.reports is not None
+    for rows in (traffic.truth, traffic.reports):
+        ends = pc.min_max(rows["t"]).as_py()
+        assert START <= ends["min"] < ends["max"] < START + timedelta(minutes=30)
+
+
+def test_the_kind_of_data_is_one_of_two_words() -> None:
+    assert make_options(Options, {"data": "poisson"}).data == "poisson"
+    with pytest.raises(ValueError, match=r"^--data is road or poisson, not rail$"):
+        make_options(Options, {"data": "rail"})
