@@ -46,7 +46,7 @@ def packets_of(job: Job, tables: Sequence[pa.Table]) -> tuple[list[tuple[int, by
 
 def run_archive(job: Job, tables: Sequence[pa.Table]) -> pa.Table:
     """The answers over an archive, in this process."""
-    return job.operator().step(*packets_of(job, tables)).answers
+    return job.operator().step(*packets_of(job, tables), ended=True).answers
 
 
 # ------------------------------------------------------------ safe plans
@@ -105,7 +105,7 @@ def _counted(job: Job, table: pa.Table) -> tuple[pa.Table, int]:
     operator = job.operator()
     if not isinstance(operator, ArchiveOperator):
         raise TypeError("the query can stream")
-    answers = operator.step(*packets_of(job, [table])).answers
+    answers = operator.step(*packets_of(job, [table]), ended=True).answers
     return answers, operator.worlds_drawn
 
 

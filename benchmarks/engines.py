@@ -74,7 +74,7 @@ def read_mail(job: Job, path: Path) -> Mail:
 
 def run_in_process(job: Job, path: Path) -> pa.Table:
     """The answers over an archive of one file and one stream."""
-    return job.operator().step(read_mail(job, path).packets, END).answers
+    return job.operator().step(read_mail(job, path).packets, END, ended=True).answers
 
 
 @dataclass(slots=True)
@@ -92,7 +92,7 @@ class LocalStream:
         clock = Clock(self.job.layouts, self.clock)
         operator = self.job.operator()
         operator.open(self.state)
-        self.answers.append(operator.step(mail.packets, clock.advance(mail.newest)).answers)
+        self.answers.append(operator.step(mail.packets, clock.advance(mail.newest), ended=False).answers)
         self.state, self.clock = operator.save(), clock.save()
 
 

@@ -118,6 +118,7 @@ def create_streams(draw: st.DrawFn) -> nodes.CreateStream:
         probability=draw(maybe(names)),
         horizon=draw(maybe(st.tuples(horizon_ends, horizon_ends))),
         length=draw(maybe(names)),
+        role=draw(maybe(names)),
         window=draw(maybe(st.tuples(names, names))),
         error=draw(st.just(()) | error_bounds),
         period=draw(maybe(durations)),
@@ -169,6 +170,7 @@ relates = st.builds(
     operands,
     where=maybe(conditions()),
     timeout=maybe(durations),
+    complement=st.booleans(),
 )
 
 

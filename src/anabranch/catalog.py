@@ -76,6 +76,7 @@ class Stream:
         for name, kind in (
             (declaration.order, Type.INTEGER),
             (declaration.length, Type.INTEGER),
+            (declaration.role, Type.STRING),
             *((name, self.time.type) for name in declaration.window or ()),
             *((name, Type.DOUBLE) for name in declaration.space or ()),
         ):

@@ -21,6 +21,7 @@ from anabranch.language.bound import (
 )
 from anabranch.pattern import explain as pattern
 from anabranch.plan import Plan
+from anabranch.relate import explain as relate
 from anabranch.rows.operator import Job
 from anabranch.rows.packing import Layout
 
@@ -50,7 +51,18 @@ def _pattern_job(
     return make_job(bound, layouts, relations, fingerprint, live)
 
 
-_BUILT: dict[type, Family] = {BoundPattern: Family(pattern.plan, _pattern_job)}
+def _relate_job(
+    bound: BoundRelate, layouts: tuple[Layout, ...], relations: Mapping[str, pa.Table], fingerprint: str, live: bool
+) -> Job:
+    from anabranch.relate.operator import make_job
+
+    return make_job(bound, layouts, relations, fingerprint, live)
+
+
+_BUILT: dict[type, Family] = {
+    BoundPattern: Family(pattern.plan, _pattern_job),
+    BoundRelate: Family(relate.plan, _relate_job),
+}
 
 _KINDS = {
     BoundPattern: "PATTERN",

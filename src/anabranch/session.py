@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -32,7 +33,7 @@ from anabranch.language.reading import read_workbook
 from anabranch.language.typed import Member, walk
 from anabranch.language.unparse import unparse
 from anabranch.plan import Plan
-from anabranch.rows.operator import Counts, Job
+from anabranch.rows.operator import FINAL, Counts, Job
 from anabranch.rows.packing import Layout
 from anabranch.rows.state import FORMAT
 from anabranch.runtime import batch, streaming
@@ -407,7 +408,16 @@ def _file_sink(output: str, file_format: str, owner: str) -> streaming.Sink:
         if rejected is not None:
             folder, name = os.path.split(output)
             BatchFiles(os.path.join(folder, "_quarantine", name), "json").write(rejected, number)
-        return answers.write(frame, number)
+        if "status" not in frame.columns:
+            return answers.write(frame, number)
+        table = frame.toArrow()
+        final = pc.is_in(table["status"], value_set=pa.array(FINAL))
+        parts = [(output, table.filter(final)), (os.path.join(output, "_provisional"), table.filter(pc.invert(final)))]
+        return sum(
+            BatchFiles(folder, file_format).write(streaming.to_frame(frame.sparkSession, rows, frame.schema), number)
+            for folder, rows in parts
+            if rows.num_rows
+        )
 
     return write
 

@@ -88,7 +88,7 @@ class LocalRun:
         for bucket in range(self.n_buckets):
             operator = self.job.operator()
             operator.open(self.states[bucket])
-            outcome = operator.step(packets[bucket], watermark)
+            outcome = operator.step(packets[bucket], watermark, ended=end)
             self.states[bucket] = operator.save()
             self.counts += outcome.counts
             self.outcomes.append(outcome)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from anabranch.catalog import Stream
 from anabranch.language import nodes
 from anabranch.language.bound import BoundQuantified, BoundRelate
+from anabranch.language.findings import listed, shown
 from anabranch.language.questions import OperandScope, QuestionBinder, known
+from anabranch.language.typed import Reference, Typed, walk
 
 #: The 13 simple relations; exactly one of them holds between two intervals.
 SIMPLE = (
@@ -34,6 +39,7 @@ class RelateBinder(QuestionBinder):
                 message = f"AT LEAST takes a number of segments from 1, and has {operand.at_least}"
                 self.findings.add("out-of-range", message, operand.span, f"write SOME {operand.name} for at least one")
         where = self.condition(question.where, OperandScope(self.kind, streams, self.findings))
+        self.check_keys(where, streams)
         timeout = self.duration("TIMEOUT", question.timeout, positive=True)
         if self.findings:
             return None
@@ -43,4 +49,17 @@ class RelateBinder(QuestionBinder):
         )
         wanted = {simple for relation in question.relations for simple in COMPOSITE.get(relation, (relation,))}
         relations = tuple(relation for relation in SIMPLE if relation in wanted)
-        return BoundRelate(self.query.name, first, relations, second, where, timeout, self.threshold, self.query.span)
+        return BoundRelate(
+            self.query.name, first, relations, second, where, timeout, question.complement, self.threshold,
+            self.query.span,
+        )  # fmt: skip
+
+    def check_keys(self, where: Typed | None, streams: Mapping[str, Stream | None]) -> None:
+        """WHERE chooses pairs of entities, so it speaks of their keys: other columns differ from event to event."""
+        for node in () if where is None else walk(where):
+            if not isinstance(node, Reference) or node.owner is None:
+                continue
+            keys = [column.name for column in known(streams, node.owner).keys]
+            if node.name not in [key.lower() for key in keys]:
+                message = f"{shown(node.name)} belongs to single events, and WHERE chooses whole entities"
+                self.findings.add("not-a-key", message, node.span, f"use the key: {listed(keys)}")

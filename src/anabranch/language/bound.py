@@ -163,7 +163,7 @@ class BoundRelate:
     """A RELATE question.
 
     `relations` is the union asked for, as a subset of the 13 simple relations in a fixed order: composites are
-    spelled out. `timeout` is None where not given.
+    spelled out. `timeout` is None where not given. `complement` asks for a column of that name.
     """
 
     name: str
@@ -172,6 +172,7 @@ class BoundRelate:
     second: BoundQuantified
     where: Typed | None = None
     timeout: float | None = None
+    complement: bool = False
     threshold: float = 0.0
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
@@ -181,9 +182,14 @@ class BoundRelate:
         return () if self.where is None else (self.where,)
 
     @property
+    def operands(self) -> tuple[BoundQuantified, BoundQuantified]:
+        """Both operands."""
+        return self.first, self.second
+
+    @property
     def streams(self) -> tuple[Stream, ...]:
         """The streams the question names, each once."""
-        return _streams((self.first, self.second))
+        return _streams(self.operands)
 
 
 @dataclass(frozen=True, slots=True)

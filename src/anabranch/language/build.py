@@ -103,6 +103,9 @@ class Builder(ExpressionBuilder):
     def length(self, span: Span, name: Token) -> _Clause:
         return _Clause("LENGTH", {"length": name.value}, span)
 
+    def role(self, span: Span, name: Token) -> _Clause:
+        return _Clause("ROLE", {"role": name.value}, span)
+
     def window(self, span: Span, low: Token, high: Token) -> _Clause:
         return _Clause("WINDOW", {"window": (low.value, high.value)}, span)
 
@@ -314,6 +317,9 @@ class Builder(ExpressionBuilder):
 
     def timeout(self, span: Span, duration: nodes.Duration) -> _Clause:
         return _Clause("TIMEOUT", {"timeout": duration}, span)
+
+    def complement(self, span: Span) -> _Clause:
+        return _Clause("COMPLEMENT", {"complement": True}, span)
 
     # MONITOR
 

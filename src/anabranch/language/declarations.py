@@ -19,6 +19,7 @@ _CLAUSE_MODELS: dict[str, tuple[Model, ...]] = {
     "ORDER": (Model.INTERVALS,),
     "HORIZON": (Model.INTERVALS,),
     "LENGTH": (Model.INTERVALS,),
+    "ROLE": (Model.INTERVALS,),
     "WINDOW": (Model.INTERVALS,),
     "ERROR": (Model.PREDICTED,),
     "PERIOD": (Model.PREDICTED,),
@@ -144,8 +145,9 @@ class DeclarationBinder:
         named = [(column.name, column.span) for column in (*node.keys, *node.values)]
         if node.time is not None:
             named.append((node.time.name, node.time.span))
-        if node.order is not None:
-            named.append((node.order, node.place("ORDER")))
+        for clause, name in (("ORDER", node.order), ("LENGTH", node.length), ("ROLE", node.role)):
+            if name is not None:
+                named.append((name, node.place(clause)))
         taken = self.check_distinct(named)
         for clause, pair in (("WINDOW", node.window), ("SPACE", node.space)):
             self.check_distinct((name, node.place(clause)) for name in pair or ())

@@ -237,6 +237,7 @@ class CreateStream(Clauses):
     probability: str | None = None
     horizon: tuple[Expr, Expr] | None = None
     length: str | None = None
+    role: str | None = None
     window: tuple[str, str] | None = None
     error: tuple[ErrorBound, ...] = ()
     period: Duration | None = None
@@ -362,6 +363,7 @@ class Relate(Clauses):
     operands: tuple[Operand, ...]
     where: Expr | None = None
     timeout: Duration | None = None
+    complement: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ MODELS: dict[str, tuple[Model, ...]] = {
 ANSWER_COLUMNS = {
     "PATTERN": {"t", "probability", "lower", "upper", "method"},
     "SEQUENCE": {"t", "t_start", "probability"},
-    "RELATE": {"probability", "status"},
+    "RELATE": {"probability", "complement", "status"},
     "MONITOR": {"valid_from", "valid_to", "boundary", "probability", "status"},
     "CONSTRAIN": {"t", "probability"},
 }

@@ -1,14 +1,14 @@
 """Conditions after binding: small typed trees, the only form in which a condition is ever evaluated.
 
-Four kinds of node are enough, so a lowering (to Spark columns in `runtime/columns.py`, to Arrow arrays
-in `runtime/arrow.py`) is one table from operator to function. Nothing here is text any more: there is
+Four kinds of node are enough, so a lowering (to Spark columns in `rows/columns.py`, to Arrow arrays
+in `rows/conditions.py`) is one table from operator to function. Nothing here is text any more: there is
 nothing to inject.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 
 from anabranch.catalog import Relation
 from anabranch.errors import Span
@@ -93,6 +93,15 @@ def walk(tree: Typed) -> Iterator[Typed]:
 def references(tree: Typed) -> set[tuple[str | None, str]]:
     """The (owner, name) pairs a condition asks for."""
     return {(node.owner, node.name) for node in walk(tree) if isinstance(node, Reference)}
+
+
+def with_references(tree: Typed, change: Callable[[Reference], Reference]) -> Typed:
+    """The tree with every reference changed."""
+    if isinstance(tree, Reference):
+        return change(tree)
+    if isinstance(tree, Operation | Member):
+        return replace(tree, arguments=tuple(with_references(part, change) for part in tree.arguments))
+    return tree
 
 
 def conjuncts(tree: Typed | None) -> tuple[Typed, ...]:

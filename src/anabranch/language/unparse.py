@@ -160,6 +160,7 @@ def _create_stream(node: nodes.CreateStream) -> str:
         *_clause("PROBABILITY", node.probability, quoted),
         *_clause("HORIZON", node.horizon, lambda horizon: f"[{_list(horizon)}]"),
         *_clause("LENGTH", node.length, quoted),
+        *_clause("ROLE", node.role, quoted),
         *_clause("WINDOW", node.window, lambda window: f"({_names(window)})"),
         *_clause("ERROR", node.error, _error),
         *_clause("PERIOD", node.period, unparse),
@@ -243,7 +244,8 @@ def _quantified(node: nodes.Quantified) -> str:
 def _relate(node: nodes.Relate) -> str:
     relations = node.relations[0] if len(node.relations) == 1 else f"({' OR '.join(node.relations)})"
     question = f"RELATE {unparse(node.first)} {relations} {unparse(node.second)} FROM {_list(node.operands)}"
-    return " ".join([question, *_clause("WHERE", node.where, unparse), *_clause("TIMEOUT", node.timeout, unparse)])
+    clauses = [*_clause("WHERE", node.where, unparse), *_clause("TIMEOUT", node.timeout, unparse)]
+    return " ".join([question, *clauses, *(["COMPLEMENT"] if node.complement else [])])
 
 
 def _monitor(node: nodes.Monitor) -> str:

@@ -23,13 +23,13 @@ from anabranch.language import nodes
 from anabranch.language.bound import BoundGoal, BoundPattern
 from anabranch.language.typed import (
     Constant,
-    Member,
     Operation,
     Reference,
     Typed,
     conjunction,
     conjuncts,
     references,
+    with_references,
 )
 from anabranch.language.types import Type
 from anabranch.pattern.safe_plan import (
@@ -305,8 +305,4 @@ def _equal(left: Typed, right: Typed) -> Operation:
 
 
 def _on_columns(tree: Typed, place: dict[str, Reference]) -> Typed:
-    if isinstance(tree, Reference):
-        return replace(place[tree.name], span=tree.span)
-    if isinstance(tree, Operation | Member):
-        return replace(tree, arguments=tuple(_on_columns(part, place) for part in tree.arguments))
-    return tree
+    return with_references(tree, lambda reference: replace(place[reference.name], span=reference.span))

@@ -88,7 +88,7 @@ class ArchiveOperator:
         """An archive is not continued."""
         return b""
 
-    def step(self, packets: Sequence[tuple[int, bytes]], watermark: int) -> Outcome:
+    def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
         """Take all packets and give all answers."""
         received = self._intake.receive(packets, watermark)
         self._received = received

@@ -133,7 +133,7 @@ class PatternOperator:
         tables["automaton"] = pa.table({"waiting": waiting, "repeating": repeating})
         return seal(tables, self._job.fingerprint)
 
-    def step(self, packets: Sequence[tuple[int, bytes]], watermark: int) -> Outcome:
+    def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
         """Take packets and give every answer about instants before the watermark."""
         received = self._intake.receive(packets, watermark)
         batch = Batch.of(received, self._letters(received.rows), self._intake.n_values)

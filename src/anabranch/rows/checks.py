@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numba import njit
 
-from anabranch.rows.packing import Layout
-from anabranch.rows.times import BEGINNING, END, TimeKind, encode_times
+from anabranch.rows.packing import ROLES, IntervalColumns, Layout, role_numbers, whole_numbers
+from anabranch.rows.times import BEGINNING, END, TimeKind, encode_known_times, encode_times
 
 #: A quarantined row: the stream, why, and the row itself as JSON.
 QUARANTINE = pa.schema([("stream", pa.string()), ("reason", pa.string()), ("row", pa.string())])
@@ -49,21 +49,11 @@ def _faults(table: pa.Table, layout: Layout) -> Iterable[tuple[str, npt.NDArray[
         yield f"{name} is NULL", _is_null(table[name])
         if pa.types.is_floating(table[name].type):
             yield f"{name} is not a number", _true(pc.is_nan(table[name]))
-    if layout.order is None:
+    if layout.interval is None:
         yield f"{layout.time} is NULL", _is_null(table[layout.time])
     else:  # an event of an interval may have lost its time, not its position
-        yield f"{layout.order} is not a position", ~_true(pc.greater_equal(table[layout.order], 1))
-    if layout.time_kind is TimeKind.DOUBLE:
-        yield f"{layout.time} is not a finite number", _not_finite(table[layout.time])
-    else:
-        # The two ends of 64 bits stand for no time yet and for the end of the input.
-        ends = pc.min_max(table[layout.time])
-        codes = encode_times(pa.array([ends["min"], ends["max"]]).drop_null(), layout.time_kind)
-        if BEGINNING in codes or END in codes:
-            codes = encode_times(
-                pc.fill_null(table[layout.time], pa.scalar(0, table[layout.time].type)), layout.time_kind
-            )
-            yield f"{layout.time} is out of range", (codes == BEGINNING) | (codes == END)
+        yield from _interval_faults(table, layout.interval, layout.time_kind)
+    yield from _time_faults(table, layout.time, layout.time_kind)
     for name in (*layout.values, *layout.rates) if layout.rates else ():
         yield f"{name} is NULL", _is_null(table[name])
         yield f"{name} is not a finite number", _not_finite(table[name])
@@ -72,6 +62,45 @@ def _faults(table: pa.Table, layout: Layout) -> Iterable[tuple[str, npt.NDArray[
         yield f"{layout.probability} is NULL", _is_null(p)
         yield f"{layout.probability} is not a number", _true(pc.is_nan(p))
         yield f"{layout.probability} is outside [0, 1]", _true(pc.or_(pc.less(p, 0.0), pc.greater(p, 1.0)))
+
+
+def _time_faults(table: pa.Table, name: str, kind: TimeKind) -> Iterable[tuple[str, npt.NDArray[np.bool_]]]:
+    if kind is TimeKind.DOUBLE:
+        yield f"{name} is not a finite number", _not_finite(table[name])
+        return
+    # The two ends of 64 bits stand for no time yet and for the end of the input.
+    ends = pc.min_max(table[name])
+    codes = encode_times(pa.array([ends["min"], ends["max"]]).drop_null(), kind)
+    if BEGINNING in codes or END in codes:
+        codes = encode_known_times(table[name], kind, unknown=0)
+        yield f"{name} is out of range", (codes == BEGINNING) | (codes == END)
+
+
+def _interval_faults(
+    table: pa.Table, interval: IntervalColumns, kind: TimeKind
+) -> Iterable[tuple[str, npt.NDArray[np.bool_]]]:
+    yield (
+        f"{interval.order} is not a position: it must be 1 or more",
+        ~_true(pc.greater_equal(table[interval.order], 1)),
+    )
+    if interval.length:
+        yield f"{interval.length} is not a number of events", _true(pc.less(table[interval.length], 1))
+    if interval.role:
+        role, seq = role_numbers(table[interval.role]), whole_numbers(table[interval.order])
+        yield f"{interval.role} is not one of {', '.join(ROLES)}", role == -2
+        yield f"{interval.role} does not fit the position", (role >= 0) & (role != _role_at(seq, role))
+    if interval.window:
+        for name in interval.window:
+            yield from _time_faults(table, name, kind)
+        low, high = (table[name] for name in interval.window)
+        yield f"{interval.window[0]} is after {interval.window[1]}", _true(pc.greater(low, high))
+
+
+def _role_at(seq: npt.NDArray[np.int64], role: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The role at a position: the first starts, an even one suspends (or ends, if it says so), others resume."""
+    start, suspend, resume, end = range(len(ROLES))
+    even = np.where(role == end, end, suspend)
+    return np.where(seq == 1, start, np.where(seq % 2 == 0, even, resume))
 
 
 def _all_probabilities(column: pa.ChunkedArray) -> bool:

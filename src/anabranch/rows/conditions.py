@@ -37,7 +37,7 @@ def holds(condition: Typed | None, columns: Columns, relations: Relations, n_row
     Parameters
     ----------
     condition : Typed
-    columns : lower-case column name to array
+    columns : lower-case column name to array, `owner.name` where a reference has an owner
     relations : lower-case relation name to its rows
     n_rows : length of the arrays
     """
@@ -52,7 +52,7 @@ def evaluate(tree: Typed, columns: Columns, relations: Relations, n_rows: int) -
     if isinstance(tree, Constant):
         return pa.repeat(pa.scalar(tree.value, ARROW_TYPES.get(tree.type)), n_rows)
     if isinstance(tree, Reference):
-        return columns[tree.name]
+        return columns[tree.name if tree.owner is None else f"{tree.owner}.{tree.name}"]
     arguments = [evaluate(part, columns, relations, n_rows) for part in tree.arguments]
     if isinstance(tree, Member):
         return _member(arguments, relations[tree.relation.name.lower()])

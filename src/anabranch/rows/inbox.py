@@ -21,7 +21,7 @@ import pyarrow as pa
 from anabranch.rows.dictionary import Dictionary, all_null
 from anabranch.rows.packing import Layout
 from anabranch.rows.state import read_tables
-from anabranch.rows.times import BEGINNING, END, TimeKind, decode_times, step_times, steps_before, steps_of
+from anabranch.rows.times import BEGINNING, END, TimeKind, decode_time, step_times, steps_before, steps_of
 
 
 @dataclass(slots=True)
@@ -145,7 +145,7 @@ class Inbox:
         row = dict(zip(layout.keys, key, strict=True))
         row |= zip(layout.values, values.tuple_of(rows.value[index]), strict=False)
         row |= zip(layout.previous, values.tuple_of(rows.prev[index]), strict=False)
-        row[layout.time] = decode_time(rows.t[index], layout)
+        row[layout.time] = decode_time(rows.t[index], layout.time_kind)
         if layout.probability:
             row[layout.probability] = float(rows.p[index])
         return row
@@ -165,11 +165,6 @@ class Inbox:
         for stream in range(len(self.layouts)):
             self.keys[stream].encode(tables[f"keys {stream}"])
             self.values[stream].encode(tables[f"values {stream}"].slice(len(self.values[stream])))
-
-
-def decode_time(code: int, layout: Layout) -> object:
-    """One time as a Python value."""
-    return decode_times(np.array([code]), layout.time_kind)[0].as_py()
 
 
 def _value_dictionary(layout: Layout) -> Dictionary:

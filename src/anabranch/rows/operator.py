@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+#: The status of answers that nothing can change any more, where a question gives others before.
+FINAL = ("final",)
+
 #: What can become of a row.
 ROW_COUNTS = ("read", "used", "duplicate", "late", "quarantined")
 
@@ -57,8 +60,11 @@ class Operator(Protocol):
     def open(self, state: bytes | None) -> None:
         """Begin anew (None), or go on from saved bytes."""
 
-    def step(self, packets: Sequence[tuple[int, bytes]], watermark: int) -> Outcome:
-        """Take packets (stream number, blob) and give every answer about instants before the watermark."""
+    def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
+        """Take packets (stream number, blob) and give every answer about instants before the watermark.
+
+        Where the input has `ended`, that is all of them: the watermark is past every row.
+        """
 
     def save(self) -> bytes:
         """The state, to be opened again."""

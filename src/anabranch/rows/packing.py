@@ -19,12 +19,34 @@ from numba import njit
 
 from anabranch.rows.dictionary import encode_tuples
 from anabranch.rows.state import write_tables
-from anabranch.rows.times import TimeKind, encode_times, order_doubles
+from anabranch.rows.times import BEGINNING, END, TimeKind, encode_known_times, encode_times, order_doubles
 
 if TYPE_CHECKING:
     from anabranch.rows.derivation import Derivation
 
+#: What an event of an interval does: begin it, interrupt it, go on with it, end it.
+ROLES = ("start", "suspend", "resume", "end")
+
 _FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalColumns:
+    """What a stream of INTERVALS has besides key and time: the position of an event, and what may be known of it.
+
+    `horizon` holds the codes of the two instants between which everything happened.
+    """
+
+    order: str
+    length: str | None = None
+    role: str | None = None
+    window: tuple[str, str] | None = None
+    horizon: tuple[int, int] | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """Every column to read."""
+        return [name for name in (self.order, self.length, self.role, *(self.window or ())) if name is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +54,7 @@ class Layout:
     """Which columns of a stream's source are what; the worker's view of a catalogue Stream.
 
     `lateness` is the WATERMARK: how late a row may come, in seconds for a TIMESTAMP, else in the unit of the
-    time column. `order` is the position column of INTERVALS; `rates` are the rate columns of PREDICTED. `derive` makes
+    time column. `interval` is what INTERVALS reads besides; `rates` are the rate columns of PREDICTED. `derive` makes
     the rows of a stream from those of its source, where they are not the same.
     """
 
@@ -46,14 +68,20 @@ class Layout:
     key_types: tuple[pa.DataType, ...]
     value_types: tuple[pa.DataType, ...]
     lateness: float = 0.0
-    order: str | None = None
+    interval: IntervalColumns | None = None
     rates: tuple[str, ...] = ()
     derive: Derivation | None = None
 
     @property
+    def horizon(self) -> tuple[int, int]:
+        """Between which instants the events of INTERVALS happened; all time, where nothing is said."""
+        return (self.interval and self.interval.horizon) or (BEGINNING, END)
+
+    @property
     def columns(self) -> list[str]:
         """Every column to read."""
-        last = [name for name in (self.probability, self.order) if name is not None]
+        last = [] if self.probability is None else [self.probability]
+        last += [] if self.interval is None else self.interval.columns
         return list(dict.fromkeys((*self.keys, *self.values, *self.previous, self.time, *self.rates, *last)))
 
 
@@ -161,10 +189,41 @@ def pack(
 
 
 def _numbers(table: pa.Table, layout: Layout, key_codes: npt.NDArray[np.int32]) -> dict[str, npt.NDArray]:
+    if layout.interval:
+        return {"key": key_codes, **interval_numbers(table, layout)}
     columns: dict[str, npt.NDArray] = {"key": key_codes, "t": encode_times(table[layout.time], layout.time_kind)}
     if layout.probability:
         columns["p"] = pc.cast(table[layout.probability], pa.float64()).to_numpy()
     return columns
+
+
+def interval_numbers(table: pa.Table, layout: Layout) -> dict[str, npt.NDArray]:
+    """The columns of an event of an interval; what is not known of it is BEGINNING, or END for the end of a window."""
+    interval, kind = layout.interval, layout.time_kind
+    if interval is None:
+        return {}
+    columns = {"t": encode_known_times(table[layout.time], kind), "seq": whole_numbers(table[interval.order])}
+    if interval.length:
+        columns["length"] = whole_numbers(table[interval.length])
+    if interval.role:
+        columns["role"] = role_numbers(table[interval.role])
+    if interval.window:
+        low, high = interval.window
+        columns["lo"] = encode_known_times(table[low], kind)
+        columns["hi"] = encode_known_times(table[high], kind, unknown=END)
+    return columns
+
+
+def whole_numbers(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """A column of whole numbers; 0 where there is none."""
+    return pc.fill_null(pc.cast(column, pa.int64()), 0).to_numpy()
+
+
+def role_numbers(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """The place of each role in ROLES; -1 where there is none, -2 where it is not a role."""
+    names = pc.utf8_lower(pc.cast(column, pa.string()))
+    numbers = pc.fill_null(pc.index_in(names, value_set=pa.array(ROLES)), -2)
+    return pc.if_else(column.is_null(), -1, numbers).to_numpy().astype(np.int64)
 
 
 def _encode_values(table: pa.Table, layout: Layout) -> tuple[dict[str, npt.NDArray], pa.Table]:

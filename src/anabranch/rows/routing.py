@@ -13,7 +13,7 @@ import pyarrow as pa
 from anabranch.rows.checks import check_rows
 from anabranch.rows.dictionary import encode_tuples
 from anabranch.rows.packing import Layout, pack
-from anabranch.rows.times import BEGINNING, encode_times
+from anabranch.rows.times import BEGINNING, encode_known_times
 
 
 class Placement(Protocol):
@@ -45,7 +45,7 @@ def route(table: pa.Table, stream: int, placement: Placement, n_buckets: int) ->
     """
     layout = placement.layouts[stream]
     good, rejected = check_rows(table, layout)
-    newest = int(encode_times(good[layout.time], layout.time_kind).max()) if good.num_rows else BEGINNING
+    newest = int(encode_known_times(good[layout.time], layout.time_kind).max(initial=BEGINNING))
     codes, keys = encode_tuples([good[name] for name in layout.keys], good.num_rows)
     if layout.keys:
         # Files may hold one column in several types; a key has one bucket.

@@ -65,11 +65,30 @@ def encode_times(column: pa.ChunkedArray | pa.Array, kind: TimeKind) -> npt.NDAr
     return pc.cast(column, pa.int64()).to_numpy()
 
 
+def instant_code(instant: int | float, kind: TimeKind) -> int:
+    """The code of one instant: microseconds for a TIMESTAMP, else in the unit of the column."""
+    return int(order_doubles(np.array([instant]))[0]) if kind is TimeKind.DOUBLE else int(instant)
+
+
+def encode_known_times(column: pa.ChunkedArray, kind: TimeKind, unknown: int = BEGINNING) -> npt.NDArray[np.int64]:
+    """The codes of a time column; `unknown` where it is NULL."""
+    if not column.null_count:
+        return encode_times(column, kind)
+    codes = np.full(len(column), unknown, np.int64)
+    codes[column.is_valid().to_numpy()] = encode_times(column.drop_null(), kind)
+    return codes
+
+
 def decode_times(codes: npt.NDArray[np.int64], kind: TimeKind) -> pa.Array:
     """The times that `encode_times` mapped, in the type of an answer."""
     if kind is TimeKind.DOUBLE:
         return pa.array(restore_doubles(codes))
     return pa.array(codes, pa.int64()).cast(kind.arrow_type)
+
+
+def decode_time(code: int, kind: TimeKind) -> object:
+    """One time as a Python value."""
+    return decode_times(np.array([code]), kind)[0].as_py()
 
 
 def steps_of(codes: npt.NDArray[np.int64], step: float, kind: TimeKind) -> npt.NDArray[np.int64]:
@@ -98,6 +117,14 @@ def steps_before(code: int, step: float, kind: TimeKind) -> int:
 
 def _scaled(step: float, kind: TimeKind) -> int:
     return max(1, round(step * 1_000_000 if kind is TimeKind.TIMESTAMP else step))
+
+
+def later(codes: npt.NDArray[np.int64], delay: float, kind: TimeKind) -> npt.NDArray[np.int64]:
+    """The codes of the times `delay` after some, in seconds for a TIMESTAMP, else in the unit of the column."""
+    if kind is TimeKind.DOUBLE:
+        return order_doubles(restore_doubles(codes) + delay)
+    scaled = int(delay * 1_000_000 if kind is TimeKind.TIMESTAMP else delay)
+    return np.where(codes > END - 1 - scaled, END - 1, codes + scaled)
 
 
 def earlier(code: int, delay: float, kind: TimeKind) -> int:

@@ -5,7 +5,7 @@ A run checks what it reads as it goes; this is for looking at an input by itself
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from anabranch.catalog import Model
 from anabranch.rows.checks import OVERFULL, TOLERANCE, check_rows, quarantine
 from anabranch.rows.dictionary import encode_tuples
-from anabranch.rows.packing import Layout
-from anabranch.rows.times import encode_times
+from anabranch.rows.intervals import FAULTS, IntervalRows, assemble
+from anabranch.rows.packing import Layout, interval_numbers
 
 
 def validate(table: pa.Table, layout: Layout, model: Model) -> pa.Table:
@@ -26,7 +26,7 @@ def validate(table: pa.Table, layout: Layout, model: Model) -> pa.Table:
     if good.num_rows and model in (Model.INDEPENDENT, Model.MARKOV):
         parts.append(_set_aside(good, layout, OVERFULL, _overfull(good, layout)))
     if good.num_rows and model is Model.INTERVALS:
-        parts.append(_set_aside(good, layout, "the times of its entity decrease", _decreasing(good, layout)))
+        parts += _entities_at_fault(good, layout)
     return pa.concat_tables(parts)
 
 
@@ -47,13 +47,10 @@ def _overfull(table: pa.Table, layout: Layout) -> npt.NDArray[np.bool_]:
     return sums[group] > 1.0 + TOLERANCE
 
 
-def _decreasing(table: pa.Table, layout: Layout) -> npt.NDArray[np.bool_]:
-    """All rows of an entity whose recorded times go back where its positions go on."""
+def _entities_at_fault(table: pa.Table, layout: Layout) -> Iterator[pa.Table]:
+    """The rows of entities that cannot be, by reason."""
     entity = _codes(table, layout.keys)
-    recorded = np.flatnonzero(table[layout.time].is_valid().to_numpy())
-    position = table[layout.order].to_numpy()[recorded]
-    t = encode_times(table[layout.time].drop_null(), layout.time_kind)
-    order = np.lexsort((position, entity[recorded]))
-    same = entity[recorded][order][1:] == entity[recorded][order][:-1]
-    back = same & (t[order][1:] < t[order][:-1])
-    return np.isin(entity, entity[recorded][order][1:][back])
+    rows = IntervalRows.of(entity, interval_numbers(table, layout))
+    fault = assemble(rows, int(entity.max()) + 1, layout.horizon).fault
+    for number in np.unique(fault[fault > 0]):
+        yield _set_aside(table, layout, FAULTS[int(number)], fault[entity] == number)

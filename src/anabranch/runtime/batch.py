@@ -87,7 +87,7 @@ def _run_operators(
             mail.setdefault(row["bucket"], Mail(len(job.layouts))).add(row)
     for received in mail.values():
         watermark = Clock(job.layouts).advance(received.newest, ended=True)
-        outcome = job.operator().step(received.packets, watermark)
+        outcome = job.operator().step(received.packets, watermark, ended=True)
         counts = received.counts
         counts += outcome.counts
         rejected = received.set_aside(outcome.rejected, strict)

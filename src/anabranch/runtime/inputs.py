@@ -22,10 +22,10 @@ from anabranch.catalog import Column, Relation, Stream
 from anabranch.errors import DataError, Finding, WorkbookError
 from anabranch.language.types import Type
 from anabranch.rows.checks import QUARANTINE, check_rows
+from anabranch.rows.columns import lower
 from anabranch.rows.conditions import ARROW_TYPES
 from anabranch.rows.packing import Layout
 from anabranch.runtime.batch import Feed
-from anabranch.runtime.columns import lower
 from anabranch.runtime.packets import ROWS_AT_ONCE, Packing, pack_files, pack_rows, set_unreadable_aside
 from anabranch.runtime.sources.files import CORRUPT, FileInput, is_local
 from anabranch.runtime.sources.schema import match_columns, types_of

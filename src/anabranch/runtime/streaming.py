@@ -56,7 +56,7 @@ class BucketProcessor(StatefulProcessor):
         operator = self._job.operator()
         if saved:
             operator.open(bytes(saved[1]))
-        outcome = operator.step(mail.packets, clock.advance(mail.newest, mail.ended))
+        outcome = operator.step(mail.packets, clock.advance(mail.newest, mail.ended), mail.ended)
         self._state.update((clock.save(), operator.save()))
         counts = mail.counts
         counts += outcome.counts

@@ -14,10 +14,11 @@ from pyspark.sql import types as spark_types
 
 from anabranch.catalog import Column, Model, Relation, Stream
 from anabranch.errors import Finding, WorkbookError
+from anabranch.language.temporal import instant_of
 from anabranch.language.types import Type
 from anabranch.rows.conditions import ARROW_TYPES
-from anabranch.rows.packing import Layout
-from anabranch.rows.times import TimeKind
+from anabranch.rows.packing import IntervalColumns, Layout
+from anabranch.rows.times import TimeKind, instant_code
 
 _TYPES: dict[type, Type] = {
     spark_types.StringType: Type.STRING,
@@ -127,9 +128,21 @@ def _layout(stream: Stream, kind: TimeKind) -> Layout:
         key_types=tuple(_arrow(column) for column in stream.keys),
         value_types=tuple(_arrow(column) for column in stream.values),
         lateness=stream.lateness,
-        order=stream.declaration.order,
+        interval=_interval(stream, kind) if stream.model is Model.INTERVALS else None,
         rates=tuple(f"{column.name}_rate" for column in stream.values) if stream.model is Model.PREDICTED else (),
     )
+
+
+def _interval(stream: Stream, kind: TimeKind) -> IntervalColumns:
+    clauses = stream.declaration
+    horizon = None
+    if clauses.horizon is not None:
+        low, high = (instant_of(end) for end in clauses.horizon)
+        if low is None or high is None or (kind is TimeKind.INTEGER and (low % 1 or high % 1)):
+            hint = "write whole numbers, or state TIME t DOUBLE"
+            raise WorkbookError([_finding(stream, "out-of-range", "HORIZON must have the type of the times", hint)])
+        horizon = (instant_code(low, kind), instant_code(high, kind))
+    return IntervalColumns(clauses.order or "seq", clauses.length, clauses.role, clauses.window, horizon)
 
 
 def _arrow(column: Column) -> pa.DataType:

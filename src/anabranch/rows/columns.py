@@ -25,13 +25,13 @@ def lower(tree: Typed, columns: Mapping[str, Column], relations: Rows) -> Column
 
     Parameters
     ----------
-    columns : lower-case name of a reference to its column
+    columns : lower-case name of a reference to its column, `owner.name` where it has an owner
     relations : lower-case name of a relation to its rows, which become a list of constants
     """
     if isinstance(tree, Constant):
         return _constant(tree)
     if isinstance(tree, Reference):
-        return columns[tree.name]
+        return columns[tree.name if tree.owner is None else f"{tree.owner}.{tree.name}"]
     arguments = [lower(part, columns, relations) for part in tree.arguments]
     if isinstance(tree, Member):
         return _member(arguments, relations[tree.relation.name.lower()])

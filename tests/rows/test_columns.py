@@ -15,7 +15,7 @@ from tests.typed_trees import COLUMNS, DOMAIN, RELATIONS, as_python, conditions
 
 from anabranch.language.typed import Constant, Operation, Reference
 from anabranch.language.types import Type
-from anabranch.runtime.columns import lower
+from anabranch.rows.columns import lower
 from anabranch.runtime.sources.schema import SPARK_TYPES
 
 SETS = {relation.name: set(rows) for relation, rows in RELATIONS.items()}

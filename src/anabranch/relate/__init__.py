@@ -1,0 +1,1 @@
+"""RELATE: how two intervals in segments lie to each other, where some of their events are lost."""

@@ -1,0 +1,119 @@
+"""What must be remembered of an open segment: only what it can still become."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+I8 = npt.NDArray[np.int8]
+I32 = npt.NDArray[np.int32]
+
+_PRECEDES, _MEETS, _OVERLAPS, _STARTS, _DURING, _FINISHES, _EQUALS = range(7)
+_PRECEDED_BY, _MET_BY, _OVERLAPPED_BY, _STARTED_BY, _CONTAINS, _FINISHED_BY = range(7, 13)
+
+
+class Classes(NamedTuple):
+    """What can become of an open segment; rows are numbers of events of the other entity that have happened.
+
+    Attributes
+    ----------
+    first_row : the first row of the table for so many events in all; -1 where there is none
+    count : the number of classes of each row
+    after : the class in the next row
+    hit, hit_tie : whether it is a hit to close now, or together with the next event
+    begun, begun_tie : the class of a segment that opens now, or together with the next event
+    """
+
+    first_row: Any
+    count: Any
+    after: Any
+    hit: Any
+    hit_tie: Any
+    begun: Any
+    begun_tie: Any
+
+
+@njit(cache=True)
+def relation_of(start: int, end: int, other_start: int, other_end: int) -> int:
+    """The number of the simple relation in which one interval lies to another."""
+    if end <= other_start:
+        return _PRECEDES if end < other_start else _MEETS
+    if start >= other_end:
+        return _PRECEDED_BY if start > other_end else _MET_BY
+    if start < other_start:
+        return _OVERLAPS if end < other_end else _FINISHED_BY if end == other_end else _CONTAINS
+    if start == other_start:
+        return _STARTS if end < other_end else _EQUALS if end == other_end else _STARTED_BY
+    return _DURING if end < other_end else _FINISHES if end == other_end else _OVERLAPPED_BY
+
+
+@njit(cache=True)
+def _is_related(start: int, end: int, n_segments: int, at_least: int, relations: int) -> bool:
+    """Whether a segment stands in one of the relations to as many segments of the other entity as are asked for.
+
+    That is to all of them, where `at_least` is 0.
+    Positions are relative to the other entity's events: 2x is after x of them, 2x - 1 together with the x-th.
+    """
+    before, after = min(n_segments, start // 4), max(0, n_segments - (end + 3) // 4)
+    count = before * ((relations >> _PRECEDED_BY) & 1) + after * ((relations >> _PRECEDES) & 1)
+    first, last = before, n_segments - after - 1
+    if first <= last:
+        count += (relations >> relation_of(start, end, 4 * first + 1, 4 * first + 3)) & 1
+    if first < last:  # all between the outermost two lie inside
+        count += (relations >> relation_of(start, end, 4 * last + 1, 4 * last + 3)) & 1
+        count += (last - first - 1) * ((relations >> _CONTAINS) & 1)
+    return count == n_segments if at_least == 0 else count >= at_least
+
+
+@njit(cache=True)
+def segment_classes(
+    n_events: int, at_least: int, relations: int, hit_is_failure: bool
+) -> tuple[I32, I32, I8, I8, I32, I32]:
+    """What must be known of an open segment, once so many events of the other entity have happened.
+
+    Where the segment began matters only for what it can still become. Beginnings with the same future are one class:
+    two suffice for most relations, however many events there are. They are found from the last event backwards.
+
+    Returns
+    -------
+    The columns of `Classes` from `count` on.
+    """
+    n_segments = n_events // 2
+    n_starts = 2 * n_events + 1
+    classes = np.zeros(n_starts, np.int64)
+    later = np.zeros(n_starts, np.int64)
+    after = np.zeros((n_events + 1, n_starts), np.int32)
+    hit = np.zeros((n_events + 1, n_starts), np.int8)
+    hit_tie = np.zeros((n_events + 1, n_starts), np.int8)
+    begun = np.zeros(n_events + 1, np.int32)
+    begun_tie = np.zeros(n_events + 1, np.int32)
+    counts = np.zeros(n_events + 1, np.int32)
+    n_later = 1
+    for happened in range(n_events, -1, -1):
+        is_last = happened == n_events
+        known = np.full(4 * n_later, -1, np.int64)
+        count = 0
+        for start in range(2 * happened + 1):
+            now = _is_related(start, 2 * happened, n_segments, at_least, relations) != hit_is_failure
+            tie = (
+                not is_last and _is_related(start, 2 * happened + 1, n_segments, at_least, relations) != hit_is_failure
+            )
+            next_class = 0 if is_last else later[start]
+            signature = (2 * now + tie) * n_later + next_class
+            if known[signature] < 0:
+                known[signature] = count
+                after[happened, count] = next_class
+                hit[happened, count] = now
+                hit_tie[happened, count] = tie
+                count += 1
+            classes[start] = known[signature]
+        begun[happened] = classes[2 * happened]
+        if happened > 0:
+            begun_tie[happened - 1] = classes[2 * happened - 1]
+        later[:] = classes
+        n_later = counts[happened] = count
+    most = counts.max()
+    return counts, after[:, :most].copy(), hit[:, :most].copy(), hit_tie[:, :most].copy(), begun, begun_tie

@@ -1,0 +1,154 @@
+"""Hypothesis strategies for RELATE: small random pairs of entities with lost events, and questions about them.
+
+Every entity is drawn whole, then some of its events are lost; windows are laid around the times they had, so there is
+always a world. Times come from a tiny domain, so that recorded events of the two entities often tie, and that ends of
+windows fall on them. In a list of choices the simplest stands first: a failing case shrinks towards it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from hypothesis import strategies as st
+from tests.oracles.relate import Entity, entity, related, segments, worlds
+
+from anabranch.language.bind_relate import COMPOSITE, SIMPLE
+
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+
+#: Every lost event lies between its recorded neighbours, or one and the horizon.
+DEFAULT = "default"
+#: Neighbouring lost events have one window, which may be narrower than that.
+COMMON = "common"
+#: Every lost event may have a window of its own; those of neighbours may overlap.
+DIFFERING = "differing"
+WINDOWS = (DEFAULT, COMMON, DIFFERING)
+
+#: The times of all events and windows are whole multiples of one of these, so that some are no binary fractions.
+UNITS = (Fraction(1), Fraction(1, 2), Fraction(1, 3), Fraction(7, 10))
+
+#: The largest multiple at which an event happens; horizons and windows may go two further, and to -2.
+LATEST = 9
+MOST_SEGMENTS = 3
+MOST_LOST = 5
+
+
+@dataclass(frozen=True)
+class Case:
+    """Two entities and a question: quantifiers (None for ALL) and a union of simple relations."""
+
+    a: Entity
+    b: Entity
+    outer: int | None
+    inner: int | None
+    relations: frozenset[str]
+
+    @property
+    def mask(self) -> int:
+        """The relations as bits, in the order of SIMPLE."""
+        return sum(1 << i for i, relation in enumerate(SIMPLE) if relation in self.relations)
+
+
+@st.composite
+def cases(draw: Draw, windows: str = DIFFERING, most_lost: int = MOST_LOST, wide: bool = False) -> Case:
+    """Two entities and a question about them.
+
+    Parameters
+    ----------
+    windows : str
+        What windows there may be beside the default ones: DEFAULT, COMMON or DIFFERING.
+    most_lost : int
+        How many events of both entities together may be lost.
+    wide : bool
+        Whether a window may reach beyond the recorded neighbours, where the order of events cuts it off.
+    """
+    unit = draw(st.sampled_from(UNITS))
+    first = draw(entities(unit, windows, draw(st.integers(0, most_lost)), wide))
+    lost = sum(not isinstance(event, Fraction) for event in first.events)
+    second = draw(entities(unit, windows, most_lost - lost, wide))
+    a, b = (second, first) if draw(st.booleans()) else (first, second)
+    relations = draw(unions) | draw(st.sampled_from((*_possible_relations(a, b), frozenset())))
+    return Case(a, b, draw(quantifiers(a.segments)), draw(quantifiers(b.segments)), relations)
+
+
+def _possible_relations(a: Entity, b: Entity) -> list[frozenset[str]]:
+    """Relations that hold in some world: with drawn ones alone, most answers are 0."""
+    world = next(worlds(a, b))
+    pairs = [(x, y) for x in segments(world.a) for y in segments(world.b)]
+    return [alone for alone in (frozenset({name}) for name in SIMPLE) if any(related(x, y, alone) for x, y in pairs)]
+
+
+@st.composite
+def entities(
+    draw: Draw, unit: Fraction = Fraction(1), windows: str = DIFFERING, most_lost: int = MOST_LOST, wide: bool = False
+) -> Entity:
+    """An entity of some segments, with some of its events lost."""
+    count = 2 * draw(st.sampled_from(range(1, MOST_SEGMENTS + 1)))
+    truth = sorted(draw(st.sets(st.integers(0, LATEST), min_size=count, max_size=count)))
+    # Whether each event is lost, rather than a set of those that are: sets come out small.
+    wanted = [i for i, each in enumerate(draw(st.lists(st.booleans(), min_size=count, max_size=count))) if each]
+    skipped = draw(st.integers(0, max(0, len(wanted) - most_lost)))
+    lost = set(wanted[skipped : skipped + most_lost])
+    times = [None if i in lost else t for i, t in enumerate(truth)]
+    horizon = (truth[0] - draw(st.integers(1, 2)), truth[-1] + draw(st.integers(1, 2)))
+    own = {
+        i: window
+        for run in runs(lost)
+        for i, window in draw(run_windows([truth[i] for i in run], run, _bounds(times, run, horizon), windows, wide))
+    }
+    return entity(
+        [None if t is None else t * unit for t in times],
+        (horizon[0] * unit, horizon[1] * unit),
+        {i: (lo * unit, hi * unit) for i, (lo, hi) in own.items()},
+    )
+
+
+def runs(lost: set[int]) -> list[list[int]]:
+    """The lost positions, those that follow each other together."""
+    found: list[list[int]] = []
+    for i in sorted(lost):
+        if found and found[-1][-1] == i - 1:
+            found[-1].append(i)
+        else:
+            found.append([i])
+    return found
+
+
+def _bounds(times: list[int | None], run: list[int], horizon: tuple[int, int]) -> tuple[int, int]:
+    """The recorded times around a run, or the horizon."""
+    before = times[run[0] - 1] if run[0] > 0 else None
+    after = times[run[-1] + 1] if run[-1] + 1 < len(times) else None
+    return horizon[0] if before is None else before, horizon[1] if after is None else after
+
+
+@st.composite
+def run_windows(
+    draw: Draw, truth: list[int], run: list[int], bounds: tuple[int, int], windows: str, wide: bool
+) -> list[tuple[int, tuple[int, int]]]:
+    """Windows for some of the events of a run; the others keep the default one."""
+    least, most = (-2, LATEST + 2) if wide else bounds
+    if windows == COMMON and draw(st.booleans()):
+        window = (draw(st.integers(least, truth[0] - 1)), draw(st.integers(truth[-1] + 1, most)))
+        return [(i, window) for i in run]
+    if windows == DIFFERING:
+        narrowed = [pair for pair in zip(run, truth, strict=True) if draw(st.booleans())]
+        return [(i, (draw(st.integers(least, t - 1)), draw(st.integers(t + 1, most)))) for i, t in narrowed]
+    return []
+
+
+def quantifiers(segments: int) -> st.SearchStrategy[int | None]:
+    """SOME, ALL, and other counts; seldom more than there are segments, which nothing satisfies."""
+    return st.sampled_from(3 * (1, None, *range(2, segments + 1)) + (segments + 1,))
+
+
+#: Any union, a composite, or a single relation.
+unions = st.one_of(
+    st.lists(st.booleans(), min_size=len(SIMPLE), max_size=len(SIMPLE))
+    .filter(any)
+    .map(lambda chosen: [relation for relation, each in zip(SIMPLE, chosen, strict=True) if each]),
+    st.sampled_from(list(COMPOSITE.values())),
+    st.sampled_from(SIMPLE).map(lambda relation: (relation,)),
+).map(frozenset)
