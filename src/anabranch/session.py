@@ -412,12 +412,11 @@ def _file_sink(output: str, file_format: str, owner: str) -> streaming.Sink:
             return answers.write(frame, number)
         table = frame.toArrow()
         final = pc.is_in(table["status"], value_set=pa.array(FINAL))
-        parts = [(output, table.filter(final)), (os.path.join(output, "_provisional"), table.filter(pc.invert(final)))]
-        return sum(
-            BatchFiles(folder, file_format).write(streaming.to_frame(frame.sparkSession, rows, frame.schema), number)
-            for folder, rows in parts
-            if rows.num_rows
-        )
+        provisional = table.filter(pc.invert(final))
+        if provisional.num_rows:
+            aside = BatchFiles(os.path.join(output, "_provisional"), file_format)
+            aside.write(streaming.to_frame(frame.sparkSession, provisional, frame.schema), number)
+        return answers.write(streaming.to_frame(frame.sparkSession, table.filter(final), frame.schema), number)
 
     return write
 

@@ -302,7 +302,8 @@ def test_the_demo_runs_and_says_what_to_do_next(spark: SparkSession, tmp_path: P
     done = anabranch("demo", "--output", tmp_path / "demo")
     assert done.status == 0, done.err
     steps = done.out.partition("Next:")[2]
-    workbook = next((tmp_path / "demo").glob("*.abq"))
+    workbook = next((tmp_path / "demo" / "office").glob("*.abq"))
     assert f"anabranch explain {workbook}" in steps
+    assert "pairs that really did" in done.out
     assert "--once" in steps
     assert anabranch("explain", workbook).status == 0

@@ -1,4 +1,4 @@
-"""`anabranch demo`: an office with RFID antennas that miss most people, and who went for coffee all the same."""
+"""`anabranch demo`: simulated worlds, a question of each kind, and how its answers compare with the truth."""
 
 from __future__ import annotations
 
@@ -29,9 +29,17 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="Another seed, another 
 
 
 def command(output: Folder = None, seed: Seed = 0, verbose: Verbose = False) -> None:
-    """Simulate an office, ask who went for coffee, and compare with what really happened."""
+    """Simulate an office and a motorway, ask questions about them, and compare with what really happened."""
     folder = output or Path(tempfile.gettempdir()) / "anabranch-demo"
     console = Console()
+    workbook = _office(folder / "office", seed, verbose, console)
+    console.print()
+    _motorway(folder / "motorway", seed, verbose, console)
+    _what_next(console, workbook)
+
+
+def _office(folder: Path, seed: int, verbose: bool, console: Console) -> Path:
+    """PATTERN: who went for coffee, though antennas missed most of it."""
     with progress("simulating an office", lambda: 0):
         workbook = SCENARIOS["office"].write(folder, seed)
     readings = pq.read_metadata(folder / "readings.parquet").num_rows
@@ -39,9 +47,9 @@ def command(output: Folder = None, seed: Seed = 0, verbose: Verbose = False) -> 
         f"Six people in an office for two hours; its antennas read their tags {readings:,} times, "
         "and missed them far more often."
     )
-    console.print("Who went from their office through the hall to the coffee room?", style="bold")
+    console.print("PATTERN: who went from their office through the hall to the coffee room?", style="bold")
     session = open_workbook(str(workbook), None, verbose=verbose)
-    answers = _ask(session, "coffee")
+    answers = _ask(session, "coffee").sort_by([("t", "ascending"), ("p", "ascending")])
     truth = pq.read_table(folder / "true_trips.parquet").select(["person", "t"]).rename_columns(["p", "t"])
     console.print()
     print_answers(answers, console, title="coffee: the first answers", limit=8)
@@ -49,7 +57,29 @@ def command(output: Folder = None, seed: Seed = 0, verbose: Verbose = False) -> 
     print_chart(answers, console, threshold=FOUND, truth=truth)
     console.print()
     print_verdicts(answers, truth, console, at_least=FOUND, group="p")
-    _what_next(console, workbook)
+    return workbook
+
+
+def _motorway(folder: Path, seed: int, verbose: bool, console: Console) -> None:
+    """RELATE: which sectors were congested together, though some beginnings and ends were lost."""
+    with progress("simulating a motorway", lambda: 0):
+        workbook = SCENARIOS["traffic"].write(folder, seed, loss=0.3)
+    events, kept = (pq.read_table(folder / f"{name}.parquet", columns=["t"]) for name in ("truth", "congestion"))
+    lost = events.num_rows - kept["t"].drop_null().length()
+    console.print(
+        f"A motorway of 200 sectors for two hours: {events.num_rows:,} times congestion began or ended somewhere, "
+        f"and {lost:,} of these moments were lost."
+    )
+    console.print("RELATE: in which two sectors did it happen together, twice at least?", style="bold")
+    session = open_workbook(str(workbook), None, verbose=verbose)
+    answers, truth = _ask(session, "jam"), _ask(session, "true_jam")
+    console.print()
+    print_answers(answers.sort_by("probability"), console, title="jam: the least probable answers", limit=8)
+    found, real = (set(map(str, table.select(["a", "b"]).to_pylist())) for table in (answers, truth))
+    console.print()
+    console.print(
+        f"Of {len(real):,} pairs that really did, {len(found & real):,} were found; {len(found - real)} are wrong."
+    )
 
 
 def _ask(session: Session, name: str) -> pa.Table:
@@ -58,7 +88,7 @@ def _ask(session: Session, name: str) -> pa.Table:
     with progress("asking", lambda: counter.value):
         answers = session.run(name, counter=counter).toArrow()
     say(summary(name, session.report(name), time.monotonic() - began))
-    return answers.sort_by([("t", "ascending"), ("p", "ascending")])
+    return answers
 
 
 def _what_next(console: Console, workbook: Path) -> None:

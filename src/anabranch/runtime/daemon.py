@@ -8,7 +8,8 @@ from __future__ import annotations
 from pyspark import daemon
 
 import anabranch.inference.stream
-import anabranch.pattern.archive  # noqa: F401  (loaded for the workers to be)
+import anabranch.pattern.archive
+import anabranch.relate.operator  # noqa: F401  (all loaded for the workers to be)
 
 if __name__ == "__main__":
     daemon.manager()

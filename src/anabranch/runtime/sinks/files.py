@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from anabranch.errors import DataError
 from anabranch.runtime.sources.files import is_local
@@ -33,12 +34,26 @@ def write_whole(frame: DataFrame, folder: str, file_format: str) -> None:
 
 
 def _save(frame: DataFrame, file_format: str, folder: str) -> None:
+    if file_format == "csv":
+        frame = _without_structs(frame)
     writer = frame.write.format(file_format).mode("overwrite")
     if file_format == "csv":
         writer = writer.option("header", "true")
     # Spark's default, INT96, is read by others as a time without a zone.
     with with_settings(frame.sparkSession, {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}):
         writer.save(folder)
+
+
+def _without_structs(frame: DataFrame) -> DataFrame:
+    """The frame with a column `a.key` for each field of a struct `a`, which CSV does not have."""
+    columns = []
+    for field in frame.schema.fields:
+        column = F.col(f"`{field.name}`")
+        if isinstance(field.dataType, StructType):
+            columns += [column[name].alias(f"{field.name}.{name}") for name in field.dataType.names]
+        else:
+            columns.append(column)
+    return frame.select(*columns)
 
 
 class BatchFiles:
