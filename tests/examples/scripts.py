@@ -18,7 +18,8 @@ def load(script: str, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     path = ROOT / "examples" / script
     monkeypatch.syspath_prepend(str(path.parent))
     # Examples have modules of the same names.
-    monkeypatch.delitem(sys.modules, "prepare", raising=False)
+    for name in ("prepare", "run"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
     return SimpleNamespace(**runpy.run_path(str(path)))
 
 

@@ -8,7 +8,7 @@ from anabranch import errors
 
 # A worker's exception comes back as text, inside the exception that Spark raises here.
 _OURS = re.compile(r"anabranch\.errors\.(\w+): (.*)")
-_PYTHON = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception|Interrupt)): (.*)$", re.MULTILINE)
+_PYTHON = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception|Interrupt|Arrow\w+)): (.*)$", re.MULTILINE)
 
 
 def translate(error: Exception) -> errors.AnabranchError:

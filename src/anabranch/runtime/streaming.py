@@ -153,5 +153,9 @@ def _open(blobs: pa.ChunkedArray, name: str, schema: pa.Schema) -> pa.Table:
 
 
 def to_frame(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> DataFrame:
-    """The rows of a table as a frame, in one chunk: Spark stops at an empty chunk, and loses what is behind it."""
-    return spark.createDataFrame(table.combine_chunks(), schema=schema or from_arrow_schema(table.schema))
+    """The rows of a table as a frame.
+
+    In one chunk, because Spark stops at an empty one, and loses what is behind it; but not in none.
+    """
+    whole = table.combine_chunks() if table.num_rows else table.schema.empty_table()
+    return spark.createDataFrame(whole, schema=schema or from_arrow_schema(table.schema))
