@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from anabranch.simulate import office, rfid, traffic
+from anabranch.simulate import buoys, office, rfid, traffic
 from anabranch.simulate.options import Value, make_options
 
 
@@ -50,6 +50,10 @@ def _fill_traffic(folder: Path, seed: int, options: traffic.Options) -> Path:
     return traffic.write(traffic.simulate(options, seed), folder)
 
 
+def _fill_buoys(folder: Path, seed: int, options: buoys.Options) -> Path:
+    return buoys.write(buoys.simulate(options, seed), folder)
+
+
 SCENARIOS: Mapping[str, Scenario] = {
     "office": Scenario(
         "who went for coffee, as far as the RFID antennas of an office floor can tell", office.Options, _fill_office
@@ -62,4 +66,5 @@ SCENARIOS: Mapping[str, Scenario] = {
     "traffic": Scenario(
         "congestion of the sectors of a motorway, where some of the times are lost", traffic.Options, _fill_traffic
     ),
+    "buoys": Scenario("weather at drifting buoys, with storms passing over", buoys.Options, _fill_buoys),
 }

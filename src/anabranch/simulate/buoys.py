@@ -1,0 +1,178 @@
+"""Drifting buoys of a tropical ocean, with storms passing over: readings with a place and a time, for CONSTRAIN.
+
+In the manner of the TAO buoys of the CCQ paper, section 5.1. Each buoy reports its place, the temperatures of sea and
+air, pressure, humidity and wind (`ocean.py`) at an interval, with a phase of its own. The truth is where the storms
+were (`storms.py`), and which reports come from inside one.
+
+`simulate_buoys` works in memory, with arrays; `simulate` and `write` make files and a workbook of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+
+from anabranch.simulate.ocean import START, Hits, Readings, drift, observe
+from anabranch.simulate.options import option
+from anabranch.simulate.segmented import Integers
+from anabranch.simulate.storms import DAY, HOUR, Storm, brew
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+WORKBOOK = """\
+-- Drifting buoys: where did storms pass? Distances are in metres, pressure is in hPa and wind in m/s.
+
+CREATE STREAM readings
+  KEY (buoy) VALUE (sst, airt, pressure, humidity, wind, dir) TIME t
+  SPACE (lon, lat) GEODESIC
+  FROM 'readings.parquet';
+
+-- A low: three buoys not far from each other report low pressure within half a day.
+CREATE QUERY low AS
+  CONSTRAIN v*3 FROM readings
+  WHERE v.pressure < 1005 AND v.buoy <> v.buoy
+    AND DISTANCE(v, v) <= 500000 AND SPAN(v, v) <= 12 HOURS;
+
+-- A low that moves: pressure falls fast at one buoy, and half a day to a day later it is low at another, further along.
+CREATE QUERY passage AS
+  CONSTRAIN before, drop, next FROM readings
+  WHERE drop.buoy = before.buoy AND drop.t - before.t IN [1 HOUR, 12 HOURS]
+    AND drop.pressure < 1005 AND before.pressure - drop.pressure >= 6
+    AND next.buoy <> drop.buoy AND next.t - drop.t IN [12 HOURS, 24 HOURS]
+    AND DISTANCE(drop, next) >= 200000 AND DISTANCE(drop, next) <= 600000
+    AND next.pressure < 1005;
+
+-- A cold wake: one to two days after a gale the sea is colder there, by a degree at least.
+CREATE QUERY cold_wake AS
+  CONSTRAIN gale, after FROM readings
+  WHERE gale.wind >= 17.2 AND after.buoy = gale.buoy
+    AND after.t - gale.t IN [1 DAY, 2 DAYS]
+    AND gale.sst - after.sst >= 1;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line can ask for."""
+
+    buoys: int = option(200, "how many drift in the ocean", most=100_000)
+    days: float = option(30.0, "how long they are followed", least=1, most=3_660)
+    interval: float = option(6.0, "hours from one report of a buoy to its next", least=0.01, most=24)
+    storms: int = option(8, "how many are born in 30 days", least=0, most=100)
+
+
+@dataclass(frozen=True, slots=True)
+class Buoys:
+    """What was reported, and what really happened.
+
+    Attributes
+    ----------
+    readings : pa.Table
+        A CERTAIN stream with SPACE: buoy, t, lon, lat, sst, airt, pressure, humidity, wind, dir.
+    storms : pa.Table
+        The truth: where each storm was, an hour a row: storm, t, lon, lat, radius (km), strength (hPa).
+    hits : pa.Table
+        The truth: which readings come from inside a storm: storm, buoy, t, distance (from the centre, km).
+    workbook : str
+        Asks where storms passed.
+    """
+
+    readings: pa.Table
+    storms: pa.Table
+    hits: pa.Table
+    workbook: str
+
+
+def simulate(options: Options | None = None, seed: int = 0) -> Buoys:
+    """Let buoys drift and storms pass.
+
+    Parameters
+    ----------
+    options : Options, optional
+        How many, and how long. More buoys or days leave what was there before as it was.
+    seed : int
+        The same seed gives the same data.
+
+    Examples
+    --------
+    >>> simulate(Options(buoys=3, days=2), seed=0).readings.num_rows
+    24
+    """
+    options = options or Options()
+    readings, storms, hits = simulate_buoys(options, np.random.default_rng(seed))
+    return Buoys(_reading_rows(readings), _storm_rows(storms, options.days), _hit_rows(hits), WORKBOOK)
+
+
+def simulate_buoys(options: Options, rng: np.random.Generator) -> tuple[Readings, list[Storm], Hits]:
+    """What the buoys reported, the storms that passed, and which reports come from inside one; times in seconds.
+
+    Examples
+    --------
+    >>> readings, storms, hits = simulate_buoys(Options(buoys=2, days=1), np.random.default_rng(0))
+    >>> readings.buoy
+    array([1, 2, 1, 2, 1, 2, 1, 2])
+    """
+    of_buoys, of_storms, of_waves = rng.spawn(3)
+    storms = brew(options.days, options.storms, of_storms)
+    tracks = drift(options.buoys, options.days, options.interval, of_buoys)
+    readings, hits = observe(tracks, options.days, storms, of_waves)
+    return readings, storms, hits
+
+
+def write(buoys: Buoys, folder: Path) -> Path:
+    """Write what was simulated as files, with a workbook that asks for storms; return the workbook's path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("readings", "storms", "hits"):
+        pyarrow.parquet.write_table(getattr(buoys, name), folder / f"{name}.parquet")
+    workbook = folder / "workbook.abq"
+    workbook.write_text(buoys.workbook, encoding="utf-8")
+    return workbook
+
+
+def _timestamps(seconds: Integers) -> pa.Array:
+    start = np.datetime64(START.replace(tzinfo=None), "us")
+    return pa.array(start + seconds * np.timedelta64(1, "s"), TIMESTAMP)
+
+
+def _reading_rows(readings: Readings) -> pa.Table:
+    values = {name: pa.array(getattr(readings, name)) for name in Readings.__slots__[2:-1]}
+    return pa.table(
+        {
+            "buoy": pa.array(readings.buoy, pa.int32()),
+            "t": _timestamps(readings.t),
+            **values,
+            "dir": pa.array(readings.dir, pa.int32()),
+        }
+    )
+
+
+def _storm_rows(storms: list[Storm], days: float) -> pa.Table:
+    """The tracks from the beginning up to the first whole hour that is not before the end."""
+    last = int(np.ceil(days * DAY / HOUR)) * HOUR
+    nothing = Storm(np.empty(0, dtype=np.int64), *(np.empty(0) for _ in range(4)))
+    rows = {name: np.concatenate([getattr(each, name) for each in (nothing, *storms)]) for name in Storm.__slots__}
+    number = np.repeat(np.arange(1, len(storms) + 1), [len(each.t) for each in storms])
+    seen = (rows["t"] >= 0) & (rows["t"] <= last)
+    return pa.table(
+        {
+            "storm": pa.array(number[seen], pa.int32()),
+            "t": _timestamps(rows["t"][seen]),
+            "lon": pa.array(((rows["lon"][seen] + 180) % 360 - 180).round(4)),
+            **{name: pa.array(rows[name][seen]) for name in ("lat", "radius", "strength")},
+        }
+    )
+
+
+def _hit_rows(hits: Hits) -> pa.Table:
+    return pa.table(
+        {
+            "storm": pa.array(hits.storm, pa.int32()),
+            "buoy": pa.array(hits.buoy, pa.int32()),
+            "t": _timestamps(hits.t),
+            "distance": pa.array(hits.distance),
+        }
+    )
