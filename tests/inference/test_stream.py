@@ -24,7 +24,8 @@ from anabranch.pattern.operator import PatternJob
 from anabranch.rows.times import TimeKind, order_doubles, step_times, steps_of
 from anabranch.runtime.sources.inferred import inference_of
 from anabranch.runtime.sources.schema import layouts_for
-from tests.pattern.local import FINGERPRINT, LocalRun, bound_query
+from tests.local import FINGERPRINT, bound_query
+from tests.pattern.local import LocalRun
 
 ROOMS = ("hall", "office", "lab")
 READERS = ("east", "west")

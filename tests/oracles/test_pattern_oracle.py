@@ -28,10 +28,9 @@ from tests.pattern.strategies import (
     REGULAR,
     TIME,
     Case,
-    disordered_splits,
     pattern_cases,
-    splits,
 )
+from tests.splits import disordered_splits, splits
 
 CASES = Path(__file__).resolve().parents[3] / "shared" / "cases"
 

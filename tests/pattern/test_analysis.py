@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.pattern.local import bound_query
+from tests.local import bound_query
 
 from anabranch.errors import WorkbookError
 from anabranch.pattern.analysis import EXTENDED, REGULAR, SAFE, UNSAFE, analyse, why_not_by_intervals

@@ -7,7 +7,8 @@ from unittest.mock import patch
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.pattern.local import local_job, run_whole
+from tests.local import local_job
+from tests.pattern.local import run_whole
 from tests.pattern.strategies import EXTENDED, REGULAR, Case, pattern_cases
 
 from anabranch.pattern import kernel

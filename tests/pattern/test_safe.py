@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.local import local_job
 from tests.oracles.pattern import bind_query, probabilities
-from tests.pattern.local import local_job, run_whole
+from tests.pattern.local import run_whole
 
 from anabranch.pattern.analysis import by_plan
 

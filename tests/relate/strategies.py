@@ -70,11 +70,11 @@ def cases(draw: Draw, windows: str = DIFFERING, most_lost: int = MOST_LOST, wide
     lost = sum(not isinstance(event, Fraction) for event in first.events)
     second = draw(entities(unit, windows, most_lost - lost, wide))
     a, b = (second, first) if draw(st.booleans()) else (first, second)
-    relations = draw(unions) | draw(st.sampled_from((*_possible_relations(a, b), frozenset())))
+    relations = draw(unions) | draw(st.sampled_from((*possible_relations(a, b), frozenset())))
     return Case(a, b, draw(quantifiers(a.segments)), draw(quantifiers(b.segments)), relations)
 
 
-def _possible_relations(a: Entity, b: Entity) -> list[frozenset[str]]:
+def possible_relations(a: Entity, b: Entity) -> list[frozenset[str]]:
     """Relations that hold in some world: with drawn ones alone, most answers are 0."""
     world = next(worlds(a, b))
     pairs = [(x, y) for x in segments(world.a) for y in segments(world.b)]
@@ -83,9 +83,14 @@ def _possible_relations(a: Entity, b: Entity) -> list[frozenset[str]]:
 
 @st.composite
 def entities(
-    draw: Draw, unit: Fraction = Fraction(1), windows: str = DIFFERING, most_lost: int = MOST_LOST, wide: bool = False
+    draw: Draw,
+    unit: Fraction = Fraction(1),
+    windows: str = DIFFERING,
+    most_lost: int = MOST_LOST,
+    wide: bool = False,
+    horizon: tuple[int, int] | None = None,
 ) -> Entity:
-    """An entity of some segments, with some of its events lost."""
+    """An entity of some segments, with some of its events lost; the horizon is its own where none is given."""
     count = 2 * draw(st.sampled_from(range(1, MOST_SEGMENTS + 1)))
     truth = sorted(draw(st.sets(st.integers(0, LATEST), min_size=count, max_size=count)))
     # Whether each event is lost, rather than a set of those that are: sets come out small.
@@ -93,7 +98,7 @@ def entities(
     skipped = draw(st.integers(0, max(0, len(wanted) - most_lost)))
     lost = set(wanted[skipped : skipped + most_lost])
     times = [None if i in lost else t for i, t in enumerate(truth)]
-    horizon = (truth[0] - draw(st.integers(1, 2)), truth[-1] + draw(st.integers(1, 2)))
+    horizon = horizon or (truth[0] - draw(st.integers(1, 2)), truth[-1] + draw(st.integers(1, 2)))
     own = {
         i: window
         for run in runs(lost)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from anabranch.rows.packing import Layout, hash_tuples
+from anabranch.rows.packing import IntervalColumns, Layout, hash_tuples
 from anabranch.rows.times import TimeKind
 
 MARKOV = Layout(
@@ -47,6 +47,19 @@ CERTAIN = Layout(
     value_types=(),
 )
 
+INTERVALS = Layout(
+    name="iv",
+    keys=("k",),
+    values=(),
+    previous=(),
+    time="t",
+    time_kind=TimeKind.INTEGER,
+    probability=None,
+    key_types=(pa.string(),),
+    value_types=(),
+    interval=IntervalColumns("seq", "n", "what", ("lo", "hi")),
+)
+
 
 def types_of(layout: Layout) -> dict[str, pa.DataType]:
     """The type of each column of a layout."""
@@ -54,14 +67,19 @@ def types_of(layout: Layout) -> dict[str, pa.DataType]:
     types |= zip(layout.values, layout.value_types, strict=True)
     types |= zip(layout.previous, layout.value_types, strict=False)
     types[layout.time] = layout.time_kind.arrow_type
+    types |= dict.fromkeys(layout.rates, pa.float64())
     if layout.probability:
         types[layout.probability] = pa.float64()
+    if layout.interval:
+        times = dict.fromkeys(layout.interval.window or (), layout.time_kind.arrow_type)
+        types |= dict.fromkeys(layout.interval.columns, pa.int64()) | times
+        types |= {layout.interval.role: pa.string()} if layout.interval.role else {}
     return types
 
 
 def table_of(layout: Layout, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Rows as a source has them."""
-    return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in types_of(layout).items()})
+    """Rows as a source has them; what a row does not say is NULL."""
+    return pa.table({name: pa.array([row.get(name) for row in rows], kind) for name, kind in types_of(layout).items()})
 
 
 class ByKey:

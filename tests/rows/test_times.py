@@ -18,6 +18,7 @@ from anabranch.rows.times import (
     decode_times,
     earlier,
     encode_times,
+    later,
     order_doubles,
     restore_doubles,
 )
@@ -96,6 +97,25 @@ def test_earlier_counts_in_the_unit_of_the_column() -> None:
 def test_earlier_never_passes_the_beginning() -> None:
     assert earlier(BEGINNING + 2, 1e12, TimeKind.INTEGER) == BEGINNING + 1
     assert earlier(BEGINNING + 2, 1e300, TimeKind.TIMESTAMP) == BEGINNING + 1
+
+
+def test_later_counts_in_the_unit_of_the_column() -> None:
+    assert later(np.array([10, -10]), 4, TimeKind.INTEGER).tolist() == [14, -6]
+    assert later(np.array([10]), 0.5, TimeKind.INTEGER).tolist() == [10]
+    assert later(np.array([10]), 8.2, TimeKind.TIMESTAMP).tolist() == [8_200_010]
+
+
+def test_later_never_passes_the_end() -> None:
+    for delay in (2, 1e12, 1e18, 1e300):
+        assert later(np.array([END - 2]), delay, TimeKind.INTEGER).tolist() == [END - 1]
+        assert BEGINNING < later(np.array([BEGINNING + 1]), delay, TimeKind.TIMESTAMP)[0] < END
+
+
+@given(st.integers(-1000, 1000), st.integers(0, 1000))
+def test_what_comes_exactly_so_much_later_is_not_after_it_though_doubles_round(tenths: int, delay: int) -> None:
+    limit = later(order_doubles(np.array([tenths / 10])), delay / 10, TimeKind.DOUBLE)
+    assert order_doubles(np.array([(tenths + delay) / 10])) <= limit
+    assert restore_doubles(limit)[0] < (tenths + delay) / 10 + 1e-9
 
 
 @given(st.integers(-1000, 1000), st.integers(0, 1000))

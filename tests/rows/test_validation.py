@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.pattern.local import LocalRun, local_job
+from tests.local import local_job
+from tests.pattern.local import LocalRun
+from tests.rows.layouts import table_of
 
 from anabranch.catalog import Catalog, Model
 from anabranch.language.binder import declare
@@ -27,11 +28,7 @@ def found(declaration: str, rows: list[dict]) -> list[tuple[str, dict]]:
     assert not declare(parse(f"CREATE STREAM s {declaration};"), catalog)
     stream = catalog.stream("s")
     (layout,) = layouts_for([stream])
-    kinds = {"t": layout.time_kind.arrow_type, "seq": pa.int64()} | {name: pa.string() for name in ("k", "v", "prev_v")}
-    table = pa.table(
-        {name: pa.array([row.get(name) for row in rows], kinds.get(name, pa.float64())) for name in layout.columns}
-    )
-    rejected = validate(table, layout, stream.model).to_pylist()
+    rejected = validate(table_of(layout, rows), layout, stream.model).to_pylist()
     return [(row["reason"], json.loads(row["row"])) for row in rejected]
 
 
@@ -55,13 +52,13 @@ def found(declaration: str, rows: list[dict]) -> list[tuple[str, dict]]:
         ),
         (
             "KEY (k STRING) TIME t DOUBLE ORDER seq MODEL INTERVALS",
-            [{"k": "a", "t": None, "seq": 2}, {"k": "a", "t": 1.0, "seq": 1}, {"k": "a", "t": 1.0, "seq": 3}],
+            [{"k": "a", "t": None, "seq": 2}, {"k": "a", "t": 1.0, "seq": 1}, {"k": "a", "t": 1.5, "seq": 4}],
             [
-                ({"k": "b", "t": 1.0, "seq": None}, "seq is not a position"),
-                ({"k": "b", "t": 1.0, "seq": 0}, "seq is not a position"),
-                ({"k": "c", "t": 2.0, "seq": 1}, "the times of its entity decrease"),
-                ({"k": "c", "t": None, "seq": 2}, "the times of its entity decrease"),
-                ({"k": "c", "t": 1.0, "seq": 3}, "the times of its entity decrease"),
+                ({"k": "b", "t": 1.0, "seq": None}, "seq is not a position: it must be 1 or more"),
+                ({"k": "b", "t": 1.0, "seq": 0}, "seq is not a position: it must be 1 or more"),
+                ({"k": "c", "t": 1.0, "seq": 1}, "the times of its entity do not increase with the position"),
+                ({"k": "c", "t": None, "seq": 2}, "the times of its entity do not increase with the position"),
+                ({"k": "c", "t": 1.0, "seq": 4}, "the times of its entity do not increase with the position"),
             ],
         ),
         (

@@ -6,7 +6,8 @@ from functools import cache
 
 from pyspark.sql import SparkSession
 from tests.drawn import drawn
-from tests.pattern.local import LocalRun, local_job, to_table
+from tests.local import local_job, to_table
+from tests.pattern.local import LocalRun
 from tests.pattern.strategies import EXTENDED, REGULAR, Case, pattern_cases
 
 from anabranch import Session

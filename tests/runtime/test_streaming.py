@@ -13,11 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.drawn import drawn
-from tests.pattern.local import local_job, to_table
-from tests.pattern.strategies import Case, disordered_splits
+from tests.local import local_job, to_table
+from tests.pattern.strategies import Case
 from tests.runtime.cases import cases, local_run, session_of
 from tests.runtime.office import ANSWERS, ROWS, collect, query, same, stream, write_csv, write_parquet, written
 from tests.runtime.streams import NOW, Office
+from tests.splits import disordered_splits
 
 from anabranch.errors import AnabranchError, DataError, StateError, WorkbookError
 from anabranch.runtime.failures import translate

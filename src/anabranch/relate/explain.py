@@ -31,20 +31,20 @@ def plan(query: BoundRelate) -> Plan:
 
 def _why(query: BoundRelate) -> tuple[str, ...]:
     return (
-        f"{_quantified(query.first)} must each be {_relations(query)} {_quantified(query.second)}",
-        "lost events lie anywhere between those recorded around them, in their order",
+        f"{_quantified(query.first)} must lie {_relations(query)} {_quantified(query.second)}",
+        "lost events lie anywhere in their windows, which end at the recorded ones around them, in their order",
     )
 
 
 def _quantified(operand: BoundQuantified) -> str:
-    many = "every segment" if operand.at_least is None else f"at least {operand.at_least} segment(s)"
+    many = {None: "every segment", 1: "some segment"}.get(operand.at_least, f"at least {operand.at_least} segments")
     return f"{many} of {operand.label}"
 
 
 def _relations(query: BoundRelate) -> str:
     if len(query.relations) > 6:
         return f"in one of {len(query.relations)} relations to"
-    return " or ".join(query.relations)
+    return f"in the relation {' or '.join(query.relations)} to"
 
 
 def _routing(analysis: RelateAnalysis) -> str:
@@ -77,12 +77,17 @@ def _steps(analysis: RelateAnalysis) -> Iterator[Step]:
 def _stream_notes(analysis: RelateAnalysis) -> Iterator[Step]:
     """What a live stream keeps, and for how long."""
     query = analysis.query
+    reaching = [
+        stream.name for stream in query.streams if stream.declaration.horizon or stream.declaration.window is not None
+    ]
     for stream in query.streams:
         clauses = stream.declaration
         if query.timeout is None and clauses.length is None and clauses.role is None:
             yield Step("note", f"live, entities of {stream.name} end with the input only: give TIMEOUT, LENGTH or ROLE")
         elif query.timeout is None:
             yield Step("note", f"live, an entity of {stream.name} whose last event is lost ends with the input only")
-        if analysis.lasts(stream.name) or clauses.horizon is not None:
-            why = "a HORIZON lets lost events reach back" if clauses.horizon else "it may precede what comes later"
+        if analysis.lasts(stream.name):
+            yield Step("note", f"live, entities of {stream.name} are kept for good: one may precede what comes later")
+        elif reaching:
+            why = f"the HORIZON or WINDOW of {' and '.join(reaching)} lets lost events reach back"
             yield Step("note", f"live, entities of {stream.name} are kept for good: {why}")

@@ -16,7 +16,7 @@ from anabranch.language.bound import BoundQuantified, BoundRelate
 from anabranch.language.typed import Typed
 from anabranch.language.types import Type
 from anabranch.relate.analysis import RelateAnalysis, analyse
-from anabranch.relate.pairing import Side, in_blocks, pairs_of
+from anabranch.relate.pairing import Side, as_doubles, in_blocks, pairs_of
 from anabranch.relate.pairs import Windows, relate
 from anabranch.relate.store import EntityStore, Step
 from anabranch.rows.conditions import holds
@@ -33,6 +33,7 @@ _ENTITY = [
     pa.field("latest", pa.int64()),
     pa.field("changed", pa.bool_()),
     pa.field("over", pa.bool_()),
+    pa.field("there", pa.bool_()),  # FALSE where it turned out to be none: then `entity` is what it was held for
     pa.field("entity", pa.binary()),
     pa.field("before", pa.binary()),  # as it was known until it changed; NULL where it was not known, or did not
 ]
@@ -110,7 +111,7 @@ class RelateJob:
             if len({pair[place].name for place in sides}) == 1:
                 column = columns[pair[sides[0]].name]
                 doubles = any(side.type is Type.DOUBLE for side in pair)
-                spread.append(column.cast(pa.float64()) if doubles else column)
+                spread.append(as_doubles(column) if doubles else column)
         return spread
 
     def operator(self) -> Operator:
@@ -156,10 +157,15 @@ class _Deciding:
 
     def __init__(self, job: RelateJob, firsts: pa.Table, seconds: pa.Table) -> None:
         self._job = job
-        self._over = [flat(side["over"]).to_numpy(zero_copy_only=False) for side in (firsts, seconds)]
+        self._over, self._there, changed = (
+            [flat(side[name]).to_numpy(zero_copy_only=False) for side in (firsts, seconds)]
+            for name in ("over", "there", "changed")
+        )
         self._now = [Windows.from_blobs(flat(side["entity"])) for side in (firsts, seconds)]
         before = [flat(side["before"]) for side in (firsts, seconds)]
-        self._was_known = [before_side.is_valid().to_numpy(zero_copy_only=False) for before_side in before]
+        self._was_known = [
+            was.is_valid().to_numpy(zero_copy_only=False) | ~own for was, own in zip(before, changed, strict=True)
+        ]
         self._before = [
             Windows.from_blobs(pc.coalesce(was, flat(side["entity"])))
             for was, side in zip(before, (firsts, seconds), strict=True)
@@ -169,6 +175,8 @@ class _Deciding:
         """The answers about some pairs."""
         query, live = self._job.analysis.query, self._job.live
         probability, complement = self._relate(self._now, pairs)
+        gone = ~(self._there[0][pairs[:, 0]] & self._there[1][pairs[:, 1]])
+        probability[gone], complement[gone] = 0.0, 1.0
         holds = (probability > 0) & (probability >= query.threshold)
         final = self._over[0][pairs[:, 0]] & self._over[1][pairs[:, 1]] & holds
         if live:
@@ -192,7 +200,7 @@ class _Deciding:
 
     def _fell(self, pairs: npt.NDArray[np.int64], asked: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Which of the pairs asked held before the last change: they were reported, and must be taken back."""
-        known = self._was_known[0][pairs[:, 0]] | self._was_known[1][pairs[:, 1]]
+        known = self._was_known[0][pairs[:, 0]] & self._was_known[1][pairs[:, 1]]
         chosen = np.flatnonzero(asked & known)
         fell = np.zeros(len(pairs), np.bool_)
         if len(chosen):
@@ -243,43 +251,45 @@ class RelateOperator:
 
     def _entities(self, stream: int, store: EntityStore, step: Step) -> pa.Table:
         """The entities of a stream, in the schema of the job."""
-        shown = np.flatnonzero(step.shown)
-        n, schema = len(shown), self._job.answer_schema
-        now = step.now.select(shown)
+        shown, known = np.flatnonzero(step.shown), step.now
+        if step.before is not None:
+            # An entity that turned out to be none is shown once more as what it was held for.
+            shown, known = np.flatnonzero(step.shown | (step.before.lengths > 0)), known.followed_by(step.before)
+        n, schema, there = len(shown), self._job.answer_schema, step.shown[shown]
+        now = known.select(np.where(there, shown, len(step.shown) + shown))
         columns: dict[str, pa.Array] = dict(
             zip(self._job.key_names(stream).values(), store.keys.take(shown.astype(np.int32)), strict=True)
         )
         earliest, latest, before = now.earliest, now.latest, pa.nulls(n, pa.binary())
         if step.before is not None:
-            known = step.before.lengths[shown] > 0
-            was = step.before.select(shown[known])
+            was_known = step.before.lengths[shown] > 0
+            was = step.before.select(shown[was_known])
             # What was reported may have to be taken back, so a pair that was possible is looked at again.
-            earliest[known] = np.minimum(earliest[known], was.earliest)
-            latest[known] = np.maximum(latest[known], was.latest)
-            places = np.where(known, np.cumsum(known) - 1, -1)
-            before = was.to_blobs().take(pa.array(places, mask=~known))
+            earliest[was_known] = np.minimum(earliest[was_known], was.earliest)
+            latest[was_known] = np.maximum(latest[was_known], was.latest)
+            before = was.to_blobs().take(pa.array(np.cumsum(was_known) - 1, mask=~was_known))
         columns |= {
             "stream": pa.repeat(pa.scalar(stream, pa.int32()), n),
             "earliest": pa.array(earliest),
             "latest": pa.array(latest),
             "changed": pa.array(step.changed[shown]),
             "over": pa.array(store.over[shown]),
+            "there": pa.array(there),
             "entity": now.to_blobs(),
             "before": before,
         }
         return pa.table([columns.get(field.name, pa.nulls(n, field.type)) for field in schema], schema=schema)
 
     def _forget(self, steps: Sequence[Step]) -> None:
-        """Drop the entities that have ended and that no other can meet any more.
+        """Forget the entities that have ended and that no other can meet any more.
 
-        Every event to come is at the watermark or after it, but for lost ones that a HORIZON lets reach back.
+        Every event to come is at the watermark or after it, but for lost ones that a HORIZON or WINDOW lets reach back.
         """
-        horizon = [layout.horizon[0] for layout in self._job.layouts]
-        reach = min([self._watermark, *(first for first in horizon if first > BEGINNING)])
-        reach = min([reach, *(store.first_instant() for store in self._stores)])
+        back = [layout.horizon[0] for layout in self._job.layouts if layout.reaches_back]
+        reach = min([self._watermark, *back, *(store.first_instant() for store in self._stores)])
         for layout, store, step in zip(self._job.layouts, self._stores, steps, strict=True):
-            gone = store.over & ~step.shown
             if not self._job.analysis.lasts(layout.name):
-                shown = np.flatnonzero(step.shown & store.over)
-                gone[shown] = step.now.select(shown).latest < reach
-            store.drop(gone)
+                over = np.flatnonzero(step.shown & store.over)
+                gone = np.zeros(len(store.over), np.bool_)
+                gone[over] = step.now.select(over).latest < reach
+                store.forget(gone)

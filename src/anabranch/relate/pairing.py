@@ -126,10 +126,16 @@ def _codes(analysis: RelateAnalysis, first: Side, second: Side) -> tuple[I64, I6
     columns = []
     for one, other in analysis.equalities:
         left, right = first.keys[one.name], second.keys[other.name]
-        kind = pa.float64() if Type.DOUBLE in (one.type, other.type) else left.type
-        columns.append(pa.chunked_array([left.cast(kind), right.cast(kind)]))
+        if Type.DOUBLE in (one.type, other.type):
+            left, right = as_doubles(left), as_doubles(right)
+        columns.append(pa.chunked_array([left, right.cast(left.type)]))
     codes = encode_tuples(columns, len(first) + len(second))[0].astype(np.int64)
     return codes[: len(first)], codes[len(first) :]
+
+
+def as_doubles(column: pa.Array) -> pa.Array:
+    """Numbers as they are compared with doubles: the nearest of them, and one zero."""
+    return pc.add(column.cast(pa.float64(), safe=False), 0.0)
 
 
 @njit(cache=True)

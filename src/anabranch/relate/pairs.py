@@ -47,6 +47,11 @@ class Windows:
         places = np.arange(events[-1]) + np.repeat(self.events[entities] - events[:-1], lengths)
         return Windows(events, self.lo[places], self.hi[places])
 
+    def followed_by(self, others: Windows) -> Windows:
+        """These entities, and others after them."""
+        events = np.concatenate([self.events, self.events[-1] + others.events[1:]])
+        return Windows(events, np.concatenate([self.lo, others.lo]), np.concatenate([self.hi, others.hi]))
+
     def to_blobs(self) -> pa.Array:
         """One blob an entity, so that it travels as one cell."""
         pairs = np.ascontiguousarray(np.stack([self.lo, self.hi], axis=1)).astype("<i8")

@@ -17,7 +17,7 @@ import pyarrow as pa
 from anabranch.relate.pairs import Windows
 from anabranch.rows.checks import LATE, QUARANTINE, quarantine
 from anabranch.rows.dictionary import Dictionary
-from anabranch.rows.intervals import FAULTS, Assembled, IntervalRows, assemble
+from anabranch.rows.intervals import FAULTS, IntervalRows, assemble
 from anabranch.rows.operator import Counts
 from anabranch.rows.packing import ROLES, Layout
 from anabranch.rows.state import read_tables
@@ -66,7 +66,7 @@ class EntityStore:
         late = self.over[arrived.entity] | ((arrived.t > BEGINNING) & (arrived.t < watermarks[0]))
         changed = np.zeros(n_entities, np.bool_)
         changed[arrived.entity[~late]] = True
-        before = self._assembled(changed) if live else None
+        known = self.rows
         counts = Counts(late=int(late.sum()))
         rejected = [self._set_aside(LATE, arrived.where(late))]
         self.rows = IntervalRows.concat([self.rows, arrived.where(~late)])
@@ -76,6 +76,9 @@ class EntityStore:
             rejected.append(self._set_aside(LATE, self.rows.where(cut_off)))
             self.rows = self.rows.where(~cut_off)
         fresh = ended & ~self.over
+        changed |= fresh
+        # What changes had not ended.
+        before = assemble(known.where(changed[known.entity]), n_entities, self._layout.horizon, False) if live else None
         self.over |= ended
         now = assemble(self.rows, n_entities, self._layout.horizon, self.over)
         self.rows = self.rows.where(~now.duplicate)
@@ -86,7 +89,7 @@ class EntityStore:
             now=Windows(now.events, now.lo, now.hi),
             shown=np.diff(now.events) > 0,
             before=Windows(before.events, before.lo, before.hi) if before else None,
-            changed=changed | fresh,
+            changed=changed,
             rejected=rejected,
             counts=counts,
         )
@@ -95,11 +98,6 @@ class EntityStore:
         tables = read_tables(blob)
         columns = {name: tables["rows"][name].to_numpy() for name in tables["rows"].column_names}
         return IntervalRows.of(self.keys.encode(tables["keys"])[columns.pop("key")], columns)
-
-    def _assembled(self, chosen: Mask) -> Assembled:
-        """Some entities as they are known."""
-        rows = self.rows.where(chosen[self.rows.entity])
-        return assemble(rows, len(chosen), self._layout.horizon, self.over)
 
     def _ends(self, watermark: int, input_ended: bool) -> tuple[Mask, Mask]:
         """Which entities have ended, and which rows came after a silence that ended theirs."""
@@ -110,7 +108,13 @@ class EntityStore:
             until = self._silence(n_entities)
             ended |= until < watermark
             cut_off = ended[rows.entity] & ~self.over[rows.entity] & (rows.t > until[rows.entity])
-        is_last = (rows.role == _END) | ((rows.length > 0) & (rows.seq == rows.length))
+            # A row without a time belongs to the recorded event ahead of it.
+            first_cut = np.full(n_entities, END)
+            np.minimum.at(first_cut, rows.entity[cut_off], rows.seq[cut_off])
+            cut_off |= (rows.t == BEGINNING) & (rows.seq > first_cut[rows.entity])
+        length = np.zeros(n_entities, np.int64)  # which one row may tell for all
+        np.maximum.at(length, rows.entity, rows.length)
+        is_last = (rows.role == _END) | (rows.seq == length[rows.entity])
         seen = is_last & ~cut_off & (rows.t > BEGINNING) & (rows.t < watermark)
         ended[rows.entity[seen]] = True
         return ended, cut_off
@@ -164,26 +168,19 @@ class EntityStore:
     # ------------------------------------------------------------ what is kept
 
     def first_instant(self) -> int:
-        """The instant before which no event of an entity that has not ended can have been."""
-        open_entities = np.flatnonzero(~self.over)
-        begun = (self.rows.seq == 1) & (self.rows.t > BEGINNING) & ~self.over[self.rows.entity]
-        if len(open_entities) > len(np.unique(self.rows.entity[begun])):
-            return self._layout.horizon[0]
-        return int(self.rows.t[begun].min(initial=END))
+        """The instant before which no event of an entity that has not ended can have been.
 
-    def drop(self, gone: Mask) -> None:
-        """Forget entities."""
-        if not gone.any():
-            return
-        kept = np.flatnonzero(~gone)
-        number = np.full(len(gone), -1)
-        number[kept] = np.arange(len(kept))
+        Where nothing reaches back, a first event is recorded, or still to come: at the watermark or after it.
+        """
+        rows = self.rows.where(~self.over[self.rows.entity])
+        begun = rows.where((rows.seq == 1) & (rows.t > BEGINNING))
+        if self._layout.reaches_back and len(np.unique(rows.entity)) > len(np.unique(begun.entity)):
+            return self._layout.horizon[0]
+        return int(begun.t.min(initial=END))
+
+    def forget(self, gone: Mask) -> None:
+        """Forget the events of entities. Their keys stay known, because what comes of them later is late."""
         self.rows = self.rows.where(~gone[self.rows.entity])
-        self.rows.entity = number[self.rows.entity]
-        self.over = self.over[kept]
-        known = self.keys.to_table().take(kept)
-        self.keys = Dictionary(self._layout.key_types)
-        self.keys.encode(known)
 
     def save(self) -> dict[str, pa.Table]:
         """Everything that is known, as tables."""

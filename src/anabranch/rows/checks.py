@@ -52,7 +52,7 @@ def _faults(table: pa.Table, layout: Layout) -> Iterable[tuple[str, npt.NDArray[
     if layout.interval is None:
         yield f"{layout.time} is NULL", _is_null(table[layout.time])
     else:  # an event of an interval may have lost its time, not its position
-        yield from _interval_faults(table, layout.interval, layout.time_kind)
+        yield from _interval_faults(table, layout.time, layout.interval, layout.time_kind)
     yield from _time_faults(table, layout.time, layout.time_kind)
     for name in (*layout.values, *layout.rates) if layout.rates else ():
         yield f"{name} is NULL", _is_null(table[name])
@@ -77,7 +77,7 @@ def _time_faults(table: pa.Table, name: str, kind: TimeKind) -> Iterable[tuple[s
 
 
 def _interval_faults(
-    table: pa.Table, interval: IntervalColumns, kind: TimeKind
+    table: pa.Table, time: str, interval: IntervalColumns, kind: TimeKind
 ) -> Iterable[tuple[str, npt.NDArray[np.bool_]]]:
     yield (
         f"{interval.order} is not a position: it must be 1 or more",
@@ -94,6 +94,8 @@ def _interval_faults(
             yield from _time_faults(table, name, kind)
         low, high = (table[name] for name in interval.window)
         yield f"{interval.window[0]} is after {interval.window[1]}", _true(pc.greater(low, high))
+        outside = _true(pc.less(table[time], low)) | _true(pc.greater(table[time], high))
+        yield f"{time} is outside its window", outside
 
 
 def _role_at(seq: npt.NDArray[np.int64], role: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

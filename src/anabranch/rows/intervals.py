@@ -170,9 +170,10 @@ def _survey(order, starts, complete, seq, t, length, role, lo, hi):
             if k > starts[e] and seq[row] == seq[order[k - 1]]:
                 other = order[k - 1]
                 same = t[row] == t[other] and length[row] == length[other] and role[row] == role[other]
-                if not (same and lo[row] == lo[other] and hi[row] == hi[other]):
+                if same and lo[row] == lo[other] and hi[row] == hi[other]:
+                    duplicate[row] = True
+                else:
                     fault[e] = _REPEATED
-                duplicate[row] = True
                 continue
             highest = seq[row]
             if length[row] > 0:
@@ -206,6 +207,7 @@ def _windows(order, starts, events, fault, horizon_lo, horizon_hi, seq, t, lengt
     """The window of every event; notes entities that leave none for one of theirs."""
     lo = np.full(events[-1], horizon_lo)
     hi = np.full(events[-1], horizon_hi)
+    recorded = np.zeros(events[-1], np.bool_)
     for e in range(len(starts) - 1):
         first, n_events = events[e] - 1, events[e + 1] - events[e]
         beyond = horizon_hi  # the first recorded event after those that are taken
@@ -217,17 +219,18 @@ def _windows(order, starts, events, fault, horizon_lo, horizon_hi, seq, t, lengt
             x = first + seq[row]
             if t[row] > BEGINNING:
                 lo[x] = hi[x] = t[row]
+                recorded[x] = True
             else:
                 lo[x], hi[x] = max(lo[x], row_lo[row]), min(hi[x], row_hi[row])
         if fault[e] == 0 and n_events > 0:
-            fault[e] = _tighten(lo[first + 1 : first + 1 + n_events], hi[first + 1 : first + 1 + n_events], beyond)
+            mine = slice(first + 1, first + 1 + n_events)
+            fault[e] = _tighten(lo[mine], hi[mine], recorded[mine], beyond)
     return lo, hi
 
 
 @njit(cache=True)
-def _tighten(lo, hi, beyond):
+def _tighten(lo, hi, recorded, beyond):
     """Let no event be before one ahead of it, nor after one behind it; gives the fault where that cannot be."""
-    recorded = lo == hi
     for x in range(1, len(lo)):
         lo[x] = lo[x] if recorded[x] else max(lo[x], lo[x - 1])
     hi[-1] = hi[-1] if recorded[-1] else min(hi[-1], beyond)

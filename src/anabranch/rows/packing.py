@@ -78,6 +78,11 @@ class Layout:
         return (self.interval and self.interval.horizon) or (BEGINNING, END)
 
     @property
+    def reaches_back(self) -> bool:
+        """Whether the first event of an interval may be lost, and so be before all that is known of it."""
+        return self.interval is not None and bool(self.interval.horizon or self.interval.window)
+
+    @property
     def columns(self) -> list[str]:
         """Every column to read."""
         last = [] if self.probability is None else [self.probability]

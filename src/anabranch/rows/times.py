@@ -121,10 +121,14 @@ def _scaled(step: float, kind: TimeKind) -> int:
 
 def later(codes: npt.NDArray[np.int64], delay: float, kind: TimeKind) -> npt.NDArray[np.int64]:
     """The codes of the times `delay` after some, in seconds for a TIMESTAMP, else in the unit of the column."""
+    # 0.7 + 0.1 is a little less than 0.8, and 8.2 seconds are a little less than 8,200,000 microseconds.
+    rounding = 4 * np.finfo(np.float64).eps
     if kind is TimeKind.DOUBLE:
-        return order_doubles(restore_doubles(codes) + delay)
-    scaled = int(delay * 1_000_000 if kind is TimeKind.TIMESTAMP else delay)
-    return np.where(codes > END - 1 - scaled, END - 1, codes + scaled)
+        times = restore_doubles(codes)
+        return order_doubles(times + delay + rounding * np.maximum(np.abs(times), delay))
+    scaled = (delay * 1_000_000 if kind is TimeKind.TIMESTAMP else delay) * (1 + rounding)
+    whole = min(int(scaled), END - 1)
+    return np.where(codes > END - 1 - whole, END - 1, codes + whole)
 
 
 def earlier(code: int, delay: float, kind: TimeKind) -> int:

@@ -46,9 +46,11 @@ def rates_of_ragged_run(lo: I64, hi: I64, marks: I64, before: int, doubles: bool
     """As `rates_of_run`, where the windows of the run's events differ.
 
     Their times are uniform on all that is in the windows and in order. What matters of that is the volume left for the
-    events from i on; its logarithm is worked out backwards over the marks, of which the first ends the gap.
+    events from i on; its logarithm is worked out backwards over the marks, of which the first ends the gap. Lengths are
+    taken as shares of the time left: logarithms of large volumes would have few digits.
     """
     n_lost = len(lo)
+    left = length_between(before, marks[-1], doubles)
     log_now = np.full(n_lost + 1, -inf)
     log_left = np.full(n_lost + 1, -inf)
     log_left[n_lost] = 0.0
@@ -56,14 +58,14 @@ def rates_of_ragged_run(lo: I64, hi: I64, marks: I64, before: int, doubles: bool
         if mark == 0:
             log_now[:] = log_left
         begins = before if mark == 0 else marks[mark - 1]
-        log_gap = log(length_between(begins, marks[mark], doubles))
+        log_gap = log(length_between(begins, marks[mark], doubles) / left)
         for i in range(n_lost):
             total, count = log_left[i], 0
             while i + count < n_lost and lo[i + count] <= begins and marks[mark] <= hi[i + count]:
                 count += 1
                 total = _log_add(total, count * log_gap - lgamma(count + 1.0) + log_left[i + count])
             log_left[i] = total
-    gap = length_between(before, marks[0], doubles)
+    gap = length_between(before, marks[0], doubles) / left
     for i in range(n_lost + 1):
         may_happen = i < n_lost and lo[i] <= before and marks[0] <= hi[i] and log_left[i] > -inf
         rates[place, i] = gap * exp(log_left[i + 1] - log_left[i]) if may_happen else 0.0

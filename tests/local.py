@@ -1,0 +1,93 @@
+"""Queries without a JVM: cases through the same routing, operators and state bytes that Spark runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+
+from anabranch.catalog import Catalog
+from anabranch.families import family_of
+from anabranch.language.binder import bind, declare
+from anabranch.language.parser import parse
+from anabranch.rows.clock import Clock
+from anabranch.rows.conditions import ARROW_TYPES
+from anabranch.rows.operator import Counts, Outcome
+from anabranch.rows.routing import route
+from anabranch.runtime.sources.schema import layouts_for
+from tests.rows.layouts import table_of
+
+Rows = Mapping[str, Sequence[Mapping[str, Any]]]
+FINGERPRINT = "0123456789abcdef" * 2
+
+
+def bound_query(workbook: str, name: str) -> Any:
+    """The bound query of a workbook; its streams must state their types."""
+    catalog = declared(workbook)
+    return bind(catalog.query(name), catalog)
+
+
+def declared(workbook: str) -> Catalog:
+    """What a workbook declares."""
+    catalog = Catalog()
+    findings = declare(parse(workbook), catalog)
+    assert not findings, findings
+    return catalog
+
+
+def local_job(
+    workbook: str, name: str, relations: Mapping[str, Iterable[tuple]] = MappingProxyType({}), live: bool = False
+) -> Any:
+    """A job as the session makes it."""
+    catalog = declared(workbook)
+    query = bind(catalog.query(name), catalog)
+    tables = {}
+    for relation, rows in relations.items():
+        columns = catalog.relation(relation).columns
+        arrays = [
+            pa.array([row[place] for row in rows], ARROW_TYPES[column.type]) for place, column in enumerate(columns)
+        ]
+        tables[relation.lower()] = pa.table(arrays, names=[column.name for column in columns])
+    return family_of(query).job(query, layouts_for(query.streams), tables, FINGERPRINT, live)
+
+
+def to_table(job: Any, stream: int, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Rows of one stream as its source would have them."""
+    return table_of(job.layouts[stream], rows)
+
+
+class LocalRun:
+    """The buckets of one query in one process; every step goes through saved bytes, as in streaming."""
+
+    def __init__(self, job: Any, n_buckets: int = 3) -> None:
+        self.job = job
+        self.n_buckets = n_buckets
+        self.states: list[bytes | None] = [None] * n_buckets
+        self.clock = Clock(job.layouts)
+        self.outcomes: list[Outcome] = []
+        self.rejected: list[dict[str, str]] = []
+        self.counts = Counts()
+
+    def step(self, rows: Rows, end: bool = False) -> None:
+        """One micro-batch, given as rows by stream name."""
+        newest = []
+        packets: list[list[tuple[int, bytes]]] = [[] for _ in range(self.n_buckets)]
+        for stream, layout in enumerate(self.job.layouts):
+            given = next((part for name, part in rows.items() if name.lower() == layout.name.lower()), ())
+            routed = route(to_table(self.job, stream, given), stream, self.job, self.n_buckets)
+            newest.append(routed.newest)
+            self.counts += Counts(read=routed.read, used=routed.ignored, quarantined=routed.rejected.num_rows)
+            self.rejected += routed.rejected.to_pylist()
+            for bucket, blob in routed.packets:
+                packets[bucket].append((stream, blob))
+        watermark = self.clock.advance(newest, ended=end)
+        for bucket in range(self.n_buckets):
+            operator = self.job.operator()
+            operator.open(self.states[bucket])
+            outcome = operator.step(packets[bucket], watermark, ended=end)
+            self.states[bucket] = operator.save()
+            self.counts += outcome.counts
+            self.rejected += outcome.rejected.to_pylist()
+            self.outcomes.append(outcome)
