@@ -9,43 +9,51 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from anabranch.language.typed import Constant, Member, Reference, Typed
 from anabranch.language.types import Type
 
 Value = Any
-Bindings = Mapping[str, Value]
+Bindings = Mapping[Any, Value]
 Relations = Mapping[str, Collection[tuple[Value, ...]]]
+Functions = Mapping[str, Callable[..., Value]]
+
+NO_FUNCTIONS: Functions = MappingProxyType({})
 
 
-def holds(condition: Typed | None, bindings: Bindings, relations: Relations) -> bool:
+def holds(
+    condition: Typed | None, bindings: Bindings, relations: Relations, functions: Functions = NO_FUNCTIONS
+) -> bool:
     """Whether the condition is true of the bindings; no condition is TRUE."""
-    return condition is None or evaluate(condition, bindings, relations) is True
+    return condition is None or evaluate(condition, bindings, relations, functions) is True
 
 
-def evaluate(tree: Typed, bindings: Bindings, relations: Relations) -> Value:
-    """The value of the tree where each PATTERN variable has the value that `bindings` gives it.
+def evaluate(tree: Typed, bindings: Bindings, relations: Relations, functions: Functions = NO_FUNCTIONS) -> Value:
+    """The value of the tree where each name has the value that `bindings` gives it.
 
     Parameters
     ----------
     tree : Typed
-    bindings : mapping from variable (lower case) to value
+    bindings : mapping from PATTERN variable (lower case) to value, or from (owner, mention) to the columns of an event
+        The column `*` is the whole event.
     relations : mapping from the name of a relation, as declared, to its rows
+    functions : mapping from an operator of one kind of question to what it does; it sees no NULL
     """
     if isinstance(tree, Constant):
         return tree.value
     if isinstance(tree, Reference):
-        return bindings[tree.name]
-    arguments = [evaluate(argument, bindings, relations) for argument in tree.arguments]
+        return bindings[tree.name] if tree.owner is None else bindings[tree.owner, tree.mention][tree.name]
+    arguments = [evaluate(argument, bindings, relations, functions) for argument in tree.arguments]
     if isinstance(tree, Member):
         return _member(arguments, relations[tree.relation.name])
     if tree.op in _LOGICAL:
         return _LOGICAL[tree.op](*arguments)
-    # Arithmetic and comparisons know nothing of what is NULL.
+    # Arithmetic, comparisons and functions know nothing of what is NULL.
     if None in arguments:
         return None
-    value = _STRICT[tree.op](*arguments)
+    value = _STRICT[tree.op](*arguments) if tree.op in _STRICT else functions[tree.op](*arguments)
     # Times are microseconds here, and their difference is in seconds.
     return value / 1e6 if tree.op == "-" and tree.arguments[0].type is Type.TIMESTAMP else value
 

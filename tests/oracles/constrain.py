@@ -1,0 +1,426 @@
+"""The truth about a CONSTRAIN question: try every choice of events, and keep those of which all conditions are true.
+
+Nested loops, one per variable, in the order of the question. A condition is asked as soon as all the events it names
+are chosen, which changes nothing but the time this takes. Nothing is closed, indexed, bounded or partitioned here, and
+the conditions are evaluated one by one as `tests/oracles/conditions.py` has it: in doubles, where columns are doubles.
+
+How the definitions are read
+----------------------------
+- An event is what the declared columns of a row say; other columns are not looked at. A row given twice is one event,
+  two rows that differ in any declared column are two, though they have one key and time. A row whose key or time is
+  NULL, or no (finite) number, is no event.
+- The events of a solution are all different, whatever the variables that they stand for. Two variables over one stream
+  may change places if the conditions let them: that is another solution.
+- A condition holds where it is TRUE; FALSE and NULL are not enough. An event is nowhere where one of its coordinates is
+  NULL, or no finite number: what a spatial function says of it is NULL. So is what it says of a text that is no
+  geometry.
+- `v*k` stands for a set of k different events, which is one solution. A condition that names v once holds for each of
+  them. One that names it twice holds for every *ordered* pair of different ones: the events of a set may change places,
+  so one order cannot be meant. A symmetric condition does not care; `v.t - v.t IN [0, 5]` says that all times are
+  equal, and `v.t < v.t` has no solution. To name v on both sides of an OR is to name it twice. Of two such variables,
+  every choice for the one is asked with every choice for the other. A condition that names v three times is refused by
+  the binder; `v*1` is `v`.
+- SPAN and a difference of TIMESTAMPs are in seconds.
+- DISTANCE is Euclidean, and with GEODESIC the great circle by the haversine formula, on the sphere of RADIUS metres.
+  Between extended geometries it is that of their nearest points, and 0 where they touch; there is none on the globe.
+- WITHIN and INTERSECTS count boundaries, those of holes too, and are asked in the plane, also of degrees: the edges of
+  a polygon are straight on the map, not on the globe.
+
+Geometries are read from text (POINT, LINESTRING, POLYGON, MULTIPOLYGON) and decided here in fractions, by crossings of
+a ray and the signs of areas: Shapely is not installed. BINARY ones are not read.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
+
+from anabranch.catalog import Stream
+from anabranch.language.bound import BoundConstrain
+from anabranch.language.typed import Reference, Typed, walk
+from anabranch.language.types import Type
+from tests.oracles.conditions import Bindings, Functions, Relations, Value, holds
+
+#: Metres; the mean radius of the Earth.
+RADIUS = 6_371_008.8
+
+Row = dict[str, Any]
+Rows = Mapping[str, Sequence[Mapping[str, Any]]]
+
+#: The event of each variable, by its name as written, and `t`, the latest time. The events of a counted variable are a
+#: tuple ordered by time, then key, then the other columns (NULL first).
+Solution = dict[str, Any]
+
+NO_RELATIONS: Relations = MappingProxyType({})
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """One event of a stream.
+
+    Attributes
+    ----------
+    stream : Stream
+    row : dict from column, as declared, to its value, as given
+    columns : dict from column, in lower case, to its value as conditions have it; `*` is the event itself
+    order : tuple
+        What the events of a stream are sorted by.
+    """
+
+    stream: Stream
+    row: Row
+    columns: dict[str, Value]
+    order: tuple[tuple[int, Value], ...]
+
+    @property
+    def time(self) -> Value:
+        """When it happened; microseconds for a TIMESTAMP."""
+        return self.columns[self.stream.time.name.lower()]
+
+    @property
+    def place(self) -> tuple[float, float] | None:
+        """Where it happened; None where that is not known."""
+        x, y = (self.columns[name.lower()] for name in self.stream.declaration.space or ())
+        return None if _is_missing(x) or _is_missing(y) else (x, y)
+
+
+# ---------------------------------------------------------------- solutions
+
+
+def solutions(query: BoundConstrain, rows: Rows, relations: Relations = NO_RELATIONS) -> list[Solution]:
+    """Every solution, once.
+
+    Parameters
+    ----------
+    query : BoundConstrain
+        Bound with the types of its sources, where there are times among their columns.
+    rows : mapping from the name of a stream to its rows
+        Times are numbers or datetimes (in UTC, where they do not say).
+    relations : mapping from the name of a relation, as declared, to its rows
+    """
+    given = {name.lower(): own for name, own in rows.items()}
+    events = {stream.name.lower(): events_of(stream, given.get(stream.name.lower(), ())) for stream in query.streams}
+    return [_solution(query, chosen) for chosen in _choices(query, events, relations)]
+
+
+def _choices(
+    query: BoundConstrain, events: Mapping[str, Sequence[Event]], relations: Relations
+) -> Iterator[dict[str, tuple[Event, ...]]]:
+    """Every choice of a set of events for each variable of which all conditions are true."""
+    names = [variable.name for variable in query.variables]
+    mentions = [(condition, _mentions(condition)) for condition in query.conditions]
+    #: What is asked when the first so many variables have their events.
+    asked: list[list[tuple[Typed, dict[str, list[int]]]]] = [[] for _ in range(len(names) + 1)]
+    for condition, mentioned in mentions:
+        asked[max((names.index(owner) + 1 for owner in mentioned), default=0)].append((condition, mentioned))
+
+    def true(chosen: dict[str, tuple[Event, ...]]) -> bool:
+        return all(
+            holds(condition, bindings, relations, FUNCTIONS)
+            for condition, mentioned in asked[len(chosen)]
+            for bindings in _instances(mentioned, chosen)
+        )
+
+    def extended(chosen: dict[str, tuple[Event, ...]]) -> Iterator[dict[str, tuple[Event, ...]]]:
+        if not true(chosen):
+            return
+        if len(chosen) == len(names):
+            yield chosen
+            return
+        variable = query.variables[len(chosen)]
+        taken = set(itertools.chain.from_iterable(chosen.values()))
+        free = [event for event in events[variable.stream.name.lower()] if event not in taken]
+        for some in itertools.combinations(free, variable.count):
+            yield from extended({**chosen, variable.name: some})
+
+    return extended({})
+
+
+def _mentions(condition: Typed) -> dict[str, list[int]]:
+    """The variables that a condition names, with its mentions of each: 1 alone, or 1 and 2 of a counted one."""
+    found: dict[str, set[int]] = {}
+    for node in walk(condition):
+        if isinstance(node, Reference) and node.owner is not None:
+            found.setdefault(node.owner, set()).add(node.mention)
+    return {owner: sorted(numbers) for owner, numbers in found.items()}
+
+
+def _instances(mentioned: Mapping[str, Sequence[int]], chosen: Mapping[str, tuple[Event, ...]]) -> Iterator[Bindings]:
+    """Every way in which different events of each variable can stand for its mentions."""
+    ways = [
+        [[((owner, number), event.columns) for number, event in zip(numbers, some, strict=True)] for some in each]
+        for owner, numbers in mentioned.items()
+        for each in [itertools.permutations(chosen[owner], len(numbers))]
+    ]
+    for way in itertools.product(*ways):
+        yield dict(itertools.chain.from_iterable(way))
+
+
+def _solution(query: BoundConstrain, chosen: Mapping[str, tuple[Event, ...]]) -> Solution:
+    answer: Solution = {}
+    for variable in query.variables:
+        found = tuple(event.row for event in chosen[variable.name])
+        answer[variable.label] = found if variable.count > 1 else found[0]
+    latest = max(itertools.chain.from_iterable(chosen.values()), key=lambda event: event.time)
+    return {**answer, "t": latest.row[latest.stream.time.name]}
+
+
+def frozen(answer: Any) -> Hashable:
+    """A solution, or a row of answers but for its probability, as something to count and compare.
+
+    The order of columns does not matter; that of the events of a counted variable does.
+    """
+    if isinstance(answer, Mapping):
+        return frozenset((name, frozen(value)) for name, value in answer.items() if name != "probability")
+    return tuple(map(frozen, answer)) if isinstance(answer, list | tuple) else answer
+
+
+# ---------------------------------------------------------------- events
+
+
+def events_of(stream: Stream, rows: Sequence[Mapping[str, Any]]) -> list[Event]:
+    """The different events of a stream, by time, key and the other columns."""
+    found: dict[tuple[tuple[int, Value], ...], Event] = {}
+    for given in rows:
+        own = {name.lower(): value for name, value in given.items()}
+        row = {column.name: own.get(column.name.lower()) for column in stream.columns}
+        columns = {column.name.lower(): _scalar(row[column.name], column.type) for column in stream.columns}
+        named = [stream.time, *stream.keys]
+        if any(_is_missing(columns[column.name.lower()]) for column in named):
+            continue
+        order = tuple(_rank(columns[column.name.lower()]) for column in (*named, *stream.columns))
+        event = Event(stream, row, columns, order)
+        columns["*"] = event
+        found.setdefault(order, event)
+    return sorted(found.values(), key=lambda event: event.order)
+
+
+def _scalar(value: Any, kind: Type) -> Value:
+    """The value as constants have it: microseconds since 1970 for a TIMESTAMP, days for a DATE."""
+    if isinstance(value, date) and kind is Type.UNKNOWN:
+        message = f"{value} is a time, and its column has no type: bind the query with the types of its sources"
+        raise TypeError(message)
+    if isinstance(value, datetime):
+        moment = value.replace(tzinfo=UTC) if value.tzinfo is None else value
+        return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    return (value - date(1970, 1, 1)).days if isinstance(value, date) else value
+
+
+def _is_missing(value: Value) -> bool:
+    return value is None or (isinstance(value, float) and not math.isfinite(value))
+
+
+def _rank(value: Value) -> tuple[int, Value]:
+    """A value among those of its column: NULL is first, and what is not a number is last, and equal to itself."""
+    if value is None:
+        return 0, 0
+    return (2, 0) if value != value else (1, value)
+
+
+# ---------------------------------------------------------------- functions
+
+Point = tuple[Fraction, Fraction]
+Segment = tuple[Point, Point]
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Points, edges, and areas, each of which is a list of rings as edges: the outer one, then holes."""
+
+    points: tuple[Point, ...] = ()
+    edges: tuple[Segment, ...] = ()
+    areas: tuple[tuple[tuple[Segment, ...], ...], ...] = ()
+
+    @property
+    def corners(self) -> list[Point]:
+        """The points, and the ends of edges."""
+        return [*self.points, *itertools.chain.from_iterable(self.edges)]
+
+    @property
+    def is_point(self) -> bool:
+        """Whether this is one point and nothing else."""
+        return len(self.points) == 1 and not self.edges
+
+    def covers(self, point: Point) -> bool:
+        """Whether a point is inside or on a boundary."""
+        return (
+            point in self.points
+            or any(_side(edge, point) == 0 and _in_box(edge, point) for edge in self.edges)
+            or any(_is_inside(itertools.chain(*rings), point) for rings in self.areas)
+        )
+
+
+def span(u: Event, v: Event) -> float:
+    """The absolute difference of times; seconds for TIMESTAMPs."""
+    kinds = {event.stream.time.type is Type.TIMESTAMP for event in (u, v)}
+    if len(kinds) > 1:
+        message = "a TIMESTAMP and a number have no SPAN"
+        raise TypeError(message)
+    return abs(u.time - v.time) / 1e6 if kinds.pop() else abs(u.time - v.time)
+
+
+def distance(u: Event | str, v: Event | str) -> float | None:
+    """The distance of the nearest points of two events or geometries; NULL where one is nowhere."""
+    if isinstance(u, Event) and isinstance(v, Event):
+        if u.place is None or v.place is None:
+            return None
+        return great_circle(*u.place, *v.place) if _is_geodesic(u, v) else math.dist(u.place, v.place)
+    a, b = _geometry(u), _geometry(v)
+    if a is None or b is None:
+        return None
+    if not _is_geodesic(u, v):
+        return _nearest(a, b)
+    if not (a.is_point and b.is_point):
+        message = "the distance of an extended geometry on the globe"
+        raise NotImplementedError(message)
+    return great_circle(*map(float, a.points[0]), *map(float, b.points[0]))
+
+
+def within(u: Event | str, v: Event | str) -> bool | None:
+    """Whether a point lies in a geometry, its boundary counted; NULL where one is nowhere."""
+    a, b = _geometry(u), _geometry(v)
+    if a is None or b is None:
+        return None
+    if not a.is_point:
+        message = "WITHIN of an extended geometry"
+        raise NotImplementedError(message)
+    return b.covers(a.points[0])
+
+
+def intersects(u: Event | str, v: Event | str) -> bool | None:
+    """Whether two events or geometries have a point in common; NULL where one is nowhere."""
+    a, b = _geometry(u), _geometry(v)
+    return None if a is None or b is None else _nearest(a, b) == 0
+
+
+FUNCTIONS: Functions = {"span": span, "distance": distance, "within": within, "intersects": intersects}
+
+
+def great_circle(lon: float, lat: float, other_lon: float, other_lat: float) -> float:
+    """Metres between two places in degrees, by the haversine formula."""
+    lon, lat, other_lon, other_lat = map(math.radians, (lon, lat, other_lon, other_lat))
+    across = math.sin((other_lat - lat) / 2) ** 2
+    along = math.cos(lat) * math.cos(other_lat) * math.sin((other_lon - lon) / 2) ** 2
+    return 2 * RADIUS * math.asin(min(1.0, math.sqrt(across + along)))
+
+
+def _is_geodesic(*given: Event | str) -> bool:
+    """Whether the events are on the globe; all of them are, or none."""
+    kinds = {each.stream.declaration.geodesic for each in given if isinstance(each, Event)}
+    if len(kinds) > 1:
+        message = "a place on the globe and one in the plane have no DISTANCE"
+        raise TypeError(message)
+    return True in kinds
+
+
+# ---------------------------------------------------------------- geometries
+
+
+def _geometry(given: Event | str) -> Geometry | None:
+    """The point of an event, or a geometry as text; None for a place that is not known, and for any other text."""
+    if isinstance(given, str):
+        return geometry(given)
+    return None if given.place is None else Geometry((_point(*given.place),))
+
+
+def geometry(text: str) -> Geometry | None:
+    """A geometry by its well-known text; None where it is none, or has a kind that is not read here.
+
+    The numbers are the nearest doubles, as those of events are.
+    """
+    found = re.fullmatch(r"\s*(\w+)\s*(\(.*\))\s*", text)
+    read = _READERS.get(found[1].upper()) if found else None
+    if found is None or read is None:
+        return None
+    number = r"([-+]?[\d.]+(?:[eE][-+]?\d+)?)"
+    pairs = re.sub(rf"{number}\s+{number}", r'["\1","\2"]', found[2])
+    try:
+        return read(json.loads(pairs.replace("(", "[").replace(")", "]")))
+    except (ValueError, TypeError):
+        return None
+
+
+def _point(x: Any, y: Any) -> Point:
+    return Fraction(float(x)), Fraction(float(y))
+
+
+def _path(points: Sequence[Sequence[str]]) -> tuple[Segment, ...]:
+    return tuple(itertools.pairwise(_point(*each) for each in points))
+
+
+def _ring(points: Sequence[Sequence[str]]) -> tuple[Segment, ...]:
+    """A path that ends where it begins."""
+    return _path([*points, points[0]])
+
+
+def _polygons(parts: Sequence[Sequence[Sequence[Sequence[str]]]]) -> Geometry:
+    areas = tuple(tuple(map(_ring, rings)) for rings in parts)
+    return Geometry(edges=tuple(edge for rings in areas for ring in rings for edge in ring), areas=areas)
+
+
+_READERS: dict[str, Callable[[Any], Geometry]] = {
+    "POINT": lambda points: Geometry(tuple(_point(*each) for each in points)),
+    "LINESTRING": lambda points: Geometry(edges=_path(points)),
+    "POLYGON": lambda rings: _polygons([rings]),
+    "MULTIPOLYGON": _polygons,
+}
+
+
+def _side(edge: Segment, point: Point) -> Fraction:
+    """Twice the signed area of the triangle: positive to the left of the edge, 0 in line with it."""
+    (x, y), (x_end, y_end) = edge
+    return (x_end - x) * (point[1] - y) - (point[0] - x) * (y_end - y)
+
+
+def _in_box(edge: Segment, point: Point) -> bool:
+    return all(min(ends) <= at <= max(ends) for ends, at in zip(zip(*edge, strict=True), point, strict=True))
+
+
+def _is_inside(edges: Iterator[Segment], point: Point) -> bool:
+    """Whether a ray to the right crosses an odd number of edges; for points on no edge."""
+    inside = False
+    for edge in edges:
+        low, high = sorted(edge, key=lambda end: end[1])
+        if low[1] <= point[1] < high[1] and _side((low, high), point) > 0:
+            inside = not inside
+    return inside
+
+
+def _cross(one: Segment, other: Segment) -> bool:
+    """Whether the inner points of two edges cross; what only touches has a corner on the other."""
+    return _side(one, other[0]) * _side(one, other[1]) < 0 and _side(other, one[0]) * _side(other, one[1]) < 0
+
+
+def _nearest(a: Geometry, b: Geometry) -> float:
+    """The distance of the nearest points of two geometries, 0 where they touch."""
+    if any(map(a.covers, b.corners)) or any(map(b.covers, a.corners)):
+        return 0.0
+    if any(_cross(one, other) for one in a.edges for other in b.edges):
+        return 0.0
+    squares = [_square(x, y) for x in a.corners for y in b.corners]
+    squares += [_square_to_edge(x, edge) for x in a.corners for edge in b.edges]
+    squares += [_square_to_edge(x, edge) for x in b.corners for edge in a.edges]
+    return math.sqrt(min(squares))
+
+
+def _square(x: Point, y: Point) -> Fraction:
+    return (x[0] - y[0]) ** 2 + (x[1] - y[1]) ** 2
+
+
+def _square_to_edge(point: Point, edge: Segment) -> Fraction:
+    """The square of the distance to the nearest point of an edge."""
+    start, end = edge
+    length = _square(start, end)
+    if not length:
+        return _square(point, start)
+    along = sum((p - s) * (e - s) for p, s, e in zip(point, start, end, strict=True)) / length
+    share = min(max(along, Fraction(0)), Fraction(1))
+    return _square(point, (start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1])))

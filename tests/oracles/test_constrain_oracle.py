@@ -1,0 +1,645 @@
+"""The oracle itself, held against cases small enough to work out by hand, a database, and given answers."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import math
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from anabranch.language.binder import bind
+from anabranch.language.bound import BoundConstrain
+from anabranch.language.typed import Constant, Member, Reference, Typed, walk
+from anabranch.language.types import Type
+from tests.constrain.strategies import Case, constrain_cases
+from tests.drawn import drawn
+from tests.language.workbooks import declared
+from tests.oracles.constrain import RADIUS, Row, Rows, events_of, frozen, geometry, great_circle, solutions, within
+
+CASES = Path(__file__).resolve().parents[3] / "shared" / "cases" / "constrain"
+
+STREAMS = """
+    CREATE STREAM e KEY (id STRING) VALUE (kind STRING, temp DOUBLE) TIME t DOUBLE SPACE (x, y);
+    CREATE STREAM f KEY (id STRING) TIME t DOUBLE;
+    CREATE STREAM g KEY (id STRING) TIME t TIMESTAMP SPACE (lon, lat) GEODESIC;
+    CREATE STREAM area KEY (id STRING) VALUE (shape STRING) TIME t INTEGER SPACE (x, y);
+    CREATE RELATION goes (a STRING, b STRING);
+"""
+
+
+def bound(question: str, workbook: str = STREAMS) -> BoundConstrain:
+    """The question over the streams of a workbook."""
+    return bound_query(f"{workbook} CREATE QUERY q AS CONSTRAIN {question};", "q")
+
+
+def bound_query(workbook: str, name: str) -> BoundConstrain:
+    catalog = declared(workbook)
+    entry = catalog.query(name)
+    assert entry is not None
+    query = bind(entry, catalog)
+    assert isinstance(query, BoundConstrain)
+    return query
+
+
+def event(id_: str, t: float, x: float | None = 0, y: float | None = 0, kind: Any = None, temp: Any = None) -> Row:
+    return {"id": id_, "t": t, "x": x, "y": y, "kind": kind, "temp": temp}
+
+
+def ids(found: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
+    """The keys of the events of each solution: a text for a variable, or one for all events of a counted one."""
+    return sorted(
+        tuple(each["id"] if isinstance(each, dict) else "".join(one["id"] for one in each) for each in events)
+        for *events, _ in (solution.values() for solution in found)
+    )
+
+
+def asked(question: str, *events: Row, **others: Any) -> list[tuple[Any, ...]]:
+    """The keys of the solutions over the stream e; `others` are the rows of other streams."""
+    relations = {"goes": {("A", "B"), ("B", "B")}}
+    return ids(solutions(bound(question), {"e": events, **others}, relations))
+
+
+# ---------------------------------------------------------------- events and variables
+
+
+def test_the_example_of_the_language() -> None:
+    # Figure 1 of the paper, in numbers: b1 is near a1 and after it, c1 is near b1 and after it, c2 comes too late.
+    events = [
+        event("a1", 0, 0, 0, "A"), event("b1", 5, 0.5, 0.5, "B"), event("b2", 6, 0, 0, "B"),
+        event("c1", 6, 1, 1, "C"), event("c2", 11, 1, 1, "C"), event("c3", 5, 0.5, 0.5, "C"),
+    ]  # fmt: skip
+    question = """v1, v2, v3 FROM e WHERE v1.kind = 'A' AND v2.kind = 'B' AND v3.kind = 'C'
+        AND DISTANCE(v1, v2) < 1 AND v2.t - v1.t IN [0, 5] AND DISTANCE(v2, v3) < 1 AND v3.t - v2.t IN [1, 5]"""
+    (solution,) = solutions(bound(question), {"e": events})
+    assert solution == {"v1": events[0], "v2": events[1], "v3": events[3], "t": 6}
+    assert list(solution) == ["v1", "v2", "v3", "t"]
+
+
+def test_events_are_all_different_and_may_change_places() -> None:
+    assert asked("u, v FROM e", event("a", 0), event("b", 0)) == [("a", "b"), ("b", "a")]
+    assert asked("u, v FROM e AS u, e AS v", event("a", 0), event("b", 0)) == [("a", "b"), ("b", "a")]
+    assert asked("u, v FROM e", event("a", 0)) == []
+    assert asked("u FROM e") == []
+
+
+def test_a_row_given_twice_is_one_event_and_rows_that_differ_are_two() -> None:
+    twice = [event("a", 0, temp=1), event("a", 0, temp=1)]
+    assert asked("u FROM e", *twice) == [("a",)]
+    assert asked("u, v FROM e", *twice, event("a", 0, temp=2)) == [("a", "a"), ("a", "a")]
+    assert asked("u, v FROM e", *twice, event("a", 0)) == [("a", "a"), ("a", "a")]
+    # A column that is not declared says nothing.
+    assert asked("u, v FROM e", {**event("a", 0), "note": 1}, {**event("a", 0), "note": 2}) == []
+    # 0 is -0, and what is no number is itself.
+    assert asked("u, v FROM e", event("a", 0.0, -0.0, temp=math.nan), event("a", -0.0, 0.0, temp=math.nan)) == []
+
+
+def test_a_row_without_key_or_time_is_no_event() -> None:
+    rows = [event("a", 0), event(None, 0), event("b", None), event("c", math.nan), event("d", math.inf)]
+    assert asked("u FROM e", *rows) == [("a",)]
+
+
+def test_events_of_two_streams_are_different() -> None:
+    rows = [{"id": "a", "t": 0}, {"ID": "b", "T": 3}]
+    question = "u, v FROM e AS u, f AS v WHERE v.t - u.t >= 0"
+    assert asked(question, event("a", 0), event("b", 1), f=rows) == [("a", "a"), ("a", "b"), ("b", "b")]
+
+
+def test_names_are_as_written_and_t_is_the_latest_time() -> None:
+    query = bound("Last, FIRST FROM e WHERE last.t >= first.t")
+    assert solutions(query, {"E": [event("a", 1), event("b", 7)]}) == [
+        {"Last": event("b", 7), "FIRST": event("a", 1), "t": 7}
+    ]
+
+
+def test_the_threshold_keeps_what_is_certain() -> None:
+    assert asked("u FROM e THRESHOLD 1", event("a", 0)) == [("a",)]
+
+
+# ---------------------------------------------------------------- conditions
+
+
+def pairs(text: str) -> list[tuple[str, ...]]:
+    return sorted(tuple(pair) for pair in text.split())
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("v.t - u.t IN [0, 2]", "ab bc"), ("v.t - u.t IN [-2, -2]", "cb"), ("v.t - u.t IN [2, 0]", ""),
+        ("v.t > u.t", "ab ac bc"), ("v.t - u.t < -2", "ca"), ("v.t - u.t NOT IN [0, 2]", "ac ba ca cb"),
+        ("SPAN(u, v) <= 2", "ab ba bc cb"), ("SPAN(u, v) < 2", "ab ba"), ("ABS(u.t - v.t) = 3", "ac ca"),
+        ("3 = v.t - u.t", "ac"), ("u.t <= 1 AND v.t BETWEEN u.t AND u.t + 2", "ab bc"),
+        ("SPAN(u, v) = 0.05 MINUTES", "ac ca"), ("SPAN(u, u) > 0", ""),
+    ],
+)  # fmt: skip
+def test_bounds_of_times(condition: str, found: str) -> None:
+    assert asked(f"u, v FROM e WHERE {condition}", event("a", 0), event("b", 1), event("c", 3)) == pairs(found)
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("v.t > u.t", "ac bc"), ("v.t >= u.t", "ab ac ba bc"), ("v.t <> u.t", "ac bc ca cb"), ("v.t = u.t", "ab ba"),
+        ("v.t - u.t IN [0, 2]", "ab ac ba bc"), ("v.t - u.t IN [0, 0]", "ab ba"), ("SPAN(u, v) < 0", ""),
+    ],
+)  # fmt: skip
+def test_equal_times(condition: str, found: str) -> None:
+    assert asked(f"u, v FROM e WHERE {condition}", event("a", 1), event("b", 1), event("c", 3)) == pairs(found)
+
+
+def test_times_are_doubles_where_the_column_is() -> None:
+    # 0.3 - 0.1 is a little less than 0.2, and 0.1 + 0.2 a little more than 0.3.
+    events = [event("a", 0.1), event("b", 0.3)]
+    assert asked("u, v FROM e WHERE v.t - u.t >= 0.2", *events) == []
+    assert asked("u, v FROM e WHERE v.t <= u.t + 0.2 AND v.t > u.t", *events) == [("a", "b")]
+
+
+def test_timestamps_differ_by_seconds() -> None:
+    def at(id_: str, *clock: int) -> Row:
+        return {"id": id_, "t": datetime(2026, 1, 31, *clock, tzinfo=UTC), "lon": 0.0, "lat": 0.0}
+
+    rows = [at("a", 23, 59, 59, 900_000), at("b", 23, 59, 59, 800_000), at("c", 23, 57, 59, 800_000)]
+    for condition, found in (
+        ("SPAN(u, v) <= 2 MINUTES", "ab ba bc cb"), ("u.t - v.t IN [0, 2 MINUTES]", "ab bc"),
+        ("u.t - v.t = 0.1", "ab"), ("u.t - v.t = -0.1 SECONDS", "ba"), ("u.t > '2026-01-31 23:59:59.8'", "ab ac"),
+    ):  # fmt: skip
+        found_ = solutions(bound(f"u, v FROM g WHERE {condition}"), {"g": rows})
+        assert ids(found_) == pairs(found), condition
+    assert {solution["t"] for solution in found_} == {rows[0]["t"]}
+
+
+def test_times_without_a_zone_are_utc_and_times_without_a_type_are_refused() -> None:
+    naive = {"id": "a", "t": datetime(2026, 1, 31)}  # noqa: DTZ001
+    whole = {"id": "b", "t": datetime(2026, 1, 31, tzinfo=UTC)}
+    assert ids(solutions(bound("u, v FROM g WHERE u.t = v.t"), {"g": [naive, whole]})) == [("a", "b"), ("b", "a")]
+    with pytest.raises(TypeError, match="bind the query"):
+        solutions(bound("u FROM h", "CREATE STREAM h KEY (id) TIME t;"), {"h": [whole]})
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("DISTANCE(u, v) < 5", "ac ca"), ("DISTANCE(u, v) <= 5", "ab ac ba ca"), ("DISTANCE(u, v) > 5", "bc cb"),
+        ("DISTANCE(u, v) >= 5 AND u.t < v.t", "ab bc"), ("NOT DISTANCE(u, v) < 5", "ab ba bc cb"),
+        ("DISTANCE(u, v) IN [4.5, 5.5]", "ab ba"), ("DISTANCE(u, u) = 0 AND DISTANCE(u, v) = 1", "ac ca"),
+        ("DISTANCE(u, 'POINT(3 4)') = 0", "ba bc bd"), ("DISTANCE(v, 'LINESTRING(-1 2, 9 2)') = 2 AND u.t = 0", "ab"),
+        ("DISTANCE(u, v) < 5 OR DISTANCE(u, v) >= 5", "ab ac ba bc ca cb"),
+        ("DISTANCE(u, v) IS NULL AND u.t = 0", "ad"), ("DISTANCE(u, 'HERE') IS NULL AND u.t + v.t = 1", "ab ba"),
+    ],
+)  # fmt: skip
+def test_distances_in_the_plane(condition: str, found: str) -> None:
+    events = [event("a", 0, 0, 0), event("b", 1, 3, 4), event("c", 2, 0, -1), event("d", 3, 0, None)]
+    assert asked(f"u, v FROM e WHERE {condition}", *events) == pairs(found)
+
+
+def test_distances_on_the_globe() -> None:
+    quarter = RADIUS * math.pi / 2
+    assert great_circle(0, 0, 90, 0) == pytest.approx(quarter)
+    assert great_circle(17, 90, -123, 0) == pytest.approx(quarter)
+    assert great_circle(179.5, 0, -179.5, 0) == pytest.approx(quarter / 90)
+    assert great_circle(10, 50, 190, -50) == pytest.approx(2 * quarter)
+    assert great_circle(10, 50, 10, 50) == 0
+    # A degree of longitude is half as long at 60 degrees, but for what the great circle saves.
+    assert great_circle(0, 60, 1, 60) == pytest.approx(quarter / 180, rel=1e-4)
+    # Paris to London, as spherical calculators have it.
+    assert great_circle(2.3522, 48.8566, -0.1278, 51.5074) == pytest.approx(343_560, abs=50)
+
+
+def test_distance_means_metres_where_the_stream_is_geodesic() -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    places = {"a": 179.5, "b": -179.5, "c": 0.0}
+    rows = [{"id": id_, "t": now, "lon": lon, "lat": 0.0} for id_, lon in places.items()]
+    for condition, found in (
+        ("DISTANCE(u, v) <= 111196", "ab ba"), ("DISTANCE(u, v) <= 111195", ""),
+        ("DISTANCE(u, 'POINT(180 0)') < 60000 AND v.lon = 0", "ac bc"),
+    ):  # fmt: skip
+        assert ids(solutions(bound(f"u, v FROM g WHERE {condition}"), {"g": rows})) == pairs(found)
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("u.kind = v.kind", ""), ("u.kind <> v.kind", "ab ba"), ("NOT u.kind = v.kind", "ab ba"),
+        ("u.kind = 'A' OR u.temp > 0", "ab ac ca cb"), ("u.kind = 'A' OR v.temp >= 2", "ab ac bc"),
+        ("u.kind IS NULL AND v.temp IS NULL", "cb"), ("u.kind NOT IN ('B')", "ab ac"),
+        ("u.kind NOT IN ('B', NULL)", ""),
+        ("u.temp < v.temp", "ac"), ("NOT (u.temp < v.temp)", "ca"), ("u.temp < v.temp OR NULL", "ac"),
+        ("u.temp < v.temp AND NULL", ""), ("goes(u.kind, v.kind)", "ab"), ("NOT goes(u.kind, v.kind)", "ba"),
+        ("u.temp / 0 = 1", ""), ("TRUE", "ab ac ba bc ca cb"), ("NULL", ""), ("1 = 2", ""),
+        ("u.id < v.id AND u.id IN ('b', 'c')", "bc"),
+    ],
+)  # fmt: skip
+def test_properties_and_what_is_null(condition: str, found: str) -> None:
+    events = [event("a", 0, kind="A", temp=1), event("b", 1, kind="B"), event("c", 2, temp=2)]
+    assert asked(f"u, v FROM e WHERE {condition}", *events) == pairs(found)
+
+
+# ---------------------------------------------------------------- counted variables
+
+
+def test_each_set_is_one_solution_in_the_order_of_time_and_key() -> None:
+    rows = [event("c", 1), event("b", 5), event("a", 1), event("a", 1, temp=2)]
+    assert asked("v*2 FROM e WHERE v.temp IS NULL", *rows) == [("ab",), ("ac",), ("cb",)]
+    (solution,) = solutions(bound("v*4 FROM e"), {"e": rows})
+    # The two rows of a are in the order of their other columns, NULL first.
+    assert solution == {"v": (rows[2], rows[3], rows[0], rows[1]), "t": 5}
+    assert asked("v*5 FROM e", *rows) == []
+
+
+def test_a_condition_that_names_it_once_holds_for_each() -> None:
+    events = [event(id_, t, kind=kind) for id_, t, kind in zip("abcd", (0, 1, 2, 9), "AAAB", strict=True)]
+    assert asked("v*2 FROM e WHERE v.kind = 'A'", *events) == [("ab",), ("ac",), ("bc",)]
+    assert asked("v*2, w FROM e WHERE w.t - v.t IN [0, 2]", *events) == [("ab", "c")]
+    assert asked("w, v*2 FROM e WHERE w.t - v.t IN [7, 9]", *events) == [("d", "ab"), ("d", "ac"), ("d", "bc")]
+    assert asked("v*2 FROM e WHERE v.kind IN ('B', 'A') AND v.t IN [1, 2]", *events) == [("bc",)]
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("DISTANCE(v, v) < 2", "abc"), ("DISTANCE(v, v) <= 2.25", "abc bcd"), ("SPAN(v, v) <= 2", "abc"),
+        ("SPAN(v, v) > 1", "acd"), ("v.id <> v.id", "abc abd acd bcd"), ("v.id = v.id", ""),
+        # Not symmetric: every order of the two must keep it.
+        ("v.t - v.t IN [-2, 5]", "abc"), ("v.t - v.t IN [0, 5]", ""), ("v.t < v.t", ""),
+        ("v.t <> v.t", "abc abd acd bcd"), ("v.t - v.t < 3", "abc"),
+        # Twice, on both sides of an OR: it is asked of two events.
+        ("v.kind = 'A' OR v.temp > 0", "abc"), ("NOT (v.kind = 'A' AND v.temp < 1)", "abc"),
+        # The second comparison of the two names v once, though it is the second mention.
+        ("1 BETWEEN v.temp - 1 AND v.t + 1", "abc abd acd bcd"), ("3 BETWEEN v.temp AND v.t + 1", ""),
+    ],
+)  # fmt: skip
+def test_a_condition_that_names_it_twice_holds_for_every_pair(condition: str, found: str) -> None:
+    # d has kind B and temp 0; a has kind A, b and c have none, and temp is 1 for all three.
+    events = [
+        event("a", 0, 0, 0, "A", 1), event("b", 1, 1, 0, None, 1), event("c", 2, 1, 1, None, 1),
+        event("d", 5, 3, 0, "B", 0),
+    ]  # fmt: skip
+    assert asked(f"v*3 FROM e WHERE {condition}", *events) == sorted((each,) for each in found.split())
+
+
+def test_every_choice_of_two_counted_variables() -> None:
+    events = [event("a", 0, 0), event("b", 0, 1), event("c", 4, 0), event("d", 4, 1), event("e", 4, 2)]
+    question = "v*2, w*2 FROM e WHERE v.t < w.t AND DISTANCE(v, v) <= DISTANCE(w, w)"
+    assert asked(question, *events) == [("ab", "cd"), ("ab", "ce"), ("ab", "de")]
+    assert asked("v*2, w*2 FROM e WHERE v.t < w.t AND SPAN(v, w) - SPAN(v, w) = 0", *events) == asked(question, *events)
+    # a and b are as far from c and d, and as far from d and c.
+    question = "v*2, w*2 FROM e WHERE v.t < w.t AND DISTANCE(v, w) = DISTANCE(v, w)"
+    assert asked(question, *events) == [("ab", "cd")]
+    question = "v*2, w FROM e WHERE DISTANCE(v, w) = DISTANCE(v, w) AND w.id = 'b'"
+    assert asked(question, *events) == [("ac", "b"), ("ae", "b"), ("ce", "b")]
+
+
+def test_one_of_a_kind_is_a_plain_variable() -> None:
+    assert solutions(bound("v*1 FROM e WHERE DISTANCE(v, v) = 0"), {"e": [event("a", 0)]}) == [
+        {"v": event("a", 0), "t": 0}
+    ]
+
+
+def test_answers_are_compared_by_their_events() -> None:
+    a, b = event("a", 0), event("b", 1)
+    (solution,) = solutions(bound("v*2 FROM e"), {"e": [b, a]})
+    assert frozen(solution) == frozen({"t": 1, "v": [a, b], "probability": 1.0})
+    assert frozen(solution) != frozen({"t": 1, "v": [b, a], "probability": 1.0})
+
+
+# ---------------------------------------------------------------- areas
+
+SQUARE = "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0))"
+HOLED = "POLYGON ((0 0, 4 0, 4 4, 0 4), (1 1, 1 3, 3 3, 3 1, 1 1))"
+ARROW = "polygon((0 0, 4 0, 2 2, 4 4, 0 4, 0 0))"
+TWO = "MULTIPOLYGON(((0 0, 1 0, 0 1, 0 0)), ((5 5, 6 5, 6 6, 5 6, 5 5)))"
+
+
+@pytest.mark.parametrize(
+    ("area", "inside", "outside"),
+    [
+        (SQUARE, [(2, 2), (0, 0), (4, 2), (2, 4), (0, 1)], [(-1, 0), (5, 4), (2, 4.25), (-1, 4), (6, 2)]),
+        (HOLED, [(0.5, 2), (1, 2), (3, 3), (2, 1), (3.5, 1)], [(2, 2), (1.25, 1.25), (5, 1), (2, 2.75)]),
+        (ARROW, [(1, 2), (2, 2), (3, 1), (3, 0.5), (3, 3)], [(3, 2), (2.25, 2), (3, 1.25), (5, 0), (-1, 2)]),
+        (TWO, [(0.5, 0.5), (5.5, 5.5), (6, 6)], [(0.75, 0.5), (3, 3), (5.5, 0)]),
+        ("LINESTRING(0 0, 2 2, 4 0)", [(1, 1), (2, 2), (3, 1), (4, 0)], [(2, 1), (3, 3), (0, 1)]),
+        ("POINT(1.5 -2e0)", [(1.5, -2)], [(1.5, 2)]),
+        ("POLYGON((0.1 0.1, 0.7 0.1, 0.7 0.3, 0.1 0.3))", [(0.1, 0.2), (0.3, 0.3), (0.7, 0.1)], [(0.1, 0.1 + 0.2)]),
+    ],
+)  # fmt: skip
+def test_within_counts_the_boundary(area: str, inside: list[Any], outside: list[Any]) -> None:
+    stream = bound("u FROM e").variables[0].stream
+    for place in (*inside, *outside):
+        (here,) = events_of(stream, [event("a", 0, *place)])
+        assert within(here, area) is (place in inside), place
+
+
+def test_what_is_no_geometry() -> None:
+    for text in ("HERE", "POINT EMPTY", "POINT(1)", "POLYGON(1 2)", "CIRCLE(1 2)", "POLYGON((0 0, x 1))", "POINT(1 2"):
+        assert geometry(text) is None, text
+
+
+def test_within_and_intersects_in_conditions() -> None:
+    def area(id_: str, shape: str | None, x: float | None = 0) -> Row:
+        return {"id": id_, "t": 0, "shape": shape, "x": x, "y": 2}
+
+    rows = [area("a", SQUARE, 4), area("b", "LINESTRING(-1 -1, 9 9)", 5), area("c", HOLED, 2), area("d", None, None)]
+    for condition, found in (
+        ("WITHIN(u, u.shape) AND u.id < v.id", "ab ac ad"), ("NOT WITHIN(u, u.shape) AND v.id = 'a'", "ba ca"),
+        (f"WITHIN(u, '{SQUARE}') AND v.id = 'd'", "ad cd"), ("WITHIN(u, u.shape) IS NULL AND v.id = 'a'", "da"),
+        ("WITHIN(u, 'SOMEWHERE') IS NULL AND v.id = 'a'", "ba ca da"), ("WITHIN(u, v)", ""),
+        ("INTERSECTS(u.shape, v.shape)", "ab ac ba bc ca cb"), ("INTERSECTS(u, v.shape)", "ac ca cb"),
+        ("DISTANCE(u, v.shape) = 1", "ba bc"),
+        ("INTERSECTS(v.shape, 'LINESTRING(1.5 1.5, 2.5 2)') AND u.id = 'd'", "da db"),
+        ("DISTANCE(u.shape, 'POLYGON((7 0, 8 0, 8 1, 7 0))') = 3 AND v.id = 'd'", "ad cd"),
+    ):  # fmt: skip
+        assert ids(solutions(bound(f"u, v FROM area WHERE {condition}"), {"area": rows})) == pairs(found), condition
+
+
+def test_what_has_no_meaning_is_refused() -> None:
+    planar, globe = event("a", 0), {"id": "b", "t": datetime(2026, 1, 1, tzinfo=UTC), "lon": 0, "lat": 0}
+    rows: Rows = {"e": [planar], "g": [globe]}
+    for condition in ("SPAN(u, v) < 1", "DISTANCE(u, v) < 1"):
+        with pytest.raises(TypeError, match="have no"):
+            solutions(bound(f"u, v FROM e AS u, g AS v WHERE {condition}"), rows)
+    for condition in (f"DISTANCE(v, '{SQUARE}') < 1", f"WITHIN('{SQUARE}', v)"):
+        with pytest.raises(NotImplementedError, match="extended"):
+            solutions(bound(f"v FROM g WHERE {condition}"), rows)
+
+
+# ---------------------------------------------------------------- a database
+
+
+class Database:
+    """The same question as one SELECT: an alias for each event, and every condition written out for all it is asked of.
+
+    Three-valued logic, comparisons and joins are SQLite's.
+    """
+
+    def __init__(self, query: BoundConstrain, case: Case) -> None:
+        self.query = query
+        self.case = case
+        self.connection = sqlite3.connect(":memory:")
+        self.connection.create_function("distance", 5, _distance)
+        self.connection.create_function("within", 3, _within)
+        self.aliases = {
+            variable.name: [f"{variable.name}{number}" for number in range(variable.count)]
+            for variable in query.variables
+        }
+        self.streams = {variable.name: variable.stream for variable in query.variables}
+        for stream in query.streams:
+            names = [column.name for column in stream.columns]
+            # Without types, so that nothing is converted.
+            self.connection.execute(f"CREATE TABLE {stream.name} ({', '.join(names)})")
+            rows = {tuple(_plain(row[name]) for name in names) for row in case.rows[stream.name]}
+            marks = ", ".join("?" * len(names))
+            self.connection.executemany(f"INSERT INTO {stream.name} VALUES ({marks})", rows)
+        for name, pairs_ in case.relations.items():
+            self.connection.execute(f"CREATE TABLE {name} (a, b)")
+            self.connection.executemany(f"INSERT INTO {name} VALUES (?, ?)", pairs_)
+
+    def solutions(self) -> Counter[tuple[Any, ...]]:
+        """For each solution and variable, the events as rows."""
+        tables = [f"{self.streams[name].name} {alias}" for name, own in self.aliases.items() for alias in own]
+        flat = [(name, alias) for name, own in self.aliases.items() for alias in own]
+        wanted = ["1"]
+        for (name, alias), (other, another) in itertools.combinations(flat, 2):
+            if self.streams[name] is self.streams[other]:
+                op = "<" if name == other else "<>"
+                wanted.append(f"{alias}.rowid {op} {another}.rowid")
+        for condition in self.query.conditions:
+            wanted += [self.sql(condition, chosen) for chosen in self.instances(condition)]
+        columns = [
+            (name, f"{alias}.{column.name}") for name, alias in flat for column in self.streams[name].columns
+        ]  # fmt: skip
+        select = f"SELECT {', '.join(column for _, column in columns)} FROM {', '.join(tables)}"
+        found: Counter[tuple[Any, ...]] = Counter()
+        for row in self.connection.execute(f"{select} WHERE {' AND '.join(wanted)}"):
+            values = iter(row)
+            events = {
+                name: frozenset(tuple(next(values) for _ in self.streams[name].columns) for _ in own)
+                for name, own in self.aliases.items()
+            }
+            found[tuple(events.values())] += 1
+        return found
+
+    def instances(self, condition: Typed) -> Iterator[dict[tuple[str, int], str]]:
+        """The aliases that the mentions of a condition stand for, in all ways."""
+        places = {(node.owner, node.mention) for node in walk(condition) if isinstance(node, Reference)}
+        owners = sorted({owner for owner, _ in places if owner is not None})
+        # All choices for both mentions of everything, then those that are the same but for what is not mentioned.
+        ways = [itertools.product(self.aliases[owner], repeat=2) for owner in owners]
+        seen = set()
+        for way in itertools.product(*ways):
+            chosen = {
+                (owner, mention): pair[mention - 1]
+                for owner, pair in zip(owners, way, strict=True)
+                for mention in (1, 2)
+                if (owner, mention) in places
+            }
+            key = tuple(sorted(chosen.items()))
+            if len(set(chosen.values())) == len(chosen) and key not in seen:
+                seen.add(key)
+                yield chosen
+
+    def sql(self, tree: Typed, chosen: Mapping[tuple[str, int], str]) -> str:
+        """A condition as text."""
+        if isinstance(tree, Constant):
+            return _literal(tree.value)
+        if isinstance(tree, Reference):
+            assert tree.owner is not None
+            return f"{chosen[tree.owner, tree.mention]}.{tree.name}"
+        if isinstance(tree, Member):
+            a, b = (self.sql(argument, chosen) for argument in tree.arguments)
+            found = f"EXISTS (SELECT 1 FROM {tree.relation.name} r WHERE r.a = {a} AND r.b = {b})"
+            return f"CASE WHEN {a} IS NOT NULL AND {b} IS NOT NULL THEN {found} END"
+        if tree.op in ("distance", "span", "within"):
+            return self.function(tree.op, tree.arguments, chosen)
+        parts = [self.sql(argument, chosen) for argument in tree.arguments]
+        if tree.op == "is_null":
+            return f"(({parts[0]}) IS NULL)"
+        if len(parts) == 1:
+            return f"({ {'not': 'NOT', 'negate': '-', 'abs': 'abs'}[tree.op] }({parts[0]}))"
+        text = f" {tree.op.upper()} ".join(f"({part})" for part in parts)
+        seconds = tree.op == "-" and tree.arguments[0].type is Type.TIMESTAMP
+        return f"(({text}) / 1e6)" if seconds else f"({text})"
+
+    def function(self, name: str, arguments: Sequence[Typed], chosen: Mapping[tuple[str, int], str]) -> str:
+        """A function of one or two whole events."""
+        whole = [each for each in arguments if isinstance(each, Reference)]
+        streams = [self.streams[each.owner or ""] for each in whole]
+        aliases = [chosen[each.owner or "", each.mention] for each in whole]
+        if name == "span":
+            difference = f"abs({aliases[0]}.t - {aliases[1]}.t)"
+            return f"({difference} / 1e6)" if streams[0].time.type is Type.TIMESTAMP else difference
+        axes = [
+            f"{alias}.{axis}"
+            for alias, stream in zip(aliases, streams, strict=True)
+            for axis in stream.declaration.space or ()
+        ]
+        more = int(streams[0].declaration.geodesic) if name == "distance" else self.sql(arguments[1], chosen)
+        return f"{name}({', '.join(axes)}, {more})"
+
+
+def _distance(x: Any, y: Any, other_x: Any, other_y: Any, geodesic: int) -> float | None:
+    """By Pythagoras; on the globe by the chord."""
+    if None in (x, y, other_x, other_y):
+        return None
+    if not geodesic:
+        return ((x - other_x) ** 2 + (y - other_y) ** 2) ** 0.5
+    chord = math.dist(_on_sphere(x, y), _on_sphere(other_x, other_y))
+    return 2 * RADIUS * math.asin(min(1, chord / 2))
+
+
+def _on_sphere(lon: float, lat: float) -> tuple[float, float, float]:
+    lon, lat = math.radians(lon), math.radians(lat)
+    return math.cos(lat) * math.cos(lon), math.cos(lat) * math.sin(lon), math.sin(lat)
+
+
+def _within(x: Any, y: Any, text: str) -> bool | None:
+    if x is None or y is None:
+        return None
+    area, point = geometry(text), geometry(f"POINT({x} {y})")
+    assert area is not None
+    assert point is not None
+    return area.covers(point.points[0])
+
+
+def _plain(value: Any) -> Any:
+    """A value as SQLite has it: times are microseconds."""
+    if not isinstance(value, datetime):
+        return value
+    return round((value - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)
+
+
+def _literal(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "NULL", True: "TRUE", False: "FALSE"}[value]
+    return f"'{value}'" if isinstance(value, str) else repr(value)
+
+
+def as_rows(query: BoundConstrain, found: Sequence[Mapping[str, Any]]) -> Counter[tuple[Any, ...]]:
+    """Solutions as the database gives them."""
+    return Counter(
+        tuple(
+            frozenset(
+                tuple(_plain(row[column.name]) for column in variable.stream.columns)
+                for row in ((solution[variable.label],) if variable.count == 1 else solution[variable.label])
+            )
+            for variable in query.variables
+        )
+        for solution in found
+    )
+
+
+@settings(max_examples=200)
+@given(case=constrain_cases())
+def test_the_solutions_are_those_of_a_database(case: Case) -> None:
+    query = bound_query(case.workbook, case.query)
+    found = solutions(query, case.rows, case.relations)
+    assert as_rows(query, found) == Database(query, case).solutions()
+    assert len(set(map(frozen, found))) == len(found)
+
+
+@settings(max_examples=60)
+@given(case=constrain_cases(decimals=True))
+def test_the_solutions_are_those_of_a_database_where_doubles_are_rounded(case: Case) -> None:
+    query = bound_query(case.workbook, case.query)
+    assert as_rows(query, solutions(query, case.rows, case.relations)) == Database(query, case).solutions()
+
+
+@settings(max_examples=60)
+@given(case=constrain_cases())
+def test_a_solution_has_its_latest_time_and_its_sets_in_order(case: Case) -> None:
+    query = bound_query(case.workbook, case.query)
+    for solution in solutions(query, case.rows, case.relations):
+        sets = [each if isinstance(each, tuple) else (each,) for name, each in solution.items() if name != "t"]
+        assert solution["t"] == max(row["t"] for own in sets for row in own)
+        for own in sets:
+            assert sorted(own, key=lambda row: (row["t"], row["id"])) == list(own)
+
+
+# ---------------------------------------------------------------- given answers
+
+
+def read_rows(file: Path) -> list[Row]:
+    """The rows of a CSV file, numbers where they are."""
+
+    def value(text: str) -> Any:
+        try:
+            return float(text) if "." in text else int(text)
+        except ValueError:
+            return text or None
+
+    with file.open(newline="") as lines:
+        return [{name: value(text) for name, text in row.items()} for row in csv.DictReader(lines)]
+
+
+def given_queries() -> dict[str, Any]:
+    """The queries of the case folder and what is expected of each, where it is there."""
+    return json.loads((CASES / "expected.json").read_text()) if CASES.is_dir() else {}
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason="the case folder is not beside the project")
+@pytest.mark.parametrize("name", given_queries())
+def test_given_answers(name: str) -> None:
+    expected = given_queries()[name]
+    query = bound_query((CASES / "workbook.abq").read_text(), name)
+    rows = {stream.name: read_rows(CASES / stream.source.path) for stream in query.streams}
+    found = [
+        [row[on][expected["ids"]] if isinstance(row[on], dict) else row[on] for on in expected["on"]]
+        for row in solutions(query, rows)
+    ]
+    assert sorted(found) == sorted([row[on] for on in expected["on"]] for row in expected["rows"])
+    assert {row["probability"] for row in expected["rows"]} <= {1.0}
+
+
+# ---------------------------------------------------------------- the strategies
+
+
+def test_drawn_cases_are_of_every_kind_and_have_answers() -> None:
+    cases = drawn(constrain_cases(), 200)
+    seen = Counter[str]()
+    for case in cases:
+        rows = list(itertools.chain.from_iterable(case.rows.values()))
+        assert len(rows) <= 14
+        answers = len(solutions(bound_query(case.workbook, case.query), case.rows, case.relations))
+        times = [row["t"] for row in rows]
+        seen.update(
+            {
+                "answered": answers > 0,
+                "several": answers > 1,
+                "counted": "*" in case.workbook,
+                "tied": len(set(times)) < len(times),
+                "repeated": any(rows.count(row) > 1 for row in rows),
+                "alternatives": len({(row["id"], row["t"]) for row in rows}) < len({frozen(row) for row in rows}),
+                "globe": "GEODESIC" in case.workbook,
+                "two streams": len(case.rows) == 2,
+                "few rows": len(rows) < 3,
+                "OR or NOT": " OR " in case.workbook or "NOT (" in case.workbook,
+                "WITHIN": "WITHIN" in case.workbook,
+                "goes": "goes(" in case.workbook,
+                **{kind: f" t {kind}" in case.workbook for kind in ("INTEGER", "DOUBLE", "TIMESTAMP")},
+            }
+        )
+    assert seen["answered"] > len(cases) / 2
+    assert seen["several"] > len(cases) / 4
+    assert min(seen.values()) > 0, seen
+
+
+@given(case=constrain_cases(consistent=True, connected=True))
+def test_connected_cases_bound_the_times_of_all_variables(case: Case) -> None:
+    query = bound_query(case.workbook, case.query)
+    together = {query.variables[0].name}
+    for _ in query.variables:
+        for condition in query.conditions:
+            named = {node.owner for node in walk(condition) if isinstance(node, Reference)}
+            # A comparison with a constant, which "or" and "not" are not.
+            compared = any(isinstance(part, Constant) for part in getattr(condition, "arguments", ()))
+            if compared and named & together and not any(getattr(n, "op", "") == "distance" for n in walk(condition)):
+                together |= named
+    assert together == {variable.name for variable in query.variables}
