@@ -90,3 +90,18 @@ def test_curves_are_drawn_where_they_have_values() -> None:
     (start, middle) = (tuple(map(float, point.split(","))) for point in lines[0].attrib["points"].split())
     assert middle[0] > start[0]
     assert start[1] - middle[1] == pytest.approx(46), "half of a panel"
+
+
+def test_curves_can_be_drawn_up_a_logarithmic_axis() -> None:
+    curve = Curve(FIRST, [(0.0, 1e8), (1.0, 1e9), (2.0, 1.0), (3.0, 1e-5)])
+    up = Axis(1e-4, 1e8, marks=(1e-4, 1.0, 20_000.0, 1e8), name="", logarithmic=True)
+    axis = Axis(0.0, 3.0, marks=(0, 3), name="")
+    picture = ElementTree.fromstring(  # noqa: S314 (we drew it ourselves)
+        curves_svg("speeds", {"row": {"": [curve]}}, axis, [(FIRST, "it")] * 5, row_width=50, up=up, tall=120)
+    )
+    (line,) = picture.iter(f"{SVG}polyline")
+    heights = [float(point.split(",")[1]) for point in line.attrib["points"].split()]
+    assert heights[0] == heights[1], "what is above the axis is drawn at its end"
+    assert heights[2] - heights[0] == pytest.approx(80), "two thirds of a panel"
+    assert len(heights) == 3
+    assert {"10⁻⁴", "1", "20000", "10⁸"} <= {text.text for text in picture.iter(f"{SVG}text")}

@@ -24,6 +24,9 @@ paper: Any = relate_paper
 
 SECTORS = entity([0, 2, 4, 6]), entity([1, None, None, 10])
 
+# The paper's example: 8:00 to 8:24, with the first suspension and the end lost.
+EXAMPLE = entity([0, None, 4, 12, 20, None], (0, 30))
+
 
 def bits(*relations: str) -> int:
     """The union of some relations as the contestants take it."""
@@ -119,6 +122,38 @@ def test_the_nodes_can_be_limited() -> None:
     assert math.isnan(paper.sase(*pair(a, b), 5, SOME, INTERSECTS, 10, limit=1000)[0])
 
 
+@settings(max_examples=200)
+@given(case=cases(COMMON, most_lost=6))
+def test_nodes_are_counted_without_making_them(case: Case) -> None:
+    for sure in (False, True):
+        _, nodes = paper.possible_worlds(*arguments(case), sure=sure)
+        assert paper.count_nodes(*arguments(case), sure=sure) == nodes
+
+
+def test_nodes_that_nobody_could_make() -> None:
+    a, b = entity([0, *[None] * 60, 9]), entity([0, *[None] * 60, 9])
+    # Every order of the lost events is a path to a leaf.
+    assert paper.count_nodes(*pair(a, b), ALL, ALL, paper.ANY) > math.comb(120, 60)
+    assert paper.count_nodes(*pair(a, b), ALL, ALL, paper.ANY, sure=True) == 0
+
+
+def test_many_pairs_in_one_call() -> None:
+    entities = [*SECTORS, EXAMPLE]
+    times, lo, hi = (np.concatenate(columns) for columns in zip(*(each.arrays for each in entities), strict=True))
+    events = np.cumsum([0, *(len(each.events) for each in entities)])
+    chosen = np.array([(0, 1), (2, 0), (1, 2)])
+    question = (2, SOME, INTERSECTS)
+    given = (chosen, events, times, lo, hi, *question)
+    alone = [(*pair(entities[x], entities[y]), *question) for x, y in chosen]
+    for sure in (False, True):
+        found, nodes = paper.possible_worlds_of_pairs(*given, sure=sure)
+        assert list(zip(found, nodes, strict=True)) == [paper.possible_worlds(*each, sure=sure) for each in alone]
+        np.testing.assert_array_equal(paper.nodes_of_pairs(*given, sure), nodes)
+    assert list(zip(*paper.sase_of_pairs(*given, 5), strict=True)) == [paper.sase(*each, 5) for each in alone]
+    for static, baseline in ((True, paper.baseline_static), (False, paper.baseline_ignore)):
+        assert list(paper.baselines_of_pairs(*given, static)) == [baseline(*each) for each in alone]
+
+
 def test_windows_that_overlap_are_refused() -> None:
     overlapping = entity([None, None], windows={0: (0, 2), 1: (1, 3)})
     with pytest.raises(ValueError, match="windows apart"):
@@ -128,9 +163,6 @@ def test_windows_that_overlap_are_refused() -> None:
 
 
 # ---------------------------------------------------------------- the baselines
-
-# The paper's example: 8:00 to 8:24, with the first suspension and the end lost.
-EXAMPLE = entity([0, None, 4, 12, 20, None], (0, 30))
 
 
 def test_ignoring_lost_events_merges_segments_and_drops_what_has_no_counterpart() -> None:

@@ -114,9 +114,10 @@ def test_any_order_within_the_watermark_gives_the_batch_answers(data: st.DataObj
 @FEWER
 @given(st.data())
 def test_a_timeout_ends_entities_in_a_stream_as_in_an_archive(data: st.DataObject) -> None:
-    case = data.draw(workloads(watermark=DELAY, timeout=True))
+    case = data.draw(workloads(watermark=DELAY, timeout=True, twice=False))
     batches = data.draw(disordered_splits(arrivals(case.rows), DELAY, clock=lambda together: clock(together[0])))
     run = streamed(case, arrived(batches))
+    assert run.counts == run_whole(jobs_of(case)[0], case.rows).counts
     event("late" if run.counts.late else "none late")
 
 

@@ -109,7 +109,7 @@ GOOD = {"k": "x", "seq": 1, "t": 3.0, "n": 2, "what": "start", "lo": 1.0, "hi": 
         ({"seq": 0}, "seq is not a position: it must be 1 or more"),
         ({"seq": -3}, "seq is not a position: it must be 1 or more"),
         ({"t": math.nan}, "t is not a finite number"),
-        ({"t": -math.inf}, "t is not a finite number"),
+        ({"t": -math.inf, "lo": None}, "t is not a finite number"),
         ({"n": 0}, "n is not a number of events"),
         ({"what": "begin"}, "what is not one of start, suspend, resume, end"),
         ({"what": ""}, "what is not one of start, suspend, resume, end"),
@@ -193,8 +193,15 @@ _ROW = st.fixed_dictionaries(
     }
 )
 
+#: Rows with which nothing is wrong, for others to be added to.
+_BEGUN = [*rows_of((1, 0), (2, 5)), *rows_of((1, 3), (2, 8), k="y")]
 
-@given(st.lists(_ROW, max_size=10), st.sampled_from(["", "HORIZON [-1, 10]"]), st.integers(0, 10))
+
+@given(
+    st.builds(lambda begun, more: begun + more, st.sampled_from([_BEGUN, []]), st.lists(_ROW, max_size=8)),
+    st.sampled_from(["", "HORIZON [-1, 10]"]),
+    st.integers(0, 10),
+)
 def test_whatever_the_rows_are_they_are_judged_alike(rows: list[dict], horizon: str, cut: int) -> None:
     """By themselves, by a run over an archive, and by one over a stream on which nothing ends before the input."""
     declaration = f"{STREAM} {CLAUSES} {horizon} WATERMARK 99"
@@ -207,5 +214,6 @@ def test_whatever_the_rows_are_they_are_judged_alike(rows: list[dict], horizon: 
     # A row given twice is there once, so that alone has more of those.
     assert set(whole.reasons()) == {reason for reason, _ in alone}
     assert whole.counts.quarantined <= len(alone) <= whole.counts.quarantined + whole.counts.duplicate
+    assert {pair for pair, answer in stream.standing().items() if answer.probability > 0} == stream.answers().keys()
     said = {pair: answer[:2] for pair, answer in stream.answers().items()}
     assert said == {pair: answer[:2] for pair, answer in whole.answers().items()}

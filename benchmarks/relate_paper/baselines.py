@@ -1,0 +1,92 @@
+"""What the paper compares itself with: lost events passed over, or some of them put at a fixed place (section 4.2)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from benchmarks.relate_paper.relations import holds
+
+F64 = npt.NDArray[np.float64]
+
+
+@njit(cache=True)
+def baseline_ignore(
+    times_a: F64, lo_a: F64, hi_a: F64, times_b: F64, lo_b: F64, hi_b: F64, outer: int, inner: int, relations: int
+) -> float:
+    """BaselineIgnore: the query over what was recorded, without events that repeat the kind of the one before."""
+    a, a_end = ignored(times_a)
+    b, b_end = ignored(times_b)
+    return holds(a, a_end, b, b_end, outer, inner, relations)
+
+
+@njit(cache=True)
+def ignored(times: F64) -> tuple[F64, F64]:
+    """The segments from each first opening event to the next closing one; what has no counterpart is dropped."""
+    begins, ends = np.empty(len(times)), np.empty(len(times))
+    count = 0
+    is_open = False
+    for i in range(len(times)):
+        if math.isnan(times[i]):
+            continue
+        if i % 2 == 0 and not is_open:
+            begins[count] = times[i]
+            is_open = True
+        elif i % 2 == 1 and is_open:
+            ends[count] = times[i]
+            count += 1
+            is_open = False
+    return begins[:count], ends[:count]
+
+
+@njit(cache=True)
+def baseline_static(
+    times_a: F64, lo_a: F64, hi_a: F64, times_b: F64, lo_b: F64, hi_b: F64, outer: int, inner: int, relations: int
+) -> float:
+    """BaselineStatic: the query over segments whose lost end lies a mean duration from the other one."""
+    a, a_end = reconstructed(times_a, lo_a, hi_a)
+    b, b_end = reconstructed(times_b, lo_b, hi_b)
+    return holds(a, a_end, b, b_end, outer, inner, relations)
+
+
+@njit(cache=True)
+def reconstructed(times: F64, lo: F64, hi: F64) -> tuple[F64, F64]:
+    """The segments with at least one recorded end.
+
+    The other end is the mean duration of the entity's whole segments away, or at the nearest recorded event if that is
+    nearer; where no segment is whole, it is at that event, or at the end of its window.
+    """
+    mean, whole = 0.0, 0
+    for i in range(0, len(times) - 1, 2):
+        if not math.isnan(times[i]) and not math.isnan(times[i + 1]):
+            mean += times[i + 1] - times[i]
+            whole += 1
+    mean = mean / whole if whole else np.inf
+    begins, ends = np.empty(len(times) // 2), np.empty(len(times) // 2)
+    count = 0
+    for i in range(0, len(times) - 1, 2):
+        begin, end = times[i], times[i + 1]
+        if math.isnan(begin) and math.isnan(end):
+            continue
+        if math.isnan(end):
+            end = min(begin + mean, _next_recorded(times, i + 2, 1))
+            end = end if end < np.inf else hi[i + 1]
+        elif math.isnan(begin):
+            begin = max(end - mean, _next_recorded(times, i - 1, -1))
+            begin = begin if begin > -np.inf else lo[i]
+        begins[count], ends[count] = begin, end
+        count += 1
+    return begins[:count], ends[:count]
+
+
+@njit(cache=True)
+def _next_recorded(times: F64, i: int, step: int) -> float:
+    """The first recorded time from i on, forwards or backwards; infinite where there is none."""
+    while 0 <= i < len(times):
+        if not math.isnan(times[i]):
+            return float(times[i])
+        i += step
+    return np.inf if step > 0 else -np.inf

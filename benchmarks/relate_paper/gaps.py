@@ -1,0 +1,123 @@
+"""Time as the tree sees it: the bounds at which something is known, and what can happen in the gaps between them."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
+
+
+class Side(NamedTuple):
+    """The events of one entity as the tree sees them.
+
+    By event: `times` (NaN where lost), `lo` and `hi` (clipped to the order; the time where recorded), `first` and
+    `after` (the run a lost event is in: its first event, and the first one after it).
+
+    By gap, the one before bound g: `run` and `run_end` (the first event of the run that can have events in it, and the
+    first event after; equal where there is none), `density` (of each event of that run), `need` (how many events must
+    have happened before the bound), `recorded` (the event recorded at the bound, or -1).
+    """
+
+    times: F64
+    lo: F64
+    hi: F64
+    first: I64
+    after: I64
+    run: I64
+    run_end: I64
+    density: F64
+    need: I64
+    recorded: I64
+
+
+@njit(cache=True)
+def clipped(times: F64, lo: F64, hi: F64) -> tuple[F64, F64, I64, I64]:
+    """Windows within the order of the events, and the runs of lost events that share one."""
+    size = len(times)
+    low, high = np.where(np.isnan(times), lo, times), np.where(np.isnan(times), hi, times)
+    first, after = np.arange(size), np.arange(1, size + 1)
+    for i in range(1, size):
+        low[i] = max(low[i], low[i - 1])
+    for i in range(size - 2, -1, -1):
+        high[i] = min(high[i], high[i + 1])
+    for i in range(1, size):
+        if math.isnan(times[i]) and math.isnan(times[i - 1]):
+            if low[i] == low[i - 1] and high[i] == high[i - 1]:
+                first[i] = first[i - 1]
+            elif high[i - 1] > low[i]:
+                raise ValueError("the tree takes one window for neighbouring lost events, or windows apart")
+    for i in range(size - 2, -1, -1):
+        if first[i + 1] == first[i]:
+            after[i] = after[i + 1]
+    return low, high, first, after
+
+
+@njit(cache=True)
+def _own_bounds(times: F64, lo: F64, hi: F64, first: I64) -> F64:
+    """The recorded times of an entity and the ends of its runs, in order."""
+    bounds = np.empty(2 * len(times))
+    count = 0
+    for i in range(len(times)):
+        if not math.isnan(times[i]):
+            bounds[count] = times[i]
+            count += 1
+        elif first[i] == i:
+            bounds[count], bounds[count + 1] = lo[i], hi[i]
+            count += 2
+    return bounds[:count]
+
+
+@njit(cache=True)
+def _merged(x: F64, y: F64) -> F64:
+    """Two sorted arrays as one, each value once."""
+    merged = np.empty(len(x) + len(y))
+    i, j, count = 0, 0, 0
+    while i < len(x) or j < len(y):
+        if j == len(y) or (i < len(x) and x[i] <= y[j]):
+            value = x[i]
+            i += 1
+        else:
+            value = y[j]
+            j += 1
+        if count == 0 or merged[count - 1] < value:
+            merged[count] = value
+            count += 1
+    return merged[:count]
+
+
+@njit(cache=True)
+def _side(times: F64, low: F64, high: F64, first: I64, after: I64, bounds: F64) -> Side:
+    """What an entity can and must do in each gap."""
+    size, gaps = len(times), len(bounds)
+    run, run_end, need = np.zeros(gaps, np.int64), np.zeros(gaps, np.int64), np.zeros(gaps, np.int64)
+    recorded, density = np.full(gaps, -1, np.int64), np.zeros(gaps)
+    at = 0
+    for g in range(gaps):
+        # Here `at` is the first event that may still be ahead of the bound before this gap.
+        if at < size and math.isnan(times[at]) and g > 0 and low[at] <= bounds[g - 1]:
+            m = after[at] - first[at]
+            run[g], run_end[g] = first[at], after[at]
+            density[g] = math.exp(math.lgamma(m + 1.0) / m) / (high[at] - low[at])
+        while at < size and math.isnan(times[at]) and high[at] <= bounds[g]:
+            at += 1
+        need[g] = at
+        if at < size and times[at] == bounds[g]:
+            recorded[g] = at
+            at += 1
+    return Side(times, low, high, first, after, run, run_end, density, need, recorded)
+
+
+@njit(cache=True)
+def make_sides(times_a: F64, lo_a: F64, hi_a: F64, times_b: F64, lo_b: F64, hi_b: F64) -> tuple[Side, Side, F64]:
+    """Both entities, and the bounds between which their lost events lie."""
+    low_a, high_a, first_a, after_a = clipped(times_a, lo_a, hi_a)
+    low_b, high_b, first_b, after_b = clipped(times_b, lo_b, hi_b)
+    bounds = _merged(_own_bounds(times_a, low_a, high_a, first_a), _own_bounds(times_b, low_b, high_b, first_b))
+    a = _side(times_a, low_a, high_a, first_a, after_a, bounds)
+    return a, _side(times_b, low_b, high_b, first_b, after_b, bounds), bounds

@@ -1,0 +1,48 @@
+"""Relations as bits, in the order of SIMPLE, and quantifiers over segments of which all ends are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from anabranch.language.bind_relate import SIMPLE
+
+F64 = npt.NDArray[np.float64]
+
+(
+    PRECEDES, MEETS, OVERLAPS, STARTS, DURING, FINISHES, EQUALS,
+    PRECEDED_BY, MET_BY, OVERLAPPED_BY, STARTED_BY, CONTAINS, FINISHED_BY,
+) = (1 << i for i in range(len(SIMPLE)))  # fmt: skip
+
+ANY = (1 << len(SIMPLE)) - 1
+
+
+@njit(cache=True)
+def relation(x: float, x_end: float, y: float, y_end: float) -> int:
+    """The bit of the one relation between two intervals, by times or by ranks."""
+    if x_end <= y:
+        return PRECEDES if x_end < y else MEETS
+    if y_end <= x:
+        return PRECEDED_BY if y_end < x else MET_BY
+    if x < y:
+        return OVERLAPS if x_end < y_end else (CONTAINS if x_end > y_end else FINISHED_BY)
+    if x > y:
+        return DURING if x_end < y_end else (OVERLAPPED_BY if x_end > y_end else FINISHES)
+    return STARTS if x_end < y_end else (STARTED_BY if x_end > y_end else EQUALS)
+
+
+@njit(cache=True)
+def holds(a: F64, a_end: F64, b: F64, b_end: F64, outer: int, inner: int, relations: int) -> float:
+    """Whether the query holds (1 or 0) for segments of which all ends are known."""
+    outer = outer if outer > 0 else len(a)
+    inner = inner if inner > 0 else len(b)
+    satisfied = 0
+    for x in range(len(a)):
+        count = 0
+        for y in range(len(b)):
+            if relation(a[x], a_end[x], b[y], b_end[y]) & relations:
+                count += 1
+        if count >= inner:
+            satisfied += 1
+    return 1.0 if satisfied >= outer else 0.0
