@@ -100,7 +100,6 @@ class Assembled:
     events : where the events of each entity begin; one entry more than entities
     lo, hi : the window of each event; both are its instant where it is recorded
     duplicate : for each row, whether it says what another says
-    ended_by : for each entity, the instant of its last event if that is recorded, else BEGINNING
     """
 
     fault: npt.NDArray[np.int8]
@@ -108,7 +107,6 @@ class Assembled:
     lo: I64
     hi: I64
     duplicate: npt.NDArray[np.bool_]
-    ended_by: I64
 
 
 def assemble(
@@ -121,14 +119,14 @@ def assemble(
     complete = np.broadcast_to(np.asarray(complete, np.bool_), n_entities)
     order, starts = _order(rows.entity, rows.seq, n_entities)
     columns = (rows.seq, rows.t, rows.length, rows.role, rows.lo, rows.hi)
-    fault, count, ended_by, duplicate = _survey(order, starts, complete, *columns)
+    fault, count, duplicate = _survey(order, starts, complete, *columns)
     events = np.concatenate([[0], np.cumsum(count)])
     lo, hi = _windows(order, starts, events, fault, *horizon, *columns)
     if fault.any():
         kept = np.repeat(fault == 0, count)
         lo, hi = lo[kept], hi[kept]
         events = np.concatenate([[0], np.cumsum(np.where(fault == 0, count, 0))])
-    return Assembled(fault, events, lo, hi, duplicate, ended_by)
+    return Assembled(fault, events, lo, hi, duplicate)
 
 
 @njit(cache=True)
@@ -160,7 +158,6 @@ def _survey(order, starts, complete, seq, t, length, role, lo, hi):
     n_entities = len(starts) - 1
     fault = np.zeros(n_entities, np.int8)
     count = np.zeros(n_entities, np.int64)
-    ended_by = np.full(n_entities, BEGINNING)
     duplicate = np.zeros(len(order), np.bool_)
     for e in range(n_entities):
         known = last = highest = np.int64(0)
@@ -185,8 +182,6 @@ def _survey(order, starts, complete, seq, t, length, role, lo, hi):
             if t[row] > BEGINNING:
                 fault[e] = _ORDER if t[row] <= newest else fault[e]
                 newest = t[row]
-                if seq[row] == known or role[row] == 3:
-                    ended_by[e] = t[row]
         if known > 0 and last > 0 and known != last:
             fault[e] = _LENGTHS
         in_all = max(known, last) if max(known, last) > 0 else highest
@@ -199,7 +194,7 @@ def _survey(order, starts, complete, seq, t, length, role, lo, hi):
         if in_all > MOST_EVENTS:
             fault[e] = _TOO_LONG
         count[e] = 0 if fault[e] == _TOO_LONG else in_all
-    return fault, count, ended_by, duplicate
+    return fault, count, duplicate
 
 
 @njit(cache=True)
