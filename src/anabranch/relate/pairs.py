@@ -94,7 +94,9 @@ def relate(analysis: RelateAnalysis, doubles: bool, first: Windows, second: Wind
         )
         # For ALL, hits are failures.
         true, false = (fewer, enough) if analysis.outer == ALL else (enough, fewer)
-        probability[close], complement[close] = np.minimum(true, 1.0), np.minimum(false, 1.0)
+        # What is certain is exactly so, and not a little less by rounding.
+        probability[close] = np.where(false == 0, 1.0, np.minimum(true, 1.0))
+        complement[close] = np.where(true == 0, 1.0, np.minimum(false, 1.0))
     return probability, complement
 
 

@@ -42,34 +42,62 @@ def rates_of_run(n_lost: int, left: float, gap: float, rates: F64, place: int) -
 
 
 @njit(cache=True)
-def rates_of_ragged_run(lo: I64, hi: I64, marks: I64, before: int, doubles: bool, rates: F64, place: int) -> None:
+def volumes_of_run(lo: I64, hi: I64, marks: I64, doubles: bool, volumes: F64) -> None:
+    """Write what is left for the events of a run whose windows differ: at each mark, the logarithms of volumes.
+
+    Their times are uniform on all that is in the windows and in order. Entry [mark, i] is about the events from i on,
+    where all before have happened by that mark. Lengths are shares of the run's: logarithms of large volumes would have
+    few digits.
+    """
+    n_lost, last, whole = len(lo), len(marks) - 1, length_between(marks[0], marks[-1], doubles)
+    volumes[last, :n_lost] = -inf
+    volumes[last, n_lost] = 0.0
+    for mark in range(last - 1, -1, -1):
+        share = length_between(marks[mark], marks[mark + 1], doubles) / whole
+        later = volumes[mark + 1, : n_lost + 1]
+        volumes[mark, : n_lost + 1] = _earlier_volumes(later, lo, hi, marks[mark], marks[mark + 1], share)
+
+
+@njit(cache=True)
+def _earlier_volumes(later: F64, lo: I64, hi: I64, begins: int, ends: int, share: float) -> F64:
+    """The volumes at an instant, from those at a later one with no end of a window between."""
+    n_lost, log_gap = len(lo), log(share)
+    volumes = later.copy()
+    for i in range(n_lost):
+        count = 0
+        while i + count < n_lost and lo[i + count] <= begins and ends <= hi[i + count]:
+            count += 1
+            volumes[i] = _log_add(volumes[i], count * log_gap - lgamma(count + 1.0) + later[i + count])
+    return volumes
+
+
+@njit(cache=True)
+def rates_of_ragged_run(
+    lo: I64,
+    hi: I64,
+    following: F64,
+    mark: int,
+    whole: float,
+    before: int,
+    now: int,
+    doubles: bool,
+    rates: F64,
+    place: int,
+) -> None:
     """As `rates_of_run`, where the windows of the run's events differ.
 
-    Their times are uniform on all that is in the windows and in order. What matters of that is the volume left for the
-    events from i on; its logarithm is worked out backwards over the marks, of which the first ends the gap. Lengths are
-    taken as shares of the time left: logarithms of large volumes would have few digits.
+    `following` are the volumes at the run's next mark, which is not before the end of the gap; `whole` is its length.
     """
     n_lost = len(lo)
-    left = length_between(before, marks[-1], doubles)
-    log_now = np.full(n_lost + 1, -inf)
-    log_left = np.full(n_lost + 1, -inf)
-    log_left[n_lost] = 0.0
-    for mark in range(len(marks) - 1, -1, -1):
-        if mark == 0:
-            log_now[:] = log_left
-        begins = before if mark == 0 else marks[mark - 1]
-        log_gap = log(length_between(begins, marks[mark], doubles) / left)
-        for i in range(n_lost):
-            total, count = log_left[i], 0
-            while i + count < n_lost and lo[i + count] <= begins and marks[mark] <= hi[i + count]:
-                count += 1
-                total = _log_add(total, count * log_gap - lgamma(count + 1.0) + log_left[i + count])
-            log_left[i] = total
-    gap = length_between(before, marks[0], doubles) / left
+    at_end = following
+    if now < mark:
+        at_end = _earlier_volumes(following, lo, hi, now, mark, length_between(now, mark, doubles) / whole)
+    gap = length_between(before, now, doubles) / whole
+    at_start = _earlier_volumes(at_end, lo, hi, before, now, gap)
     for i in range(n_lost + 1):
-        may_happen = i < n_lost and lo[i] <= before and marks[0] <= hi[i] and log_left[i] > -inf
-        rates[place, i] = gap * exp(log_left[i + 1] - log_left[i]) if may_happen else 0.0
-        rates[place + 1, i] = exp(log_now[i] - log_left[i]) if log_left[i] > -inf else 0.0
+        may_happen = i < n_lost and lo[i] <= before and now <= hi[i] and at_start[i] > -inf
+        rates[place, i] = gap * exp(at_start[i + 1] - at_start[i]) if may_happen else 0.0
+        rates[place + 1, i] = exp(at_end[i] - at_start[i]) if at_start[i] > -inf else 0.0
 
 
 @njit(cache=True)

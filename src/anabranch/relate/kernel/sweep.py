@@ -19,7 +19,7 @@ import numpy.typing as npt
 from numba import njit
 
 from anabranch.relate.kernel.classes import Classes
-from anabranch.relate.kernel.gaps import length_between, rates_of_ragged_run, rates_of_run
+from anabranch.relate.kernel.gaps import length_between, rates_of_ragged_run, rates_of_run, volumes_of_run
 from anabranch.relate.kernel.marks import CLOSES, EVENT, OPENS, Entities
 
 I8 = npt.NDArray[np.int8]
@@ -50,20 +50,21 @@ def relate_pairs(
     n_classes, n_counts = np.int64(classes.count.max()), hits_needed + 1
     weights = np.zeros(3 * room * n_classes * n_counts)
     rates = np.zeros((4, longest + 1))
+    volumes = np.zeros((2, 2 * longest + 2, longest + 1))
     enough, fewer = np.empty(len(pairs)), np.empty(len(pairs))
     for k in range(len(pairs)):
         a, b = pairs[k]
         shape = (3, first.longest[a] + 1, second.longest[b] + 1, n_classes, n_counts)
         size = 3 * shape[1] * shape[2] * shape[3] * shape[4]
         w = weights[:size].reshape(shape)
-        enough[k], fewer[k] = _relate(a, b, first, second, classes, hits_needed, doubles, w, rates)
+        enough[k], fewer[k] = _relate(a, b, first, second, classes, hits_needed, doubles, w, rates, volumes)
     return enough, fewer
 
 
 @njit(cache=True)
 def _relate(
     a: int, b: int, first: Entities, second: Entities, classes: Classes, needed: int, doubles: bool,
-    w: F64, rates: F64,
+    w: F64, rates: F64, volumes: F64,
 ) -> tuple[float, float]:  # fmt: skip
     """One pair. No count below `low` or above `high` has any weight; who has enough hits is done with."""
     # Taken out of their tuples once: to Numba, taking an array is a count of references.
@@ -73,7 +74,7 @@ def _relate(
     n_segments = (first_event[a + 1] - first_event[a]) // 2
     row = first_row[second_event[b + 1] - second_event[b]]
     mark_a, mark_b, end_a, end_b = marks_a[a], marks_b[b], marks_a[a + 1], marks_b[b + 1]
-    i0 = j0 = open_a = open_b = reach_a = reach_b = low = high = 0
+    i0 = j0 = open_a = open_b = reach_a = reach_b = sure_a = sure_b = low = high = 0
     enough, fewer = 0.0, 0.0
     ragged_a = ragged_b = False
     w[CARRIED] = 0.0
@@ -89,19 +90,28 @@ def _relate(
         if open_a + open_b > 0:
             gap, x, y = length_between(before, now, doubles), first_event[a] + i0, second_event[b] + j0
             if ragged_a:
-                _ragged(rates, 0, lo_a, hi_a, x, open_a, t_a, what_of_a, mark_a, before, now, doubles)
+                _ragged(rates, 0, lo_a, hi_a, x, open_a, t_a, mark_a, volumes, before, now, doubles)
             else:
                 rates_of_run(open_a, length_between(before, hi_a[x], doubles) if open_a else 1.0, gap, rates, 0)
             if ragged_b:
-                _ragged(rates, 2, lo_b, hi_b, y, open_b, t_b, what_of_b, mark_b, before, now, doubles)
+                _ragged(rates, 2, lo_b, hi_b, y, open_b, t_b, mark_b, volumes, before, now, doubles)
             else:
                 rates_of_run(open_b, length_between(before, hi_b[y], doubles) if open_b else 1.0, gap, rates, 2)
-            most = min(needed - 1, high + (i0 + open_a) // 2 - i0 // 2)
-            reach, level = reach_a + reach_b, row + j0
-            _place(w, open_a, open_b, reach, i0, level, count, after, hit, begun, low, most, rates)
-            done, low, high = _settle(w, open_a, open_b, i0, level, count, low, most, rates)
-            enough += done
+            # Of runs whose windows differ, some events have happened for sure, and some cannot have yet.
+            while ragged_a and hi_a[x + sure_a] <= before:
+                sure_a += 1
+            while ragged_b and hi_b[y + sure_b] <= before:
+                sure_b += 1
+            reach = reach_a - sure_a + reach_b - sure_b
             reach_a, reach_b = open_a, open_b
+            while ragged_a and lo_a[x + reach_a - 1] >= now:
+                reach_a -= 1
+            while ragged_b and lo_b[y + reach_b - 1] >= now:
+                reach_b -= 1
+            most, level = min(needed - 1, high + (i0 + reach_a) // 2 - (i0 + sure_a) // 2), row + j0
+            _place(w, sure_a, sure_b, reach_a, reach_b, reach, i0, level, count, after, hit, begun, low, most, rates)
+            done, low, high = _settle(w, sure_a, sure_b, reach_a, reach_b, i0, level, count, low, most, rates)
+            enough += done
         what_a = what_b = 0
         if mark_a < end_a and t_a[mark_a] == now:
             what_a = what_of_a[mark_a]
@@ -112,11 +122,11 @@ def _relate(
         if what_a & CLOSES:
             for j in range(open_b + 1):
                 _move(w, open_a, j, 0, j, low, high)
-            i0, open_a, reach_a, ragged_a = i0 + open_a, 0, 0, False
+            i0, open_a, reach_a, sure_a, ragged_a = i0 + open_a, 0, 0, 0, False
         if what_b & CLOSES:
             for i in range(open_a + 1):
                 _move(w, i, open_b, i, 0, low, high)
-            j0, open_b, reach_b, ragged_b = j0 + open_b, 0, 0, False
+            j0, open_b, reach_b, sure_b, ragged_b = j0 + open_b, 0, 0, 0, False
         if what_a & EVENT:
             if what_b & EVENT:
                 done, low, high = _record_first(w, 0, i0, row + j0, begun_tie, hit_tie, count, low, high)
@@ -131,9 +141,13 @@ def _relate(
         if what_a & OPENS:
             open_a = lost_a[mark_a - 1]
             ragged_a = _differ(lo_a, hi_a, first_event[a] + i0, open_a)
+            if ragged_a:
+                _volumes(volumes, 0, lo_a, hi_a, first_event[a] + i0, open_a, t_a, what_of_a, mark_a, doubles)
         if what_b & OPENS:
             open_b = lost_b[mark_b - 1]
             ragged_b = _differ(lo_b, hi_b, second_event[b] + j0, open_b)
+            if ragged_b:
+                _volumes(volumes, 2, lo_b, hi_b, second_event[b] + j0, open_b, t_b, what_of_b, mark_b, doubles)
     return enough, fewer + _give_up(w, open_a, open_b, low, high + 1)
 
 
@@ -161,45 +175,62 @@ def _differ(lo: I64, hi: I64, event: int, n_lost: int) -> bool:
 
 
 @njit(cache=True)
+def _volumes(
+    volumes: F64, place: int, lo: I64, hi: I64, event: int, n_lost: int, t: I64, what: I8, mark: int, doubles: bool
+) -> None:
+    """Write what is left for a run that has opened just ahead of `mark`: then, and at each of its marks."""
+    end, last = mark, event + n_lost
+    while not what[end] & CLOSES:
+        end += 1
+    volumes_of_run(lo[event:last], hi[event:last], t[mark - 1 : end + 1], doubles, volumes[place // 2])
+
+
+@njit(cache=True)
 def _ragged(
-    rates: F64, place: int, lo: I64, hi: I64, event: int, n_lost: int, t: I64, what: I8, mark: int,
+    rates: F64, place: int, lo: I64, hi: I64, event: int, n_lost: int, t: I64, mark: int, volumes: F64,
     before: int, now: int, doubles: bool,
 ) -> None:  # fmt: skip
     """Write the weights of an open run whose windows differ; `mark` is the entity's next one."""
-    end = mark
-    while not what[end] & CLOSES:
-        end += 1
-    marks = t[mark - 1 : end + 1].copy() if t[mark] > now else t[mark : end + 1].copy()
-    marks[0] = now
     last = event + n_lost
-    rates_of_ragged_run(lo[event:last], hi[event:last], marks, before, doubles, rates, place)
+    following = volumes[place // 2, mark - _first_mark(t, mark, lo[event]), : n_lost + 1]
+    whole = length_between(lo[event], hi[last - 1], doubles)
+    rates_of_ragged_run(lo[event:last], hi[event:last], following, t[mark], whole, before, now, doubles, rates, place)
+
+
+@njit(cache=True)
+def _first_mark(t: I64, mark: int, begins: int) -> int:
+    """The mark at which a run opened, which begins at that instant; it is ahead of `mark`."""
+    while t[mark - 1] > begins:
+        mark -= 1
+    return mark - 1
 
 
 @njit(cache=True)
 def _place(
-    w: F64, open_a: int, open_b: int, reach: int, i0: int, row: int, count: I32, after: I32, hit: I8, begun: I32,
-    low: int, high: int, rates: F64,
+    w: F64, sure_a: int, sure_b: int, most_a: int, most_b: int, reach: int, i0: int, row: int,
+    count: I32, after: I32, hit: I8, begun: I32, low: int, high: int, rates: F64,
 ) -> None:  # fmt: skip
     """Add to what is carried what comes of it when events of the open runs happen, in any number and order.
 
-    Term n of the series has n of them placed. Only i + j from n to n + reach can have weight in it: `reach` is the
-    most that had happened before. Each cell is worked out from those one event earlier. The loops stand here written
-    out, because calls and views would cost more than what they do.
+    Counts go from `sure` to `most`. Term n of the series has n events placed. Beyond what is sure, only i + j from n to
+    n + reach can have weight in it: `reach` is the most that had happened before. A cell is worked out from those one
+    event earlier. The loops stand here written out, because calls and views would cost more than what they do.
     """
     top = w.shape[4] - 1
     old, new = 1, 2
-    for i in range(min(open_a, reach) + 1):
-        for j in range(min(open_b, reach - i) + 1):
+    wide, tall, both = most_a - sure_a, most_b - sure_b, sure_a + sure_b
+    for i in range(sure_a, sure_a + min(wide, reach) + 1):
+        for j in range(sure_b, min(most_b, both + reach - i) + 1):
             w[old, i, j, 0, top] = 0.0
             for q in range(count[row + j] if (i0 + i) & 1 else 1):
                 for c in range(low, high + 1):
                     w[old, i, j, q, c] = w[CARRIED, i, j, q, c]
-    for n in range(1, open_a + open_b + 1):
-        for i in range(max(0, n - open_b), min(open_a, n + reach) + 1):
-            by_a = rates[0, i - 1] / n if i > 0 else 0.0
+    for n in range(1, wide + tall + 1):
+        for i in range(sure_a + max(0, n - tall), min(most_a, sure_a + n + reach) + 1):
+            by_a = rates[0, i - 1] / n if i > sure_a else 0.0
             is_open = (i0 + i) & 1
-            for j in range(max(0, n - i), min(open_b, n + reach - i) + 1):
-                by_b = rates[2, j - 1] / n if j > 0 else 0.0
+            for j in range(max(sure_b, both + n - i), min(most_b, both + n + reach - i) + 1):
+                by_b = rates[2, j - 1] / n if j > sure_b else 0.0
                 for q in range(count[row + j] if is_open else 1):
                     for c in range(low, high + 1):
                         w[new, i, j, q, c] = 0.0
@@ -230,16 +261,17 @@ def _place(
 
 @njit(cache=True)
 def _settle(
-    w: F64, open_a: int, open_b: int, i0: int, row: int, count: I32, low: int, high: int, rates: F64
-) -> tuple[float, int, int]:
+    w: F64, sure_a: int, sure_b: int, most_a: int, most_b: int, i0: int, row: int, count: I32, low: int, high: int,
+    rates: F64,
+) -> tuple[float, int, int]:  # fmt: skip
     """The gap is over: weights become probabilities.
 
     Gives the probability that enough hits were counted in it, and the least and the most that others have.
     """
     top = w.shape[4] - 1
     enough, least, most = 0.0, top, 0
-    for i in range(open_a + 1):
-        for j in range(open_b + 1):
+    for i in range(sure_a, most_a + 1):
+        for j in range(sure_b, most_b + 1):
             stay = rates[1, i] * rates[3, j]
             enough += stay * w[CARRIED, i, j, 0, top]
             w[CARRIED, i, j, 0, top] = 0.0
