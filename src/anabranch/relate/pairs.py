@@ -10,8 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from anabranch.errors import TooLarge
 from anabranch.relate import kernel
 from anabranch.relate.analysis import ALL, RelateAnalysis
+
+#: A pair may carry this many weights at once: three times as many doubles are held.
+MOST_WEIGHTS = 1 << 26
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
@@ -77,27 +81,41 @@ class Windows:
 def relate(analysis: RelateAnalysis, doubles: bool, first: Windows, second: Windows, pairs: I64) -> tuple[F64, F64]:
     """The probability that the question holds, and that it does not, for pairs (n, 2) of entities' numbers.
 
-    Where one entity lies wholly before the other, the windows decide.
+    Where one entity lies wholly before the other, or has fewer segments than are asked for, no kernel is needed.
+
+    Raises
+    ------
+    TooLarge
+        If a pair has lost so much that what must be carried does not fit.
     """
     a, b = pairs[:, 0], pairs[:, 1]
     before, after = first.latest[a] < second.earliest[b], first.earliest[a] > second.latest[b]
-    apart = before | after
-    holds = np.where(before, analysis.asks("PRECEDES"), analysis.asks("PRECEDED BY"))
-    holds &= (analysis.outer == ALL) | (first.lengths[a] // 2 >= analysis.outer)
-    holds &= (analysis.inner == ALL) | (second.lengths[b] // 2 >= analysis.inner)
+    enough = (analysis.outer == ALL) | (first.lengths[a] // 2 >= analysis.outer)
+    enough &= (analysis.inner == ALL) | (second.lengths[b] // 2 >= analysis.inner)
+    holds = np.where(before, analysis.asks("PRECEDES"), analysis.asks("PRECEDED BY")) & enough
     probability, complement = holds.astype(np.float64), (~holds).astype(np.float64)
-    close = np.flatnonzero(~apart)
+    close = np.flatnonzero(~before & ~after & enough)
     if len(close):
         classes = class_tables(second.lengths[b[close]], analysis)
-        enough, fewer = kernel.relate_pairs(
-            pairs[close], first.marked(), second.marked(), classes, analysis.hits_needed, doubles
-        )
+        firsts, seconds = first.marked(), second.marked()
+        _check_size(firsts.longest[a[close]], seconds.longest[b[close]], classes, analysis)
+        hits, misses = kernel.relate_pairs(pairs[close], firsts, seconds, classes, analysis.hits_needed, doubles)
         # For ALL, hits are failures.
-        true, false = (fewer, enough) if analysis.outer == ALL else (enough, fewer)
+        true, false = (misses, hits) if analysis.outer == ALL else (hits, misses)
         # What is certain is exactly so, and not a little less by rounding.
         probability[close] = np.where(false == 0, 1.0, np.minimum(true, 1.0))
         complement[close] = np.where(true == 0, 1.0, np.minimum(false, 1.0))
     return probability, complement
+
+
+def _check_size(longest_a: I64, longest_b: I64, classes: kernel.Classes, analysis: RelateAnalysis) -> None:
+    """Refuse what must carry too many weights at once."""
+    cells = int(((longest_a + 1) * (longest_b + 1)).max())
+    weights = cells * int(classes.count.max()) * (analysis.hits_needed + 1)
+    if weights > MOST_WEIGHTS:
+        lost = f"two entities lost {longest_a.max()} and {longest_b.max()} events in a row"
+        mend = "ask for fewer segments, or leave such entities out"
+        raise TooLarge(f"{lost}, for which {weights:,} weights would be carried, above {MOST_WEIGHTS:,}; {mend}")
 
 
 def class_tables(lengths: I64, analysis: RelateAnalysis) -> kernel.Classes:

@@ -19,7 +19,7 @@ from anabranch.rows.times import BEGINNING, END
 I64 = npt.NDArray[np.int64]
 
 #: An entity may have this many point events, and lose this many in a row.
-MOST_EVENTS = 1_000_000
+MOST_EVENTS = 20_000
 MOST_LOST = 500
 
 _REPEATED, _LENGTHS, _BEYOND, _ODD, _ORDER, _NO_START, _NO_END, _NO_ROOM, _TOO_LONG = range(1, 10)

@@ -85,9 +85,10 @@ def segment_classes(
     n_starts = 2 * n_events + 1
     classes = np.zeros(n_starts, np.int64)
     later = np.zeros(n_starts, np.int64)
-    after = np.zeros((n_events + 1, n_starts), np.int32)
-    hit = np.zeros((n_events + 1, n_starts), np.int8)
-    hit_tie = np.zeros((n_events + 1, n_starts), np.int8)
+    width = 4  # most questions need no more classes
+    after = np.zeros((n_events + 1, width), np.int32)
+    hit = np.zeros((n_events + 1, width), np.int8)
+    hit_tie = np.zeros((n_events + 1, width), np.int8)
     begun = np.zeros(n_events + 1, np.int32)
     begun_tie = np.zeros(n_events + 1, np.int32)
     counts = np.zeros(n_events + 1, np.int32)
@@ -104,6 +105,9 @@ def segment_classes(
             next_class = 0 if is_last else later[start]
             signature = (2 * now + tie) * n_later + next_class
             if known[signature] < 0:
+                if count == width:
+                    after, hit, hit_tie = _widened(after), _widened(hit), _widened(hit_tie)
+                    width *= 2
                 known[signature] = count
                 after[happened, count] = next_class
                 hit[happened, count] = now
@@ -117,3 +121,11 @@ def segment_classes(
         n_later = counts[happened] = count
     most = counts.max()
     return counts, after[:, :most].copy(), hit[:, :most].copy(), hit_tie[:, :most].copy(), begun, begun_tie
+
+
+@njit(cache=True)
+def _widened(table: Any) -> Any:
+    """The table with twice as many columns."""
+    wide = np.zeros((table.shape[0], 2 * table.shape[1]), table.dtype)
+    wide[:, : table.shape[1]] = table
+    return wide
