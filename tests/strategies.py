@@ -107,12 +107,13 @@ error_bounds = st.one_of(
 @st.composite
 def create_streams(draw: st.DrawFn) -> nodes.CreateStream:
     """CREATE STREAM with any choice of clauses, sensible or not."""
-    space = draw(maybe(st.tuples(names, names)))
+    space = draw(maybe(several(names, 1, 2)))
+    time = draw(maybe(time_columns))
     return nodes.CreateStream(
         draw(names),
         keys=draw(several(columns, 0)),
         values=draw(several(columns, 0)),
-        time=draw(maybe(time_columns)),
+        time=time,
         model=draw(maybe(upper_words)),
         order=draw(maybe(names)),
         probability=draw(maybe(names)),
@@ -126,6 +127,7 @@ def create_streams(draw: st.DrawFn) -> nodes.CreateStream:
         geodesic=space is not None and draw(st.booleans()),
         watermark=draw(maybe(durations)),
         source=draw(maybe(st.one_of(sources, inferred_sources))),
+        start=None if time is None else draw(maybe(time_columns)),
     )
 
 
@@ -197,6 +199,7 @@ constrains = st.builds(
     several(st.builds(nodes.Counted, names, st.integers(1, 9))),
     operands,
     where=maybe(conditions()),
+    strategy=maybe(upper_words),
 )
 
 

@@ -36,7 +36,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A declared stream. `declaration` keeps the clauses that only one model reads."""
+    """A declared stream. `declaration` keeps the clauses that only one model reads.
+
+    Events that last begin at `start` and end at `time`; `start` is None where events happen at an instant.
+    `shape` is the column of geometries of `SPACE (shape)`, None where SPACE names two coordinates or is not there.
+    """
 
     name: str
     keys: tuple[Column, ...]
@@ -45,6 +49,8 @@ class Stream:
     model: Model
     declaration: nodes.CreateStream
     probability: str = "p"
+    start: Column | None = None
+    shape: Column | None = None
 
     @property
     def source(self) -> nodes.Source | None:
@@ -78,11 +84,14 @@ class Stream:
             (declaration.length, Type.INTEGER),
             (declaration.role, Type.STRING),
             *((name, self.time.type) for name in declaration.window or ()),
-            *((name, Type.DOUBLE) for name in declaration.space or ()),
+            *((name, Type.DOUBLE) for name in declaration.space or () if self.shape is None),
         ):
             if name is not None:
                 extra.append(Column(name, kind))
-        columns = (*self.keys, *self.values, self.time, *extra)
+        if self.shape is not None:
+            extra.append(self.shape)
+        times = (self.time,) if self.start is None else (self.start, self.time)
+        columns = (*self.keys, *self.values, *times, *extra)
         return tuple({column.name.lower(): column for column in reversed(columns)}.values())[::-1]
 
     def with_types(self, types: Mapping[str, Type]) -> Stream:
@@ -92,6 +101,8 @@ class Stream:
             keys=tuple(_typed(column, types) for column in self.keys),
             values=tuple(_typed(column, types) for column in self.values),
             time=_typed(self.time, types),
+            start=self.start and _typed(self.start, types),
+            shape=self.shape and _typed(self.shape, types),
         )
 
 

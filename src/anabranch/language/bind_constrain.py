@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from anabranch.catalog import Stream
 from anabranch.language import limits, nodes
 from anabranch.language.bound import BoundConstrain, BoundCounted
 from anabranch.language.conditions import ARITIES, ConditionBinder
-from anabranch.language.findings import shown
-from anabranch.language.questions import OperandScope, QuestionBinder, known
-from anabranch.language.typed import Typed, conjuncts
+from anabranch.language.findings import listed, shown
+from anabranch.language.functions import check_functions
+from anabranch.language.questions import OperandScope, QuestionBinder, check_column_types, known
+from anabranch.language.typed import Reference, Typed, conjuncts, walk, with_references
+
+STRATEGIES = ("LOOSE", "TIGHT", "NOINDEX")
 
 
 class ConstrainBinder(QuestionBinder):
@@ -19,12 +24,10 @@ class ConstrainBinder(QuestionBinder):
     def bind(self, question: nodes.Constrain) -> BoundConstrain | None:
         """The bound question, None where the findings say why there is none."""
         streams = self.operands([(counted.name, counted.span) for counted in question.names], question.operands)
-        for counted in question.names:
-            if not 1 <= counted.count <= limits.MAX_COUNT:
-                message = (
-                    f"{shown(counted.name)} stands for {counted.count} events, and 1 to {limits.MAX_COUNT} are allowed"
-                )
-                self.findings.add("out-of-range", message, counted.span, f"write {counted.name}*5")
+        for stream in streams.values():
+            if stream is not None:
+                check_column_types(stream, self.findings, declared=False)
+        self.check_clauses(question)
         conditions = self.conditions(question, streams)
         if self.findings:
             return None
@@ -32,7 +35,21 @@ class ConstrainBinder(QuestionBinder):
             BoundCounted(node.name, node.name.lower(), known(streams, node.name), node.count, span=node.span)
             for node in question.names
         )
-        return BoundConstrain(self.query.name, variables, conditions, self.threshold, self.query.span)
+        return BoundConstrain(
+            self.query.name, variables, conditions, self.threshold, self.query.span, question.strategy
+        )  # fmt: skip
+
+    def check_clauses(self, question: nodes.Constrain) -> None:
+        """How many events a variable stands for, and the word after STRATEGY."""
+        for counted in question.names:
+            if not 1 <= counted.count <= limits.MAX_COUNT:
+                message = (
+                    f"{shown(counted.name)} stands for {counted.count} events, and 1 to {limits.MAX_COUNT} are allowed"
+                )
+                self.findings.add("out-of-range", message, counted.span, f"write {counted.name}*5")
+        if question.strategy is not None and question.strategy not in STRATEGIES:
+            message, hint = f"there is no strategy {shown(question.strategy)}", f"they are {listed(STRATEGIES, 'and')}"
+            self.findings.add("unknown-strategy", message, question.place("STRATEGY"), hint)
 
     def conditions(self, question: nodes.Constrain, streams: dict[str, Stream | None]) -> tuple[Typed, ...]:
         """The conjuncts of WHERE.
@@ -47,4 +64,16 @@ class ConstrainBinder(QuestionBinder):
         for part in parts:
             scope = OperandScope(self.kind, streams, self.findings, functions=tuple(ARITIES), counted=counted)
             bound.extend(conjuncts(ConditionBinder(self.catalog, self.findings, scope).condition(part)))
-        return tuple(bound)
+        for condition in bound:
+            check_functions(condition, streams, self.findings)
+        return tuple(_with_first_mentions(condition) for condition in bound)
+
+
+def _with_first_mentions(condition: Typed) -> Typed:
+    """The condition without second mentions of variables that it does not mention first.
+
+    What names v twice may fall into conjuncts that name it once, and these hold for each event:
+    `3 BETWEEN v.low AND v.high` does.
+    """
+    first = {node.owner for node in walk(condition) if isinstance(node, Reference) and node.mention == 1}
+    return with_references(condition, lambda each: each if each.owner in first else replace(each, mention=1))

@@ -130,6 +130,9 @@ def _check_inferred(entry: Entry, source: nodes.InferredSource, catalog: Catalog
     if readings.model is not Model.CERTAIN:
         message = f"{readings.name} is {readings.model.value}, and streams are inferred from CERTAIN readings"
         findings.add("wrong-model", message, source.span, "leave out its MODEL")
+    elif readings.start is not None:
+        message = f"the readings of {readings.name} last, and streams are inferred from readings at an instant"
+        findings.add("lasting-events", message, source.span, f"declare it with TIME {readings.time.name}")
     for stream, what in ((readings, "the reader"), (entry, "the hidden state")):
         if len(stream.values) != 1:
             message = f"{stream.name} has {len(stream.values)} VALUE columns, and inference takes one"

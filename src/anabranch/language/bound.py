@@ -230,7 +230,8 @@ class BoundConstrain:
     """A CONSTRAIN question; `conditions` are the conjuncts of WHERE.
 
     A condition that names a counted variable once holds for each of its events; one that names it twice has
-    references with `mention` 1 and 2, and holds for every pair.
+    references with `mention` 1 and 2, and holds for every pair. `strategy` is LOOSE, TIGHT, NOINDEX, or None where
+    not given.
     """
 
     name: str
@@ -238,6 +239,7 @@ class BoundConstrain:
     conditions: tuple[Typed, ...] = ()
     threshold: float = 0.0
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    strategy: str | None = None
 
     @property
     def streams(self) -> tuple[Stream, ...]:

@@ -88,6 +88,24 @@ class Builder(ExpressionBuilder):
     def time(self, span: Span, name: Token, type_name: Token | None) -> _Clause:
         return _Clause("TIME", {"time": self.column(self.span_of(name), name, type_name)}, span)
 
+    def lasting(
+        self,
+        span: Span,
+        start: Token,
+        start_type: Token | None,
+        end: Token,
+        end_type: Token | None,
+        both_type: Token | None,
+    ) -> _Clause:
+        if both_type is not None and (start_type is not None or end_type is not None):
+            message = "the types of TIME are stated inside its brackets and after them"
+            self.findings.add("clause-twice", message, self.span_of(both_type), "keep one of them")
+        columns = {
+            "start": self.column(self.span_of(start), start, start_type or both_type),
+            "time": self.column(self.span_of(end), end, end_type or both_type),
+        }
+        return _Clause("TIME", columns, span)
+
     def model(self, span: Span, name: Token) -> _Clause:
         return _Clause("MODEL", {"model": name.value.upper()}, span)
 
@@ -121,8 +139,9 @@ class Builder(ExpressionBuilder):
     def period(self, span: Span, duration: nodes.Duration) -> _Clause:
         return _Clause("PERIOD", {"period": duration}, span)
 
-    def space(self, span: Span, x: Token, y: Token, geodesic: bool | None) -> _Clause:
-        return _Clause("SPACE", {"space": (x.value, y.value), "geodesic": bool(geodesic)}, span)
+    def space(self, span: Span, first: Token, second: Token | None, geodesic: bool | None) -> _Clause:
+        names = tuple(name.value for name in (first, second) if name is not None)
+        return _Clause("SPACE", {"space": names, "geodesic": bool(geodesic)}, span)
 
     def geodesic(self, span: Span) -> bool:
         return True
@@ -347,6 +366,9 @@ class Builder(ExpressionBuilder):
     def constrain(self, span: Span, *parts: Any) -> tuple[nodes.Constrain, int | float | None]:
         names = tuple(part for part in parts if isinstance(part, nodes.Counted))
         return self.asked(nodes.Constrain, span, parts[len(names) + 1 :], names=names, operands=parts[len(names)])
+
+    def strategy(self, span: Span, name: Token) -> _Clause:
+        return _Clause("STRATEGY", {"strategy": name.value.upper()}, span)
 
     def counted(self, span: Span, name: Token, _star: Token | None, count: Token | None) -> nodes.Counted:
         number = 1 if count is None else self.whole(f"{name.value}*n", count.value, self.span_of(count))

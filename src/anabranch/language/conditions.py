@@ -58,7 +58,20 @@ class ConditionBinder:
 
     def expression(self, node: nodes.Expr) -> Typed | None:
         """The node as a value of any type."""
+        return self.unmoved(self.side(node))
+
+    def side(self, node: nodes.Expr) -> Typed | None:
+        """The node as a side of a comparison, which may also be a time moved by seconds: `v.t + 5`."""
         return _BINDERS[type(node)](self, node)
+
+    def unmoved(self, typed: Typed | None) -> Typed | None:
+        """The value, None (and a finding) for a moved time: it is good for comparing with another time alone."""
+        if typed is None or not _is_moved(typed):
+            return typed
+        message = "a time plus or minus a number can be compared with the time of an event, and nothing else"
+        hint = "subtract one time from the other, and compare with a duration"
+        self.findings.add("moved-time", message, typed.span, hint)
+        return None
 
     # ------------------------------------------------------------ leaves
 
@@ -117,6 +130,9 @@ class ConditionBinder:
         left, right = self.pair(node.left, node.right)
         if left is None or right is None:
             return None
+        moved = _moved(node.op, left, right, node.span)
+        if moved is not None or self.unmoved(left) is None or self.unmoved(right) is None:
+            return moved
         kinds = (left.type, right.type)
         if node.op == "-" and Type.TIMESTAMP in kinds and set(kinds) <= {Type.TIMESTAMP, Type.UNKNOWN, Type.NULL}:
             kind = Type.DOUBLE if kinds == (Type.TIMESTAMP, Type.TIMESTAMP) else Type.UNKNOWN
@@ -135,7 +151,7 @@ class ConditionBinder:
 
     def pair(self, left: nodes.Expr, right: nodes.Expr) -> tuple[Typed | None, Typed | None]:
         """Both sides, a string beside a time read as a time."""
-        first, second = self.expression(left), self.expression(right)
+        first, second = self.side(left), self.side(right)
         if first is None or second is None:
             return first, second
         return fitted(first, second.type), fitted(second, first.type)
@@ -143,15 +159,26 @@ class ConditionBinder:
     def comparison(self, op: str, left: Typed, right: Typed, span: Span) -> Typed | None:
         """`left op right`, where it means anything."""
         right = fitted(right, left.type)
+        if _is_moved(left) or _is_moved(right):
+            return self.difference(op, left, right, span)
         if comparable(left.type, right.type):
             return Operation(op, (left, right), Type.BOOLEAN, span)
         message = f"{a_type(left.type)} cannot be compared with {a_type(right.type)}"
         self.findings.add("type-mismatch", message, span, _comparison_hint(left.type, right.type))
         return None
 
+    def difference(self, op: str, left: Typed, right: Typed, span: Span) -> Typed | None:
+        """`u.t + 2 <= v.t + 5` as `u.t - v.t <= 3`."""
+        (time, before), (other, after) = _apart(left), _apart(right)
+        if not (isinstance(time, Reference) and isinstance(other, Reference) and comparable(time.type, other.type)):
+            return self.unmoved(left) and self.unmoved(right)
+        kind = Type.DOUBLE if time.type is other.type else Type.UNKNOWN
+        seconds = Constant(after - before, Type.DOUBLE, span)
+        return Operation(op, (Operation("-", (time, other), kind, span), seconds), Type.BOOLEAN, span)
+
     def in_range(self, node: nodes.InRange) -> Typed | None:
         """Two comparisons with the ends."""
-        operand, low, high = (self.expression(part) for part in (node.operand, node.low, node.high))
+        operand, low, high = (self.side(part) for part in (node.operand, node.low, node.high))
         if operand is None or low is None or high is None or not self.repeatable(operand, 2):
             return None
         parts = [self.comparison(">=", operand, low, node.span), self.comparison("<=", operand, high, node.span)]
@@ -159,8 +186,8 @@ class ConditionBinder:
 
     def in_list(self, node: nodes.InList) -> Typed | None:
         """One comparison for each item."""
-        operand = self.expression(node.operand)
-        items = [self.expression(item) for item in node.items]
+        operand = self.side(node.operand)
+        items = [self.side(item) for item in node.items]
         if operand is None or not self.repeatable(operand, len(items)):
             return None
         parts = [item and self.comparison("=", operand, item, item.span) for item in items]
@@ -317,6 +344,31 @@ def fitted(typed: Typed, beside: Type) -> Typed:
         if value is not None:
             return Constant(value, beside, typed.span)
     return typed
+
+
+def _moved(op: str, left: Typed, right: Typed, span: Span) -> Typed | None:
+    """A time plus or minus a constant, in the form that `_apart` takes apart; None for anything else."""
+    if op == "+" and isinstance(left, Constant):
+        left, right = right, left
+    time, seconds = _apart(left)
+    number = right.value if isinstance(right, Constant) and right.type.is_numeric else None
+    if op not in "+-" or time.type is not Type.TIMESTAMP or isinstance(time, Constant) or number is None:
+        return None
+    seconds += float(number) if op == "+" else -float(number)
+    return Operation("+", (time, Constant(seconds, Type.DOUBLE, span)), Type.TIMESTAMP, span)
+
+
+def _is_moved(typed: Typed) -> bool:
+    # No operator gives a time but the one that `_moved` makes.
+    return isinstance(typed, Operation) and typed.type is Type.TIMESTAMP
+
+
+def _apart(typed: Typed) -> tuple[Typed, float]:
+    """A moved time, and by how many seconds; anything else, by none."""
+    if isinstance(typed, Operation) and _is_moved(typed):
+        time, seconds = typed.arguments
+        return time, seconds.value if isinstance(seconds, Constant) and isinstance(seconds.value, float) else 0.0
+    return typed, 0.0
 
 
 def _negated(typed: Typed, negated: bool, span: Span | None = None) -> Typed:

@@ -9,7 +9,7 @@ from anabranch.errors import Span
 from anabranch.language import nodes
 from anabranch.language.conditions import a_type
 from anabranch.language.findings import Findings, listed, shown
-from anabranch.language.questions import checked_duration
+from anabranch.language.questions import check_column_types, checked_duration
 from anabranch.language.temporal import instant_of
 from anabranch.language.types import TYPE_NAMES, Type
 
@@ -71,18 +71,28 @@ class DeclarationBinder:
     def stream(self, node: nodes.CreateStream) -> Stream:
         """The catalogue entry of a stream."""
         model = self.model(node)
-        time = self.column(node.time) if node.time else Column("t")
-        if node.time is not None and time.type not in _TIME_TYPES:
-            message = f"a time is an INTEGER, a DOUBLE or a TIMESTAMP, and {shown(time.name)} is {a_type(time.type)}"
-            self.findings.add("time-type", message, node.time.span, "state one of these types")
+        time = self.time(node.time) if node.time else Column("t")
+        start = self.time(node.start) if node.start else None
         keys = tuple(self.column(column) for column in node.keys)
         values = tuple(self.column(column) for column in node.values)
-        stream = Stream(node.name, keys, values, time, model, node, node.probability or "p")
+        shape = _shape(node, (*keys, *values))
+        stream = Stream(node.name, keys, values, time, model, node, node.probability or "p", start, shape)
         self.check_clauses(node, model)
+        self.check_lasting(stream)
+        self.check_space(stream)
+        check_column_types(stream, self.findings, declared=True)
         self.check_columns(stream)
         self.check_amounts(stream)
         self.check_source(node.source)
         return stream
+
+    def time(self, node: nodes.ColumnName) -> Column:
+        """A column of times."""
+        time = self.column(node)
+        if time.type not in _TIME_TYPES:
+            message = f"a time is an INTEGER, a DOUBLE or a TIMESTAMP, and {shown(time.name)} is {a_type(time.type)}"
+            self.findings.add("time-type", message, node.span, "state one of these types")
+        return time
 
     def column(self, node: nodes.ColumnName) -> Column:
         """A column with its type, where the workbook states one."""
@@ -137,20 +147,40 @@ class DeclarationBinder:
                 message = f"stream {node.name} has no {clause}, which model {model.value} needs"
                 self.findings.add("clause-missing", message, node.span, f"add {_EXAMPLES[clause]}")
 
+    def check_lasting(self, stream: Stream) -> None:
+        """Only certain events that are read, not inferred, may last."""
+        node = stream.declaration
+        if stream.start is None:
+            return
+        if isinstance(node.source, nodes.InferredSource):
+            message = "what is inferred is true at an instant, and TIME has two columns"
+            self.findings.add("lasting-events", message, node.place("TIME"), f"write TIME {stream.time.name}")
+        elif stream.model is not Model.CERTAIN:
+            message = f"events that last are CERTAIN, and {stream.name} is {stream.model.value}"
+            hint = f"write TIME {stream.time.name}, or leave out MODEL"
+            self.findings.add("lasting-events", message, node.place("TIME"), hint)
+
+    def check_space(self, stream: Stream) -> None:
+        """Geometries are planar: on the globe there are points alone."""
+        node = stream.declaration
+        if stream.shape is not None and node.geodesic:
+            message = "GEODESIC means points in degrees, and geometries are planar"
+            hint = "leave out GEODESIC, or name two columns: SPACE (lon, lat) GEODESIC"
+            self.findings.add("geodesic-shape", message, node.place("SPACE"), hint)
+
     # ------------------------------------------------------------ columns
 
     def check_columns(self, stream: Stream) -> None:
         """No two columns of a source may have one name."""
         node = stream.declaration
         named = [(column.name, column.span) for column in (*node.keys, *node.values)]
-        if node.time is not None:
-            named.append((node.time.name, node.time.span))
+        named += [(time.name, time.span) for time in (node.start, node.time) if time is not None]
         for clause, name in (("ORDER", node.order), ("LENGTH", node.length), ("ROLE", node.role)):
             if name is not None:
                 named.append((name, node.place(clause)))
         taken = self.check_distinct(named)
-        for clause, pair in (("WINDOW", node.window), ("SPACE", node.space)):
-            self.check_distinct((name, node.place(clause)) for name in pair or ())
+        for clause, names in (("WINDOW", node.window), ("SPACE", node.space)):
+            self.check_distinct((name, node.place(clause)) for name in names or ())
         for implied in stream.columns:
             if implied.name.lower() in taken and self.is_implied(stream, implied.name):
                 message = f"model {stream.model.value} reads a column {shown(implied.name)} of its own"
@@ -274,3 +304,11 @@ class DeclarationBinder:
         elif source.argument is not None:
             message = f"METHOD {source.method} takes no argument"
             self.findings.add("arity", message, source.span, f"write METHOD {source.method}")
+
+
+def _shape(node: nodes.CreateStream, columns: tuple[Column, ...]) -> Column | None:
+    """The column of geometries that SPACE names; None where it names coordinates, or is not there."""
+    if node.space is None or len(node.space) != 1:
+        return None
+    name = node.space[0]
+    return next((column for column in columns if column.name.lower() == name.lower()), Column(name))

@@ -226,7 +226,11 @@ class ErrorBound(Node):
 
 @dataclass(frozen=True, slots=True)
 class CreateStream(Clauses):
-    """`CREATE STREAM`. A clause that was not written is None (or empty)."""
+    """`CREATE STREAM`. A clause that was not written is None (or empty).
+
+    `TIME (a, b)` gives `start` a and `time` b; a type after the brackets is given to both. `space` names two
+    coordinates, or one column of geometries.
+    """
 
     name: str
     keys: tuple[ColumnName, ...]
@@ -241,10 +245,11 @@ class CreateStream(Clauses):
     window: tuple[str, str] | None = None
     error: tuple[ErrorBound, ...] = ()
     period: Duration | None = None
-    space: tuple[str, str] | None = None
+    space: tuple[str, ...] | None = None
     geodesic: bool = False
     watermark: Duration | None = None
     source: Source | None = None
+    start: ColumnName | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,11 +396,12 @@ class Counted(Node):
 
 @dataclass(frozen=True, slots=True)
 class Constrain(Clauses):
-    """`CONSTRAIN v1, v2 FROM e WHERE ...`."""
+    """`CONSTRAIN v1, v2 FROM e WHERE ... STRATEGY TIGHT`; `strategy` in upper case."""
 
     names: tuple[Counted, ...]
     operands: tuple[Operand, ...]
     where: Expr | None = None
+    strategy: str | None = None
 
 
 Question = Pattern | Sequence | Relate | Monitor | Constrain

@@ -9,7 +9,7 @@ from anabranch.catalog import Catalog, Column, Model, Query, Relation, Stream
 from anabranch.errors import Span
 from anabranch.language import nodes
 from anabranch.language.bound import BoundQuestion
-from anabranch.language.conditions import ConditionBinder
+from anabranch.language.conditions import ConditionBinder, a_type
 from anabranch.language.findings import Findings, listed, shown
 from anabranch.language.temporal import amount_of
 from anabranch.language.typed import Reference, Typed
@@ -94,6 +94,11 @@ class QuestionBinder:
             wanted = listed(model.value for model in takes)
             message = f"{self.kind} takes {wanted} streams, and {stream.name} is {stream.model.value}"
             self.findings.add("wrong-model", message, span, f"ask it with {listed(kinds)}")
+        elif stream.start is not None and stream.model is Model.CERTAIN and self.kind != "CONSTRAIN":
+            lasting = f"those of {stream.name} last from {stream.start.name} to {stream.time.name}"
+            message = f"{self.kind} takes events that happen at an instant, and {lasting}"
+            hint = f"ask it with CONSTRAIN, or declare it with TIME {stream.time.name}"
+            self.findings.add("lasting-events", message, span, hint)
 
     def operands(self, names: Iterable[tuple[str, Span]], given: tuple[nodes.Operand, ...]) -> dict[str, Stream | None]:
         """The stream of each name of the question, by lower-case name; None where it is not known.
@@ -193,7 +198,7 @@ class OperandScope:
             return None
         column = find_column(stream, node.name)
         if column is None:
-            names = [column.name for column in stream.columns]
+            names = list(named_columns(stream))
             hint = f"it has {listed(names, 'and')}"
             self.findings.unknown("column", node.name, names, node.span, hint, f"stream {stream.name}")
             return None
@@ -210,7 +215,10 @@ class OperandScope:
             self.findings.add("no-space", message, node.span, f"add SPACE (x, y) to CREATE STREAM {stream.name}")
             return None
         owner = node.name.lower()
-        return Reference(owner, "*", Type.UNKNOWN, None, node.span, self.mention(owner, node.span))
+        mention = self.mention(owner, node.span)
+        if spatial and stream.shape is not None:
+            return Reference(owner, stream.shape.name.lower(), stream.shape.type, None, node.span, mention)
+        return Reference(owner, "*", Type.UNKNOWN, None, node.span, mention)
 
     def owner(self, name: str, span: Span) -> Stream | None:
         """The stream of the operand called `name`."""
@@ -231,9 +239,61 @@ class OperandScope:
         return min(count, 2)
 
 
+def named_columns(stream: Stream) -> dict[str, Column]:
+    """The columns of a stream by name; `t` and `t_from` also name the ends of an event that lasts.
+
+    They do so unless the stream has a column of that name.
+    """
+    named = {column.name: column for column in stream.columns}
+    if stream.start is not None:
+        taken = {name.lower() for name in named}
+        named |= {name: end for name, end in (("t", stream.time), ("t_from", stream.start)) if name not in taken}
+    return named
+
+
 def find_column(stream: Stream, name: str) -> Column | None:
-    """The column of a stream, found without case."""
-    return next((column for column in stream.columns if column.name.lower() == name.lower()), None)
+    """The column of a stream that a condition calls `name`, found without case."""
+    return next((column for own, column in named_columns(stream).items() if own.lower() == name.lower()), None)
+
+
+#: The types of the columns of SPACE: of coordinates, and of geometries.
+_COORDINATES = (Type.INTEGER, Type.DOUBLE, Type.UNKNOWN)
+_GEOMETRIES = (Type.STRING, Type.BINARY, Type.UNKNOWN)
+
+
+def check_column_types(stream: Stream, findings: Findings, declared: bool) -> None:
+    """The columns of TIME have one type, and those of SPACE a type that can be a place.
+
+    A type that the workbook states is looked at where the stream is declared; one that the source turns out to
+    have, where a question asks for the stream.
+    """
+    if stream.start is not None and (stream.start.declared and stream.time.declared) is declared:
+        _check_times(stream, stream.start, stream.time, findings)
+    for name in stream.declaration.space or ():
+        column = find_column(stream, name)
+        if column is not None and column.declared is declared:
+            _check_place(stream, column, findings)
+
+
+def _check_times(stream: Stream, start: Column, end: Column, findings: Findings) -> None:
+    if start.type is end.type or Type.UNKNOWN in (start.type, end.type):
+        return
+    types = f"{shown(start.name)} is {a_type(start.type)}, and {shown(end.name)} {a_type(end.type)}"
+    numbers = start.type.is_numeric and end.type.is_numeric
+    hint = f"write TIME ({start.name}, {end.name}) DOUBLE" if numbers else "name two columns of one type"
+    message = f"the columns of TIME must have one type: {types}"
+    findings.add("time-type", message, stream.declaration.place("TIME"), hint)
+
+
+def _check_place(stream: Stream, column: Column, findings: Findings) -> None:
+    if stream.shape is None:
+        what, fitting, hint = "a coordinate is a number", _COORDINATES, "name columns of numbers"
+    else:
+        what, fitting = "a geometry is a STRING or a BINARY", _GEOMETRIES
+        hint = "name a column of well-known text or binary"
+    if column.type not in fitting:
+        message = f"{what}, and {shown(column.name)} is {a_type(column.type)}"
+        findings.add("space-type", message, stream.declaration.place("SPACE"), hint)
 
 
 def checked_duration(findings: Findings, what: str, node: nodes.Duration, positive: bool) -> float:

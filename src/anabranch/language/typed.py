@@ -41,7 +41,8 @@ class Reference:
     """A PATTERN variable (`owner` None), or column `name` of the component or operand `owner`.
 
     Both names are lower case. `default` is the value to use where the component is missing (SEQUENCE).
-    A reference to a whole event (`v` in `DISTANCE(v, w)`) has the name "*".
+    A reference to a whole event (`v` in `DISTANCE(v, w)`) has the name "*"; where its place is a geometry, it is a
+    reference to the column that holds it.
     `mention` is 2 where a CONSTRAIN condition names the interchangeable `v*5` a second time: the other event of a pair.
     """
 

@@ -149,12 +149,18 @@ def _error(bounds: tuple[nodes.ErrorBound, ...]) -> str:
     return _list(bounds) if bounds[0].column is None else f"({_list(bounds)})"
 
 
+def _time(node: nodes.CreateStream) -> list[str]:
+    if node.start is None or node.time is None:
+        return _clause("TIME", node.time, unparse)
+    return [f"TIME ({unparse(node.start)}, {unparse(node.time)})"]
+
+
 def _create_stream(node: nodes.CreateStream) -> str:
     geodesic = " GEODESIC" if node.geodesic else ""
     clauses = [
         *_clause("KEY", node.keys, lambda keys: f"({_list(keys)})"),
         *_clause("VALUE", node.values, lambda values: f"({_list(values)})"),
-        *_clause("TIME", node.time, unparse),
+        *_time(node),
         *_clause("MODEL", node.model, quoted),
         *_clause("ORDER", node.order, quoted),
         *_clause("PROBABILITY", node.probability, quoted),
@@ -263,7 +269,8 @@ def _monitor(node: nodes.Monitor) -> str:
 
 def _constrain(node: nodes.Constrain) -> str:
     question = f"CONSTRAIN {_list(node.names)} FROM {_list(node.operands)}"
-    return " ".join([question, *_clause("WHERE", node.where, unparse)])
+    clauses = [*_clause("WHERE", node.where, unparse), *_clause("STRATEGY", node.strategy, quoted)]
+    return " ".join([question, *clauses])
 
 
 _WRITERS: dict[type, Callable[[Any], str]] = {
