@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from anabranch.catalog import Catalog, Query
+from anabranch.constrain import explain as constrain
 from anabranch.errors import Finding, NotYetBuilt, WorkbookError
 from anabranch.language.binder import bind
 from anabranch.language.bound import (
@@ -22,7 +23,7 @@ from anabranch.language.bound import (
 from anabranch.pattern import explain as pattern
 from anabranch.plan import Plan
 from anabranch.relate import explain as relate
-from anabranch.rows.operator import Job
+from anabranch.rows.operator import Job, SharedJob
 from anabranch.rows.packing import Layout
 
 
@@ -36,10 +37,12 @@ class Family:
     job : makes it ready for the workers
         Takes the question, the layouts of its streams, the rows of its relations, the fingerprint of its state, and
         whether its inputs are live.
+    together : makes several questions over the same streams ready as one job, where the kind can do that
     """
 
     plan: Callable[[Any], Plan]
     job: Callable[[Any, tuple[Layout, ...], Mapping[str, pa.Table], str, bool], Job]
+    together: Callable[[Sequence[Any], tuple[Layout, ...], Mapping[str, pa.Table], str], SharedJob] | None = None
 
 
 def _pattern_job(
@@ -59,9 +62,24 @@ def _relate_job(
     return make_job(bound, layouts, relations, fingerprint, live)
 
 
+def _constrain_job(
+    bound: BoundConstrain, layouts: tuple[Layout, ...], relations: Mapping[str, pa.Table], fingerprint: str, live: bool
+) -> Job:
+    return _constrain_together([bound], layouts, relations, fingerprint)
+
+
+def _constrain_together(
+    bounds: Sequence[BoundConstrain], layouts: tuple[Layout, ...], relations: Mapping[str, pa.Table], fingerprint: str
+) -> SharedJob:
+    from anabranch.constrain.operator import make_job
+
+    return make_job(bounds, layouts, relations, fingerprint)
+
+
 _BUILT: dict[type, Family] = {
     BoundPattern: Family(pattern.plan, _pattern_job),
     BoundRelate: Family(relate.plan, _relate_job),
+    BoundConstrain: Family(constrain.plan, _constrain_job, _constrain_together),
 }
 
 _KINDS = {
@@ -108,6 +126,17 @@ def plan_of(query: Query, catalog: Catalog) -> Plan:
     """
     bound = bind(query, catalog)
     return family_of(bound).plan(bound)
+
+
+def groups_of(queries: Sequence[Query], catalog: Catalog) -> list[list[Query]]:
+    """Queries that can share one pass over their streams, together; every other by itself."""
+    groups: dict[object, list[Query]] = {}
+    for query in queries:
+        bound = bind(query, catalog)
+        streams = tuple(sorted(stream.name.lower() for stream in bound.streams))
+        shares = family_of(bound).together is not None
+        groups.setdefault((type(bound), streams) if shares else query.name, []).append(query)
+    return list(groups.values())
 
 
 #: Findings against a query that is right, but beyond this version.

@@ -18,6 +18,24 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Edge:
+    """What is asked of two variables together; `given` where the user wrote it, not where it follows from the rest."""
+
+    one: str
+    other: str
+    label: str
+    given: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintGraph:
+    """Variables (each with what is asked of it alone) and what holds between them."""
+
+    nodes: tuple[tuple[str, str], ...]
+    edges: tuple[Edge, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """How a query will be answered.
 
@@ -43,6 +61,8 @@ class Plan:
         'yes', or why it cannot be run on a live stream.
     refused : Finding or None
         Why it cannot be run at all by this version.
+    graph : ConstraintGraph or None
+        The variables and what holds between them, where a question is of that form.
     """
 
     query: str
@@ -55,6 +75,7 @@ class Plan:
     steps: tuple[Step, ...] = ()
     streams: str = "yes"
     refused: Finding | None = None
+    graph: ConstraintGraph | None = None
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     def _facts(self) -> list[tuple[str, str]]:

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,7 +24,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from anabranch.catalog import Catalog, Query, Relation, Stream
 from anabranch.errors import AnabranchError, Finding, NotYetBuilt, WorkbookError
-from anabranch.families import family_of, plan_of
+from anabranch.families import NOT_BUILT, family_of, groups_of, plan_of
 from anabranch.language import nodes
 from anabranch.language.binder import bind, declare
 from anabranch.language.bound import BoundQuestion
@@ -33,7 +33,7 @@ from anabranch.language.reading import read_workbook
 from anabranch.language.typed import Member, walk
 from anabranch.language.unparse import unparse
 from anabranch.plan import Plan
-from anabranch.rows.operator import FINAL, Counts, Job
+from anabranch.rows.operator import FINAL, Counts
 from anabranch.rows.packing import Layout
 from anabranch.rows.state import FORMAT
 from anabranch.runtime import batch, streaming
@@ -52,6 +52,14 @@ STREAM_BUCKETS = 16
 
 #: Readings are few and what is inferred from them is much: a partition takes its keys in so many parts, one at a time.
 BUCKETS_A_PARTITION = 32
+
+
+@dataclass(frozen=True, slots=True)
+class SharedRun:
+    """A query that was run together with others: the run of all of them, and what became of its rows."""
+
+    run: batch.Run
+    counts: Counts
 
 
 class Session:
@@ -81,7 +89,8 @@ class Session:
         self._paths: dict[str, str] = {}
         self._origins: dict[str, tuple[str, str]] = {}
         self._folders: dict[str, str] = {}
-        self._runs: dict[str, batch.Run | streaming.StreamRun] = {}
+        self._runs: dict[str, batch.Run | SharedRun | streaming.StreamRun] = {}
+        self._held: list[DataFrame] = []
 
     @property
     def spark(self) -> SparkSession:
@@ -146,19 +155,63 @@ class Session:
             Counts the rows while they are read, for a progress bar.
         """
         query = self._query(name)
-        with self._errors_of(query.name):
-            bound, inputs = self._resolve(query)
-            job = self._job(query, bound, inputs, live=False)
-            sources = [inputs[stream.name.lower()] for stream in bound.streams]
+        run, _ = self._run([query], strict, counter)
+        self._runs[query.name.lower()] = run
+        return run.answers
+
+    def run_all(
+        self, names: Sequence[str] | None = None, strict: bool = False, counter: Any = None
+    ) -> dict[str, DataFrame]:
+        """The answers to several queries, all of them where none is named.
+
+        Queries that can share one pass over their streams do (CONSTRAIN): they are run at once, and Spark keeps their
+        answers until `release` is called. The answers of all others are lazy, as `run` gives them.
+        """
+        queries = self.catalog.queries() if names is None else [self._query(name) for name in names]
+        answers: dict[str, DataFrame] = {}
+        for group in self.groups(queries):
+            if len(group) == 1:
+                answers[group[0].name] = self.run(group[0].name, strict, counter)
+            else:
+                answers |= self._run_shared(group, strict, counter)
+        return {query.name: answers[query.name] for query in queries}
+
+    def groups(self, queries: Sequence[Query]) -> list[list[Query]]:
+        """Queries that share one pass over their streams, together; every other by itself."""
+        with self._errors_of(queries[0].name if queries else ""):
+            return groups_of(queries, self.catalog)
+
+    def release(self) -> None:
+        """Let Spark forget the answers that `run_all` had it keep."""
+        for frame in self._held:
+            frame.unpersist()
+        self._held.clear()
+
+    def _run_shared(self, queries: Sequence[Query], strict: bool, counter: Any) -> dict[str, DataFrame]:
+        run, job = self._run(queries, strict, counter)
+        held = run.answers.persist()
+        self._held.append(held)
+        # Counting reads every answer, so that Spark holds them all, and the report is complete.
+        found = {row["question"]: row["count"] for row in held.groupBy("question").count().collect()}
+        counts = run.report()
+        for number, query in enumerate(queries):
+            own = replace(counts, answers=found.get(number, 0))
+            self._runs[query.name.lower()] = SharedRun(run, own)
+        return {query.name: job.answers_of(held, number) for number, query in enumerate(queries)}
+
+    def _run(self, queries: Sequence[Query], strict: bool, counter: Any) -> tuple[batch.Run, Any]:
+        """A batch run of one query, or of several that share it, and its job."""
+        with self._errors_of(queries[0].name):
+            bounds, inputs = self._resolve(queries)
+            job = self._job(queries, bounds, inputs, live=False)
+            sources = [inputs[stream.name.lower()] for stream in bounds[0].streams]
             n_partitions = partition_count(sources, self.spark.sparkContext.defaultParallelism)
             inferred = any(layout.derive is not None for layout in job.layouts)
             n_buckets = n_partitions * (BUCKETS_A_PARTITION if inferred else 1)
             # An inferred stream goes on to the newest reading of any key, so every bucket must learn of it.
             packings = [Packing(job, number, n_buckets, inferred, counter) for number in range(len(sources))]
             feeds = [source.feed(self.spark, each) for source, each in zip(sources, packings, strict=True)]
-            run = batch.run(job, feeds, n_partitions, strict)
-        self._runs[query.name.lower()] = run
-        return run.answers
+            return batch.run(job, feeds, n_partitions, strict), job
 
     def has_run(self, name: str) -> bool:
         """Whether a query has been run or started."""
@@ -175,6 +228,8 @@ class Session:
     def quarantine(self, name: str) -> DataFrame:
         """The rows that the last batch run of a query set aside, with the reason."""
         run = self._run_of(name)
+        if isinstance(run, SharedRun):
+            return run.run.quarantine()
         if not isinstance(run, batch.Run):
             raise AnabranchError(f"{name} runs as a stream; its quarantine is written beside its answers")
         return run.quarantine()
@@ -239,32 +294,53 @@ class Session:
             raise AnabranchError("give start either an output folder or a foreach_batch function")
         if file_format not in FORMATS:
             raise AnabranchError(f"there is no format {file_format}; there are {', '.join(FORMATS)}")
-        query = self._query(name)
-        with self._errors_of(query.name):
+        sink = _function_sink(foreach_batch) if foreach_batch else _Files([str(output)], file_format)
+        return self._start([self._query(name)], checkpoint, sink, trigger, max_files, strict)
+
+    def start_together(
+        self,
+        names: Sequence[str],
+        checkpoint: str,
+        outputs: Sequence[str],
+        file_format: str = "parquet",
+        trigger: dict[str, Any] | None = None,
+        max_files: int | None = None,
+        strict: bool = False,
+    ) -> StreamingQuery:
+        """Start several queries that share one pass over their streams (see `groups`), each with its own output folder.
+
+        They share a checkpoint, so that a query can join or leave with a new one only. Quarantined rows are written
+        once, beside the answers of the first.
+        """
+        queries = [self._query(name) for name in names]
+        return self._start(queries, checkpoint, _Files(outputs, file_format), trigger, max_files, strict)
+
+    def _start(
+        self, queries: Sequence[Query], checkpoint: str, output: _Output, trigger: dict[str, Any] | None,
+        max_files: int | None, strict: bool,
+    ) -> StreamingQuery:  # fmt: skip
+        name = queries[0].name
+        with self._errors_of(name):
             place = Checkpoint(local_folder(checkpoint))
-            bound, inputs = self._resolve(query, place)
-            plan = family_of(bound).plan(bound)
-            if plan.streams != "yes":
-                raise WorkbookError([Finding("cannot-stream", f"{name} cannot stream: {plan.streams}", "", plan.span)])
-            job = self._job(query, bound, inputs, live=True)
+            bounds, inputs = self._resolve(queries, place)
+            for bound in bounds:
+                _refuse_unless_live(family_of(bound).plan(bound))
+            job = self._job(queries, bounds, inputs, live=True)
             schemas = {source.entry.name.lower(): source.schema for source in inputs.values()}
             place.claim(job.fingerprint, STREAM_BUCKETS, schemas)
-            sink = (
-                _function_sink(foreach_batch)
-                if foreach_batch
-                else _file_sink(local_folder(str(output)), file_format, place.id)
-            )
-            sources = [inputs[stream.name.lower()] for stream in bound.streams]
+            sink = output(place.id, job, len(queries))
+            sources = [inputs[stream.name.lower()] for stream in bounds[0].streams]
             packings = [Packing(job, number, STREAM_BUCKETS, every=True) for number in range(len(sources))]
             feeds = [source.live_feed(each, max_files) for source, each in zip(sources, packings, strict=True)]
             run = streaming.start(
-                self.spark, job, feeds, sink, name=query.name, checkpoint=place.spark, control=place.control,
+                self.spark, job, feeds, sink, name=name, checkpoint=place.spark, control=place.control,
                 n_buckets=STREAM_BUCKETS, trigger=trigger or {"processingTime": "0 seconds"}, strict=strict,
             )  # fmt: skip
-        known = self._runs.get(query.name.lower())
+        known = self._runs.get(name.lower())
         if isinstance(known, streaming.StreamRun):
             run.counts += known.counts
-        self._runs[query.name.lower()] = run
+        for query in queries:
+            self._runs[query.name.lower()] = run
         return run.query
 
     def end_input(self, checkpoint: str) -> None:
@@ -295,7 +371,7 @@ class Session:
         (layout,) = layouts_for([read])
         return source, read, layout
 
-    def _run_of(self, name: str) -> batch.Run | streaming.StreamRun:
+    def _run_of(self, name: str) -> batch.Run | SharedRun | streaming.StreamRun:
         run = self._runs.get(self._query(name).name.lower())
         if run is None:
             raise AnabranchError(f"{name} has not been run yet")
@@ -310,29 +386,39 @@ class Session:
             text, file = self._origins.get(name.lower(), ("", "<workbook>"))
             raise type(error)(error.findings, text, file) from None
 
-    def _resolve(self, query: Query, place: Checkpoint | None = None) -> tuple[BoundQuestion, dict[str, Input]]:
-        """Bind a query with the types its sources really have; the inputs are by lower-case name."""
-        bound = bind(query, self.catalog)
-        family_of(bound)
+    def _resolve(
+        self, queries: Sequence[Query], place: Checkpoint | None = None
+    ) -> tuple[list[BoundQuestion], dict[str, Input]]:
+        """Bind queries with the types their sources really have; the inputs are by lower-case name."""
         inputs: dict[str, Input] = {}
-        entries: list[Stream | Relation] = [*bound.streams, *_relations(bound)]
-        for entry in entries:
-            inputs[entry.name.lower()] = self._open(entry, place)
         typed = Catalog(dict(self.catalog.entries))
-        for entry in entries:
-            typed.add(with_types_of(entry, inputs[entry.name.lower()].typed_entry()))
-        return bind(query, typed), inputs
+        for query in queries:
+            bound = bind(query, self.catalog)
+            family_of(bound)
+            entries: list[Stream | Relation] = [*bound.streams, *_relations([bound])]
+            for entry in entries:
+                if entry.name.lower() not in inputs:
+                    inputs[entry.name.lower()] = self._open(entry, place)
+                    typed.add(with_types_of(entry, inputs[entry.name.lower()].typed_entry()))
+        return [bind(query, typed) for query in queries], inputs
 
-    def _job(self, query: Query, bound: BoundQuestion, inputs: dict[str, Input], live: bool) -> Job:
-        family = family_of(bound)
-        plan = family.plan(bound)
-        if plan.refused is not None:
-            raise NotYetBuilt([plan.refused])
-        relations = {relation.name.lower(): inputs[relation.name.lower()].rows() for relation in _relations(bound)}
-        layouts = self._layouts(bound, inputs)
-        described = [unparse(query.declaration), *(unparse(_sourceless(stream)) for stream in bound.streams)]
+    def _job(
+        self, queries: Sequence[Query], bounds: Sequence[BoundQuestion], inputs: dict[str, Input], live: bool
+    ) -> Any:
+        family = family_of(bounds[0])
+        for bound in bounds:
+            refused = family.plan(bound).refused
+            if refused is not None:
+                raise (NotYetBuilt if refused.code in NOT_BUILT else WorkbookError)([refused])
+        relations = {relation.name.lower(): inputs[relation.name.lower()].rows() for relation in _relations(bounds)}
+        layouts = self._layouts(bounds[0], inputs)
+        described = [unparse(query.declaration) for query in queries]
+        described += [unparse(_sourceless(stream)) for stream in bounds[0].streams]
         text = "\n".join([f"state format {FORMAT}", *described, *map(repr, layouts)])
-        return family.job(bound, layouts, relations, hashlib.sha256(text.encode()).hexdigest(), live)
+        fingerprint = hashlib.sha256(text.encode()).hexdigest()
+        if len(bounds) > 1 and family.together is not None:
+            return family.together(bounds, layouts, relations, fingerprint)
+        return family.job(bounds[0], layouts, relations, fingerprint, live)
 
     def _layouts(self, bound: BoundQuestion, inputs: dict[str, Input]) -> tuple[Layout, ...]:
         """What the workers read: the streams of a question, or the readings that they are inferred from."""
@@ -384,10 +470,11 @@ class Session:
         return Input(entry, frame.schema, frame=frame)
 
 
-def _relations(bound: BoundQuestion) -> list[Relation]:
-    """The relations that a question's conditions ask, each once."""
+def _relations(bounds: Sequence[BoundQuestion]) -> list[Relation]:
+    """The relations that the conditions of questions ask, each once."""
     found = {
         node.relation.name.lower(): node.relation
+        for bound in bounds
         for condition in bound.conditions
         for node in walk(condition)
         if isinstance(node, Member)
@@ -395,37 +482,66 @@ def _relations(bound: BoundQuestion) -> list[Relation]:
     return list(found.values())
 
 
+def _refuse_unless_live(plan: Plan) -> None:
+    if plan.streams != "yes":
+        finding = Finding("cannot-stream", f"{plan.query} cannot stream: {plan.streams}", "", plan.span)
+        raise WorkbookError([finding])
+
+
 def _sourceless(stream: Stream) -> nodes.CreateStream:
     """What a stream is, wherever it lies: moving a folder does not make saved state another query's."""
     return replace(stream.declaration, source=None)
 
 
-def _file_sink(output: str, file_format: str, owner: str) -> streaming.Sink:
-    claim(output, owner)
-    answers = BatchFiles(output, file_format)
+class _Output(Protocol):
+    """Makes the sink of a stream: given the name of its checkpoint, its job, and how many queries it answers."""
 
-    def write(frame: DataFrame, rejected: DataFrame | None, number: int) -> int:
-        if rejected is not None:
-            folder, name = os.path.split(output)
-            BatchFiles(os.path.join(folder, "_quarantine", name), "json").write(rejected, number)
+    def __call__(self, owner: str, job: Any, n_queries: int) -> streaming.Sink: ...
+
+
+class _Files:
+    """Answers as files, a folder for each query; what is set aside lies beside the first."""
+
+    def __init__(self, folders: Sequence[str], file_format: str) -> None:
+        self._folders = [local_folder(folder) for folder in folders]
+        self._format = file_format
+
+    def __call__(self, owner: str, job: Any, n_queries: int) -> streaming.Sink:
+        for folder in self._folders:
+            claim(folder, owner)
+        files = [BatchFiles(folder, self._format) for folder in self._folders]
+
+        def write(frame: DataFrame, rejected: DataFrame | None, number: int) -> int:
+            if rejected is not None:
+                folder, name = os.path.split(self._folders[0])
+                BatchFiles(os.path.join(folder, "_quarantine", name), "json").write(rejected, number)
+            if n_queries == 1:
+                return self._write(files[0], self._folders[0], frame, number)
+            table = frame.toArrow()
+            # A query without answers needs no file, unless a batch is replayed that had some: the answers are the same.
+            present = pc.unique(table["question"]).to_pylist()
+            held = streaming.to_frame(frame.sparkSession, table, frame.schema)
+            return sum(files[each].write(job.answers_of(held, each), number) for each in present)
+
+        return write
+
+    def _write(self, files: BatchFiles, folder: str, frame: DataFrame, number: int) -> int:
         if "status" not in frame.columns:
-            return answers.write(frame, number)
+            return files.write(frame, number)
         table = frame.toArrow()
         final = pc.is_in(table["status"], value_set=pa.array(FINAL))
         provisional = table.filter(pc.invert(final))
         if provisional.num_rows:
-            aside = BatchFiles(os.path.join(output, "_provisional"), file_format)
+            aside = BatchFiles(os.path.join(folder, "_provisional"), self._format)
             aside.write(streaming.to_frame(frame.sparkSession, provisional, frame.schema), number)
-        return answers.write(streaming.to_frame(frame.sparkSession, table.filter(final), frame.schema), number)
-
-    return write
+        return files.write(streaming.to_frame(frame.sparkSession, table.filter(final), frame.schema), number)
 
 
-def _function_sink(function: Callable[[DataFrame, int], None]) -> streaming.Sink:
+def _function_sink(function: Callable[[DataFrame, int], None]) -> _Output:
     def call(frame: DataFrame, rejected: DataFrame | None, number: int) -> int:
         # Finished once and held, so that the function may use the frame as often as it likes.
         table = frame.toArrow()
         function(streaming.to_frame(frame.sparkSession, table, frame.schema), number)
         return table.num_rows
 
-    return call
+    return lambda owner, job, n_queries: call

@@ -20,8 +20,8 @@ from tests.runtime.office import write_csv
 CASES = Path(__file__).parents[3] / "shared" / "cases"
 
 #: The folders whose kind is built, and those of them that can stream.
-BUILT = ["pattern", "pattern_stream", "relate"]
-STREAMING = ["pattern_stream", "relate"]
+BUILT = ["pattern", "pattern_stream", "relate", "constrain"]
+STREAMING = ["pattern_stream", "relate", "constrain"]
 
 pytestmark = [
     pytest.mark.skipif(not CASES.exists(), reason="the cases lie beside the project, not in it"),

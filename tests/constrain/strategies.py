@@ -602,7 +602,8 @@ def _polygons(shape: Shape) -> st.SearchStrategy[str]:
             f"POLYGON(({left - 1} {low - 1}, {right} {low - 1}, {right} {high + 1}, {left - 1} {high + 1}, "
             f"{left - 1} {low - 1}), {box})",
             f"POLYGON({hole})",
-            f"POLYGON(({inner_x} {inner_y}, {inner_x + 1} {inner_y + 1}, {inner_x} {inner_y + 1}))",
+            f"POLYGON(({inner_x} {inner_y}, {inner_x + 1} {inner_y + 1}, {inner_x} {inner_y + 1}, "
+            f"{inner_x} {inner_y}))",
         ]
     return st.sampled_from(found)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from anabranch.rows.packing import IntervalColumns, Layout, hash_tuples
+from anabranch.rows.routing import KeyPlacement
 from anabranch.rows.times import TimeKind
 
 MARKOV = Layout(
@@ -74,6 +75,10 @@ def types_of(layout: Layout) -> dict[str, pa.DataType]:
         times = dict.fromkeys(layout.interval.window or (), layout.time_kind.arrow_type)
         types |= dict.fromkeys(layout.interval.columns, pa.int64()) | times
         types |= {layout.interval.role: pa.string()} if layout.interval.role else {}
+    if layout.start:
+        types[layout.start] = layout.time_kind.arrow_type
+    if layout.space:
+        types = dict.fromkeys(layout.space.columns, layout.space.shape_type or pa.float64()) | types
     return types
 
 
@@ -82,7 +87,7 @@ def table_of(layout: Layout, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     return pa.table({name: pa.array([row.get(name) for row in rows], kind) for name, kind in types_of(layout).items()})
 
 
-class ByKey:
+class ByKey(KeyPlacement):
     """Places every key by the hash of the whole of it."""
 
     def __init__(self, *layouts: Layout) -> None:

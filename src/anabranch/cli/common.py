@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -101,6 +101,11 @@ def failures_of(workbook: str, query: Query) -> Iterator[None]:
         raise RunFailed(f"{workbook}:{span.line}:{span.column}: {query.name} failed: {translate(error)}") from error
 
 
+def told_together(names: Sequence[str]) -> str:
+    """The names of queries that are run together, cut short where they are many."""
+    return ", ".join(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} more"
+
+
 def summary(name: str, counts: Counts, seconds: float) -> str:
     """What a run did, in one line."""
     answers = "1 answer" if counts.answers == 1 else f"{counts.answers:,} answers"
@@ -110,6 +115,8 @@ def summary(name: str, counts: Counts, seconds: float) -> str:
     )
     if counts.duplicate:
         told += f", {counts.duplicate:,} given twice"
+    if counts.kept:
+        told += f", at most {counts.kept:,} kept at a time"
     return f"{told}; {seconds:.1f} s ({counts.read / max(seconds, 1e-9):,.0f} rows/s)"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,6 +25,7 @@ from anabranch.cli.common import (
     refuse_unanswerable,
     say,
     summary,
+    told_together,
 )
 from anabranch.show import print_answers
 
@@ -52,9 +54,9 @@ def command(
     session = open_workbook(workbook, input, master, verbose)
     queries = chosen_queries(session, query)
     refuse_unanswerable(session, workbook, queries)
-    for chosen in queries:
-        with failures_of(workbook, chosen):
-            run_query(session, chosen, output, format, strict)
+    for group in session.groups(queries):
+        with failures_of(workbook, group[0]):
+            run_queries(session, group, output, format, strict)
 
 
 def check_format(name: str) -> None:
@@ -65,25 +67,32 @@ def check_format(name: str) -> None:
         raise typer.BadParameter(f"--format is one of {', '.join(FORMATS)}, not {name}")
 
 
-def run_query(session: Session, query: Query, output: str | None, file_format: str, strict: bool) -> None:
-    """Run one query, write or show its answers, and say what became of its rows."""
+def run_queries(session: Session, queries: Sequence[Query], output: str | None, file_format: str, strict: bool) -> None:
+    """Run queries in one pass, write or show their answers, and say what became of their rows."""
+    names = [query.name for query in queries]
+    counter = session.spark.sparkContext.accumulator(0)
+    began = time.monotonic()
+    with progress(told_together(names), lambda: counter.value):
+        answers = session.run_all(names, strict, counter)
+        shown = {name: _deliver(frame, name, output, file_format) for name, frame in answers.items()}
+    for name, first in shown.items():
+        counts = session.report(name)
+        if first is not None:
+            print_answers(first, Console(), title=name, limit=SHOWN, total=counts.answers)
+        say(summary(name, counts, time.monotonic() - began))
+    session.release()
+    if counts.quarantined or counts.late:
+        _tell_quarantine(session, names[0], output)
+
+
+def _deliver(answers, name: str, output: str | None, file_format: str):
+    """Write the answers to a query, or give the first of them."""
     from anabranch.runtime.sinks.files import write_whole
 
-    began = time.monotonic()
-    counter = session.spark.sparkContext.accumulator(0)
-    first = None
-    with progress(query.name, lambda: counter.value):
-        answers = session.run(query.name, strict, counter)
-        if output is not None:
-            write_whole(answers, os.path.join(output, query.name), file_format)
-        else:
-            first = answers.orderBy(*_order(answers.columns)).limit(SHOWN).toArrow()
-    counts = session.report(query.name)
-    if first is not None:
-        print_answers(first, Console(), title=query.name, limit=SHOWN, total=counts.answers)
-    say(summary(query.name, counts, time.monotonic() - began))
-    if counts.quarantined or counts.late:
-        _tell_quarantine(session, query.name, output)
+    if output is None:
+        return answers.orderBy(*_order(answers.columns)).limit(SHOWN).toArrow()
+    write_whole(answers, os.path.join(output, name), file_format)
+    return None
 
 
 def _order(columns: list[str]) -> list[str]:

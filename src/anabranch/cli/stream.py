@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,6 +24,7 @@ from anabranch.cli.common import (
     refuse_unanswerable,
     say,
     summary,
+    told_together,
 )
 from anabranch.cli.run import Format, check_format
 
@@ -54,55 +56,105 @@ def command(
     queries = chosen_queries(session, query)
     refuse_unanswerable(session, workbook, queries)
 
-    def start(chosen: Query, trigger: dict | None):
-        return session.start(
-            chosen.name, os.path.join(checkpoint, chosen.name), os.path.join(output, chosen.name), format,
-            trigger=trigger, max_files=max_files, strict=strict,
-        )  # fmt: skip
-
+    groups = [
+        _Group(session, group, checkpoint, output, format, max_files, strict) for group in session.groups(queries)
+    ]
     if once:
-        for chosen in queries:
-            with failures_of(workbook, chosen):
-                _once(session, chosen, os.path.join(checkpoint, chosen.name), start)
+        for group in groups:
+            with failures_of(workbook, group.queries[0]):
+                _once(group)
     else:
-        _forever(session, workbook, queries, start)
+        _forever(workbook, groups)
 
 
-def _once(session: Session, query: Query, checkpoint: str, start) -> None:
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Queries that share a stream: one alone, or several over the same inputs."""
+
+    session: Session
+    queries: list[Query]
+    checkpoints: str
+    output: str
+    file_format: str
+    max_files: int | None
+    strict: bool
+
+    @property
+    def name(self) -> str:
+        """The group, as the summary names it."""
+        return told_together([query.name for query in self.queries])
+
+    @property
+    def checkpoint(self) -> str:
+        """The folder that the group goes on from."""
+        names = [query.name for query in self.queries]
+        return os.path.join(self.checkpoints, "+".join(names if len(names) <= 3 else [names[0], str(len(names) - 1)]))
+
+    def start(self, trigger: dict | None):
+        """Start the stream."""
+        names = [query.name for query in self.queries]
+        folders = [os.path.join(self.output, name) for name in names]
+        if len(names) == 1:
+            return self.session.start(
+                names[0],
+                self.checkpoint,
+                folders[0],
+                self.file_format,
+                trigger=trigger,
+                max_files=self.max_files,
+                strict=self.strict,
+            )
+        return self.session.start_together(
+            names,
+            self.checkpoint,
+            folders,
+            self.file_format,
+            trigger=trigger,
+            max_files=self.max_files,
+            strict=self.strict,
+        )
+
+    def rows(self) -> int:
+        """How many rows were read."""
+        name = self.queries[0].name
+        return self.session.report(name).read if self.session.has_run(name) else 0
+
+    def tell(self, began: float) -> None:
+        """Say what became of the rows."""
+        say(summary(self.name, self.session.report(self.queries[0].name), time.monotonic() - began))
+
+
+def _once(group: _Group) -> None:
     """Take what is there; then end the input, so that every instant is answered."""
     began = time.monotonic()
     available = {"availableNow": True}
-    with progress(query.name, lambda: _rows(session, query)):
-        start(query, available).awaitTermination()
-        session.end_input(checkpoint)
-        start(query, available).awaitTermination()
-    say(summary(query.name, session.report(query.name), time.monotonic() - began))
+    with progress(group.name, group.rows):
+        group.start(available).awaitTermination()
+        group.session.end_input(group.checkpoint)
+        group.start(available).awaitTermination()
+    group.tell(began)
 
 
-def _forever(session: Session, workbook: str, queries: list[Query], start) -> None:
+def _forever(workbook: str, groups: list[_Group]) -> None:
     """Run until stopped; one failed query stops the command."""
     began = time.monotonic()
-    running = {}
+    running = []
     try:
-        for query in queries:
-            with failures_of(workbook, query):
-                running[query.name] = start(query, None)
-        with progress("streaming", lambda: sum(_rows(session, query) for query in queries)):
+        for group in groups:
+            with failures_of(workbook, group.queries[0]):
+                running.append((group, group.start(None)))
+        with progress("streaming", lambda: sum(group.rows() for group in groups)):
             # Not a wait inside the JVM, which Ctrl-C would break with a traceback.
-            while all(each.isActive for each in running.values()):
+            while all(each.isActive for _, each in running):
                 time.sleep(0.5)
-        for query in queries:
-            if not running[query.name].isActive:
-                with failures_of(workbook, query):
-                    running[query.name].awaitTermination()
+        for group, each in running:
+            if not each.isActive:
+                with failures_of(workbook, group.queries[0]):
+                    each.awaitTermination()
     except KeyboardInterrupt:
         say("stopping; the checkpoint keeps what is done")
     finally:
-        for each in running.values():
+        for _, each in running:
             each.stop()
-    for query in queries:
-        say(summary(query.name, session.report(query.name), time.monotonic() - began))
-
-
-def _rows(session: Session, query: Query) -> int:
-    return session.report(query.name).read if session.has_run(query.name) else 0
+    for group in groups:
+        group.tell(began)

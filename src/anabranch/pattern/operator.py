@@ -21,12 +21,13 @@ from anabranch.rows.dictionary import flat
 from anabranch.rows.inbox import Rows
 from anabranch.rows.operator import Operator, Outcome
 from anabranch.rows.packing import Layout, hash_tuples
+from anabranch.rows.routing import KeyPlacement
 from anabranch.rows.state import seal, unseal
 from anabranch.rows.times import decode_times
 
 
 @dataclass(frozen=True)
-class PatternJob:
+class PatternJob(KeyPlacement):
     """A PATTERN query as the workers need it."""
 
     analysis: PatternAnalysis

@@ -23,6 +23,7 @@ from anabranch.rows.conditions import holds
 from anabranch.rows.dictionary import flat
 from anabranch.rows.operator import Counts, Operator, Outcome
 from anabranch.rows.packing import Layout, hash_tuples
+from anabranch.rows.routing import KeyPlacement
 from anabranch.rows.state import seal, unseal
 from anabranch.rows.times import BEGINNING, TimeKind
 
@@ -40,7 +41,7 @@ _ENTITY = [
 
 
 @dataclass(frozen=True)
-class RelateJob:
+class RelateJob(KeyPlacement):
     """A RELATE query as the workers need it; `live` where its inputs go on."""
 
     analysis: RelateAnalysis

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numba import njit
 
-from anabranch.rows.packing import ROLES, IntervalColumns, Layout, role_numbers, whole_numbers
+from anabranch.rows.packing import ROLES, IntervalColumns, Layout, SpaceColumns, role_numbers, whole_numbers
 from anabranch.rows.times import BEGINNING, END, TimeKind, encode_known_times, encode_times
 
 #: A quarantined row: the stream, why, and the row itself as JSON.
@@ -54,6 +54,12 @@ def _faults(table: pa.Table, layout: Layout) -> Iterable[tuple[str, npt.NDArray[
     else:  # an event of an interval may have lost its time, not its position
         yield from _interval_faults(table, layout.time, layout.interval, layout.time_kind)
     yield from _time_faults(table, layout.time, layout.time_kind)
+    if layout.start:
+        yield f"{layout.start} is NULL", _is_null(table[layout.start])
+        yield from _time_faults(table, layout.start, layout.time_kind)
+        yield f"{layout.start} is after {layout.time}", _true(pc.greater(table[layout.start], table[layout.time]))
+    if layout.space is not None and layout.space.shape_type is None:
+        yield from _space_faults(table, layout.space)
     for name in (*layout.values, *layout.rates) if layout.rates else ():
         yield f"{name} is NULL", _is_null(table[name])
         yield f"{name} is not a finite number", _not_finite(table[name])
@@ -74,6 +80,15 @@ def _time_faults(table: pa.Table, name: str, kind: TimeKind) -> Iterable[tuple[s
     if BEGINNING in codes or END in codes:
         codes = encode_known_times(table[name], kind, unknown=0)
         yield f"{name} is out of range", (codes == BEGINNING) | (codes == END)
+
+
+def _space_faults(table: pa.Table, space: SpaceColumns) -> Iterable[tuple[str, npt.NDArray[np.bool_]]]:
+    """A coordinate may be missing: then it is not known where the event was."""
+    for name, most in zip(space.columns, (180, 90), strict=True):
+        yield f"{name} is not a finite number", _not_finite(table[name])
+        if space.geodesic:
+            outside = pc.greater(pc.abs(pc.cast(table[name], pa.float64())), float(most))
+            yield f"{name} is outside [-{most}, {most}] degrees", _true(outside)
 
 
 def _interval_faults(

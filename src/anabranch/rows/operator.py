@@ -30,7 +30,10 @@ ROW_COUNTS = ("read", "used", "duplicate", "late", "quarantined")
 
 @dataclass(slots=True)
 class Counts:
-    """What became of the rows of a run, read = used + duplicate + late + quarantined, and how many answers it gave."""
+    """What became of the rows of a run, read = used + duplicate + late + quarantined, and how many answers it gave.
+
+    `kept` is the most events that were kept at one time for those to come, where a question keeps events.
+    """
 
     read: int = 0
     used: int = 0
@@ -38,9 +41,10 @@ class Counts:
     late: int = 0
     quarantined: int = 0
     answers: int = 0
+    kept: int = 0
 
     def __iadd__(self, other: Counts) -> Counts:
-        for name in (*ROW_COUNTS, "answers"):
+        for name in (*ROW_COUNTS, "answers", "kept"):  # what is kept in several places at one time adds up
             setattr(self, name, getattr(self, name) + getattr(other, name))
         return self
 
@@ -93,3 +97,13 @@ class Job(Placement, Protocol):
 
     def finish(self, answers: DataFrame) -> DataFrame:
         """From the operators' answers to the query's: what is left to combine over buckets, and the result columns."""
+
+
+class SharedJob(Job, Protocol):
+    """Several queries over the same streams as one job: its answers are told apart by the number of their query."""
+
+    def finish(self, answers: DataFrame) -> DataFrame:
+        """The answers of the only query; those of several stay together."""
+
+    def answers_of(self, answers: DataFrame, question: int) -> DataFrame:
+        """The result columns of one query."""

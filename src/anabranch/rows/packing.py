@@ -50,12 +50,22 @@ class IntervalColumns:
 
 
 @dataclass(frozen=True, slots=True)
+class SpaceColumns:
+    """Where an event is: two coordinates, in the plane or as degrees on the globe, or one column of geometries."""
+
+    columns: tuple[str, ...]
+    geodesic: bool = False
+    shape_type: pa.DataType | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
     """Which columns of a stream's source are what; the worker's view of a catalogue Stream.
 
     `lateness` is the WATERMARK: how late a row may come, in seconds for a TIMESTAMP, else in the unit of the
-    time column. `interval` is what INTERVALS reads besides; `rates` are the rate columns of PREDICTED. `derive` makes
-    the rows of a stream from those of its source, where they are not the same.
+    time column. `interval` is what INTERVALS reads besides; `rates` are the rate columns of PREDICTED; `space` and
+    `start`, when an event that lasts began, are for CONSTRAIN. `derive` makes the rows of a stream from those of its
+    source, where they are not the same.
     """
 
     name: str
@@ -70,6 +80,8 @@ class Layout:
     lateness: float = 0.0
     interval: IntervalColumns | None = None
     rates: tuple[str, ...] = ()
+    space: SpaceColumns | None = None
+    start: str | None = None
     derive: Derivation | None = None
 
     @property
@@ -87,7 +99,9 @@ class Layout:
         """Every column to read."""
         last = [] if self.probability is None else [self.probability]
         last += [] if self.interval is None else self.interval.columns
-        return list(dict.fromkeys((*self.keys, *self.values, *self.previous, self.time, *self.rates, *last)))
+        last += [] if self.space is None else self.space.columns
+        times = [self.time] if self.start is None else [self.start, self.time]
+        return list(dict.fromkeys((*self.keys, *self.values, *self.previous, *times, *self.rates, *last)))
 
 
 @njit(cache=True)

@@ -1,4 +1,4 @@
-"""The step before the shuffle: source rows are checked, their keys are placed in buckets, and packets are cut."""
+"""The step before the shuffle: source rows are checked, placed in buckets, and cut into packets."""
 
 from __future__ import annotations
 
@@ -15,23 +15,48 @@ from anabranch.rows.dictionary import encode_tuples
 from anabranch.rows.packing import Layout, pack
 from anabranch.rows.times import BEGINNING, encode_known_times
 
+#: One packet a bucket: its number, and the blob.
+Packets = list[tuple[int, bytes]]
+
 
 class Placement(Protocol):
-    """Which bucket a key belongs to: the family's choice, for it decides what must meet."""
+    """Which buckets a row goes to: the family's choice, for it decides what must meet."""
 
     @property
     def layouts(self) -> Sequence[Layout]:
         """The streams of the query, in order."""
 
+    def pack(self, stream: int, rows: pa.Table, n_buckets: int) -> tuple[Packets, int]:
+        """The packets of good rows, and how many rows can take no part in any answer, and are not sent."""
+
+
+class KeyPlacement:
+    """Places rows by their keys: the rows of one key go to one bucket."""
+
+    layouts: Sequence[Layout]
+
     def buckets(self, stream: int, keys: pa.Table, n_buckets: int) -> npt.NDArray[np.int64]:
         """The bucket of each distinct key; -1 for a key that can take no part in any answer."""
+        raise NotImplementedError
+
+    def pack(self, stream: int, rows: pa.Table, n_buckets: int) -> tuple[Packets, int]:
+        """The packets of good rows, and how many rows can take no part in any answer, and are not sent."""
+        layout = self.layouts[stream]
+        codes, keys = encode_tuples([rows[name] for name in layout.keys], rows.num_rows)
+        if layout.keys:
+            # Files may hold one column in several types; a key has one bucket.
+            columns = [column.cast(kind) for column, kind in zip(keys.columns, layout.key_types, strict=True)]
+            keys = pa.table(columns, names=keys.column_names)
+        buckets = self.buckets(stream, keys, n_buckets)
+        packets = list(pack(rows, layout, buckets, codes, keys, n_buckets)) if rows.num_rows else []
+        return packets, int((buckets[codes] < 0).sum()) if (buckets < 0).any() else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Routed:
     """What became of one batch of a stream: its packets by bucket, and what the run's summary needs."""
 
-    packets: list[tuple[int, bytes]]
+    packets: Packets
     read: int
     ignored: int
     newest: int
@@ -41,17 +66,10 @@ class Routed:
 def route(table: pa.Table, stream: int, placement: Placement, n_buckets: int) -> Routed:
     """Check, place and pack a batch of rows of stream number `stream`.
 
-    `ignored` counts good rows whose key can take no part; they are read and used, but not sent.
+    `ignored` counts good rows that can take no part; they are read and used, but not sent.
     """
     layout = placement.layouts[stream]
     good, rejected = check_rows(table, layout)
     newest = int(encode_known_times(good[layout.time], layout.time_kind).max(initial=BEGINNING))
-    codes, keys = encode_tuples([good[name] for name in layout.keys], good.num_rows)
-    if layout.keys:
-        # Files may hold one column in several types; a key has one bucket.
-        columns = [column.cast(kind) for column, kind in zip(keys.columns, layout.key_types, strict=True)]
-        keys = pa.table(columns, names=keys.column_names)
-    buckets = placement.buckets(stream, keys, n_buckets)
-    packets = list(pack(good, layout, buckets, codes, keys, n_buckets)) if good.num_rows else []
-    ignored = int((buckets[codes] < 0).sum()) if (buckets < 0).any() else 0
+    packets, ignored = placement.pack(stream, good, n_buckets)
     return Routed(packets, table.num_rows, ignored, newest, rejected)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pyspark import daemon
 
+import anabranch.constrain.operator
 import anabranch.inference.stream
 import anabranch.pattern.archive
 import anabranch.relate.operator  # noqa: F401  (all loaded for the workers to be)

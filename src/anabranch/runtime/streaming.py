@@ -28,7 +28,9 @@ from anabranch.runtime.batch import Feed
 from anabranch.runtime.packets import PACKET_SCHEMA, Mail, end_packets
 from anabranch.runtime.spark import STREAM_SETTINGS, with_settings
 
-_OUTCOME = "answers binary, rejected binary, " + ", ".join(f"{name} long" for name in ROW_COUNTS)
+_REPORTED = (*ROW_COUNTS, "kept")
+
+_OUTCOME = "answers binary, rejected binary, " + ", ".join(f"{name} long" for name in _REPORTED)
 
 #: Takes the answers and the quarantined rows of one micro-batch, and says how many answers it has delivered; called
 #: again with the same number after a failure.
@@ -64,7 +66,7 @@ class BucketProcessor(StatefulProcessor):
         yield Row(
             answers=write_tables({"answers": outcome.answers}) if outcome.answers.num_rows else None,
             rejected=write_tables({"rejected": rejected}) if rejected.num_rows else None,
-            **{name: getattr(counts, name) for name in ROW_COUNTS},
+            **{name: getattr(counts, name) for name in _REPORTED},
         )
 
     def close(self) -> None:
@@ -139,6 +141,7 @@ def _deliver(job: Job, sink: Sink, run: StreamRun, outcomes: DataFrame, batch: i
     gathered = outcomes.toArrow()
     for name in ROW_COUNTS:
         setattr(run.counts, name, getattr(run.counts, name) + sum(gathered[name].to_pylist()))
+    run.counts.kept = max(run.counts.kept, sum(gathered["kept"].to_pylist()))
     spark = outcomes.sparkSession
     answers = _open(gathered["answers"], "answers", job.answer_schema)
     rejected = _open(gathered["rejected"], "rejected", QUARANTINE)

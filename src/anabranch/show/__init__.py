@@ -4,6 +4,8 @@ Used by the command line, by notebooks and by the web page alike. Nothing here k
 """
 
 from anabranch.show.chart import chart, print_chart
+from anabranch.show.graph import draw_graph
+from anabranch.show.map import draw_map
 from anabranch.show.svg import chart_svg
 from anabranch.show.table import answers_table, print_answers
 from anabranch.show.verdicts import print_verdicts, verdict_table, verdicts
@@ -12,6 +14,8 @@ __all__ = [
     "answers_table",
     "chart",
     "chart_svg",
+    "draw_graph",
+    "draw_map",
     "print_answers",
     "print_chart",
     "print_verdicts",

@@ -35,11 +35,11 @@ def ticks(start: float, end: float, *, at_most: int, clock: bool) -> list[tuple[
     ['09:00', '09:30', '10:00', '10:30', '11:00']
     """
     if not end > start:
-        return [(start, _label(start, 0.0, clock))]
+        return [(start, tick_label(start, 0.0, clock))]
     step = _step((end - start) / max(at_most - 1, 1), clock)
     # Half a millionth of a step of grace, so that an end which is a tick is not lost to rounding.
     first, last = math.ceil(start / step - 5e-7), math.floor(end / step + 5e-7)
-    return [(number * step, _label(number * step, step, clock)) for number in range(first, last + 1)]
+    return [(number * step, tick_label(number * step, step, clock)) for number in range(first, last + 1)]
 
 
 def day(seconds: float) -> str:
@@ -60,7 +60,8 @@ def _step(least: float, clock: bool) -> float:
     return next(factor * power for factor in (1, 2, 5, 10, 20) if factor * power >= least)
 
 
-def _label(value: float, step: float, clock: bool) -> str:
+def tick_label(value: float, step: float, clock: bool) -> str:
+    """What to write at a place on an axis whose ticks are so far apart: no more of a date or time than they need."""
     if not clock:
         return f"{value:.10g}"
     try:

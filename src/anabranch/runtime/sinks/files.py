@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, StructType
 
 from anabranch.errors import DataError
 from anabranch.runtime.sources.files import is_local
@@ -45,12 +45,14 @@ def _save(frame: DataFrame, file_format: str, folder: str) -> None:
 
 
 def _without_structs(frame: DataFrame) -> DataFrame:
-    """The frame with a column `a.key` for each field of a struct `a`, which CSV does not have."""
+    """The frame with a column `a.key` for each field of a struct `a`, and arrays as JSON: CSV has neither."""
     columns = []
     for field in frame.schema.fields:
         column = F.col(f"`{field.name}`")
         if isinstance(field.dataType, StructType):
             columns += [column[name].alias(f"{field.name}.{name}") for name in field.dataType.names]
+        elif isinstance(field.dataType, ArrayType):
+            columns.append(F.to_json(column).alias(field.name))
         else:
             columns.append(column)
     return frame.select(*columns)

@@ -17,7 +17,7 @@ from anabranch.errors import Finding, WorkbookError
 from anabranch.language.temporal import instant_of
 from anabranch.language.types import Type
 from anabranch.rows.conditions import ARROW_TYPES
-from anabranch.rows.packing import IntervalColumns, Layout
+from anabranch.rows.packing import IntervalColumns, Layout, SpaceColumns
 from anabranch.rows.times import TimeKind, instant_code
 
 _TYPES: dict[type, Type] = {
@@ -130,7 +130,16 @@ def _layout(stream: Stream, kind: TimeKind) -> Layout:
         lateness=stream.lateness,
         interval=_interval(stream, kind) if stream.model is Model.INTERVALS else None,
         rates=tuple(f"{column.name}_rate" for column in stream.values) if stream.model is Model.PREDICTED else (),
+        space=_space(stream),
+        start=None if stream.start is None else stream.start.name,
     )
+
+
+def _space(stream: Stream) -> SpaceColumns | None:
+    declaration = stream.declaration
+    if declaration.space is None:
+        return None
+    return SpaceColumns(declaration.space, declaration.geodesic, None if stream.shape is None else _arrow(stream.shape))
 
 
 def _interval(stream: Stream, kind: TimeKind) -> IntervalColumns:

@@ -1,0 +1,120 @@
+"""Ask the questions of buoys.abq, and tell by years what is found."""
+
+# ruff: noqa: T201 - an example prints
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator, Mapping
+from itertools import product
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+from prepare import DATA, FOLDER, find_data, read_readings, weeks_of, write_weeks
+
+import anabranch as ab
+
+WORKBOOK = Path(__file__).with_name("buoys.abq")
+
+
+def ask(weeks: pd.DataFrame, *queries: str, instead: Mapping[str, str] | None = None) -> list[pa.Table]:
+    """The answers to queries of the workbook, with other words in the place of some of its own."""
+    text = WORKBOOK.read_text(encoding="utf-8")
+    for words, others in (instead or {}).items():
+        text = text.replace(words, others)
+    session = ab.Session()
+    session.execute(text)
+    with tempfile.TemporaryDirectory(prefix="anabranch-buoys-") as folder:
+        write_weeks(weeks, Path(folder, "weeks.parquet"))
+        session.bind("weeks", Path(folder, "weeks.parquet"))
+        return [session.run(query).toArrow() for query in queries]
+
+
+def warmest(answers: pa.Table) -> pa.Table:
+    """Of each week the answer with the warmest five, in the order of time, with their mean as `anomaly`."""
+    means = [sum(event["anomaly"] for event in five) / len(five) for five in answers["v"].to_pylist()]
+    table = answers.append_column("anomaly", pa.array(means, pa.float64()))
+    order = table.select(["t", "anomaly"]).to_pandas().reset_index().sort_values(["t", "anomaly"])
+    return table.take(pa.array(order.groupby("t")["index"].last()))
+
+
+# ------------------------------------------------------------ what is found
+
+
+def report_warm(weeks: pd.DataFrame, answers: pa.Table) -> Iterator[str]:
+    """What five buoys say, by years, and the warmest weeks."""
+    known = weeks.dropna(subset=["anomaly"])
+    by_year = known.groupby(known["t"].dt.year)
+    times = answers["t"].to_pandas()
+    table = pd.DataFrame(
+        {
+            "buoys": by_year["buoy"].nunique(),
+            "warm": (known["anomaly"] >= 1.5).groupby(known["t"].dt.year).sum(),
+            "answers": times.groupby(times.dt.year).size(),
+            "in weeks": times.groupby(times.dt.year).nunique(),
+        }
+    )
+    yield f"warm: {len(times):,} answers in {times.nunique()} weeks"
+    yield from _lines(table)
+    yield ""
+    yield "the warmest five of a week, every eighth week"
+    for row in warmest(answers).to_pylist()[::8]:
+        yield f"  {row['t']:%Y-%m-%d}  {row['anomaly']:.1f}  {', '.join(sorted(event['buoy'] for event in row['v']))}"
+
+
+def report_waves(wave: pa.Table, back: pa.Table) -> Iterator[str]:
+    """How often warmth travelled to the east after the wind, and how often to the west, by years."""
+    times = {"wave": wave["t"].to_pandas(), "back": back["t"].to_pandas()}
+    yield "; ".join(f"{name}: {len(t):,} answers" for name, t in times.items())
+    yield from _lines(pd.DataFrame({name: t.groupby(t.dt.year).size() for name, t in times.items()}))
+    yield ""
+    yield "the first wave of 1997"
+    of_year = sorted((row for row in wave.to_pylist() if row["t"].year == 1997), key=_order)
+    for name in ("burst", "one", "two", "three") if of_year else ():
+        event = of_year[0][name]
+        told = f"wind {event['wind']:.1f} m/s" if name == "burst" else f"{event['rise']:+.1f} degrees in four weeks"
+        yield f"  {name:<6} {event['t']:%Y-%m-%d}  {event['buoy']:<8} {told}"
+
+
+def report_bounds(weeks: pd.DataFrame) -> Iterator[str]:
+    """The same two questions with other bounds: of wind and rise, of the days to the first and to each next buoy."""
+    yield "  wind   rise  first   next      wave      back   in 1997: wave      back"
+    for wind, rise, first, after in product((4, 5, 6), (1, 1.25), (42, 56), (21, 35)):
+        instead = {"wind >= 5": f"wind >= {wind}", "rise >= 1": f"rise >= {rise}"}
+        instead |= {"56 DAYS": f"{first} DAYS", "21 DAYS": f"{after} DAYS"}
+        times = [answers["t"].to_pandas() for answers in ask(weeks, "wave", "back", instead=instead)]
+        counts = [len(t) for t in times] + [(t.dt.year == 1997).sum() for t in times]
+        numbers = "".join(f"{count:>{width},}" for count, width in zip(counts, (10, 10, 16, 10), strict=True))
+        yield f"  {wind:>4}{rise:>7}{first:>7}{after:>7}{numbers}"
+
+
+def _order(row: dict[str, dict[str, object]]) -> tuple[object, ...]:
+    events = [row[name] for name in ("burst", "one", "two", "three")]
+    return *(event["t"] for event in events), *(event["buoy"] for event in events)
+
+
+def _lines(table: pd.DataFrame) -> Iterator[str]:
+    """A line a year."""
+    yield "  year" + "".join(f"{name:>10}" for name in table)
+    for year, row in table.fillna(0).astype(int).iterrows():
+        yield f"  {year}" + "".join(f"{number:>10,}" for number in row)
+
+
+def main() -> None:
+    """Print what is found."""
+    parser = argparse.ArgumentParser(description="Ask the questions of buoys.abq.")
+    parser.add_argument("--data", type=Path, default=DATA, help=f"the folder that has {FOLDER}")
+    parser.add_argument("--bounds", action="store_true", help="only count the waves, with other bounds")
+    given = parser.parse_args()
+    weeks = weeks_of(read_readings(find_data(given.data)))
+    if given.bounds:
+        print("\n".join(report_bounds(weeks)))
+        return
+    warm, wave, back = ask(weeks, "warm", "wave", "back")
+    print("\n".join([*report_warm(weeks, warm), "", *report_waves(wave, back)]))
+
+
+if __name__ == "__main__":
+    main()

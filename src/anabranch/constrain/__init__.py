@@ -1,0 +1,1 @@
+"""CONSTRAIN: which events form a configuration in space and time."""

@@ -1,0 +1,253 @@
+"""The plan of a CONSTRAIN query, in words and as a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+
+from anabranch.constrain.analysis import LOOSE, NOINDEX, TIGHT, ConstrainAnalysis, analyse, mentions, strategy_of
+from anabranch.errors import Finding
+from anabranch.language.bound import BoundConstrain
+from anabranch.language.typed import Constant, Member, Operation, Reference, Typed, walk
+from anabranch.language.types import Type
+from anabranch.plan import ConstraintGraph, Edge, Plan, Step
+
+_STRATEGIES = {
+    LOOSE: "in cells of space, until no other variable can follow",
+    TIGHT: "in cells of space, and no longer than each other variable has an event that fits, or can get one",
+    NOINDEX: "in a list a variable, and no longer than each other variable has an event that fits, or can get one",
+}
+
+
+def plan(query: BoundConstrain) -> Plan:
+    """Say how a query will be run, or why it cannot be."""
+    analysis = analyse(query)
+    unbounded = analysis.unbounded()
+    return Plan(
+        query=query.name,
+        kind="CONSTRAIN",
+        classification=_classification(analysis),
+        why=tuple(_why(analysis)),
+        method="exact",
+        routing=_routing(analysis),
+        cost=_cost(analysis),
+        steps=tuple(_steps(analysis)),
+        streams="yes" if unbounded is None else _endless(*unbounded),
+        refused=_objection(analysis),
+        graph=_graph(analysis),
+        span=query.span,
+    )
+
+
+def _objection(analysis: ConstrainAnalysis) -> Finding | None:
+    """What stands against a query as it is written."""
+    return analysis.contradiction() or _two_spaces(analysis.query) or _bad_geometry(analysis.query)
+
+
+def _two_spaces(query: BoundConstrain) -> Finding | None:
+    """Events in the plane and on the globe cannot be in one question."""
+    spaces = {stream.declaration.geodesic: stream for stream in query.streams if stream.declaration.space}
+    if len(spaces) < 2:
+        return None
+    message = f"{spaces[True].name} is on the globe (GEODESIC) and {spaces[False].name} in the plane"
+    return Finding("space", message, "declare the SPACE of both in the same way", query.span)
+
+
+def _bad_geometry(query: BoundConstrain) -> Finding | None:
+    """A text that stands for a geometry and is none."""
+    for condition in query.conditions:
+        for node in walk(condition):
+            if not isinstance(node, Operation) or node.op not in ("within", "intersects", "distance"):
+                continue
+            for part in node.arguments:
+                if isinstance(part, Constant):
+                    # Imported when it is needed: most questions have no geometry.
+                    from anabranch.constrain.geometry import fault_of
+
+                    fault = fault_of(str(part.value))
+                    if fault:
+                        hint = "write well-known text, such as 'POLYGON((0 0, 1 0, 1 1, 0 0))'"
+                        return Finding("geometry", f"this is no geometry: {fault}", hint, part.span)
+    return None
+
+
+def _endless(one: str, other: str) -> str:
+    return (
+        f"nothing bounds the time between {one} and {other}, so their events would have to be kept for good; "
+        f"add a bound, such as {one.rstrip(chr(39))}.t - {other.rstrip(chr(39))}.t IN [-60, 60]"
+        if one.rstrip("'") != other.rstrip("'")
+        else f"nothing bounds the time between two events of {one}, so they would have to be kept for good; "
+        f"add a bound, such as SPAN({one}, {one}) <= 60"
+    )
+
+
+def _classification(analysis: ConstrainAnalysis) -> str:
+    variables = analysis.query.variables
+    events = sum(variable.count for variable in variables)
+    return f"configuration of {events} event{'' if events == 1 else 's'}"
+
+
+def _why(analysis: ConstrainAnalysis) -> Iterator[str]:
+    for variable, demand in zip(analysis.query.variables, analysis.unary, strict=True):
+        many = "each event of " if variable.count > 1 else ""
+        asked = f"has {in_words(demand)}" if demand is not None else "is any event"
+        yield f"{many}{variable.label} {asked} (of {variable.stream.name})"
+    for edge in _edges(analysis):
+        yield f"{edge.one} and {edge.other}: {edge.label}{'' if edge.given else ' (follows)'}"
+
+
+def _routing(analysis: ConstrainAnalysis) -> str:
+    columns, _ = analysis.equal_columns
+    ways = []
+    if columns and columns[0]:
+        names = [variable.label for variable in analysis.query.variables]
+        ways.append(
+            "by "
+            + " and ".join(
+                " = ".join(map(".".join, zip(names, each, strict=True))) for each in zip(*columns, strict=True)
+            )
+        )
+    elif analysis.extent < inf:
+        ways.append(f"by cells of space, {8 * analysis.extent:g} wide")
+    if analysis.span < inf:
+        ways.append(f"by stretches of time, {8 * analysis.span:g} long")
+    if not ways:
+        return "all events in one place: no equality, distance or time bounds all variables"
+    return f"events meet {' and '.join(ways)}; one near an edge goes to both sides, and each answer comes from one"
+
+
+def _cost(analysis: ConstrainAnalysis) -> str:
+    if analysis.unbounded() is not None:
+        return "time grows with the events that fit each variable, memory with all of them"
+    within = f"within {analysis.span:g} of each other"
+    near = f" and {analysis.extent:g} apart at most" if analysis.extent < inf else ""
+    return f"time and memory grow with the events that fit a variable {within}{near}, and with the answers"
+
+
+def _steps(analysis: ConstrainAnalysis) -> Iterator[Step]:
+    query = analysis.query
+    yield Step("read", ", ".join(stream.name for stream in query.streams))
+    yield Step("select", "the variables that each event can be, each different demand asked once")
+    strategy = strategy_of([analysis])
+    chosen = "" if query.strategy else " (chosen)"
+    yield Step("keep", f"{strategy}{chosen}: {_STRATEGIES[strategy]}")
+    yield Step("search", "for each new event the kept ones that fit it, then whole configurations by forward checking")
+    rest = [condition for condition in analysis.joint if not _is_binary(condition)]
+    for condition in rest:
+        yield Step(
+            "filter", f"{in_words(condition)}: asked of whole configurations, for it is no comparison of two events"
+        )
+
+
+def _is_binary(condition: Typed) -> bool:
+    """Whether the kernel may decide a condition while it searches."""
+    comparison = isinstance(condition, Operation) and condition.op in ("=", "<>", "<", "<=", ">", ">=")
+    functions = isinstance(condition, Operation) and condition.op in ("within", "intersects")
+    return len(mentions(condition)) <= 2 and (comparison or functions)
+
+
+# ---------------------------------------------------------------- the graph
+
+
+def _graph(analysis: ConstrainAnalysis) -> ConstraintGraph:
+    nodes = tuple(
+        (
+            f"{variable.label}*{variable.count}" if variable.count > 1 else variable.label,
+            in_words(demand) if demand else "",
+        )
+        for variable, demand in zip(analysis.query.variables, analysis.unary, strict=True)
+    )
+    starred = {variable.label: name for variable, (name, _) in zip(analysis.query.variables, nodes, strict=True)}
+    edges = [
+        Edge(
+            starred.get(edge.one.rstrip("'"), edge.one),
+            starred.get(edge.other.rstrip("'"), edge.other),
+            edge.label,
+            edge.given,
+        )
+        for edge in _edges(analysis)
+    ]
+    return ConstraintGraph(nodes, tuple(dict.fromkeys(edges)))
+
+
+def _edges(analysis: ConstrainAnalysis) -> Iterator[Edge]:
+    """What holds between two places: the closed bounds, and the conditions that are no bounds."""
+    for i in range(len(analysis.places)):
+        for j in range(i + 1, len(analysis.places)):
+            given = any(pair in bounds for pair in ((i, j), (j, i)) for bounds in (analysis.later, analysis.apart))
+            asked = list(_asked(analysis, i, j))
+            parts = [part for part in (_time_between(analysis, i, j), _way_between(analysis, i, j), *asked) if part]
+            if parts:
+                yield Edge(analysis.name(i), analysis.name(j), ", ".join(parts), given or bool(asked))
+
+
+def _time_between(analysis: ConstrainAnalysis, i: int, j: int) -> str:
+    """How much later the second of two places is."""
+    least, most = -float(analysis.times.value[j, i]), float(analysis.times.value[i, j])
+    if least == -inf and most == inf:
+        return ""
+    if least == most:
+        return "at the same time" if least == 0 else f"{_amount(least)} later"
+    if least == -most:
+        return f"at most {_amount(most)} from each other in time"
+    if most == inf:
+        return f"at least {_amount(least)} later"
+    if least == -inf:
+        return f"at most {_amount(most)} later"
+    return f"{_amount(least)} to {_amount(most)} later"
+
+
+def _amount(number: float) -> str:
+    return f"{number:g}"
+
+
+def _way_between(analysis: ConstrainAnalysis, i: int, j: int) -> str:
+    most = analysis.distances.bound(i, j)
+    return f"{most} apart" if most.value < inf else ""
+
+
+def _asked(analysis: ConstrainAnalysis, i: int, j: int) -> Iterator[str]:
+    """The conditions between two places that are no bounds on time or distance."""
+    names = {analysis.places[i].name, analysis.places[j].name}
+    for condition in analysis.joint:
+        bound = isinstance(condition, Operation) and any(
+            isinstance(node, Operation) and node.op in ("distance", "span") for node in walk(condition)
+        )
+        if {owner for owner, _ in mentions(condition)} == names and not bound and not _is_of_time(analysis, condition):
+            yield in_words(condition)
+
+
+def _is_of_time(analysis: ConstrainAnalysis, condition: Typed) -> bool:
+    from anabranch.constrain.analysis import time_bound
+
+    return time_bound(analysis.query, condition) is not None
+
+
+# ---------------------------------------------------------------- conditions in words
+
+
+def in_words(tree: Typed | None) -> str:
+    """A condition as a user would write it."""
+    if tree is None:
+        return ""
+    if isinstance(tree, Constant):
+        quoted = tree.type in (Type.STRING, Type.BINARY)
+        return f"'{tree.value}'" if quoted else "NULL" if tree.value is None else f"{tree.value}"
+    if isinstance(tree, Reference):
+        name = "" if tree.name == "*" else tree.name
+        return ".".join(filter(None, (tree.owner, name)))
+    parts = [in_words(part) for part in tree.arguments]
+    if isinstance(tree, Member):
+        return f"{tree.relation.name}({', '.join(parts)})"
+    if tree.op in ("and", "or"):
+        joined = f" {tree.op.upper()} ".join(parts)
+        return joined if tree.op == "and" else f"({joined})"
+    if tree.op == "not":
+        return f"NOT ({parts[0]})"
+    if tree.op == "is_null":
+        return f"{parts[0]} IS NULL"
+    if tree.op == "negate":
+        return f"-{parts[0]}"
+    if tree.op in ("abs", "distance", "span", "within", "intersects"):
+        return f"{tree.op.upper()}({', '.join(parts)})"
+    return f" {tree.op} ".join(parts)

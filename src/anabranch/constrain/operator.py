@@ -1,0 +1,266 @@
+"""CONSTRAIN: rows go where they can meet, and a bucket keeps them until nothing that comes can need them.
+
+One job serves many questions over the same streams: rows are read, asked and sent once for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from anabranch.catalog import Stream
+from anabranch.constrain.analysis import LOOSE, NOINDEX, ConstrainAnalysis, analyse, strategy_of
+from anabranch.constrain.events import Batch, EventTable, arrow_type_of, numbers_of_events
+from anabranch.constrain.graph import Lowered, lower_questions
+from anabranch.constrain.kernel.run import Run
+from anabranch.constrain.placement import Placement, placement_of, radius_of
+from anabranch.constrain.predicates import roles_of
+from anabranch.constrain.solutions import Answers
+from anabranch.language.bound import BoundConstrain
+from anabranch.language.typed import Typed
+from anabranch.rows.checks import LATE, QUARANTINE, quarantine
+from anabranch.rows.operator import Counts, Operator, Outcome
+from anabranch.rows.packing import Layout
+from anabranch.rows.routing import Packets
+from anabranch.rows.state import read_tables, seal, unseal, write_tables
+from anabranch.rows.times import BEGINNING, TimeKind
+
+
+@dataclass(frozen=True)
+class ConstrainJob:
+    """CONSTRAIN questions over the same streams, as the workers need them."""
+
+    analyses: tuple[ConstrainAnalysis, ...]
+    layouts: tuple[Layout, ...]
+    relations: dict[str, pa.Table]
+    fingerprint: str
+
+    @property
+    def time_kind(self) -> TimeKind:
+        """The kind of all times."""
+        return self.layouts[0].time_kind
+
+    @cached_property
+    def lowered(self) -> Lowered:
+        """The questions as numbers."""
+        return lower_questions(self.analyses, self.time_kind)
+
+    @cached_property
+    def placements(self) -> tuple[Placement, ...]:
+        """How the roles of each question are spread."""
+        scale = 1e6 if self.time_kind is TimeKind.TIMESTAMP else 1.0
+        return tuple(placement_of(each, radius_of(each), scale) for each in self.analyses)
+
+    @property
+    def strategy(self) -> str:
+        """How events are kept: as the questions say, or as the planner chooses."""
+        return strategy_of(self.analyses)
+
+    def stream_number(self, name: str) -> int:
+        """The number of a stream, by its name."""
+        return [layout.name.lower() for layout in self.layouts].index(name.lower())
+
+    @property
+    def answer_schema(self) -> pa.Schema:
+        """One row a solution: its question, the latest time, and its events, those of each stream in a list."""
+        events = [
+            pa.field(f"events_{number}", pa.list_(arrow_type_of(each))) for number, each in enumerate(self.layouts)
+        ]
+        return pa.schema([("question", pa.int32()), ("t", self.time_kind.arrow_type), *events])
+
+    # ------------------------------------------------------------ placement
+
+    def needed(self, stream: int) -> Typed | None:
+        """Every row is read: its place may be wrong, whatever its key."""
+        return None
+
+    def pack(self, stream: int, rows: pa.Table, n_buckets: int) -> tuple[Packets, int]:
+        """A packet for each bucket: rows that can be some variable, and which."""
+        layout = self.layouts[stream]
+        events = EventTable.from_rows(rows, layout)
+        demands, declared = self._demands(stream)
+        if not len(events) or declared is None:
+            return [], len(events)
+        first, variable = roles_of(events.columns, declared, demands, self.relations)
+        row = np.repeat(np.arange(len(events)), np.diff(first))
+        role, bucket, home = self._copies(events, row, variable, n_buckets)
+        chosen, starts = _by_bucket(bucket, row[role], variable[role], home, n_buckets, len(events))
+        owner = np.full(len(events), -1, np.int64)
+        packets = []
+        for number in range(n_buckets):
+            own = chosen[starts[number] : starts[number + 1]]
+            if len(own):
+                packets.append((number, _packet(events, row[role[own]], variable[role[own]], home[own], owner, number)))
+        return packets, int((owner < 0).sum())
+
+    def _demands(self, stream: int) -> tuple[list[tuple[int, Typed | None]], Stream | None]:
+        """What is asked of single events of a stream, for each variable of any question that is of it."""
+        demands: list[tuple[int, Typed | None]] = []
+        declared, number = None, 0
+        name = self.layouts[stream].name.lower()
+        for analysis in self.analyses:
+            for variable, demand in zip(analysis.query.variables, analysis.unary, strict=True):
+                if variable.stream.name.lower() == name:
+                    demands.append((number, demand))
+                    declared = variable.stream
+                number += 1
+        return demands, declared
+
+    def _copies(
+        self, events: EventTable, row: npt.NDArray[np.int64], variable: npt.NDArray[np.int64], n_buckets: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Where each role goes: (role, bucket, whether it is at home there)."""
+        order = np.argsort(variable, kind="stable")
+        present, starts = np.unique(variable[order], return_index=True)
+        parts = [(np.zeros(0, np.int64),) * 3]
+        for number, own in zip(present, np.split(order, starts[1:]), strict=False):
+            question = int(self.lowered.graph.question[number])
+            placement = self.placements[question]
+            names = placement.equal[number - int(self.lowered.graph.first[question])]
+            values = [events.columns[name].take(pa.array(row[own])) for name in names]
+            role, bucket, home = placement.copies(values, events.at[row[own]], events.t[row[own]], n_buckets)
+            parts.append((own[role], bucket, home))
+        role, bucket, home = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return role, bucket, home
+
+    def operator(self) -> Operator:
+        """The operator of one bucket."""
+        return ConstrainOperator(self)
+
+    # ------------------------------------------------------------ answers
+
+    def finish(self, answers: DataFrame) -> DataFrame:
+        """The answers of the only question; those of several stay together, to be told apart by `answers_of`."""
+        return self.answers_of(answers, 0) if len(self.analyses) == 1 else answers
+
+    def answers_of(self, answers: DataFrame, question: int) -> DataFrame:
+        """The result columns of one question."""
+        query = self.analyses[question].query
+        place = [1] * len(self.layouts)
+        columns = [F.col("t")]
+        for variable in query.variables:
+            stream = self.stream_number(variable.stream.name)
+            events = F.col(f"events_{stream}")
+            if variable.count == 1:
+                column = F.element_at(events, place[stream])
+            else:
+                column = F.slice(events, place[stream], variable.count)
+            place[stream] += variable.count
+            columns.append(column.alias(variable.label))
+        own = answers.where(F.col("question") == question) if len(self.analyses) > 1 else answers
+        return own.select(*columns, F.lit(1.0).alias("probability"))
+
+
+def make_job(
+    queries: Sequence[BoundConstrain], layouts: tuple[Layout, ...], relations: Mapping[str, pa.Table], fingerprint: str
+) -> ConstrainJob:
+    """Queries over the same streams made ready for the workers."""
+    return ConstrainJob(tuple(map(analyse, queries)), layouts, dict(relations), fingerprint)
+
+
+def _by_bucket(bucket, row, variable, home, n_buckets: int, n_rows: int):
+    """Copies sorted by bucket, row and variable, each once, and where each bucket begins; at home wins."""
+    key = (bucket * n_rows + row) * (int(variable.max(initial=0)) + 1) + variable
+    order = np.lexsort((1 - home, key))
+    fresh = np.ones(len(order), np.bool_)
+    fresh[1:] = key[order][1:] != key[order][:-1]
+    chosen = order[fresh]
+    return chosen, np.searchsorted(bucket[chosen], np.arange(n_buckets + 1))
+
+
+def _packet(events: EventTable, row, variable, home, owner, number: int) -> bytes:
+    """The rows of one bucket with their roles; the first bucket that a row goes to counts it (`owner` is written)."""
+    rows, place = np.unique(row, return_inverse=True)
+    counted = owner[rows] < 0
+    owner[rows[counted]] = number
+    roles = pa.table(
+        {"row": place.astype(np.int32), "variable": variable.astype(np.int32), "home": home.astype(np.bool_)}
+    )
+    return write_tables(
+        {"rows": events.table.take(pa.array(rows)).append_column("#counted", pa.array(counted)), "roles": roles}
+    )
+
+
+class ConstrainOperator:
+    """One bucket of CONSTRAIN questions."""
+
+    def __init__(self, job: ConstrainJob) -> None:
+        self._job = job
+        self.open(None)
+
+    @property
+    def kept_events(self) -> int:
+        """How many events are kept for those to come."""
+        return len(self._kept)
+
+    def open(self, state: bytes | None) -> None:
+        """Begin anew, or go on from saved bytes."""
+        layouts = self._job.layouts
+        self._watermark = BEGINNING
+        self._pending = Batch.empty(layouts)
+        self._kept = Batch.empty(layouts)
+        if state is not None:
+            tables = unseal(state, self._job.fingerprint)
+            self._watermark = tables["watermark"]["watermark"][0].as_py()
+            self._pending = Batch.load(tables, "pending", layouts)
+            self._kept = Batch.load(tables, "kept", layouts)
+
+    def save(self) -> bytes:
+        """The state, to be opened again."""
+        tables = {"watermark": pa.table({"watermark": [self._watermark]})}
+        tables |= self._pending.save("pending") | self._kept.save("kept")
+        return seal(tables, self._job.fingerprint)
+
+    def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
+        """Take packets, and give every solution whose last event is before the watermark."""
+        arrived = Batch.concat(
+            [Batch.from_packet(stream, read_tables(blob), self._job.layouts) for stream, blob in packets],
+            self._job.layouts,
+        )
+        counts = Counts()
+        is_late = arrived.code < self._watermark
+        late, arrived = arrived.where(is_late), arrived.where(~is_late)
+        rejected = self._set_aside(late)
+        counts.late += rejected.num_rows
+        self._watermark = max(self._watermark, watermark)
+        waiting = Batch.concat([self._pending, arrived], self._job.layouts)
+        ready = waiting.code < self._watermark
+        self._pending = waiting.where(~ready)
+        fresh, counts.duplicate = waiting.where(ready).without_duplicates()
+        counts.used += int(waiting.where(ready).counted.sum()) - counts.duplicate
+        answers = self._evaluate(fresh, counts)
+        return Outcome(answers, rejected, counts)
+
+    def _set_aside(self, late: Batch) -> pa.Table:
+        """The rows that came too late, as they were; each is set aside by one bucket."""
+        parts = [
+            quarantine(layout.name, LATE, table.table.to_pylist())
+            for layout, table in zip(self._job.layouts, late.where(late.counted).tables, strict=True)
+        ]
+        return pa.concat_tables([QUARANTINE.empty_table(), *parts])
+
+    def _evaluate(self, fresh: Batch, counts: Counts) -> pa.Table:
+        """Let new events come to those that were kept."""
+        job = self._job
+        batch = Batch.concat([self._kept, fresh], job.layouts).by_time()
+        answers = Answers(job, batch)
+        if not len(batch):
+            return answers.table()
+        events = numbers_of_events(batch, job.lowered.columns, job.layouts)
+        strategy = job.strategy
+        run = Run(
+            job.lowered.graph, events, strategy != NOINDEX, strategy != LOOSE, job.lowered.width,
+            len(self._kept), self._kept.expires, self._kept.met,
+        )  # fmt: skip
+        for question, found in run.solutions():
+            answers.add(question, found)
+        counts.kept = run.peak()
+        self._kept = batch.kept(run, self._watermark)
+        return answers.table()

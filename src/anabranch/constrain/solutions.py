@@ -1,0 +1,125 @@
+"""From the kernel's solutions to rows: what it cannot decide is asked here, and events get their columns back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import permutations, product
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.constrain.analysis import ConstrainAnalysis, mentions
+from anabranch.constrain.events import Batch, row_numbers
+from anabranch.constrain.functions import holds_of_events
+from anabranch.language.typed import Reference, Typed, walk, with_references
+from anabranch.rows.dictionary import flat
+from anabranch.rows.times import decode_times
+
+if TYPE_CHECKING:
+    from anabranch.constrain.operator import ConstrainJob
+
+I64 = npt.NDArray[np.int64]
+
+
+class Answers:
+    """The solutions among the events of a batch, in the schema of their job."""
+
+    def __init__(self, job: ConstrainJob, batch: Batch) -> None:
+        self._job = job
+        self._batch = batch
+        self._code = batch.code
+        self._row = row_numbers(batch.stream, len(batch.tables))
+        self._tables: list[pa.Table] = []
+
+    def table(self) -> pa.Table:
+        """All solutions that were added and hold."""
+        return pa.concat_tables([self._job.answer_schema.empty_table(), *self._tables])
+
+    def add(self, question: int, found: I64) -> None:
+        """Take solutions of a question: the events of its places, a row a solution."""
+        analysis = self._job.analyses[question]
+        for condition in self._job.lowered.others[question]:
+            for places in _instances(analysis, condition):
+                if len(found):
+                    found = found[self._holds(analysis, condition, places, found)]
+        if not len(found):
+            return
+        columns = [pa.repeat(pa.scalar(question, pa.int32()), len(found)), self._times(found.max(axis=1))]
+        columns += [self._events(number, analysis, found) for number in range(len(self._job.layouts))]
+        self._tables.append(pa.table(columns, schema=self._job.answer_schema))
+
+    def _times(self, events: I64) -> pa.Array:
+        return decode_times(self._code[events], self._job.time_kind)
+
+    def _events(self, stream: int, analysis: ConstrainAnalysis, found: I64) -> pa.Array:
+        """The events of one stream as a list for each solution."""
+        own, place = [], 0
+        for variable in analysis.query.variables:
+            if self._job.stream_number(variable.stream.name) == stream:
+                events = found[:, place : place + variable.count]
+                own.append(self._by_key(stream, events) if variable.count > 1 else events)
+            place += variable.count
+        kind = self._job.answer_schema.field(f"events_{stream}").type
+        rows = self._row[np.concatenate(own, axis=1)] if own else np.zeros((len(found), 0), np.int64)
+        table = self._batch.tables[stream].table.take(pa.array(rows.ravel())).combine_chunks()
+        structs = pa.StructArray.from_arrays([flat(column) for column in table.columns], fields=list(kind.value_type))
+        offsets = np.arange(len(rows) + 1, dtype=np.int32) * rows.shape[1]
+        return pa.ListArray.from_arrays(pa.array(offsets), structs, type=kind)
+
+    def _by_key(self, stream: int, events: I64) -> I64:
+        """Sets of events, each in order of time, then of key, then of the other columns."""
+        present, place = np.unique(events, return_inverse=True)
+        layout = self._job.layouts[stream]
+        table = self._batch.tables[stream].table.take(pa.array(self._row[present]))
+        columns: dict[str, pa.ChunkedArray] = {}
+        for name in dict.fromkeys((layout.time, *layout.keys, *layout.columns)):
+            # NULL comes before every value.
+            columns |= {f"{name} is there": table[name].is_valid(), name: table[name]}
+        order = pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns]).to_numpy()
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        return present[order][np.sort(rank[place.reshape(events.shape)], axis=1)]
+
+    def _holds(
+        self, analysis: ConstrainAnalysis, condition: Typed, places: dict[tuple[str, int], int], found: I64
+    ) -> npt.NDArray[np.bool_]:
+        """Whether a condition holds of those events of each solution that stand at some places."""
+        columns: dict[str, pa.Array] = {}
+        streams = {}
+        variables = {variable.name: variable for variable in analysis.query.variables}
+        for (owner, mention), place in places.items():
+            stream = variables[owner].stream
+            name, number = f"{owner} {mention}", self._job.stream_number(stream.name)
+            streams[name] = stream
+            rows = pa.array(self._row[found[:, place]])
+            table = self._batch.tables[number]
+            for column in _columns_of(condition, owner, table.columns):
+                columns[f"{name}.{column}"] = table.columns[column].take(rows)
+        told_apart = with_references(condition, lambda each: replace(each, owner=f"{each.owner} {each.mention}"))
+        return holds_of_events(told_apart, columns, streams, self._job.relations, len(found))
+
+
+def _columns_of(condition: Typed, owner: str, known: dict[str, pa.Array]) -> Sequence[str]:
+    """The columns of an event that a condition may read: those it names, or all where it names the whole event."""
+    named = {node.name for node in walk(condition) if isinstance(node, Reference) and node.owner == owner}
+    return list(known) if "*" in named else [name for name in known if name in named]
+
+
+def _instances(analysis: ConstrainAnalysis, condition: Typed) -> Iterator[dict[tuple[str, int], int]]:
+    """Every way in which places can stand for the events that a condition mentions."""
+    named = sorted(mentions(condition))
+    owners = dict.fromkeys(owner for owner, _ in named)
+    starts = np.cumsum([0, *(variable.count for variable in analysis.query.variables)])
+    names = [variable.name for variable in analysis.query.variables]
+    ways = []
+    for owner in owners:
+        number = names.index(owner)
+        own = [mention for mention in named if mention[0] == owner]
+        places = range(int(starts[number]), int(starts[number + 1]))
+        ways.append([list(zip(own, chosen, strict=True)) for chosen in permutations(places, len(own))])
+    for way in product(*ways):
+        yield dict(pair for part in way for pair in part)

@@ -1,0 +1,57 @@
+"""CONSTRAIN without a JVM: the buckets of one or several questions, and their answers as rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from tests import local
+from tests.constrain.strategies import Case
+from tests.oracles.constrain import Solution, frozen, solutions
+
+from anabranch.constrain.operator import ConstrainJob
+
+
+class ConstrainRun(local.LocalRun):
+    """The buckets of one job."""
+
+    job: ConstrainJob
+
+    def answers(self, question: int = 0) -> list[Solution]:
+        """The answers to a question, with the columns that it names."""
+        rows = [row for outcome in self.outcomes for row in outcome.answers.to_pylist()]
+        return [self._answer(question, row) for row in rows if row["question"] == question]
+
+    def _answer(self, question: int, row: dict[str, Any]) -> Solution:
+        events = [list(row[f"events_{stream}"]) for stream in range(len(self.job.layouts))]
+        answer: Solution = {"t": row["t"]}
+        for variable in self.job.analyses[question].query.variables:
+            own = events[self.job.stream_number(variable.stream.name)]
+            chosen, own[: variable.count] = tuple(own[: variable.count]), []
+            answer[variable.label] = chosen if variable.count > 1 else chosen[0]
+        assert not any(events)
+        return answer
+
+
+def job_of(case: Case, strategy: str = "") -> ConstrainJob:
+    """The job of a case; with a strategy, where one is named."""
+    workbook = case.workbook.rstrip().removesuffix(";") + f" STRATEGY {strategy};" if strategy else case.workbook
+    return local.local_job(workbook, case.query, case.relations)
+
+
+def answers_of(case: Case, batches: Sequence[Any], n_buckets: int = 3, strategy: str = "") -> Counter:
+    """What a run over micro-batches answers."""
+    run = ConstrainRun(job_of(case, strategy), n_buckets)
+    for batch in batches:
+        run.step(batch)
+    run.step({}, end=True)
+    assert run.counts.read == run.counts.used + run.counts.duplicate + run.counts.late + run.counts.quarantined
+    assert run.counts.late == 0
+    return Counter(map(frozen, run.answers()))
+
+
+def truth_of(case: Case) -> Counter:
+    """What nested loops answer."""
+    found = solutions(local.bound_query(case.workbook, case.query), case.rows, case.relations)
+    return Counter(map(frozen, found))

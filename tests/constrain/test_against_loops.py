@@ -1,0 +1,81 @@
+"""CONSTRAIN against nested loops: the same alerts, each once, however the input comes and wherever it goes."""
+
+from __future__ import annotations
+
+from hypothesis import assume, event, given, settings
+from hypothesis import strategies as st
+from tests.constrain.local import ConstrainRun, answers_of, job_of, truth_of
+from tests.constrain.strategies import TIMES, Case, constrain_cases, seconds
+from tests.local import bound_query
+from tests.splits import disordered_splits, splits
+
+from anabranch.constrain.analysis import STRATEGIES, analyse
+
+
+def is_possible(case: Case) -> bool:
+    """Whether the bounds of a case do not contradict each other."""
+    return analyse(bound_query(case.workbook, case.query)).contradiction() is None
+
+
+@settings(max_examples=400, deadline=None)
+@given(constrain_cases(), st.sampled_from([1, 2, 7]), st.sampled_from(["", *STRATEGIES]))
+def test_batch_gives_every_alert_once(case: Case, n_buckets: int, strategy: str) -> None:
+    truth = truth_of(case)
+    if not is_possible(case):
+        assert not truth
+        return
+    event(f"{'some' if truth else 'no'} answers")
+    assert answers_of(case, [case.rows], n_buckets, strategy) == truth
+
+
+@settings(max_examples=200, deadline=None)
+@given(constrain_cases(decimals=True, spaces=["plane"], tables=False), st.sampled_from([1, 3]))
+def test_bounds_that_decimal_fractions_miss_are_missed_by_both(case: Case, n_buckets: int) -> None:
+    assume(is_possible(case))
+    assert answers_of(case, [case.rows], n_buckets) == truth_of(case)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data(), constrain_cases(connected=True, consistent=True), st.sampled_from(STRATEGIES))
+def test_any_split_gives_the_answers_of_the_whole(data: st.DataObject, case: Case, strategy: str) -> None:
+    assume(is_possible(case))
+    batches = data.draw(splits(case.rows, clock=seconds))
+    assert answers_of(case, batches, data.draw(st.sampled_from([1, 2, 7])), strategy) == truth_of(case)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data(), st.sampled_from([1, 2]))
+def test_any_arrival_within_the_watermark_gives_the_answers_of_the_whole(data: st.DataObject, delay: int) -> None:
+    case = data.draw(constrain_cases(connected=True, consistent=True, watermark=delay))
+    assume(is_possible(case))
+    batches = data.draw(disordered_splits(case.rows, delay, clock=seconds))
+    assert answers_of(case, batches, data.draw(st.sampled_from([1, 2, 7]))) == truth_of(case)
+
+
+@settings(max_examples=100, deadline=None)
+@given(constrain_cases(connected=True, consistent=True, most_streams=1))
+def test_tight_keeps_no_more_than_loose(case: Case) -> None:
+    assume(is_possible(case))
+    kept = {}
+    for strategy in STRATEGIES:
+        run = ConstrainRun(job_of(case, strategy), 1)
+        run.step(case.rows, end=True)
+        kept[strategy] = run.counts.kept
+    assert kept["TIGHT"] <= kept["LOOSE"]
+    assert kept["TIGHT"] <= kept["NOINDEX"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(constrain_cases(connected=True, consistent=True, time_types=TIMES[:1]))
+def test_nothing_is_kept_when_nothing_can_need_it(case: Case) -> None:
+    assume(is_possible(case))
+    job = job_of(case)
+    run = ConstrainRun(job, 2)
+    run.step(case.rows)
+    far = {name: [{**row, "t": row["t"] + 10_000} for row in rows[:1]] for name, rows in case.rows.items()}
+    run.step(far)
+    run.step({name: [{**row, "t": row["t"] + 10_000} for row in rows] for name, rows in far.items()}, end=True)
+    for state in run.states:
+        operator = job.operator()
+        operator.open(state)
+        assert operator.kept_events <= 2

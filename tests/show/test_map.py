@@ -1,0 +1,221 @@
+"""Answers on a map: the date line does not tear them, and whatever the data hold, the picture is whole."""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anabranch.show.map import RAMP, REST, draw_map
+from anabranch.show.svg import Svg
+from tests.show.answers import HOSTILE, minutes
+from tests.show.test_svg import NAMESPACE, parsed
+
+EVENT = pa.struct([("buoy", pa.string()), ("lon", pa.float64()), ("lat", pa.float64())])
+STATIONS = pa.table({"lon": [137.0, 165.0, -180.0, -140.0, -95.0], "lat": [8.0, -8.0, 0.0, 0.0, 0.0]})
+FIRST, LAST = RAMP[0], RAMP[-1]
+
+Place = tuple[float | None, float | None] | None
+
+
+def event(place: Place) -> dict[str, Any] | None:
+    return None if place is None else {"buoy": "b", "lon": place[0], "lat": place[1]}
+
+
+def counted(*alerts: list[Place]) -> pa.Table:
+    """Answers to a question about v*n, a minute apart."""
+    events = [[event(place) for place in places] for places in alerts]
+    return pa.table({"t": minutes(*range(len(alerts))), "v": pa.array(events, pa.list_(EVENT))})
+
+
+def path(*alerts: list[Place]) -> pa.Table:
+    """Answers to a question about a, b, c, ..., a minute apart."""
+    columns = {
+        name: pa.array([event(place) for place in of], EVENT)
+        for name, of in zip("abcd", zip(*alerts, strict=True), strict=False)
+    }
+    return pa.table({"t": minutes(*range(len(alerts))), **columns})
+
+
+def found(picture: str, name: str, **attributes: str) -> list[ElementTree.Element]:
+    wanted = {key.replace("_", "-"): value for key, value in attributes.items()}.items()
+    return [each for each in parsed(picture).iter(NAMESPACE + name) if wanted <= each.attrib.items()]
+
+
+def words(picture: str) -> list[str]:
+    return ["".join(text.itertext()) for text in found(picture, "text")]
+
+
+def dots(picture: str, radius: str = "3.6") -> list[tuple[float, float]]:
+    """Where events are drawn, or with 2.6 other places, from the left."""
+    return sorted((float(dot.attrib["cx"]), float(dot.attrib["cy"])) for dot in found(picture, "circle", r=radius))
+
+
+def points(shape: ElementTree.Element) -> list[tuple[float, float]]:
+    return [tuple(map(float, point.split(","))) for point in shape.attrib["points"].split()]
+
+
+# ---------------------------------------------------------------- where
+
+
+def test_a_region_across_the_date_line_is_not_torn() -> None:
+    picture = draw_map(counted([(165, 0), (180, 5), (-170, 0), (-95, -5)]), background=STATIONS)
+    places = [x for x, _ in dots(picture)]
+    scale = (places[-1] - places[0]) / 100
+    assert places == pytest.approx([places[0] + scale * degrees for degrees in (0, 15, 25, 100)], abs=0.1)
+    told = words(picture)
+    assert told.index("160°E") < told.index("180°") < told.index("160°W") < told.index("100°W")
+    assert not {"0°E", "0°W", "180°W", "190°E"} & set(told)
+
+
+@pytest.mark.parametrize("west", [-180, -178, -90, 0, 100, 179, 350])
+def test_the_same_figure_looks_the_same_at_every_longitude(west: float) -> None:
+    def turned(by: float) -> str:
+        return draw_map(counted([((by + step + 180) % 360 - 180, 0) for step in (0, 3, 9)]))
+
+    np.testing.assert_allclose(dots(turned(west)), dots(turned(20)), atol=0.02)
+
+
+def test_longitudes_may_go_from_0_to_360() -> None:
+    either = [dots(draw_map(counted([(170, 0), (lon, 5), (lon + 10, 0)]))) for lon in (-140, 220)]
+    np.testing.assert_allclose(*either, atol=0.02)
+
+
+def test_north_is_up_and_a_narrow_belt_is_stretched_and_says_so() -> None:
+    picture = draw_map(counted([(-140, -1), (-95, 1)]))
+    (_, south), (_, north) = dots(picture)
+    assert north < south
+    assert any("north to south" in text and "times as large" in text for text in words(picture))
+    assert "times as large" not in draw_map(counted([(0, 0), (40, 20)]))
+
+
+def test_a_plane_has_numbers_and_no_date_line() -> None:
+    plane = pa.struct([("x", pa.float64()), ("y", pa.float64())])
+    rows = [[{"x": -1000.0, "y": 0.0}, {"x": 1000.0, "y": 900.0}]]
+    table = pa.table({"t": [3], "v": pa.array(rows, pa.list_(plane))})
+    picture = draw_map(table, space=("x", "y"), geodesic=False)
+    assert dots(picture)[1][0] - dots(picture)[0][0] > 600
+    assert {"-1000", "0", "1000"} <= set(words(picture))
+    assert "°" not in picture
+
+
+def test_other_places_are_grey_and_below() -> None:
+    picture = draw_map(counted([(165, -8), (180, 0)]), background=STATIONS, background_name="another buoy")
+    assert len(dots(picture, "2.6")) == 5
+    assert any("another buoy" in text for text in words(picture))
+    assert picture.index('r="2.6"') < picture.index('r="3.6"')
+    assert "another buoy" not in draw_map(counted([(165, -8)]), background_name="another buoy")
+
+
+# ---------------------------------------------------------------- how events are joined
+
+
+def test_events_of_a_counted_variable_have_a_line_around_them() -> None:
+    picture = draw_map(counted([(0, 0), (20, 0), (10, 5), (20, 10), (0, 10)]))
+    (hull,) = found(picture, "polygon")
+    assert len(points(hull)) == 4, "the one in the middle is inside"
+    assert len(dots(picture)) == 5
+
+
+@pytest.mark.parametrize("places", [[(0, 0), (20, 10)], [(0, 0), (10, 5), (20, 10)]])
+def test_what_lies_on_a_line_is_joined_by_it(places: list[Place]) -> None:
+    picture = draw_map(counted(places))
+    assert not found(picture, "polygon")
+    (line,) = found(picture, "polyline")
+    assert len(points(line)) == 2
+
+
+def test_variables_are_joined_in_their_order_with_arrows() -> None:
+    picture = draw_map(path([(165, 0), (-140, 2), (-155, -2)]))
+    way, *arrows = found(picture, "polyline")
+    assert len(arrows) == 2
+    (ax, _), (bx, _), (cx, _) = points(way)
+    assert ax < cx < bx, "to the east and back"
+    assert found(draw_map(path([(165, 0), (-140, 2), (-155, -2)]), join="hull"), "polygon")
+
+
+# ---------------------------------------------------------------- colours
+
+
+def test_colours_go_from_the_first_to_the_last() -> None:
+    picture = draw_map(counted(*([(lon, 0), (lon, 5), (lon + 5, 0)] for lon in (0, 10, 20))))
+    strokes = [hull.attrib["stroke"] for hull in found(picture, "polygon")]
+    assert strokes == [FIRST, RAMP[2], LAST]
+    assert {"09:00", "09:02"} <= set(words(picture))
+
+
+def test_alerts_about_the_same_places_can_be_counted() -> None:
+    often, once = [(0, 0), (0, 5), (5, 0)], [(20, 0), (20, 5), (25, 0)]
+    picture = draw_map(counted(often, once, often, often), colour="number")
+    assert [hull.attrib["stroke"] for hull in found(picture, "polygon")] == [FIRST, LAST]
+    assert {"1", "3", "alerts at the same places"} <= set(words(picture))
+
+
+def test_of_many_alerts_some_are_drawn_and_all_are_counted() -> None:
+    many = counted(*([(lon / 10, 0), (lon / 10, 5), (5, 0)] for lon in range(100)))
+    picture = draw_map(many, limit=10)
+    strokes = [hull.attrib["stroke"] for hull in found(picture, "polygon")]
+    assert (len(strokes), strokes[0], strokes[-1]) == (10, FIRST, LAST)
+    assert "10 of 100 drawn" in words(picture)
+    assert "drawn" not in draw_map(many)
+
+
+def test_one_alert_needs_no_scale() -> None:
+    told = words(draw_map(counted([(0, 0), (5, 5)])))
+    assert told.count("09:00:00") == 1
+
+
+# ---------------------------------------------------------------- whatever the data hold
+
+
+def test_no_answers_is_a_picture_too() -> None:
+    picture = draw_map(counted(), background=STATIONS)
+    assert "no answers" in words(picture)
+    assert len(dots(picture, "2.6")) == 5
+    assert "no answers" in words(draw_map(counted()))
+
+
+def test_events_without_a_place_are_passed_over() -> None:
+    picture = draw_map(counted([(0, 0), None, (None, 1), (float("nan"), 1), (10, float("inf")), (10, 5)], [None]))
+    assert len(dots(picture)) == 2
+    assert len(dots(draw_map(path([(0, 0), None, (10, 5)])))) == 2
+
+
+def test_columns_that_are_no_events_are_passed_over() -> None:
+    table = counted([(0, 0), (5, 5)]).append_column("probability", pa.array([1.0]))
+    table = table.append_column("other", pa.array([{"lon": 50.0}])).append_column("tags", pa.array([["x"]]))
+    assert dots(draw_map(table)) == dots(draw_map(counted([(0, 0), (5, 5)])))
+
+
+def test_hostile_texts_are_text() -> None:
+    picture = draw_map(counted([(0, 0)]), title=HOSTILE, background=STATIONS, background_name=HOSTILE)
+    assert "<script" not in picture
+    assert "&lt;script&gt;" in picture
+    assert isinstance(picture, Svg)
+
+
+coordinates = st.floats(allow_nan=True, allow_infinity=True, width=32) | st.none()
+
+
+@given(st.lists(st.lists(st.tuples(coordinates, st.floats(-90, 90)), max_size=5), max_size=4), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_any_places_give_a_well_formed_picture(alerts: list[list[Place]], geodesic: bool) -> None:
+    picture = draw_map(counted(*alerts), geodesic=geodesic, background=STATIONS)
+    assert "nan" not in picture
+    assert "inf" not in picture
+    known = {"svg", "title", "rect", "text", "tspan", "line", "circle", "polygon", "polyline"}
+    assert {each.tag.removeprefix(NAMESPACE) for each in parsed(picture).iter()} <= known
+    # Whatever is drawn lies on the map.
+    wide, high = (float(parsed(picture).attrib[name]) for name in ("width", "height"))
+    assert all(0 <= x <= wide and 0 <= y <= high for x, y in dots(picture))
+
+
+def test_all_around_the_globe() -> None:
+    picture = draw_map(counted([(lon, 0) for lon in range(-180, 180, 10)]))
+    assert len(dots(picture)) == 36
+    assert REST not in picture
