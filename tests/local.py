@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -22,6 +23,9 @@ from tests.rows.layouts import table_of
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 FINGERPRINT = "0123456789abcdef" * 2
 
+#: Trees are values, and the text of a case is asked for two or three times in a row: by the oracle, and by each job.
+parsed = lru_cache(maxsize=16)(parse)
+
 
 def bound_query(workbook: str, name: str) -> Any:
     """The bound query of a workbook; its streams must state their types."""
@@ -32,7 +36,7 @@ def bound_query(workbook: str, name: str) -> Any:
 def declared(workbook: str) -> Catalog:
     """What a workbook declares."""
     catalog = Catalog()
-    findings = declare(parse(workbook), catalog)
+    findings = declare(parsed(workbook), catalog)
     assert not findings, findings
     return catalog
 

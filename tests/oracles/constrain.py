@@ -48,6 +48,7 @@ from anabranch.language.bound import BoundConstrain
 from anabranch.language.typed import Reference, Typed, walk
 from anabranch.language.types import Type
 from tests.oracles.conditions import Bindings, Functions, Relations, Value, holds
+from tests.untraced import untraced
 
 #: Metres; the mean radius of the Earth.
 RADIUS = 6_371_008.8
@@ -95,6 +96,7 @@ class Event:
 # ---------------------------------------------------------------- solutions
 
 
+@untraced
 def solutions(query: BoundConstrain, rows: Rows, relations: Relations = NO_RELATIONS) -> list[Solution]:
     """Every solution, once.
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.untraced import untraced
+
 Path = tuple[int, ...]
 
 
@@ -56,6 +58,7 @@ def without_impossible(initial: Any, transition: Any, likelihoods: Any) -> tuple
     return corrected, impossible
 
 
+@untraced
 def paths(initial: Any, transition: Any, likelihoods: Any) -> dict[Path, float]:
     """P[path, all readings] of every path that is possible."""
     steps, n = likelihoods.shape
@@ -75,6 +78,7 @@ def posterior(weights: dict[Path, float]) -> dict[Path, float]:
     return {path: weight / evidence for path, weight in weights.items()}
 
 
+@untraced
 def marginals(distribution: dict[Path, float], n: int) -> Any:
     """P[x_t = x], (T, N), of a distribution over paths."""
     found = np.zeros((len(next(iter(distribution))), n))

@@ -48,8 +48,9 @@ from anabranch.errors import WorkbookError
 from anabranch.language import nodes
 from anabranch.language.binder import bind, declare
 from anabranch.language.bound import BoundGoal, BoundPattern
-from anabranch.language.parser import parse
+from tests.local import parsed
 from tests.oracles.conditions import Bindings, Relations, Value, holds
+from tests.untraced import untraced
 
 Row = Mapping[str, Any]
 Time = Any
@@ -103,7 +104,7 @@ def ask(
 def bind_query(workbook: str, query: str) -> BoundPattern:
     """The query of this name, bound; the workbook must be without fault."""
     catalog = Catalog()
-    findings = declare(parse(workbook), catalog)
+    findings = declare(parsed(workbook), catalog)
     if findings:
         raise WorkbookError(findings, workbook)
     entry = catalog.query(query)
@@ -113,6 +114,7 @@ def bind_query(workbook: str, query: str) -> BoundPattern:
     return bound
 
 
+@untraced
 def probabilities(
     query: BoundPattern,
     rows: Mapping[str, Iterable[Row]],

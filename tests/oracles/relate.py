@@ -37,6 +37,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tests.untraced import untraced
+
 Number = int | Fraction
 F64 = npt.NDArray[np.float64]
 
@@ -148,6 +150,7 @@ class World:
     b: tuple[Rank, ...]
 
 
+@untraced
 def probability(a: Entity, b: Entity, outer: int | None, inner: int | None, relations: frozenset[str]) -> Fraction:
     """P[for `outer` segments of a there are `inner` segments of b to which one of the relations holds]; None is ALL."""
     return sum(

@@ -268,8 +268,8 @@ def _add_times(query: BoundConstrain, condition: Typed, later: Given) -> None:
     strict = op in ("<", ">")
     moments = moments_of(query)
     for i, j in _pairs(query, one, other):
-        start = moments.index(Moment(i, _is_begin(query, one)))
-        end = moments.index(Moment(j, _is_begin(query, other)))
+        start = moments.index(Moment(i, is_begin(query, one)))
+        end = moments.index(Moment(j, is_begin(query, other)))
         if op in _ABOVE:  # t(one) - t(other) is at most the value
             later[end, start] = tightest(later, (end, start), Bound(value, strict))
             if both_ways:
@@ -349,7 +349,7 @@ def is_time(query: BoundConstrain, reference: Reference) -> bool:
     return reference.name in (name.lower() for name in names)
 
 
-def _is_begin(query: BoundConstrain, reference: Reference) -> bool:
+def is_begin(query: BoundConstrain, reference: Reference) -> bool:
     """Whether a reference to a time is to the beginning of an event."""
     start = _stream_of(query, reference).start
     return start is not None and reference.name == start.name.lower()

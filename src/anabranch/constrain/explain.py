@@ -5,12 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import inf
 
-from anabranch.constrain.analysis import LOOSE, NOINDEX, TIGHT, ConstrainAnalysis, analyse, mentions, strategy_of
+from anabranch.constrain.analysis import (
+    LOOSE,
+    NOINDEX,
+    TIGHT,
+    ConstrainAnalysis,
+    analyse,
+    is_begin,
+    mentions,
+    strategy_of,
+    time_bound,
+)
 from anabranch.errors import Finding
 from anabranch.language.bound import BoundConstrain
 from anabranch.language.typed import Constant, Member, Operation, Reference, Typed, walk
 from anabranch.language.types import Type
 from anabranch.plan import ConstraintGraph, Edge, Plan, Step
+
+#: The kernel notes the variables that a role has met in the bits of one number.
+MOST_VARIABLES = 64
 
 _STRATEGIES = {
     LOOSE: "in cells of space, until no other variable can follow",
@@ -41,7 +54,15 @@ def plan(query: BoundConstrain) -> Plan:
 
 def _objection(analysis: ConstrainAnalysis) -> Finding | None:
     """What stands against a query as it is written."""
-    return analysis.contradiction() or _two_spaces(analysis.query) or _bad_geometry(analysis.query)
+    query = analysis.query
+    return analysis.contradiction() or _too_many(query) or _two_spaces(query) or _bad_geometry(query)
+
+
+def _too_many(query: BoundConstrain) -> Finding | None:
+    if len(query.variables) <= MOST_VARIABLES:
+        return None
+    message = f"{query.name} has {len(query.variables)} variables, and at most {MOST_VARIABLES} are allowed"
+    return Finding("too-many", message, "let one variable stand for several events, as in v*5", query.span)
 
 
 def _two_spaces(query: BoundConstrain) -> Finding | None:
@@ -72,13 +93,13 @@ def _bad_geometry(query: BoundConstrain) -> Finding | None:
 
 
 def _endless(one: str, other: str) -> str:
-    return (
-        f"nothing bounds the time between {one} and {other}, so their events would have to be kept for good; "
-        f"add a bound, such as {one.rstrip(chr(39))}.t - {other.rstrip(chr(39))}.t IN [-60, 60]"
-        if one.rstrip("'") != other.rstrip("'")
-        else f"nothing bounds the time between two events of {one}, so they would have to be kept for good; "
-        f"add a bound, such as SPAN({one}, {one}) <= 60"
-    )
+    """Why a query cannot stream, and what would mend it."""
+    one, other = one.rstrip("'"), other.rstrip("'")
+    if one == other:
+        pair, bound = f"two events of {one}", f"SPAN({one}, {one}) <= 60"
+    else:
+        pair, bound = f"{one} and {other}", f"{one}.t - {other}.t IN [-60, 60]"
+    return f"nothing bounds the time between {pair}, so events would be kept for good; add a bound such as {bound}"
 
 
 def _classification(analysis: ConstrainAnalysis) -> str:
@@ -108,9 +129,11 @@ def _routing(analysis: ConstrainAnalysis) -> str:
             )
         )
     elif analysis.extent < inf:
-        ways.append(f"by cells of space, {8 * analysis.extent:g} wide")
-    if analysis.span < inf:
-        ways.append(f"by stretches of time, {8 * analysis.span:g} long")
+        ways.append(f"by cells of space, {_length(analysis, 8 * analysis.extent)} wide")
+    if 0 < analysis.span < inf:
+        ways.append(f"by stretches of time, {_amount(analysis, 8 * analysis.span)} long")
+    elif analysis.span == 0:
+        ways.append("by instants")
     if not ways:
         return "all events in one place: no equality, distance or time bounds all variables"
     return f"events meet {' and '.join(ways)}; one near an edge goes to both sides, and each answer comes from one"
@@ -119,8 +142,8 @@ def _routing(analysis: ConstrainAnalysis) -> str:
 def _cost(analysis: ConstrainAnalysis) -> str:
     if analysis.unbounded() is not None:
         return "time grows with the events that fit each variable, memory with all of them"
-    within = f"within {analysis.span:g} of each other"
-    near = f" and {analysis.extent:g} apart at most" if analysis.extent < inf else ""
+    within = f"within {_amount(analysis, analysis.span)} of each other"
+    near = f" and {_length(analysis, analysis.extent)} apart at most" if analysis.extent < inf else ""
     return f"time and memory grow with the events that fit a variable {within}{near}, and with the answers"
 
 
@@ -187,23 +210,38 @@ def _time_between(analysis: ConstrainAnalysis, i: int, j: int) -> str:
     if least == -inf and most == inf:
         return ""
     if least == most:
-        return "at the same time" if least == 0 else f"{_amount(least)} later"
+        return "at the same time" if least == 0 else f"{_amount(analysis, least)} later"
     if least == -most:
-        return f"at most {_amount(most)} from each other in time"
+        return f"at most {_amount(analysis, most)} from each other in time"
     if most == inf:
-        return f"at least {_amount(least)} later"
+        return f"at least {_amount(analysis, least)} later"
     if least == -inf:
-        return f"at most {_amount(most)} later"
-    return f"{_amount(least)} to {_amount(most)} later"
+        return f"at most {_amount(analysis, most)} later"
+    return f"{_amount(analysis, least)} to {_amount(analysis, most)} later"
 
 
-def _amount(number: float) -> str:
-    return f"{number:g}"
+def _amount(analysis: ConstrainAnalysis, number: float) -> str:
+    """A time in a unit that suits it, where times are TIMESTAMPs; else the number."""
+    if analysis.query.streams[0].time.type is not Type.TIMESTAMP:
+        return f"{number:.12g}"
+    for seconds, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if abs(number) >= seconds and number % (seconds / 4) == 0:
+            return f"{number / seconds:g} {unit}"
+    return f"{number:g} seconds"
+
+
+def _length(analysis: ConstrainAnalysis, number: float) -> str:
+    """A distance: in metres or kilometres on the globe, else the number."""
+    if not any(stream.declaration.geodesic for stream in analysis.query.streams):
+        return f"{number:.12g}"
+    return f"{number / 1000:g} km" if number >= 1000 else f"{number:g} m"
 
 
 def _way_between(analysis: ConstrainAnalysis, i: int, j: int) -> str:
     most = analysis.distances.bound(i, j)
-    return f"{most} apart" if most.value < inf else ""
+    if most.value == inf:
+        return ""
+    return f"{'<' if most.strict else '<='} {_length(analysis, most.value)} apart"
 
 
 def _asked(analysis: ConstrainAnalysis, i: int, j: int) -> Iterator[str]:
@@ -213,14 +251,14 @@ def _asked(analysis: ConstrainAnalysis, i: int, j: int) -> Iterator[str]:
         bound = isinstance(condition, Operation) and any(
             isinstance(node, Operation) and node.op in ("distance", "span") for node in walk(condition)
         )
-        if {owner for owner, _ in mentions(condition)} == names and not bound and not _is_of_time(analysis, condition):
+        if {owner for owner, _ in mentions(condition)} == names and not bound and not _is_of_ends(analysis, condition):
             yield in_words(condition)
 
 
-def _is_of_time(analysis: ConstrainAnalysis, condition: Typed) -> bool:
-    from anabranch.constrain.analysis import time_bound
-
-    return time_bound(analysis.query, condition) is not None
+def _is_of_ends(analysis: ConstrainAnalysis, condition: Typed) -> bool:
+    """Whether a condition bounds the time between the ends of two events, which is shown as such."""
+    found = time_bound(analysis.query, condition)
+    return found is not None and not any(is_begin(analysis.query, each) for each in found[1:3])
 
 
 # ---------------------------------------------------------------- conditions in words
@@ -235,7 +273,7 @@ def in_words(tree: Typed | None) -> str:
         return f"'{tree.value}'" if quoted else "NULL" if tree.value is None else f"{tree.value}"
     if isinstance(tree, Reference):
         name = "" if tree.name == "*" else tree.name
-        return ".".join(filter(None, (tree.owner, name)))
+        return ".".join(filter(None, (tree.owner, name))) or "it"
     parts = [in_words(part) for part in tree.arguments]
     if isinstance(tree, Member):
         return f"{tree.relation.name}({', '.join(parts)})"

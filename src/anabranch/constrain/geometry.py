@@ -22,7 +22,8 @@ def fault_of(text: str) -> str:
     try:
         shapely.from_wkt(text)
     except (ShapelyError, ValueError) as error:
-        return str(error).splitlines()[0]
+        # GEOS puts the name of its exception first.
+        return str(error).splitlines()[0].removeprefix("IllegalArgumentException: ").removeprefix("ParseException: ")
     return ""
 
 

@@ -12,6 +12,7 @@ from anabranch.constrain.analysis import (
     ConstrainAnalysis,
     comparison,
     distance_bound,
+    is_begin,
     mentions,
     of_event,
     time_bound,
@@ -238,14 +239,9 @@ def _of_times(analysis: ConstrainAnalysis, numbers: dict[str, int], condition: T
     difference = isinstance(left, Operation) and left.arguments == (one, other) and isinstance(right, Constant)
     if not (plain or difference or both_ways):
         return None
-    sides = [checks.BEGIN if _is_start(analysis, each) else checks.END for each in (one, other)]
+    sides = [checks.BEGIN if is_begin(analysis.query, each) else checks.END for each in (one, other)]
     what = checks.SPAN if both_ways else checks.TIMES
     return Check(numbers[one.owner or ""], numbers[other.owner or ""], what, _how(op), value, *sides)
-
-
-def _is_start(analysis: ConstrainAnalysis, reference: Reference) -> bool:
-    stream = next(each.stream for each in analysis.query.variables if each.name == reference.owner)
-    return stream.start is not None and reference.name == stream.start.name.lower()
 
 
 def _of_columns(

@@ -1,0 +1,181 @@
+"""Events that last, geometries, equal rows, and rows that are no events: what the random cases do not have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import permutations
+from typing import Any
+
+import pytest
+import shapely
+from tests.constrain.local import ConstrainRun
+from tests.local import local_job, to_table
+from tests.oracles.constrain import Solution
+
+LASTING = "CREATE STREAM e KEY (id STRING) TIME (began, ended) {kind} SPACE (x, y);"
+SHAPES = "CREATE STREAM e KEY (id STRING) VALUE (area {kind}) TIME t INTEGER SPACE (x, y);"
+GLOBE = "CREATE STREAM e KEY (id STRING) VALUE (temp DOUBLE) TIME t INTEGER SPACE (lon, lat) GEODESIC;"
+
+
+def run_of(workbook: str, question: str, rows: list[dict[str, Any]], n_buckets: int = 2) -> ConstrainRun:
+    run = ConstrainRun(local_job(f"{workbook} CREATE QUERY q AS CONSTRAIN {question};", "q"), n_buckets)
+    run.step({"e": rows}, end=True)
+    return run
+
+
+def ids(found: list[Solution]) -> list[str]:
+    """The keys of the events of each solution, one after the other."""
+    told = []
+    for answer in found:
+        events = [event for name, event in answer.items() if name != "t"]
+        told.append("".join(e["id"] if isinstance(e, dict) else "".join(each["id"] for each in e) for e in events))
+    return sorted(told)
+
+
+# ---------------------------------------------------------------- events that last
+
+TIMES = {"a": (0, 2), "b": (4, 5), "c": (6, 7), "d": (4, 6), "e": (5, 5)}
+
+
+@pytest.mark.parametrize("kind", ["INTEGER", "DOUBLE"])
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        ("v.t_from - u.t IN [0, 2]", lambda u, v: 0 <= v[0] - u[1] <= 2),
+        ("v.began - u.ended IN [0, 2]", lambda u, v: 0 <= v[0] - u[1] <= 2),
+        ("v.t_from < u.t AND u.t_from <= v.t_from", lambda u, v: u[0] <= v[0] < u[1]),
+        ("v.t - u.t IN [1, 3]", lambda u, v: 1 <= v[1] - u[1] <= 3),
+        ("SPAN(u, v) = 3 AND u.t < v.t", lambda u, v: v[1] - u[1] == 3),
+        ("u.t_from = v.t_from", lambda u, v: u[0] == v[0]),
+        ("ABS(u.t_from - v.t_from) >= 4", lambda u, v: abs(u[0] - v[0]) >= 4),
+    ],
+)
+def test_events_that_last_have_a_beginning_and_an_end(kind: str, condition: str, holds: Callable) -> None:
+    rows = [{"id": id_, "began": began, "ended": ended, "x": 0, "y": 0} for id_, (began, ended) in TIMES.items()]
+    run = run_of(LASTING.format(kind=kind), f"u, v FROM e WHERE {condition} AND SPAN(u, v) < 100", rows)
+    assert ids(run.answers()) == sorted(u + v for u, v in permutations(TIMES, 2) if holds(TIMES[u], TIMES[v]))
+
+
+def test_an_event_that_ends_before_it_begins_is_set_aside() -> None:
+    rows = [{"id": "a", "began": 3, "ended": 2, "x": 0, "y": 0}, {"id": "b", "began": None, "ended": 2, "x": 0, "y": 0}]
+    run = run_of(LASTING.format(kind="INTEGER"), "u, v FROM e WHERE SPAN(u, v) < 100", rows)
+    assert [each["reason"] for each in run.rejected] == ["began is NULL", "began is after ended"]
+    assert run.counts.quarantined == 2
+
+
+# ---------------------------------------------------------------- geometries
+
+SQUARES = {"a": (0, 0), "b": (1, 0), "c": (5, 5), "d": (3, 0)}
+
+
+def square(x: float, y: float, side: float = 1.0) -> shapely.Polygon:
+    return shapely.box(x, y, x + side, y + side)
+
+
+@pytest.mark.parametrize("kind", ["STRING", "BINARY"])
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("INTERSECTS(u.area, v.area) AND u.id < v.id", ["ab"]),
+        ("DISTANCE(u.area, v.area) <= 1 AND u.id < v.id", ["ab", "bd"]),
+        ("DISTANCE(u.area, v.area) > 4.9 AND u.id < v.id", ["ac", "bc"]),
+        ("WITHIN(u, v.area) AND u.id <> v.id", ["ad", "da"]),
+        ("NOT INTERSECTS(u.area, v.area) AND u.id < v.id AND v.id = 'c'", ["ac", "bc"]),
+        ("INTERSECTS(u.area, 'LINESTRING(0.5 0.5, 1.5 0.5)') AND v.id = 'c' AND u.id <> v.id", ["ac", "bc"]),
+    ],
+)
+def test_geometry_columns_are_read_from_text_and_binary(kind: str, condition: str, expected: list[str]) -> None:
+    write = shapely.to_wkt if kind == "STRING" else shapely.to_wkb
+    places = {"a": (3.5, 0.5), "b": (9, 9), "c": (9, 9), "d": (0.0, 0.5)}
+    rows = [
+        {"id": id_, "area": write(square(*SQUARES[id_])), "t": number, "x": places[id_][0], "y": places[id_][1]}
+        for number, id_ in enumerate("abcd")
+    ]
+    rows.append({"id": "z", "area": "nowhere" if kind == "STRING" else b"\x07", "t": 2, "x": 0.5, "y": 0.5})
+    question = f"u, v FROM e WHERE {condition} AND SPAN(u, v) <= 9"
+    found = ids(run_of(SHAPES.format(kind=kind), question, rows).answers())
+    assert [each for each in found if "z" not in each] == expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("INTERSECTS(u, v)", ["ab"]),
+        ("DISTANCE(u, v) <= 1", ["ab", "bd"]),
+        ("WITHIN(u, 'POLYGON((0 0, 9 0, 9 2, 0 2, 0 0))') AND INTERSECTS(u, v)", ["ab"]),
+        ("WITHIN(u, 'POLYGON((0.5 0, 9 0, 9 2, 0.5 2, 0.5 0))') AND INTERSECTS(u, v)", []),
+    ],
+)
+def test_a_geometry_can_be_the_place_of_an_event(condition: str, expected: list[str]) -> None:
+    rows = [
+        {"id": id_, "area": square(*corner).wkt, "t": number} for number, (id_, corner) in enumerate(SQUARES.items())
+    ]
+    workbook = "CREATE STREAM e KEY (id STRING) VALUE (area STRING) TIME t INTEGER SPACE (area);"
+    run = run_of(workbook, f"u, v FROM e WHERE {condition} AND u.id < v.id AND SPAN(u, v) <= 9", rows)
+    assert ids(run.answers()) == expected
+
+
+def test_a_point_on_the_globe_can_be_written() -> None:
+    rows = [{"id": "a", "t": 0, "lon": 0, "lat": 1, "temp": 1}, {"id": "b", "t": 0, "lon": 0, "lat": 3, "temp": 1}]
+    run = run_of(GLOBE, "u FROM e WHERE DISTANCE(u, 'POINT(0 0)') <= 200000", rows)
+    assert ids(run.answers()) == ["a"]
+
+
+# ---------------------------------------------------------------- rows
+
+
+def test_places_that_cannot_be_are_set_aside() -> None:
+    places = [(0, 91), (181, 0), (float("nan"), 0), (0, float("inf")), (None, 5), (180, -90)]
+    rows = [{"id": str(number), "t": 0, "lon": lon, "lat": lat, "temp": 1} for number, (lon, lat) in enumerate(places)]
+    run = run_of(GLOBE, "u FROM e WHERE u.temp = 1", rows)
+    # Where one coordinate is not known the event is nowhere, but it happened.
+    assert ids(run.answers()) == ["4", "5"]
+    assert sorted(each["reason"] for each in run.rejected) == [
+        "lat is not a finite number",
+        "lat is outside [-90, 90] degrees",
+        "lon is not a finite number",
+        "lon is outside [-180, 180] degrees",
+    ]
+
+
+@pytest.mark.parametrize("n_buckets", [1, 2, 7])
+def test_a_row_given_twice_is_one_event_and_is_counted_once(n_buckets: int) -> None:
+    row = {"id": "a", "t": 0, "lon": 0.0, "lat": 0.0, "temp": 1.0}
+    rows = [row, {**row}, {**row, "temp": 2.0}, {**row, "lon": -0.0}, {**row, "id": "b", "t": 40}]
+    run = run_of(GLOBE, "u, v FROM e WHERE SPAN(u, v) <= 5 AND DISTANCE(u, v) <= 9", rows, n_buckets)
+    assert ids(run.answers()) == ["aa", "aa"]
+    counts = run.counts
+    assert (counts.read, counts.used, counts.duplicate, counts.late) == (5, 3, 2, 0)
+
+
+@pytest.mark.parametrize("n_buckets", [1, 2, 7])
+def test_rows_that_come_too_late_are_set_aside_once(n_buckets: int) -> None:
+    workbook = f"{GLOBE} CREATE QUERY q AS CONSTRAIN u, v FROM e WHERE SPAN(u, v) <= 50 AND DISTANCE(u, v) <= 1e6;"
+    run = ConstrainRun(local_job(workbook, "q"), n_buckets)
+    row = {"id": "a", "lon": 0.0, "lat": 0.0, "temp": 1.0}
+    run.step({"e": [{**row, "t": 100}]})
+    run.step({"e": [{**row, "t": 99}, {**row, "t": 101, "id": "b"}]})
+    run.step({}, end=True)
+    assert ids(run.answers()) == ["ab", "ba"]
+    assert run.counts.late == 1
+    assert [each["reason"] for each in run.rejected] == ["late"]
+
+
+def test_whole_numbers_beyond_doubles_are_told_apart() -> None:
+    workbook = "CREATE STREAM e KEY (id STRING) VALUE (n INTEGER) TIME t INTEGER;"
+    base = 2**60
+    rows = [{"id": id_, "n": base + n, "t": base + t} for id_, n, t in (("a", 0, 0), ("b", 1, 1), ("c", 1, 3))]
+    assert ids(run_of(workbook, "u, v FROM e WHERE u.n = v.n AND u.t < v.t AND SPAN(u, v) <= 9", rows).answers()) == [
+        "bc"
+    ]
+    assert ids(run_of(workbook, "u, v FROM e WHERE u.n < v.n AND v.t - u.t = 1", rows).answers()) == ["ab"]
+
+
+def test_rows_that_can_be_no_variable_are_not_sent() -> None:
+    rows = [{"id": "a", "t": t, "lon": 0.0, "lat": 0.0, "temp": float(t % 10)} for t in range(100)]
+    run = run_of(GLOBE, "u, v FROM e WHERE u.temp = 9 AND v.temp = 8 AND SPAN(u, v) <= 1", rows, 1)
+    assert len(run.answers()) == 10
+    assert run.counts.used == 100
+    packets, ignored = run.job.pack(0, to_table(run.job, 0, rows), 1)
+    assert ignored == 80
+    assert len(packets) == 1

@@ -1,0 +1,160 @@
+"""CONSTRAIN on Spark: each alert exactly once on any number of partitions, and many questions in one pass."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from tests.constrain.local import ConstrainRun
+from tests.local import local_job
+from tests.oracles.constrain import frozen
+
+import anabranch.session
+from anabranch import Session
+from anabranch.errors import WorkbookError
+
+STREAM = """
+CREATE STREAM e KEY (id STRING) VALUE (kind STRING, temp DOUBLE) TIME t INTEGER SPACE (x, y) WATERMARK 5;
+"""
+QUERIES = """
+CREATE QUERY near AS CONSTRAIN u, v, w FROM e
+  WHERE u.kind = 'A' AND v.kind = 'B' AND w.kind = 'C'
+    AND DISTANCE(u, v) < 3 AND v.t - u.t IN [0, 8] AND DISTANCE(v, w) < 3 AND w.t - v.t IN [1, 8];
+CREATE QUERY crowd AS CONSTRAIN v*3 FROM e
+  WHERE v.temp > 0.5 AND v.id <> v.id AND DISTANCE(v, v) <= 4 AND SPAN(v, v) <= 10;
+CREATE QUERY twice AS CONSTRAIN u, v FROM e
+  WHERE u.id = v.id AND u.kind = 'A' AND v.kind = 'A' AND v.t - u.t IN [1, 30];
+CREATE QUERY never AS CONSTRAIN u, v FROM e WHERE u.kind = 'X' AND SPAN(u, v) <= 3;
+"""
+NAMES = ("near", "crowd", "twice", "never")
+
+
+def rows() -> list[dict]:
+    draw = random.Random(7)
+    return [
+        {
+            "id": f"k{draw.randrange(20)}",
+            "kind": draw.choice("ABC"),
+            "temp": draw.random(),
+            "t": t // 3 + draw.randrange(4),
+            "x": draw.uniform(0, 30),
+            "y": draw.uniform(0, 30),
+        }
+        for t in range(1500)
+    ]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The rows as four files, one after the other in time."""
+    folder = tmp_path_factory.mktemp("events")
+    given = rows()
+    for number in range(4):
+        part = given[number * 375 : (number + 1) * 375]
+        pq.write_table(pa.Table.from_pylist(part), folder / f"{number}.parquet")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def truth() -> dict[str, Counter]:
+    """What one bucket in this process answers, which is held against nested loops elsewhere."""
+    found = {}
+    for name in NAMES:
+        run = ConstrainRun(local_job(STREAM + QUERIES, name), 1)
+        run.step({"e": rows()}, end=True)
+        found[name] = Counter(map(frozen, run.answers()))
+    assert all(len(found[name]) > 20 for name in NAMES[:3])
+    return found
+
+
+def session_of(spark: SparkSession, source: Path | str) -> Session:
+    session = Session(spark)
+    session.execute(STREAM + QUERIES)
+    session.bind("e", str(source))
+    return session
+
+
+def counted(frame: DataFrame) -> Counter:
+    return Counter(frozen(row) for row in frame.toArrow().to_pylist())
+
+
+@pytest.mark.parametrize("n_partitions", [1, 2, 7])
+def test_each_alert_comes_once_from_any_number_of_partitions(
+    spark: SparkSession, folder: Path, truth: dict, monkeypatch: pytest.MonkeyPatch, n_partitions: int
+) -> None:
+    monkeypatch.setattr(anabranch.session, "partition_count", lambda *_: n_partitions)
+    session = session_of(spark, folder)
+    found = session.run_all()
+    assert {name: counted(frame) for name, frame in found.items()} == truth
+    session.release()
+
+
+def test_many_questions_read_their_stream_once(spark: SparkSession, folder: Path, truth: dict) -> None:
+    session = session_of(spark, folder)
+    read = spark.sparkContext.accumulator(0)
+    session.run_all(NAMES, counter=read)
+    assert read.value == 1500
+    for name in NAMES:
+        report = session.report(name)
+        assert report.answers == truth[name].total()
+        assert (report.read, report.used + report.duplicate, report.late) == (1500, 1500, 0)
+        assert 0 < report.kept < 1500
+    assert session.quarantine("near").count() == 0
+    session.release()
+
+
+def test_a_question_alone_is_lazy_and_gives_structs_and_arrays(spark: SparkSession, folder: Path, truth: dict) -> None:
+    frame = session_of(spark, folder).run("crowd")
+    assert frame.columns == ["t", "v", "probability"]
+    assert frame.schema["v"].dataType.elementType.names == ["id", "kind", "temp", "t", "x", "y"]
+    assert counted(frame) == truth["crowd"]
+
+
+def test_live_questions_share_a_stream_and_answer_as_the_archive_does(
+    spark: SparkSession, folder: Path, tmp_path: Path, truth: dict
+) -> None:
+    session = session_of(spark, folder)
+    outputs = [str(tmp_path / "out" / name) for name in NAMES]
+    checkpoint = str(tmp_path / "checkpoint")
+    for _ in range(2):  # a stopped stream goes on from its checkpoint
+        running = session.start_together(NAMES, checkpoint, outputs, trigger={"availableNow": True}, max_files=1)
+        running.awaitTermination()
+        session.end_input(checkpoint)
+    found = {
+        name: counted(spark.read.parquet(path)) if list(Path(path).glob("*.parquet")) else Counter()
+        for name, path in zip(NAMES, outputs, strict=True)
+    }
+    assert found == truth
+    assert 0 < session.report("near").kept < 1500
+
+
+def test_arrays_of_events_are_json_in_csv(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    from anabranch.runtime.sinks.files import write_whole
+
+    frame = session_of(spark, folder).run("crowd")
+    write_whole(frame, str(tmp_path / "crowd"), "csv")
+    first = spark.read.csv(str(tmp_path / "crowd"), header=True).first()
+    assert first["v"].startswith('[{"id":"k')
+
+
+def test_a_question_that_could_forget_nothing_is_not_streamed(
+    spark: SparkSession, folder: Path, tmp_path: Path
+) -> None:
+    session = Session(spark)
+    session.execute(STREAM + "CREATE QUERY q AS CONSTRAIN u, v FROM e WHERE u.kind = 'A' AND DISTANCE(u, v) < 1;")
+    session.bind("e", str(folder))
+    with pytest.raises(WorkbookError, match="q cannot stream: nothing bounds the time between u and v"):
+        session.start("q", str(tmp_path / "checkpoint"), str(tmp_path / "out"))
+
+
+def test_a_contradiction_is_refused_with_its_cycle(spark: SparkSession, folder: Path) -> None:
+    session = Session(spark)
+    session.execute(STREAM + "CREATE QUERY q AS CONSTRAIN u, v FROM e WHERE u.t < v.t AND v.t < u.t;")
+    session.bind("e", str(folder))
+    with pytest.raises(WorkbookError, match="the time from v to u is < 0, the time from u to v is < 0"):
+        session.run("q")

@@ -1,0 +1,25 @@
+"""Coverage looks away while an oracle works: none of its lines is counted, and watching each costs as much again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+
+def untraced(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, unseen by the tracer of coverage; a debugger sees it."""
+
+    @wraps(function)
+    def unseen(*arguments: Any, **named: Any) -> Any:
+        tracer = sys.gettrace()
+        if not type(tracer).__module__.startswith("coverage"):
+            return function(*arguments, **named)
+        sys.settrace(None)
+        try:
+            return function(*arguments, **named)
+        finally:
+            sys.settrace(tracer)
+
+    return unseen
