@@ -29,12 +29,14 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="Another seed, another 
 
 
 def command(output: Folder = None, seed: Seed = 0, verbose: Verbose = False) -> None:
-    """Simulate an office and a motorway, ask questions about them, and compare with what really happened."""
+    """Simulate an office, a motorway and an ocean, ask questions about them, and compare with what really happened."""
     folder = output or Path(tempfile.gettempdir()) / "anabranch-demo"
     console = Console()
     workbook = _office(folder / "office", seed, verbose, console)
     console.print()
     _motorway(folder / "motorway", seed, verbose, console)
+    console.print()
+    _ocean(folder / "ocean", seed, verbose, console)
     _what_next(console, workbook)
 
 
@@ -80,6 +82,36 @@ def _motorway(folder: Path, seed: int, verbose: bool, console: Console) -> None:
     console.print(
         f"Of {len(real):,} pairs that really did, {len(found & real):,} were found; {len(found - real)} are wrong."
     )
+
+
+def _ocean(folder: Path, seed: int, verbose: bool, console: Console) -> None:
+    """CONSTRAIN: where three buoys felt the same storm."""
+    with progress("simulating an ocean", lambda: 0):
+        workbook = SCENARIOS["buoys"].write(folder, seed)
+    readings = pq.read_metadata(folder / "readings.parquet").num_rows
+    console.print(f"An ocean with 200 drifting buoys for a month: {readings:,} readings, and storms passing over.")
+    console.print(
+        "CONSTRAIN: where did three buoys within 500 km of each other report low pressure in half a day?", style="bold"
+    )
+    session = open_workbook(str(workbook), None, verbose=verbose)
+    answers = _ask(session, "low").sort_by("t")
+    hits = pq.read_table(folder / "hits.parquet", columns=["storm", "buoy", "t"]).to_pylist()
+    storms = {(hit["buoy"], hit["t"]): hit["storm"] for hit in hits}
+    named = [{storms.get((event["buoy"], event["t"])) for event in alert} for alert in answers["v"].to_pylist()]
+    console.print()
+    print_answers(_shortened(answers), console, title="low: the first alerts", limit=8)
+    real = [next(iter(each)) for each in named if len(each) == 1 and None not in each]
+    console.print()
+    console.print(
+        f"Of {len(named):,} alerts, {len(real):,} are three readings from inside one storm; "
+        f"{len(set(real))} of {len(set(storms.values()))} storms that buoys were in were found."
+    )
+
+
+def _shortened(answers: pa.Table) -> pa.Table:
+    """The alerts with the names of their buoys alone."""
+    buoys = [", ".join(str(event["buoy"]) for event in alert) for alert in answers["v"].to_pylist()]
+    return pa.table({"t": answers["t"], "buoys": buoys, "probability": answers["probability"]})
 
 
 def _ask(session: Session, name: str) -> pa.Table:
