@@ -15,8 +15,8 @@ from numba import njit
 from anabranch.constrain import geometry
 from anabranch.constrain.functions import numbers_of
 from anabranch.constrain.graph import ColumnOf
-from anabranch.constrain.kernel.checks import Events
 from anabranch.constrain.kernel.run import Run
+from anabranch.constrain.kernel.tables import Events, make_events
 from anabranch.language.typed import Reference
 from anabranch.rows.conditions import evaluate
 from anabranch.rows.dictionary import dense_codes, encode_tuples, flat
@@ -328,8 +328,7 @@ def numbers_of_events(batch: Batch, columns: Sequence[ColumnOf], layouts: Sequen
     lasting = any(layout.start is not None for layout in layouts)
     begin = batch.gathered([table.begin for table in batch.tables], kind) if lasting else t
     at = batch.gathered([table.at for table in batch.tables], np.float64)
-    event = np.repeat(np.arange(len(batch)), np.diff(batch.first))
-    return Events(t, begin, at, _matrix(batch, columns), batch.first, event, batch.variable, batch.home)
+    return make_events(t, begin, at, _matrix(batch, columns), batch.first, batch.variable, batch.home)
 
 
 def _matrix(batch: Batch, columns: Sequence[ColumnOf]) -> geometry.F64:

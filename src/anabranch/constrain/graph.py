@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from anabranch.constrain.analysis import (
     ConstrainAnalysis,
@@ -18,8 +20,9 @@ from anabranch.constrain.analysis import (
     time_bound,
 )
 from anabranch.constrain.geometry import RADIUS
-from anabranch.constrain.kernel import checks
-from anabranch.constrain.kernel.checks import Graph, straight
+from anabranch.constrain.kernel import tables as checks
+from anabranch.constrain.kernel.checks import straight
+from anabranch.constrain.kernel.tables import CHECK, F64, I64, Graph, Table, pair_type, variable_type
 from anabranch.language.typed import Constant, Operation, Reference, Typed
 from anabranch.language.types import Type
 from anabranch.rows.times import TimeKind
@@ -86,13 +89,11 @@ class Lowered:
     graph : with bounds in the unit of times
     columns : what the kernel compares besides times and places
     others : for each question the conditions that the kernel cannot decide
-    width : of the cells of an index in space; 0 where nothing bounds distances
     """
 
     graph: Graph
     columns: tuple[ColumnOf, ...]
     others: tuple[tuple[Typed, ...], ...]
-    width: float
 
 
 def lower_questions(analyses: Sequence[ConstrainAnalysis], kind: TimeKind) -> Lowered:
@@ -105,49 +106,100 @@ def lower_questions(analyses: Sequence[ConstrainAnalysis], kind: TimeKind) -> Lo
         own, rest = _checks_of(analysis, int(start), columns)
         given += own
         others.append(tuple(rest))
+    return Lowered(_graph(analyses, first, given, kind), tuple(columns.known), tuple(others))
+
+
+# ---------------------------------------------------------------- tables
+
+
+def _graph(analyses: Sequence[ConstrainAnalysis], first: I64, given: Sequence[Check], kind: TimeKind) -> Graph:
     radius = RADIUS if any(_is_geodesic(each) for each in analyses) else 0.0
-    graph = _graph(analyses, first, given, kind, radius)
-    reach = graph.reach[np.isfinite(graph.reach)]
-    # One width serves most pairs: those that may be further apart are looked for everywhere.
-    width = float(np.quantile(reach, 0.75, method="higher")) if len(reach) else 0.0
-    return Lowered(graph, tuple(columns.known), tuple(others), width)
+    variables = _variables(analyses, first, kind)
+    pairs, checks_of_pairs = _pairs(analyses, variables, given, kind, radius)
+    variables["longest"] = _longest(variables, pairs)
+    reach = [each.extent if _bends(each.extent, radius) else inf for each in analyses]
+    straight_reach = [straight(each, radius) * (1 + 1e-9) if each < inf else inf for each in reach]
+    scale = 1e6 if kind is TimeKind.TIMESTAMP else 1.0
+    return Graph(first.astype(np.int64), np.array(straight_reach), variables, pairs, checks_of_pairs, scale, radius)
 
 
 def _is_geodesic(analysis: ConstrainAnalysis) -> bool:
     return any(stream.declaration.geodesic for stream in analysis.query.streams)
 
 
-# ---------------------------------------------------------------- bounds
-
-
-def _graph(
-    analyses: Sequence[ConstrainAnalysis], first: np.ndarray, given: Sequence[Check], kind: TimeKind, radius: float
-) -> Graph:
+def _variables(analyses: Sequence[ConstrainAnalysis], first: I64, kind: TimeKind) -> Table:
     sizes = np.diff(first)
-    question = np.repeat(np.arange(len(sizes)), sizes)
-    pair = np.concatenate([[0], np.cumsum(np.repeat(sizes, sizes))])
-    latest = np.concatenate([_between(each, each.times.value).ravel() for each in analyses])
-    backwards = np.concatenate([_between(each, each.times.value).T.ravel() for each in analyses])
-    reach = np.concatenate([_between(each, each.distances.value).ravel() for each in analyses])
-    reach = np.array([straight(way, radius) if np.isfinite(way) and _bends(way, radius) else inf for way in reach])
-    latest, earliest = _in_units(latest, kind), -_in_units(backwards, kind)
-    count = np.array([variable.count for each in analyses for variable in each.query.variables])
-    own_pair = pair[:-1] + np.arange(len(question)) - first[question]
-    longest = _longest(latest, pair, own_pair, count)
-    arrays = _check_arrays(given, pair, first, question)
-    scale = 1e6 if kind is TimeKind.TIMESTAMP else 1.0
-    return Graph(
-        first.astype(np.int64), question.astype(np.int64), count.astype(np.int64), pair[:-1].astype(np.int64),
-        earliest, latest, longest, reach * (1 + 1e-9), **arrays, scale=scale, radius=radius,
-    )  # fmt: skip
+    variables = np.zeros(first[-1], variable_type(_time_type(kind)))
+    variables["question"] = np.repeat(np.arange(len(sizes)), sizes)
+    variables["first"], variables["size"] = np.repeat(first[:-1], sizes), np.repeat(sizes, sizes)
+    variables["count"] = [variable.count for each in analyses for variable in each.query.variables]
+    variables["pair"] = np.concatenate([[0], np.cumsum(variables["size"])[:-1]])
+    return variables
+
+
+def _time_type(kind: TimeKind) -> type:
+    return np.float64 if kind is TimeKind.DOUBLE else np.int64
+
+
+def _pairs(
+    analyses: Sequence[ConstrainAnalysis], variables: Table, given: Sequence[Check], kind: TimeKind, radius: float
+) -> tuple[Table, Table]:
+    """The pairs of each question, row by row, and their checks."""
+    pairs = np.zeros(int(variables["size"].sum()), pair_type(_time_type(kind)))
+    between = [_between(each, each.times.value) for each in analyses]
+    pairs["latest"] = _in_units(np.concatenate([each.ravel() for each in between]), kind)
+    pairs["earliest"] = -_in_units(np.concatenate([each.T.ravel() for each in between]), kind)
+    ways = np.concatenate([_between(each, each.distances.value).ravel() for each in analyses])
+    pairs["near"] = [(straight(way, radius) * (1 + 1e-9)) ** 2 if _bends(way, radius) else inf for way in ways]
+    placed = _placed(given, variables)
+    pairs["check"], pairs["end"] = np.searchsorted(
+        [number for number, _, _ in placed], [range(len(pairs)), range(1, len(pairs) + 1)]
+    )
+    table = np.zeros(len(placed), CHECK)
+    for name in ("what", "how", "value", "left", "right"):
+        table[name] = [getattr(check, name) for _, check, _ in placed]
+    table["swapped"] = [swapped for _, _, swapped in placed]
+    table["limit"] = [straight(max(value, 0.0), radius) ** 2 for value in table["value"]]
+    for variable in variables:
+        own = pairs[variable["pair"] : variable["pair"] + variable["size"]]
+        own["turn"] = np.argsort(own["latest"] >= 0, kind="stable")
+    pairs["sure"] = [_sure(table[pair["check"] : pair["end"]], kind) for pair in pairs]
+    return pairs, table
+
+
+def _placed(given: Sequence[Check], variables: Table) -> list[tuple[int, Check, bool]]:
+    """The checks by their pairs, each also the other way round, as (pair, check, whether it is swapped)."""
+    placed = []
+    for check in given:
+        start = variables[check.u]["first"]
+        placed.append((int(variables[check.u]["pair"] + check.v - start), check, False))
+        placed.append((int(variables[check.v]["pair"] + check.u - start), check, True))
+    # The cheap ones first: they spare the others.
+    return sorted(placed, key=lambda each: (each[0], each[1].what == checks.DISTANCE))
+
+
+def _sure(own: Table, kind: TimeKind) -> float:
+    """The square of a distance within which two events in their window of time pass all checks of their pair; or -1.
+
+    Windows of whole numbers are exact; a bound that is strict is not in them.
+    """
+    times = (
+        np.isin(own["what"], (checks.TIMES, checks.SPAN)) & (own["left"] == checks.END) & (own["right"] == checks.END)
+    )
+    bounded = times & np.isin(own["how"], (checks.AT_MOST, checks.AT_LEAST)) & (kind is not TimeKind.DOUBLE)
+    bounded &= (own["what"] == checks.TIMES) | (own["how"] == checks.AT_MOST)
+    near = (own["what"] == checks.DISTANCE) & np.isin(own["how"], (checks.LESS, checks.AT_MOST)) & (own["value"] >= 0)
+    if not (bounded | near).all():
+        return -1.0
+    return float((own["limit"][near] * (1 - 1e-12)).min(initial=inf))
 
 
 def _bends(way: float, radius: float) -> bool:
     """Whether a distance excludes anything: none on the globe is longer than half of its girth."""
-    return radius == 0.0 or way < np.pi * radius
+    return way < inf and (radius == 0.0 or way < np.pi * radius)
 
 
-def _between(analysis: ConstrainAnalysis, closed: np.ndarray) -> np.ndarray:
+def _between(analysis: ConstrainAnalysis, closed: F64) -> F64:
     """[u, v]: the most that an event of v may be from one of u, over all their places."""
     variables = list(analysis.query.variables)
     of_place = [variables.index(variable) for variable in analysis.places]
@@ -160,7 +212,7 @@ def _between(analysis: ConstrainAnalysis, closed: np.ndarray) -> np.ndarray:
     return most
 
 
-def _in_units(bounds: np.ndarray, kind: TimeKind) -> np.ndarray:
+def _in_units(bounds: F64, kind: TimeKind) -> npt.NDArray[Any]:
     """Bounds as times are measured, laid a little wide."""
     wide = bounds + _SLACK * np.abs(np.where(np.isfinite(bounds), bounds, 0.0))
     if kind is TimeKind.DOUBLE:
@@ -169,33 +221,13 @@ def _in_units(bounds: np.ndarray, kind: TimeKind) -> np.ndarray:
     return units.astype(np.int64)
 
 
-def _longest(latest: np.ndarray, pair: np.ndarray, own_pair: np.ndarray, count: np.ndarray) -> np.ndarray:
+def _longest(variables: Table, pairs: Table) -> npt.NDArray[Any]:
     """Of each variable, the most that any other event of a solution may be later; before all time for a single one."""
-    none = -inf if latest.dtype == np.float64 else -_FOREVER
-    counts = latest.astype(latest.dtype, copy=True)
-    counts[own_pair[count == 1]] = none
-    return np.maximum.reduceat(counts, pair[:-1])
-
-
-def _check_arrays(
-    given: Sequence[Check], pair: np.ndarray, first: np.ndarray, question: np.ndarray
-) -> dict[str, np.ndarray]:
-    """The checks of each pair, those that are written the other way round among them."""
-    placed = []
-    for check in given:
-        start = first[question[check.u]]
-        placed.append((pair[check.u] + check.v - start, check, False))
-        placed.append((pair[check.v] + check.u - start, check, True))
-    # The cheap ones first: they spare the others.
-    placed.sort(key=lambda each: (each[0], each[1].what == checks.DISTANCE))
-    begins = np.searchsorted([number for number, _, _ in placed], np.arange(pair[-1] + 1))
-    whole = ("what", "how", "left", "right")
-    return {
-        "check": begins.astype(np.int64),
-        "value": np.array([check.value for _, check, _ in placed], np.float64),
-        "swapped": np.array([swap for _, _, swap in placed], np.bool_),
-        **{name: np.array([getattr(check, name) for _, check, _ in placed], np.int64) for name in whole},
-    }
+    latest = pairs["latest"].copy()
+    alone = variables["count"] == 1
+    own = variables["pair"] + np.arange(len(variables)) - variables["first"]
+    latest[own[alone]] = -inf if latest.dtype == np.float64 else -_FOREVER
+    return np.maximum.reduceat(latest, variables["pair"])
 
 
 # ---------------------------------------------------------------- checks

@@ -121,7 +121,7 @@ class ConstrainJob:
         present, starts = np.unique(variable[order], return_index=True)
         parts = [(np.zeros(0, np.int64),) * 3]
         for number, own in zip(present, np.split(order, starts[1:]), strict=False):
-            question = int(self.lowered.graph.question[number])
+            question = int(self.lowered.graph.variables["question"][number])
             placement = self.placements[question]
             names = placement.equal[number - int(self.lowered.graph.first[question])]
             values = [events.columns[name].take(pa.array(row[own])) for name in names]
@@ -256,7 +256,7 @@ class ConstrainOperator:
         events = numbers_of_events(batch, job.lowered.columns, job.layouts)
         strategy = job.strategy
         run = Run(
-            job.lowered.graph, events, strategy != NOINDEX, strategy != LOOSE, job.lowered.width,
+            job.lowered.graph, events, strategy != NOINDEX, strategy != LOOSE,
             len(self._kept), self._kept.expires, self._kept.met,
         )  # fmt: skip
         for question, found in run.solutions():

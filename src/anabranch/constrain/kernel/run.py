@@ -10,93 +10,77 @@ import numpy.typing as npt
 from numba import njit
 
 from anabranch.constrain.kernel.arrivals import arrive
-from anabranch.constrain.kernel.checks import I64, Events, Graph
-from anabranch.constrain.kernel.grid import cells_of
-from anabranch.constrain.kernel.store import Store, keep
+from anabranch.constrain.kernel.store import keep, new_store
+from anabranch.constrain.kernel.tables import I64, Events, Graph, Table
 
 #: Solutions are handed over whenever they take so many numbers, so that memory does not grow with their number.
 ENOUGH = 4_000_000
 
 
 class Run:
-    """Events of which the first `n_old` were kept by an earlier run.
+    """Events of which the first `n_old` were kept by an earlier run, which left `expires` and `met` of their roles.
 
     Parameters
     ----------
     indexed : keep events in cells of space, not in a list a variable
     tight : let them expire tightly
-    expires, met : of each role of the kept events, as the earlier run left them
-    width : of the cells of the index; 0 where nothing bounds distances
     """
 
     def __init__(
-        self, graph: Graph, events: Events, indexed: bool, tight: bool, width: float, n_old: int = 0,
+        self, graph: Graph, given: Events, indexed: bool, tight: bool, n_old: int = 0,
         expires: Any = None, met: Any = None,
     ) -> None:  # fmt: skip
-        # Arrow's memory is read-only, and the kernel would be compiled once more for every mixture of such arrays.
-        events = Events(*(np.require(each, requirements=("C", "W")) for each in events))
-        self._graph, self._events, self._n_old = graph, events, n_old
-        self._indexed, self._tight = indexed, tight
-        n_roles, old = len(events.event), int(events.role[n_old])
-        lowest = -np.inf if events.t.dtype == np.float64 else np.iinfo(np.int64).min
-        self.expires = np.full(n_roles, lowest, events.t.dtype)
-        self.met = np.zeros(n_roles, np.uint64)
+        self._graph, self._given, self._tight, self._n_old = graph, given, tight, n_old
+        old = int(given.events["role"][n_old])
         if old:
-            self.expires[:old], self.met[:old] = expires, met
-        self._store = _new_store(graph, events, indexed, width)
-        _keep_all(self._store, events, old)
+            given.roles["expires"][:old], given.roles["met"][:old] = expires, met
+        self._store = new_store(graph, given, indexed)
+        _keep_all(self._store.items, self._store.end, given.events, given.roles, old)
+
+    @property
+    def expires(self) -> npt.NDArray[Any]:
+        """Until when each role may be needed."""
+        return self._given.roles["expires"]
+
+    @property
+    def met(self) -> npt.NDArray[np.uint64]:
+        """Of each role, the variables of which an event has come that agrees with it, as bits."""
+        return self._given.roles["met"]
 
     def solutions(self) -> Iterator[tuple[int, I64]]:
         """Let the events come; gives (question, events of its places) in parts, a row a solution."""
-        width = np.array(
-            [
-                1 + int(self._graph.count[start:end].sum())
-                for start, end in zip(self._graph.first[:-1], self._graph.first[1:], strict=True)
-            ]
-        )
+        graph, store, (events, columns, roles) = self._graph, self._store, self._given
+        counts = np.add.reduceat(graph.variables["count"], graph.first[:-1])
         x = self._n_old
-        while x < len(self._events.t):
-            x, found = arrive(self._graph, self._events, self._store, self.expires, self.met, self._tight, x, ENOUGH)
-            yield from _by_question(found, width)
+        while x < len(self._given):
+            x, found = arrive(
+                graph.variables, graph.pairs, graph.checks, events, columns, roles, graph.scale, graph.radius,
+                store.items, store.begin, store.end, store.base, store.cells, self._tight, x, ENOUGH,
+            )  # fmt: skip
+            yield from _by_question(found, 1 + counts)
 
     def kept(self, now: Any) -> npt.NDArray[np.bool_]:
         """Which roles may still be needed by events at `now` or later."""
         return self.expires >= now
 
     def peak(self) -> int:
-        """The most that was ever kept beyond its own instant: events, or roles where every variable keeps its own."""
-        t, expires = self._events.t[self._events.event], self.expires
-        lasting = expires > t
-        begins, ends = t[lasting], expires[lasting]
-        if self._indexed and len(begins):
-            owner = self._events.event[lasting]
-            heads = np.flatnonzero(np.diff(owner, prepend=-1))
-            begins, ends = begins[heads], np.maximum.reduceat(ends, heads)
+        """The most events that were ever kept beyond their own instant."""
+        owner, expires = self._given.roles["event"], self.expires
+        lasting = expires > self._given.events["t"][owner]
+        owner, ends = owner[lasting], expires[lasting]
+        if not len(owner):
+            return 0
+        heads = np.flatnonzero(np.diff(owner, prepend=-1))
+        begins, ends = self._given.events["t"][owner[heads]], np.maximum.reduceat(ends, heads)
         gone = np.searchsorted(np.sort(ends), begins, side="left")
-        return int((np.arange(1, len(begins) + 1) - gone).max(initial=0))
+        return int((np.arange(1, len(begins) + 1) - gone).max())
 
 
-def _new_store(graph: Graph, events: Events, indexed: bool, width: float) -> Store:
-    """An empty store with room for every role."""
-    n_roles = len(events.event)
-    nothing = np.zeros(0, np.int64)
-    if not indexed:
-        sizes = np.bincount(events.variable, minlength=len(graph.count))
-        return _store_of(sizes, nothing, nothing, nothing, width, -1, False)
-    if width > 0.0:
-        cell, near, near_first = cells_of(events.at, width)
-    else:
-        cell, near, near_first = np.zeros(len(events.t), np.int64), np.zeros(1, np.int64), np.array([0, 1])
-    sizes = np.bincount(cell[events.event], minlength=len(near_first) - 1)
-    if not (graph.reach > width).any():
-        return _store_of(sizes, cell, near, near_first, width, -1, True)
-    return _store_of(np.append(sizes, n_roles), cell, near, near_first, width, len(sizes), True)
-
-
-def _store_of(sizes: I64, cell: I64, near: I64, near_first: I64, width: float, everywhere: int, indexed: bool) -> Store:
-    begin = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    items = np.zeros(begin[-1], np.int64)
-    return Store(items, begin[:-1], begin[:-1].copy(), cell, near, near_first, float(width), everywhere, indexed)
+@njit(cache=True)
+def _keep_all(items: Table, end: I64, events: Table, roles: Table, count: int) -> None:
+    """Add the first roles to the store."""
+    for role in range(count):
+        keep(items, end, events, roles, role)
 
 
 def _by_question(found: I64, width: I64) -> Iterator[tuple[int, I64]]:
@@ -118,10 +102,3 @@ def _starts(found: I64, width: I64) -> I64:
         count += 1
         place += width[found[place]]
     return starts[:count].copy()
-
-
-@njit(cache=True)
-def _keep_all(store: Store, events: Events, count: int) -> None:
-    """Add the first roles to the store."""
-    for role in range(count):
-        keep(store, events, role)
