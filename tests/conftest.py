@@ -7,6 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from numba.core.dispatcher import Dispatcher
+
+from tests.untraced import untraced
 
 # Derandomised: a failure in one run is a failure in the next. No deadline: kernels compile within the first example.
 settings.register_profile(
@@ -23,12 +26,25 @@ settings.register_profile(
 settings.register_profile("thorough", settings.get_profile("default"), derandomize=False, max_examples=3000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
+# Numba's compiler is much Python, none of which is counted.
+Dispatcher.compile = untraced(Dispatcher.compile)
+
+# A JVM of the tests, here or in a process of its own, does little and not for long: the compiler that makes code fast
+# for hours, and the collector for many cores, would take half of its time.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+#: Spark's other way to write a checkpoint. The usual one starts a `readlink` for each file, which takes longer than a
+#: micro-batch of a few rows; the processes that `recovery` kills keep to it.
+FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator:
     """A local session on two cores, started by the first test that asks for it."""
     from anabranch.runtime.spark import make_session
 
-    session = make_session("local[2]", spark__sql__shuffle__partitions="2")
+    session = make_session(
+        "local[2]", spark__sql__shuffle__partitions="2", spark__sql__streaming__checkpointFileManagerClass=FILE_MANAGER
+    )
     yield session
     session.stop()

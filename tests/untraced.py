@@ -1,4 +1,4 @@
-"""Coverage looks away while an oracle works: none of its lines is counted, and watching each costs as much again."""
+"""Coverage looks away while an oracle works: none of its lines is counted, and watching them costs as much again."""
 
 from __future__ import annotations
 

@@ -22,6 +22,8 @@ CASES = Path(__file__).parents[3] / "shared" / "cases"
 #: The folders whose kind is built, and those of them that can stream.
 BUILT = ["pattern", "pattern_stream", "relate", "constrain"]
 STREAMING = ["pattern_stream", "relate", "constrain"]
+#: So many queries stream at a time: most of a start is waiting.
+TOGETHER = 4
 
 pytestmark = [
     pytest.mark.skipif(not CASES.exists(), reason="the cases lie beside the project, not in it"),
@@ -87,11 +89,10 @@ def test_streaming_gives_the_expected_answers(spark: SparkSession, tmp_path: Pat
     for stream, files in stream_files(session, CASES / name, tmp_path / "in"):
         session.bind(stream, str(files))
     answers: dict[str, list[dict]] = {query.name: [] for query in session.catalog.queries()}
-    # Two at a time: most of a start is waiting.
     names = list(answers)
-    for pair in zip(names[::2], [*names[1::2], None], strict=False):
+    for first in range(0, len(names), TOGETHER):
         running = []
-        for query in filter(None, pair):
+        for query in names[first : first + TOGETHER]:
             rows = answers[query]
             take = lambda frame, batch, rows=rows: rows.extend(frame.toArrow().to_pylist())  # noqa: E731
             checkpoint = str(tmp_path / "checkpoints" / query)

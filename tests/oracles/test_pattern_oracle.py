@@ -414,7 +414,7 @@ def oracle_answers(case: Case) -> dict[Any, float]:
     return ask(case.workbook, case.query, case.rows, case.relations)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(case=pattern_cases())
 def test_every_case_can_be_asked(case: Case) -> None:
     """Each case parses, binds without a finding, and has answers that are probabilities."""

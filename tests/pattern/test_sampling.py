@@ -53,7 +53,7 @@ def sampled(rows: dict[str, list[dict]], options: str = "", n_buckets: int = 1) 
 
 
 @pytest.mark.usefixtures("nothing_is_small")
-@settings(max_examples=60)
+@settings(max_examples=50)
 @given(pattern_cases(classes=CLASSES))
 def test_estimates_are_near_the_truth(case: Case) -> None:
     job = job_of(case)
