@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from itertools import permutations
 from typing import Any
 
@@ -179,3 +180,18 @@ def test_rows_that_can_be_no_variable_are_not_sent() -> None:
     packets, ignored = run.job.pack(0, to_table(run.job, 0, rows), 1)
     assert ignored == 80
     assert len(packets) == 1
+
+
+@pytest.mark.parametrize("strategy", ["LOOSE", "TIGHT", "NOINDEX"])
+def test_a_bound_of_weeks_is_exact_to_the_microsecond(strategy: str) -> None:
+    workbook = "CREATE STREAM e KEY (id STRING) TIME t TIMESTAMP SPACE (x, y);"
+    begin, bound = datetime(2026, 1, 1, tzinfo=UTC), timedelta(days=400)
+    times = {"a": begin, "b": begin + bound, "c": begin + bound + timedelta(microseconds=1)}
+    rows = [{"id": id_, "t": t, "x": 0.0, "y": 0.0} for id_, t in times.items()]
+    question = f"u, v FROM e WHERE v.t - u.t IN [1, 400 DAYS] AND DISTANCE(u, v) <= 1 STRATEGY {strategy}"
+    assert ids(run_of(workbook, question, rows).answers()) == ["ab"]
+    chain = (
+        "u, v, w FROM e WHERE u.id = 'a' AND v.id = 'b' AND w.id = 'c' AND v.t - u.t = 400 DAYS "
+        f"AND w.t - v.t <= 0.000001 AND DISTANCE(u, w) <= 1 AND SPAN(u, w) < 401 DAYS STRATEGY {strategy}"
+    )
+    assert ids(run_of(workbook, chain, rows).answers()) == ["abc"]

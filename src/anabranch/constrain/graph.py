@@ -30,6 +30,9 @@ from anabranch.rows.times import TimeKind
 #: Windows of time are laid a little wide, because sums of bounds are rounded; the checks themselves are exact.
 _SLACK = 1e-12
 
+#: A sum of bounds that misses a whole number by so much was meant to be that number.
+_ROUNDING = 1e-3
+
 #: Longer bounds on whole numbers stand for no bound at all.
 _FOREVER = 1 << 61
 
@@ -213,11 +216,12 @@ def _between(analysis: ConstrainAnalysis, closed: F64) -> F64:
 
 
 def _in_units(bounds: F64, kind: TimeKind) -> npt.NDArray[Any]:
-    """Bounds as times are measured, laid a little wide."""
-    wide = bounds + _SLACK * np.abs(np.where(np.isfinite(bounds), bounds, 0.0))
+    """Bounds as times are measured; doubles are laid a little wide, of whole numbers none more is let in."""
     if kind is TimeKind.DOUBLE:
-        return wide
-    units = np.clip(np.floor(wide * (1e6 if kind is TimeKind.TIMESTAMP else 1.0)), -float(_FOREVER), float(_FOREVER))
+        return bounds + _SLACK * np.abs(np.where(np.isfinite(bounds), bounds, 0.0))
+    units = bounds * (1e6 if kind is TimeKind.TIMESTAMP else 1.0)
+    # 0.1 and 0.2 seconds are a little more than 300,000 microseconds, three times 0.1 a little less than 0.3.
+    units = np.clip(np.floor(units + _ROUNDING), -float(_FOREVER), float(_FOREVER))
     return units.astype(np.int64)
 
 
