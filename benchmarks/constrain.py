@@ -19,14 +19,11 @@ from functools import cache, partial
 
 import numpy as np
 
+from anabranch.constrain.analysis import LOOSE, NOINDEX, STRATEGIES, TIGHT
 from benchmarks import constrain_charts, constrain_index, constrain_spark
 from benchmarks.constrain_workloads import (
-    LOOSE,
     MOST,
-    NOINDEX,
     RULE,
-    STRATEGIES,
-    TIGHT,
     InProcess,
     Measured,
     Query,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks.constrain_workloads import LOOSE, NOINDEX, TIGHT
+from anabranch.constrain.analysis import LOOSE, NOINDEX, TIGHT
 from benchmarks.curves import BASELINE, FIRST, SECOND, Axis, Curve, curves_svg
 
 PICTURES = Path(__file__).parents[1] / "docs" / "images"

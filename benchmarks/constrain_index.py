@@ -18,9 +18,10 @@ import shapely
 from numba import njit
 from scipy.spatial import cKDTree
 
+from anabranch.constrain.analysis import TIGHT
 from anabranch.constrain.kernel.store import candidates, keep, new_store
 from anabranch.constrain.kernel.tables import Events, Graph
-from benchmarks.constrain_workloads import TIGHT, InProcess, Measured, Query
+from benchmarks.constrain_workloads import InProcess, Measured, Query
 
 EVERY = (300, 1_000, 3_000, 10_000, 30_000)
 """How many events come before a tree is built anew; the best for a tree counts."""

@@ -19,9 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from anabranch.constrain.analysis import TIGHT
 from anabranch.constrain.geometry import RADIUS
 from anabranch.session import Session
-from benchmarks.constrain_workloads import STREAM, TIGHT, Link, Measured, Query
+from benchmarks.constrain_workloads import STREAM, Link, Measured, Query
 from benchmarks.engines import open_session, spark_session
 from benchmarks.harness import Record, interleaved
 

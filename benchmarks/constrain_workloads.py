@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.csv as csv
 
 from anabranch.catalog import Catalog
+from anabranch.constrain.analysis import LOOSE, NOINDEX
 from anabranch.constrain.events import Batch, EventTable, numbers_of_events
 from anabranch.constrain.kernel.run import Run
 from anabranch.constrain.kernel.tables import Events
@@ -32,8 +33,6 @@ _COLUMNS = ("number", "year", "month", "day", "date", "lat", "lon", *PROPERTIES)
 
 JUMP_LAT, JUMP_LON = 1.5, 3.0
 """Degrees from one row to the next that no buoy drifts in a day: the next row is of another buoy."""
-
-LOOSE, TIGHT, NOINDEX = STRATEGIES = ("LOOSE", "TIGHT", "NOINDEX")
 
 STREAM = """
     CREATE STREAM measured

@@ -292,8 +292,6 @@ class Session:
         """
         if (output is None) == (foreach_batch is None):
             raise AnabranchError("give start either an output folder or a foreach_batch function")
-        if file_format not in FORMATS:
-            raise AnabranchError(f"there is no format {file_format}; there are {', '.join(FORMATS)}")
         sink = _function_sink(foreach_batch) if foreach_batch else _Files([str(output)], file_format)
         return self._start([self._query(name)], checkpoint, sink, trigger, max_files, strict)
 
@@ -313,6 +311,10 @@ class Session:
         once, beside the answers of the first.
         """
         queries = [self._query(name) for name in names]
+        if len(self.groups(queries)) != 1:
+            raise AnabranchError(f"{', '.join(names)} cannot share a pass; start each of Session.groups by itself")
+        if len(outputs) != len(queries):
+            raise AnabranchError(f"{len(queries)} queries have {len(outputs)} output folders; give one to each")
         return self._start(queries, checkpoint, _Files(outputs, file_format), trigger, max_files, strict)
 
     def _start(
@@ -503,6 +505,8 @@ class _Files:
     """Answers as files, a folder for each query; what is set aside lies beside the first."""
 
     def __init__(self, folders: Sequence[str], file_format: str) -> None:
+        if file_format not in FORMATS:
+            raise AnabranchError(f"there is no format {file_format}; there are {', '.join(FORMATS)}")
         self._folders = [local_folder(folder) for folder in folders]
         self._format = file_format
 

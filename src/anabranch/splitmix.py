@@ -7,6 +7,7 @@ before, nor where. Steele, Lea and Flood, "Fast Splittable Pseudorandom Number G
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 #: What the state grows by from one number to the next: 2^64 divided by the golden ratio, made odd.
@@ -22,6 +23,15 @@ def mix(x: np.uint64) -> np.uint64:
     x = (x ^ (x >> np.uint64(30))) * _MIX_1
     x = (x ^ (x >> np.uint64(27))) * _MIX_2
     return x ^ (x >> np.uint64(31))
+
+
+@njit(cache=True)
+def mix_all(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Each of many numbers mixed; 0 too becomes something else."""
+    mixed = np.empty(len(values), np.uint64)
+    for place in range(len(values)):
+        mixed[place] = mix(values[place] + GOLDEN)
+    return mixed
 
 
 @njit(cache=True)

@@ -15,7 +15,6 @@ from benchmarks.constrain import Outcome, checksum, compare, sorted_alerts
 from benchmarks.constrain_workloads import (
     MOST,
     PROPERTIES,
-    STRATEGIES,
     Measured,
     Query,
     draw_configurations,
@@ -24,6 +23,8 @@ from benchmarks.constrain_workloads import (
     selective,
     tune,
 )
+
+from anabranch.constrain.analysis import STRATEGIES
 
 
 def made_up(buoys: int = 12, days: int = 40) -> pa.Table:

@@ -16,7 +16,7 @@ from tests.oracles.constrain import frozen
 
 import anabranch.session
 from anabranch import Session
-from anabranch.errors import WorkbookError
+from anabranch.errors import AnabranchError, WorkbookError
 
 STREAM = """
 CREATE STREAM e KEY (id STRING) VALUE (kind STRING, temp DOUBLE) TIME t INTEGER SPACE (x, y) WATERMARK 5;
@@ -150,6 +150,18 @@ def test_a_question_that_could_forget_nothing_is_not_streamed(
     session.bind("e", str(folder))
     with pytest.raises(WorkbookError, match="q cannot stream: nothing bounds the time between u and v"):
         session.start("q", str(tmp_path / "checkpoint"), str(tmp_path / "out"))
+
+
+def test_what_cannot_share_a_pass_is_not_started_together(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    session = session_of(spark, folder)
+    session.execute("CREATE QUERY alone AS PATTERN e(x, y, z);")
+    place, out = str(tmp_path / "checkpoint"), str(tmp_path / "out")
+    with pytest.raises(AnabranchError, match="near, alone cannot share a pass"):
+        session.start_together(["near", "alone"], place, [out, out])
+    with pytest.raises(AnabranchError, match="2 queries have 1 output folders"):
+        session.start_together(["near", "crowd"], place, [out])
+    with pytest.raises(AnabranchError, match="there is no format xml"):
+        session.start_together(["near"], place, [out], "xml")
 
 
 def test_a_contradiction_is_refused_with_its_cycle(spark: SparkSession, folder: Path) -> None:

@@ -94,24 +94,8 @@ class _Group:
         """Start the stream."""
         names = [query.name for query in self.queries]
         folders = [os.path.join(self.output, name) for name in names]
-        if len(names) == 1:
-            return self.session.start(
-                names[0],
-                self.checkpoint,
-                folders[0],
-                self.file_format,
-                trigger=trigger,
-                max_files=self.max_files,
-                strict=self.strict,
-            )
         return self.session.start_together(
-            names,
-            self.checkpoint,
-            folders,
-            self.file_format,
-            trigger=trigger,
-            max_files=self.max_files,
-            strict=self.strict,
+            names, self.checkpoint, folders, self.file_format, trigger, self.max_files, self.strict
         )
 
     def rows(self) -> int:

@@ -14,6 +14,7 @@ from math import inf
 from anabranch.catalog import Stream
 from anabranch.constrain.bounds import Bound, Closed, close, tightest
 from anabranch.errors import Finding
+from anabranch.language.bind_constrain import STRATEGIES
 from anabranch.language.bound import BoundConstrain, BoundCounted
 from anabranch.language.typed import (
     Constant,
@@ -31,8 +32,7 @@ MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 #: Comparisons that bound their left side from above, and from below.
 _ABOVE, _BELOW = ("<", "<=", "="), (">", ">=", "=")
 
-#: How events are kept: by an index of space with loose or tight expiry, or in a list a variable with tight expiry.
-LOOSE, TIGHT, NOINDEX = STRATEGIES = ("LOOSE", "TIGHT", "NOINDEX")
+LOOSE, TIGHT, NOINDEX = STRATEGIES
 
 Given = dict[tuple[int, int], Bound]
 
@@ -378,9 +378,8 @@ def distance_bound(condition: Typed) -> tuple[str, Reference, Reference, float] 
     op, left, right = compared
     if isinstance(left, Operation) and left.op == "distance" and isinstance(right, Constant):
         one, other = left.arguments
-        points = isinstance(one, Reference) and isinstance(other, Reference) and one.name == other.name == "*"
-        if points and isinstance(right.value, int | float):
-            return op, one, other, float(right.value)  # type: ignore[return-value]
+        if isinstance(one, Reference) and isinstance(other, Reference) and one.name == other.name == "*":
+            return (op, one, other, float(right.value)) if isinstance(right.value, int | float) else None
     return None
 
 

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from numba import njit
 
 from anabranch.constrain import geometry
-from anabranch.constrain.functions import numbers_of
-from anabranch.constrain.graph import ColumnOf
+from anabranch.constrain.comparisons import ColumnOf
+from anabranch.constrain.functions import is_exact, numbers_of
 from anabranch.constrain.kernel.run import Run
 from anabranch.constrain.kernel.tables import Events, make_events
 from anabranch.language.typed import Reference
@@ -22,13 +22,10 @@ from anabranch.rows.conditions import evaluate
 from anabranch.rows.dictionary import dense_codes, encode_tuples, flat
 from anabranch.rows.packing import Layout
 from anabranch.rows.times import TimeKind, encode_times, order_doubles, restore_doubles
-from anabranch.splitmix import mix
+from anabranch.splitmix import mix_all
 
 I64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-
-#: Whole numbers up to this are exact as doubles.
-_EXACT = 1 << 53
 
 
 def arrow_type_of(layout: Layout) -> pa.StructType:
@@ -40,9 +37,8 @@ def _types(layout: Layout) -> dict[str, pa.DataType]:
     known: dict[str, pa.DataType] = {}
     if layout.space is not None:
         known = {name: layout.space.shape_type or pa.float64() for name in layout.space.columns}
-    known |= dict.fromkeys(filter(None, (layout.start, layout.time)), layout.time_kind.arrow_type)
     known |= dict(zip((*layout.keys, *layout.values), (*layout.key_types, *layout.value_types), strict=True))
-    known[layout.time] = layout.time_kind.arrow_type
+    known |= dict.fromkeys(filter(None, (layout.start, layout.time)), layout.time_kind.arrow_type)
     return {name: known[name] for name in layout.columns}
 
 
@@ -127,17 +123,11 @@ def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
     return pc.add(cast, 0.0) if pa.types.is_floating(kind) else cast  # -0.0 and 0.0 are one number
 
 
-@njit(cache=True)
-def _mixed_one(hashes: I64, column: I64) -> None:
-    for i in range(len(hashes)):
-        hashes[i] = np.int64(mix(np.uint64(hashes[i]) ^ np.uint64(column[i])))
-
-
 def _mixed_numbers(columns: Sequence[I64]) -> I64:
-    hashes = np.zeros(len(columns[0]), np.int64)
+    hashes = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
-        _mixed_one(hashes, column)
-    return hashes
+        hashes = mix_all(hashes ^ column.view(np.uint64))
+    return hashes.view(np.int64)
 
 
 class Batch:
@@ -360,10 +350,8 @@ def _matrix(batch: Batch, columns: Sequence[ColumnOf]) -> geometry.F64:
 def _coded(columns: Sequence[pa.Array]) -> list[geometry.F64]:
     """Columns of one type as numbers that compare as their values do."""
     joined = pa.concat_arrays([column.cast(columns[0].type) for column in columns])
-    if pa.types.is_integer(joined.type):
-        ends = pc.min_max(joined)
-        if max(abs(ends["min"].as_py() or 0), abs(ends["max"].as_py() or 0)) <= _EXACT:
-            return [numbers_of(column) for column in columns]
+    if is_exact(joined):
+        return [numbers_of(column) for column in columns]
     coded = joined.dictionary_encode()
     rank = np.empty(len(coded.dictionary) + 1)
     rank[pc.array_sort_indices(coded.dictionary).to_numpy()] = np.arange(len(coded.dictionary))

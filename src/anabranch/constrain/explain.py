@@ -16,6 +16,7 @@ from anabranch.constrain.analysis import (
     strategy_of,
     time_bound,
 )
+from anabranch.constrain.comparisons import Columns, checks_of
 from anabranch.errors import Finding
 from anabranch.language.bound import BoundConstrain
 from anabranch.language.typed import Constant, Member, Operation, Reference, Typed, walk
@@ -155,18 +156,9 @@ def _steps(analysis: ConstrainAnalysis) -> Iterator[Step]:
     chosen = "" if query.strategy else " (chosen)"
     yield Step("keep", f"{strategy}{chosen}: {_STRATEGIES[strategy]}")
     yield Step("search", "for each new event the kept ones that fit it, then whole configurations by forward checking")
-    rest = [condition for condition in analysis.joint if not _is_binary(condition)]
+    _, rest = checks_of(analysis, 0, Columns())
     for condition in rest:
-        yield Step(
-            "filter", f"{in_words(condition)}: asked of whole configurations, for it is no comparison of two events"
-        )
-
-
-def _is_binary(condition: Typed) -> bool:
-    """Whether the kernel may decide a condition while it searches."""
-    comparison = isinstance(condition, Operation) and condition.op in ("=", "<>", "<", "<=", ">", ">=")
-    functions = isinstance(condition, Operation) and condition.op in ("within", "intersects")
-    return len(mentions(condition)) <= 2 and (comparison or functions)
+        yield Step("filter", f"{in_words(condition)}: asked of whole configurations")
 
 
 # ---------------------------------------------------------------- the graph

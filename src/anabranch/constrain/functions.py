@@ -18,6 +18,9 @@ from anabranch.rows.conditions import Columns, Relations, holds
 
 _FUNCTIONS = ("distance", "within", "intersects", "span")
 
+#: Whole numbers up to this are exact as doubles.
+EXACT = 1 << 53
+
 #: The stream of each event that a condition speaks of; "" where it speaks of one alone.
 Streams = Mapping[str, Stream]
 
@@ -64,6 +67,13 @@ def _values(function: Operation, columns: Columns, streams: Streams, n: int) -> 
     return geometry.related(function.op, *(_shapes(each, columns, streams, n) for each in (one, other)))
 
 
+def _reference(value: Typed) -> Reference:
+    """The event or column that an argument is; the binder lets nothing else come here."""
+    if not isinstance(value, Reference):
+        raise TypeError(value)
+    return value
+
+
 def _is_event(value: Typed) -> bool:
     return isinstance(value, Reference) and value.name == "*"
 
@@ -78,8 +88,8 @@ def column_of(reference: Reference, name: str, columns: Columns) -> pa.Array:
 
 
 def _time(event: Typed, columns: Columns, streams: Streams) -> pa.Array:
-    assert isinstance(event, Reference)  # noqa: S101 - the binder takes nothing else
-    return column_of(event, streams[event.owner or ""].time.name, columns)
+    reference = _reference(event)
+    return column_of(reference, streams[reference.owner or ""].time.name, columns)
 
 
 def _span(one: pa.Array, other: pa.Array) -> pa.Array:
@@ -94,9 +104,17 @@ def _place(value: Typed, columns: Columns, streams: Streams, n: int) -> tuple[ge
     if isinstance(value, Constant):
         point = shapely.from_wkt(str(value.value))
         return np.full(n, point.x), np.full(n, point.y)
-    assert isinstance(value, Reference)  # noqa: S101 - the binder takes nothing else
-    x, y = (numbers_of(column_of(value, name, columns)) for name in streams[value.owner or ""].declaration.space or ())
+    event = _reference(value)
+    x, y = (numbers_of(column_of(event, name, columns)) for name in streams[event.owner or ""].declaration.space or ())
     return x, y
+
+
+def is_exact(column: pa.Array) -> bool:
+    """Whether the numbers of a column are doubles, or can be without a change."""
+    if not pa.types.is_integer(column.type):
+        return pa.types.is_floating(column.type)
+    ends = pc.min_max(column)
+    return max(abs(ends["min"].as_py() or 0), abs(ends["max"].as_py() or 0)) <= EXACT
 
 
 def numbers_of(column: pa.Array) -> geometry.F64:
@@ -110,5 +128,4 @@ def _shapes(value: Typed, columns: Columns, streams: Streams, n: int) -> geometr
         return np.full(n, shapely.from_wkt(str(value.value)), object)
     if _is_event(value):
         return geometry.points_of(*_place(value, columns, streams, n))
-    assert isinstance(value, Reference)  # noqa: S101 - the binder takes nothing else
-    return geometry.shapes_of(column_of(value, value.name, columns))
+    return geometry.shapes_of(column_of(_reference(value), _reference(value).name, columns))

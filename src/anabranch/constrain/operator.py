@@ -233,8 +233,9 @@ class ConstrainOperator:
         waiting = Batch.concat([self._pending, arrived], self._job.layouts)
         ready = waiting.code < self._watermark
         self._pending = waiting.where(~ready)
-        fresh, counts.duplicate = waiting.where(ready).without_duplicates()
-        counts.used += int(waiting.where(ready).counted.sum()) - counts.duplicate
+        come = waiting.where(ready)
+        fresh, counts.duplicate = come.without_duplicates()
+        counts.used += int(come.counted.sum()) - counts.duplicate
         answers = self._evaluate(fresh, counts)
         return Outcome(answers, rejected, counts)
 

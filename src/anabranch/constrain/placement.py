@@ -19,6 +19,7 @@ from anabranch.constrain.analysis import ConstrainAnalysis
 from anabranch.constrain.geometry import RADIUS
 from anabranch.constrain.kernel.checks import straight
 from anabranch.rows.packing import hash_tuples
+from anabranch.splitmix import mix_all
 
 #: Cells are so many times as wide as the furthest way between two events, and stretches of time as long as the longest
 #: time between them: wider ones spread the work less, narrower ones have more events that go to several.
@@ -27,8 +28,6 @@ _WIDE = 8.0
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
 F64 = npt.NDArray[np.float64]
-
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ class Placement:
             role, code, home = np.arange(n), np.zeros(n, np.uint64), np.ones(n, np.bool_)
         if self.window < inf:
             role, code, home = _stretches(role, code, home, t, self.window)
-        return role, (_mixed(code) % np.uint64(n_buckets)).astype(np.int64), home.astype(np.int64)
+        return role, (mix_all(code) % np.uint64(n_buckets)).astype(np.int64), home.astype(np.int64)
 
 
 def placement_of(analysis: ConstrainAnalysis, radius: float, scale: float) -> Placement:
@@ -109,7 +108,7 @@ def _cells(at: F64, reach: float) -> tuple[I64, U64, npt.NDArray[np.bool_]]:
         chosen = ~again
         code = np.zeros(int(chosen.sum()), np.uint64)
         for axis in range(3):
-            code = _mixed(code ^ cell[chosen, axis].view(np.uint64))
+            code = mix_all(code ^ cell[chosen, axis].view(np.uint64))
         roles.append(known[chosen])
         codes.append(code)
         homes.append((cell[chosen] == here[chosen]).all(axis=1))
@@ -134,17 +133,9 @@ def _stretches(
     home[half:] = False
     chosen = np.ones(len(role), np.bool_)
     chosen[half:] = own[role[half:]] != last[role[half:]]
-    return role[chosen], _mixed(code[chosen] ^ stretch[chosen].view(np.uint64)), home[chosen]
+    return role[chosen], mix_all(code[chosen] ^ stretch[chosen].view(np.uint64)), home[chosen]
 
 
 def _whole(numbers: F64) -> I64:
     """Numbers as integers; those beyond are pressed to the ends, which keeps neighbours neighbours."""
     return np.clip(numbers, -(2.0**62), 2.0**62).astype(np.int64)
-
-
-def _mixed(code: U64) -> U64:
-    """Well mixed 64 bits (the finaliser of SplitMix64)."""
-    code = (code + _GOLDEN).astype(np.uint64)
-    code = (code ^ (code >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    code = (code ^ (code >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return code ^ (code >> np.uint64(31))

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from numba import njit
 
 from anabranch.catalog import Stream
-from anabranch.constrain.functions import holds_of_events, numbers_of
+from anabranch.constrain.functions import EXACT, holds_of_events, is_exact, numbers_of
 from anabranch.language.typed import Constant, Operation, Reference, Typed, conjuncts, references, walk
 from anabranch.language.types import Type
 from anabranch.rows.conditions import Relations
@@ -29,9 +29,6 @@ I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
 
 _COMPARISONS = ("<", "<=", ">", ">=", "=", "<>")
-
-#: Whole numbers up to this are exact as doubles.
-_EXACT = 1 << 53
 
 #: The place of a bit in a word, by the product of the bit with this number: six bits of it differ for each place.
 _DE_BRUIJN = 0x022FDD63CC95386D
@@ -102,7 +99,7 @@ def _properties(
         return [(_texts(name, column), parts)]
     found: list[tuple[Property, Parts]] = []
     compared = {part: of for part, of in parts.items() if column is not None and _compares_numbers(part)}
-    if compared and column is not None and _is_exact(column):
+    if compared and column is not None and is_exact(column):
         found.append((_numbers(name, column, list(compared)), compared))
     else:
         compared = {}
@@ -130,23 +127,14 @@ def _compares_numbers(part: Typed) -> bool:
         return False
     if part.op in ("and", "or", "not"):
         return all(map(_compares_numbers, part.arguments))
+    if part.op not in _COMPARISONS:
+        return False
+    column, constant = sorted(part.arguments, key=lambda side: isinstance(side, Constant))
+    if not isinstance(column, Reference) or not isinstance(constant, Constant):
+        return False
     numbers = (Type.INTEGER, Type.DOUBLE)
-    sides = sorted(part.arguments, key=lambda side: isinstance(side, Constant))
-    return part.op in _COMPARISONS and (
-        isinstance(sides[0], Reference)
-        and sides[0].type in numbers
-        and isinstance(sides[1], Constant)
-        and sides[1].type in numbers
-        and abs(sides[1].value or 0) <= _EXACT  # type: ignore[arg-type]
-    )
-
-
-def _is_exact(column: pa.Array) -> bool:
-    """Whether the numbers of a column are doubles, or can be without a change."""
-    if not pa.types.is_integer(column.type):
-        return pa.types.is_floating(column.type)
-    ends = pc.min_max(column)
-    return max(abs(ends["min"].as_py() or 0), abs(ends["max"].as_py() or 0)) <= _EXACT
+    small = isinstance(constant.value, int | float) and abs(constant.value) <= EXACT
+    return small and column.type in numbers and constant.type in numbers
 
 
 def _numbers(name: str, column: pa.Array, parts: Sequence[Typed]) -> Property:

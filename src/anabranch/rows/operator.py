@@ -27,6 +27,9 @@ FINAL = ("final",)
 #: What can become of a row.
 ROW_COUNTS = ("read", "used", "duplicate", "late", "quarantined")
 
+#: What a step tells of itself, besides its answers.
+REPORTED = (*ROW_COUNTS, "kept")
+
 
 @dataclass(slots=True)
 class Counts:
@@ -44,7 +47,7 @@ class Counts:
     kept: int = 0
 
     def __iadd__(self, other: Counts) -> Counts:
-        for name in (*ROW_COUNTS, "answers", "kept"):  # what is kept in several places at one time adds up
+        for name in (*REPORTED, "answers"):  # what is kept in several places at one time adds up
             setattr(self, name, getattr(self, name) + getattr(other, name))
         return self
 

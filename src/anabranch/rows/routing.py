@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -30,14 +31,14 @@ class Placement(Protocol):
         """The packets of good rows, and how many rows can take no part in any answer, and are not sent."""
 
 
-class KeyPlacement:
+class KeyPlacement(ABC):
     """Places rows by their keys: the rows of one key go to one bucket."""
 
     layouts: Sequence[Layout]
 
+    @abstractmethod
     def buckets(self, stream: int, keys: pa.Table, n_buckets: int) -> npt.NDArray[np.int64]:
         """The bucket of each distinct key; -1 for a key that can take no part in any answer."""
-        raise NotImplementedError
 
     def pack(self, stream: int, rows: pa.Table, n_buckets: int) -> tuple[Packets, int]:
         """The packets of good rows, and how many rows can take no part in any answer, and are not sent."""

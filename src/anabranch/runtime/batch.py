@@ -18,13 +18,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from anabranch.rows.checks import QUARANTINE
 from anabranch.rows.clock import Clock
-from anabranch.rows.operator import ROW_COUNTS, Counts, Job
+from anabranch.rows.operator import REPORTED, Counts, Job
 from anabranch.rows.state import read_tables, write_tables
 from anabranch.runtime.packets import PACKET_SCHEMA, Mail, Stage
 
-_REPORTED = (*ROW_COUNTS, "kept")
-
-_REPORT = pa.schema([*((f"_{name}", pa.int64()) for name in _REPORTED), ("_rejected", pa.binary())])
+_REPORT = pa.schema([*((f"_{name}", pa.int64()) for name in REPORTED), ("_rejected", pa.binary())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,7 @@ class Run:
         """The counts of the action that was last run on the answers; blocks until there was one."""
         seen = self.rows_seen.get
         return Counts(
-            **{name: int(seen[name] or 0) for name in _REPORTED}, answers=int(self.answers_seen.get["answers"])
+            **{name: int(seen[name] or 0) for name in REPORTED}, answers=int(self.answers_seen.get["answers"])
         )
 
     def quarantine(self) -> DataFrame:
@@ -73,7 +71,7 @@ def run(job: Job, feeds: Sequence[Feed], n_partitions: int, strict: bool = False
         partial(_run_operators, job, schema, strict), from_arrow_schema(schema)
     )
     rows_seen, answers_seen = Observation(), Observation()
-    observed = everything.observe(rows_seen, *(F.sum(f"_{name}").alias(name) for name in _REPORTED))
+    observed = everything.observe(rows_seen, *(F.sum(f"_{name}").alias(name) for name in REPORTED))
     raw = observed.where("_read IS NULL").select(*(F.col(f"`{name}`") for name in job.answer_schema.names))
     answers = job.finish(raw).observe(answers_seen, F.count(F.lit(1)).alias("answers"))
     return Run(answers, everything, rows_seen, answers_seen)
@@ -94,7 +92,7 @@ def _run_operators(
         counts += outcome.counts
         rejected = received.set_aside(outcome.rejected, strict)
         yield from _padded(outcome.answers, schema).to_batches(max_chunksize=100_000)
-        report = {f"_{name}": [getattr(counts, name)] for name in _REPORTED}
+        report = {f"_{name}": [getattr(counts, name)] for name in REPORTED}
         report["_rejected"] = [write_tables({"rejected": rejected}) if rejected.num_rows else None]
         yield from _padded(pa.table(report, schema=_REPORT), schema).to_batches()
 

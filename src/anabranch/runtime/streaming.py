@@ -22,15 +22,13 @@ from pyspark.sql.types import StructType
 
 from anabranch.rows.checks import QUARANTINE
 from anabranch.rows.clock import Clock
-from anabranch.rows.operator import ROW_COUNTS, Counts, Job
+from anabranch.rows.operator import REPORTED, ROW_COUNTS, Counts, Job
 from anabranch.rows.state import read_tables, write_tables
 from anabranch.runtime.batch import Feed
 from anabranch.runtime.packets import PACKET_SCHEMA, Mail, end_packets
 from anabranch.runtime.spark import STREAM_SETTINGS, with_settings
 
-_REPORTED = (*ROW_COUNTS, "kept")
-
-_OUTCOME = "answers binary, rejected binary, " + ", ".join(f"{name} long" for name in _REPORTED)
+_OUTCOME = "answers binary, rejected binary, " + ", ".join(f"{name} long" for name in REPORTED)
 
 #: Takes the answers and the quarantined rows of one micro-batch, and says how many answers it has delivered; called
 #: again with the same number after a failure.
@@ -66,7 +64,7 @@ class BucketProcessor(StatefulProcessor):
         yield Row(
             answers=write_tables({"answers": outcome.answers}) if outcome.answers.num_rows else None,
             rejected=write_tables({"rejected": rejected}) if rejected.num_rows else None,
-            **{name: getattr(counts, name) for name in _REPORTED},
+            **{name: getattr(counts, name) for name in REPORTED},
         )
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ def leaf(function: Callable[..., Any]) -> Any:
     """Compile a function that allocates nothing, into its callers.
 
     Numba counts the references of every array that is handed to a function, at every call. Where a call compares two
-    numbers, that takes ten times as long as the comparison. A function that makes no arrays need not count. The option
+    numbers, that takes much longer than the comparison. A function that makes no arrays need not count. The option
     is one of Numba's own use: where a version does not know it, the function is slower, and as right.
     """
     options: dict[str, Any] = {"forceinline": True, "_nrt": False}

@@ -33,18 +33,14 @@ class Store(NamedTuple):
     items : of all lists
     begin, end : where each list begins and ends; there is room for all that can come
     base : of each variable, its first list
-    low : the corner of all grids
     cells : (questions, 3) how many cells each grid has along an axis
-    narrow : (questions, 3) how many cells there are along a unit
     """
 
     items: Table
     begin: I64
     end: I64
     base: I64
-    low: F64
     cells: I64
-    narrow: F64
 
 
 def new_store(graph: Graph, given: Events, indexed: bool) -> Store:
@@ -62,7 +58,7 @@ def new_store(graph: Graph, given: Events, indexed: bool) -> Store:
     _assign(graph.variables, given.events, roles, base, low, cells, narrow, sizes)
     begin = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     items = np.zeros(begin[-1], item_type(events["t"].dtype))
-    return Store(items, begin[:-1].copy(), begin[:-1].copy(), base, low, cells, narrow)
+    return Store(items, begin[:-1].copy(), begin[:-1].copy(), base, cells)
 
 
 def _cells(graph: Graph, roles: Table, extent: F64) -> I64:
