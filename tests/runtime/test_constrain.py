@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections import Counter
 from pathlib import Path
@@ -57,6 +58,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in range(4):
         part = given[number * 375 : (number + 1) * 375]
         pq.write_table(pa.Table.from_pylist(part), folder / f"{number}.parquet")
+        # Spark takes files in the order of their age, and files of one millisecond in any.
+        os.utime(folder / f"{number}.parquet", (1_800_000_000 + number, 1_800_000_000 + number))
     return folder
 
 
