@@ -96,12 +96,20 @@ query_sources = st.builds(nodes.QuerySource, names)
 inferred_sources = st.builds(
     nodes.InferredSource, names, upper_words, strings, upper_words, maybe(numbers), maybe(durations), maybe(numbers)
 )
+predicted_sources = st.builds(nodes.PredictedSource, names, upper_words, several(numbers, 0, 2))
 sources = st.one_of(file_sources, table_sources, query_sources)
 horizon_ends = st.one_of(st.builds(nodes.Literal, numbers | strings), durations_with_unit)
-error_bounds = st.one_of(
-    st.builds(nodes.ErrorBound, st.none(), numbers).map(lambda bound: (bound,)),
-    several(st.builds(nodes.ErrorBound, names, numbers)),
-)
+
+
+def error_bounds_of(columns: st.SearchStrategy[Any]) -> st.SearchStrategy[nodes.ErrorBound]:
+    """Items of ERROR: numbers, and columns of rows."""
+    amounts = st.tuples(numbers, st.none()) | st.tuples(st.none(), names)
+    return st.builds(
+        lambda column, amount, normal: nodes.ErrorBound(column, *amount, normal), columns, amounts, maybe(numbers)
+    )
+
+
+error_bounds = st.one_of(error_bounds_of(st.none()).map(lambda bound: (bound,)), several(error_bounds_of(names)))
 
 
 @st.composite
@@ -126,7 +134,7 @@ def create_streams(draw: st.DrawFn) -> nodes.CreateStream:
         space=space,
         geodesic=space is not None and draw(st.booleans()),
         watermark=draw(maybe(durations)),
-        source=draw(maybe(st.one_of(sources, inferred_sources))),
+        source=draw(maybe(st.one_of(sources, inferred_sources, predicted_sources))),
         start=None if time is None else draw(maybe(time_columns)),
     )
 

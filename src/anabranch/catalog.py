@@ -71,6 +71,26 @@ class Stream:
         return tuple(replace(column, name=f"prev_{column.name}") for column in self.values)
 
     @property
+    def quantities(self) -> tuple[Column, ...]:
+        """The columns from which values can be predicted: those of VALUE, then the coordinates of SPACE."""
+        space = [name.lower() for name in self.declaration.space or () if self.shape is None]
+        values = {column.name.lower() for column in self.values}
+        places = [column for column in self.columns if column.name.lower() in space]
+        return (*self.values, *(column for column in places if column.name.lower() not in values))
+
+    @property
+    def errors(self) -> tuple[nodes.ErrorBound, ...]:
+        """The ERROR of each value column of a PREDICTED stream, in the order of the columns."""
+        bounds = {(bound.column or "").lower(): bound for bound in self.declaration.error}
+        given = (bounds.get(value.name.lower(), bounds.get("")) for value in self.values)
+        return tuple(bound for bound in given if bound is not None)
+
+    @property
+    def error_columns(self) -> tuple[str, ...]:
+        """The columns that hold the errors of a row, each once."""
+        return tuple(dict.fromkeys(bound.source for bound in self.errors if bound.source is not None))
+
+    @property
     def columns(self) -> tuple[Column, ...]:
         """Every column a source of this stream must have, in a fixed order."""
         extra: list[Column] = list(self.previous)
@@ -78,6 +98,7 @@ class Stream:
             extra.append(Column(self.probability, Type.DOUBLE))
         if self.model is Model.PREDICTED:
             extra += [Column(f"{column.name}_rate", Type.DOUBLE) for column in self.values]
+            extra += [Column(name, Type.DOUBLE) for name in self.error_columns]
         declaration = self.declaration
         for name, kind in (
             (declaration.order, Type.INTEGER),

@@ -20,6 +20,7 @@ from anabranch.language.bound import (
     BoundRelate,
     BoundSequence,
 )
+from anabranch.monitor import explain as monitor
 from anabranch.pattern import explain as pattern
 from anabranch.plan import Plan
 from anabranch.relate import explain as relate
@@ -76,9 +77,18 @@ def _constrain_together(
     return make_job(bounds, layouts, relations, fingerprint)
 
 
+def _monitor_job(
+    bound: BoundMonitor, layouts: tuple[Layout, ...], relations: Mapping[str, pa.Table], fingerprint: str, live: bool
+) -> Job:
+    from anabranch.monitor.operator import make_job
+
+    return make_job(bound, layouts, relations, fingerprint, live)
+
+
 _BUILT: dict[type, Family] = {
     BoundPattern: Family(pattern.plan, _pattern_job),
     BoundRelate: Family(relate.plan, _relate_job),
+    BoundMonitor: Family(monitor.plan, _monitor_job),
     BoundConstrain: Family(constrain.plan, _constrain_job, _constrain_together),
 }
 

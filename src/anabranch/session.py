@@ -26,8 +26,10 @@ from anabranch.catalog import Catalog, Query, Relation, Stream
 from anabranch.errors import AnabranchError, Finding, NotYetBuilt, WorkbookError
 from anabranch.families import NOT_BUILT, family_of, groups_of, plan_of
 from anabranch.language import nodes
-from anabranch.language.binder import bind, declare
+from anabranch.language.binder import bind, check_derived, declare
 from anabranch.language.bound import BoundQuestion
+from anabranch.language.declarations import made
+from anabranch.language.findings import Findings
 from anabranch.language.parser import parse
 from anabranch.language.reading import read_workbook
 from anabranch.language.typed import Member, walk
@@ -41,8 +43,8 @@ from anabranch.runtime.checkpoint import Checkpoint
 from anabranch.runtime.inputs import Input, partition_count
 from anabranch.runtime.packets import Packing
 from anabranch.runtime.sinks.files import FORMATS, BatchFiles, claim
+from anabranch.runtime.sources.derived import layouts_of, reported, with_types_of
 from anabranch.runtime.sources.files import FileInput, is_local, local_folder
-from anabranch.runtime.sources.inferred import inference_of, with_types_of
 from anabranch.runtime.sources.schema import layouts_for
 from anabranch.runtime.spark import make_session
 from anabranch.runtime.validation import validate_input
@@ -242,8 +244,8 @@ class Session:
         The rows that can be used, and those that cannot, each with the reason (stream, reason, row).
         """
         stream = self._stream(name)
-        if isinstance(stream.source, nodes.InferredSource):
-            raise AnabranchError(f"{stream.name} is inferred, and has no rows but in a query")
+        if isinstance(stream.source, nodes.DerivedSource):
+            raise AnabranchError(f"{stream.name} is {made(stream.source)}, and has no rows but in a query")
         with self._errors_of(stream.name):
             source, _, layout = self._source_of(stream)
             return source.checked_rows(layout)
@@ -251,7 +253,7 @@ class Session:
     def validate(self, name: str) -> DataFrame:
         """The rows of a stream's input that its model does not allow, with the reason; no query is run.
 
-        The input of an inferred stream is its readings.
+        The input of a stream that is inferred is its readings, of one that is predicted from positions those.
         """
         stream = self._stream(name)
         with self._errors_of(stream.name):
@@ -371,6 +373,8 @@ class Session:
         typed = source.typed_entry()
         read = typed if isinstance(typed, Stream) else stream
         (layout,) = layouts_for([read])
+        if isinstance(stream.source, nodes.PredictedSource) and read.name != stream.name:
+            layout = reported(stream, read, layout)
         return source, read, layout
 
     def _run_of(self, name: str) -> batch.Run | SharedRun | streaming.StreamRun:
@@ -423,15 +427,11 @@ class Session:
         return family.job(bounds[0], layouts, relations, fingerprint, live)
 
     def _layouts(self, bound: BoundQuestion, inputs: dict[str, Input]) -> tuple[Layout, ...]:
-        """What the workers read: the streams of a question, or the readings that they are inferred from."""
-        read = [inputs[stream.name.lower()].typed_entry() for stream in bound.streams]
-        layouts = layouts_for([each for each in read if isinstance(each, Stream)])
-        return tuple(
-            replace(layout, derive=inference_of(stream, stream.source, layout, self._folders[stream.name.lower()]))
-            if isinstance(stream.source, nodes.InferredSource) and layout.name != stream.name
-            else layout
-            for stream, layout in zip(bound.streams, layouts, strict=True)
-        )
+        """What the workers read: the streams of a question, or what they are made from."""
+        names = [stream.name.lower() for stream in bound.streams]
+        read = [inputs[name].typed_entry() for name in names]
+        streams = [each for each in read if isinstance(each, Stream)]
+        return layouts_of(bound.streams, streams, [self._folders[name] for name in names])
 
     def _open(self, entry: Stream | Relation, place: Checkpoint | None) -> Input:
         """The source of a stream or relation, in streaming (`place`) with the schema it had when the stream began."""
@@ -456,11 +456,16 @@ class Session:
         if isinstance(source, nodes.QuerySource):
             what = "FROM QUERY cannot stream"
             raise NotYetBuilt([Finding("not-yet-built", what, "use a file or a table", source.span)])
-        readings = self.catalog.stream(source.stream)
-        if readings is None or isinstance(readings.source, nodes.InferredSource):
-            message = f"{entry.name} cannot be inferred from {source.stream}, which is itself inferred"
-            raise WorkbookError([Finding("source", message, "infer it from readings", source.span)])
-        return self._open(readings, place)
+        return self._open(self._made_from(entry, source), place)
+
+    def _made_from(self, entry: Stream | Relation, source: nodes.DerivedSource) -> Stream:
+        """The stream whose rows another is made from, if it can be; it may have been declared anew since."""
+        read, findings = self.catalog.stream(source.stream), Findings()
+        if isinstance(entry, Stream):
+            check_derived(entry, source, self.catalog, findings)
+        if findings or read is None:
+            raise WorkbookError(findings.in_order())
+        return read
 
     def _open_table(self, entry: Stream | Relation, source: nodes.TableSource, place: Checkpoint | None) -> Input:
         if not self.spark.catalog.tableExists(source.name):

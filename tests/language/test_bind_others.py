@@ -1,4 +1,4 @@
-"""SEQUENCE, RELATE, MONITOR and CONSTRAIN: operands, columns, clauses, and what is made of them."""
+"""SEQUENCE, RELATE and CONSTRAIN: operands, columns, clauses, and what is made of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ WORKBOOK = """
     CREATE STREAM till KEY (id) VALUE (tag) TIME t TIMESTAMP;
     CREATE STREAM maybe KEY (id) VALUE (tag) TIME t MODEL INDEPENDENT;
     CREATE STREAM iv KEY (entity) TIME t MODEL INTERVALS ORDER seq;
-    CREATE STREAM cars KEY (car) VALUE (x, y) TIME t MODEL PREDICTED ERROR (x = 25, y = 0) PERIOD 5;
     CREATE STREAM e KEY (id) VALUE (kind STRING, shape) TIME t SPACE (lon, lat) GEODESIC;
     CREATE RELATION hall (x);
 """
@@ -163,47 +162,6 @@ def test_there_are_thirteen_simple_relations() -> None:
 )
 def test_what_a_relate_refuses(question: str, code: str, catalog: Catalog) -> None:
     assert wrong(f"RELATE {question}", catalog) == [code]
-
-
-# ---------------------------------------------------------------- MONITOR
-
-
-def test_a_monitor_with_everything(catalog: Catalog) -> None:
-    monitor = bound(
-        "MONITOR a, b FROM cars AS a, cars AS b WHERE ABS(a.x - b.x) <= 400 AND a.car < b.car WITHIN 3 SECONDS "
-        "SEMANTICS may EVERY 1 SECOND MAX DELAY 5 BUFFER 10 DISCARD OLDEST THRESHOLD 0.5",
-        catalog,
-    )
-    assert [operand.name for operand in monitor.operands] == ["a", "b"]
-    assert len(monitor.conditions) == 2
-    assert (monitor.within, monitor.semantics, monitor.every, monitor.max_delay) == (3.0, "MAY", 1.0, 5.0)
-    assert (monitor.buffer, monitor.discard, monitor.threshold) == (10, "OLDEST", 0.5)
-
-
-def test_a_monitor_of_one_name(catalog: Catalog) -> None:
-    monitor = bound("MONITOR a FROM cars WHERE a.y = 5 AND a.car = 'c'", catalog)
-    assert (monitor.within, monitor.semantics, monitor.every, monitor.buffer) == (0.0, "EXPECTED", None, None)
-
-
-@pytest.mark.parametrize(
-    ("question", "code"),
-    [
-        ("a FROM reads WHERE a.tag = 'x'", "wrong-model"),
-        ("a, b, c FROM cars WHERE a.x < b.x", "too-many-names"),
-        ("a FROM cars", "no-condition"),
-        ("a FROM cars WHERE a.x = 5", "equality-of-uncertain"),
-        ("a, b FROM cars WHERE ABS(a.x - b.x) = 5", "equality-of-uncertain"),
-        ("a FROM cars WHERE a.x < 5 SEMANTICS PERHAPS", "unknown-semantics"),
-        ("a FROM cars WHERE a.x < 5 BUFFER 0", "out-of-range"),
-        ("a FROM cars WHERE a.x < 5 EVERY 0", "out-of-range"),
-        ("a FROM cars WHERE a.x < 5 MAX DELAY -1", "out-of-range"),
-        ("a FROM cars WHERE a.x['y'] < 5", "no-default"),
-        ("a FROM cars WHERE a.z < 5", "unknown-column"),
-        ("boundary FROM cars WHERE boundary.x < 5", "answer-column"),
-    ],
-)
-def test_what_a_monitor_refuses(question: str, code: str, catalog: Catalog) -> None:
-    assert wrong(f"MONITOR {question}", catalog) == [code]
 
 
 # ---------------------------------------------------------------- CONSTRAIN

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from anabranch.catalog import Catalog, Column, Model, Relation, Stream
+from anabranch.inference.reporting import METHODS
 from anabranch.language.binder import declare
+from anabranch.language.declarations import PREDICTORS
 from anabranch.language.parser import parse
 from anabranch.language.types import Type
 from tests.language.workbooks import codes, declared, findings
@@ -53,6 +55,8 @@ def test_an_inferred_stream_has_the_model_of_its_method(method: str, model: Mode
         ("KEY (k) TIME t MODEL INTERVALS ORDER seq HORIZON [-5, 5.5] LENGTH n WINDOW (lo, hi)", []),
         ("KEY (k) TIME t TIMESTAMP MODEL INTERVALS ORDER seq HORIZON ['2026-01-01', '2026-02-01']", []),
         ("KEY (k) VALUE (x, y) TIME t MODEL PREDICTED ERROR (y = 0, X = 5) PERIOD 5 MINUTES", []),
+        ("KEY (k) VALUE (x, y) TIME t MODEL PREDICTED ERROR (y = 0 NORMAL 1, X = spread) PERIOD 5", []),
+        ("KEY (k) VALUE (x INT) TIME t MODEL PREDICTED ERROR k PERIOD 5", []),
         ("KEY (k) VALUE (p) TIME t MODEL INDEPENDENT PROBABILITY chance", []),
         ("KEY (k) VALUE (v)", ["clause-missing"]),
         ("TIME t", ["clause-missing"]),
@@ -64,6 +68,14 @@ def test_an_inferred_stream_has_the_model_of_its_method(method: str, model: Mode
         ("KEY (k) VALUE (v) TIME t MODEL PREDICTED PERIOD 1 ERROR (v = 1, v = 2)", ["name-twice"]),
         ("KEY (k) VALUE (v) TIME t MODEL PREDICTED PERIOD 1 ERROR -1", ["out-of-range"]),
         ("KEY (k) VALUE (v) TIME t MODEL PREDICTED PERIOD 0 ERROR 1", ["out-of-range"]),
+        ("KEY (k) VALUE (v) TIME t MODEL PREDICTED PERIOD 1 ERROR 1 NORMAL 0", ["out-of-range"]),
+        ("KEY (k) VALUE (v) TIME t MODEL PREDICTED PERIOD 1 ERROR (v = w NORMAL -2)", ["out-of-range"]),
+        ("KEY (k) VALUE (v STRING) TIME t MODEL PREDICTED PERIOD 1 ERROR 1", ["value-type"]),
+        ("KEY (k) VALUE (v, w BOOLEAN) TIME t MODEL PREDICTED PERIOD 1 ERROR 1", ["value-type"]),
+        ("KEY (k) VALUE (v TIMESTAMP) TIME t MODEL PREDICTED PERIOD 1 ERROR 1", ["value-type"]),
+        ("KEY (k STRING) VALUE (v) TIME t MODEL PREDICTED PERIOD 1 ERROR K", ["error-type"]),
+        ("KEY (k) VALUE (v) TIME t TIMESTAMP MODEL PREDICTED PERIOD 1 ERROR t", ["error-type"]),
+        ("KEY (k) TIME t USING KALMAN", ["clause-model"]),
         ("KEY (k) TIME t WATERMARK -1 SECOND", ["out-of-range"]),
         ("KEY (k) TIME t ORDER seq", ["clause-model"]),
         ("KEY (k) TIME t LENGTH n WINDOW (a, b) HORIZON [1, 2]", ["clause-model"] * 3),
@@ -100,6 +112,79 @@ def test_an_inferred_stream_has_the_model_of_its_method(method: str, model: Mode
 )  # fmt: skip
 def test_streams(clauses: str, expected: list[str]) -> None:
     assert sorted(codes(f"CREATE STREAM s {clauses}")) == sorted(expected)
+
+
+def test_an_error_column_is_a_column_of_the_stream() -> None:
+    catalog = declared("CREATE STREAM s KEY (k) VALUE (x, y) TIME t MODEL PREDICTED ERROR (y = 2, x = spread) PERIOD 5")
+    stream = catalog.stream("s")
+    assert stream is not None
+    assert [column.name for column in stream.columns] == ["k", "x", "y", "t", "x_rate", "y_rate", "spread"]
+    assert stream.columns[-1].type is Type.DOUBLE
+    assert [(error.column, error.amount, error.source) for error in stream.errors] == [
+        ("x", None, "spread"),
+        ("y", 2, None),
+    ]
+    assert stream.error_columns == ("spread",)
+
+
+POSITIONS = """
+    CREATE STREAM positions KEY (car) VALUE (x, y, name STRING) TIME t SPACE (u, v);
+    CREATE STREAM lasting KEY (car) VALUE (x) TIME (t0, t);
+    CREATE STREAM uncertain KEY (car) VALUE (x) TIME t MODEL INDEPENDENT;
+    CREATE STREAM seen KEY (car) VALUE (x) TIME t;
+    CREATE STREAM guessed KEY (car) VALUE (x) TIME t INFERRED FROM seen USING HMM 'm' METHOD MLE;
+    CREATE STREAM two KEY (car, lane) VALUE (x) TIME t;
+    CREATE RELATION hall (x);
+"""
+
+
+@pytest.mark.parametrize(
+    ("clauses", "expected"),
+    [
+        ("KEY (car) VALUE (x, y) TIME t PREDICTED FROM positions ERROR 25 PERIOD 30", []),
+        ("KEY (CAR) VALUE (U, y) TIME T PREDICTED FROM Positions ERROR (u = 2 NORMAL 9, y = 0) PERIOD 3", []),
+        ("KEY (car) VALUE (x) TIME t MODEL PREDICTED PREDICTED FROM positions ERROR 2 PERIOD 3 USING KALMAN(5, 2)", []),
+        ("KEY (car) VALUE (x, y) TIME t SPACE (x, y) PREDICTED FROM positions ERROR 25 PERIOD 30", []),
+        ("KEY (lane, car) VALUE (x) TIME t PREDICTED FROM two ERROR 1 PERIOD 3", []),
+        ("KEY (car) VALUE (x) TIME t PREDICTED FROM positions PERIOD 3", ["clause-missing"]),
+        ("KEY (car) TIME t PREDICTED FROM positions ERROR 1 PERIOD 3", ["clause-missing"]),
+        ("KEY (car) VALUE (x) TIME t MODEL MARKOV PREDICTED FROM positions ERROR 1 PERIOD 3", ["wrong-model"]),
+        ("KEY (car) VALUE (x) TIME t PREDICTED FROM positions ERROR spread PERIOD 3", ["error-column"]),
+        ("KEY (car) VALUE (x) TIME t PREDICTED FROM positions ERROR -1 PERIOD 0", ["out-of-range"] * 2),
+        ("KEY (car) VALUE (x) TIME (t0, t) PREDICTED FROM positions ERROR 1 PERIOD 3", ["lasting-events"]),
+        ("KEY (car) VALUE (x) TIME t PREDICTED FROM nobody ERROR 1 PERIOD 3", ["unknown-stream"]),
+        ("KEY (car) VALUE (x) TIME t PREDICTED FROM hall ERROR 1 PERIOD 3", ["not-a-stream"]),
+        ("KEY (car) VALUE (x) TIME t PREDICTED FROM s ERROR 1 PERIOD 3", ["cycle"]),
+        ("KEY (car) VALUE (x) TIME t PREDICTED FROM uncertain ERROR 1 PERIOD 3", ["wrong-model"]),
+        ("KEY (car) VALUE (x) TIME t PREDICTED FROM lasting ERROR 1 PERIOD 3", ["lasting-events"]),
+        ("KEY (car) VALUE (x) TIME t PREDICTED FROM guessed ERROR 1 PERIOD 3", ["derived-twice"]),
+        ("KEY (car) VALUE (x) TIME t INFERRED FROM guessed USING HMM 'm' METHOD MLE", ["derived-twice"]),
+        ("KEY (car) VALUE (z) TIME t PREDICTED FROM positions ERROR 1 PERIOD 3", ["unknown-column"]),
+        ("KEY (kar) VALUE (x) TIME when PREDICTED FROM positions ERROR 1 PERIOD 3", ["unknown-column"] * 2),
+        ("KEY (car) VALUE (x) TIME t SPACE (x, u) PREDICTED FROM positions ERROR 1 PERIOD 3", ["unknown-column"]),
+        ("KEY (car) VALUE (name) TIME t PREDICTED FROM positions ERROR 1 PERIOD 3", ["value-type"]),
+        ("KEY (car) VALUE (x) TIME t PREDICTED FROM two ERROR 1 PERIOD 3", ["key-columns"]),
+        ("KEY (car) VALUE (x) TIME t PREDICTED FROM positions ERROR 1 PERIOD 3 USING KALMEN", ["unknown-method"]),
+        ("KEY (car) VALUE (x) TIME t PREDICTED FROM positions ERROR 1 PERIOD 3 USING LINEAR(1)", ["arity"]),
+        ("KEY (car) VALUE (x) TIME t PREDICTED FROM positions ERROR 1 PERIOD 3 USING KALMAN(1)", ["arity"]),
+        ("KEY (car) VALUE (x) TIME t PREDICTED FROM seen ERROR 1 PERIOD 3 USING KALMAN(0, -1)", ["out-of-range"] * 2),
+    ],
+)  # fmt: skip
+def test_streams_predicted_from_positions(clauses: str, expected: list[str]) -> None:
+    assert sorted(codes(f"{POSITIONS} CREATE STREAM s {clauses}")) == sorted(expected)
+
+
+def test_what_is_predicted_from_positions_has_rates() -> None:
+    catalog = declared(
+        f"{POSITIONS} CREATE STREAM s KEY (car) VALUE (x) TIME t PREDICTED FROM positions ERROR 1 PERIOD 3"
+    )
+    stream = catalog.stream("s")
+    assert stream is not None and stream.model is Model.PREDICTED
+    assert [column.name for column in stream.columns] == ["car", "x", "t", "x_rate"]
+
+
+def test_the_methods_are_those_that_inference_has() -> None:
+    assert tuple(PREDICTORS) == METHODS
 
 
 def test_a_name_is_declared_once_in_a_workbook_whatever_its_kind() -> None:

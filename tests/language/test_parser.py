@@ -153,6 +153,9 @@ def test_sources() -> None:
     assert source("FROM QUERY q") == nodes.QuerySource("q")
     inferred = nodes.InferredSource("r", "HMM", "m/", "PARTICLE", 100)
     assert source("INFERRED FROM r USING hmm 'm/' METHOD particle(100)") == inferred
+    assert source("PREDICTED FROM r") == nodes.PredictedSource("r", "LINEAR")
+    assert source("PREDICTED FROM r USING linear") == nodes.PredictedSource("r")
+    assert source("USING kalman(0.5, 2) PERIOD 5 PREDICTED FROM r") == nodes.PredictedSource("r", "KALMAN", (0.5, 2))
     assert source("") is None
 
 
@@ -167,6 +170,17 @@ def test_streams_of_every_model() -> None:
     assert stream.watermark == Duration(10, None)
     assert stream.horizon == (Literal("2026-01-01"), Literal(5.5))
     assert statement("CREATE STREAM s ERROR 2.5").error == (nodes.ErrorBound(None, 2.5),)
+
+
+def test_errors_may_be_columns_and_normal() -> None:
+    def errors(text: str) -> Any:
+        return statement(f"CREATE STREAM s ERROR {text} PERIOD 5").error
+
+    assert errors("spread") == (nodes.ErrorBound(None, None, "spread"),)
+    assert errors("25 NORMAL 10") == (nodes.ErrorBound(None, 25, None, 10),)
+    assert errors("normal NORMAL 0.5") == (nodes.ErrorBound(None, None, "normal", 0.5),)
+    both = (nodes.ErrorBound("x", None, "spread", 2), nodes.ErrorBound("y", 10))
+    assert errors("(x = spread NORMAL 2, y = 10)") == both
 
 
 def test_questions_of_the_other_kinds() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from anabranch.inference.reporting import Reporting
 from anabranch.rows.packing import IntervalColumns, Layout, hash_tuples
 from anabranch.rows.routing import KeyPlacement
 from anabranch.rows.times import TimeKind
@@ -48,6 +50,26 @@ CERTAIN = Layout(
     value_types=(),
 )
 
+PREDICTED = Layout(
+    name="cars",
+    keys=("car",),
+    values=("x", "y"),
+    previous=(),
+    time="t",
+    time_kind=TimeKind.DOUBLE,
+    probability=None,
+    key_types=(pa.string(),),
+    value_types=(pa.float64(), pa.int64()),
+    rates=("x_rate", "y_rate"),
+    errors=("spread", 5.0),
+    normals=(None, 2.0),
+    period=30.0,
+)
+
+POSITIONS = replace(
+    PREDICTED, name="positions", rates=(), errors=(25.0, 5.0), reporting=Reporting((25.0, 5.0), period=30.0)
+)
+
 INTERVALS = Layout(
     name="iv",
     keys=("k",),
@@ -68,7 +90,7 @@ def types_of(layout: Layout) -> dict[str, pa.DataType]:
     types |= zip(layout.values, layout.value_types, strict=True)
     types |= zip(layout.previous, layout.value_types, strict=False)
     types[layout.time] = layout.time_kind.arrow_type
-    types |= dict.fromkeys(layout.rates, pa.float64())
+    types |= dict.fromkeys([*layout.rates, *layout.error_columns], pa.float64())
     if layout.probability:
         types[layout.probability] = pa.float64()
     if layout.interval:

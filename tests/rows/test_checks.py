@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.rows.layouts import CERTAIN, INDEPENDENT, MARKOV, table_of
+from tests.rows.layouts import CERTAIN, INDEPENDENT, MARKOV, POSITIONS, PREDICTED, table_of
 
 from anabranch.rows.checks import QUARANTINE, check_rows, quarantine
 from anabranch.rows.packing import Layout
@@ -23,6 +24,8 @@ GOOD = {
     },
     INDEPENDENT: {"tag": 0.0, "antenna": 1, "place": "hall", "t": -0.5, "p": 1.0},
     CERTAIN: {"door": 1, "t": 3},
+    PREDICTED: {"car": "a", "x": 1.5, "y": 2, "t": 0.5, "x_rate": -1.0, "y_rate": 0.0, "spread": 0.0},
+    POSITIONS: {"car": "a", "x": 1.5, "y": 2, "t": 0.5},
 }  # fmt: skip
 
 BAD = [
@@ -43,6 +46,20 @@ BAD = [
     (INDEPENDENT, {"t": -math.inf}, "t is not a finite number"),
     (CERTAIN, {"door": None}, "door is NULL"),
     (CERTAIN, {"t": None}, "t is NULL"),
+    (PREDICTED, {"x": None}, "x is NULL"),
+    (PREDICTED, {"y": None}, "y is NULL"),
+    (PREDICTED, {"x": math.nan}, "x is not a finite number"),
+    (PREDICTED, {"y_rate": None}, "y_rate is NULL"),
+    (PREDICTED, {"x_rate": math.inf}, "x_rate is not a finite number"),
+    (PREDICTED, {"spread": None}, "spread is NULL"),
+    (PREDICTED, {"spread": math.nan}, "spread is not a finite number"),
+    (PREDICTED, {"spread": math.inf}, "spread is not a finite number"),
+    (PREDICTED, {"spread": -1e-9}, "spread is negative"),
+    (POSITIONS, {"x": None}, "x is NULL"),
+    (POSITIONS, {"y": None}, "y is NULL"),
+    (POSITIONS, {"x": math.nan}, "x is not a finite number"),
+    (POSITIONS, {"x": -math.inf}, "x is not a finite number"),
+    (POSITIONS, {"t": math.nan}, "t is not a finite number"),
 ]
 
 
@@ -106,6 +123,18 @@ def test_narrow_and_decimal_columns_are_checked_as_numbers() -> None:
     kept, aside = check_rows(table, INDEPENDENT)
     assert kept.num_rows == 1
     assert aside["reason"].to_pylist() == ["tag is not a number"]
+
+
+def test_an_error_of_minus_nothing_is_none() -> None:
+    kept, aside = check_rows(table_of(PREDICTED, [GOOD[PREDICTED] | {"spread": -0.0}]), PREDICTED)
+    assert (kept.num_rows, aside.num_rows) == (1, 0)
+
+
+def test_an_error_may_be_a_column_that_has_another_part() -> None:
+    layout = replace(PREDICTED, errors=("y", "y"))
+    assert layout.columns == ["car", "x", "y", "t", "x_rate", "y_rate"]
+    kept, aside = check_rows(table_of(layout, [GOOD[PREDICTED] | {"y": -1}, GOOD[PREDICTED]]), layout)
+    assert (kept.num_rows, aside["reason"].to_pylist()) == (1, ["y is negative"])
 
 
 def test_quarantined_rows_are_json_whatever_they_hold() -> None:

@@ -69,6 +69,14 @@ def found(declaration: str, rows: list[dict]) -> list[tuple[str, dict]]:
                 ({"k": "a", "x": 1.0, "x_rate": None, "t": 1}, "x_rate is NULL"),
             ],
         ),
+        (
+            "KEY (k STRING) VALUE (x DOUBLE) TIME t INTEGER MODEL PREDICTED ERROR spread PERIOD 5",
+            [{"k": "a", "x": 1.0, "x_rate": 0.0, "t": 1, "spread": 0.0}],
+            [
+                ({"k": "a", "x": 1.0, "x_rate": 0.0, "t": 1, "spread": None}, "spread is NULL"),
+                ({"k": "a", "x": 1.0, "x_rate": 0.0, "t": 1, "spread": -1.0}, "spread is negative"),
+            ],
+        ),
     ],
 )
 def test_bad_rows_are_found_and_good_ones_are_not(declaration: str, good: list[dict], bad: list[tuple]) -> None:

@@ -30,6 +30,8 @@ def command(scenario: Scenario, output: Output, seed: Seed = 0, **options: Numbe
     except ValueError as error:
         raise typer.BadParameter(f"{scenario.lower()}: {error}") from None
     workbook = chosen.fill(output, seed, told)
+    if chosen.remark is not None:
+        say(chosen.remark(output))
     say(f"written to {output}; now: anabranch run {workbook}")
 
 

@@ -1,15 +1,29 @@
-"""MONITOR: one or two operands of PREDICTED streams, constraints, and how answers are validated."""
+"""MONITOR: up to four operands of PREDICTED streams, constraints, and how answers are validated."""
 
 from __future__ import annotations
 
-from anabranch.catalog import Stream
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from anabranch.catalog import Model, Stream
+from anabranch.errors import Span
 from anabranch.language import nodes
-from anabranch.language.bound import BoundMonitor, BoundOperand
+from anabranch.language.bound import BoundConstraint, BoundMonitor, BoundOperand
+from anabranch.language.constraints import Conditions, sort_conditions
 from anabranch.language.findings import listed, shown
-from anabranch.language.questions import OperandScope, QuestionBinder, known
-from anabranch.language.typed import Operation, Typed, conjuncts, references, walk
+from anabranch.language.questions import OperandScope, QuestionBinder, check_column_types, known
+from anabranch.language.typed import conjuncts
 
 SEMANTICS = ("EXPECTED", "MAY", "MUST")
+
+#: The policy of a full buffer where none is written.
+DISCARD = "LEAST CONTRIBUTION"
+
+#: More names than this are beyond what a person asks of predictions, and what can be answered in time.
+MAX_NAMES = 4
+
+Named = Sequence[tuple[str, Span]]
+Streams = Mapping[str, Stream | None]
 
 
 class MonitorBinder(QuestionBinder):
@@ -20,14 +34,20 @@ class MonitorBinder(QuestionBinder):
     def bind(self, question: nodes.Monitor) -> BoundMonitor | None:
         """The bound question, None where the findings say why there is none."""
         names = [(variable.name, variable.span) for variable in question.names]
-        if len(names) > 2:
-            message = f"a MONITOR asks about one or two names, and this has {len(names)}"
-            self.findings.add("too-many-names", message, names[2][1], "ask about the pairs in several queries")
+        if len(names) > MAX_NAMES:
+            message = f"a MONITOR asks about one to four names, and this has {len(names)}"
+            self.findings.add("too-many-names", message, names[MAX_NAMES][1], "ask about fewer in several queries")
         streams = self.operands(names, question.operands)
+        for stream in {each.name.lower(): each for each in streams.values() if each is not None}.values():
+            check_column_types(stream, self.findings, declared=False)
         where = self.condition(question.where, OperandScope(self.kind, streams, self.findings))
-        if question.where is None:
-            self.findings.add("no-condition", "a MONITOR needs a constraint", question.span, "add WHERE")
-        self.check_equalities(where, streams)
+        conditions = Conditions()
+        # What is wrong with a stream or a condition is said already, and not also that there is no constraint.
+        if all(each is not None and each.model is Model.PREDICTED for each in streams.values()):
+            conditions = sort_conditions(conjuncts(where), streams, self.findings)
+            self.check_equalities(conditions.constraints, streams)
+            if not conditions.refused and (question.where is None or where is not None):
+                self.check_constraints(question, names, conditions.constraints, streams)
         self.check_clauses(question)
         within = self.duration("WITHIN", question.within) or 0.0
         every = self.duration("EVERY", question.every, positive=True)
@@ -35,9 +55,11 @@ class MonitorBinder(QuestionBinder):
         if self.findings:
             return None
         operands = tuple(BoundOperand(label, label.lower(), known(streams, label), span=span) for label, span in names)
+        discard = None if question.buffer is None else question.discard or DISCARD
         return BoundMonitor(
             self.query.name, operands, conjuncts(where), within, question.semantics or SEMANTICS[0], every, max_delay,
-            question.buffer, question.discard, self.threshold, self.query.span,
+            question.buffer, discard, self.threshold, self.query.span, conditions.constraints,
+            conditions.of_rows,
         )  # fmt: skip
 
     def check_clauses(self, question: nodes.Monitor) -> None:
@@ -49,22 +71,54 @@ class MonitorBinder(QuestionBinder):
             message = f"BUFFER takes a number of predictions from 1, and has {question.buffer}"
             self.findings.add("out-of-range", message, question.place("BUFFER"), "write BUFFER 325")
 
-    def check_equalities(self, where: Typed | None, streams: dict[str, Stream | None]) -> None:
+    def check_equalities(self, constraints: Iterable[BoundConstraint], streams: Streams) -> None:
         """Refuse `=` between values that are known up to an error: its probability is 0."""
-        for node in walk(where) if where is not None else ():
-            if isinstance(node, Operation) and node.op == "=":
-                for owner, column in references(node):
-                    stream = streams.get(owner or "")
-                    if stream is not None and error_of(stream, column) > 0:
-                        message = f"= between values with an error has probability 0, and {shown(column)} has one"
-                        self.findings.add(
-                            "equality-of-uncertain", message, node.span, "write ABS(... - ...) <= a bound"
-                        )
+        for constraint in constraints:
+            uncertain = [
+                value.name for value in constraint.values if error_of(known(streams, value.owner or ""), value.name) > 0
+            ]
+            if constraint.op == "=" and uncertain:
+                message = f"= between values with an error has probability 0, and {shown(uncertain[0])} has one"
+                hint = "write ABS(... - ...) <= a bound"
+                self.findings.add("equality-of-uncertain", message, constraint.span, hint)
+
+    def check_constraints(
+        self, question: nodes.Monitor, names: Named, constraints: Sequence[BoundConstraint], streams: Streams
+    ) -> None:
+        """There is a constraint, and where there are three names or more, constraints lead from each to all others."""
+        labels = list({label.lower(): label for label, _ in names}.values())
+        if not constraints:
+            example = f"{_value(labels[0], streams)} < 5"
+            hint = f"add WHERE {example}" if question.where is None else f"add AND {example}"
+            self.findings.add("no-condition", "a MONITOR needs a constraint on a value", question.span, hint)
+        elif 2 < len(labels) <= MAX_NAMES:
+            together = connected(labels[0].lower(), constraints)
+            apart = [label for label in labels if label.lower() not in together]
+            if apart:
+                others = [label for label in labels if label.lower() in together]
+                message = f"no constraint compares a value of {listed(apart)} with one of {listed(others)}"
+                pair = f"{_value(others[-1], streams)} - {_value(apart[0], streams)}"
+                place = next(span for label, span in names if label == apart[0])
+                self.findings.add("not-connected", message, place, f"add a constraint such as ABS({pair}) <= 5")
+
+
+def connected(name: str, constraints: Iterable[BoundConstraint]) -> set[str]:
+    """The operand, and those that constraints on two values lead to from it."""
+    pairs = [{value.owner or "" for value in constraint.values} for constraint in constraints]
+    found = {name}
+    while more := [pair for pair in pairs if pair & found and not pair <= found]:
+        found = found.union(*more)
+    return found
 
 
 def error_of(stream: Stream, column: str) -> float:
-    """The ERROR of a value column of a PREDICTED stream; 0 for any other column."""
-    if column.lower() not in {value.name.lower() for value in stream.values}:
-        return 0.0
-    amounts = {(bound.column or column).lower(): float(bound.amount) for bound in stream.declaration.error}
-    return amounts.get(column.lower(), 0.0)
+    """The ERROR of a value column of a PREDICTED stream, infinite where each row has its own; 0 for other columns."""
+    errors = zip(stream.values, stream.errors, strict=False)
+    amounts = (bound.amount for value, bound in errors if value.name.lower() == column.lower())
+    return next((math.inf if amount is None else float(amount) for amount in amounts), 0.0)
+
+
+def _value(label: str, streams: Streams) -> str:
+    """A value of an operand, as an example."""
+    stream = streams.get(label.lower())
+    return f"{label}.{stream.values[0].name if stream is not None and stream.values else 'v'}"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from anabranch.catalog import Catalog, Model, Query, Relation, Stream
+from anabranch.catalog import Catalog, Column, Model, Query, Relation, Stream
 from anabranch.errors import Finding, Span, WorkbookError
 from anabranch.language import nodes
 from anabranch.language.bind_constrain import ConstrainBinder
@@ -14,8 +14,9 @@ from anabranch.language.bind_pattern import PatternBinder
 from anabranch.language.bind_relate import RelateBinder
 from anabranch.language.bind_sequence import SequenceBinder
 from anabranch.language.bound import BoundQuestion
-from anabranch.language.declarations import DeclarationBinder
-from anabranch.language.findings import Findings, shown
+from anabranch.language.conditions import a_type
+from anabranch.language.declarations import DeclarationBinder, made
+from anabranch.language.findings import Findings, listed, shown
 from anabranch.language.questions import QuestionBinder
 
 Entry = Stream | Relation | Query
@@ -111,28 +112,40 @@ def _check_references(entries: list[Entry], catalog: Catalog, findings: Findings
         source = entry.source
         if isinstance(source, nodes.QuerySource) and catalog.query(source.name) is None:
             _missing("query", source.name, catalog, source.span, findings)
-        elif isinstance(source, nodes.InferredSource):
-            _check_inferred(entry, source, catalog, findings)
+        elif isinstance(source, nodes.DerivedSource) and isinstance(entry, Stream):
+            check_derived(entry, source, catalog, findings)
     for cycle in _cycles(entries, catalog):
         names = [entry.name for entry in cycle]
         message = f"{shown(names[0])} is made of itself: {' from '.join([*names, names[0]])}"
         findings.add("cycle", message, cycle[0].declaration.span, "let one of them come from a file or table")
 
 
-def _check_inferred(entry: Entry, source: nodes.InferredSource, catalog: Catalog, findings: Findings) -> None:
-    """A stream can be inferred from certain readings that have its keys: one value each, of one reader."""
-    readings = catalog.stream(source.stream)
-    if readings is None:
+def check_derived(entry: Stream, source: nodes.DerivedSource, catalog: Catalog, findings: Findings) -> None:
+    """A stream can be made from the certain events of another, which are read, and of an instant."""
+    read = catalog.stream(source.stream)
+    if read is None:
         _missing("stream", source.stream, catalog, source.span, findings)
         return
-    if not isinstance(entry, Stream) or readings is entry:
+    if read is entry:
         return
-    if readings.model is not Model.CERTAIN:
-        message = f"{readings.name} is {readings.model.value}, and streams are inferred from CERTAIN readings"
+    how, what = made(source), "readings" if isinstance(source, nodes.InferredSource) else "positions"
+    if isinstance(read.source, nodes.DerivedSource):
+        message = f"{entry.name} cannot be {how} from {read.name}, which is itself {made(read.source)}"
+        findings.add("derived-twice", message, source.span, f"name a stream of {what} that are read")
+    elif read.model is not Model.CERTAIN:
+        message = f"{read.name} is {read.model.value}, and streams are {how} from CERTAIN {what}"
         findings.add("wrong-model", message, source.span, "leave out its MODEL")
-    elif readings.start is not None:
-        message = f"the readings of {readings.name} last, and streams are inferred from readings at an instant"
-        findings.add("lasting-events", message, source.span, f"declare it with TIME {readings.time.name}")
+    elif read.start is not None:
+        message = f"the {what} of {read.name} last, and streams are {how} from {what} at an instant"
+        findings.add("lasting-events", message, source.span, f"declare it with TIME {read.time.name}")
+    elif isinstance(source, nodes.InferredSource):
+        _check_inferred(entry, read, findings)
+    else:
+        _check_predicted(entry, read, findings)
+
+
+def _check_inferred(entry: Stream, readings: Stream, findings: Findings) -> None:
+    """Readings have the keys of what is inferred from them, and one value: the reader."""
     for stream, what in ((readings, "the reader"), (entry, "the hidden state")):
         if len(stream.values) != 1:
             message = f"{stream.name} has {len(stream.values)} VALUE columns, and inference takes one"
@@ -140,6 +153,37 @@ def _check_inferred(entry: Entry, source: nodes.InferredSource, catalog: Catalog
     if len(entry.keys) != len(readings.keys):
         message = f"{entry.name} has {len(entry.keys)} KEY columns, and {readings.name} has {len(readings.keys)}"
         findings.add("key-columns", message, entry.declaration.span, "give both the same keys, in the same order")
+
+
+def _check_predicted(entry: Stream, positions: Stream, findings: Findings) -> None:
+    """Positions have the keys, the values and the time of what is predicted from them, under the same names."""
+    parts = (
+        ("KEY", _names(entry.keys), _names(positions.keys), f"KEY of {positions.name}"),
+        ("VALUE", _names(entry.values), _names(positions.quantities), f"VALUE of {positions.name}"),
+        ("TIME", [entry.time.name], [positions.time.name], f"TIME of {positions.name}"),
+        # What is made of positions has its values, and no other columns to be coordinates.
+        ("SPACE", entry.declaration.space or (), _names(entry.values), f"VALUE of {entry.name}"),
+    )
+    for clause, own, there, where in parts:
+        for name in own:
+            if name.lower() not in (each.lower() for each in there):
+                hint = f"it has {listed(there, 'and')}" if there else "it has none"
+                findings.unknown("column", name, there, entry.declaration.place(clause), hint, where)
+    keys = {column.name.lower() for column in entry.keys}
+    missing = [column.name for column in positions.keys if column.name.lower() not in keys]
+    if len(entry.keys) < len(positions.keys):
+        message = f"{positions.name} also has the KEY {listed(missing, 'and')}, which {entry.name} leaves out"
+        findings.add("key-columns", message, entry.declaration.place("KEY"), "give both the same keys")
+    values = {column.name.lower() for column in entry.values}
+    for column in positions.quantities:
+        if column.name.lower() in values and column.declared and not column.type.is_numeric:
+            message = f"a predicted value is a number, and {shown(column.name)} of {positions.name} is"
+            place = entry.declaration.place("VALUE")
+            findings.add("value-type", f"{message} {a_type(column.type)}", place, "name a column of numbers")
+
+
+def _names(columns: Iterable[Column]) -> list[str]:
+    return [column.name for column in columns]
 
 
 def _missing(kind: str, name: str, catalog: Catalog, span: Span, findings: Findings) -> None:
@@ -177,7 +221,7 @@ def _made_of(entry: Entry, catalog: Catalog) -> list[Entry]:
         found: list[Entry | None] = [catalog.stream(name) for name in _streams_of(entry.declaration.question)]
     elif isinstance(entry.source, nodes.QuerySource):
         found = [catalog.query(entry.source.name)]
-    elif isinstance(entry.source, nodes.InferredSource):
+    elif isinstance(entry.source, nodes.DerivedSource):
         found = [catalog.stream(entry.source.stream)]
     else:
         found = []

@@ -11,7 +11,7 @@ from anabranch.catalog import Stream
 from anabranch.errors import Span
 from anabranch.language import nodes
 from anabranch.language.nodes import NOWHERE
-from anabranch.language.typed import Typed
+from anabranch.language.typed import Reference, Typed
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +193,32 @@ class BoundRelate:
 
 
 @dataclass(frozen=True, slots=True)
-class BoundMonitor:
-    """A MONITOR question over one or two operands.
+class BoundConstraint:
+    """`plus - minus op bound`, or of its absolute value; `minus` is None for a single value.
 
-    `conditions` are the conjuncts of WHERE. `semantics` is EXPECTED, MAY or MUST. `every`, `max_delay` and `buffer`
-    are None where not given; `discard` is the policy of a full buffer.
+    The two may be columns of one operand. `op` is one of `= <> < <= > >=`. A `bound` of None is NULL: nothing meets it.
+    """
+
+    plus: Reference
+    minus: Reference | None
+    absolute: bool
+    op: str
+    bound: float | None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    @property
+    def values(self) -> tuple[Reference, ...]:
+        """The values that it is about."""
+        return (self.plus,) if self.minus is None else (self.plus, self.minus)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundMonitor:
+    """A MONITOR question over one to four operands.
+
+    `conditions` are the conjuncts of WHERE: those that name no value (`row_conditions`), and those that do, which are
+    `constraints` too. `semantics` is EXPECTED, MAY or MUST. `every`, `max_delay` and `buffer` are None where not given;
+    `discard` is the policy of a full buffer, None where there is none.
     """
 
     name: str
@@ -211,6 +232,8 @@ class BoundMonitor:
     discard: str | None = None
     threshold: float = 0.0
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    constraints: tuple[BoundConstraint, ...] = ()
+    row_conditions: tuple[Typed, ...] = ()
 
     @property
     def streams(self) -> tuple[Stream, ...]:

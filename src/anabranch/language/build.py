@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lark import Token, Tree
@@ -70,6 +70,9 @@ class Builder(ExpressionBuilder):
     def create_stream(self, span: Span, name: Token, *clauses: _Clause) -> nodes.CreateStream:
         fields, places = self.gathered(clauses)
         given = {"keys": (), "values": (), "time": None} | fields
+        method = given.pop("using", {})
+        if isinstance(given.get("source"), nodes.PredictedSource):
+            given["source"] = replace(given["source"], **method)
         return nodes.CreateStream(name.value, **given, span=span, places=places)
 
     def create_relation(self, span: Span, name: Token, *rest: Any) -> nodes.CreateRelation:
@@ -130,11 +133,13 @@ class Builder(ExpressionBuilder):
     def error(self, span: Span, *bounds: nodes.ErrorBound) -> _Clause:
         return _Clause("ERROR", {"error": bounds}, span)
 
-    def error_everywhere(self, span: Span, amount: int | float) -> nodes.ErrorBound:
-        return nodes.ErrorBound(None, amount, span=span)
+    def error_everywhere(self, span: Span, amount: int | float | Token, normal: int | float | None) -> nodes.ErrorBound:
+        return _error_bound(span, None, amount, normal)
 
-    def error_of(self, span: Span, column: Token, _equal: Token, amount: int | float) -> nodes.ErrorBound:
-        return nodes.ErrorBound(column.value, amount, span=span)
+    def error_of(
+        self, span: Span, column: Token, _equal: Token, amount: int | float | Token, normal: int | float | None
+    ) -> nodes.ErrorBound:
+        return _error_bound(span, column.value, amount, normal)
 
     def period(self, span: Span, duration: nodes.Duration) -> _Clause:
         return _Clause("PERIOD", {"period": duration}, span)
@@ -187,6 +192,13 @@ class Builder(ExpressionBuilder):
         )
         # The rows of a stream come from one place: the two forms of FROM exclude each other.
         return _Clause("FROM", {"source": source}, span)
+
+    def predicted(self, span: Span, stream: Token) -> _Clause:
+        return _Clause("FROM", {"source": nodes.PredictedSource(stream.value, span=span)}, span)
+
+    def using(self, span: Span, method: Token, *arguments: int | float | None) -> _Clause:
+        given = tuple(number for number in arguments if number is not None)
+        return _Clause("USING", {"using": {"method": method.value.upper(), "arguments": given}}, span)
 
     # ------------------------------------------------------------ CREATE QUERY
 
@@ -373,3 +385,12 @@ class Builder(ExpressionBuilder):
     def counted(self, span: Span, name: Token, _star: Token | None, count: Token | None) -> nodes.Counted:
         number = 1 if count is None else self.whole(f"{name.value}*n", count.value, self.span_of(count))
         return nodes.Counted(name.value, number, span=span)
+
+
+def _error_bound(
+    span: Span, column: str | None, amount: int | float | Token, normal: int | float | None
+) -> nodes.ErrorBound:
+    """The error of a column, or of all of them: a number, or the name of the column that holds it."""
+    if isinstance(amount, Token):
+        return nodes.ErrorBound(column, None, amount.value, normal, span=span)
+    return nodes.ErrorBound(column, amount, None, normal, span=span)

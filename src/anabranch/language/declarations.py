@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from anabranch.catalog import Column, Model, Relation, Stream
 from anabranch.errors import Span
 from anabranch.language import nodes
-from anabranch.language.conditions import a_type
+from anabranch.language.conditions import a_type, count_of
 from anabranch.language.findings import Findings, listed, shown
 from anabranch.language.questions import check_column_types, checked_duration
 from anabranch.language.temporal import instant_of
@@ -47,6 +47,9 @@ METHOD_MODELS = {
     "VITERBI": Model.CERTAIN,
     "MLE": Model.CERTAIN,
 }
+#: The ways of predicting from positions (USING), with the arguments that each may take.
+PREDICTORS = {"LINEAR": (), "KALMAN": ("acceleration", "noise")}
+
 #: The methods that look back from the end of the readings.
 WHOLE_ARCHIVE = ("SMOOTH", "MARGINALS", "VITERBI")
 FAMILIES = ("HMM",)
@@ -84,6 +87,8 @@ class DeclarationBinder:
         self.check_columns(stream)
         self.check_amounts(stream)
         self.check_source(node.source)
+        if isinstance(node.source, nodes.PredictedSource):
+            self.check_predictor(node, node.source)
         return stream
 
     def time(self, node: nodes.ColumnName) -> Column:
@@ -110,13 +115,11 @@ class DeclarationBinder:
     # ------------------------------------------------------------ models and clauses
 
     def model(self, node: nodes.CreateStream) -> Model:
-        """The model that is stated, or that the METHOD gives; CERTAIN otherwise."""
+        """The model that is stated, or that the way a stream is made gives; CERTAIN otherwise."""
         stated = self.stated_model(node)
-        if not isinstance(node.source, nodes.InferredSource):
-            return stated or Model.CERTAIN
-        given = METHOD_MODELS.get(node.source.method)
+        how, given = _given_model(node.source)
         if given is not None and stated is not None and stated is not given:
-            message = f"METHOD {node.source.method} gives a stream of model {given.value}, not {stated.value}"
+            message = f"{how} gives a stream of model {given.value}, not {stated.value}"
             self.findings.add(
                 "wrong-model", message, node.place("MODEL"), f"leave out MODEL, or write MODEL {given.value}"
             )
@@ -142,18 +145,21 @@ class DeclarationBinder:
                 message = f"{clause} has no meaning for a stream of model {model.value}"
                 hint = f"write MODEL {listed(model.value for model in models)}, or leave it out"
                 self.findings.add("clause-model", message, node.place(clause), hint)
+        if "USING" in node.places and not isinstance(node.source, nodes.PredictedSource):
+            message = "USING says how values are predicted from positions, and this stream is not PREDICTED FROM any"
+            self.findings.add("clause-model", message, node.place("USING"), "add PREDICTED FROM, or leave it out")
         for clause in _REQUIRED[model]:
             if clause not in node.places:
                 message = f"stream {node.name} has no {clause}, which model {model.value} needs"
                 self.findings.add("clause-missing", message, node.span, f"add {_EXAMPLES[clause]}")
 
     def check_lasting(self, stream: Stream) -> None:
-        """Only certain events that are read, not inferred, may last."""
+        """Only certain events that are read, not made from others, may last."""
         node = stream.declaration
         if stream.start is None:
             return
-        if isinstance(node.source, nodes.InferredSource):
-            message = "what is inferred is true at an instant, and TIME has two columns"
+        if isinstance(node.source, nodes.DerivedSource):
+            message = f"what is {made(node.source)} is true at an instant, and TIME has two columns"
             self.findings.add("lasting-events", message, node.place("TIME"), f"write TIME {stream.time.name}")
         elif stream.model is not Model.CERTAIN:
             message = f"events that last are CERTAIN, and {stream.name} is {stream.model.value}"
@@ -226,9 +232,7 @@ class DeclarationBinder:
         values = {column.name.lower(): column.name for column in node.values}
         seen: set[str] = set()
         for bound in node.error:
-            if bound.amount < 0:
-                message = f"ERROR must be 0 or more, and is {bound.amount}"
-                self.findings.add("out-of-range", message, bound.span, "write the update threshold")
+            self.check_error_amount(node, bound)
             if bound.column is None:
                 return
             if bound.column.lower() not in values:
@@ -243,6 +247,18 @@ class DeclarationBinder:
             if name not in seen:
                 message = f"ERROR does not say how far {shown(label)} may be off"
                 self.findings.add("clause-missing", message, node.place("ERROR"), f"add {label} = 25")
+
+    def check_error_amount(self, node: nodes.CreateStream, bound: nodes.ErrorBound) -> None:
+        """An error is a number from 0, or a column of rows that are read; a standard deviation is above 0."""
+        if bound.amount is not None and bound.amount < 0:
+            message = f"ERROR must be 0 or more, and is {bound.amount}"
+            self.findings.add("out-of-range", message, bound.span, "write the update threshold")
+        if bound.source is not None and isinstance(node.source, nodes.PredictedSource):
+            message = f"positions are reported by their ERROR, which is then a number, and {shown(bound.source)} is not"
+            self.findings.add("error-column", message, bound.span, "write the update threshold, such as 25")
+        if bound.normal is not None and not bound.normal > 0:
+            message = f"NORMAL takes a standard deviation above 0, and has {bound.normal}"
+            self.findings.add("out-of-range", message, bound.span, "leave it out where the error is uniform")
 
     def check_horizon(self, node: nodes.CreateStream, low: nodes.Expr, high: nodes.Expr, kind: Type) -> None:
         """Both ends of a horizon are numbers, or both are times, and the first is the earlier."""
@@ -285,6 +301,23 @@ class DeclarationBinder:
                 message = f"PRUNE must be at least 0 and below 1, and is {source.prune}"
                 self.findings.add("out-of-range", message, source.span, "write PRUNE 1e-6")
 
+    def check_predictor(self, node: nodes.CreateStream, source: nodes.PredictedSource) -> None:
+        """The way of predicting is one we have, with the arguments it takes, all or none."""
+        method, given, place = source.method, source.arguments, node.place("USING")
+        if method not in PREDICTORS:
+            hint = f"the methods are {listed(PREDICTORS, 'and')}"
+            self.findings.unknown("method", method, PREDICTORS, place, hint)
+            return
+        names = PREDICTORS[method]
+        if given and len(given) != len(names):
+            takes = f"{count_of(len(names), 'argument')} ({', '.join(names)}), or none" if names else "no argument"
+            message = f"USING {method} takes {takes}, and this has {len(given)}"
+            self.findings.add("arity", message, place, f"write USING {method}")
+        for name, number in zip(names, given, strict=False):
+            if not number > 0:
+                message = f"the {name} of {method} must be above 0, and is {number}"
+                self.findings.add("out-of-range", message, place, "write a number above 0")
+
     def check_path(self, path: str, span: Span) -> None:
         """A path names something."""
         if not path.strip():
@@ -304,6 +337,20 @@ class DeclarationBinder:
         elif source.argument is not None:
             message = f"METHOD {source.method} takes no argument"
             self.findings.add("arity", message, source.span, f"write METHOD {source.method}")
+
+
+def made(source: nodes.DerivedSource) -> str:
+    """What a stream from this source is, in a word."""
+    return "inferred" if isinstance(source, nodes.InferredSource) else "predicted"
+
+
+def _given_model(source: nodes.Source | None) -> tuple[str, Model | None]:
+    """The model that a stream has by the way it is made, and the words that say so."""
+    if isinstance(source, nodes.InferredSource):
+        return f"METHOD {source.method}", METHOD_MODELS.get(source.method)
+    if isinstance(source, nodes.PredictedSource):
+        return "PREDICTED FROM", Model.PREDICTED
+    return "", None
 
 
 def _shape(node: nodes.CreateStream, columns: tuple[Column, ...]) -> Column | None:

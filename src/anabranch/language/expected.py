@@ -18,7 +18,8 @@ _WORDS = {
     "IN": "", "IS": "", "BETWEEN": "",
     "LPAR": "(", "RPAR": ")", "LSQB": "[", "RSQB": "]", "COMMA": "a comma", "DOT": "a dot", "VBAR": "|", "BANG": "!",
     "KLEENE_OPEN": "<", "KLEENE_CLOSE": ">", "$END": ";",
-    "GROUP": "GROUP BY", "MAX": "MAX DELAY", "INFERRED": "INFERRED FROM", "AT": "AT LEAST",
+    "GROUP": "GROUP BY", "MAX": "MAX DELAY", "INFERRED": "INFERRED FROM",
+    "PREDICTED": "PREDICTED FROM", "AT": "AT LEAST",
     "PRECEDED": "PRECEDED BY", "MET": "MET BY", "OVERLAPPED": "OVERLAPPED BY", "STARTED": "STARTED BY",
     "FINISHED": "FINISHED BY", "ENDS": "ENDS AFTER",
 }  # fmt: skip

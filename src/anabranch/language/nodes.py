@@ -213,15 +213,33 @@ class InferredSource(Node):
     prune: int | float | None = None
 
 
-Source = FileSource | TableSource | QuerySource | InferredSource
+@dataclass(frozen=True, slots=True)
+class PredictedSource(Node):
+    """`PREDICTED FROM positions USING KALMAN(0.5, 2)`; `method` in upper case, LINEAR where no USING is written."""
+
+    stream: str
+    method: str = "LINEAR"
+    arguments: tuple[int | float, ...] = ()
+
+
+#: Sources whose rows are made from those of another stream.
+DerivedSource = InferredSource | PredictedSource
+
+Source = FileSource | TableSource | QuerySource | DerivedSource
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorBound(Node):
-    """`ERROR 25`, or one item of `ERROR (x = 25, y = 10)`; `column` None means every value column."""
+    """`ERROR 25`, or one item of `ERROR (x = 25, y = spread NORMAL 10)`; `column` None means every value column.
+
+    Where the error is a column of each row, `amount` is None and `source` its name. `normal` is the standard deviation
+    of an error that is not uniform.
+    """
 
     column: str | None
-    amount: int | float
+    amount: int | float | None
+    source: str | None = None
+    normal: int | float | None = None
 
 
 @dataclass(frozen=True, slots=True)

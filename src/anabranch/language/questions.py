@@ -29,7 +29,7 @@ ANSWER_COLUMNS = {
     "PATTERN": {"t", "probability", "lower", "upper", "method"},
     "SEQUENCE": {"t", "t_start", "probability"},
     "RELATE": {"probability", "complement", "status"},
-    "MONITOR": {"valid_from", "valid_to", "boundary", "probability", "status"},
+    "MONITOR": {"valid_from", "valid_to", "boundary", "sample", "probability", "status"},
     "CONSTRAIN": {"t", "probability"},
 }
 
@@ -262,7 +262,7 @@ _GEOMETRIES = (Type.STRING, Type.BINARY, Type.UNKNOWN)
 
 
 def check_column_types(stream: Stream, findings: Findings, declared: bool) -> None:
-    """The columns of TIME have one type, and those of SPACE a type that can be a place.
+    """The columns of TIME have one type, those of SPACE a type that can be a place; what is predicted are numbers.
 
     A type that the workbook states is looked at where the stream is declared; one that the source turns out to
     have, where a question asks for the stream.
@@ -273,6 +273,23 @@ def check_column_types(stream: Stream, findings: Findings, declared: bool) -> No
         column = find_column(stream, name)
         if column is not None and column.declared is declared:
             _check_place(stream, column, findings)
+    if stream.model is Model.PREDICTED:
+        for clause, what, names in (
+            ("VALUE", "a predicted value", [value.name for value in stream.values]),
+            ("ERROR", "an error", stream.error_columns),
+        ):
+            columns = (find_column(stream, name) for name in names)
+            own = [column for column in columns if column is not None and column.declared is declared]
+            _check_numbers(stream, clause, what, own, findings)
+
+
+def _check_numbers(stream: Stream, clause: str, what: str, columns: Iterable[Column], findings: Findings) -> None:
+    for column in columns:
+        if not column.type.is_numeric:
+            message = f"{what} is a number, and {shown(column.name)} is {a_type(column.type)}"
+            findings.add(
+                f"{clause.lower()}-type", message, stream.declaration.place(clause), "name a column of numbers"
+            )
 
 
 def _check_times(stream: Stream, start: Column, end: Column, findings: Findings) -> None:

@@ -141,8 +141,18 @@ def _inferred_source(node: nodes.InferredSource) -> str:
     )
 
 
+def _predicted_source(node: nodes.PredictedSource) -> str:
+    arguments = f"({', '.join(map(repr, node.arguments))})" if node.arguments else ""
+    plain = nodes.PredictedSource(node.stream)
+    using = "" if node == plain else f" USING {quoted(node.method)}{arguments}"
+    return f"PREDICTED FROM {quoted(node.stream)}{using}"
+
+
 def _error_bound(node: nodes.ErrorBound) -> str:
-    return repr(node.amount) if node.column is None else f"{quoted(node.column)} = {node.amount!r}"
+    column = "" if node.column is None else f"{quoted(node.column)} = "
+    amount = repr(node.amount) if node.source is None else quoted(node.source)
+    normal = "" if node.normal is None else f" NORMAL {node.normal!r}"
+    return f"{column}{amount}{normal}"
 
 
 def _error(bounds: tuple[nodes.ErrorBound, ...]) -> str:
@@ -295,6 +305,7 @@ _WRITERS: dict[type, Callable[[Any], str]] = {
     nodes.TableSource: lambda node: f"FROM TABLE {node.name}",
     nodes.QuerySource: lambda node: f"FROM QUERY {quoted(node.name)}",
     nodes.InferredSource: _inferred_source,
+    nodes.PredictedSource: _predicted_source,
     nodes.ErrorBound: _error_bound,
     nodes.CreateStream: _create_stream,
     nodes.CreateRelation: _create_relation,

@@ -60,9 +60,8 @@ def _faults(table: pa.Table, layout: Layout) -> Iterable[tuple[str, npt.NDArray[
         yield f"{layout.start} is after {layout.time}", _true(pc.greater(table[layout.start], table[layout.time]))
     if layout.space is not None and layout.space.shape_type is None:
         yield from _space_faults(table, layout.space)
-    for name in (*layout.values, *layout.rates) if layout.rates else ():
-        yield f"{name} is NULL", _is_null(table[name])
-        yield f"{name} is not a finite number", _not_finite(table[name])
+    if layout.rates or layout.reporting:
+        yield from _prediction_faults(table, layout)
     if layout.probability and not _all_probabilities(table[layout.probability]):
         p = pc.cast(table[layout.probability], pa.float64())
         yield f"{layout.probability} is NULL", _is_null(p)
@@ -80,6 +79,15 @@ def _time_faults(table: pa.Table, name: str, kind: TimeKind) -> Iterable[tuple[s
     if BEGINNING in codes or END in codes:
         codes = encode_known_times(table[name], kind, unknown=0)
         yield f"{name} is out of range", (codes == BEGINNING) | (codes == END)
+
+
+def _prediction_faults(table: pa.Table, layout: Layout) -> Iterable[tuple[str, npt.NDArray[np.bool_]]]:
+    """What is predicted, or a prediction is made from, is all known."""
+    for name in dict.fromkeys((*layout.values, *layout.rates, *layout.error_columns)):
+        yield f"{name} is NULL", _is_null(table[name])
+        yield f"{name} is not a finite number", _not_finite(table[name])
+    for name in layout.error_columns:
+        yield f"{name} is negative", _true(pc.less(pc.cast(table[name], pa.float64()), 0.0))
 
 
 def _space_faults(table: pa.Table, space: SpaceColumns) -> Iterable[tuple[str, npt.NDArray[np.bool_]]]:

@@ -22,20 +22,21 @@ if TYPE_CHECKING:
 
 
 #: The status of answers that nothing can change any more, where a question gives others before.
-FINAL = ("final",)
+FINAL = ("final", "validated")
 
 #: What can become of a row.
 ROW_COUNTS = ("read", "used", "duplicate", "late", "quarantined")
 
 #: What a step tells of itself, besides its answers.
-REPORTED = (*ROW_COUNTS, "kept")
+REPORTED = (*ROW_COUNTS, "kept", "reported")
 
 
 @dataclass(slots=True)
 class Counts:
     """What became of the rows of a run, read = used + duplicate + late + quarantined, and how many answers it gave.
 
-    `kept` is the most events that were kept at one time for those to come, where a question keeps events.
+    `kept` is the most events that were kept at one time for those to come, where a question keeps events. `reported` is
+    how many of the rows that sensors measured they had to report, where a stream is predicted from positions.
     """
 
     read: int = 0
@@ -45,6 +46,7 @@ class Counts:
     quarantined: int = 0
     answers: int = 0
     kept: int = 0
+    reported: int = 0
 
     def __iadd__(self, other: Counts) -> Counts:
         for name in (*REPORTED, "answers"):  # what is kept in several places at one time adds up

@@ -22,6 +22,7 @@ from anabranch.rows.state import write_tables
 from anabranch.rows.times import BEGINNING, END, TimeKind, encode_known_times, encode_times, order_doubles
 
 if TYPE_CHECKING:
+    from anabranch.inference.reporting import Reporting
     from anabranch.rows.derivation import Derivation
 
 #: What an event of an interval does: begin it, interrupt it, go on with it, end it.
@@ -63,9 +64,13 @@ class Layout:
     """Which columns of a stream's source are what; the worker's view of a catalogue Stream.
 
     `lateness` is the WATERMARK: how late a row may come, in seconds for a TIMESTAMP, else in the unit of the
-    time column. `interval` is what INTERVALS reads besides; `rates` are the rate columns of PREDICTED; `space` and
-    `start`, when an event that lasts began, are for CONSTRAIN. `derive` makes the rows of a stream from those of its
-    source, where they are not the same.
+    time column. `interval` is what INTERVALS reads besides; `space` and `start`, when an event that lasts began, are
+    for CONSTRAIN. `derive` makes the rows of a stream from those of its source, where they are not the same.
+
+    PREDICTED streams have, an entry for each value column: `rates`, the columns of the rates; `errors`, each a number
+    or the column that holds it; `normals`, the standard deviation of an error, None where it is uniform. `period` is
+    how long a prediction is good for, in the unit of `lateness`. Where a stream is predicted from positions, it is
+    those that are read: there are no rates then, and `reporting` says how predictions are made.
     """
 
     name: str
@@ -83,6 +88,15 @@ class Layout:
     space: SpaceColumns | None = None
     start: str | None = None
     derive: Derivation | None = None
+    errors: tuple[str | float, ...] = ()
+    normals: tuple[float | None, ...] = ()
+    period: float | None = None
+    reporting: Reporting | None = None
+
+    @property
+    def error_columns(self) -> list[str]:
+        """The columns that hold the errors of a row, each once."""
+        return list(dict.fromkeys(error for error in self.errors if isinstance(error, str)))
 
     @property
     def horizon(self) -> tuple[int, int]:
@@ -97,7 +111,8 @@ class Layout:
     @property
     def columns(self) -> list[str]:
         """Every column to read."""
-        last = [] if self.probability is None else [self.probability]
+        last = self.error_columns
+        last += [] if self.probability is None else [self.probability]
         last += [] if self.interval is None else self.interval.columns
         last += [] if self.space is None else self.space.columns
         times = [self.time] if self.start is None else [self.start, self.time]

@@ -9,6 +9,7 @@ from pyspark import daemon
 
 import anabranch.constrain.operator
 import anabranch.inference.stream
+import anabranch.monitor.operator
 import anabranch.pattern.archive
 import anabranch.relate.operator  # noqa: F401  (all loaded for the workers to be)
 

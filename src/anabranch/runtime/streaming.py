@@ -137,7 +137,7 @@ def _deliver(job: Job, sink: Sink, run: StreamRun, outcomes: DataFrame, batch: i
     Only blobs are collected, some tens a batch, so the stateful plan is evaluated exactly once.
     """
     gathered = outcomes.toArrow()
-    for name in ROW_COUNTS:
+    for name in (*ROW_COUNTS, "reported"):
         setattr(run.counts, name, getattr(run.counts, name) + sum(gathered[name].to_pylist()))
     run.counts.kept = max(run.counts.kept, sum(gathered["kept"].to_pylist()))
     spark = outcomes.sparkSession

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from anabranch.simulate import buoys, office, rfid, traffic
+from anabranch.simulate import buoys, office, rfid, traffic, vehicles
 from anabranch.simulate.options import Value, make_options
 
 
@@ -27,11 +27,14 @@ class Scenario:
         A dataclass whose fields are made by `option`.
     fill : callable
         Takes a folder, a seed and the options, fills the folder and returns the path of its workbook.
+    remark : callable, optional
+        Takes a folder that was filled, and says in a line what is worth knowing of it.
     """
 
     summary: str
     options: type
     fill: Callable[[Path, int, Any], Path]
+    remark: Callable[[Path], str] | None = None
 
     def write(self, folder: Path, seed: int, **given: Value) -> Path:
         """Fill a folder and return the path of its workbook; ValueError where an option is not as it should be."""
@@ -54,6 +57,10 @@ def _fill_buoys(folder: Path, seed: int, options: buoys.Options) -> Path:
     return buoys.write(buoys.simulate(options, seed), folder)
 
 
+def _fill_vehicles(folder: Path, seed: int, options: vehicles.Options) -> Path:
+    return vehicles.write(vehicles.simulate(options, seed), folder)
+
+
 SCENARIOS: Mapping[str, Scenario] = {
     "office": Scenario(
         "who went for coffee, as far as the RFID antennas of an office floor can tell", office.Options, _fill_office
@@ -67,4 +74,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         "congestion of the sectors of a motorway, where some of the times are lost", traffic.Options, _fill_traffic
     ),
     "buoys": Scenario("weather at drifting buoys, with storms passing over", buoys.Options, _fill_buoys),
+    "vehicles": Scenario(
+        "vehicles that tell where they are only when they have to", vehicles.Options, _fill_vehicles, vehicles.remark
+    ),
 }

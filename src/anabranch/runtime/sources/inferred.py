@@ -1,33 +1,19 @@
-"""Streams that are inferred: their readings take the place of a source, and a folder holds the model."""
+"""Streams that are inferred from readings: a folder holds the model."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
-from anabranch.catalog import Relation, Stream
+from anabranch.catalog import Stream
 from anabranch.errors import DataError, Finding, WorkbookError
 from anabranch.inference.infer import Inference
 from anabranch.inference.model import read_hmm
 from anabranch.inference.stream import InferredFrom
 from anabranch.language import nodes
 from anabranch.language.temporal import amount_of
-from anabranch.language.types import Type
 from anabranch.rows.conditions import ARROW_TYPES
 from anabranch.rows.packing import Layout
 from anabranch.rows.times import TimeKind
-
-
-def with_types_of(entry: Stream | Relation, read: Stream | Relation) -> Stream | Relation:
-    """The entry with the types that its source has; an inferred stream has the keys and times of its readings."""
-    if entry.name == read.name or not isinstance(entry, Stream) or not isinstance(read, Stream):
-        return read
-    return replace(
-        entry,
-        keys=tuple(replace(own, type=given.type) for own, given in zip(entry.keys, read.keys, strict=True)),
-        values=tuple(value if value.declared else replace(value, type=Type.STRING) for value in entry.values),
-        time=replace(entry.time, type=read.time.type),
-    )
 
 
 def inference_of(stream: Stream, source: nodes.InferredSource, readings: Layout, folder: str) -> InferredFrom:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import types as spark_types
 
 from anabranch.catalog import Column, Model, Relation, Stream
 from anabranch.errors import Finding, WorkbookError
-from anabranch.language.temporal import instant_of
+from anabranch.language.temporal import amount_of, instant_of
 from anabranch.language.types import Type
 from anabranch.rows.conditions import ARROW_TYPES
 from anabranch.rows.packing import IntervalColumns, Layout, SpaceColumns
@@ -129,10 +130,21 @@ def _layout(stream: Stream, kind: TimeKind) -> Layout:
         value_types=tuple(_arrow(column) for column in stream.values),
         lateness=stream.lateness,
         interval=_interval(stream, kind) if stream.model is Model.INTERVALS else None,
-        rates=tuple(f"{column.name}_rate" for column in stream.values) if stream.model is Model.PREDICTED else (),
         space=_space(stream),
         start=None if stream.start is None else stream.start.name,
+        **(prediction_of(stream) if stream.model is Model.PREDICTED else {}),
     )
+
+
+def prediction_of(stream: Stream) -> dict[str, Any]:
+    """What the layout of a PREDICTED stream has besides."""
+    period = stream.declaration.period
+    return {
+        "rates": tuple(f"{column.name}_rate" for column in stream.values),
+        "errors": tuple(float(error.amount or 0) if error.source is None else error.source for error in stream.errors),
+        "normals": tuple(None if error.normal is None else float(error.normal) for error in stream.errors),
+        "period": None if period is None else float(amount_of(period)),
+    }
 
 
 def _space(stream: Stream) -> SpaceColumns | None:

@@ -1,0 +1,1 @@
+"""MONITOR: which predicted values satisfy a constraint, when, and how probably."""

@@ -1,0 +1,87 @@
+"""From regions to rows: structs of key and time, instants as times, boundaries as lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from anabranch.monitor.analysis import MonitorAnalysis
+from anabranch.monitor.predictions import F64, I64, Predictions, clock_of
+from anabranch.monitor.regions import Regions
+from anabranch.rows.dictionary import Dictionary
+from anabranch.rows.packing import Layout
+from anabranch.rows.times import TimeKind, decode_times
+
+#: What an answer is called in its life.
+TENTATIVE, INVALIDATED, VALIDATED, PARTIAL = "tentative", "invalidated", "validated", "partial"
+
+_AXES = ("ta", "tb", "tc", "td")
+
+
+def instant_type(kind: TimeKind) -> pa.DataType:
+    """The type of an instant between two reports: integers do not suffice."""
+    return kind.arrow_type if kind is TimeKind.TIMESTAMP else pa.float64()
+
+
+def schema_of(analysis: MonitorAnalysis, layouts: Sequence[Layout], streams: Sequence[int]) -> pa.Schema:
+    """The columns of the operators' answers."""
+    kind = instant_type(layouts[0].time_kind)
+    instants = pa.struct([(name, kind) for name in _AXES[: len(streams)]])
+    fields = [
+        pa.field(operand.label, _event_type(layouts[stream]))
+        for operand, stream in zip(analysis.operands, streams, strict=True)
+    ]
+    fields += [pa.field("valid_from", kind), pa.field("valid_to", kind)]
+    fields += [pa.field("boundary", pa.list_(instants))] if len(streams) > 1 else []
+    fields += [pa.field("sample", instants), pa.field("probability", pa.float64()), pa.field("status", pa.string())]
+    return pa.schema(fields)
+
+
+def _event_type(layout: Layout) -> pa.StructType:
+    keys = list(zip(layout.keys, layout.key_types, strict=True))
+    return pa.struct([*keys, (layout.time, layout.time_kind.arrow_type)])
+
+
+def table_of(
+    found: Regions, held: Predictions, status: str, schema: pa.Schema, layouts: Sequence[Layout],
+    streams: Sequence[int], keys: Sequence[Dictionary],
+) -> pa.Table:  # fmt: skip
+    """The regions as rows."""
+    kind = layouts[0].time_kind
+    columns: list[pa.Array] = []
+    for operand, stream in enumerate(streams):
+        rows = found.members[:, operand]
+        parts = [*keys[stream].take(held.key[rows]), decode_times(held.code[rows], kind)]
+        if not layouts[stream].keys:
+            parts = parts[-1:]
+        columns.append(pa.StructArray.from_arrays(parts, fields=list(schema.field(operand).type)))
+    origin = clock_of(held.code, kind)[found.members[:, 0]]
+    columns += [_instants(origin, found.interval[:, side], kind) for side in range(2)]
+    dims = len(streams)
+    if dims > 1:
+        counts = np.diff(found.starts)
+        corners = _points(np.repeat(origin, counts), found.corners, dims, kind)
+        boundary = schema.field("boundary").type
+        columns.append(pa.ListArray.from_arrays(pa.array(found.starts.astype(np.int32)), corners, type=boundary))
+    columns.append(_points(origin, found.sample, dims, kind))
+    columns += [pa.array(found.probability), pa.repeat(pa.scalar(status), len(found))]
+    return pa.table(columns, schema=schema)
+
+
+def _points(origin: npt.NDArray[np.generic], points: F64, dims: int, kind: TimeKind) -> pa.StructArray:
+    """Points as structs; where all operands are compared at one instant it stands in every place."""
+    columns = [_instants(origin, points[:, min(axis, points.shape[1] - 1)], kind) for axis in range(dims)]
+    return pa.StructArray.from_arrays(columns, fields=[pa.field(name, instant_type(kind)) for name in _AXES[:dims]])
+
+
+def _instants(origin: npt.NDArray[np.generic], after: F64, kind: TimeKind) -> pa.Array:
+    if kind is TimeKind.TIMESTAMP:
+        return decode_times(_moved(origin.astype(np.int64), after), kind)
+    return pa.array(origin.astype(np.float64) + after)
+
+
+def _moved(origin: I64, after: F64) -> I64:
+    return origin + np.rint(after * 1e6).astype(np.int64)

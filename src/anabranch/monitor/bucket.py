@@ -1,0 +1,246 @@
+"""One bucket of a MONITOR question: the evaluator of new predictions, and the validator of what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from anabranch.language.typed import references
+from anabranch.monitor.answers import INVALIDATED, PARTIAL, TENTATIVE, VALIDATED, table_of
+from anabranch.monitor.arrivals import Arrivals
+from anabranch.monitor.choices import Choices
+from anabranch.monitor.predictions import F64, I64, Bools, Predictions, clock_of, ends, unit_of, without_repeats
+from anabranch.monitor.regions import Evaluator, Regions
+from anabranch.rows.conditions import holds
+from anabranch.rows.operator import Counts, Outcome
+from anabranch.rows.state import seal, unseal
+from anabranch.rows.times import BEGINNING, TimeKind, restore_doubles
+
+if TYPE_CHECKING:
+    from anabranch.monitor.operator import MonitorJob
+
+#: An answer is validated where it ends this much before the watermark, and was where it ends half of it before:
+#: computed anew after a cut, its end may differ by a rounding.
+_MARGIN = 1e-9
+
+
+class MonitorOperator:
+    """One bucket of a MONITOR question.
+
+    What it remembers are predictions, and the choices of them whose answers are not all validated.
+    """
+
+    def __init__(self, job: MonitorJob) -> None:
+        self._job = job
+        self._width = max(len(layout.values) for layout in job.layouts)
+        self._evaluator = Evaluator(job.analysis, job.layouts, job.streams, job.columns)
+        self.open(None)
+
+    def open(self, state: bytes | None) -> None:
+        """Begin anew, or go on from saved bytes."""
+        self._arrivals = Arrivals(self._job.layouts)
+        self._held = Predictions.empty(self._width)
+        self._members = np.zeros((0, len(self._job.streams)), np.int64)
+        self._due = np.zeros(0)
+        self._watermark = BEGINNING
+        self._ticked = -np.inf
+        if state is not None:
+            tables = unseal(state, self._job.fingerprint)
+            self._arrivals.load(tables)
+            self._held = Predictions.load(tables["held"], self._width)
+            pending = tables["pending choices"]
+            self._due = pending["due"].to_numpy().copy()
+            own = [pending[str(place)].to_numpy() for place in range(len(self._job.streams))]
+            self._members = np.ascontiguousarray(np.stack(own, axis=1))
+            self._watermark = tables["progress"]["watermark"][0].as_py()
+            self._ticked = tables["progress"]["ticked"][0].as_py()
+
+    def save(self) -> bytes:
+        """The state, to be opened again."""
+        choices = {str(place): self._members[:, place] for place in range(self._members.shape[1])}
+        tables = {
+            "held": self._held.save(),
+            "pending choices": pa.table(choices | {"due": self._due}),
+            "progress": pa.table({"watermark": [self._watermark], "ticked": [float(self._ticked)]}),
+        }
+        return seal(tables | self._arrivals.save(), self._job.fingerprint)
+
+    def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
+        """Take packets, and give what is found, what is taken back, and what nothing can change any more."""
+        before, self._watermark = self._watermark, max(self._watermark, watermark)
+        counts = Counts()
+        fresh, rejected = self._arrivals.receive(packets, before, self._watermark, counts)
+        shown = self._take(fresh, before, ended, counts)
+        if self._job.live:
+            shown += self._partial()
+        self._forget(ended)
+        counts.kept = len(self._held)
+        return Outcome(pa.concat_tables([self._job.answer_schema.empty_table(), *shown]), rejected, counts)
+
+    # ------------------------------------------------------------ evaluation
+
+    def _take(self, fresh: Predictions, before: int, ended: bool, counts: Counts) -> list[pa.Table]:
+        """Let new predictions come: what they end is cut, and they are compared with all that is held."""
+        known = len(self._held)
+        all_held, kept = without_repeats(Predictions.concat([self._held, fresh]))
+        repeated = int((~kept).sum())
+        if self._arrivals.is_own:
+            counts.duplicate += repeated
+            counts.used -= repeated
+        old_ends = all_held.end
+        held = all_held.ending(ends(all_held, self._job.layouts))
+        is_fresh = np.arange(len(held)) >= known
+        cut = ~is_fresh & (held.end < old_ends)
+        shown, again = self._cut(held, old_ends, cut, before)
+        self._held = held
+        self._keep(again, before, shown, ended, is_new=False)
+        choices = Choices(
+            self._job.analysis, self._job.layouts, self._job.streams, self._job.columns, self._arrivals.keys,
+            self._job.relations, self._arrivals.parts,
+        )  # fmt: skip
+        held = self._held = self._with_abilities(choices, held, is_fresh)
+        for members in choices.of(held, is_fresh):
+            self._keep(self._evaluator.regions(held, members), before, shown, ended, is_new=True)
+        self._validate(before, ended, shown)
+        return shown
+
+    def _with_abilities(self, choices: Choices, held: Predictions, is_fresh: Bools) -> Predictions:
+        """Note which operands the new predictions can be."""
+        able = held.able.copy()
+        for operand, stream in enumerate(self._job.streams):
+            rows = np.flatnonzero(is_fresh & (held.stream == stream))
+            condition = self._job.analysis.own_conditions(operand)
+            names = {name for _, name in references(condition)} if condition is not None else set()
+            columns = {name: choices.column(held, rows, stream, name) for name in names}
+            able[rows] |= holds(condition, columns, self._job.relations, len(rows)).astype(np.int64) << operand
+        return replace(held, able=able)
+
+    def _cut(self, held: Predictions, old_ends: F64, cut: Bools, before: int) -> tuple[list[pa.Table], Regions]:
+        """Look again at the pending choices of predictions that now end earlier.
+
+        What was said and is not true any more is taken back; what is left of these choices is given.
+        """
+        nothing = Regions.empty(len(self._job.streams), self._job.analysis.dims)
+        touched = cut[self._members].any(axis=1) if len(self._members) else np.zeros(0, np.bool_)
+        if not touched.any():
+            return [], nothing
+        members = self._members[touched]
+        self._members, self._due = self._members[~touched], self._due[~touched]
+        was = self._evaluator.regions(held.ending(old_ends), members)
+        was = was.take(~self._was_final(was, held, before))
+        gone = was.take(np.any(was.reach() > self._new_ends(was, held), axis=1))
+        left = self._evaluator.regions(held, members)
+        return self._show(gone, held.ending(old_ends), INVALIDATED), left.take(~self._was_final(left, held, before))
+
+    def _new_ends(self, found: Regions, held: Predictions) -> F64:
+        """(n, dims) until when the predictions of regions apply, counted as the regions are."""
+        clock = clock_of(held.code, self._kind)
+        shift = (clock[found.members] - clock[found.members[:, :1]]) * unit_of(self._kind)
+        until = shift + held.end[found.members]
+        return until if found.sample.shape[1] > 1 else until.min(axis=1, keepdims=True)
+
+    def _is_cut(self, found: Regions) -> Bools:
+        """Whether regions go on until one of their predictions ends."""
+        until = self._new_ends(found, self._held)
+        return np.any(found.reach() >= until - _MARGIN * np.abs(until), axis=1)
+
+    def _keep(self, found: Regions, before: int, shown: list[pa.Table], ended: bool, is_new: bool) -> None:
+        """Show regions, and remember the choices of those that may still change."""
+        final = np.ones(len(found), np.bool_) if ended else self._is_final(found, self._held, self._watermark)
+        shown += self._show(found.take(final), self._held, VALIDATED)
+        waiting = found.take(~final)
+        if not len(waiting):
+            return
+        remainder = waiting
+        if not is_new:  # what no new end touches was shown before
+            remainder = waiting.take(self._is_cut(waiting))
+        shown += self._show(remainder, self._held, TENTATIVE)
+        self._remember(waiting)
+
+    def _remember(self, waiting: Regions) -> None:
+        """Keep the choices of regions, each once, with when the first of its regions ends."""
+        members, place = np.unique(waiting.members, axis=0, return_inverse=True)
+        due = np.full(len(members), np.inf)
+        np.minimum.at(due, place.reshape(-1), waiting.interval[:, 1])
+        self._members = np.concatenate([self._members, members])
+        self._due = np.concatenate([self._due, due])
+
+    # ------------------------------------------------------------ validation
+
+    @property
+    def _kind(self) -> TimeKind:
+        return self._job.layouts[0].time_kind
+
+    def _since(self, origins: I64, code: int) -> F64:
+        """How long after some times a watermark is."""
+        if code == BEGINNING:
+            return np.full(len(origins), -np.inf)
+        gone = clock_of(np.array([code]), self._kind) - clock_of(origins, self._kind)
+        return gone.astype(np.float64) * unit_of(self._kind)
+
+    def _is_final(self, found: Regions, held: Predictions, watermark: int, margin: float = _MARGIN) -> Bools:
+        """Whether regions end before the watermark: all that can still come is at it, or after it."""
+        since = self._since(held.code[found.members[:, 0]], watermark)
+        return found.interval[:, 1] < since - margin * np.maximum(1.0, np.abs(since))
+
+    def _was_final(self, found: Regions, held: Predictions, before: int) -> Bools:
+        return self._is_final(found, held, before, _MARGIN / 2)
+
+    def _validate(self, before: int, ended: bool, shown: list[pa.Table]) -> None:
+        """Show what is final of the pending choices, and forget those of which nothing is left."""
+        if not len(self._members):
+            return
+        since = self._since(self._held.code[self._members[:, 0]], self._watermark)
+        is_due = np.ones(len(self._due), np.bool_) if ended else self._due < since
+        members = self._members[is_due]
+        self._members, self._due = self._members[~is_due], self._due[~is_due]
+        found = self._evaluator.regions(self._held, members)
+        found = found.take(~self._was_final(found, self._held, before))
+        final = np.ones(len(found), np.bool_) if ended else self._is_final(found, self._held, self._watermark)
+        shown += self._show(found.take(final), self._held, VALIDATED)
+        self._remember(found.take(~final))
+
+    def _partial(self) -> list[pa.Table]:
+        """With EVERY, at each tick that the watermark passes: what is validated so far of answers that go on."""
+        every = self._job.analysis.query.every
+        if every is None or self._watermark == BEGINNING or not len(self._members):
+            return []
+        scale = 1e-6 if self._kind is TimeKind.TIMESTAMP else 1.0
+        now = self._watermark if self._kind is not TimeKind.DOUBLE else restore_doubles(np.array([self._watermark]))[0]
+        tick = np.floor(now * scale / every) * every
+        if tick <= self._ticked:
+            return []
+        last, self._ticked = self._ticked, tick
+        clock = clock_of(self._held.code, self._kind)
+        until = tick - clock * scale
+        found = self._evaluator.regions(self._held.ending(np.minimum(self._held.end, until)), self._members)
+        origin = clock[found.members[:, 0]] * scale
+        grown = origin + found.interval[:, 1] > last
+        return self._show(found.take(grown), self._held, PARTIAL)
+
+    def _show(self, found: Regions, held: Predictions, status: str) -> list[pa.Table]:
+        job = self._job
+        if not len(found) or not (job.live or status == VALIDATED):
+            return []
+        return [table_of(found, held, status, job.answer_schema, job.layouts, job.streams, self._arrivals.keys)]
+
+    # ------------------------------------------------------------ memory
+
+    def _forget(self, ended: bool) -> None:
+        """Forget predictions that nothing to come can be compared with, and that no pending choice is of."""
+        if not self._job.live:
+            return
+        needed = np.zeros(len(self._held), np.bool_)
+        needed[self._members.reshape(-1)] = True
+        window = self._job.analysis.query.within
+        since = self._since(self._held.code, self._watermark)
+        needed |= self._held.end + window >= since
+        if needed.all():
+            return
+        place = np.cumsum(needed) - 1
+        self._held = self._held.take(needed)
+        self._members = place[self._members]

@@ -1,0 +1,1 @@
+"""The arithmetic of MONITOR: arrays in, arrays out."""

@@ -1,0 +1,255 @@
+"""A buffer of fixed size: which predictions those to come are compared with.
+
+Predictions arrive one by one. Each ends the one before it of its key, takes a place in the buffer of its stream, and is
+compared with what is there. Where the buffer is full one is discarded, and a neighbour of its key takes over the time
+in which it applied: that is a new *version* of the neighbour, while what was found with the old one stands.
+
+The *contribution* of a prediction is how wrong its key would be predicted without it: the smaller of the two integrals
+of the absolute difference to its neighbours' predictions, over the time in which it applies.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from anabranch.splitmix import mix
+
+F64 = npt.NDArray[np.float64]
+I64 = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+#: What is discarded where a buffer is full.
+LEAST_CONTRIBUTION, OLDEST, RANDOM, NEWEST = range(4)
+
+
+class Versions(NamedTuple):
+    """Versions of predictions, the first so many of them in use; times are from a common beginning.
+
+    Attributes
+    ----------
+    stream, who : number of the stream, and of the key among all keys of all streams
+    time : when the prediction was made
+    begin, end : from when to when it applies, counted from its time
+    values, rates : (n, columns); values in units of their errors, so that columns can be added up
+    held : whether it is in the buffer
+    contribution : how much would be lost without it
+    source : which of the given predictions it is a version of
+    """
+
+    stream: I64
+    who: I64
+    time: F64
+    begin: F64
+    end: F64
+    values: F64
+    rates: F64
+    held: Bools
+    contribution: F64
+    source: I64
+
+
+class Rules(NamedTuple):
+    """How large the buffer of a stream is, what is discarded, the periods of the streams, and the window.
+
+    `width` is how long before the newest time a prediction may end and still be compared.
+    """
+
+    size: int
+    policy: int
+    periods: F64
+    within: float
+    width: float
+
+
+@njit(cache=True)
+def arrive(versions: Versions, known: int, n: int, rules: Rules, now: float, drawn: int) -> tuple[I64, int, float, int]:
+    """Let the versions from `known` to `n` arrive, in order of time; there is room for as many again.
+
+    Returns
+    -------
+    pairs (k, 2) of an arrived prediction and one that it is to be compared with; how many versions there are now; the
+    newest time; and how many victims were drawn
+    """
+    pairs, count = np.empty((1024, 2), np.int64), 0
+    for k in range(known):
+        if versions.held[k]:
+            versions.contribution[k] = _contribution(versions, n, k)
+    arrived = n
+    for p in range(known, arrived):
+        now = max(now, versions.time[p])
+        _purge(versions, n, now - rules.width)
+        _cut_others(versions, n, p, rules)
+        full = _count(versions, n, versions.stream[p]) >= rules.size
+        versions.held[p] = True
+        _refresh_around(versions, n, p)
+        if full and rules.policy == NEWEST:
+            versions.held[p] = False
+            _refresh_around(versions, n, p)
+        elif full:
+            victim, drawn = _victim(versions, n, p, rules.policy, drawn)
+            n = _discard(versions, n, victim, rules)
+        for v in range(n):
+            if v != p and versions.held[v] and _is_near(versions, p, v, rules.within):
+                if count == len(pairs):
+                    larger = np.empty((2 * count, 2), np.int64)
+                    larger[:count] = pairs
+                    pairs = larger
+                pairs[count, 0], pairs[count, 1] = p, v
+                count += 1
+    return pairs[:count], n, now, drawn
+
+
+@njit(cache=True)
+def _is_near(versions: Versions, p: int, v: int, within: float) -> bool:
+    """Whether two versions apply at instants that can be compared."""
+    after = versions.time[v] + versions.begin[v] - (versions.time[p] + versions.end[p])
+    before = versions.time[p] + versions.begin[p] - (versions.time[v] + versions.end[v])
+    return after <= within and before <= within
+
+
+@njit(cache=True)
+def _count(versions: Versions, n: int, stream: int) -> int:
+    count = 0
+    for k in range(n):
+        if versions.held[k] and versions.stream[k] == stream:
+            count += 1
+    return count
+
+
+@njit(cache=True)
+def _purge(versions: Versions, n: int, limit: float) -> None:
+    """Let go of what ended too early to be compared with anything that comes."""
+    for k in range(n):
+        if versions.held[k] and versions.time[k] + versions.end[k] < limit:
+            versions.held[k] = False
+            _refresh_around(versions, n, k)
+
+
+@njit(cache=True)
+def _cut_others(versions: Versions, n: int, p: int, rules: Rules) -> None:
+    """A prediction applies until the next of its key, and ends the one before; also where that one takes over others."""
+    for k in range(n):
+        if k != p and versions.who[k] == versions.who[p] and versions.time[k] > versions.time[p]:
+            versions.end[p] = min(versions.end[p], versions.time[k] - versions.time[p])
+    until = versions.time[p] + versions.end[p]
+    for k in range(n):
+        if k == p or versions.who[k] != versions.who[p]:
+            continue
+        if versions.time[k] < versions.time[p]:
+            versions.end[k] = min(versions.end[k], max(versions.begin[k], versions.time[p] - versions.time[k]))
+        elif versions.time[k] > versions.time[p]:
+            versions.begin[k] = min(0.0, max(versions.begin[k], until - versions.time[k]))
+
+
+# ---------------------------------------------------------------- contributions
+
+
+@njit(cache=True)
+def _neighbours(versions: Versions, n: int, k: int) -> tuple[int, int]:
+    """The predictions in the buffer before and after one, of its key; -1 where there is none."""
+    before, after = -1, -1
+    for j in range(n):
+        if j == k or not versions.held[j] or versions.who[j] != versions.who[k]:
+            continue
+        if versions.time[j] < versions.time[k] and (before < 0 or versions.time[j] > versions.time[before]):
+            before = j
+        if versions.time[j] > versions.time[k] and (after < 0 or versions.time[j] < versions.time[after]):
+            after = j
+    return before, after
+
+
+@njit(cache=True)
+def _contribution(versions: Versions, n: int, k: int) -> float:
+    """The smaller error of the neighbours in its place; infinite for the last of its key."""
+    before, after = _neighbours(versions, n, k)
+    if after < 0:
+        return np.inf
+    error = _error_without(versions, k, after)
+    return error if before < 0 else min(error, _error_without(versions, k, before))
+
+
+@njit(cache=True)
+def _error_without(versions: Versions, k: int, other: int) -> float:
+    """The integral of the absolute difference between two predictions over the time in which the first applies."""
+    total = 0.0
+    low, high = versions.begin[k], versions.end[k]
+    for column in range(versions.values.shape[1]):
+        slope = versions.rates[k, column] - versions.rates[other, column]
+        shift = versions.rates[other, column] * (versions.time[k] - versions.time[other])
+        at = versions.values[k, column] - versions.values[other, column] - shift
+        first, last = at + slope * low, at + slope * high
+        if first * last >= 0.0:
+            total += 0.5 * abs(first + last) * (high - low)
+        else:  # two triangles, on both sides of where the predictions cross
+            total += 0.5 * (first * first + last * last) / abs(slope)
+    return total
+
+
+@njit(cache=True)
+def _refresh_around(versions: Versions, n: int, k: int) -> None:
+    """Work out anew what depends on a prediction that came or went: its own contribution, and its neighbours'."""
+    if versions.held[k]:
+        versions.contribution[k] = _contribution(versions, n, k)
+    before, after = _neighbours(versions, n, k)
+    if before >= 0:
+        versions.contribution[before] = _contribution(versions, n, before)
+    if after >= 0:
+        versions.contribution[after] = _contribution(versions, n, after)
+
+
+# ---------------------------------------------------------------- discarding
+
+
+@njit(cache=True)
+def _victim(versions: Versions, n: int, p: int, policy: int, drawn: int) -> tuple[int, int]:
+    """Which prediction of the stream of `p` goes; and how many were drawn so far."""
+    best, ties = -1, 0
+    for k in range(n):
+        if not versions.held[k] or versions.stream[k] != versions.stream[p] or (policy != LEAST_CONTRIBUTION and k == p):
+            continue
+        if policy == RANDOM:
+            is_better = False
+            is_tie = True
+        elif policy == OLDEST:
+            is_better = best < 0 or versions.time[k] < versions.time[best]
+            is_tie = best >= 0 and versions.time[k] == versions.time[best]
+        else:
+            is_better = best < 0 or versions.contribution[k] < versions.contribution[best]
+            is_tie = best >= 0 and versions.contribution[k] == versions.contribution[best]
+        if is_better:
+            best, ties = k, 1
+        elif is_tie:
+            ties += 1
+            drawn += 1
+            if mix(np.uint64(drawn)) % np.uint64(ties) == np.uint64(0):
+                best = k
+    return best, drawn
+
+
+@njit(cache=True)
+def _discard(versions: Versions, n: int, victim: int, rules: Rules) -> int:
+    """Take a prediction out of the buffer, and let a neighbour take over; gives how many versions there are then."""
+    before, after = _neighbours(versions, n, victim)
+    versions.held[victim] = False
+    heir = before if before >= 0 else after
+    if before >= 0 and after >= 0:
+        if _error_without(versions, victim, after) < _error_without(versions, victim, before):
+            heir = after
+    if heir < 0:
+        return n
+    for column in range(versions.values.shape[1]):
+        versions.values[n, column], versions.rates[n, column] = versions.values[heir, column], versions.rates[heir, column]
+    versions.stream[n], versions.who[n], versions.time[n] = versions.stream[heir], versions.who[heir], versions.time[heir]
+    versions.begin[n], versions.end[n], versions.source[n] = versions.begin[heir], versions.end[heir], versions.source[heir]
+    if heir == before:
+        until = versions.time[victim] + versions.end[victim] - versions.time[heir]
+        versions.end[n] = max(versions.end[n], min(until, rules.periods[versions.stream[heir]]))
+    else:
+        versions.begin[n] = min(versions.begin[n], versions.time[victim] + versions.begin[victim] - versions.time[heir])
+    versions.held[heir], versions.held[n] = False, True
+    _refresh_around(versions, n + 1, n)
+    return n + 1

@@ -1,0 +1,205 @@
+"""Which predictions can meet at all: boxes of time and values, found by the cells of a grid that they touch.
+
+A box is (low, high) along each of a few axes; the first is time. Two predictions are candidates where their boxes meet.
+Each box is noted in every cell that it touches, under a hash of the cell; a pair is taken in the cell that holds the
+lowest corner of what the two have in common, and so once.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+F64 = npt.NDArray[np.float64]
+I64 = npt.NDArray[np.int64]
+U64 = npt.NDArray[np.uint64]
+
+#: A box is noted in no more than about this many cells along an axis: cells are made that large.
+_MOST_CELLS = 64
+
+LESS, AT_MOST, MORE, AT_LEAST, EQUAL, UNEQUAL = range(6)
+
+
+@njit(cache=True)
+def _mixed(h: np.uint64, c: int) -> np.uint64:
+    h = (h ^ np.uint64(c)) * np.uint64(0x9E3779B97F4A7C15)
+    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    return h ^ (h >> np.uint64(27))
+
+
+@njit(cache=True)
+def cell_sizes(first_low: F64, first_high: F64, second_low: F64, second_high: F64) -> F64:
+    """The width of a cell along each axis: about twice that of a box, and not too narrow for the widest."""
+    axes = first_low.shape[1]
+    sizes = np.empty(axes)
+    for axis in range(axes):
+        total, count, widest = 0.0, 0, 0.0
+        for low, high in ((first_low, first_high), (second_low, second_high)):
+            for k in range(len(low)):
+                width = high[k, axis] - low[k, axis]
+                if width < np.inf:
+                    total += width
+                    count += 1
+                    widest = max(widest, width)
+        mean = total / count if count else 0.0
+        sizes[axis] = max(2.0 * mean, widest / _MOST_CELLS)
+        if sizes[axis] == 0.0:
+            sizes[axis] = 1.0
+    return sizes
+
+
+@njit(cache=True)
+def _cell(x: float, size: float) -> int:
+    return int(np.floor(min(max(x / size, -4e18), 4e18)))
+
+
+@njit(cache=True)
+def note(low: F64, high: F64, sizes: F64) -> tuple[I64, I64, U64]:
+    """The boxes by cell: slots (where the entries of each begin), and each entry's box and hash."""
+    n, axes = low.shape
+    count = 0
+    for k in range(n):
+        cells = 1
+        for axis in range(axes):
+            cells *= _cell(high[k, axis], sizes[axis]) - _cell(low[k, axis], sizes[axis]) + 1
+        count += cells
+    n_slots = 1
+    while n_slots < count:
+        n_slots *= 2
+    boxes, hashes = np.empty(count, np.int64), np.empty(count, np.uint64)
+    here = np.empty(axes, np.int64)
+    count = 0
+    for k in range(n):
+        for axis in range(axes):
+            here[axis] = _cell(low[k, axis], sizes[axis])
+        while True:
+            h = np.uint64(0)
+            for axis in range(axes):
+                h = _mixed(h, here[axis])
+            boxes[count], hashes[count] = k, h
+            count += 1
+            if not _next_cell(here, low, high, k, sizes):
+                break
+    slots = np.zeros(n_slots + 1, np.int64)
+    mask = np.uint64(n_slots - 1)
+    for k in range(count):
+        slots[np.int64(hashes[k] & mask) + 1] += 1
+    for k in range(n_slots):
+        slots[k + 1] += slots[k]
+    fill = slots[:-1].copy()
+    sorted_boxes, sorted_hashes = np.empty_like(boxes), np.empty_like(hashes)
+    for k in range(count):
+        slot = np.int64(hashes[k] & mask)
+        sorted_boxes[fill[slot]], sorted_hashes[fill[slot]] = boxes[k], hashes[k]
+        fill[slot] += 1
+    return slots, sorted_boxes, sorted_hashes
+
+
+@njit(cache=True)
+def _next_cell(here: I64, low: F64, high: F64, k: int, sizes: F64) -> bool:
+    """Go on to the next cell that a box touches; False where there is none."""
+    for axis in range(len(here)):
+        if here[axis] < _cell(high[k, axis], sizes[axis]):
+            here[axis] += 1
+            return True
+        here[axis] = _cell(low[k, axis], sizes[axis])
+    return False
+
+
+@njit(cache=True)
+def _agree(i: int, j: int, first_ranks: I64, second_ranks: I64, how: I64) -> bool:
+    """Whether two predictions compare as the question asks of their keys; a rank below 0 is NULL."""
+    for k in range(len(how)):
+        left, right = first_ranks[k, i], second_ranks[k, j]
+        if left < 0 or right < 0:
+            return False
+        op = how[k]
+        if op == LESS:
+            good = left < right
+        elif op == AT_MOST:
+            good = left <= right
+        elif op == MORE:
+            good = left > right
+        elif op == AT_LEAST:
+            good = left >= right
+        elif op == EQUAL:
+            good = left == right
+        else:
+            good = left != right
+        if not good:
+            return False
+    return True
+
+
+class Keys(NamedTuple):
+    """What is asked of the keys of two predictions: the ranks of each side, how they compare, and their parts.
+
+    `apart` is whether the two must be of different parts.
+    """
+
+    first_ranks: I64
+    second_ranks: I64
+    how: I64
+    first_home: npt.NDArray[np.int32]
+    second_home: npt.NDArray[np.int32]
+    apart: bool
+
+
+class Grid(NamedTuple):
+    """The second boxes, and where they are noted."""
+
+    low: F64
+    high: F64
+    sizes: F64
+    slots: I64
+    boxes: I64
+    hashes: U64
+
+
+@njit(cache=True)
+def meet(begin: int, most: int, low: F64, high: F64, grid: Grid, keys: Keys) -> tuple[I64, int]:
+    """The pairs of a first and a second box that meet, from first box number `begin` on until there are about `most`.
+
+    Returns
+    -------
+    pairs (n, 2), and the number of the first box to go on with
+    """
+    pairs = np.empty((1024, 2), np.int64)
+    n, axes = low.shape
+    here = np.empty(axes, np.int64)
+    mask = np.uint64(len(grid.slots) - 2)
+    count, k = 0, begin
+    while k < n and count < most:
+        for axis in range(axes):
+            here[axis] = _cell(low[k, axis], grid.sizes[axis])
+        while True:
+            h = np.uint64(0)
+            for axis in range(axes):
+                h = _mixed(h, here[axis])
+            slot = np.int64(h & mask)
+            for place in range(grid.slots[slot], grid.slots[slot + 1]):
+                other = grid.boxes[place]
+                if grid.hashes[place] != h or (keys.apart and keys.first_home[k] == keys.second_home[other]):
+                    continue
+                meets = True
+                for axis in range(axes):
+                    corner = max(low[k, axis], grid.low[other, axis])
+                    if corner > min(high[k, axis], grid.high[other, axis]) or (
+                        _cell(corner, grid.sizes[axis]) != here[axis]
+                    ):
+                        meets = False
+                        break
+                if meets and _agree(k, other, keys.first_ranks, keys.second_ranks, keys.how):
+                    if count == len(pairs):
+                        larger = np.empty((2 * count, 2), np.int64)
+                        larger[:count] = pairs
+                        pairs = larger
+                    pairs[count, 0], pairs[count, 1] = k, other
+                    count += 1
+            if not _next_cell(here, low, high, k, grid.sizes):
+                break
+        k += 1
+    return pairs[:count], k

@@ -1,0 +1,171 @@
+"""Streams that are made from others: their types, their layouts, and inputs that do not fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+from tests.language.workbooks import declared
+
+from anabranch import AnabranchError, Session
+from anabranch.catalog import Catalog, Stream
+from anabranch.errors import WorkbookError
+from anabranch.inference.reporting import Reporting
+from anabranch.language.binder import bind
+from anabranch.language.types import Type
+from anabranch.rows.times import TimeKind
+from anabranch.runtime.inputs import Input
+from anabranch.runtime.sources.derived import layouts_of, with_types_of
+from anabranch.runtime.sources.schema import layouts_for
+
+WORKBOOK = """
+CREATE STREAM positions KEY (lane, Car) VALUE (speed, name) TIME T SPACE (X, y) WATERMARK 5;
+CREATE STREAM cars KEY (car, lane) VALUE (x, speed) TIME t
+  PREDICTED FROM positions ERROR (x = 25 NORMAL 10, speed = 3) PERIOD 30 {clauses};
+CREATE STREAM buses KEY (bus) VALUE (x, y) TIME t MODEL PREDICTED ERROR (x = spread NORMAL 9, y = 4) PERIOD 2 MINUTES;
+CREATE QUERY q AS MONITOR a FROM cars WHERE a.x < 5 AND a.x_rate > 0;
+"""
+
+POSITIONS = StructType().add("lane", "integer").add("car", "string").add("speed", "double").add("name", "string")
+POSITIONS = POSITIONS.add("t", "double").add("x", "double").add("y", "integer")
+
+
+def read_from(catalog: Catalog, name: str, schema: StructType) -> Stream:
+    """The stream with the types of an input."""
+    entry = catalog.stream(name)
+    assert entry is not None
+    typed = Input(entry, schema).typed_entry()
+    assert isinstance(typed, Stream)
+    return typed
+
+
+def made(clauses: str = "", schema: StructType = POSITIONS) -> tuple[Stream, Stream]:
+    """The stream that is predicted, and the one that is read, with their types."""
+    catalog = declared(WORKBOOK.format(clauses=clauses))
+    cars, positions = catalog.stream("cars"), read_from(catalog, "positions", schema)
+    assert cars is not None
+    typed = with_types_of(cars, positions)
+    assert isinstance(typed, Stream)
+    return typed, positions
+
+
+# ---------------------------------------------------------------- types
+
+
+def test_what_is_predicted_has_the_types_of_its_positions() -> None:
+    cars, _ = made()
+    assert [column.type for column in cars.keys] == [Type.STRING, Type.INTEGER]
+    assert [column.type for column in cars.values] == [Type.DOUBLE, Type.DOUBLE]
+    assert cars.time.type is Type.DOUBLE
+
+
+def test_positions_that_are_texts_are_refused_when_a_query_is_bound() -> None:
+    catalog = declared(WORKBOOK.format(clauses=""))
+    texts = StructType.fromJson(POSITIONS.jsonValue())
+    texts["speed"].dataType = texts["name"].dataType
+    cars, _ = made(schema=texts)
+    catalog.add(cars)
+    query = catalog.query("q")
+    assert query is not None
+    with pytest.raises(WorkbookError, match="a predicted value is a number, and 'speed' is a STRING"):
+        bind(query, catalog)
+
+
+# ---------------------------------------------------------------- layouts
+
+
+def test_the_layout_of_predictions() -> None:
+    catalog = declared(WORKBOOK.format(clauses=""))
+    schema = StructType().add("bus", "string").add("x", "double").add("y", "integer").add("t", "timestamp")
+    schema = schema.add("x_rate", "double").add("y_rate", "float").add("spread", "integer")
+    (layout,) = layouts_for([read_from(catalog, "buses", schema)])
+    assert (layout.rates, layout.errors, layout.normals) == (("x_rate", "y_rate"), ("spread", 4.0), (9.0, None))
+    assert (layout.period, layout.time_kind, layout.reporting) == (120.0, TimeKind.TIMESTAMP, None)
+    assert layout.columns == ["bus", "x", "y", "t", "x_rate", "y_rate", "spread"]
+
+
+def test_the_layout_of_positions_is_what_is_needed_of_them() -> None:
+    cars, positions = made("USING KALMAN(0.5, 2)")
+    (layout,) = layouts_of([cars], [positions], ["."])
+    assert (layout.name, layout.keys, layout.values, layout.time) == ("positions", ("Car", "lane"), ("X", "speed"), "T")
+    assert (layout.key_types, layout.value_types) == ((pa.string(), pa.int64()), (pa.float64(), pa.float64()))
+    assert layout.columns == ["Car", "lane", "X", "speed", "T"]
+    assert (layout.rates, layout.errors, layout.normals, layout.period) == ((), (25.0, 3.0), (10.0, None), 30.0)
+    assert layout.reporting == Reporting((25.0, 3.0), 30.0, "KALMAN", 0.5, 2.0)
+    assert (layout.lateness, layout.space, layout.derive) == (5.0, None, None)
+
+
+@pytest.mark.parametrize(("clauses", "lateness"), [("WATERMARK 9", 9.0), ("WATERMARK 1", 5.0)])
+def test_the_longer_watermark_counts(clauses: str, lateness: float) -> None:
+    cars, positions = made(clauses)
+    (layout,) = layouts_of([cars], [positions], ["."])
+    assert layout.lateness == lateness
+    assert layout.reporting == Reporting((25.0, 3.0), 30.0)
+
+
+def test_predictions_that_are_given_are_not_made_from_positions() -> None:
+    """Where a DataFrame is bound to the stream itself, its rows are predictions."""
+    catalog = declared(WORKBOOK.format(clauses=""))
+    schema = StructType().add("car", "string").add("lane", "integer").add("x", "double").add("speed", "double")
+    schema = schema.add("t", "double").add("x_rate", "double").add("speed_rate", "double")
+    cars = read_from(catalog, "cars", schema)
+    (layout,) = layouts_of([cars], [cars], ["."])
+    assert (layout.name, layout.rates, layout.reporting) == ("cars", ("x_rate", "speed_rate"), None)
+
+
+def test_times_of_one_query_are_of_one_kind() -> None:
+    catalog = declared(WORKBOOK.format(clauses=""))
+    schema = StructType().add("bus", "string").add("x", "double").add("y", "integer").add("t", "timestamp")
+    schema = schema.add("x_rate", "double").add("y_rate", "float").add("spread", "integer")
+    cars, positions = made()
+    buses = read_from(catalog, "buses", schema)
+    with pytest.raises(WorkbookError, match="the streams of one query differ in their times"):
+        layouts_of([cars, buses], [positions, buses], [".", "."])
+
+
+# ---------------------------------------------------------------- inputs
+
+
+def test_a_rate_that_is_missing_is_one_line_that_names_it() -> None:
+    catalog = declared(WORKBOOK.format(clauses=""))
+    schema = StructType().add("bus", "string").add("x", "double").add("y", "integer").add("t", "double")
+    with pytest.raises(WorkbookError) as caught:
+        read_from(catalog, "buses", schema.add("y_rate", "double"))
+    assert [finding.message for finding in caught.value.findings] == [
+        "the input of buses has no column x_rate",
+        "the input of buses has no column spread",
+    ]
+
+
+def test_a_file_without_rates_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "buses.csv").write_text("bus,x,y,t,y_rate,spread\na,1,2,3,0,1\n")
+    session = Session(spark)
+    session.execute(WORKBOOK.format(clauses=""))
+    session.bind("buses", tmp_path / "buses.csv")
+    with pytest.raises(
+        WorkbookError, match=r"^<workbook>:5:1: 'buses.csv' has no column x_rate; did you mean y_rate\?$"
+    ):
+        session.validate("buses")
+
+
+def test_the_positions_are_validated_and_predictions_have_no_rows(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "book.abq").write_text(WORKBOOK.format(clauses=""))
+    session = Session(spark)
+    session.execute_file(str(tmp_path / "book.abq"))
+    rows = [(1, "a", 1.0, "n", 0.5, 1.0, None), (1, "a", None, "n", 0.5, 1.0, 2), (1, None, 1.0, None, 0.5, 1.0, 2)]
+    session.bind("positions", spark.createDataFrame(rows, POSITIONS))
+    found = sorted(row.reason for row in session.validate("cars").collect())
+    assert found == ["Car is NULL", "speed is NULL"]
+    with pytest.raises(AnabranchError, match="cars is predicted, and has no rows but in a query"):
+        session.rows("cars")
+
+
+def test_positions_that_were_declared_anew_must_still_fit(spark: SparkSession) -> None:
+    session = Session(spark)
+    session.execute(WORKBOOK.format(clauses=""))
+    session.execute("CREATE STREAM positions KEY (car, lane) VALUE (speed) TIME t;")
+    with pytest.raises(WorkbookError, match="there is no column 'x' in VALUE of positions"):
+        session.validate("cars")
