@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 from anabranch.language.typed import references
 from anabranch.monitor.answers import INVALIDATED, PARTIAL, TENTATIVE, VALIDATED, table_of
 from anabranch.monitor.arrivals import Arrivals
+from anabranch.monitor.buffer import Buffer
 from anabranch.monitor.choices import Choices
 from anabranch.monitor.predictions import F64, I64, Bools, Predictions, clock_of, ends, unit_of, without_repeats
 from anabranch.monitor.regions import Evaluator, Regions
@@ -48,6 +49,7 @@ class MonitorOperator:
         self._due = np.zeros(0)
         self._watermark = BEGINNING
         self._ticked = -np.inf
+        self._buffer = Buffer(self._job.analysis.query, self._job.layouts) if self._job.is_buffered else None
         if state is not None:
             tables = unseal(state, self._job.fingerprint)
             self._arrivals.load(tables)
@@ -58,6 +60,8 @@ class MonitorOperator:
             self._members = np.ascontiguousarray(np.stack(own, axis=1))
             self._watermark = tables["progress"]["watermark"][0].as_py()
             self._ticked = tables["progress"]["ticked"][0].as_py()
+            if self._buffer is not None:
+                self._buffer.load(tables["buffer"])
 
     def save(self) -> bytes:
         """The state, to be opened again."""
@@ -67,6 +71,8 @@ class MonitorOperator:
             "pending choices": pa.table(choices | {"due": self._due}),
             "progress": pa.table({"watermark": [self._watermark], "ticked": [float(self._ticked)]}),
         }
+        if self._buffer is not None:
+            tables["buffer"] = self._buffer.save()
         return seal(tables | self._arrivals.save(), self._job.fingerprint)
 
     def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
@@ -77,7 +83,7 @@ class MonitorOperator:
         shown = self._take(fresh, before, ended, counts)
         if self._job.live:
             shown += self._partial()
-        self._forget(ended)
+        self._forget()
         counts.kept = len(self._held)
         return Outcome(pa.concat_tables([self._job.answer_schema.empty_table(), *shown]), rejected, counts)
 
@@ -86,24 +92,26 @@ class MonitorOperator:
     def _take(self, fresh: Predictions, before: int, ended: bool, counts: Counts) -> list[pa.Table]:
         """Let new predictions come: what they end is cut, and they are compared with all that is held."""
         known = len(self._held)
-        all_held, kept = without_repeats(Predictions.concat([self._held, fresh]))
-        repeated = int((~kept).sum())
+        was, kept = without_repeats(Predictions.concat([self._held, fresh]))
         if self._arrivals.is_own:
-            counts.duplicate += repeated
-            counts.used -= repeated
-        old_ends = all_held.end
-        held = all_held.ending(ends(all_held, self._job.layouts))
-        is_fresh = np.arange(len(held)) >= known
-        cut = ~is_fresh & (held.end < old_ends)
-        shown, again = self._cut(held, old_ends, cut, before)
-        self._held = held
-        self._keep(again, before, shown, ended, is_new=False)
+            counts.duplicate += int((~kept).sum())
+            counts.used -= int((~kept).sum())
+        is_fresh = np.arange(len(was)) >= known
         choices = Choices(
             self._job.analysis, self._job.layouts, self._job.streams, self._job.columns, self._arrivals.keys,
             self._job.relations, self._arrivals.parts,
         )  # fmt: skip
-        held = self._held = self._with_abilities(choices, held, is_fresh)
-        for members in choices.of(held, is_fresh):
+        was = self._with_abilities(choices, was, is_fresh)
+        if self._buffer is None:
+            held = was.ending(ends(was, self._job.layouts))
+            found = choices.of(held, is_fresh)
+        else:
+            held, pairs = self._buffer.take(was, known)
+            found = choices.of_pairs(held, pairs)
+        shown, again = self._cut(held, was, known, before)
+        self._held = held
+        self._keep(again, before, shown, ended, is_new=False)
+        for members in found:
             self._keep(self._evaluator.regions(held, members), before, shown, ended, is_new=True)
         self._validate(before, ended, shown)
         return shown
@@ -119,33 +127,40 @@ class MonitorOperator:
             able[rows] |= holds(condition, columns, self._job.relations, len(rows)).astype(np.int64) << operand
         return replace(held, able=able)
 
-    def _cut(self, held: Predictions, old_ends: F64, cut: Bools, before: int) -> tuple[list[pa.Table], Regions]:
-        """Look again at the pending choices of predictions that now end earlier.
+    def _cut(self, held: Predictions, was: Predictions, known: int, before: int) -> tuple[list[pa.Table], Regions]:
+        """Look again at the pending choices of predictions that now apply for a shorter time than they did.
 
         What was said and is not true any more is taken back; what is left of these choices is given.
         """
-        nothing = Regions.empty(len(self._job.streams), self._job.analysis.dims)
-        touched = cut[self._members].any(axis=1) if len(self._members) else np.zeros(0, np.bool_)
+        cut = np.zeros(len(held), np.bool_)
+        cut[:known] = (held.end[:known] < was.end[:known]) | (held.begin[:known] > was.begin[:known])
+        touched = cut[self._members].any(axis=1)
         if not touched.any():
-            return [], nothing
+            return [], Regions.empty(len(self._job.streams), self._job.analysis.dims)
         members = self._members[touched]
         self._members, self._due = self._members[~touched], self._due[~touched]
-        was = self._evaluator.regions(held.ending(old_ends), members)
-        was = was.take(~self._was_final(was, held, before))
-        gone = was.take(np.any(was.reach() > self._new_ends(was, held), axis=1))
+        said = self._evaluator.regions(was, members)
+        said = said.take(~self._was_final(said, was, before))
+        gone = said.take(self._reaches_beyond(said, held))
         left = self._evaluator.regions(held, members)
-        return self._show(gone, held.ending(old_ends), INVALIDATED), left.take(~self._was_final(left, held, before))
+        return self._show(gone, was, INVALIDATED), left.take(~self._was_final(left, held, before))
 
-    def _new_ends(self, found: Regions, held: Predictions) -> F64:
-        """(n, dims) until when the predictions of regions apply, counted as the regions are."""
+    def _reaches_beyond(self, found: Regions, held: Predictions) -> Bools:
+        """Whether regions have instants at which their predictions do not apply any more."""
+        begins = self._applies(found, held.begin, held, np.max)
+        ends_at = self._applies(found, held.end, held, np.min)
+        return np.any((found.reach() > ends_at) | (found.start() < begins), axis=1)
+
+    def _applies(self, found: Regions, bound: F64, held: Predictions, over: Callable[..., F64]) -> F64:
+        """(n, dims) from when, or until when, the predictions of regions apply, counted as the regions are."""
         clock = clock_of(held.code, self._kind)
         shift = (clock[found.members] - clock[found.members[:, :1]]) * unit_of(self._kind)
-        until = shift + held.end[found.members]
-        return until if found.sample.shape[1] > 1 else until.min(axis=1, keepdims=True)
+        bounds = shift + bound[found.members]
+        return bounds if found.sample.shape[1] > 1 else over(bounds, axis=1, keepdims=True)
 
     def _is_cut(self, found: Regions) -> Bools:
-        """Whether regions go on until one of their predictions ends."""
-        until = self._new_ends(found, self._held)
+        """Whether regions go on until one of their predictions ends: they may be what is left of larger ones."""
+        until = self._applies(found, self._held.end, self._held, np.min)
         return np.any(found.reach() >= until - _MARGIN * np.abs(until), axis=1)
 
     def _keep(self, found: Regions, before: int, shown: list[pa.Table], ended: bool, is_new: bool) -> None:
@@ -230,7 +245,7 @@ class MonitorOperator:
 
     # ------------------------------------------------------------ memory
 
-    def _forget(self, ended: bool) -> None:
+    def _forget(self) -> None:
         """Forget predictions that nothing to come can be compared with, and that no pending choice is of."""
         if not self._job.live:
             return
@@ -238,7 +253,7 @@ class MonitorOperator:
         needed[self._members.reshape(-1)] = True
         window = self._job.analysis.query.within
         since = self._since(self._held.code, self._watermark)
-        needed |= self._held.end + window >= since
+        needed |= self._held.buffered & (self._held.end + window >= since)
         if needed.all():
             return
         place = np.cumsum(needed) - 1

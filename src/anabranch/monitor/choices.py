@@ -64,6 +64,18 @@ class Choices:
         for members in parts:
             yield self.asked(held, members)
 
+    def of_pairs(self, held: Predictions, pairs: I64) -> Iterator[I64]:
+        """The choices that pairs of a new prediction and another come to, either as the first operand."""
+        able = held.able[pairs]
+        for first, second in ((0, 1), (1, 0)):
+            good = (able[:, first] & 1).astype(np.bool_) & (able[:, second] >> 1 & 1).astype(np.bool_)
+            for operand, column in ((0, first), (1, second)):
+                good &= held.stream[pairs[:, column]] == self._streams[operand]
+            members = pairs[good][:, [first, second]]
+            members = members[self._agrees(held, members)]
+            for at in range(0, len(members), AT_ONCE):
+                yield self.asked(held, members[at : at + AT_ONCE])
+
     def asked(self, held: Predictions, members: I64) -> I64:
         """The choices for which the bucket answers, and which meet the conditions on several rows."""
         if self._parts is not None and len(self._parts) == members.shape[1] > 2:

@@ -77,6 +77,12 @@ class Regions:
             return np.zeros_like(self.sample)
         return np.maximum.reduceat(self.corners, self.starts[:-1], axis=0)
 
+    def start(self) -> F64:
+        """(n, dims) where each region begins along each axis."""
+        if not len(self):
+            return np.zeros_like(self.sample)
+        return np.minimum.reduceat(self.corners, self.starts[:-1], axis=0)
+
 
 class Evaluator:
     """Finds the regions of choices.

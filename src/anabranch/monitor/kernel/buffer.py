@@ -131,7 +131,7 @@ def _purge(versions: Versions, n: int, limit: float) -> None:
 
 @njit(cache=True)
 def _cut_others(versions: Versions, n: int, p: int, rules: Rules) -> None:
-    """A prediction applies until the next of its key, and ends the one before; also where that one takes over others."""
+    """A prediction applies until the next of its key, and ends the one before, whatever that took over."""
     for k in range(n):
         if k != p and versions.who[k] == versions.who[p] and versions.time[k] > versions.time[p]:
             versions.end[p] = min(versions.end[p], versions.time[k] - versions.time[p])
@@ -209,7 +209,11 @@ def _victim(versions: Versions, n: int, p: int, policy: int, drawn: int) -> tupl
     """Which prediction of the stream of `p` goes; and how many were drawn so far."""
     best, ties = -1, 0
     for k in range(n):
-        if not versions.held[k] or versions.stream[k] != versions.stream[p] or (policy != LEAST_CONTRIBUTION and k == p):
+        if (
+            not versions.held[k]
+            or versions.stream[k] != versions.stream[p]
+            or (policy != LEAST_CONTRIBUTION and k == p)
+        ):
             continue
         if policy == RANDOM:
             is_better = False
@@ -242,9 +246,20 @@ def _discard(versions: Versions, n: int, victim: int, rules: Rules) -> int:
     if heir < 0:
         return n
     for column in range(versions.values.shape[1]):
-        versions.values[n, column], versions.rates[n, column] = versions.values[heir, column], versions.rates[heir, column]
-    versions.stream[n], versions.who[n], versions.time[n] = versions.stream[heir], versions.who[heir], versions.time[heir]
-    versions.begin[n], versions.end[n], versions.source[n] = versions.begin[heir], versions.end[heir], versions.source[heir]
+        versions.values[n, column], versions.rates[n, column] = (
+            versions.values[heir, column],
+            versions.rates[heir, column],
+        )
+    versions.stream[n], versions.who[n], versions.time[n] = (
+        versions.stream[heir],
+        versions.who[heir],
+        versions.time[heir],
+    )
+    versions.begin[n], versions.end[n], versions.source[n] = (
+        versions.begin[heir],
+        versions.end[heir],
+        versions.source[heir],
+    )
     if heir == before:
         until = versions.time[victim] + versions.end[victim] - versions.time[heir]
         versions.end[n] = max(versions.end[n], min(until, rules.periods[versions.stream[heir]]))
