@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from anabranch import Session
 from anabranch.catalog import Stream
+from anabranch.rows.operator import FINAL
 from tests.runtime.office import write_csv
 
 CASES = Path(__file__).parents[3] / "shared" / "cases"
@@ -104,5 +105,5 @@ def test_streaming_gives_the_expected_answers(spark: SparkSession, tmp_path: Pat
             started.processAllAvailable()
             started.stop()
     for query, rows in answers.items():
-        write_answers(tmp_path / "out" / query, [row for row in rows if row.get("status", "final") == "final"])
+        write_answers(tmp_path / "out" / query, [row for row in rows if row.get("status", "final") in FINAL])
     assert check()(CASES / name, tmp_path / "out") == 0

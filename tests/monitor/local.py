@@ -21,10 +21,10 @@ class MonitorRun(local.LocalRun):
     def rows(self, status: str = "validated") -> list[Answer]:
         """The answers of one status."""
         every = [row for outcome in self.outcomes for row in outcome.answers.to_pylist()]
-        return [_told(row) for row in every if row["status"] == status]
+        return [told(row) for row in every if row["status"] == status]
 
 
-def _told(row: dict[str, Any]) -> Answer:
+def told(row: dict[str, Any]) -> Answer:
     """A row with its instants as numbers."""
     told = dict(row)
     for name in ("valid_from", "valid_to"):

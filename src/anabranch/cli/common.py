@@ -117,6 +117,9 @@ def summary(name: str, counts: Counts, seconds: float) -> str:
         told += f", {counts.duplicate:,} given twice"
     if counts.kept:
         told += f", at most {counts.kept:,} kept at a time"
+    if counts.reported:
+        saved = 1 - counts.reported / max(counts.used, 1)
+        told += f"; sensors would have to report {counts.reported:,} of them ({saved:.1%} saved)"
     return f"{told}; {seconds:.1f} s ({counts.read / max(seconds, 1e-9):,.0f} rows/s)"
 
 

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
@@ -29,7 +30,7 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="Another seed, another 
 
 
 def command(output: Folder = None, seed: Seed = 0, verbose: Verbose = False) -> None:
-    """Simulate an office, a motorway and an ocean, ask questions about them, and compare with what really happened."""
+    """Simulate an office, a motorway, an ocean and roads, ask about them, and compare with what really happened."""
     folder = output or Path(tempfile.gettempdir()) / "anabranch-demo"
     console = Console()
     workbook = _office(folder / "office", seed, verbose, console)
@@ -37,6 +38,8 @@ def command(output: Folder = None, seed: Seed = 0, verbose: Verbose = False) -> 
     _motorway(folder / "motorway", seed, verbose, console)
     console.print()
     _ocean(folder / "ocean", seed, verbose, console)
+    console.print()
+    _roads(folder / "roads", seed, verbose, console)
     _what_next(console, workbook)
 
 
@@ -106,6 +109,45 @@ def _ocean(folder: Path, seed: int, verbose: bool, console: Console) -> None:
         f"Of {len(named):,} alerts, {len(real):,} are three readings from inside one storm; "
         f"{len(set(real))} of {len(set(storms.values()))} storms that buoys were in were found."
     )
+
+
+def _roads(folder: Path, seed: int, verbose: bool, console: Console) -> None:
+    """MONITOR: which cars came near each other, though they reported rarely."""
+    with progress("simulating roads", lambda: 0):
+        workbook = SCENARIOS["vehicles"].write(folder, seed, objects=20)
+    measured, reported = (pq.read_metadata(folder / f"{name}.parquet").num_rows for name in ("positions", "cars"))
+    console.print(
+        f"Twenty cars for three minutes; their GPS measured {measured:,} positions, and they reported {reported:,}: "
+        "where they had strayed 25 m from what they had said, or said nothing for half a minute."
+    )
+    console.print("MONITOR: which of them came within 400 m of each other, and when?", style="bold")
+    session = open_workbook(str(workbook), None, verbose=verbose)
+    answers = _ask(session, "near").sort_by([("valid_from", "ascending"), ("probability", "ascending")])
+    found = {(row["a"]["car"], row["b"]["car"]) for row in answers.select(["a", "b"]).to_pylist()}
+    real = _true_pairs(pq.read_table(folder / "positions.parquet"), 400.0)
+    console.print()
+    print_answers(_with_cars(answers), console, title="near: the first answers", limit=8)
+    console.print()
+    console.print(
+        f"Of {len(real)} pairs that really did, {len(found & real)} were found; {len(found - real)} others may have."
+    )
+
+
+def _with_cars(answers: pa.Table) -> pa.Table:
+    """The answers with the names of their cars, and when they hold."""
+    cars = [f"{row['a']['car']}, {row['b']['car']}" for row in answers.select(["a", "b"]).to_pylist()]
+    return pa.table({"cars": cars, **{name: answers[name] for name in ("valid_from", "valid_to", "probability")}})
+
+
+def _true_pairs(positions: pa.Table, near: float) -> set[tuple[int, int]]:
+    """The pairs of cars, the lesser first, that were near in x and in y where GPS measured both."""
+    columns = [positions[name].to_numpy() for name in ("t", "car", "x", "y")]
+    pairs: set[tuple[int, int]] = set()
+    for instant in np.unique(columns[0]):
+        car, x, y = (column[columns[0] == instant] for column in columns[1:])
+        close = (np.abs(x[:, None] - x) <= near) & (np.abs(y[:, None] - y) <= near) & (car[:, None] < car)
+        pairs |= {(int(car[one]), int(car[other])) for one, other in np.argwhere(close)}
+    return pairs
 
 
 def _shortened(answers: pa.Table) -> pa.Table:

@@ -84,7 +84,8 @@ class MonitorOperator:
         if self._job.live:
             shown += self._partial()
         self._forget()
-        counts.kept = len(self._held)
+        if self._job.live and self._arrivals.is_own:
+            counts.kept = len(self._held)
         return Outcome(pa.concat_tables([self._job.answer_schema.empty_table(), *shown]), rejected, counts)
 
     # ------------------------------------------------------------ evaluation

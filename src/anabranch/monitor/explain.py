@@ -65,7 +65,7 @@ def _routing(analysis: MonitorAnalysis) -> str:
     if len(analysis.operands) == 1:
         return "by key"
     size = {2: "pair", 3: "triple"}.get(len(analysis.operands), "four")
-    return f"keys are spread over parts, and every {size} of parts has a bucket; a prediction travels once a bucket"
+    return f"every {size} of parts of all keys has a bucket; a prediction goes to all buckets of its part"
 
 
 def _cost(analysis: MonitorAnalysis) -> str:
@@ -88,10 +88,8 @@ def _steps(analysis: MonitorAnalysis) -> Iterator[Step]:
     yield Step("clip", "the instants that match, as a polygon for each connected region, and its validity interval")
     if query.semantics != MUST:
         yield Step("weigh", "the highest probability over each region")
-    delay = f"{query.max_delay:g}" if query.max_delay is not None else "the watermark of the streams"
-    yield Step(
-        "note", f"live, answers are tentative until they are {delay} past; a later prediction may invalidate them"
-    )
+    passed = "the watermark" if query.max_delay is None else f"the watermark, MAX DELAY {query.max_delay:g} behind,"
+    yield Step("note", f"live, an answer is tentative until {passed} has passed its end: a prediction may still cut it")
     if query.every is not None:
         yield Step("note", f"live, every {query.every:g} the part that is validated so far is shown too, as partial")
     if query.buffer is not None and len(query.operands) > 1:

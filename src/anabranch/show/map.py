@@ -33,6 +33,9 @@ RAMP = ("#33348e", "#0b7a8f", "#4ba65b", "#e0a21b", "#c92a2a")
 REST = "#b9c0c6"
 """Of places that are in no alert."""
 
+LINE: dict[str, str | float] = {"fill": "none", "stroke": REST, "stroke_width": 0.7, "stroke_linejoin": "round"}
+"""Of places in no alert that are joined."""
+
 CELL = 6.0
 """Pixels; alerts whose events are this close to each other are about the same places."""
 
@@ -80,6 +83,7 @@ def draw_map(
     join: Literal["hull", "path", "auto"] = "auto",
     background: pa.Table | None = None,
     background_name: str = "no alert",
+    background_by: str | None = None,
     limit: int = 400,
     width: int = 800,
 ) -> Svg:
@@ -105,6 +109,8 @@ def draw_map(
         More places, by the same names of coordinates: drawn in grey.
     background_name : str
         What they are, for the key.
+    background_by : str, optional
+        A column of `background`: those that have the same in it are drawn as one line, in their order.
     limit : int
         How many alerts are drawn; where there are more, they are taken evenly over time, or the most frequent ones.
     width : int
@@ -116,6 +122,7 @@ def draw_map(
         The text of the picture; a notebook shows it.
     """
     alerts = _alerts(answers, space)
+    ways = _ways(background, space, background_by) if background is not None and background_by is not None else []
     others = _places(background, space) if background is not None else []
     chart = _chart([place for alert in alerts for place in alert.places] + others, geodesic, width)
     by_time = colour == "time"
@@ -123,9 +130,11 @@ def draw_map(
     drawn = _evenly(figures, limit) if by_time else figures[-limit:]
     scale = Scale(*_span([figure.value for figure in figures]), 0.0, 1.0)
     parts = [label(short(title or "alerts"), EDGE, 27, size=15, font_weight=600)]
-    parts.append(key(_signs(others, background_name), width - EDGE, 50))
+    parts.append(key(_signs(others, background_name, bool(ways)), width - EDGE, 50))
     parts += _graticule(chart)
-    parts += _dots(dict.fromkeys(map(chart, others), REST), 2.6)
+    if background_by is None:
+        parts += _dots(dict.fromkeys(map(chart, others), REST), 2.6)
+    parts += [element("polyline", points=_written(list(map(chart, way))), **LINE) for way in ways]
     parts += [part for alert in drawn for part in _joined(alert, chart, scale, join, len(drawn))]
     parts += _dots({chart(place): _colour(scale(alert.value)) for alert in drawn for place in alert.places}, 3.6)
     if drawn:
@@ -176,6 +185,15 @@ def _place(event: Any, space: tuple[str, str]) -> Point | None:
 def _places(table: pa.Table, space: tuple[str, str]) -> list[Point]:
     rows = table.select(list(space)).group_by(list(space)).aggregate([]).to_pylist()
     return [place for row in rows if (place := _place(row, space)) is not None]
+
+
+def _ways(table: pa.Table, space: tuple[str, str], by: str) -> list[list[Point]]:
+    """The places of those that belong together, each in the order of the table."""
+    ways: dict[Any, list[Point]] = {}
+    for row in table.select([*space, by]).to_pylist():
+        if (place := _place(row, space)) is not None:
+            ways.setdefault(row[by], []).append(place)
+    return list(ways.values())
 
 
 def _counted(alerts: Sequence[_Alert], chart: _Map) -> list[_Alert]:
@@ -365,9 +383,9 @@ def _notes(chart: _Map, total: int, drawn: int) -> Iterator[str]:
         yield label(text, chart.x.left, chart.y.left + 42 + 15 * number, size=11, fill=FAINT)
 
 
-def _signs(others: Sequence[Point], name: str) -> list[tuple[str, str, str]]:
+def _signs(others: Sequence[Point], name: str, joined: bool) -> list[tuple[str, str, str]]:
     signs = [("●", RAMP[1], "in an alert")]
-    return [*signs, ("●", REST, name)] if others else signs
+    return [*signs, ("━" if joined else "●", REST, name)] if others else signs
 
 
 def _colour(share: float) -> str:

@@ -17,7 +17,9 @@ from numba import njit
 from anabranch.monitor.kernel.laws import (
     CUTS,
     NODES,
+    NONE,
     WEIGHTS,
+    ZERO,
     at_most,
     density,
     difference,
@@ -86,7 +88,7 @@ def error_of(f: int, asked: Asked, e: F64) -> float:
 @njit(cache=True)
 def forms_of(g: int, asked: Asked) -> tuple[int, int]:
     """How many forms a group has, and the last of them."""
-    count, last = 0, -1
+    count, last = ZERO, NONE
     for f in range(asked.groups.shape[1]):
         if asked.groups[g, f]:
             count, last = count + 1, f
@@ -107,7 +109,7 @@ def joint_chance(g: int, center: F64, asked: Asked, e: F64) -> float:
             if asked.forms[f, 1] >= 0:
                 used[asked.forms[f, 1]] = True
     order = np.empty(n, np.int64)
-    count, known = 0, 0
+    count, known = ZERO, ZERO
     for certain in (True, False):  # what has no error is known from the start
         for v in range(n):
             if used[v] and (e[v] == 0.0) == certain:
@@ -148,7 +150,7 @@ def _allowed(depth: int, order: I64, truth: F64, g: int, center: F64, asked: Ask
     v = order[depth]
     found = np.empty((_MOST_INTERVALS, 2))
     found[0, 0], found[0, 1] = center[v] - e[v], center[v] + e[v]
-    count = 1
+    count = ZERO + 1
     for f in range(asked.groups.shape[1]):
         if not asked.groups[g, f]:
             continue
@@ -177,7 +179,7 @@ def _as_bound(f: int, v: int, depth: int, order: I64, truth: F64, asked: Asked) 
 @njit(cache=True)
 def _intersected(found: F64, count: int, f: int, sign: float, moved: float, asked: Asked) -> tuple[F64, int]:
     left = np.empty_like(found)
-    n = 0
+    n = ZERO
     for k in range(count):
         for j in range(asked.first[f], asked.first[f + 1]):
             one, two = sign * asked.sets[j, 0] + moved, sign * asked.sets[j, 1] + moved
@@ -222,7 +224,7 @@ def _pass_on(ends: F64, count: I64, depth: int, order: I64, g: int, asked: Asked
     for f in range(asked.groups.shape[1]):
         if not asked.groups[g, f] or asked.forms[f, 1] < 0:
             continue
-        plus, minus = -1, -1
+        plus, minus = NONE, NONE
         for k in range(len(count)):
             if order[depth + k] == asked.forms[f, 0]:
                 plus = k

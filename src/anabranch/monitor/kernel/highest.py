@@ -22,6 +22,7 @@ from anabranch.monitor.kernel.chances import (
     joint_chance,
     middle_of,
 )
+from anabranch.monitor.kernel.laws import NONE, ZERO
 from anabranch.monitor.kernel.polygons import Body, clip, excess, vertices
 
 #: Probabilities are found to about this, where they are searched for.
@@ -125,7 +126,7 @@ def _between(corners: F64, one: int, other: int, share: float, point: F64) -> No
 def _range(plane: F64, corners: F64, n: int) -> tuple[float, float, int, int]:
     """The least and the highest value of a linear function over the corners, and at which of them."""
     dims = len(plane) - 1
-    low, high, least, most = np.inf, -np.inf, 0, 0
+    low, high, least, most = np.inf, -np.inf, ZERO, ZERO
     for k in range(n):
         value = plane[dims]
         for j in range(dims):
@@ -197,7 +198,7 @@ def _in_bands(body: Body, lines: Lines, asked: Asked, bound: float, point: F64) 
     """
     dims = len(point)
     extra, plane = np.empty((2 * asked.groups.shape[1], dims + 1)), np.empty(dims + 1)
-    count, last = 0, -1
+    count, last = ZERO, NONE
     for f in range(asked.groups.shape[1]):
         if not _is_uncertain(f, asked):
             continue

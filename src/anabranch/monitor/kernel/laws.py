@@ -6,12 +6,16 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
 _ROOT_2 = math.sqrt(2.0)
+#: Numbers to count from. A literal would be a type of its own to Numba, and all that it is given to compiled once more.
+ZERO: Any = np.int64(0)
+NONE: Any = np.int64(-1)
 #: Gauss-Legendre: with 8 points, polynomials up to degree 15 are integrated exactly.
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
 #: Where a normal law is cut so that each part is smooth enough for 8 points, in spreads from its middle.
@@ -69,7 +73,7 @@ def _convolved(z: float, e1: float, s1: float, e2: float, s2: float) -> tuple[fl
     """The same where a law is normal: integrals of density(u) times the chance, and the density, of u - z."""
     cuts = np.empty(4 + 2 * len(CUTS))
     cuts[0], cuts[1], cuts[2], cuts[3] = -e1, e1, z - e2, z + e2
-    n = 4
+    n = ZERO + 4
     for k in range(len(CUTS)):
         if s1 > 0.0:
             cuts[n] = CUTS[k] * s1

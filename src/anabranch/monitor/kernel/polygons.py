@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from anabranch.monitor.kernel.laws import ZERO
+
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 
@@ -42,7 +44,7 @@ def clip(corners: F64, n: int, plane: F64, out: F64) -> int:
 
     A polygon may be a segment or a point: then two corners are the same, or all.
     """
-    found = 0
+    found = ZERO
     for k in range(n):
         after = k + 1 if k + 1 < n else 0
         here = plane[0] * corners[k, 0] + plane[1] * corners[k, 1] - plane[2]
@@ -80,7 +82,7 @@ def vertices(planes: F64, n_planes: int, out: F64) -> int:
     """
     dims = planes.shape[1] - 1
     chosen = np.arange(dims)
-    found = 0
+    found = ZERO
     while True:
         point, is_one = _meeting(planes, chosen)
         if is_one and _is_within(planes, n_planes, point) and not _is_known(out, found, point) and found < len(out):

@@ -15,6 +15,7 @@ from numba import njit
 
 from anabranch.monitor.kernel.chances import F64, I64, Asked, error_of
 from anabranch.monitor.kernel.highest import Lines, highest, plane_of
+from anabranch.monitor.kernel.laws import ZERO
 from anabranch.monitor.kernel.polygons import (
     Body,
     clip,
@@ -225,7 +226,7 @@ def _polygon(low: F64, high: F64, planes: F64, n_planes: int, scratch: F64) -> t
     found, other = scratch[0], scratch[1]
     found[0, 0], found[0, 1], found[1, 0], found[1, 1] = low[0], low[1], high[0], low[1]
     found[2, 0], found[2, 1], found[3, 0], found[3, 1] = high[0], high[1], low[0], high[1]
-    n = 4
+    n = ZERO + 4
     for k in range(4, n_planes):
         n = clip(found, n, planes[k], other)
         found, other = other, found

@@ -1,0 +1,127 @@
+"""MONITOR on Spark: the same answers from any number of partitions, live and over the archive, from positions too."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from tests.local import local_job
+from tests.monitor.compare import assert_same
+from tests.monitor.local import MonitorRun, told
+from tests.oracles.monitor import Answer
+
+import anabranch.session
+from anabranch import Session
+from anabranch.simulate.vehicles import Options, simulate
+
+STREAM = """
+CREATE STREAM cars KEY (car INTEGER) VALUE (x DOUBLE, y DOUBLE) TIME t DOUBLE MODEL PREDICTED ERROR 25 PERIOD 30;
+"""
+QUERIES = """
+CREATE QUERY near AS
+  MONITOR a, b FROM cars AS a, cars AS b
+  WHERE ABS(a.x - b.x) <= 200 AND ABS(a.y - b.y) <= 200 AND a.car < b.car
+  WITHIN 3 SEMANTICS MAY THRESHOLD 0.5;
+CREATE QUERY north AS MONITOR a FROM cars AS a WHERE a.y > 2000 SEMANTICS MUST;
+CREATE QUERY three AS
+  MONITOR a, b, c FROM cars AS a, cars AS b, cars AS c
+  WHERE ABS(a.x - b.x) <= 300 AND ABS(b.x - c.x) <= 300 AND ABS(a.y - b.y) <= 300 AND ABS(b.y - c.y) <= 300
+    AND a.car < b.car AND b.car < c.car;
+"""
+LABELS = {"near": ["a", "b"], "north": ["a"], "three": ["a", "b", "c"]}
+FILES = 4
+
+
+@pytest.fixture(scope="module")
+def vehicles() -> object:
+    return simulate(Options(objects=40, duration=90), 1)
+
+
+@pytest.fixture(scope="module")
+def folder(vehicles: object, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The reports in order of time, in a few files."""
+    return in_files(vehicles.cars, tmp_path_factory.mktemp("cars"))
+
+
+def in_files(table: pa.Table, folder: Path) -> Path:
+    ordered = table.sort_by("t")
+    size = -(-len(ordered) // FILES)
+    for number in range(FILES):
+        path = folder / f"{number}.parquet"
+        pq.write_table(ordered.slice(number * size, size), path)
+        # Spark takes files in the order of their age, and files of one millisecond in any.
+        os.utime(path, (1_800_000_000 + number, 1_800_000_000 + number))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def truth(vehicles: object) -> dict[str, list[Answer]]:
+    """What one bucket in this process answers, which is held against exact polygons elsewhere."""
+    found = {}
+    for name in LABELS:
+        run = MonitorRun(local_job(STREAM + QUERIES, name), 1)
+        run.step({"cars": vehicles.cars.to_pylist()}, end=True)
+        found[name] = run.rows()
+    assert all(len(rows) > 20 for rows in found.values())
+    return found
+
+
+def session_of(spark: SparkSession, source: Path) -> Session:
+    session = Session(spark)
+    session.execute(STREAM + QUERIES)
+    session.bind("cars", str(source))
+    return session
+
+
+@pytest.mark.parametrize("n_partitions", [1, 2, 7])
+def test_each_answer_comes_once_from_any_number_of_partitions(
+    spark: SparkSession, folder: Path, truth: dict, monkeypatch: pytest.MonkeyPatch, n_partitions: int
+) -> None:
+    monkeypatch.setattr(anabranch.session, "partition_count", lambda *_: n_partitions)
+    session = session_of(spark, folder)
+    for name in LABELS if n_partitions == 7 else ["near"]:
+        frame = session.run(name)
+        assert "status" not in frame.columns
+        assert_same([told(row) for row in frame.toArrow().to_pylist()], truth[name], LABELS[name])
+        counts = session.report(name)
+        assert counts.read == counts.used == pq.ParquetDataset(folder).read(["t"]).num_rows
+
+
+def test_a_live_stream_validates_what_the_archive_answers(
+    spark: SparkSession, folder: Path, tmp_path: Path, truth: dict
+) -> None:
+    session = session_of(spark, folder)
+    checkpoint, output = str(tmp_path / "checkpoint"), tmp_path / "near"
+    for _ in range(2):  # a stopped stream goes on from its checkpoint
+        running = session.start("near", checkpoint, str(output), trigger={"availableNow": True}, max_files=1)
+        running.awaitTermination()
+        session.end_input(checkpoint)
+    rows = pa.concat_tables(pq.read_table(path) for path in sorted(output.glob("*.parquet"))).to_pylist()
+    assert {row["status"] for row in rows} == {"validated"}
+    assert_same([told(row) for row in rows], truth["near"], LABELS["near"])
+    aside = pa.concat_tables(pq.read_table(path) for path in sorted((output / "_provisional").glob("*.parquet")))
+    assert set(pc.unique(aside["status"]).to_pylist()) == {"tentative", "invalidated"}
+    assert 0 < session.report("near").kept < session.report("near").read
+
+
+def test_positions_are_reported_as_the_simulated_sensors_report_them(
+    spark: SparkSession, vehicles: object, tmp_path: Path, truth: dict
+) -> None:
+    positions = in_files(vehicles.positions, tmp_path)
+    session = Session(spark)
+    session.execute(
+        "CREATE STREAM positions KEY (car INTEGER) VALUE (x DOUBLE, y DOUBLE) TIME t DOUBLE;"
+        + STREAM.replace("MODEL PREDICTED", "PREDICTED FROM positions")
+        + QUERIES
+    )
+    session.bind("positions", str(positions))
+    rows = session.run("near").toArrow().to_pylist()
+    assert_same([told(row) for row in rows], truth["near"], LABELS["near"])
+    counts = session.report("near")
+    assert counts.used == len(vehicles.positions)
+    assert counts.reported == len(vehicles.cars)
