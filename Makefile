@@ -15,7 +15,7 @@ demo: $(INSTALLED) ## Answer a question over simulated readings, in about a minu
 	@$(BIN)/anabranch demo
 
 test: $(INSTALLED) ## Run the tests with coverage (ARGS="tests/pattern -k name" for some of them)
-	$(BIN)/python -m pytest --cov $(ARGS)
+	@sh scripts/test $(ARGS)
 
 lint: $(INSTALLED) ## Check style, formatting, types and the arrows between modules
 	$(BIN)/ruff check .

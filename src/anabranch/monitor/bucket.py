@@ -93,10 +93,10 @@ class MonitorOperator:
     def _take(self, fresh: Predictions, before: int, ended: bool, counts: Counts) -> list[pa.Table]:
         """Let new predictions come: what they end is cut, and they are compared with all that is held."""
         known = len(self._held)
-        was, kept = without_repeats(Predictions.concat([self._held, fresh]))
+        was, repeated = without_repeats(Predictions.concat([self._held, fresh]), known)
         if self._arrivals.is_own:
-            counts.duplicate += int((~kept).sum())
-            counts.used -= int((~kept).sum())
+            counts.duplicate += repeated
+            counts.used -= repeated
         is_fresh = np.arange(len(was)) >= known
         choices = Choices(
             self._job.analysis, self._job.layouts, self._job.streams, self._job.columns, self._arrivals.keys,

@@ -29,11 +29,17 @@ def plan(query: BoundMonitor) -> Plan:
         routing=_routing(analysis),
         cost=_cost(analysis),
         steps=tuple(_steps(analysis)),
-        streams="yes",
+        streams=_streams(query),
         refused=objection(analysis),
         graph=_graph(analysis),
         span=query.span,
     )
+
+
+def _streams(query: BoundMonitor) -> str:
+    if query.buffer is not None and len(query.operands) > 2:
+        return "a BUFFER serves one or two names; leave it out, or ask about pairs"
+    return "yes"
 
 
 def _why(analysis: MonitorAnalysis) -> Iterator[str]:

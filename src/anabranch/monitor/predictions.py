@@ -115,8 +115,11 @@ def by_key_and_time(held: Predictions) -> I64:
     return np.lexsort((held.code, held.key, held.stream))
 
 
-def without_repeats(held: Predictions) -> tuple[Predictions, Bools]:
-    """The predictions without those that say what another says, and which were kept."""
+def without_repeats(held: Predictions, known: int) -> tuple[Predictions, int]:
+    """The predictions without those from `known` on that say what one before says, and how many these were.
+
+    Of what is known there may be several versions, which say the same about different times.
+    """
     kept = np.ones(len(held), np.bool_)
     order = by_key_and_time(held)
     same = np.zeros(len(held), np.bool_)
@@ -127,9 +130,9 @@ def without_repeats(held: Predictions) -> tuple[Predictions, Bools]:
         real = np.concatenate([each[suspects] + 0.0 for each in (held.values, held.rates, held.errors)], axis=1)
         said = np.concatenate([whole.astype(np.int64), np.ascontiguousarray(real).view(np.int64)], axis=1)
         _, firsts = np.unique(said, axis=0, return_index=True)
-        kept[suspects] = False
+        kept[suspects[suspects >= known]] = False
         kept[suspects[firsts]] = True
-    return (held if kept.all() else held.take(kept)), kept
+    return (held if kept.all() else held.take(kept)), int((~kept).sum())
 
 
 def _same_instant(held: Predictions, order: I64) -> Bools:

@@ -1,0 +1,75 @@
+"""The plan of a MONITOR question says what is really done."""
+
+from __future__ import annotations
+
+import pytest
+from tests.local import bound_query, declared
+
+from anabranch.families import plan_of
+from anabranch.monitor.analysis import analyse
+from anabranch.plan import Plan
+
+STREAM = """
+CREATE STREAM e KEY (id STRING, zone STRING) VALUE (x DOUBLE, y DOUBLE) TIME t DOUBLE MODEL PREDICTED ERROR 1 PERIOD 10;
+CREATE STREAM f KEY (zone STRING) VALUE (x DOUBLE) TIME t DOUBLE MODEL PREDICTED ERROR 0 PERIOD 5;
+"""
+
+
+def plan(question: str) -> Plan:
+    catalog = declared(f"{STREAM} CREATE QUERY q AS MONITOR {question};")
+    return plan_of(catalog.query("q"), catalog)
+
+
+def test_a_plan_names_the_forms_and_what_is_left_of_them() -> None:
+    found = plan("a, b FROM e AS a, e AS b WHERE ABS(b.x - a.x) <= 5 AND a.x > 2 AND a.x <= 9 SEMANTICS MUST WITHIN 3")
+    assert "b.x - a.x must be in [-5, 5]" in found.why
+    assert "a.x must be in (2, 9]" in found.why
+    assert "two instants may be 3 apart" in found.why
+    assert [step.id for step in found.steps] == ["read", "apply", "search", "clip", "note"]
+
+
+def test_alternatives_are_named_both() -> None:
+    found = plan("a FROM e AS a WHERE ABS(a.x) >= 3 AND a.x <> 7")
+    assert found.why[0] == "a.x must be in (-inf, -3] or in [3, 7) or in (7, inf)"
+    assert found.classification == "value constraints"
+    assert found.routing == "by key"
+
+
+@pytest.mark.parametrize(
+    ("condition", "equated"),
+    [
+        ("a.zone = b.zone", ("zone", "zone")),
+        ("a.zone = b.id", None),  # a row of one stream goes to one place
+        ("a.zone < b.zone", None),
+        ("a.zone = b.zone OR a.id = b.id", None),
+    ],
+)
+def test_rows_meet_by_what_where_equates(condition: str, equated: tuple[str, str] | None) -> None:
+    text = f"{STREAM} CREATE QUERY q AS MONITOR a, b FROM e AS a, e AS b WHERE a.x < b.x AND ({condition});"
+    assert analyse(bound_query(text, "q")).equated == equated
+
+
+def test_different_columns_may_be_equated_where_streams_differ() -> None:
+    text = f"{STREAM} CREATE QUERY q AS MONITOR a, b FROM e AS a, f AS b WHERE a.x < b.x AND a.id = b.zone;"
+    assert analyse(bound_query(text, "q")).equated == ("id", "zone")
+
+
+def test_may_of_three_names_takes_no_alternatives_in_a_window() -> None:
+    question = "a, b, c FROM e WHERE ABS(a.x - b.x) > 5 AND ABS(b.x - c.x) <= 5 SEMANTICS MAY"
+    assert plan(question).refused is None
+    refused = plan(f"{question} WITHIN 1").refused
+    assert refused is not None
+    assert "two intervals" in refused.message
+
+
+def test_a_buffer_of_three_names_does_not_stream() -> None:
+    question = "a, b, c FROM e WHERE ABS(a.x - b.x) <= 5 AND ABS(b.x - c.x) <= 5 BUFFER 10"
+    assert plan(question).streams.startswith("a BUFFER serves")
+    assert plan("a, b FROM e WHERE ABS(a.x - b.x) <= 5 BUFFER 10").streams == "yes"
+
+
+def test_the_graph_has_the_names_and_what_holds_between_them() -> None:
+    graph = plan("a, b FROM e AS a, e AS b WHERE ABS(a.x - b.x) <= 5 AND a.y > 2").graph
+    assert graph is not None
+    assert graph.nodes == (("a", "a.y in (2, inf)"), ("b", ""))
+    assert [(edge.one, edge.other, edge.label) for edge in graph.edges] == [("a", "b", "a.x - b.x in [-5, 5]")]
