@@ -27,8 +27,8 @@ from anabranch.rows.conditions import ARROW_TYPES
 from anabranch.rows.packing import Layout
 from anabranch.runtime.batch import Feed
 from anabranch.runtime.packets import ROWS_AT_ONCE, Packing, pack_files, pack_rows, set_unreadable_aside
-from anabranch.runtime.sources.files import CORRUPT, FileInput, is_local
-from anabranch.runtime.sources.schema import match_columns, types_of
+from anabranch.runtime.sources.files import FileInput, is_local
+from anabranch.runtime.sources.schema import CORRUPT, match_columns, types_of
 
 #: Relations travel to every worker; larger ones belong in a stream.
 MAX_RELATION_ROWS = 5_000_000

@@ -23,13 +23,11 @@ from pyspark.sql.pandas.types import from_arrow_type
 from anabranch.catalog import Column, Relation, Stream
 from anabranch.errors import DataError, Finding, WorkbookError
 from anabranch.language import nodes
-from anabranch.runtime.sources.schema import SPARK_TYPES, types_of
+from anabranch.runtime.sources.schema import CORRUPT, SPARK_TYPES, types_of
 
 #: How Spark says that it has no type for a Parquet column.
 _NOT_SPARKS = "PARQUET_TYPE_ILLEGAL"
 
-#: The column in which Spark's readers leave the text of a row they could not read.
-CORRUPT = "_corrupt_record"
 
 _FORMATS = {
     ".parquet": "parquet",

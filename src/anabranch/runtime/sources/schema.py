@@ -57,6 +57,10 @@ _TIME_KINDS = {
 }
 
 
+#: The column in which Spark's readers leave the text of a row they could not read.
+CORRUPT = "_corrupt_record"
+
+
 def types_of(schema: spark_types.StructType) -> dict[str, Type]:
     """The types of a source's columns, by lower-case name; columns of other types are left out."""
     known = ((field.name.lower(), _TYPES.get(type(field.dataType))) for field in schema.fields)
@@ -73,7 +77,11 @@ def match_columns(
         field = spelled.get(column.name.lower())
         if field is None:
             near = get_close_matches(column.name.lower(), list(spelled), n=1)
-            mend = f"did you mean {spelled[near[0]].name}?" if near else f"it has {', '.join(schema.names)}"
+            mend = (
+                f"did you mean {spelled[near[0]].name}?"
+                if near
+                else f"it has {', '.join(name for name in schema.names if name != CORRUPT)}"
+            )
             findings.append(_finding(entry, "unknown-column", f"{where} has no column {column.name}", mend))
         elif type(field.dataType) not in _TYPES:
             kind = field.dataType.simpleString()
