@@ -19,6 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tests.monitor.compare import assert_same
+from tests.monitor.local import told
 from tests.runtime.office import answers_of, collect, same, write_parquet
 
 from anabranch import Session
@@ -27,6 +29,9 @@ WORKBOOK = """
 CREATE STREAM at KEY (person) VALUE (place) TIME t MODEL MARKOV WATERMARK 3 FROM 'in/*.parquet';
 CREATE QUERY coffee AS
   PATTERN at(x, 'hall') THEN at(x, 'hall')+<x | TRUE> THEN at(x, 'coffee') GROUP BY x;
+CREATE STREAM cars KEY (car) VALUE (x) TIME t MODEL PREDICTED ERROR 1 PERIOD 5 FROM 'cars/*.parquet';
+CREATE QUERY near AS
+  MONITOR a, b FROM cars AS a, cars AS b WHERE ABS(a.x - b.x) <= 3 AND a.car < b.car WITHIN 1 SEMANTICS MAY MAX DELAY 3;
 """
 SCHEMA = pa.schema(
     [
@@ -34,6 +39,7 @@ SCHEMA = pa.schema(
         ("p", pa.float64()),
     ]
 )  # fmt: skip
+REPORTS = pa.schema([("car", pa.string()), ("t", pa.int64()), ("x", pa.float64()), ("x_rate", pa.float64())])
 PLACES = ("hall", "coffee", "room")
 FILES = 20
 #: After so many micro-batches the stream is killed, each time after a delay of its own.
@@ -60,17 +66,31 @@ def files_of_rows(chance: random.Random) -> list[list[tuple]]:
     return files
 
 
-class Feeder:
-    """Adds the files one after another, so that the stream always has some work."""
+def files_of_reports(chance: random.Random) -> list[list[tuple]]:
+    """The reports of cars, some of them with the file after that of their time."""
+    files: list[list[tuple]] = [[] for _ in range(FILES)]
+    for t in range(2 * FILES):
+        for car in (f"car {number}" for number in range(6)):
+            if chance.random() < 0.5:
+                late = t // 2 + (chance.random() < 0.3)
+                files[min(late, FILES - 1)].append((car, t, chance.uniform(0, 20), chance.uniform(-2, 2)))
+    return files
 
-    def __init__(self, folder: Path, files: list[list[tuple]]) -> None:
-        self.folder = folder
-        self._files = files
+
+class Feeder:
+    """Adds the files of both streams one after another, so that there is always some work."""
+
+    def __init__(self, folder: Path, chance: random.Random) -> None:
+        self._streams = [
+            (folder / "in", files_of_rows(chance), SCHEMA), (folder / "cars", files_of_reports(chance), REPORTS)
+        ]  # fmt: skip
+        self.rows = self._streams[0][1]
         self._added = 0
 
     def add_up_to(self, count: int) -> None:
-        while self._added < min(count, len(self._files)):
-            write_parquet(self.folder / f"{self._added:03d}.parquet", self._files[self._added], SCHEMA)
+        while self._added < min(count, FILES):
+            for folder, files, schema in self._streams:
+                write_parquet(folder / f"{self._added:03d}.parquet", files[self._added], schema)
             self._added += 1
 
 
@@ -173,8 +193,7 @@ def kill_after(folder: Path, feeder: Feeder, count: int, delay: float) -> None:
 def test_a_stream_that_is_killed_at_any_moment_gives_every_answer_once(spark: SparkSession, tmp_path: Path) -> None:
     chance = random.Random(20260807)
     (tmp_path / "workbook.abq").write_text(WORKBOOK)
-    files = files_of_rows(chance)
-    feeder = Feeder(tmp_path / "in", files)
+    feeder = Feeder(tmp_path, chance)
     feeder.add_up_to(2)
     output = tmp_path / "out" / "coffee"
     reader = Reader(output)
@@ -198,11 +217,17 @@ def test_a_stream_that_is_killed_at_any_moment_gives_every_answer_once(spark: Sp
     assert same(answers_of(pd.read_parquet(output).to_dict("records")), batch)
     assert same(collect(spark.read.parquet(str(output))), batch)
 
-    bad = [row for rows in files for row in rows if row[0] is None]
+    near = pq.read_table(tmp_path / "out" / "near").drop_columns("status").to_pylist()
+    assert len(near) > 50
+    assert_same(
+        [told(row) for row in near], [told(row) for row in session.run("near").toArrow().to_pylist()], ["a", "b"]
+    )
+
+    bad = [row for rows in feeder.rows for row in rows if row[0] is None]
     aside = sorted((tmp_path / "out" / "_quarantine" / "coffee").glob("*.json"))
-    told = [json.loads(line) for file in aside for line in file.read_text().splitlines()]
-    assert sorted(json.loads(row["row"])["t"] for row in told) == sorted(row[3] for row in bad)
-    assert {row["reason"] for row in told} == {"person is NULL"}
+    set_aside = [json.loads(line) for file in aside for line in file.read_text().splitlines()]
+    assert sorted(json.loads(row["row"])["t"] for row in set_aside) == sorted(row[3] for row in bad)
+    assert {row["reason"] for row in set_aside} == {"person is NULL"}
     assert session.report("coffee").late == 0
 
 
