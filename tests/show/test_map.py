@@ -112,6 +112,20 @@ def test_other_places_are_grey_and_below() -> None:
     assert "another buoy" not in draw_map(counted([(165, -8)]), background_name="another buoy")
 
 
+def test_other_places_that_belong_together_are_a_line() -> None:
+    ways = pa.table(
+        {"lon": [5.0, 6.0, 10.0, 7.0, None], "lat": [1.0, 2.0, 4.0, 3.0, 1.0], "who": ["b", "b", "a", "b", "a"]}
+    )
+    picture = draw_map(counted([(5, 1), (9, 4)]), background=ways, background_name="a way", background_by="who")
+    assert not dots(picture, "2.6")
+    lines = found(picture, "polyline", stroke=REST)
+    assert [len(points(line)) for line in lines] == [3, 1]
+    xs = [x for x, _ in points(lines[0])]
+    assert xs == sorted(xs), "in the order of the table"
+    assert any("a way" in text for text in words(picture))
+    assert picture.index(f'stroke="{REST}"') < picture.index('r="3.6"')
+
+
 # ---------------------------------------------------------------- how events are joined
 
 

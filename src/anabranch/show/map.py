@@ -134,7 +134,7 @@ def draw_map(
     parts += _graticule(chart)
     if background_by is None:
         parts += _dots(dict.fromkeys(map(chart, others), REST), 2.6)
-    parts += [element("polyline", points=_written(list(map(chart, way))), **LINE) for way in ways]
+    parts += [element("polyline", "", points=_written(list(map(chart, way))), **LINE) for way in ways]
     parts += [part for alert in drawn for part in _joined(alert, chart, scale, join, len(drawn))]
     parts += _dots({chart(place): _colour(scale(alert.value)) for alert in drawn for place in alert.places}, 3.6)
     if drawn:

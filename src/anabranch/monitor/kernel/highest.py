@@ -26,7 +26,7 @@ from anabranch.monitor.kernel.laws import NONE, ZERO
 from anabranch.monitor.kernel.polygons import Body, clip, excess, vertices
 
 #: Probabilities are found to about this, where they are searched for.
-PRECISION = 1e-9
+PRECISION = 1e-8
 _GOLDEN = 0.6180339887498949
 
 
@@ -65,6 +65,8 @@ def highest(body: Body, lines: Lines, asked: Asked, enough: float, point: F64) -
     Below `enough` it is an upper bound: nobody asks for such answers.
     """
     _mean(body.corners, body.n, point)
+    if _is_certain(point, lines, asked):  # as it is in the middle of most regions
+        return 1.0
     bound, groups, is_alone, is_convex = _bound(body, lines, asked, point)
     if groups == 0 or (groups == 1 and is_alone) or bound < enough or bound == 0.0:
         return bound
@@ -72,10 +74,30 @@ def highest(body: Body, lines: Lines, asked: Asked, enough: float, point: F64) -
         return bound
     if len(point) == 1:
         return _on_line(body, lines, asked, is_convex, point)
+    if is_convex and groups == 2 and is_alone and len(point) == 2:
+        return _on_edges(body, lines, asked, point)
     if is_convex:
         low, high = _box(body, len(point))
         return _climb(low, high, body, lines, asked, bound, point)
     return _several_hills(body, lines, asked, bound, point)
+
+
+@njit(cache=True)
+def _is_certain(point: F64, lines: Lines, asked: Asked) -> bool:
+    """Whether all constraints hold at some instants, whatever the errors are."""
+    for f in range(asked.groups.shape[1]):
+        if not _is_uncertain(f, asked):
+            continue
+        u, v = asked.forms[f, 0], asked.forms[f, 1]
+        middle = lines.base[u] + lines.rate[u] * point[asked.axis[u]]
+        if v >= 0:
+            middle -= lines.base[v] + lines.rate[v] * point[asked.axis[v]]
+        error, held = error_of(f, asked, lines.error), False
+        for k in range(asked.first[f], asked.first[f + 1]):
+            held |= asked.sets[k, 0] + error <= middle <= asked.sets[k, 1] - error
+        if not held:
+            return False
+    return True
 
 
 @njit(cache=True)
@@ -91,7 +113,7 @@ def _mean(corners: F64, n: int, point: F64) -> None:
 
 @njit(cache=True)
 def _bound(body: Body, lines: Lines, asked: Asked, point: F64) -> tuple[float, int, bool, bool]:
-    """(the product of what each group can reach by itself, how many groups, whether the last has one form, convexity).
+    """(the product of what each group can reach by itself, how many groups, whether each has one form, convexity).
 
     Where there is one form alone, the point at which it is reached is written to `point`.
     """
@@ -111,7 +133,7 @@ def _bound(body: Body, lines: Lines, asked: Asked, point: F64) -> tuple[float, i
                 own = min(own, form_chance(f, best, asked, lines.error)[0])
                 if groups == 0:
                     _between(body.corners, least, most, (best - low) / (high - low) if high > low else 0.5, point)
-        groups, is_alone = groups + 1, count == 1
+        groups, is_alone = groups + 1, is_alone and count == 1
         bound *= own
     return bound, groups, is_alone, is_convex
 
@@ -295,6 +317,40 @@ def _on_line(body: Body, lines: Lines, asked: Asked, is_convex: bool, point: F64
         if value > top:
             best, top = here, value
     point[0] = best
+    return top
+
+
+@njit(cache=True)
+def _on_edges(body: Body, lines: Lines, asked: Asked, point: F64) -> float:
+    """The highest probability of two forms over a polygon, where not both can be at their best: it is on an edge.
+
+    Inside, the slopes of the two logarithms would have to cancel out. Either they have different directions, and never
+    do, or one, and then all points across it are as good. Along an edge the slope changes its sign once.
+    """
+    at, slope, best = np.empty(2), np.empty(2), np.empty(2)
+    top = -1.0
+    for k in range(body.n):
+        after = k + 1 if k + 1 < body.n else 0
+        low, high = 0.0, 1.0
+        share = 0.0
+        for step in range(60):
+            _between(body.corners, k, after, share, at)
+            value = weigh(at, lines, asked, slope)
+            if value > top:
+                top = value
+                best[:] = at
+            fall = 0.0
+            for j in range(2):
+                fall += slope[j] * (body.corners[after, j] - body.corners[k, j])
+            if fall >= 0.0:
+                high = share
+            else:
+                low = share
+            # From the one end uphill, then from the other, then between them.
+            if (step == 0 and fall >= 0.0) or (step == 1 and fall < 0.0) or abs(fall) * (high - low) < PRECISION:
+                break
+            share = 1.0 if step == 0 else 0.5 * (low + high)
+    point[:] = best
     return top
 
 

@@ -1,0 +1,190 @@
+"""The example of the aircraft: how answers are judged by hand, and its questions on an hour of the real day."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import anabranch as ab
+from tests.examples.scripts import load, real
+
+NOON = pd.Timestamp("2018-08-01 12:00", tz="UTC")
+
+
+@pytest.fixture
+def prepare(monkeypatch):
+    return load("aircraft/prepare.py", monkeypatch)
+
+
+@pytest.fixture
+def compare(monkeypatch):
+    return load("aircraft/compare.py", monkeypatch)
+
+
+@pytest.fixture
+def draw(monkeypatch):
+    return load("aircraft/draw.py", monkeypatch)
+
+
+def after(seconds: float) -> pd.Timestamp:
+    return NOON + pd.Timedelta(seconds=seconds)
+
+
+def flight(who: str, x: list[float], y: float = 0.0, altitude: float = 11_000.0, first: float = 0) -> pd.DataFrame:
+    """Positions ten seconds apart."""
+    t = pd.DatetimeIndex([after(first + 10 * n) for n in range(len(x))]).as_unit("us")
+    return pd.DataFrame({"icao24": who, "t": t, "x": x, "y": y, "altitude": altitude})
+
+
+def answer(begin: float, end: float, probability: float = 1.0, a: str = "a", b: str = "b") -> dict[str, object]:
+    times = {"valid_from": after(begin), "valid_to": after(end), "sample": after((begin + end) / 2)}
+    return {"a": a, "b": b, **times, "probability": probability}
+
+
+def answers(*rows: dict[str, object]) -> pd.DataFrame:
+    return pd.DataFrame(list(rows))
+
+
+# ---------------------------------------------------------------- places
+
+
+def test_projected_places_are_as_far_apart_as_on_the_globe(prepare):
+    lon, lat = pd.Series([8.2, 8.3]), pd.Series([46.8, 46.85])
+    x, y = prepare.project(lon, lat)
+    ends = np.radians([lon, lat])
+    directions = np.stack([np.cos(ends[1]) * np.cos(ends[0]), np.cos(ends[1]) * np.sin(ends[0]), np.sin(ends[1])])
+    metres = prepare.RADIUS * np.arccos(directions[:, 0] @ directions[:, 1])
+    assert np.hypot(*(np.diff(each)[0] for each in (x, y))) == pytest.approx(metres, rel=1e-3)
+    assert [each.tolist() for each in prepare.degrees(x, y)] == [pytest.approx(lon), pytest.approx(lat)]
+
+
+def test_files_of_some_minutes_are_as_old_as_their_rows(prepare, tmp_path: Path):
+    assert prepare.write_files(flight("a", [0.0] * 100), tmp_path, 5) == 4
+    files = sorted(tmp_path.glob("*.parquet"), key=lambda file: file.stat().st_mtime)
+    assert [file.stem for file in files] == ["1200", "1205", "1210", "1215"]
+    assert pd.concat(map(pd.read_parquet, files))["t"].is_monotonic_increasing
+
+
+def test_missing_data_are_said_in_one_line(prepare, tmp_path: Path):
+    with pytest.raises(SystemExit, match="there is no adsb_switzerland in .*; say with --data where it is"):
+        prepare.find_data(tmp_path)
+
+
+# ---------------------------------------------------------------- how answers are judged
+
+
+def test_the_truth_is_by_bounds_in_each_direction_at_one_instant(compare):
+    flights = [flight("b", [0, 0, 0]), flight("a", [10_000, 10_001, -10_000]), flight("c", [0, 0], altitude=11_301)]
+    found = compare.together(pd.concat(flights, ignore_index=True), 300)
+    assert found.to_numpy().tolist() == [["a", "b", after(0), 0.0], ["a", "b", after(20), 0.0]]
+
+
+def test_an_answer_is_about_the_instants_from_its_beginning_to_before_its_end(compare):
+    given = answers(answer(0, 20), answer(20, 29.5, 0.5), answer(31, 39), answer(40, 40.5), answer(50, 50))
+    found = compare.at_steps(given)
+    assert [(each - NOON).total_seconds() for each in found["t"]] == [0, 10, 20, 40]
+    assert found["probability"].tolist() == [1, 1, 0.5, 1]
+
+
+def test_answers_about_those_who_have_left_are_counted_apart(compare):
+    positions = pd.concat([flight("a", [0, 0, 0]), flight("b", [0, 9_000])], ignore_index=True)
+    truth = compare.together(positions, 300)
+    judged = compare.judge(answers(answer(0, 5), answer(10, 25)), truth, positions)
+    assert (judged.answers, judged.gone, judged.true, judged.right) == (2, 1, 2, 2)
+    assert (judged.precision, judged.recall) == (1, 1)
+    judged = compare.judge(answers(answer(0, 5), answer(0, 5, b="c")), truth, positions)
+    assert (judged.answers, judged.gone, judged.recall) == (1, 1, 0.5)
+
+
+def test_aircraft_fly_straight_between_positions(compare):
+    positions = flight("a", [0, 100, 400])
+    times = pd.Series([after(s) for s in (0, 5, 12.5, 20, 22)])
+    found = compare.between(positions, pd.Series(["a"] * 5), times)
+    assert found["x"].tolist() == pytest.approx([0, 50, 175, 400, np.nan], nan_ok=True)
+
+
+def test_probabilities_are_held_against_what_was_so_then(compare):
+    positions = pd.concat([flight("a", [0, 0]), flight("b", [0, 40_000])], ignore_index=True)
+    some = answers(answer(0, 4, 0.92), answer(0, 8, 0.94), answer(8, 10, 0.96), answer(15, 20, 0.1))
+    (told,) = compare.reliability(some, positions, 300)
+    assert (told.answers, told.said, told.true) == (3, pytest.approx(0.94), pytest.approx(1 / 3))
+
+
+# ---------------------------------------------------------------- an hour of the real day
+
+
+@pytest.fixture
+def hour(prepare) -> pd.DataFrame:
+    return prepare.read_positions(real("adsb_switzerland"), hours=1)
+
+
+def test_what_may_be_has_all_that_is_and_what_must_be_nothing_else(compare, hour, spark):
+    (near, over, surely), sent = compare.ask(hour, "near", "over", "surely_over")
+    assert 0.75 < 1 - sent / len(hour) < 0.9, "this much need not be sent"
+    asked = {"near": near, "over": over, "surely_over": surely}
+    judged = {
+        name: compare.judge(found, compare.together(hour, compare.ALTITUDE[name]), hour)
+        for name, found in asked.items()
+    }
+    assert judged["near"].true > 5
+    assert judged["near"].recall == 1
+    assert judged["over"].true > 50
+    assert judged["over"].recall == 1
+    assert judged["over"].precision > 0.7
+    assert judged["surely_over"].answers > 30
+    assert judged["surely_over"].precision == 1
+    assert judged["surely_over"].recall > 0.6
+
+
+def test_a_stream_validates_what_the_archive_answers(prepare, compare, hour, spark, tmp_path: Path):
+    prepare.write_files(hour, tmp_path / "positions", 30)
+    session = ab.Session()
+    session.execute_file(str(compare.WORKBOOK))
+    session.bind("positions", tmp_path / "positions")
+    checkpoint, output = str(tmp_path / "checkpoint"), tmp_path / "over"
+    for _ in range(2):
+        running = session.start("over", checkpoint, str(output), trigger={"availableNow": True}, max_files=1)
+        running.awaitTermination()
+        session.end_input(checkpoint)
+    live = compare.told(pa.concat_tables(map(pq.read_table, output.glob("*.parquet"))))
+    counts = session.report("over")
+    (archived,), sent = compare.ask(hour, "over")
+    pd.testing.assert_frame_equal(live, archived)
+    assert (counts.used, counts.late, counts.reported) == (len(hour), 0, sent)
+
+
+# ---------------------------------------------------------------- pictures
+
+
+def test_ways_are_broken_where_an_aircraft_was_away(draw):
+    there = pd.concat([flight("a", [0.0] * 13), flight("a", [5.0] * 2, first=900), flight("b", [9.0])])
+    ways = draw.ways_of(there.reset_index(drop=True)).to_pandas()
+    assert ways.groupby("way").size().tolist() == [3, 2, 1], "a corner a minute, and both ends"
+
+
+def test_the_map_has_the_pairs_of_those_who_were_there(draw):
+    flights = [flight("a", [0.0] * 13), flight("b", [5_000.0] * 13), flight("c", [9_000.0])]
+    positions = pd.concat(flights, ignore_index=True)
+    some = answers(answer(0, 50, 0.4), answer(50, 70, 0.9), answer(20, 30, b="c"))
+    pairs = draw.meetings(some, positions)
+    assert pairs["t"].to_pylist() == [after(60)]
+    picture = draw.draw_meetings(pairs, positions)
+    assert picture.count("<circle") == 2
+    assert picture.count("<polyline") == 4, "three ways, and who is near whom"
+
+
+def test_a_pair_is_drawn_with_what_was_sent(draw):
+    one, two = draw.CLOSE
+    straight, bent = [230.0 * n for n in range(0, 200, 10)], [4600.0 - 230.0 * n for n in range(0, 200, 10)]
+    bent[12:] = [bent[11] + 40.0 * n for n in range(8)]
+    positions = pd.concat([flight(one, straight), flight(two, bent, altitude=11_300.0)], ignore_index=True)
+    some = answers(answer(60, 120, a=one, b=two))
+    assert len(draw.reports_of(positions[positions["icao24"] == two])) == 3, "the first two, and the bend"
+    picture = draw.draw_pair(some, some, positions)
+    assert picture.count("<path") == 2, "where each of them flies to"
+    assert "12:02:00" in picture
