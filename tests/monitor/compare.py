@@ -73,5 +73,8 @@ def _assert_boundary(found: Answer, wanted: Answer) -> None:
         return
     for some, others in ((found["boundary"], wanted["boundary"]), (wanted["boundary"], found["boundary"])):
         for corner in some:
-            gaps = [max(abs(float(Fraction(a) - Fraction(b))) for a, b in zip(corner, other, strict=True)) for other in others]
+            gaps = [
+                max(abs(float(Fraction(a) - Fraction(b))) for a, b in zip(corner, other, strict=True))
+                for other in others
+            ]
             assert min(gaps) <= INSTANT, (found, wanted)

@@ -10,7 +10,11 @@ from tests import local
 from tests.monitor.strategies import Case
 from tests.oracles.monitor import Answer, instant
 
+from anabranch.families import family_of
+from anabranch.language import nodes
+from anabranch.language.binder import bind
 from anabranch.monitor.operator import MonitorJob
+from anabranch.runtime.sources.derived import layouts_of
 
 
 class MonitorRun(local.LocalRun):
@@ -44,6 +48,18 @@ def run_of(case: Case, batches: Sequence[Any], n_buckets: int = 3, live: bool = 
     counts = run.counts
     assert counts.read == counts.used + counts.duplicate + counts.late + counts.quarantined
     return run
+
+
+def positions_job(workbook: str, name: str, live: bool = False) -> MonitorJob:
+    """The job of a query whose streams are predicted from others, as the session makes it."""
+    catalog = local.declared(workbook)
+    query = bind(catalog.query(name), catalog)
+    read = []
+    for stream in query.streams:
+        source = stream.source
+        read.append(catalog.stream(source.stream) if isinstance(source, nodes.PredictedSource) else stream)
+    layouts = layouts_of(query.streams, read, ["."] * len(read))
+    return family_of(query).job(query, layouts, {}, local.FINGERPRINT, live)
 
 
 def who(row: Answer, case_names: Sequence[str]) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""MONITOR against the truth: the same regions with the same probabilities, however the input comes and where it goes."""
+"""MONITOR against the truth: the same regions and probabilities, however the input comes and where it goes."""
 
 from __future__ import annotations
 

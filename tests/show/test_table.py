@@ -129,3 +129,17 @@ def test_bars_are_empty_and_full_for_certainty_alone(share: float, ascii_only: b
     assert len(shown) == 10
     assert (shown.strip() == "") == (share == 0)
     assert (shown == ("#" if ascii_only else "█") * 10) == (share == 1)
+
+
+def test_the_corners_of_a_polygon_are_not_worth_their_width() -> None:
+    corner = {"ta": 0.0, "tb": 1.0}
+    row = {
+        "a": {"k": "x"},
+        "valid_from": 0.0,
+        "valid_to": 1.0,
+        "boundary": [corner],
+        "sample": corner,
+        "probability": 1.0,
+    }
+    table = answers_table(pa.Table.from_pylist([row]))
+    assert [str(column.header) for column in table.columns] == ["a", "valid_from", "valid_to", "probability"]

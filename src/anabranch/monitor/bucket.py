@@ -179,10 +179,13 @@ class MonitorOperator:
 
     def _remember(self, waiting: Regions) -> None:
         """Keep the choices of regions, each once, with when the first of its regions ends."""
-        members, place = np.unique(waiting.members, axis=0, return_inverse=True)
-        due = np.full(len(members), np.inf)
-        np.minimum.at(due, place.reshape(-1), waiting.interval[:, 1])
-        self._members = np.concatenate([self._members, members])
+        if not len(waiting):
+            return
+        # The regions of a choice come one after the other.
+        begins = np.ones(len(waiting), np.bool_)
+        begins[1:] = np.any(waiting.members[1:] != waiting.members[:-1], axis=1)
+        self._members = np.concatenate([self._members, waiting.members[begins]])
+        due = np.minimum.reduceat(waiting.interval[:, 1], np.flatnonzero(begins))
         self._due = np.concatenate([self._due, due])
 
     # ------------------------------------------------------------ validation

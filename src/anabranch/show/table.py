@@ -96,8 +96,10 @@ def _parts(share: float, of: int) -> int:
 
 
 def _told_columns(answers: pa.Table) -> list[str]:
-    """The columns worth their width: bounds that equal the probability are not."""
+    """The columns worth their width: bounds that equal the probability are not, nor the corners of a polygon."""
     names: list[str] = answers.column_names
+    if "valid_from" in names:
+        names = [name for name in names if name not in ("boundary", "sample")]
     if not {PROBABILITY, "lower", "upper"} <= set(names):
         return names
     differ = [pc.any(pc.not_equal(answers[bound], answers[PROBABILITY])).as_py() for bound in ("lower", "upper")]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from anabranch.constrain.kernel.compiled import leaf
+from anabranch.compiled import leaf
 from anabranch.constrain.kernel.search import OWN, ROLE, search
 from anabranch.constrain.kernel.store import candidates, keep
 from anabranch.constrain.kernel.tables import F64, I64, Table

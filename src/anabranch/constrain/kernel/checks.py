@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from anabranch.constrain.kernel.compiled import leaf
+from anabranch.compiled import leaf
 from anabranch.constrain.kernel.tables import (
     AT_LEAST,
     AT_MOST,

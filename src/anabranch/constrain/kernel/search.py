@@ -16,8 +16,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from anabranch.compiled import leaf
 from anabranch.constrain.kernel.checks import agree
-from anabranch.constrain.kernel.compiled import leaf
 from anabranch.constrain.kernel.tables import F64, I64, Table
 
 #: The columns of `chosen`.

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from anabranch.compiled import leaf
 from anabranch.constrain.kernel.checks import agree
-from anabranch.constrain.kernel.compiled import leaf
 from anabranch.constrain.kernel.tables import F64, I64, Events, Graph, Table, item_type
 
 #: A list is cleared of items that have expired where so many of them were met, and most of those met were such.

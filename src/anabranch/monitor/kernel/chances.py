@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from anabranch.compiled import leaf
 from anabranch.monitor.kernel.laws import (
     CUTS,
     NODES,
@@ -73,19 +74,19 @@ def form_chance(f: int, middle: float, asked: Asked, e: F64) -> tuple[float, flo
     return min(1.0, max(0.0, total)), slope
 
 
-@njit(cache=True)
+@leaf
 def middle_of(f: int, asked: Asked, center: F64) -> float:
     """What a form is predicted to be."""
     return center[asked.forms[f, 0]] - (center[asked.forms[f, 1]] if asked.forms[f, 1] >= 0 else 0.0)
 
 
-@njit(cache=True)
+@leaf
 def error_of(f: int, asked: Asked, e: F64) -> float:
     """How far a form can be from its prediction."""
     return e[asked.forms[f, 0]] + (e[asked.forms[f, 1]] if asked.forms[f, 1] >= 0 else 0.0)
 
 
-@njit(cache=True)
+@leaf
 def forms_of(g: int, asked: Asked) -> tuple[int, int]:
     """How many forms a group has, and the last of them."""
     count, last = ZERO, NONE

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from anabranch.compiled import leaf
 from anabranch.monitor.kernel.chances import (
     F64,
     Asked,
@@ -31,25 +32,30 @@ _GOLDEN = 0.6180339887498949
 
 
 class Lines(NamedTuple):
-    """What is predicted: value v at instant x is base[v] + rate[v] * x, give or take error[v]."""
+    """What is predicted: value v at instant x is base[v] + rate[v] * x, give or take error[v].
+
+    `center` and `plane` are room to work in, for values at some instants, and for a form as a function of them.
+    """
 
     base: F64
     rate: F64
     error: F64
+    center: F64
+    plane: F64
 
 
-@njit(cache=True)
-def _centers(point: F64, lines: Lines, asked: Asked) -> F64:
-    center = np.empty(len(lines.base))
-    for v in range(len(center)):
-        center[v] = lines.base[v] + lines.rate[v] * point[asked.axis[v]]
-    return center
+@leaf
+def _predict(point: F64, lines: Lines, asked: Asked) -> None:
+    """Work out the predictions of all values at some instants, as `lines.center`."""
+    for v in range(len(lines.center)):
+        lines.center[v] = lines.base[v] + lines.rate[v] * point[asked.axis[v]]
 
 
-@njit(cache=True)
+@leaf
 def plane_of(f: int, asked: Asked, lines: Lines, plane: F64) -> None:
     """The prediction of a form as a linear function of the instants: coefficients, then constant."""
-    plane[:] = 0.0
+    for j in range(len(plane)):
+        plane[j] = 0.0
     u, v = asked.forms[f, 0], asked.forms[f, 1]
     plane[asked.axis[u]] += lines.rate[u]
     plane[-1] += lines.base[u]
@@ -82,16 +88,14 @@ def highest(body: Body, lines: Lines, asked: Asked, enough: float, point: F64) -
     return _several_hills(body, lines, asked, bound, point)
 
 
-@njit(cache=True)
+@leaf
 def _is_certain(point: F64, lines: Lines, asked: Asked) -> bool:
     """Whether all constraints hold at some instants, whatever the errors are."""
+    _predict(point, lines, asked)
     for f in range(asked.groups.shape[1]):
         if not _is_uncertain(f, asked):
             continue
-        u, v = asked.forms[f, 0], asked.forms[f, 1]
-        middle = lines.base[u] + lines.rate[u] * point[asked.axis[u]]
-        if v >= 0:
-            middle -= lines.base[v] + lines.rate[v] * point[asked.axis[v]]
+        middle = middle_of(f, asked, lines.center)
         error, held = error_of(f, asked, lines.error), False
         for k in range(asked.first[f], asked.first[f + 1]):
             held |= asked.sets[k, 0] + error <= middle <= asked.sets[k, 1] - error
@@ -100,11 +104,11 @@ def _is_certain(point: F64, lines: Lines, asked: Asked) -> bool:
     return True
 
 
-@njit(cache=True)
+@leaf
 def _mean(corners: F64, n: int, point: F64) -> None:
-    point[:] = 0.0
-    for k in range(n):
-        for j in range(len(point)):
+    for j in range(len(point)):
+        point[j] = 0.0
+        for k in range(n):
             point[j] += corners[k, j] / n
 
 
@@ -118,7 +122,7 @@ def _bound(body: Body, lines: Lines, asked: Asked, point: F64) -> tuple[float, i
     Where there is one form alone, the point at which it is reached is written to `point`.
     """
     bound, groups, is_alone, is_convex = 1.0, 0, True, True
-    plane = np.empty(len(point) + 1)
+    plane = lines.plane
     for g in range(len(asked.groups)):
         count, _ = forms_of(g, asked)
         if count == 0:
@@ -138,13 +142,13 @@ def _bound(body: Body, lines: Lines, asked: Asked, point: F64) -> tuple[float, i
     return bound, groups, is_alone, is_convex
 
 
-@njit(cache=True)
+@leaf
 def _between(corners: F64, one: int, other: int, share: float, point: F64) -> None:
     for j in range(len(point)):
         point[j] = corners[one, j] + share * (corners[other, j] - corners[one, j])
 
 
-@njit(cache=True)
+@leaf
 def _range(plane: F64, corners: F64, n: int) -> tuple[float, float, int, int]:
     """The least and the highest value of a linear function over the corners, and at which of them."""
     dims = len(plane) - 1
@@ -204,7 +208,7 @@ def _sampled_middle(f: int, low: float, high: float, asked: Asked, e: F64) -> fl
 # ---------------------------------------------------------------- several forms
 
 
-@njit(cache=True)
+@leaf
 def _is_uncertain(f: int, asked: Asked) -> bool:
     for g in range(len(asked.groups)):
         if asked.groups[g, f]:
@@ -219,7 +223,7 @@ def _in_bands(body: Body, lines: Lines, asked: Asked, bound: float, point: F64) 
     The instants at which a form is certain are a band. The point is written to `point`.
     """
     dims = len(point)
-    extra, plane = np.empty((2 * asked.groups.shape[1], dims + 1)), np.empty(dims + 1)
+    extra, plane = np.empty((2 * asked.groups.shape[1], dims + 1)), lines.plane
     count, last = ZERO, NONE
     for f in range(asked.groups.shape[1]):
         if not _is_uncertain(f, asked):
@@ -395,7 +399,7 @@ def _climb(low: F64, high: F64, body: Body, lines: Lines, asked: Asked, bound: f
     return top
 
 
-@njit(cache=True)
+@leaf
 def _size(numbers: F64) -> float:
     most = 0.0
     for number in numbers:
@@ -449,8 +453,8 @@ def _halve(x: F64, factor: F64, slope: F64) -> float:
 @njit(cache=True)
 def weigh(point: F64, lines: Lines, asked: Asked, slope: F64) -> float:
     """The probability at a point; and into `slope`, how fast its logarithm falls along each axis."""
-    center = _centers(point, lines, asked)
-    e = lines.error
+    _predict(point, lines, asked)
+    center, e = lines.center, lines.error
     slope[:] = 0.0
     product = 1.0
     for g in range(len(asked.groups)):

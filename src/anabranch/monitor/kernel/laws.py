@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from anabranch.compiled import leaf
+
 _ROOT_2 = math.sqrt(2.0)
 #: Numbers to count from. A literal would be a type of its own to Numba, and all that it is given to compiled once more.
 ZERO: Any = np.int64(0)
@@ -22,7 +24,7 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
 CUTS = np.array([-8.0, -5.0, -2.0, 0.0, 2.0, 5.0, 8.0])
 
 
-@njit(cache=True)
+@leaf
 def density(x: float, e: float, s: float) -> float:
     """The density of an error at `x`, which is within [-e, e]."""
     if s == 0.0:
@@ -31,7 +33,7 @@ def density(x: float, e: float, s: float) -> float:
     return math.exp(-0.5 * z * z) / (s * math.sqrt(2.0 * math.pi) * math.erf(e / (s * _ROOT_2)))
 
 
-@njit(cache=True)
+@leaf
 def at_most(x: float, e: float, s: float) -> float:
     """The probability that an error is at most `x`."""
     if x >= e:

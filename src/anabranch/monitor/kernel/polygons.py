@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from anabranch.compiled import leaf
 from anabranch.monitor.kernel.laws import ZERO
 
 F64 = npt.NDArray[np.float64]
@@ -29,7 +30,7 @@ class Body(NamedTuple):
     n_planes: int
 
 
-@njit(cache=True)
+@leaf
 def excess(plane: F64, point: F64) -> float:
     """By how much a point is beyond a half-plane."""
     total = -plane[len(point)]
@@ -38,16 +39,28 @@ def excess(plane: F64, point: F64) -> float:
     return total
 
 
-@njit(cache=True)
+@leaf
+def is_beyond(corners: F64, n: int, plane: F64) -> bool:
+    """Whether any corner of a polygon is beyond a half-plane."""
+    for k in range(n):
+        if plane[0] * corners[k, 0] + plane[1] * corners[k, 1] > plane[2]:
+            return True
+    return False
+
+
+@leaf
 def clip(corners: F64, n: int, plane: F64, out: F64) -> int:
     """What a half-plane leaves of a convex polygon of `n` corners, written to `out`; gives their number.
 
     A polygon may be a segment or a point: then two corners are the same, or all.
     """
     found = ZERO
+    if n == 0:
+        return found
+    there = plane[0] * corners[0, 0] + plane[1] * corners[0, 1] - plane[2]
     for k in range(n):
         after = k + 1 if k + 1 < n else 0
-        here = plane[0] * corners[k, 0] + plane[1] * corners[k, 1] - plane[2]
+        here = there
         there = plane[0] * corners[after, 0] + plane[1] * corners[after, 1] - plane[2]
         if here <= 0.0:
             out[found, 0], out[found, 1] = corners[k, 0], corners[k, 1]
@@ -60,7 +73,7 @@ def clip(corners: F64, n: int, plane: F64, out: F64) -> int:
     return _without_repeats(out, found)
 
 
-@njit(cache=True)
+@leaf
 def _without_repeats(corners: F64, n: int) -> int:
     """Corners without those that repeat their neighbour; gives their number."""
     kept = 0
@@ -150,7 +163,7 @@ def _is_known(out: F64, found: int, point: F64) -> bool:
     return False
 
 
-@njit(cache=True)
+@leaf
 def is_open_contact(plane: F64, corners: F64, n: int) -> bool:
     """Whether a set that may not touch a plane does nothing else: all its corners are on the plane."""
     dims = len(plane) - 1
@@ -158,12 +171,15 @@ def is_open_contact(plane: F64, corners: F64, n: int) -> bool:
         size = abs(plane[dims])
         for j in range(dims):
             size = max(size, abs(plane[j] * corners[k, j]))
-        if excess(plane, corners[k, :dims]) < -ROUNDING * size:
+        beyond = -plane[dims]
+        for j in range(dims):
+            beyond += plane[j] * corners[k, j]
+        if beyond < -ROUNDING * size:
             return False
     return True
 
 
-@njit(cache=True)
+@leaf
 def latest(corners: F64, n: int) -> float:
     """The highest instant of any point: that of a corner."""
     best = -np.inf
@@ -173,7 +189,7 @@ def latest(corners: F64, n: int) -> float:
     return best
 
 
-@njit(cache=True)
+@leaf
 def earliest_in_plane(corners: F64, n: int) -> float:
     """The least max(ta, tb) over a polygon: at a corner, or where an edge crosses the diagonal."""
     best = np.inf
@@ -206,17 +222,25 @@ def earliest(planes: F64, n_planes: int, scratch: F64) -> float:
     return best
 
 
-@njit(cache=True)
+@leaf
 def counter_clockwise(corners: F64, n: int) -> None:
     """Turn the corners of a polygon so that the least (ta, tb) comes first, in place."""
-    first = 0
+    first = ZERO
     for k in range(1, n):
         if corners[k, 0] < corners[first, 0] or (
             corners[k, 0] == corners[first, 0] and corners[k, 1] < corners[first, 1]
         ):
             first = k
-    turned = np.empty((n, 2))
-    for k in range(n):
-        turned[k] = corners[(first + k) % n, :2]
-    for k in range(n):
-        corners[k, 0], corners[k, 1] = turned[k, 0], turned[k, 1]
+    # Turned in place: each part reversed, then the whole.
+    _reverse(corners, ZERO, first)
+    _reverse(corners, first, n)
+    _reverse(corners, ZERO, n)
+
+
+@leaf
+def _reverse(corners: F64, begin: int, end: int) -> None:
+    while begin < end - 1:
+        end -= 1
+        for j in range(2):
+            corners[begin, j], corners[end, j] = corners[end, j], corners[begin, j]
+        begin += 1

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from anabranch.compiled import leaf
 from anabranch.monitor.kernel.chances import F64, I64, Asked, error_of
 from anabranch.monitor.kernel.highest import Lines, highest, plane_of
 from anabranch.monitor.kernel.laws import ZERO
@@ -22,6 +23,7 @@ from anabranch.monitor.kernel.polygons import (
     counter_clockwise,
     earliest,
     earliest_in_plane,
+    is_beyond,
     is_open_contact,
     latest,
     vertices,
@@ -80,7 +82,9 @@ def regions(
     sample, corners = np.empty((room, dims)), np.empty((room * most_corners, dims))
     starts = np.zeros(room + 1, np.int64)
     n_values = len(frame.value_of)
-    lines = Lines(np.empty(n_values), np.empty(n_values), np.empty(n_values))
+    lines = Lines(
+        np.empty(n_values), np.empty(n_values), np.empty(n_values), np.empty(n_values), np.empty(dims + 1)
+    )  # fmt: skip
     low, high = np.empty(operands), np.empty(operands)
     planes = np.empty((2 * operands + operands * operands + 2 * len(asked.forms), dims + 1))
     is_open, scratch, point = np.empty(len(planes), np.bool_), np.empty((2, most_corners + 8, dims)), np.empty(dims)
@@ -113,7 +117,7 @@ def regions(
     )  # fmt: skip
 
 
-@njit(cache=True)
+@leaf
 def _place(rows: I64, given: Given, frame: Frame, low: F64, high: F64, lines: Lines) -> None:
     """When each prediction of a choice applies, and its lines, counted from the time of the first."""
     for j in range(len(rows)):
@@ -228,10 +232,11 @@ def _polygon(low: F64, high: F64, planes: F64, n_planes: int, scratch: F64) -> t
     found[2, 0], found[2, 1], found[3, 0], found[3, 1] = high[0], high[1], low[0], high[1]
     n = ZERO + 4
     for k in range(4, n_planes):
-        n = clip(found, n, planes[k], other)
-        found, other = other, found
-        if n == 0:
-            break
+        if is_beyond(found, n, planes[k]):
+            n = clip(found, n, planes[k], other)
+            found, other = other, found
+            if n == 0:
+                break
     return found, n
 
 

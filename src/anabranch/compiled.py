@@ -1,4 +1,4 @@
-"""How the kernel's functions are compiled."""
+"""How the smallest functions of the kernels are compiled."""
 
 from __future__ import annotations
 

@@ -1,0 +1,173 @@
+"""MONITOR against the definition: every instant of a lattice that matches is in an answer, which holds no others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import shapely
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from tests.drawn import drawn
+from tests.monitor.definitions import MAY, MUST, Question, Told
+from tests.monitor.local import run_of
+from tests.monitor.shapes import ShapedCase, shaped_cases
+from tests.monitor.strategies import Case
+from tests.oracles.monitor import Answer
+from tests.splits import splits
+
+#: By this much a lattice point must match to be looked for, and a point of an answer may fail to.
+SLACK = 1e-7
+LOOSE = -1e-6
+#: Whether a point is within a body is a linear program; so many of them are asked.
+MOST_POINTS = 10
+
+
+def assert_sampled(shaped: ShapedCase, answers: Sequence[Answer], step: float = 0.5, own_step: float = 0.125) -> None:
+    """Answers are what the definition says of a lattice."""
+    question = shaped.question
+    for chosen in shaped.choices():
+        own = [each for each in answers if shaped.chosen(each) == chosen]
+        points = question.lattice(chosen, step, own_step)
+        points = points[question.matches(chosen, points, SLACK)]
+        if question.operands > 2:
+            points = points[:: len(points) // MOST_POINTS + 1]
+        for point in points:
+            assert any(covers(each, point) for each in own), (chosen, point, own)
+    for answer in answers:
+        chosen = shaped.chosen(answer)
+        assert chosen in set_of(shaped), answer
+        assert fits(question, chosen, [answer["sample"]]), (chosen, answer)
+        assert not np.isnan(answer["probability"])
+        assert 0 < answer["probability"] <= 1
+        if question.operands > 1:
+            assert fits(question, chosen, answer["boundary"]), (chosen, answer)
+        assert_interval(question, answer)
+
+
+def set_of(shaped: ShapedCase) -> list[tuple[Told, ...]]:
+    return list(shaped.choices())
+
+
+def fits(question: Question, chosen: Sequence[Told], points: Sequence[Sequence[float]]) -> bool:
+    """Whether all points match, or almost."""
+    array = np.array(points, np.float64)
+    return bool((question.applies(chosen, array, LOOSE) & question.matches(chosen, array, LOOSE)).all())
+
+
+def covers(answer: Answer, point: np.ndarray) -> bool:
+    """Whether an answer says that predictions match at a point."""
+    if not answer["valid_from"] - 1e-6 <= point.max() <= answer["valid_to"] + 1e-6:
+        return False
+    if len(point) == 1:
+        return True
+    corners = np.array(answer["boundary"])
+    if len(point) == 2:
+        return shapely.Point(point).distance(outline(corners)) <= 1e-6
+    return is_inside(corners, point)
+
+
+def outline(corners: np.ndarray) -> shapely.Geometry:
+    """The polygon, or the segment or point that it is."""
+    polygon = shapely.Polygon(corners) if len(corners) > 2 else None
+    return polygon if polygon is not None and polygon.area > 0 else shapely.MultiPoint(corners).convex_hull
+
+
+def is_inside(corners: np.ndarray, point: np.ndarray) -> bool:
+    """Whether a point is a mixture of corners, or almost: the least distance along any axis is found."""
+    n, dims = corners.shape
+    rows = np.concatenate([np.c_[corners.T, -np.ones(dims)], np.c_[-corners.T, -np.ones(dims)]])
+    found = linprog(np.r_[np.zeros(n), 1.0], rows, np.r_[point, -point], np.r_[np.ones(n), 0.0].reshape(1, -1), [1.0])
+    return found.status == 0 and found.fun <= 1e-6
+
+
+def assert_interval(question: Question, answer: Answer) -> None:
+    """valid_from and valid_to are the range of the latest instant over the boundary, where that is convex."""
+    assert answer["valid_from"] - 1e-6 <= max(answer["sample"]) <= answer["valid_to"] + 1e-6
+    if question.operands == 1:
+        return
+    corners = np.array(answer["boundary"])
+    assert abs(corners.max() - answer["valid_to"]) <= 1e-6
+    n, dims = corners.shape
+    if dims == 2 and len(corners) > 2 and shapely.convex_hull(outline(corners)).area > outline(corners).area + 1e-9:
+        assert question.semantics == MAY
+        return
+    found = linprog(
+        np.r_[np.zeros(n), 1.0], np.c_[corners.T, -np.ones(dims)], np.zeros(dims),
+        np.r_[np.ones(n), 0.0].reshape(1, -1), [1.0], bounds=[*[(0, 1)] * n, (None, None)],
+    )  # fmt: skip
+    assert abs(found.fun - answer["valid_from"]) <= 1e-6, (answer, found.fun)
+
+
+@settings(max_examples=150)
+@given(shaped_cases(operands=(1,)))
+def test_one_operand(shaped: ShapedCase) -> None:
+    answers = run_of(shaped.case, [shaped.case.rows]).rows()
+    event(f"{'some' if answers else 'no'} answers")
+    assert_sampled(shaped, answers)
+
+
+@settings(max_examples=120)
+@given(shaped_cases(operands=(2,)), st.sampled_from([1, 3]))
+def test_two_operands(shaped: ShapedCase, n_buckets: int) -> None:
+    answers = run_of(shaped.case, [shaped.case.rows], n_buckets).rows()
+    event(f"{'some' if answers else 'no'} answers")
+    assert_sampled(shaped, answers)
+
+
+@settings(max_examples=50)
+@given(shaped_cases(operands=(3,)), st.sampled_from([1, 4, 10]))
+def test_three_operands(shaped: ShapedCase, n_buckets: int) -> None:
+    answers = run_of(shaped.case, [shaped.case.rows], n_buckets).rows()
+    event(f"{'some' if answers else 'no'} answers")
+    assert_sampled(shaped, answers)
+
+
+@settings(max_examples=60)
+@given(st.data(), shaped_cases(operands=(2, 3, 1)))
+def test_streaming_validates_what_the_definition_says(data: st.DataObject, shaped: ShapedCase) -> None:
+    batches = data.draw(splits(shaped.case.rows))
+    assert_sampled(shaped, run_of(shaped.case, batches, data.draw(st.sampled_from([1, 4])), live=True).rows())
+
+
+@pytest.mark.parametrize("semantics", [MAY, MUST])
+def test_the_lattice_finds_some(semantics: str) -> None:
+    """The strategies make matches, in every semantics."""
+    cases = drawn(shaped_cases(semantics=(semantics,)), 40)
+    assert sum(bool(run_of(each.case, [each.case.rows]).rows()) for each in cases) > 10
+
+
+# ---------------------------------------------------------------- MAY, where a comparison leaves two intervals
+
+APART = (
+    "CREATE STREAM e KEY (id INTEGER) VALUE (x DOUBLE, y DOUBLE) TIME t DOUBLE MODEL PREDICTED ERROR {} PERIOD {};\n"
+)
+
+
+def apart(errors: str, period: int, question: str, rows: Sequence[dict]) -> list[Answer]:
+    asked = f"CREATE QUERY q AS MONITOR a, b FROM e AS a, e AS b WHERE a.id < b.id AND {question};\n"
+    case = Case(APART.format(errors, period) + asked, "q", {"e": list(rows)}, {})
+    return run_of(case, [case.rows], 1).rows()
+
+
+@pytest.mark.parametrize("threshold", ["", " THRESHOLD 0.5", " THRESHOLD 1"])
+def test_a_region_is_the_same_whatever_the_threshold_that_it_meets(threshold: str) -> None:
+    """What errors make one region stays one, though the probability in a part of it is below the threshold."""
+    rows = [
+        {"id": 1, "t": 0.0, "x": -1.5, "x_rate": 1.0, "y": 0.0, "y_rate": 0.0},
+        {"id": 2, "t": 0.0, "x": 0.0, "x_rate": 0.0, "y": 0.0, "y_rate": 0.0},
+    ]
+    (answer,) = apart("2", 20, f"ABS(a.x - b.x) >= 3 SEMANTICS MAY{threshold}", rows)
+    assert (answer["valid_from"], answer["valid_to"], answer["probability"]) == (0, 20, 1)
+
+
+def test_regions_without_area_that_overlap_are_one() -> None:
+    """An equality of what has no error leaves a line of instants, on which both sides of ABS(...) >= may be true."""
+    rows = [
+        {"id": 1, "t": 0.0, "x": -2.0, "x_rate": 0.5, "y": 0.0, "y_rate": 1.0},
+        {"id": 2, "t": 0.0, "x": 0.0, "x_rate": 0.0, "y": 0.0, "y_rate": 2.0},
+    ]
+    (answer,) = apart("(x = 2, y = 0)", 10, "ABS(a.x - b.x) >= 3 AND a.y = b.y WITHIN 20 SEMANTICS MAY", rows)
+    assert (answer["valid_from"], answer["valid_to"]) == (0, 10)

@@ -1,0 +1,274 @@
+"""MONITOR while its input goes on: what is validated so far, what comes late, who falls silent, what is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+from tests.local import bound_query, local_job
+from tests.monitor.compare import assert_same, who
+from tests.monitor.local import MonitorRun, run_of
+from tests.monitor.strategies import DOUBLE, EPOCH, INTEGER, TIMES, Case, monitor_cases, seconds
+from tests.oracles.monitor import Answer, answers
+from tests.splits import splits
+
+from anabranch.rows.state import StateError
+
+STREAM = "CREATE STREAM e KEY (id INTEGER) VALUE (x DOUBLE) TIME t {} MODEL PREDICTED ERROR {} PERIOD {};\n"
+ALONE = "MONITOR a FROM e WHERE a.x < 100"
+PAIR = "MONITOR a, b FROM e AS a, e AS b WHERE ABS(a.x - b.x) <= 1 AND a.id < b.id"
+
+Row = dict[str, Any]
+
+
+def row(key: int, time: Any, x: float = 0.0, rate: float = 0.0) -> Row:
+    return {"id": key, "t": time, "x": x, "x_rate": rate}
+
+
+def run_over(
+    question: str, *batches: Sequence[Row], kind: str = DOUBLE, error: float = 0, period: float = 10, buckets: int = 1
+) -> MonitorRun:
+    """A run over rows of one stream that is not at its end."""
+    workbook = f"{STREAM.format(kind, error, period)}CREATE QUERY q AS {question};\n"
+    run = MonitorRun(local_job(workbook, "q", live=True), buckets)
+    for batch in batches:
+        run.step({"e": batch})
+    return run
+
+
+def validity(found: Sequence[Answer]) -> list[tuple[float, float]]:
+    return [(each["valid_from"], each["valid_to"]) for each in found]
+
+
+# ---------------------------------------------------------------- EVERY
+
+
+def test_what_is_validated_so_far_grows_by_the_tick() -> None:
+    """The example of the paper: valid from 5 to 20, a delay of 5, and the tick 1 or 2."""
+    question = "MONITOR a FROM e WHERE a.x >= 5 AND a.id = 1 MAX DELAY 5 EVERY {}"
+    clock = [[row(1, 0.0, 0.0, 1.0)], *([row(2, float(t))] for t in (9, 15, 16, 17, 30))]
+    one = run_over(question.format(1), *clock, period=20)
+    assert validity(one.rows("partial")) == [(5, 10), (5, 11), (5, 12)]
+    assert validity(one.rows()) == [(5, 20)]
+    two = run_over(question.format(2), *clock, period=20)
+    assert validity(two.rows("partial")) == [(5, 10), (5, 12)]
+    assert validity(two.rows()) == [(5, 20)]
+
+
+def test_a_tick_that_is_passed_twice_is_told_once() -> None:
+    run = run_over(f"{ALONE} AND a.id = 1 EVERY 4", [row(1, 0.0)], *([row(2, t)] for t in (4.0, 5.0, 7.5, 8.0, 8.5)))
+    assert validity(run.rows("partial")) == [(0, 4), (0, 8)]
+
+
+def test_of_a_pair_nothing_is_told_that_hangs_on_instants_to_come() -> None:
+    """At 4, a value of b at 3 fits only those of a from 5 on: that is not validated before 5 is."""
+    question = f"{PAIR} WITHIN 2 EVERY 1"
+    run = run_over(
+        question, [row(1, 0.0, 0.0, 1.0), row(2, 0.0, 3.0, 1.0)], *([row(3, float(t), 1e6)] for t in (1, 2, 3, 4, 5))
+    )
+    assert validity(run.rows("partial")) == [(2, 3), (2, 4), (2, 5)]
+    for each in run.rows("partial"):
+        assert max(max(corner) for corner in each["boundary"]) == each["valid_to"]
+
+
+@settings(max_examples=50)
+@given(st.data(), st.sampled_from([1, 0.5, 2]))
+def test_partial_answers_grow_into_the_validated_one(data: st.DataObject, every: float) -> None:
+    case = data.draw(monitor_cases(every=every, thresholds=False, tables=False))
+    batches = data.draw(splits(case.rows, clock=seconds))
+    run = run_of(case, batches, data.draw(st.sampled_from([1, 3])), live=True)
+    labels = [operand.label for operand in bound_query(case.workbook, case.query).operands]
+    query = bound_query(case.workbook, case.query)
+    assert_same(run.rows(), answers(query, case.rows, case.relations), labels, hills=True)
+    event(f"{'some' if run.rows('partial') else 'no'} partial answers")
+    for part in run.rows("partial"):
+        tick = part["valid_to"] / every
+        whole = [
+            each
+            for each in run.rows()
+            if who(each, labels) == who(part, labels)
+            and abs(each["valid_from"] - part["valid_from"]) < 1e-5
+            and each["valid_to"] > part["valid_to"] - 1e-5
+        ]
+        inner = [each for each in run.rows() if who(each, labels) == who(part, labels)]
+        # A region may end before the tick while another part of it, in a later instant of the other, goes on.
+        assert whole or len(inner) > 1, (part, run.rows())
+        is_cut = abs(tick - round(tick)) < 1e-5
+        assert is_cut or len(inner) > 1 or part["valid_to"] <= whole[0]["valid_to"] + 1e-5
+        if whole:
+            assert part["probability"] <= max(each["probability"] for each in whole) + 1e-6
+
+
+def test_partial_answers_of_timestamps() -> None:
+    at = [EPOCH + timedelta(seconds=s) for s in (0, 3, 5)]
+    run = run_over(
+        f"{ALONE} AND a.id = 1 EVERY 2 SECONDS", [row(1, at[0])], [row(2, at[1])], [row(2, at[2])], kind="TIMESTAMP"
+    )
+    start = EPOCH.timestamp()
+    assert validity(run.rows("partial")) == [(start, start + 2), (start, start + 4)]
+
+
+# ---------------------------------------------------------------- MAX DELAY
+
+
+@pytest.mark.parametrize("kind", [DOUBLE, INTEGER])
+def test_a_late_prediction_within_the_delay_cuts_an_answer(kind: str) -> None:
+    number = float if kind == DOUBLE else int
+    rows = [row(1, number(0)), row(2, number(6), 1e6), row(1, number(4), 1e6)]
+    run = run_over(f"{ALONE} MAX DELAY 3", *([each] for each in rows), kind=kind)
+    assert validity(run.rows("tentative")) == [(0, 10), (0, 4)]
+    assert validity(run.rows("invalidated")) == [(0, 10)]
+    assert run.rows() == []
+    assert (run.counts.late, run.counts.used) == (0, 3)
+    run.step({"e": [row(2, number(20), 1e6)]})
+    assert validity(run.rows()) == [(0, 4)]
+    batch = run_over(ALONE, rows, kind=kind)
+    batch.step({}, end=True)
+    assert validity(batch.rows()) == [(0, 4)]
+
+
+def test_after_the_delay_a_prediction_is_late_and_kept_in_quarantine() -> None:
+    run = run_over(f"{ALONE} MAX DELAY 3", [row(1, 0.0)], [row(2, 7.5, 1e6)], [row(1, 4.0, 1e6, 2.0)])
+    assert validity(run.rows("invalidated")) == []
+    assert (run.counts.read, run.counts.used, run.counts.late) == (3, 2, 1)
+    (rejected,) = run.rejected
+    assert "late" in rejected["reason"].lower()
+    assert all(part in rejected["row"] for part in ('"id"', "4.0", "1000000.0", "2.0"))
+    run.step({}, end=True)
+    assert validity(run.rows()) == [(0, 10)]
+
+
+def test_on_the_very_watermark_nothing_is_late() -> None:
+    run = run_over(f"{ALONE} MAX DELAY 3", [row(1, 0.0)], [row(2, 7.0, 1e6)], [row(1, 4.0, 1e6)])
+    assert run.counts.late == 0
+    run.step({}, end=True)
+    assert validity(run.rows()) == [(0, 4)]
+
+
+def test_a_late_prediction_cuts_what_both_said_of_a_pair() -> None:
+    run = run_over(f"{PAIR} WITHIN 1 MAX DELAY 5", [row(1, 0.0), row(2, 0.0)], [row(3, 4.0, 1e6)], [row(2, 2.0, -1e6)])
+    assert validity(run.rows("tentative")) == [(0, 10), (0, 3)]
+    assert validity(run.rows("invalidated")) == [(0, 10)]
+    run.step({}, end=True)
+    assert validity(run.rows()) == [(0, 3)]
+
+
+@pytest.mark.parametrize("near", [0.0, 7e-4, 3e-4, 1.2e-3, 7e-10])
+def test_an_answer_that_ends_near_the_watermark_is_validated_once(near: float) -> None:
+    """However near, it is told, at this watermark or at the next."""
+    end = 1e6 - near
+    run = run_over(
+        f"MONITOR a FROM e WHERE a.x < {end!r}",
+        [row(1, 0.0, 0.0, 1.0)],
+        *([row(2, t, 2e6)] for t in (1e6, 1.5e6, 2e6)),
+        period=2e6,
+    )
+    run.step({}, end=True)
+    assert [each["valid_to"] for each in run.rows()] == pytest.approx([end])
+
+
+# ---------------------------------------------------------------- liveness, duplicates
+
+
+def test_a_key_that_is_silent_for_longer_than_the_period_has_no_prediction() -> None:
+    run = run_over(PAIR, [row(1, 0.0), row(2, 0.0)], [row(2, 9.0)], [row(2, 18.0)], [row(1, 27.0)], [row(2, 27.5)])
+    run.step({}, end=True)
+    found = sorted((each["a"]["t"], each["b"]["t"], each["valid_from"], each["valid_to"]) for each in run.rows())
+    assert found == [(0, 0, 0, 9), (0, 9, 9, 10), (27, 18, 27, 27.5), (27, 27.5, 27.5, 37)]
+
+
+@pytest.mark.parametrize("buckets", [1, 3, 6])
+def test_a_prediction_that_comes_twice_counts_once(buckets: int) -> None:
+    run = run_over(PAIR, [row(1, 0.0), row(2, 0.0), row(1, 0.0)], [row(2, 0.0), row(1, 0.0, -0.0)], buckets=buckets)
+    run.step({}, end=True)
+    assert (run.counts.read, run.counts.used, run.counts.duplicate) == (5, 2, 3)
+    assert validity(run.rows()) == [(0, 10)]
+    assert len(run.rows("tentative")) == 1
+
+
+# ---------------------------------------------------------------- state and memory
+
+
+def some_state() -> MonitorRun:
+    return run_over(f"{PAIR} WITHIN 1 MAX DELAY 2 EVERY 1", [row(1, 0.0), row(2, 0.5)], [row(3, 4.0, 1e6)], error=1)
+
+
+def test_every_damaged_byte_of_state_is_noticed() -> None:
+    run = some_state()
+    state = run.states[0]
+    assert state is not None
+    for place in range(0, len(state), max(1, len(state) // 200)):
+        damaged = bytearray(state)
+        damaged[place] ^= 0x40
+        with pytest.raises(StateError):
+            run.job.operator().open(bytes(damaged))
+
+
+def test_state_of_another_query_is_refused() -> None:
+    run = some_state()
+    other = replace(run.job, fingerprint="f" * 32)
+    with pytest.raises(StateError, match="another query"):
+        other.operator().open(run.states[0])
+
+
+def test_what_is_saved_is_opened_and_saved_the_same() -> None:
+    run = some_state()
+    operator = run.job.operator()
+    operator.open(run.states[0])
+    assert operator.save() == run.states[0]
+
+
+@pytest.mark.parametrize("clauses", ["", " WITHIN 2", " MAX DELAY 3", " BUFFER 50", " EVERY 1"])
+def test_what_is_held_is_bounded(clauses: str) -> None:
+    """After many predictions a bucket holds those of the last few, and its state does not grow."""
+    run = run_over(f"{PAIR}{clauses}")
+    kept, sizes = [], []
+    for t in range(300):
+        run.step({"e": [row(key, float(t), 0.1 * key, 0.01) for key in range(4)]})
+        kept.append(run.outcomes[-1].counts.kept)
+        sizes.append(len(run.states[0] or b""))
+    assert max(kept[20:]) <= 4 * 14
+    assert max(kept[60:]) == max(kept[20:50])
+    assert max(sizes[60:]) <= max(sizes[20:50]) + 64
+
+
+def test_when_time_moves_far_on_nothing_old_is_held() -> None:
+    run = run_over(
+        f"{PAIR} WITHIN 2", [row(key, 0.1 * key) for key in range(10)], [row(99, 1e6, 1e6)], [row(99, 1e6 + 1, 1e6)]
+    )
+    assert run.outcomes[-1].counts.kept <= 2
+    assert len(run.rows()) == 45
+
+
+@settings(max_examples=60)
+@given(st.data(), monitor_cases(time_types=TIMES, thresholds=False, max_delay=1))
+def test_what_is_said_and_taken_back_adds_up(data: st.DataObject, case: Case) -> None:
+    """Of each choice of predictions: nothing is taken back that was not said, and what stands is validated."""
+    run = run_of(case, data.draw(splits(case.rows, clock=seconds)), 1, live=True)
+    labels = [operand.label for operand in bound_query(case.workbook, case.query).operands]
+    standing: dict[Any, list[tuple[float, float]]] = {}
+    for outcome in run.outcomes:
+        part = MonitorRun(run.job, 1)
+        part.outcomes = [outcome]
+        for each in part.rows("invalidated"):
+            assert any(near(each, other) for other in standing.get(who(each, labels), [])), each
+            own = standing[who(each, labels)]
+            own.remove(next(other for other in own if near(each, other)))
+        for each in part.rows("tentative"):
+            own = standing.setdefault(who(each, labels), [])
+            if not any(near(each, other) for other in own):
+                own.append((each["valid_from"], each["valid_to"]))
+        for each in part.rows("validated"):
+            own = standing.get(who(each, labels), [])
+            standing[who(each, labels)] = [other for other in own if not near(each, other)]
+    left = [interval for own in standing.values() for interval in own if interval[1] - interval[0] > 1e-6]
+    assert not left
+
+
+def near(answer: Answer, interval: tuple[float, float]) -> bool:
+    return abs(answer["valid_from"] - interval[0]) < 1e-5 and abs(answer["valid_to"] - interval[1]) < 1e-5
