@@ -28,6 +28,7 @@ from tests.splits import splits
 from anabranch.monitor.bucket import MonitorOperator
 from anabranch.monitor.kernel import buffer as kernel
 from anabranch.monitor.predictions import clock_of
+from anabranch.rows.times import order_doubles
 
 CODES = {
     LEAST_CONTRIBUTION: kernel.LEAST_CONTRIBUTION, OLDEST: kernel.OLDEST, RANDOM: kernel.RANDOM, NEWEST: kernel.NEWEST,
@@ -79,11 +80,12 @@ class Kernel:
         def roomy(array: np.ndarray) -> np.ndarray:
             return np.concatenate([array, np.zeros((n, *array.shape[1:]), array.dtype)])
 
-        self.rules, self.n, self.now, self.drawn = rules, 0, -np.inf, 0
+        self.rules, self.n, self.newest = rules, 0, np.full(len(STREAMS), -np.inf)
+        times = np.array([row["t"] for row in rows])
         self.given = kernel.Versions(
-            roomy(stream), roomy(stream << 32 | key), roomy(np.array([row["t"] for row in rows])), roomy(np.zeros(n)),
-            roomy(periods.astype(np.float64)), *map(roomy, columns), roomy(np.zeros(n, np.bool_)), roomy(np.zeros(n)),
-            roomy(np.arange(n)),
+            roomy(stream), roomy(stream << 32 | key), roomy(order_doubles(times)), roomy(times), roomy(np.zeros(n)),
+            roomy(periods.astype(np.float64)), *map(roomy, columns), roomy(np.ones((n, 2))),
+            roomy(np.zeros(n, np.bool_)), roomy(np.zeros(n)), roomy(np.arange(n)),
         )  # fmt: skip
         self.versions = kernel.Versions(*(np.zeros((2 * n, *each.shape[1:]), each.dtype) for each in self.given))
 
@@ -92,9 +94,7 @@ class Kernel:
         for mine, theirs in zip(self.versions, self.given, strict=True):
             mine[self.n] = theirs[row]
         known = self.n
-        _, self.n, self.now, self.drawn = kernel.arrive(
-            self.versions, known, known + 1, self.rules, self.now, self.drawn
-        )
+        _, self.n = kernel.arrive(self.versions, known, known + 1, self.rules, self.newest)
 
     def held(self) -> dict[tuple[str, int, float], tuple[float, float, float]]:
         """When what is in the buffer applies, and its contribution, by who it is."""
@@ -142,7 +142,7 @@ def is_changed(each: Buffered, found: Held) -> bool:
     return abs(begin - float(each.begin)) > 1e-9 or abs(end - float(each.end)) > 1e-9
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(
     arrivals(streams=2), st.integers(1, 5), st.sampled_from(POLICIES), st.sampled_from([0.0, 2.0, 100.0]),
     st.sampled_from([(4.0, 4.0), (1.0, 8.0), (100.0, 100.0)]),
@@ -226,7 +226,7 @@ def given_of(rows: Sequence[Row]) -> dict[str, list[Row]]:
     return {stream: [row for row in rows if row["stream"] == stream] for stream in STREAMS}
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     arrivals(most=10), st.integers(1, 4), st.sampled_from(POLICIES), st.sampled_from([0, 3]),
     st.sampled_from(["1", "(x = 0.5, y = 0)"]),
@@ -271,7 +271,7 @@ def test_a_row_that_says_nothing_new_contributes_nothing_whatever_its_error() ->
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(st.data(), arrivals(most=12), st.integers(1, 4))
 def test_splits_of_arrivals_in_order_do_not_change_what_is_held(
     policy: str, data: st.DataObject, rows: list[Row], size: int
@@ -288,7 +288,24 @@ def test_splits_of_arrivals_in_order_do_not_change_what_is_held(
     assert found[0] == found[1] == found[2]
 
 
-@settings(max_examples=30)
+@pytest.mark.parametrize("key", [2, 3, 4, 5])
+def test_lots_do_not_depend_on_the_split(key: int) -> None:
+    """Two last predictions of their keys are as good; the first took over from another, when it came or later."""
+    rows = [
+        {"stream": "e", "id": who, "t": t, "x": 0.0, "x_rate": 0.0, "y": 0.0, "y_rate": 0.0}
+        for who, t in ((1, 0.0), (1, 1.0), (key, 1.0), (1, 2.0), (key + 1, 2.0))
+    ]
+    job = local_job(workbook_of("1", 8, 5, " BUFFER 1"), "q", live=True)
+    found = []
+    for batches in ([given_of(rows)], [given_of([row]) for row in rows]):
+        run = MonitorRun(job, 1)
+        for batch in batches:
+            run.step(batch)
+        found.append(in_buffer(run))
+    assert found[0] == found[1]
+
+
+@settings(max_examples=15)
 @given(arrivals(most=10), st.integers(1, 3), st.sampled_from(POLICIES))
 def test_the_same_input_gives_the_same_answers(rows: list[Row], size: int, policy: str) -> None:
     workbook = workbook_of("1", 8, 5, f" BUFFER {size} DISCARD {policy}")
@@ -302,7 +319,7 @@ def with_buffer(case: Case, text: str) -> Case:
     return replace(case, workbook=case.workbook.rstrip().removesuffix(";") + f" {text};\n")
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(st.data(), monitor_cases(operands=(2,), tables=False), st.sampled_from(POLICIES))
 def test_a_buffer_that_is_never_full_changes_nothing(data: st.DataObject, case: Case, policy: str) -> None:
     batches = data.draw(splits(case.rows, clock=seconds))

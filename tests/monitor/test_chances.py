@@ -72,7 +72,7 @@ def test_the_difference_of_two_errors(one: tuple[float, float], other: tuple[flo
         assert dense == pytest.approx(slope, rel=1e-3, abs=1e-3 / max(one[0], other[0]))
 
 
-PAIRS = [((1.0, 0.3), (2.0, 0.0)), ((1.0, 0.5), (0.5, 4.0)), ((3.0, 0.0), (1.0, 0.0)), ((2.0, 0.0), (2.0, 0.01))]
+PAIRS = [((1.0, 0.3), (2.0, 0.0)), ((1.0, 0.5), (0.5, 4.0)), ((3.0, 0.0), (1.0, 0.0))]
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS)
@@ -113,7 +113,7 @@ def still(shaped: ShapedCase) -> ShapedCase:
     return ShapedCase(replace(shaped.case, rows=rows), told, shaped.question, shaped.in_order)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(shaped_cases(operands=(2, 3, 1), semantics=(EXPECTED, MAY), windows=(0,)).map(still))
 def test_where_nothing_moves_the_probability_is_the_share_of_truths(shaped: ShapedCase) -> None:
     answers = run_of(shaped.case, [shaped.case.rows], 1).rows()
@@ -123,7 +123,7 @@ def test_where_nothing_moves_the_probability_is_the_share_of_truths(shaped: Shap
         assert abs(found - answer["probability"]) <= doubt(answer["probability"]), (answer, found)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(shaped_cases(operands=(2, 1, 2), semantics=(EXPECTED, MAY)))
 def test_no_instant_is_more_probable_than_an_answer_says(shaped: ShapedCase) -> None:
     answers = run_of(shaped.case, [shaped.case.rows], 1).rows()

@@ -66,7 +66,7 @@ def test_a_tick_that_is_passed_twice_is_told_once() -> None:
 
 
 def test_of_a_pair_nothing_is_told_that_hangs_on_instants_to_come() -> None:
-    """At 4, a value of b at 3 fits only those of a from 5 on: that is not validated before 5 is."""
+    """A value of b fits that of a two later alone: it is told where that has come, and not before."""
     question = f"{PAIR} WITHIN 2 EVERY 1"
     run = run_over(
         question, [row(1, 0.0, 0.0, 1.0), row(2, 0.0, 3.0, 1.0)], *([row(3, float(t), 1e6)] for t in (1, 2, 3, 4, 5))
@@ -76,7 +76,7 @@ def test_of_a_pair_nothing_is_told_that_hangs_on_instants_to_come() -> None:
         assert max(max(corner) for corner in each["boundary"]) == each["valid_to"]
 
 
-@settings(max_examples=50)
+@settings(max_examples=40)
 @given(st.data(), st.sampled_from([1, 0.5, 2]))
 def test_partial_answers_grow_into_the_validated_one(data: st.DataObject, every: float) -> None:
     case = data.draw(monitor_cases(every=every, thresholds=False, tables=False))
@@ -229,12 +229,12 @@ def test_what_is_held_is_bounded(clauses: str) -> None:
     run = run_over(f"{PAIR}{clauses}")
     kept, sizes = [], []
     for t in range(300):
-        run.step({"e": [row(key, float(t), 0.1 * key, 0.01) for key in range(4)]})
+        run.step({"e": [row(key, float(t), 0.1 * key, 0.01) for key in range(3)]})
         kept.append(run.outcomes[-1].counts.kept)
         sizes.append(len(run.states[0] or b""))
-    assert max(kept[20:]) <= 4 * 14
-    assert max(kept[60:]) == max(kept[20:50])
-    assert max(sizes[60:]) <= max(sizes[20:50]) + 64
+    assert max(kept[20:]) <= 3 * 14
+    assert max(kept[38:]) == max(kept[20:38])
+    assert max(sizes[38:]) <= max(sizes[20:38]) + 64
 
 
 def test_when_time_moves_far_on_nothing_old_is_held() -> None:
@@ -245,7 +245,7 @@ def test_when_time_moves_far_on_nothing_old_is_held() -> None:
     assert len(run.rows()) == 45
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.data(), monitor_cases(time_types=TIMES, thresholds=False, max_delay=1))
 def test_what_is_said_and_taken_back_adds_up(data: st.DataObject, case: Case) -> None:
     """Of each choice of predictions: nothing is taken back that was not said, and what stands is validated."""

@@ -3,8 +3,9 @@
 How the definitions are read
 ----------------------------
 - A prediction of a key applies on [t, min(t + PERIOD, t of the key's next)). Arrivals come in the order of time.
-- One that arrives ends the one before it of its key. What ended more than `width` before the newest time (the window,
-  and how late a prediction may come) can meet nothing to come, and is let go: nothing takes over from it.
+- One that arrives ends the one before it of its key. What ended more than `width` (the window, and how late a
+  prediction may come) before the newest time of the slowest stream can meet nothing to come, and is let go: nothing
+  takes over from it.
 - Where the buffer of its stream is full, one prediction is discarded: LEAST CONTRIBUTION the one with the least, itself
   among them; OLDEST the one with the least time, and RANDOM any, but for itself; NEWEST itself. Which of several that
   are as good is by lot.
@@ -74,7 +75,7 @@ class BufferManager:
     periods: dict[str, Fraction]
     width: Fraction
     held: list[Buffered] = field(default_factory=list)
-    newest: Fraction | None = None
+    newest: dict[str, Fraction] = field(default_factory=dict)
 
     def neighbours(self, each: Buffered) -> tuple[Buffered | None, Buffered | None]:
         """Those in the buffer before and after one, of its key."""
@@ -95,8 +96,10 @@ class BufferManager:
         errors: Sequence[Fraction],
     ) -> list[Buffered]:  # fmt: skip
         """Let a prediction come; the victims among which one is to be discarded, none where there is room."""
-        self.newest = time if self.newest is None else max(self.newest, time)
-        self.held = [each for each in self.held if each.end >= self.newest - self.width]
+        self.newest[stream] = max(self.newest.get(stream, time), time)
+        if len(self.newest) == len(self.periods):
+            now = min(self.newest.values())
+            self.held = [each for each in self.held if each.end >= now - self.width]
         self.held = [
             replace(each, end=min(each.end, time)) if each.who[:2] == (stream, key) else each for each in self.held
         ]

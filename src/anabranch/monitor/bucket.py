@@ -19,13 +19,13 @@ from anabranch.monitor.regions import Evaluator, Regions
 from anabranch.rows.conditions import holds
 from anabranch.rows.operator import Counts, Outcome
 from anabranch.rows.state import seal, unseal
-from anabranch.rows.times import BEGINNING, TimeKind, restore_doubles
+from anabranch.rows.times import BEGINNING, TimeKind
 
 if TYPE_CHECKING:
     from anabranch.monitor.operator import MonitorJob
 
-#: An answer is validated where it ends this much before the watermark, and was where it ends half of it before:
-#: computed anew after a cut, its end may differ by a rounding.
+#: An answer is validated where it ends this much before the watermark. Many end just where a prediction begins, and so
+#: does the watermark; worked out anew after a cut an end may differ by a rounding, which must not decide.
 _MARGIN = 1e-9
 
 
@@ -141,10 +141,10 @@ class MonitorOperator:
         members = self._members[touched]
         self._members, self._due = self._members[~touched], self._due[~touched]
         said = self._evaluator.regions(was, members)
-        said = said.take(~self._was_final(said, was, before))
+        said = said.take(~self._is_final(said, was, before))
         gone = said.take(self._reaches_beyond(said, held))
         left = self._evaluator.regions(held, members)
-        return self._show(gone, was, INVALIDATED), left.take(~self._was_final(left, held, before))
+        return self._show(gone, was, INVALIDATED), left.take(~self._is_final(left, held, before))
 
     def _reaches_beyond(self, found: Regions, held: Predictions) -> Bools:
         """Whether regions have instants at which their predictions do not apply any more."""
@@ -201,13 +201,13 @@ class MonitorOperator:
         gone = clock_of(np.array([code]), self._kind) - clock_of(origins, self._kind)
         return gone.astype(np.float64) * unit_of(self._kind)
 
-    def _is_final(self, found: Regions, held: Predictions, watermark: int, margin: float = _MARGIN) -> Bools:
-        """Whether regions end before the watermark: all that can still come is at it, or after it."""
-        since = self._since(held.code[found.members[:, 0]], watermark)
-        return found.interval[:, 1] < since - margin * np.maximum(1.0, np.abs(since))
+    def _is_final(self, found: Regions, held: Predictions, watermark: int) -> Bools:
+        """Whether regions end before the watermark: all that can still come is at it, or after it.
 
-    def _was_final(self, found: Regions, held: Predictions, before: int) -> Bools:
-        return self._is_final(found, held, before, _MARGIN / 2)
+        Asked of the watermark before this step, it is whether they were shown already.
+        """
+        since = self._since(held.code[found.members[:, 0]], watermark)
+        return found.interval[:, 1] < since - _MARGIN * np.maximum(1.0, np.abs(since))
 
     def _validate(self, before: int, ended: bool, shown: list[pa.Table]) -> None:
         """Show what is final of the pending choices, and forget those of which nothing is left."""
@@ -218,7 +218,7 @@ class MonitorOperator:
         members = self._members[is_due]
         self._members, self._due = self._members[~is_due], self._due[~is_due]
         found = self._evaluator.regions(self._held, members)
-        found = found.take(~self._was_final(found, self._held, before))
+        found = found.take(~self._is_final(found, self._held, before))
         final = np.ones(len(found), np.bool_) if ended else self._is_final(found, self._held, self._watermark)
         shown += self._show(found.take(final), self._held, VALIDATED)
         self._remember(found.take(~final))
@@ -228,9 +228,10 @@ class MonitorOperator:
         every = self._job.analysis.query.every
         if every is None or self._watermark == BEGINNING or not len(self._members):
             return []
-        scale = 1e-6 if self._kind is TimeKind.TIMESTAMP else 1.0
-        now = self._watermark if self._kind is not TimeKind.DOUBLE else restore_doubles(np.array([self._watermark]))[0]
-        tick = np.floor(now * scale / every) * every
+        scale = unit_of(self._kind)
+        ticks = float(clock_of(np.array([self._watermark]), self._kind)[0]) * scale / every
+        # A watermark of doubles trails by a rounding: 9.999999999999998 has passed 10.
+        tick = np.floor(ticks + 16 * np.finfo(np.float64).eps * abs(ticks)) * every
         if tick <= self._ticked:
             return []
         last, self._ticked = self._ticked, tick

@@ -25,13 +25,12 @@ _POLICIES = {
 class Buffer:
     """The buffers of all streams of a question, each of the same size.
 
-    Besides the predictions themselves, it remembers the newest time, and how many victims were drawn by lot.
+    Besides the predictions themselves, it remembers the newest time of each stream.
     """
 
     def __init__(self, query: BoundMonitor, layouts: Sequence[Layout]) -> None:
         self._kind = layouts[0].time_kind
-        self._newest = BEGINNING
-        self._drawn = 0
+        self._newest = np.full(len(layouts), BEGINNING, np.int64)
         lateness = max(layout.lateness for layout in layouts)
         self._rules = kernel.Rules(
             query.buffer or 0,
@@ -54,9 +53,11 @@ class Buffer:
         place = np.argsort(order)
         base = int(given.code.min())
         versions = self._versions(given.take(order), known, base)
-        newest = -np.inf if self._newest == BEGINNING else self._since(np.array([self._newest]), base)[0]
-        pairs, n, _, self._drawn = kernel.arrive(versions, known, len(given), self._rules, newest, self._drawn)
-        self._newest = max(self._newest, int(given.code.max()))
+        newest = np.full(len(self._newest), -np.inf)
+        began = self._newest > BEGINNING
+        newest[began] = self._since(self._newest[began], base)
+        pairs, n = kernel.arrive(versions, known, len(given), self._rules, newest)
+        np.maximum.at(self._newest, given.stream[known:], given.code[known:])
         source = order[versions.source[:n]]
         # Those given keep their numbers; the others, that took over from a neighbour, come after them.
         where = np.concatenate([place, np.arange(len(given), n)])
@@ -76,7 +77,6 @@ class Buffer:
     def _versions(self, given: Predictions, known: int, base: int) -> kernel.Versions:
         """The predictions for the kernel, with room for as many more as arrive."""
         n, more = len(given), len(given) - known
-        scale = np.where(given.errors > 0, given.errors, 1.0)
         held = given.buffered.copy()
         held[known:] = False
 
@@ -85,14 +85,15 @@ class Buffer:
 
         return kernel.Versions(
             roomy(given.stream.astype(np.int64)), roomy(given.stream.astype(np.int64) << 32 | given.key),
-            roomy(self._since(given.code, base)), roomy(given.begin), roomy(given.end), roomy(given.values / scale),
-            roomy(given.rates / scale), roomy(held), roomy(np.zeros(n)), roomy(np.arange(n)),
+            roomy(given.code), roomy(self._since(given.code, base)), roomy(given.begin), roomy(given.end),
+            roomy(given.values), roomy(given.rates), roomy(np.where(given.errors > 0, given.errors, 1.0)), roomy(held),
+            roomy(np.zeros(n)), roomy(np.arange(n)),
         )  # fmt: skip
 
     def save(self) -> pa.Table:
         """What is remembered."""
-        return pa.table({"newest": [self._newest], "drawn": [self._drawn]})
+        return pa.table({"newest": self._newest})
 
     def load(self, saved: pa.Table) -> None:
         """Take over what `save` gave."""
-        self._newest, self._drawn = saved["newest"][0].as_py(), saved["drawn"][0].as_py()
+        self._newest = saved["newest"].to_numpy().copy()

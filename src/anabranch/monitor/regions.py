@@ -139,12 +139,16 @@ class Evaluator:
             held.rates,
             held.errors,
         )
+        several = self._analysis.query.semantics == MAY and len(tables.frame.cells) > 1
+        # Of what may be one region, a part may be less probable than the whole.
+        frame = tables.frame._replace(enough=0.0) if several else tables.frame
         choice, interval, probability, sample, corners, starts = kernel_regions(
-            np.ascontiguousarray(members), given, tables.frame, tables.asked, tables.dims, tables.most_corners
+            np.ascontiguousarray(members), given, frame, tables.asked, tables.dims, tables.most_corners
         )
         found = Regions(members[choice], interval, probability, sample, corners, starts)
-        if self._analysis.query.semantics == MAY and len(tables.frame.cells) > 1:
-            return _merged(found, choice)
+        if several:
+            found = _merged(found, choice)
+            found = found.take(found.probability >= tables.frame.enough)
         return found
 
 
@@ -200,18 +204,28 @@ def _overlapping(outlines: Sequence[F64], dims: int) -> list[list[int]]:
 
 def _overlap(one: F64, other: F64, dims: int) -> bool:
     if dims == 1:
-        return max(one.min(), other.min()) < min(one.max(), other.max())
-    if len(one) < 3 or len(other) < 3:
-        return False
-    return shapely.Polygon(one).intersection(shapely.Polygon(other)).area > 0
+        return bool(max(one.min(), other.min()) < min(one.max(), other.max()))
+    shapes = _shape(one), _shape(other)
+    shared = shapely.intersection(*shapes)
+    # Sides do not belong to a region; but what has no area is all side.
+    return bool(shared.area > 0 or (shared.length > 0 and min(shape.area for shape in shapes) == 0))
+
+
+def _shape(outline: F64) -> shapely.Geometry:
+    """An outline as a geometry: a polygon, or where it has no area, a line or a point."""
+    polygon = shapely.Polygon(outline) if len(outline) > 2 else None
+    if polygon is not None and polygon.area > 0:
+        return polygon
+    return shapely.LineString(outline) if len(outline) > 1 else shapely.Point(outline[0])
 
 
 def _union(outlines: Sequence[F64], dims: int) -> F64:
     """The outline around all of them, counter-clockwise from the least corner."""
-    if dims == 1:
-        points = np.concatenate(outlines)
-        return np.array([points.min(axis=0), points.max(axis=0)])
-    union = shapely.union_all([shapely.Polygon(each) for each in outlines])
+    points = np.concatenate(outlines)
+    union = None if dims == 1 else shapely.union_all([_shape(each) for each in outlines])
+    if union is None or union.area == 0:  # all on one line
+        order = np.lexsort(points.T[::-1])
+        return points[order[[0, -1]]]
     # Where two outlines crossed on a straight side, there is no corner.
     union = shapely.orient_polygons(shapely.simplify(union, 1e-12 * shapely.length(union)))
     corners = shapely.get_coordinates(union.exterior)[:-1]

@@ -34,7 +34,8 @@ class Versions(NamedTuple):
     stream, who : number of the stream, and of the key among all keys of all streams
     time : when the prediction was made
     begin, end : from when to when it applies, counted from its time
-    values, rates : (n, columns); values in units of their errors, so that columns can be added up
+    code : the time as it was given, which is the same in every step
+    values, rates, scale : (n, columns); what a difference is divided by, so that columns can be added up
     held : whether it is in the buffer
     contribution : how much would be lost without it
     source : which of the given predictions it is a version of
@@ -42,11 +43,13 @@ class Versions(NamedTuple):
 
     stream: I64
     who: I64
+    code: I64
     time: F64
     begin: F64
     end: F64
     values: F64
     rates: F64
+    scale: F64
     held: Bools
     contribution: F64
     source: I64
@@ -66,13 +69,14 @@ class Rules(NamedTuple):
 
 
 @njit(cache=True)
-def arrive(versions: Versions, known: int, n: int, rules: Rules, now: float, drawn: int) -> tuple[I64, int, float, int]:
+def arrive(versions: Versions, known: int, n: int, rules: Rules, newest: F64) -> tuple[I64, int]:
     """Let the versions from `known` to `n` arrive, in order of time; there is room for as many again.
+
+    `newest` is the newest time of each stream, and is kept up: time has come as far as the slowest of them.
 
     Returns
     -------
-    pairs (k, 2) of an arrived prediction and one that it is to be compared with; how many versions there are now; the
-    newest time; and how many victims were drawn
+    pairs (k, 2) of an arrived prediction and one that it is to be compared with; and how many versions there are now
     """
     pairs, count = np.empty((1024, 2), np.int64), 0
     for k in range(known):
@@ -80,8 +84,8 @@ def arrive(versions: Versions, known: int, n: int, rules: Rules, now: float, dra
             versions.contribution[k] = _contribution(versions, n, k)
     arrived = n
     for p in range(known, arrived):
-        now = max(now, versions.time[p])
-        _purge(versions, n, now - rules.width)
+        newest[versions.stream[p]] = max(newest[versions.stream[p]], versions.time[p])
+        _purge(versions, n, newest.min() - rules.width)
         _cut_others(versions, n, p, rules)
         full = _count(versions, n, versions.stream[p]) >= rules.size
         versions.held[p] = True
@@ -90,8 +94,7 @@ def arrive(versions: Versions, known: int, n: int, rules: Rules, now: float, dra
             versions.held[p] = False
             _refresh_around(versions, n, p)
         elif full:
-            victim, drawn = _victim(versions, n, p, rules.policy, drawn)
-            n = _discard(versions, n, victim, rules)
+            n = _discard(versions, n, _victim(versions, n, p, rules.policy), rules)
         for v in range(n):
             if v != p and versions.held[v] and _is_near(versions, p, v, rules.within):
                 if count == len(pairs):
@@ -100,7 +103,7 @@ def arrive(versions: Versions, known: int, n: int, rules: Rules, now: float, dra
                     pairs = larger
                 pairs[count, 0], pairs[count, 1] = p, v
                 count += 1
-    return pairs[:count], n, now, drawn
+    return pairs[:count], n
 
 
 @njit(cache=True)
@@ -183,9 +186,10 @@ def _error_without(versions: Versions, k: int, other: int) -> float:
         at = versions.values[k, column] - versions.values[other, column] - shift
         first, last = at + slope * low, at + slope * high
         if first * last >= 0.0:
-            total += 0.5 * abs(first + last) * (high - low)
+            error = 0.5 * abs(first + last) * (high - low)
         else:  # two triangles, on both sides of where the predictions cross
-            total += 0.5 * (first * first + last * last) / abs(slope)
+            error = 0.5 * (first * first + last * last) / abs(slope)
+        total += error / versions.scale[k, column]
     return total
 
 
@@ -205,9 +209,9 @@ def _refresh_around(versions: Versions, n: int, k: int) -> None:
 
 
 @njit(cache=True)
-def _victim(versions: Versions, n: int, p: int, policy: int, drawn: int) -> tuple[int, int]:
-    """Which prediction of the stream of `p` goes; and how many were drawn so far."""
-    best, ties = -1, 0
+def _victim(versions: Versions, n: int, p: int, policy: int) -> int:
+    """Which prediction of the stream of `p` goes."""
+    best = -1
     for k in range(n):
         if (
             not versions.held[k]
@@ -215,23 +219,28 @@ def _victim(versions: Versions, n: int, p: int, policy: int, drawn: int) -> tupl
             or (policy != LEAST_CONTRIBUTION and k == p)
         ):
             continue
-        if policy == RANDOM:
-            is_better = False
-            is_tie = True
-        elif policy == OLDEST:
-            is_better = best < 0 or versions.time[k] < versions.time[best]
-            is_tie = best >= 0 and versions.time[k] == versions.time[best]
-        else:
-            is_better = best < 0 or versions.contribution[k] < versions.contribution[best]
-            is_tie = best >= 0 and versions.contribution[k] == versions.contribution[best]
-        if is_better:
-            best, ties = k, 1
-        elif is_tie:
-            ties += 1
-            drawn += 1
-            if mix(np.uint64(drawn)) % np.uint64(ties) == np.uint64(0):
-                best = k
-    return best, drawn
+        if best < 0 or _goes_before(versions, k, best, p, policy):
+            best = k
+    return best
+
+
+@njit(cache=True)
+def _goes_before(versions: Versions, k: int, other: int, p: int, policy: int) -> bool:
+    """Whether one prediction is discarded rather than another, where `p` has come; alike ones are drawn by lot."""
+    if policy == OLDEST and versions.code[k] != versions.code[other]:
+        return versions.code[k] < versions.code[other]
+    if policy == LEAST_CONTRIBUTION and versions.contribution[k] != versions.contribution[other]:
+        return versions.contribution[k] < versions.contribution[other]
+    if versions.contribution[k] < np.inf and policy == LEAST_CONTRIBUTION and versions.code[k] != versions.code[other]:
+        return versions.code[k] < versions.code[other]
+    return bool(_lot(versions, k, p) < _lot(versions, other, p))
+
+
+@njit(cache=True)
+def _lot(versions: Versions, k: int, p: int) -> np.uint64:
+    """A random number of two predictions, whatever came before them."""
+    lot = mix(np.uint64(versions.code[k])) ^ np.uint64(versions.who[k])
+    return mix(mix(lot) ^ mix(np.uint64(versions.code[p]) ^ mix(np.uint64(versions.who[p]))))
 
 
 @njit(cache=True)
@@ -245,21 +254,7 @@ def _discard(versions: Versions, n: int, victim: int, rules: Rules) -> int:
             heir = after
     if heir < 0:
         return n
-    for column in range(versions.values.shape[1]):
-        versions.values[n, column], versions.rates[n, column] = (
-            versions.values[heir, column],
-            versions.rates[heir, column],
-        )
-    versions.stream[n], versions.who[n], versions.time[n] = (
-        versions.stream[heir],
-        versions.who[heir],
-        versions.time[heir],
-    )
-    versions.begin[n], versions.end[n], versions.source[n] = (
-        versions.begin[heir],
-        versions.end[heir],
-        versions.source[heir],
-    )
+    _copy(versions, heir, n)
     if heir == before:
         until = versions.time[victim] + versions.end[victim] - versions.time[heir]
         versions.end[n] = max(versions.end[n], min(until, rules.periods[versions.stream[heir]]))
@@ -268,3 +263,15 @@ def _discard(versions: Versions, n: int, victim: int, rules: Rules) -> int:
     versions.held[heir], versions.held[n] = False, True
     _refresh_around(versions, n + 1, n)
     return n + 1
+
+
+@njit(cache=True)
+def _copy(versions: Versions, k: int, to: int) -> None:
+    """Make a new version of a prediction."""
+    versions.stream[to], versions.who[to], versions.source[to] = versions.stream[k], versions.who[k], versions.source[k]
+    versions.code[to], versions.time[to] = versions.code[k], versions.time[k]
+    versions.begin[to], versions.end[to] = versions.begin[k], versions.end[k]
+    for column in range(versions.values.shape[1]):
+        versions.values[to, column] = versions.values[k, column]
+        versions.rates[to, column] = versions.rates[k, column]
+        versions.scale[to, column] = versions.scale[k, column]
