@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from tests.local import bound_query, declared
 
@@ -73,3 +75,16 @@ def test_the_graph_has_the_names_and_what_holds_between_them() -> None:
     assert graph is not None
     assert graph.nodes == (("a", "a.y in (2, inf)"), ("b", ""))
     assert [(edge.one, edge.other, edge.label) for edge in graph.edges] == [("a", "b", "a.x - b.x in [-5, 5]")]
+
+
+@pytest.mark.parametrize(("errors", "most"), [("1", 4), ("1 NORMAL 1", 3), ("0", 9)])
+def test_few_truths_are_integrated_over_jointly(errors: str, most: int) -> None:
+    stream = f"CREATE STREAM e KEY (id STRING) VALUE (x DOUBLE) TIME t DOUBLE MODEL PREDICTED ERROR {errors} PERIOD 1;"
+    for count in (3, 4):
+        names = "abcd"[:count]
+        links = " AND ".join(f"ABS({one}.x - {other}.x) < 1" for one, other in itertools.pairwise(names))
+        for semantics in ("EXPECTED", "MUST"):
+            text = f"{stream} CREATE QUERY q AS MONITOR {', '.join(names)} FROM e WHERE {links} SEMANTICS {semantics};"
+            catalog = declared(text)
+            refused = plan_of(catalog.query("q"), catalog).refused
+            assert (refused is not None) == (count > most and semantics != "MUST")

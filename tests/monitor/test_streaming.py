@@ -233,8 +233,8 @@ def test_what_is_held_is_bounded(clauses: str) -> None:
         kept.append(run.outcomes[-1].counts.kept)
         sizes.append(len(run.states[0] or b""))
     assert max(kept[20:]) <= 3 * 14
-    assert max(kept[38:]) == max(kept[20:38])
-    assert max(sizes[38:]) <= max(sizes[20:38]) + 64
+    assert max(kept[32:]) == max(kept[20:32])
+    assert max(sizes[32:]) <= max(sizes[20:32]) + 64
 
 
 def test_when_time_moves_far_on_nothing_old_is_held() -> None:

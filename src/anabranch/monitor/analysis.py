@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
 
-from anabranch.catalog import Stream
 from anabranch.errors import Finding
 from anabranch.language.bind_monitor import error_of
 from anabranch.language.bound import BoundConstraint, BoundMonitor, BoundOperand
@@ -15,6 +14,9 @@ from anabranch.language.types import Type
 from anabranch.monitor.numbers import ALL, Numbers, common, satisfying
 
 EXPECTED, MAY, MUST = "EXPECTED", "MAY", "MUST"
+
+#: So many truths are integrated over jointly at most; with each more, it takes some ten times as long.
+MOST_TOGETHER, MOST_NORMAL = 4, 3
 
 #: A value: the number of its operand, and its column in lower case.
 Value = tuple[int, str]
@@ -58,6 +60,22 @@ class MonitorAnalysis:
             return frozenset({(0, 1)})
         pairs = ((self.values[u][0], self.values[v][0]) for (u, v), _ in self.forms if v >= 0)
         return frozenset((min(pair), max(pair)) for pair in pairs if pair[0] != pair[1])
+
+    @cached_property
+    def together(self) -> list[set[int]]:
+        """The values with errors that hang together by constraints: their truths are integrated over jointly."""
+        groups: list[set[int]] = []
+        for form, _ in self.forms:
+            own = {value for value in form if value >= 0 and self._is_uncertain(value)}
+            for group in [group for group in groups if group & own]:
+                groups.remove(group)
+                own |= group
+            groups.append(own)
+        return groups
+
+    def _is_uncertain(self, value: int) -> bool:
+        operand, column = self.values[value]
+        return error_of(self.operands[operand].stream, column) > 0
 
     @cached_property
     def alternatives(self) -> bool:
@@ -171,12 +189,16 @@ def objection(analysis: MonitorAnalysis) -> Finding | None:
         message = f"{query.name} asks MAY of {len(query.operands)} names with a comparison that leaves two intervals"
         hint = "use <= or <, SEMANTICS EXPECTED, WITHIN 0, or ask about pairs"
         return Finding("not-supported", message, hint, query.span)
+    together = max(map(len, analysis.together), default=0)
+    is_normal = any(error.normal is not None for stream in query.streams for error in stream.errors)
+    if query.semantics != MUST and together > (MOST_NORMAL if is_normal else MOST_TOGETHER):
+        kind = "normal errors" if is_normal else "errors"
+        message = (
+            f"{query.name} has {together} values with {kind} that hang together by constraints, which takes too long"
+        )
+        hint = f"ask about {MOST_NORMAL if is_normal else MOST_TOGETHER} at most, or use SEMANTICS MUST"
+        return Finding("not-supported", message, hint, query.span)
     return None
-
-
-def has_errors(stream: Stream, column: str) -> bool:
-    """Whether a value of a stream may be off at all."""
-    return error_of(stream, column) > 0
 
 
 def reach(numbers: Numbers) -> tuple[float, float]:

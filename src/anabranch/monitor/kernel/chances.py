@@ -17,6 +17,8 @@ from numba import njit
 from anabranch.compiled import leaf
 from anabranch.monitor.kernel.laws import (
     CUTS,
+    FEW_NODES,
+    FEW_WEIGHTS,
     NODES,
     NONE,
     WEIGHTS,
@@ -118,11 +120,18 @@ def joint_chance(g: int, center: F64, asked: Asked, e: F64) -> float:
                 count += 1
         known = count if certain else known
     truth = center.copy()
-    return min(1.0, max(0.0, _share(known, order[:count], truth, g, center, asked, e)))
+    nodes, weights = FEW_NODES, FEW_WEIGHTS
+    for k in range(count):
+        if asked.spreads[order[k]] > 0.0:
+            nodes, weights = NODES, WEIGHTS
+    share = _share(known, order[:count], truth, g, center, asked, e, nodes, weights)
+    return min(1.0, max(0.0, share))
 
 
 @njit(cache=True)
-def _share(depth: int, order: I64, truth: F64, g: int, center: F64, asked: Asked, e: F64) -> float:
+def _share(
+    depth: int, order: I64, truth: F64, g: int, center: F64, asked: Asked, e: F64, nodes: F64, weights: F64
+) -> float:
     """The probability that the truths from `depth` on fit those before it."""
     v = order[depth]
     allowed = _allowed(depth, order, truth, g, center, asked, e)
@@ -138,10 +147,10 @@ def _share(depth: int, order: I64, truth: F64, g: int, center: F64, asked: Asked
         cuts = _within(bends, allowed[k, 0], allowed[k, 1])
         for piece in range(len(cuts) - 1):
             half, middle = 0.5 * (cuts[piece + 1] - cuts[piece]), 0.5 * (cuts[piece + 1] + cuts[piece])
-            for node in range(len(NODES)):
-                truth[v] = middle + half * NODES[node]
-                weight = half * WEIGHTS[node] * density(truth[v] - center[v], e[v], asked.spreads[v])
-                total += weight * _share(depth + 1, order, truth, g, center, asked, e)
+            for node in range(len(nodes)):
+                truth[v] = middle + half * nodes[node]
+                weight = half * weights[node] * density(truth[v] - center[v], e[v], asked.spreads[v])
+                total += weight * _share(depth + 1, order, truth, g, center, asked, e, nodes, weights)
     return total
 
 

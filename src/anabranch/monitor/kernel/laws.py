@@ -20,6 +20,8 @@ ZERO: Any = np.int64(0)
 NONE: Any = np.int64(-1)
 #: Gauss-Legendre: with 8 points, polynomials up to degree 15 are integrated exactly.
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
+#: With 3 points, polynomials up to degree 5: enough for the pieces of four uniform errors.
+FEW_NODES, FEW_WEIGHTS = np.polynomial.legendre.leggauss(3)
 #: Where a normal law is cut so that each part is smooth enough for 8 points, in spreads from its middle.
 CUTS = np.array([-8.0, -5.0, -2.0, 0.0, 2.0, 5.0, 8.0])
 
