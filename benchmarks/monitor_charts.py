@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from benchmarks.curves import BASELINE, FIRST, PALE, SECOND, Axis, Curve, Panels, curves_svg
@@ -41,9 +41,9 @@ def draw_functions(compared: Mapping[int, Mapping[str, Followed]]) -> None:
     most = max(each.tuples for ways in compared.values() for each in ways.values())
     longest = max(each.seconds for ways in compared.values() for each in ways.values())
 
-    def curves(value: object) -> list[Curve]:
+    def curves(value: Callable[[Followed], float]) -> list[Curve]:
         return [
-            Curve(colour, [(count, value(ways[way])) for count, ways in compared.items()])  # type: ignore[operator]
+            Curve(colour, [(count, value(ways[way])) for count, ways in compared.items()])
             for way, colour in WAYS.items()
         ]
 

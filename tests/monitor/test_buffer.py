@@ -258,6 +258,7 @@ def test_contributions_where_each_row_has_its_own_error(rows: list[Row], size: i
         found = in_buffer(run)
         truth.held = [each for each in truth.held if named(each) in found or each.end + 10 >= row["t"]]
         follow(truth, row, found, [Fraction(row["spread"])] * 2)
+        assert len(found) == min(size, len(truth.held))
 
 
 def test_a_row_that_says_nothing_new_contributes_nothing_whatever_its_error() -> None:

@@ -11,7 +11,7 @@ from anabranch.language.bind_monitor import error_of
 from anabranch.language.bound import BoundConstraint, BoundMonitor, BoundOperand
 from anabranch.language.typed import Operation, Reference, Typed, conjunction, references, with_references
 from anabranch.language.types import Type
-from anabranch.monitor.numbers import ALL, Numbers, common, satisfying
+from anabranch.monitor.numbers import ALL, Numbers, common, mirrored, satisfying
 
 EXPECTED, MAY, MUST = "EXPECTED", "MAY", "MUST"
 
@@ -173,9 +173,7 @@ def _form(constraint: BoundConstraint, plus: int, minus: int | None) -> tuple[Fo
         return (plus, -1), numbers
     if plus < minus:
         return (plus, minus), numbers
-    turned = tuple(replace(each, low=-each.high, high=-each.low, low_open=each.high_open, high_open=each.low_open)
-                   for each in reversed(numbers))  # fmt: skip
-    return (minus, plus), turned
+    return (minus, plus), mirrored(numbers)
 
 
 def _owners(part: Typed) -> set[str | None]:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.language.constraints import MIRRORED
 from anabranch.language.typed import Reference, Typed, conjunction, walk
 from anabranch.monitor.analysis import MAY, MonitorAnalysis, reach
 from anabranch.monitor.kernel import candidates
@@ -26,7 +27,6 @@ _OPS = {
     "<": candidates.LESS, "<=": candidates.AT_MOST, ">": candidates.MORE,
     ">=": candidates.AT_LEAST, "=": candidates.EQUAL, "<>": candidates.UNEQUAL,
 }  # fmt: skip
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 
 
 class Choices:
@@ -187,7 +187,7 @@ class Choices:
             if set(owners) != {one, other}:
                 continue
             if owners[0] != one:
-                first, op, second = second, _MIRRORED[op], first
+                first, op, second = second, MIRRORED[op], first
             ranks = self._rank(one, first, other, second)
             left.append(ranks[0][held.key[firsts]])
             right.append(ranks[1][held.key[seconds]])

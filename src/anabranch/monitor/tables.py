@@ -163,4 +163,4 @@ def _bounded(
             continue
         (high, high_open), (low, low_open) = bound[u, v], bound[v, u]
         if high < inf or low < inf:
-            yield (u, v), Interval(-low, high, low_open, high_open)
+            yield (u, v), Interval((-low, int(low_open)), (high, int(not high_open)))
