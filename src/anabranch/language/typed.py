@@ -7,7 +7,7 @@ nothing to inject.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from anabranch.catalog import Relation
@@ -119,3 +119,11 @@ def conjunction(parts: tuple[Typed, ...]) -> Typed | None:
     if len(parts) <= 1:
         return parts[0] if parts else None
     return Operation("and", parts, Type.BOOLEAN, parts[0].span)
+
+
+def disjunction(parts: Sequence[Typed | None]) -> Typed | None:
+    """One condition that holds where any part does; None, which always holds, where a part is, or there is none."""
+    known = tuple(part for part in parts if part is not None)
+    if len(known) < len(parts) or not known:
+        return None
+    return known[0] if len(known) == 1 else Operation("or", known, Type.BOOLEAN, known[0].span)

@@ -16,17 +16,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from anabranch.language.bound import BoundMonitor
-from anabranch.language.typed import Operation, Typed, conjunction, conjuncts, references
-from anabranch.language.types import Type
+from anabranch.language.typed import Typed, conjunction, conjuncts, disjunction, references
 from anabranch.monitor.analysis import MonitorAnalysis, analyse
 from anabranch.monitor.answers import schema_of
 from anabranch.monitor.bucket import MonitorOperator
 from anabranch.monitor.placement import homes_of, packets, parts_of
 from anabranch.rows.conditions import holds
-from anabranch.rows.dictionary import encode_tuples, flat
+from anabranch.rows.dictionary import flat
 from anabranch.rows.operator import Operator
 from anabranch.rows.packing import Layout
-from anabranch.rows.routing import Packets
+from anabranch.rows.routing import Packets, distinct_keys
 from anabranch.rows.times import encode_times
 
 
@@ -76,10 +75,7 @@ class MonitorJob:
                 choices.append(
                     conjunction(tuple(part for part in asked if {name for _, name in references(part)} <= keys))
                 )
-        if any(choice is None for choice in choices):
-            return None
-        known = tuple(choice for choice in choices if choice is not None)
-        return known[0] if len(known) == 1 else Operation("or", known, Type.BOOLEAN)
+        return disjunction(choices)
 
     def buckets(self, n_buckets: int) -> list[tuple[int, ...]]:
         """The buckets that are used: for each, the parts of all keys that it takes."""
@@ -92,12 +88,7 @@ class MonitorJob:
         if not rows.num_rows:
             return [], 0
         layout = self.layouts[stream]
-        codes, keys = encode_tuples([rows[name] for name in layout.keys], rows.num_rows)
-        if layout.keys:
-            # Files may hold one column in several types; a key has one bucket.
-            keys = pa.table(
-                [keys[place].cast(kind) for place, kind in enumerate(layout.key_types)], names=keys.column_names
-            )
+        codes, keys = distinct_keys(rows, layout)
         names = [name.lower() for name in layout.keys]
         columns = dict(zip(names, map(flat, keys.columns), strict=False))
         buckets = self.buckets(n_buckets)

@@ -28,6 +28,7 @@ from anabranch.language.typed import (
     Typed,
     conjunction,
     conjuncts,
+    disjunction,
     references,
     with_references,
 )
@@ -114,12 +115,8 @@ class PatternAnalysis:
 
     def needed(self, stream: int) -> Typed | None:
         """What a key of a stream must meet to take part in any answer; None where every key can."""
-        parts = tuple(test.feasible for test in self.tests if test.stream == stream)
-        matches = tuple(part for part in parts if part is not None)
-        demands = self._of_chain(stream)
-        if len(matches) == len(parts):
-            demands += (matches[0] if len(matches) == 1 else Operation("or", matches, Type.BOOLEAN),)
-        return conjunction(demands)
+        any_goal = disjunction([test.feasible for test in self.tests if test.stream == stream])
+        return conjunction((*self._of_chain(stream), *([] if any_goal is None else [any_goal])))
 
     def _of_chain(self, stream: int) -> tuple[Typed, ...]:
         """What WHERE asks of the chain's variables alone: a chain that fails it has no answer."""

@@ -6,8 +6,16 @@ from dataclasses import dataclass, replace
 
 from anabranch.language.bind_relate import SIMPLE
 from anabranch.language.bound import BoundQuantified, BoundRelate
-from anabranch.language.typed import Operation, Reference, Typed, conjunction, conjuncts, references, with_references
-from anabranch.language.types import Type
+from anabranch.language.typed import (
+    Operation,
+    Reference,
+    Typed,
+    conjunction,
+    conjuncts,
+    disjunction,
+    references,
+    with_references,
+)
 
 #: ALL, in the place of the number of segments that a quantifier asks for.
 ALL = 0
@@ -56,13 +64,8 @@ class RelateAnalysis:
 
     def needed(self, stream: str) -> Typed | None:
         """What a key of a stream must meet to be any operand; None where every key may."""
-        choices = [
-            self._demands(operand) for operand in self.query.operands if operand.stream.name.lower() == stream.lower()
-        ]
-        if any(choice is None for choice in choices):
-            return None
-        known = tuple(choice for choice in choices if choice is not None)
-        return known[0] if len(known) == 1 else Operation("or", known, Type.BOOLEAN)
+        own = [operand for operand in self.query.operands if operand.stream.name.lower() == stream.lower()]
+        return disjunction([self._demands(operand) for operand in own])
 
     def _demands(self, operand: BoundQuantified) -> Typed | None:
         """The conjuncts of WHERE that speak of one operand alone, on its columns."""

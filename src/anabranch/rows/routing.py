@@ -31,6 +31,18 @@ class Placement(Protocol):
         """The packets of good rows, and how many rows can take no part in any answer, and are not sent."""
 
 
+def distinct_keys(rows: pa.Table, layout: Layout) -> tuple[npt.NDArray[np.int32], pa.Table]:
+    """The code of each row's key, and the distinct keys, in the types of their stream.
+
+    Files may hold one column in several types; a key has one place.
+    """
+    codes, keys = encode_tuples([rows[name] for name in layout.keys], rows.num_rows)
+    if layout.keys:
+        columns = [column.cast(kind) for column, kind in zip(keys.columns, layout.key_types, strict=True)]
+        keys = pa.table(columns, names=keys.column_names)
+    return codes, keys
+
+
 class KeyPlacement(ABC):
     """Places rows by their keys: the rows of one key go to one bucket."""
 
@@ -43,11 +55,7 @@ class KeyPlacement(ABC):
     def pack(self, stream: int, rows: pa.Table, n_buckets: int) -> tuple[Packets, int]:
         """The packets of good rows, and how many rows can take no part in any answer, and are not sent."""
         layout = self.layouts[stream]
-        codes, keys = encode_tuples([rows[name] for name in layout.keys], rows.num_rows)
-        if layout.keys:
-            # Files may hold one column in several types; a key has one bucket.
-            columns = [column.cast(kind) for column, kind in zip(keys.columns, layout.key_types, strict=True)]
-            keys = pa.table(columns, names=keys.column_names)
+        codes, keys = distinct_keys(rows, layout)
         buckets = self.buckets(stream, keys, n_buckets)
         packets = list(pack(rows, layout, buckets, codes, keys, n_buckets)) if rows.num_rows else []
         return packets, int((buckets[codes] < 0).sum()) if (buckets < 0).any() else 0
