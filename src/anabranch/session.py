@@ -27,7 +27,7 @@ from anabranch.errors import AnabranchError, Finding, NotYetBuilt, WorkbookError
 from anabranch.families import NOT_BUILT, family_of, groups_of, plan_of
 from anabranch.language import nodes
 from anabranch.language.binder import bind, check_derived, declare
-from anabranch.language.bound import BoundQuestion
+from anabranch.language.bound import BoundQuestion, BoundSequence
 from anabranch.language.declarations import made
 from anabranch.language.findings import Findings
 from anabranch.language.parser import parse
@@ -478,15 +478,16 @@ class Session:
 
 
 def _relations(bounds: Sequence[BoundQuestion]) -> list[Relation]:
-    """The relations that the conditions of questions ask, each once."""
-    found = {
-        node.relation.name.lower(): node.relation
+    """The relations that questions ask, in conditions or for the rates of readers, each once."""
+    asked = [
+        node.relation
         for bound in bounds
         for condition in bound.conditions
         for node in walk(condition)
         if isinstance(node, Member)
-    }
-    return list(found.values())
+    ]
+    asked += [bound.rates.relation for bound in bounds if isinstance(bound, BoundSequence) and bound.rates]
+    return list({relation.name.lower(): relation for relation in asked}.values())
 
 
 def _refuse_unless_live(plan: Plan) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from anabranch.catalog import Stream
+from anabranch.catalog import Relation, Stream
 from anabranch.language import nodes
-from anabranch.language.bound import BoundComponent, BoundDelay, BoundSequence
-from anabranch.language.conditions import count_of
+from anabranch.language.bound import BoundComponent, BoundDelay, BoundRates, BoundSequence
+from anabranch.language.conditions import a_type, count_of
 from anabranch.language.findings import listed, shown
-from anabranch.language.questions import OperandScope, QuestionBinder, known
+from anabranch.language.questions import OperandScope, QuestionBinder, find_column, known
 from anabranch.language.temporal import amount_of
+from anabranch.language.types import comparable
 
 #: The parameters of each law: a name, whether it is a duration, and what it must be.
 _Check = tuple[Callable[[float], bool], str]
@@ -25,8 +26,16 @@ LAWS: dict[str, tuple[tuple[str, bool, _Check], ...]] = {
     "LOGNORMAL": (("mu", False, _ANY), ("sigma", False, _POSITIVE)),
     "NORMAL": (("mean", True, _ANY), ("sd", True, _POSITIVE)),
     "EMPIRICAL": (),
+    "FITTED": (),
 }
 
+#: The laws that are read from a file.
+FROM_FILE = ("EMPIRICAL", "FITTED")
+
+#: What can stand after ENDING, EMIT and SCORING; ALL and JOINT are what holds without.
+ENDINGS = ("OPEN",)
+EMITTED = ("ALL", "BEST", "EXPIRED")
+SCORINGS = ("JOINT", "POSTERIOR")
 
 _Item = TypeVar("_Item", nodes.Miss, nodes.Delay)
 
@@ -40,14 +49,19 @@ class SequenceBinder(QuestionBinder):
         """The bound question, None where the findings say why there is none."""
         names = [(component.name, component.span) for component in question.components]
         streams = self.operands(names, question.operands)
-        miss = self.of_components("MISS", question.miss, streams)
+        own = [item for item in question.miss if isinstance(item, nodes.Miss)]
+        chances: dict[str, float | None] = {
+            name: self.chance(node) for name, node in self.of_components("MISS", own, streams).items()
+        }
+        rates = self.rates(question)
+        if rates is not None:
+            chances = self.by_reader(question, rates, streams) | chances
         delay = self.of_components("DELAY", question.delay, streams)
         laws = {name: self.delay(node) for name, node in delay.items()}
-        chances = {name: self.ratio("MISS", node.probability, 0.0, node.span) for name, node in miss.items()}
         scope = OperandScope(self.kind, streams, self.findings, defaults=True)
         where = self.condition(question.where, scope)
         within = self.duration("WITHIN", question.within, positive=True)
-        self.check_components(question, chances, laws)
+        self.check_words(question)
         if self.findings:
             return None
         components = tuple(
@@ -57,7 +71,65 @@ class SequenceBinder(QuestionBinder):
             )
             for node in question.components
         )  # fmt: skip
-        return BoundSequence(self.query.name, components, where, within, self.threshold, self.query.span)
+        self.check_components(question, components)
+        return None if self.findings else BoundSequence(
+            self.query.name, components, where, within, self.threshold, self.query.span,
+            question.ending == "OPEN", frozenset(word.lower() for word in question.emit if word != "ALL"),
+            (question.scoring or "JOINT").lower(), rates,
+        )  # fmt: skip
+
+    # ------------------------------------------------------------ MISS
+
+    def chance(self, node: nodes.Miss) -> float:
+        """The chance of a loss: a reading that is always lost tells nothing."""
+        if not 0 <= node.probability < 1:
+            message = f"MISS must be 0 or more and below 1, and is {node.probability}"
+            self.findings.add("out-of-range", message, node.span, "write a fraction such as 0.1")
+        return float(node.probability)
+
+    def rates(self, question: nodes.Sequence) -> BoundRates | None:
+        """`MISS BY reader FROM rates`, where it is written."""
+        given = [item for item in question.miss if isinstance(item, nodes.MissBy)]
+        if not given:
+            return None
+        for again in given[1:]:
+            self.findings.add("clause-twice", "MISS BY is written twice", again.span, "keep one of them")
+        node = given[0]
+        relation = self.catalog.get(node.relation)
+        if not isinstance(relation, Relation):
+            names = self.catalog.names((Relation,))
+            self.findings.unknown("relation", node.relation, names, node.span, "declare it with CREATE RELATION")
+            return None
+        if len(relation.columns) != 2 or not relation.columns[1].type.is_numeric:
+            message = f"{relation.name} must have two columns, the {node.column} and the chance that it loses a reading"
+            hint = f"declare it as CREATE RELATION {relation.name} ({node.column}, p)"
+            self.findings.add("not-rates", message, node.span, hint)
+            return None
+        return BoundRates(node.column.lower(), relation, node.span)
+
+    def by_reader(
+        self, question: nodes.Sequence, rates: BoundRates, streams: Mapping[str, Stream | None]
+    ) -> dict[str, float | None]:
+        """The components whose chance is that of their reader: all whose stream has the column."""
+        found: dict[str, float | None] = {}
+        last = question.components[-1].name.lower()
+        for name, stream in streams.items():
+            column = None if stream is None else find_column(stream, rates.column)
+            if column is None or (name == last and question.ending != "OPEN"):
+                continue
+            if not comparable(column.type, rates.relation.columns[0].type):
+                named = f"{rates.relation.name}.{rates.relation.columns[0].name}"
+                message = (
+                    f"{column.name} is {a_type(column.type)}, and {named} {a_type(rates.relation.columns[0].type)}"
+                )
+                self.findings.add("type-mismatch", message, rates.span, "give both one type")
+            found[name] = None
+        if not found and None not in streams.values():
+            message = f"no stream of this SEQUENCE has a column {shown(rates.column)}"
+            self.findings.add("unknown-column", message, rates.span, "name the column of the reader")
+        return found
+
+    # ------------------------------------------------------------ clauses
 
     def of_components(
         self, clause: str, items: Sequence[_Item], streams: Mapping[str, Stream | None]
@@ -81,8 +153,8 @@ class SequenceBinder(QuestionBinder):
         if node.law not in LAWS:
             self.findings.unknown("law", node.law, LAWS, node.span, f"the laws are {listed(LAWS, 'and')}")
             return None
-        if (node.law == "EMPIRICAL") != (node.path is not None):
-            hint = "write EMPIRICAL 'file'" if node.law == "EMPIRICAL" else f"write {_signature(node.law)}"
+        if (node.law in FROM_FILE) != (node.path is not None):
+            hint = f"write {node.law} 'file'" if node.law in FROM_FILE else f"write {_signature(node.law)}"
             self.findings.add("arity", f"{node.law} cannot be given this way", node.span, hint)
             return None
         parameters = LAWS[node.law]
@@ -96,7 +168,7 @@ class SequenceBinder(QuestionBinder):
         ]
         if node.law == "UNIFORM" and values[0] >= values[1]:
             self.findings.add("out-of-range", "UNIFORM(lo, hi) needs lo below hi", node.span, "put the smaller first")
-        return BoundDelay(node.law, tuple(values), node.path)
+        return BoundDelay(node.law, tuple(values), node.path, span=node.span)
 
     def parameter(self, law: str, name: str, timed: bool, check: _Check, given: nodes.Duration) -> float:
         """One parameter of a law; only durations have a unit."""
@@ -112,25 +184,57 @@ class SequenceBinder(QuestionBinder):
             )
         return value
 
-    def check_components(
-        self, question: nodes.Sequence, miss: Mapping[str, float], laws: Mapping[str, BoundDelay | None]
-    ) -> None:
+    def check_words(self, question: nodes.Sequence) -> None:
+        """The words after ENDING, EMIT and SCORING."""
+        for clause, given, words in (
+            ("ENDING", filter(None, [question.ending]), ENDINGS),
+            ("EMIT", question.emit, EMITTED),
+            ("SCORING", filter(None, [question.scoring]), SCORINGS),
+        ):
+            for word in given:
+                if word not in words:
+                    hint = f"after {clause} stands {listed(words)}"
+                    self.findings.unknown(clause.lower(), word, words, question.place(clause), hint)
+
+    def check_components(self, question: nodes.Sequence, components: Sequence[BoundComponent]) -> None:
         """What the components ask of each other and of the clauses."""
-        first, last = question.components[0], question.components[-1]
+        (self.check_open if question.ending == "OPEN" else self.check_ending)(question, components)
+        for component in components if question.ending == "OPEN" else components[:-1]:
+            if component.may_miss and component.delay is None:
+                message = f"{shown(component.label)} may be missing, so its delay must be known"
+                hint = f"add DELAY {component.label} EXPONENTIAL(mean)"
+                self.findings.add("no-delay", message, component.span, hint)
+        if question.within is None and "EXPIRED" in question.emit:
+            message = "a partial match runs out of time when its window closes, and this has no window"
+            self.findings.add("no-window", message, question.place("EMIT"), "add WITHIN, such as WITHIN 12 HOURS")
+
+    def check_ending(self, question: nodes.Sequence, components: Sequence[BoundComponent]) -> None:
+        """The last component is positive and observed; what may be missing before the first needs a window."""
+        first, last = components[0], components[-1]
         if last.negative:
-            message = f"the last component, {shown(last.name)}, cannot be negative"
-            self.findings.add("last-component", message, last.span, "end with the event that completes the match")
-        elif miss.get(last.name.lower(), 0.0) > 0:
-            message = f"the last component, {shown(last.name)}, is always observed"
-            self.findings.add("last-component", message, question.place("MISS"), f"leave {last.name} out of MISS")
-        for component in question.components[:-1]:
-            if miss.get(component.name.lower(), 0.0) > 0 and component.name.lower() not in laws:
-                message = f"{shown(component.name)} may be missing, so its delay must be known"
-                self.findings.add("no-delay", message, component.span, f"add DELAY {component.name} EXPONENTIAL(mean)")
-        if question.within is None and (first.negative or miss.get(first.name.lower(), 0.0) > 0):
+            message = f"the last component, {shown(last.label)}, cannot be negative"
+            hint = "end with the event that completes the match, or add ENDING OPEN"
+            self.findings.add("last-component", message, last.span, hint)
+        elif last.may_miss:
+            message = f"the last component, {shown(last.label)}, is always observed"
+            hint = f"leave {last.label} out of MISS, or add ENDING OPEN"
+            self.findings.add("last-component", message, question.place("MISS"), hint)
+        if question.within is None and (first.negative or first.may_miss):
             why = "must not happen" if first.negative else "may be missing"
-            message = f"{shown(first.name)} {why} before the first observed event, so the window must be bounded"
+            message = f"{shown(first.label)} {why} before the first observed event, so the window must be bounded"
             self.findings.add("no-window", message, first.span, "add WITHIN, such as WITHIN 12 HOURS")
+
+    def check_open(self, question: nodes.Sequence, components: Sequence[BoundComponent]) -> None:
+        """With ENDING OPEN the window begins at the first component, and has an end."""
+        first = components[0]
+        if question.within is None:
+            message = "an open ending is decided when the window closes, and this has no window"
+            self.findings.add("no-window", message, question.place("ENDING"), "add WITHIN, such as WITHIN 12 HOURS")
+        if first.negative or first.may_miss:
+            why = "is negative" if first.negative else "may be missing"
+            message = f"with ENDING OPEN the window begins at the first component, and {shown(first.label)} {why}"
+            hint = "begin with a positive component"
+            self.findings.add("first-component", message, first.span, hint if first.negative else f"{hint} of MISS 0")
 
 
 def _signature(law: str) -> str:

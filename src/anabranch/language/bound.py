@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from anabranch.catalog import Stream
+from anabranch.catalog import Relation, Stream
 from anabranch.errors import Span
 from anabranch.language import nodes
 from anabranch.language.nodes import NOWHERE
@@ -108,29 +108,51 @@ class BoundOperand:
 class BoundDelay:
     """The law of a delay, its parameters in the unit of the time column.
 
-    `law` is EXPONENTIAL (mean), UNIFORM (lo, hi), GAMMA (shape, scale), LOGNORMAL (mu, sigma), NORMAL (mean, sd)
-    or EMPIRICAL, which has a `path` instead of parameters.
+    `law` is EXPONENTIAL (mean), UNIFORM (lo, hi), GAMMA (shape, scale), LOGNORMAL (mu, sigma), NORMAL (mean, sd), or
+    one that is read from `path`: EMPIRICAL, which becomes `atoms`, one for each delay that was seen; FITTED, which
+    becomes one of the others.
     """
 
     law: str
     parameters: tuple[float, ...] = ()
     path: str | None = None
+    atoms: tuple[float, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundRates:
+    """`MISS BY column FROM relation`: the chance of a loss is that of the reader, which the column names."""
+
+    column: str
+    relation: Relation
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class BoundComponent(BoundOperand):
-    """A component of a SEQUENCE. `miss` is the chance that its reading is lost."""
+    """A component of a SEQUENCE.
+
+    `miss` is the chance that its reading is lost; None where it is that of its reader (`BoundSequence.rates`).
+    """
 
     negative: bool = False
-    miss: float = 0.0
+    miss: float | None = 0.0
     delay: BoundDelay | None = None
+
+    @property
+    def may_miss(self) -> bool:
+        """Whether its reading can be lost, as far as the text says."""
+        return self.miss is None or self.miss > 0
 
 
 @dataclass(frozen=True, slots=True)
 class BoundSequence:
     """A SEQUENCE question.
 
-    `where` is as written: normal forms are the analysis' work. `within` is None where not given.
+    `where` is as written: normal forms are the analysis' work. `within` is None where not given. With `ending_open`
+    what stands at the end may be missing, or be negative. `emit` is a part of {'best', 'expired'}. `scoring` is
+    'joint', what the paper scores, or 'posterior'.
     """
 
     name: str
@@ -139,6 +161,10 @@ class BoundSequence:
     within: float | None = None
     threshold: float = 0.0
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    ending_open: bool = False
+    emit: frozenset[str] = frozenset()
+    scoring: str = "joint"
+    rates: BoundRates | None = None
 
     @property
     def conditions(self) -> tuple[Typed, ...]:

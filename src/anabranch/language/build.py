@@ -302,11 +302,14 @@ class Builder(ExpressionBuilder):
     def component(self, span: Span, bang: Token | None, name: Token) -> nodes.Component:
         return nodes.Component(name.value, bang is not None, span=span)
 
-    def miss(self, span: Span, *items: nodes.Miss) -> _Clause:
+    def miss(self, span: Span, *items: nodes.Miss | nodes.MissBy) -> _Clause:
         return _Clause("MISS", {"miss": items}, span)
 
     def miss_of(self, span: Span, component: Token, probability: int | float) -> nodes.Miss:
         return nodes.Miss(component.value, probability, span=span)
+
+    def miss_by(self, span: Span, column: Token, relation: Token) -> nodes.MissBy:
+        return nodes.MissBy(column.value, relation.value, span=span)
 
     def delay(self, span: Span, *items: nodes.Delay) -> _Clause:
         return _Clause("DELAY", {"delay": items}, span)
@@ -315,6 +318,15 @@ class Builder(ExpressionBuilder):
         if isinstance(given[0], Token):
             return nodes.Delay(component.value, law.value.upper(), (), given[0].value, span=span)
         return nodes.Delay(component.value, law.value.upper(), given, span=span)
+
+    def ending(self, span: Span, name: Token) -> _Clause:
+        return _Clause("ENDING", {"ending": name.value.upper()}, span)
+
+    def emit(self, span: Span, *names: Token) -> _Clause:
+        return _Clause("EMIT", {"emit": tuple(name.value.upper() for name in names)}, span)
+
+    def scoring(self, span: Span, name: Token) -> _Clause:
+        return _Clause("SCORING", {"scoring": name.value.upper()}, span)
 
     # RELATE
 

@@ -347,8 +347,16 @@ class Miss(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class MissBy(Node):
+    """`MISS BY reader FROM rates`: the chance is that of the reader, a row of the relation."""
+
+    column: str
+    relation: str
+
+
+@dataclass(frozen=True, slots=True)
 class Delay(Node):
-    """`DELAY x UNIFORM(0, 10 HOURS)`, or `EMPIRICAL 'file'` with the path in `path`."""
+    """`DELAY x UNIFORM(0, 10 HOURS)`, or a law that is read from a file (`EMPIRICAL 'file'`), its path in `path`."""
 
     component: str
     law: str
@@ -363,9 +371,12 @@ class Sequence(Clauses):
     components: tuple[Component, ...]
     operands: tuple[Operand, ...]
     where: Expr | None = None
-    miss: tuple[Miss, ...] = ()
+    miss: tuple[Miss | MissBy, ...] = ()
     delay: tuple[Delay, ...] = ()
     within: Duration | None = None
+    ending: str | None = None
+    emit: tuple[str, ...] = ()
+    scoring: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ MODELS: dict[str, tuple[Model, ...]] = {
 #: The columns of each kind's answers that are not named by the user; a name of the question cannot be one of them.
 ANSWER_COLUMNS = {
     "PATTERN": {"t", "probability", "lower", "upper", "method"},
-    "SEQUENCE": {"t", "t_start", "probability"},
+    "SEQUENCE": {"t", "t_start", "probability", "status"},
     "RELATE": {"probability", "complement", "status"},
     "MONITOR": {"valid_from", "valid_to", "boundary", "sample", "probability", "status"},
     "CONSTRAIN": {"t", "probability"},

@@ -248,6 +248,9 @@ def _sequence(node: nodes.Sequence) -> str:
         *_clause("MISS", node.miss, _list),
         *_clause("DELAY", node.delay, _list),
         *_clause("WITHIN", node.within, unparse),
+        *_clause("ENDING", node.ending, quoted),
+        *_clause("EMIT", node.emit, lambda names: ", ".join(map(quoted, names))),
+        *_clause("SCORING", node.scoring, quoted),
     ]
     return " ".join([f"SEQUENCE ({_list(node.components)}) FROM {_list(node.operands)}", *clauses])
 
@@ -317,6 +320,7 @@ _WRITERS: dict[type, Callable[[Any], str]] = {
     nodes.Operand: lambda node: _names([node.stream]) + (f" AS {quoted(node.alias)}" if node.alias else ""),
     nodes.Component: lambda node: ("!" if node.negative else "") + quoted(node.name),
     nodes.Miss: lambda node: f"{quoted(node.component)} {node.probability!r}",
+    nodes.MissBy: lambda node: f"BY {quoted(node.column)} FROM {quoted(node.relation)}",
     nodes.Delay: _delay,
     nodes.Sequence: _sequence,
     nodes.Quantified: _quantified,
