@@ -17,13 +17,15 @@ import pyarrow.csv as csv
 
 from anabranch.catalog import Catalog
 from anabranch.constrain.analysis import LOOSE, NOINDEX
-from anabranch.constrain.events import Batch, EventTable, numbers_of_events
+from anabranch.constrain.events import numbers_of_events
+from anabranch.constrain.functions import holds_of_events
 from anabranch.constrain.kernel.run import Run
 from anabranch.constrain.kernel.tables import Events
 from anabranch.constrain.operator import ConstrainJob, make_job
-from anabranch.constrain.predicates import roles_of
 from anabranch.language.binder import bind, declare
 from anabranch.language.parser import parse
+from anabranch.rows.events import Batch, EventTable
+from anabranch.rows.roles import roles_of
 from anabranch.runtime.sources.schema import layouts_for
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "tao_elnino" / "tao-all2.dat.gz"
@@ -249,17 +251,15 @@ class InProcess:
 
     def roles(self) -> tuple[np.ndarray, np.ndarray]:
         """The variables that each event can be (see `roles_of`)."""
-        return roles_of(self._columns, self._stream, self._demands, {})
+        streams = {"": self._stream}
+        return roles_of(self._columns, self._demands, lambda part, own, n: holds_of_events(part, own, streams, {}, n))
 
     def numbers(self, first: np.ndarray, variable: np.ndarray) -> Events:
         """What the kernel sees."""
-        n, roles = len(self._table), len(variable)
-        times = np.zeros(roles, np.int64)
-        batch = Batch(
-            [self._table], np.zeros(n, np.int64), np.ones(n, np.bool_), first, variable, np.ones(roles, np.bool_),
-            times, times.astype(np.uint64),
-        )  # fmt: skip
-        return numbers_of_events(batch, self.job.lowered.columns, self.job.layouts)
+        n, count = len(self._table), len(variable)
+        roles = {"variable": variable, "home": np.ones(count, np.bool_)}
+        batch = Batch([self._table], np.zeros(n, np.int64), np.ones(n, np.bool_), first, roles)
+        return numbers_of_events(batch, self.job.lowered.columns)
 
     def run(self, events: Events) -> Run:
         """A kernel made ready."""

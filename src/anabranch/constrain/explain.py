@@ -19,8 +19,9 @@ from anabranch.constrain.analysis import (
 from anabranch.constrain.comparisons import Columns, checks_of
 from anabranch.errors import Finding
 from anabranch.language.bound import BoundConstrain
-from anabranch.language.typed import Constant, Member, Operation, Reference, Typed, walk
+from anabranch.language.typed import Constant, Operation, Typed, walk
 from anabranch.language.types import Type
+from anabranch.language.words import in_words
 from anabranch.plan import ConstraintGraph, Edge, Plan, Step
 
 #: The kernel notes the variables that a role has met in the bits of one number.
@@ -251,33 +252,3 @@ def _is_of_ends(analysis: ConstrainAnalysis, condition: Typed) -> bool:
     """Whether a condition bounds the time between the ends of two events, which is shown as such."""
     found = time_bound(analysis.query, condition)
     return found is not None and not any(is_begin(analysis.query, each) for each in found[1:3])
-
-
-# ---------------------------------------------------------------- conditions in words
-
-
-def in_words(tree: Typed | None) -> str:
-    """A condition as a user would write it."""
-    if tree is None:
-        return ""
-    if isinstance(tree, Constant):
-        quoted = tree.type in (Type.STRING, Type.BINARY)
-        return f"'{tree.value}'" if quoted else "NULL" if tree.value is None else f"{tree.value}"
-    if isinstance(tree, Reference):
-        name = "" if tree.name == "*" else tree.name
-        return ".".join(filter(None, (tree.owner, name))) or "it"
-    parts = [in_words(part) for part in tree.arguments]
-    if isinstance(tree, Member):
-        return f"{tree.relation.name}({', '.join(parts)})"
-    if tree.op in ("and", "or"):
-        joined = f" {tree.op.upper()} ".join(parts)
-        return joined if tree.op == "and" else f"({joined})"
-    if tree.op == "not":
-        return f"NOT ({parts[0]})"
-    if tree.op == "is_null":
-        return f"{parts[0]} IS NULL"
-    if tree.op == "negate":
-        return f"-{parts[0]}"
-    if tree.op in ("abs", "distance", "span", "within", "intersects"):
-        return f"{tree.op.upper()}({', '.join(parts)})"
-    return f" {tree.op} ".join(parts)

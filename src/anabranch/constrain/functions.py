@@ -15,11 +15,9 @@ from anabranch.catalog import Stream
 from anabranch.constrain import geometry
 from anabranch.language.typed import Constant, Member, Operation, Reference, Typed
 from anabranch.rows.conditions import Columns, Relations, holds
+from anabranch.rows.numbers import numbers_of
 
 _FUNCTIONS = ("distance", "within", "intersects", "span")
-
-#: Whole numbers up to this are exact as doubles.
-EXACT = 1 << 53
 
 #: The stream of each event that a condition speaks of; "" where it speaks of one alone.
 Streams = Mapping[str, Stream]
@@ -107,20 +105,6 @@ def _place(value: Typed, columns: Columns, streams: Streams, n: int) -> tuple[ge
     event = _reference(value)
     x, y = (numbers_of(column_of(event, name, columns)) for name in streams[event.owner or ""].declaration.space or ())
     return x, y
-
-
-def is_exact(column: pa.Array) -> bool:
-    """Whether the numbers of a column are doubles, or can be without a change."""
-    if not pa.types.is_integer(column.type):
-        return pa.types.is_floating(column.type)
-    ends = pc.min_max(column)
-    return max(abs(ends["min"].as_py() or 0), abs(ends["max"].as_py() or 0)) <= EXACT
-
-
-def numbers_of(column: pa.Array) -> geometry.F64:
-    """A column as doubles; NaN where it is NULL."""
-    doubles = pc.cast(column, pa.float64(), safe=False)
-    return pc.fill_null(doubles, np.nan).to_numpy(zero_copy_only=False)
 
 
 def _shapes(value: Typed, columns: Columns, streams: Streams, n: int) -> geometry.Shapes:

@@ -10,27 +10,27 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from anabranch.catalog import Stream
 from anabranch.constrain.analysis import LOOSE, NOINDEX, ConstrainAnalysis, analyse, strategy_of
-from anabranch.constrain.events import Batch, EventTable, arrow_type_of, numbers_of_events
+from anabranch.constrain.events import numbers_of_events, places, role_kinds
+from anabranch.constrain.functions import holds_of_events
 from anabranch.constrain.graph import Lowered, lower_questions
 from anabranch.constrain.kernel.run import Run
 from anabranch.constrain.placement import Placement, placement_of, radius_of
-from anabranch.constrain.predicates import roles_of
 from anabranch.constrain.solutions import Answers
 from anabranch.language.bound import BoundConstrain
 from anabranch.language.typed import Typed
-from anabranch.rows.checks import LATE, QUARANTINE, quarantine
+from anabranch.rows.events import I64, Batch, Bools, EventTable, arrow_type_of, pack_events
 from anabranch.rows.operator import Counts, Operator, Outcome
 from anabranch.rows.packing import Layout
+from anabranch.rows.roles import roles_of
 from anabranch.rows.routing import Packets
-from anabranch.rows.state import read_tables, seal, unseal, write_tables
-from anabranch.rows.times import BEGINNING, TimeKind
+from anabranch.rows.state import seal, unseal
+from anabranch.rows.times import BEGINNING, TimeKind, restore_doubles
 
 
 @dataclass(frozen=True)
@@ -88,17 +88,17 @@ class ConstrainJob:
         demands, declared = self._demands(stream)
         if not len(events) or declared is None:
             return [], len(events)
-        first, variable = roles_of(events.columns, declared, demands, self.relations)
+
+        def ask(condition: Typed, columns: Mapping[str, pa.Array], n: int) -> Bools:
+            return holds_of_events(condition, columns, {"": declared}, self.relations, n)
+
+        first, variable = roles_of(events.columns, demands, ask)
         row = np.repeat(np.arange(len(events)), np.diff(first))
         role, bucket, home = self._copies(events, row, variable, n_buckets)
-        chosen, starts = _by_bucket(bucket, row[role], variable[role], home, n_buckets, len(events))
-        owner = np.full(len(events), -1, np.int64)
-        packets = []
-        for number in range(n_buckets):
-            own = chosen[starts[number] : starts[number + 1]]
-            if len(own):
-                packets.append((number, _packet(events, row[role[own]], variable[role[own]], home[own], owner, number)))
-        return packets, int((owner < 0).sum())
+        own = _each_once(row[role], bucket, variable[role], home, len(events))
+        role = role[own]
+        roles = {"variable": variable[role].astype(np.int32), "home": home[own].astype(np.bool_)}
+        return pack_events(events, row[role], bucket[own], roles, n_buckets)
 
     def _demands(self, stream: int) -> tuple[list[tuple[int, Typed | None]], Stream | None]:
         """What is asked of single events of a stream, for each variable of any question that is of it."""
@@ -113,19 +113,17 @@ class ConstrainJob:
                 number += 1
         return demands, declared
 
-    def _copies(
-        self, events: EventTable, row: npt.NDArray[np.int64], variable: npt.NDArray[np.int64], n_buckets: int
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _copies(self, events: EventTable, row: I64, variable: I64, n_buckets: int) -> tuple[I64, I64, I64]:
         """Where each role goes: (role, bucket, whether it is at home there)."""
         order = np.argsort(variable, kind="stable")
         present, starts = np.unique(variable[order], return_index=True)
-        parts = [(np.zeros(0, np.int64),) * 3]
+        parts, at = [(np.zeros(0, np.int64),) * 3], places(events)
         for number, own in zip(present, np.split(order, starts[1:]), strict=False):
             question = int(self.lowered.graph.variables["question"][number])
             placement = self.placements[question]
             names = placement.equal[number - int(self.lowered.graph.first[question])]
             values = [events.columns[name].take(pa.array(row[own])) for name in names]
-            role, bucket, home = placement.copies(values, events.at[row[own]], events.t[row[own]], n_buckets)
+            role, bucket, home = placement.copies(values, at[row[own]], events.t[row[own]], n_buckets)
             parts.append((own[role], bucket, home))
         role, bucket, home = (np.concatenate(each) for each in zip(*parts, strict=True))
         return role, bucket, home
@@ -165,27 +163,13 @@ def make_job(
     return ConstrainJob(tuple(map(analyse, queries)), layouts, dict(relations), fingerprint)
 
 
-def _by_bucket(bucket, row, variable, home, n_buckets: int, n_rows: int):
-    """Copies sorted by bucket, row and variable, each once, and where each bucket begins; at home wins."""
+def _each_once(row: I64, bucket: I64, variable: I64, home: I64, n_rows: int) -> I64:
+    """Copies sorted by bucket, row and variable, each once; at home wins."""
     key = (bucket * n_rows + row) * (int(variable.max(initial=0)) + 1) + variable
     order = np.lexsort((1 - home, key))
     fresh = np.ones(len(order), np.bool_)
     fresh[1:] = key[order][1:] != key[order][:-1]
-    chosen = order[fresh]
-    return chosen, np.searchsorted(bucket[chosen], np.arange(n_buckets + 1))
-
-
-def _packet(events: EventTable, row, variable, home, owner, number: int) -> bytes:
-    """The rows of one bucket with their roles; the first bucket that a row goes to counts it (`owner` is written)."""
-    rows, place = np.unique(row, return_inverse=True)
-    counted = owner[rows] < 0
-    owner[rows[counted]] = number
-    roles = pa.table(
-        {"row": place.astype(np.int32), "variable": variable.astype(np.int32), "home": home.astype(np.bool_)}
-    )
-    return write_tables(
-        {"rows": events.table.take(pa.array(rows)).append_column("#counted", pa.array(counted)), "roles": roles}
-    )
+    return order[fresh]
 
 
 class ConstrainOperator:
@@ -204,8 +188,7 @@ class ConstrainOperator:
         """Begin anew, or go on from saved bytes."""
         layouts = self._job.layouts
         self._watermark = BEGINNING
-        self._pending = Batch.empty(layouts)
-        self._kept = Batch.empty(layouts)
+        self._pending = self._kept = Batch.empty(layouts, role_kinds(layouts))
         if state is not None:
             tables = unseal(state, self._job.fingerprint)
             self._watermark = tables["watermark"]["watermark"][0].as_py()
@@ -220,17 +203,16 @@ class ConstrainOperator:
 
     def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
         """Take packets, and give every solution whose last event is before the watermark."""
-        arrived = Batch.concat(
-            [Batch.from_packet(stream, read_tables(blob), self._job.layouts) for stream, blob in packets],
-            self._job.layouts,
-        )
+        layouts = self._job.layouts
+        parts = [Batch.from_packet(stream, blob, layouts, role_kinds(layouts)) for stream, blob in packets]
+        arrived = Batch.concat([Batch.empty(layouts, role_kinds(layouts)), *parts])
         counts = Counts()
         is_late = arrived.code < self._watermark
         late, arrived = arrived.where(is_late), arrived.where(~is_late)
-        rejected = self._set_aside(late)
+        rejected = late.set_aside()
         counts.late += rejected.num_rows
         self._watermark = max(self._watermark, watermark)
-        waiting = Batch.concat([self._pending, arrived], self._job.layouts)
+        waiting = Batch.concat([self._pending, arrived])
         ready = waiting.code < self._watermark
         self._pending = waiting.where(~ready)
         come = waiting.where(ready)
@@ -239,29 +221,22 @@ class ConstrainOperator:
         answers = self._evaluate(fresh, counts)
         return Outcome(answers, rejected, counts)
 
-    def _set_aside(self, late: Batch) -> pa.Table:
-        """The rows that came too late, as they were; each is set aside by one bucket."""
-        parts = [
-            quarantine(layout.name, LATE, table.table.to_pylist())
-            for layout, table in zip(self._job.layouts, late.where(late.counted).tables, strict=True)
-        ]
-        return pa.concat_tables([QUARANTINE.empty_table(), *parts])
-
     def _evaluate(self, fresh: Batch, counts: Counts) -> pa.Table:
         """Let new events come to those that were kept."""
         job = self._job
-        batch = Batch.concat([self._kept, fresh], job.layouts).by_time()
+        batch = Batch.concat([self._kept, fresh]).by_time()
         answers = Answers(job, batch)
         if not len(batch):
             return answers.table()
-        events = numbers_of_events(batch, job.lowered.columns, job.layouts)
+        events = numbers_of_events(batch, job.lowered.columns)
         strategy = job.strategy
         run = Run(
             job.lowered.graph, events, strategy != NOINDEX, strategy != LOOSE,
-            len(self._kept), self._kept.expires, self._kept.met,
+            len(self._kept), self._kept.roles["expires"], self._kept.roles["met"],
         )  # fmt: skip
         for question, found in run.solutions():
             answers.add(question, found)
         counts.kept = run.peak()
-        self._kept = batch.kept(run, self._watermark)
+        now = restore_doubles(np.array([self._watermark]))[0] if job.time_kind is TimeKind.DOUBLE else self._watermark
+        self._kept = batch.with_roles(run.kept(now), expires=run.expires, met=run.met)
         return answers.table()

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.constrain.analysis import ConstrainAnalysis, mentions
-from anabranch.constrain.events import Batch, row_numbers
 from anabranch.constrain.functions import holds_of_events
 from anabranch.language.typed import Reference, Typed, walk, with_references
 from anabranch.rows.dictionary import flat
+from anabranch.rows.events import Batch, row_numbers
 from anabranch.rows.times import decode_times
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ A demand on several columns, or on a place, is asked of all rows, and counts as 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,14 +19,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numba import njit
 
-from anabranch.catalog import Stream
-from anabranch.constrain.functions import EXACT, holds_of_events, is_exact, numbers_of
 from anabranch.language.typed import Constant, Operation, Reference, Typed, conjuncts, references, walk
 from anabranch.language.types import Type
-from anabranch.rows.conditions import Relations
+from anabranch.rows.numbers import EXACT, is_exact, numbers_of
 
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
+
+#: Where a condition holds of some columns, of so many rows.
+Ask = Callable[[Typed, Mapping[str, pa.Array], int], npt.NDArray[np.bool_]]
 
 _COMPARISONS = ("<", "<=", ">", ">=", "=", "<>")
 
@@ -46,15 +47,14 @@ class Property:
     n_codes: int
 
 
-def roles_of(
-    columns: Mapping[str, pa.Array], stream: Stream, demands: Sequence[tuple[int, Typed | None]], relations: Relations
-) -> tuple[I64, I64]:
+def roles_of(columns: Mapping[str, pa.Array], demands: Sequence[tuple[int, Typed | None]], ask: Ask) -> tuple[I64, I64]:
     """Where the roles of each row begin, and the variable of each role; the variables of one row rise.
 
     Parameters
     ----------
     columns : of the rows, by lower-case name
     demands : (variable, what is asked of it alone), in rising order
+    ask : where a condition holds of some columns
     """
     n = len(next(iter(columns.values())))
     asked: dict[str, dict[Typed, list[int]]] = {}
@@ -64,9 +64,9 @@ def roles_of(
     # Every variable is allowed where nothing is asked.
     codes, tables = [np.zeros(n, np.int32)], [_bits(1, len(demands))]
     for name, parts in asked.items():
-        for coded, own in _properties(name, parts, columns, stream, relations, n):
+        for coded, own in _properties(name, parts, columns, ask, n):
             codes.append(coded.codes)
-            tables.append(_allowed(coded, own, stream, relations, len(demands)))
+            tables.append(_allowed(coded, own, ask, len(demands)))
     starts = np.cumsum([0, *(len(table) for table in tables)]).astype(np.int64)
     first = _count(np.stack(codes), np.concatenate(tables), starts)
     numbers = _write(np.stack(codes), np.concatenate(tables), starts, first, _PLACES)
@@ -91,7 +91,7 @@ Parts = dict[Typed, list[int]]
 
 
 def _properties(
-    name: str, parts: Parts, columns: Mapping[str, pa.Array], stream: Stream, relations: Relations, n: int
+    name: str, parts: Parts, columns: Mapping[str, pa.Array], ask: Ask, n: int
 ) -> list[tuple[Property, Parts]]:
     """Properties that decide some demands: the column that all of them are about, or the demands themselves."""
     column = columns.get(name)
@@ -105,7 +105,7 @@ def _properties(
         compared = {}
     for part, of in parts.items():
         if part not in compared:
-            truth = holds_of_events(part, columns, {"": stream}, relations, n)
+            truth = ask(part, columns, n)
             # Two codes, FALSE and TRUE, which stand for themselves.
             answer = Reference(None, "#answer", Type.BOOLEAN)
             values = {"#answer": pa.array([False, True])}
@@ -174,11 +174,11 @@ def _between(values: npt.NDArray[np.float64], cuts: npt.NDArray[np.float64]) -> 
     return codes
 
 
-def _allowed(coded: Property, parts: Parts, stream: Stream, relations: Relations, n_variables: int) -> U64:
+def _allowed(coded: Property, parts: Parts, ask: Ask, n_variables: int) -> U64:
     """(codes, words): the variables whose demands each code meets."""
     table = _bits(coded.n_codes, n_variables)
     for part, numbers in parts.items():
-        bad = ~holds_of_events(part, coded.columns, {"": stream}, relations, coded.n_codes)
+        bad = ~ask(part, coded.columns, coded.n_codes)
         for number in numbers:
             table[bad, number >> 6] &= ~(np.uint64(1) << np.uint64(number & 63))
     return table

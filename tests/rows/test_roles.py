@@ -12,7 +12,7 @@ from tests.local import bound_query
 
 from anabranch.constrain.analysis import analyse
 from anabranch.constrain.functions import holds_of_events
-from anabranch.constrain.predicates import roles_of
+from anabranch.rows.roles import roles_of
 
 STREAM = """
     CREATE STREAM e
@@ -75,10 +75,14 @@ def test_each_row_can_be_the_variables_whose_demands_it_meets(rows: list[dict], 
     demands = list(enumerate(analyse(query).unary))
     columns = {name: pa.array([row[name] for row in rows], kind) for name, kind in TYPES.items()}
     relations = {"known": pa.table({"kind": ["A", "C"]})}
-    first, variables = roles_of(columns, query.streams[0], demands, relations)
+
+    def ask(condition, values, n):
+        return holds_of_events(condition, values, {"": query.streams[0]}, relations, n)
+
+    first, variables = roles_of(columns, demands, ask)
     found = np.zeros((len(rows), len(demands)), np.bool_)
     found[np.repeat(np.arange(len(rows)), np.diff(first)), variables] = True
     for number, demand in demands:
-        truth = holds_of_events(demand, columns, {"": query.streams[0]}, relations, len(rows))
+        truth = ask(demand, columns, len(rows))
         assert found[:, number].tolist() == truth.tolist()
     assert all((np.diff(variables[start:end]) > 0).all() for start, end in zip(first[:-1], first[1:], strict=True))
