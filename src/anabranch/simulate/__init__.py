@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from anabranch.simulate import buoys, office, rfid, traffic, vehicles
+from anabranch.simulate import buoys, office, rfid, shop, traffic, vehicles
 from anabranch.simulate.options import Value, make_options
 
 
@@ -61,6 +61,10 @@ def _fill_vehicles(folder: Path, seed: int, options: vehicles.Options) -> Path:
     return vehicles.write(vehicles.simulate(options, seed), folder)
 
 
+def _fill_shop(folder: Path, seed: int, options: shop.Options) -> Path:
+    return shop.write(shop.simulate(options, seed), folder)
+
+
 SCENARIOS: Mapping[str, Scenario] = {
     "office": Scenario(
         "who went for coffee, as far as the RFID antennas of an office floor can tell", office.Options, _fill_office
@@ -76,5 +80,8 @@ SCENARIOS: Mapping[str, Scenario] = {
     "buoys": Scenario("weather at drifting buoys, with storms passing over", buoys.Options, _fill_buoys),
     "vehicles": Scenario(
         "vehicles that tell where they are only when they have to", vehicles.Options, _fill_vehicles, vehicles.remark
+    ),
+    "shop": Scenario(
+        "items of a shop, read or missed at the shelf, the checkout and the exit", shop.Options, _fill_shop, shop.remark
     ),
 }
