@@ -26,6 +26,7 @@ from anabranch.plan import Plan
 from anabranch.relate import explain as relate
 from anabranch.rows.operator import Job, SharedJob
 from anabranch.rows.packing import Layout
+from anabranch.sequence import explain as sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +40,13 @@ class Family:
         Takes the question, the layouts of its streams, the rows of its relations, the fingerprint of its state, and
         whether its inputs are live.
     together : makes several questions over the same streams ready as one job, where the kind can do that
+    read : reads the files that a question names, relative to the folder of its workbook, where it can name some
     """
 
     plan: Callable[[Any], Plan]
     job: Callable[[Any, tuple[Layout, ...], Mapping[str, pa.Table], str, bool], Job]
     together: Callable[[Sequence[Any], tuple[Layout, ...], Mapping[str, pa.Table], str], SharedJob] | None = None
+    read: Callable[[Any, str], Any] | None = None
 
 
 def _pattern_job(
@@ -85,8 +88,29 @@ def _monitor_job(
     return make_job(bound, layouts, relations, fingerprint, live)
 
 
+def _sequence_job(
+    bound: BoundSequence, layouts: tuple[Layout, ...], relations: Mapping[str, pa.Table], fingerprint: str, live: bool
+) -> Job:
+    return _sequence_together([bound], layouts, relations, fingerprint)
+
+
+def _sequence_together(
+    bounds: Sequence[BoundSequence], layouts: tuple[Layout, ...], relations: Mapping[str, pa.Table], fingerprint: str
+) -> SharedJob:
+    from anabranch.sequence.operator import make_job
+
+    return make_job(bounds, layouts, relations, fingerprint)
+
+
+def _sequence_files(bound: BoundSequence, folder: str) -> BoundSequence:
+    from anabranch.sequence.files import with_files
+
+    return with_files(bound, folder)
+
+
 _BUILT: dict[type, Family] = {
     BoundPattern: Family(pattern.plan, _pattern_job),
+    BoundSequence: Family(sequence.plan, _sequence_job, _sequence_together, _sequence_files),
     BoundRelate: Family(relate.plan, _relate_job),
     BoundMonitor: Family(monitor.plan, _monitor_job),
     BoundConstrain: Family(constrain.plan, _constrain_job, _constrain_together),

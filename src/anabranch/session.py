@@ -416,6 +416,9 @@ class Session:
             refused = family.plan(bound).refused
             if refused is not None:
                 raise (NotYetBuilt if refused.code in NOT_BUILT else WorkbookError)([refused])
+        if family.read is not None:
+            folders = [self._folders[query.name.lower()] for query in queries]
+            bounds = [family.read(bound, folder) for bound, folder in zip(bounds, folders, strict=True)]
         relations = {relation.name.lower(): inputs[relation.name.lower()].rows() for relation in _relations(bounds)}
         layouts = self._layouts(bounds[0], inputs)
         described = [unparse(query.declaration) for query in queries]

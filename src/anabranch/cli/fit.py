@@ -1,4 +1,4 @@
-"""`anabranch fit`: models learned from labelled history, one sub-command a kind of model."""
+"""`anabranch fit`: what is learned from history, one sub-command a kind of model."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import typer
 
 from anabranch.catalog import Model, Stream
+from anabranch.cli import fit_delays
 from anabranch.cli.common import Inputs, Master, Verbose, Workbook, open_workbook, progress, say
 from anabranch.errors import DataError
 from anabranch.inference.fit import Smoothing, fit_hmm
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
     from anabranch.session import Session
 
-app = typer.Typer(help="Learn a model from labelled history.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Learn a model from history.", no_args_is_help=True, rich_markup_mode=None)
+app.command("delays")(fit_delays.command)
 
 Truth = Annotated[str, typer.Option("--truth", metavar="STREAM", help="Where keys really were.")]
 Readings = Annotated[str, typer.Option("--readings", metavar="STREAM", help="What was read of them.")]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from anabranch.constrain.analysis import ConstrainAnalysis, mentions
 from anabranch.constrain.functions import holds_of_events
@@ -73,15 +72,8 @@ class Answers:
     def _by_key(self, stream: int, events: I64) -> I64:
         """Sets of events, each in order of time, then of key, then of the other columns."""
         present, place = np.unique(events, return_inverse=True)
-        layout = self._job.layouts[stream]
-        table = self._batch.tables[stream].table.take(pa.array(self._row[present]))
-        columns: dict[str, pa.ChunkedArray] = {}
-        for name in dict.fromkeys((layout.time, *layout.keys, *layout.columns)):
-            # NULL comes before every value.
-            columns |= {f"{name} is there": table[name].is_valid(), name: table[name]}
-        order = pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns]).to_numpy()
-        rank = np.empty(len(order), np.int64)
-        rank[order] = np.arange(len(order))
+        rank = self._batch.tables[stream].ranks(self._row[present])
+        order = np.argsort(rank)
         return present[order][np.sort(rank[place.reshape(events.shape)], axis=1)]
 
     def _holds(

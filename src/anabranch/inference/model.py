@@ -11,7 +11,6 @@ a `DataError` of one line.
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ import numpy as np
 
 from anabranch.errors import DataError
 from anabranch.inference.kernel import BITS, F64, I32, I64, SMALLEST, Chain, Sensors
+from anabranch.rows.csv_files import number_of, read_rows, write_rows
 
 SUM_TOLERANCE = 1e-6
 """How far the probabilities of a distribution may be from 1 in total."""
@@ -292,13 +292,13 @@ def write_hmm(hmm: Hmm, folder: Path, value: str = "location", reader: str = "re
     moves = [(places[x], places[y], p) for x, y, p in zip(sources, hmm.targets, hmm.p.tolist(), strict=True)]
     table = zip(seen_by, hmm.reader_locations, hmm.reader_p.tolist(), strict=True)
     seen = [(readers[r], places[x], p) for r, x, p in table]
-    _write(folder / "initial.csv", (value, "p"), zip(places, hmm.initial.tolist(), strict=True))
-    _write(folder / "transition.csv", (f"prev_{value}", value, "p"), moves)
+    write_rows(folder / "initial.csv", (value, "p"), zip(places, hmm.initial.tolist(), strict=True))
+    write_rows(folder / "transition.csv", (f"prev_{value}", value, "p"), moves)
     if hmm.sensing is Sensing.DETECTION:
-        _write(folder / "detection.csv", (reader, value, "p"), seen)
+        write_rows(folder / "detection.csv", (reader, value, "p"), seen)
     else:
         silent = [] if hmm.silence is None else zip(places, [""] * len(places), hmm.silence.tolist(), strict=True)
-        _write(folder / "emission.csv", (value, reader, "p"), [*((x, r, p) for r, x, p in seen), *silent])
+        write_rows(folder / "emission.csv", (value, reader, "p"), [*((x, r, p) for r, x, p in seen), *silent])
 
 
 def _sensing(folder: Path) -> Sensing:
@@ -312,39 +312,8 @@ def _sensing(folder: Path) -> Sensing:
 
 def _read(path: Path, columns: list[set[str]]) -> list[tuple]:
     """The rows of a file: the text of each column, by any of its names, and p."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = csv.reader(file)
-            header = [name.strip().lower() for name in next(lines, [])]
-            at = [_column(path, header, names) for names in [*columns, {"p"}]]
-            rows = [_row(path, lines.line_num, line, at) for line in lines if line]
-    except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path}: cannot be read: {' '.join(str(error).split())}") from None
-    if not rows:
-        raise DataError(f"{path}: there are no rows")
-    return rows
-
-
-def _column(path: Path, header: list[str], names: set[str]) -> int:
-    """The place of the column that has one of the names."""
-    found = [place for place, name in enumerate(header) if name in names]
-    if len(found) != 1:
-        wanted = " or ".join(sorted(names))
-        raise DataError(f"{path}: a column {wanted} is needed once; the columns are: {', '.join(header) or 'none'}")
-    return found[0]
-
-
-def _row(path: Path, number: int, line: list[str], at: list[int]) -> tuple:
-    """One row of a file."""
-    if len(line) <= max(at):
-        raise DataError(f"{path}:{number}: the row has {len(line)} columns, fewer than the first line")
-    *texts, p = (line[place] for place in at)
-    try:
-        return (*texts, float(p))
-    except ValueError:
-        raise DataError(f"{path}:{number}: p is {p!r}, which is no number") from None
+    rows = read_rows(path, [*columns, {"p"}])
+    return [(*texts, number_of(path, line, "p", p)) for line, (*texts, p) in rows]
 
 
 def _codes(*names: Iterable[str]) -> dict[str, int]:
@@ -382,10 +351,3 @@ def _vector(path: Path, rows: list[tuple[int, float]], names: Sequence[str]) -> 
         given.add(code)
         vector[code] = p
     return vector
-
-
-def _write(path: Path, header: tuple[str, ...], rows: Iterable[tuple]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(header)
-        writer.writerows(rows)

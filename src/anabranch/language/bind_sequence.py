@@ -227,6 +227,9 @@ class SequenceBinder(QuestionBinder):
     def check_open(self, question: nodes.Sequence, components: Sequence[BoundComponent]) -> None:
         """With ENDING OPEN the window begins at the first component, and has an end."""
         first = components[0]
+        if "EXPIRED" in question.emit:
+            message = "with ENDING OPEN what did not come is a match already, with its probability"
+            self.findings.add("open-expired", message, question.place("EMIT"), "leave out EXPIRED, or ENDING OPEN")
         if question.within is None:
             message = "an open ending is decided when the window closes, and this has no window"
             self.findings.add("no-window", message, question.place("ENDING"), "add WITHIN, such as WITHIN 12 HOURS")

@@ -129,7 +129,7 @@ def _member(arguments: list[pa.Array], relation: pa.Table) -> pa.Array:
     """Whether each tuple of arguments is a row of the relation; NULL in it gives NULL."""
     if any(pa.types.is_null(argument.type) for argument in arguments):
         return pa.nulls(len(arguments[0]), pa.bool_())
-    pairs = [_same_type(argument, column) for argument, column in zip(arguments, relation.columns, strict=True)]
+    pairs = [same_type(argument, column) for argument, column in zip(arguments, relation.columns, strict=True)]
     if len(pairs) == 1:
         asked, known = pairs[0]
         return pc.if_else(asked.is_null(), pa.scalar(None, pa.bool_()), pc.is_in(asked, value_set=known))
@@ -138,7 +138,8 @@ def _member(arguments: list[pa.Array], relation: pa.Table) -> pa.Array:
     return pa.array([None if None in row else row in rows for row in asked_rows], pa.bool_())
 
 
-def _same_type(asked: pa.Array, column: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
+def same_type(asked: pa.Array, column: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
+    """What is asked and a column of a relation in one type, in which they can be compared."""
     known = flat(column)
     if asked.type == known.type:
         return asked, known

@@ -80,6 +80,17 @@ class EventTable:
         codes = encode_times(self.table[name], self.layout.time_kind)
         return restore_doubles(codes) if self.layout.time_kind is TimeKind.DOUBLE else codes
 
+    def ranks(self, rows: I64) -> I64:
+        """The places of some rows in their order: by time, then by key, then by the other columns; NULL comes first."""
+        table, layout = self.table.take(pa.array(rows)), self.layout
+        columns: dict[str, pa.ChunkedArray] = {}
+        for name in dict.fromkeys((layout.time, *layout.keys, *layout.columns)):
+            columns |= {f"{name} is there": table[name].is_valid(), name: table[name]}
+        order = pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns]).to_numpy()
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        return rank
+
     def repeated(self) -> Bools:
         """Which rows are given once more, all columns alike."""
         again = np.zeros(len(self), np.bool_)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 #: The status of answers that nothing can change any more, where a question gives others before.
-FINAL = ("final", "validated")
+FINAL = ("final", "validated", "matched", "expired")
 
 #: What can become of a row.
 ROW_COUNTS = ("read", "used", "duplicate", "late", "quarantined")

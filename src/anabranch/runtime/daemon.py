@@ -11,7 +11,8 @@ import anabranch.constrain.operator
 import anabranch.inference.stream
 import anabranch.monitor.operator
 import anabranch.pattern.archive
-import anabranch.relate.operator  # noqa: F401  (all loaded for the workers to be)
+import anabranch.relate.operator
+import anabranch.sequence.operator  # noqa: F401  (all loaded for the workers to be)
 
 if __name__ == "__main__":
     daemon.manager()

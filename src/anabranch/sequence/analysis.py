@@ -28,6 +28,8 @@ from anabranch.language.types import Type
 #: More ways to meet a WHERE than anybody means.
 MOST_DISJUNCTS = 64
 
+_OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
 #: A column of a component, both by lower-case name.
 Place = tuple[str, str]
 
@@ -154,13 +156,24 @@ def owners(tree: Typed) -> set[str]:
 
 def _disjunctive(tree: Typed, negated: bool) -> list[list[Typed]] | None:
     """The ways to meet a condition, or its negation: each a list of what must hold; None where there are too many."""
-    if isinstance(tree, Operation) and len(owners(tree)) > 1:
-        if tree.op == "not":
-            return _disjunctive(tree.arguments[0], not negated)
-        if tree.op in ("and", "or"):
-            parts = [_disjunctive(part, negated) for part in tree.arguments]
-            return _joined(parts, (tree.op == "and") != negated)
-    return [[Operation("not", (tree,), Type.BOOLEAN, tree.span) if negated else tree]]
+    if isinstance(tree, Operation) and tree.op == "not":
+        return _disjunctive(tree.arguments[0], not negated)
+    if isinstance(tree, Operation) and tree.op in ("and", "or"):
+        all_of_them = (tree.op == "and") != negated
+        if all_of_them or len(owners(tree)) > 1:
+            return _joined([_disjunctive(part, negated) for part in tree.arguments], all_of_them)
+    return [[_negated(tree) if negated else tree]]
+
+
+def _negated(literal: Typed) -> Typed:
+    """What a literal denies; a comparison is turned round, so that an equality is seen as one.
+
+    Not so `<` and its like where they are asked of one event, whose values may be NaN: of that both are false.
+    """
+    if isinstance(literal, Operation) and literal.op in _OPPOSITE:
+        if literal.op in ("=", "<>") or len(owners(literal)) > 1:
+            return replace(literal, op=_OPPOSITE[literal.op])
+    return Operation("not", (literal,), Type.BOOLEAN, literal.span)
 
 
 def _joined(parts: Sequence[list[list[Typed]] | None], all_of_them: bool) -> list[list[Typed]] | None:
@@ -187,15 +200,15 @@ def _disjunct(query: BoundSequence, literals: Sequence[Typed]) -> Disjunct:
             # What is asked of nothing is asked of every event that a match has.
             for component in query.components:
                 own[component.name].append(literal)
-        elif len(named) == 1:
+            continue
+        pair = _equality(literal)
+        pairs += [] if pair is None else [pair]
+        if len(named) == 1:
             own[named.pop()].append(literal)
             if _can_stand_in(literal):
                 joint.append(literal)
-        else:
-            pair = _equality(literal)
-            pairs += [] if pair is None else [pair]
-            if pair is None or any(isinstance(node, Reference) and node.default for node in walk(literal)):
-                joint.append(literal)
+        elif pair is None or any(isinstance(node, Reference) and node.default for node in walk(literal)):
+            joint.append(literal)
     classes = _closed(pairs)
     for each in classes:
         _add_own_equalities(query, each, own)
@@ -226,7 +239,7 @@ def stand_in(tree: Typed) -> Typed:
 
 
 def _equality(literal: Typed) -> frozenset[Place] | None:
-    """The two columns of two components that a literal equates."""
+    """The two columns that a literal equates."""
     if not isinstance(literal, Operation) or literal.op != "=":
         return None
     left, right = literal.arguments

@@ -1,0 +1,196 @@
+"""`anabranch fit delays`: what a SEQUENCE must know of its components, learned from the history of its streams."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from anabranch.catalog import Catalog, Query, Stream
+from anabranch.cli.common import Inputs, Master, Verbose, Workbook, chosen_queries, open_workbook, progress, say
+from anabranch.errors import WorkbookError
+from anabranch.language.binder import bind
+from anabranch.language.bound import BoundSequence
+from anabranch.language.reading import read_workbook
+from anabranch.language.typed import Member, walk
+from anabranch.language.types import Type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from rich.console import Console
+
+    from anabranch.sequence.fit import ComponentFit, FittedLaw
+    from anabranch.sequence.history import History
+    from anabranch.session import Session
+
+OneQuery = Annotated[str, typer.Option("--query", metavar="NAME", help="The SEQUENCE to learn for.")]
+Output = Annotated[Path, typer.Option("--output", metavar="DIR", help="The folder of what is learned.")]
+
+
+def command(
+    workbook: Workbook,
+    query: OneQuery,
+    output: Output,
+    input: Inputs = None,
+    master: Master = None,
+    verbose: Verbose = False,
+) -> None:
+    """Learn the delays and misses of the components of a SEQUENCE, which DELAY and MISS can use."""
+    # Imported when it is needed: the optimisers take a while.
+    from rich.console import Console
+
+    from anabranch.sequence.files import write_fits
+    from anabranch.sequence.fit import fit_delays
+
+    session = open_workbook(workbook, input, master, verbose)
+    (chosen,) = chosen_queries(session, [query])
+    with progress("learning", lambda: 0):
+        bound, history = _history(session, chosen, workbook)
+        fits = fit_delays(history)
+        write_fits(fits, output)
+        _draw(bound, fits, output)
+    console = Console(soft_wrap=True, markup=False, highlight=False)
+    for fit in fits:
+        _show(fit, console)
+    console.print(_clauses(bound, fits, _is_clock(bound)))
+    # The paths of a workbook are relative to it.
+    place = os.path.relpath(output, os.path.dirname(workbook) or ".")
+    say(f"learned from {len(history.times):,} passes; written to {output}; or: DELAY ... FITTED '{place}/laws.csv'")
+
+
+# ---------------------------------------------------------------- history
+
+
+def _history(session: Session, query: Query, workbook: str) -> tuple[BoundSequence, History]:
+    """The question with the types that its streams have, and the passes through its components."""
+    from anabranch.sequence.analysis import analyse
+    from anabranch.sequence.history import make_history, objection
+
+    try:
+        bound = _sequence(query, session.catalog)
+        tables = {stream.name.lower(): _rows(session, stream) for stream in bound.streams}
+        typed = Catalog(dict(session.catalog.entries))
+        for stream in bound.streams:
+            typed.add(stream.with_types(_types(tables[stream.name.lower()])))
+        analysis = analyse(_sequence(query, typed))
+        refused = objection(analysis)
+        if refused is not None:
+            raise WorkbookError([refused])
+    except WorkbookError as error:
+        raise type(error)(error.findings, read_workbook(workbook), workbook) from None
+    return analysis.query, make_history(analysis, tables, {})
+
+
+def _sequence(query: Query, catalog: Catalog) -> BoundSequence:
+    """The bound question, if its delays can be learned."""
+    bound = bind(query, catalog)
+    if not isinstance(bound, BoundSequence):
+        raise typer.BadParameter(f"{query.name} is no SEQUENCE, and delays are those of its components")
+    relations = [node.relation.name for each in bound.conditions for node in walk(each) if isinstance(node, Member)]
+    if relations:
+        raise typer.BadParameter(f"{query.name} asks {relations[0]}; learn with a query that lists its values")
+    return bound
+
+
+def _rows(session: Session, stream: Stream) -> pa.Table:
+    good, rejected = session.rows(stream.name)
+    if rejected.num_rows:
+        say(f"{stream.name}: {rejected.num_rows:,} rows cannot be used, and were left out")
+    return good
+
+
+def _types(table: pa.Table) -> dict[str, Type]:
+    """The types of columns; times may come in more of Arrow's than conditions do."""
+    import pyarrow as pa
+
+    from anabranch.rows.conditions import ARROW_TYPES
+
+    known = {arrow: own for own, arrow in ARROW_TYPES.items()}
+    kinds = (
+        (pa.types.is_timestamp, Type.TIMESTAMP),
+        (pa.types.is_integer, Type.INTEGER),
+        (pa.types.is_floating, Type.DOUBLE),
+    )
+    return {
+        field.name.lower(): next((own for test, own in kinds if test(field.type)), known.get(field.type, Type.UNKNOWN))
+        for field in table.schema
+    }
+
+
+def _is_clock(bound: BoundSequence) -> bool:
+    return bound.components[0].stream.time.type is Type.TIMESTAMP
+
+
+# ---------------------------------------------------------------- what is told
+
+
+def _show(fit: ComponentFit, console: Console) -> None:
+    """A component: how much was seen, and how likely each law makes it."""
+    import pyarrow as pa
+
+    from anabranch.show.table import print_answers
+
+    title = f"{fit.label}: {_counted(len(fit.delays), 'delay')} seen"
+    if fit.miss is not None:
+        title += f", {fit.miss:.1%} of {fit.opportunities:,.0f} readings missed"
+    if not fit.laws:
+        console.print(f"{title}; its law is not known\n")
+        return
+    rows = {
+        "law": [_written(law, False) for law in fit.laws],
+        "log likelihood": [round(law.log_likelihood, 1) for law in fit.laws],
+    }
+    print_answers(pa.table(rows), console, title=title)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"1 {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def _clauses(bound: BoundSequence, fits: list[ComponentFit], clock: bool) -> str:
+    """MISS and DELAY as the query can have them."""
+    told = [(fit, fit.laws[0]) for fit in fits if fit.laws]
+    if not bound.ending_open:
+        # The last component is always observed, so that neither is asked.
+        told = [(fit, law) for fit, law in told if fit.label != bound.components[-1].label]
+    misses = [f"{fit.label} {fit.miss:.3g}" for fit, _ in told if fit.miss is not None and 0 < fit.miss < 1]
+    delays = [f"{fit.label} {_written(law, clock)}" for fit, law in told]
+    lines = [f"  {clause} {', '.join(items)}" for clause, items in (("MISS", misses), ("DELAY", delays)) if items]
+    return "\n".join(lines) if lines else "no component has a delay that could be learned"
+
+
+def _written(law: FittedLaw, clock: bool) -> str:
+    """A law in the language, its durations in seconds where time is a TIMESTAMP."""
+    from anabranch.language.bind_sequence import LAWS
+
+    texts = [
+        f"{_number(value)} SECONDS" if clock and timed else _number(value)
+        for value, (_, timed, _) in zip(law.parameters, LAWS[law.law], strict=True)
+    ]
+    return f"{law.law}({', '.join(texts)})"
+
+
+def _number(number: float) -> str:
+    return f"{number:.6g}".replace("e+", "e")
+
+
+def _draw(bound: BoundSequence, fits: list[ComponentFit], folder: Path) -> None:
+    """`delays.svg`: the delays of each component under its best law."""
+    import numpy as np
+
+    from anabranch.sequence.likelihood import F64, log_density
+    from anabranch.show.delays import Panel, draw_delays
+
+    def density_of(law: FittedLaw) -> Callable[[F64], F64]:
+        return lambda x: np.exp(log_density(law.law, law.parameters, x))
+
+    panels = []
+    for fit in fits:
+        for best in fit.laws[:1]:
+            title = f"{fit.label}: {_counted(len(fit.delays), 'delay')}, {_written(best, False)}"
+            panels.append(Panel(title, fit.delays, density_of(best)))
+    picture = draw_delays(panels, f"Delays of {bound.name}", "seconds" if _is_clock(bound) else "")
+    (folder / "delays.svg").write_text(picture + "\n", encoding="utf-8")

@@ -1,0 +1,1 @@
+"""SEQUENCE: events in order, where readings may have been lost."""

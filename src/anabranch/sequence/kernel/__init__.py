@@ -1,0 +1,1 @@
+"""The arithmetic of SEQUENCE: arrays in, arrays out."""

@@ -1,0 +1,122 @@
+"""Conditions on several events, as programs for a small stack of numbers; NaN is NULL.
+
+A row of a program is (code, component, column, other). Values of events, and constants, are columns of one matrix, so
+a program does nothing but load and combine numbers. TRUE is 1, FALSE is 0, and NULL is NaN.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from anabranch.compiled import leaf
+
+I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
+
+#: LOAD a column of the event of a component, or `other`, another column, where it is missing and there is one (-1:
+#: none). CONSTANT loads a column of any event. MEMBER asks whether a number is among `members[column:other]`.
+(
+    LOAD, CONSTANT, ADD, SUBTRACT, MULTIPLY, DIVIDE, REMAINDER, NEGATE, ABSOLUTE,
+    EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST, NOT, IS_NULL, MEMBER,
+) = range(18)  # fmt: skip
+
+#: The codes of the operators of typed conditions that take as many numbers as they have arguments.
+CODES = {
+    "+": ADD, "-": SUBTRACT, "*": MULTIPLY, "/": DIVIDE, "%": REMAINDER, "negate": NEGATE, "abs": ABSOLUTE,
+    "=": EQUAL, "<>": UNEQUAL, "<": LESS, "<=": AT_MOST, ">": GREATER, ">=": AT_LEAST, "not": NOT, "is_null": IS_NULL,
+}  # fmt: skip
+
+#: What a condition says of a match: that it does not hold, that it does, or nothing, since a component is missing.
+FAILS, HOLDS, PASSED_OVER = 0, 1, 2
+
+
+@leaf
+def truth(programs: I64, start: int, stop: int, bound: I64, anchor: int, matrix: F64, members: F64, stack: F64) -> int:
+    """Whether one condition holds of the events that are bound to components (-1: missing).
+
+    `anchor` is any event, from which constants are taken; `stack` has room for every row of the program.
+    """
+    top = -1
+    for row in range(start, stop):
+        code = programs[row, 0]
+        if code == LOAD:
+            event, column = bound[programs[row, 1]], programs[row, 2]
+            if event < 0:
+                event, column = anchor, programs[row, 3]
+                if column < 0:
+                    return PASSED_OVER
+            top += 1
+            stack[top] = matrix[event, column]
+        elif code == CONSTANT:
+            top += 1
+            stack[top] = matrix[anchor, programs[row, 2]]
+        elif code in (NEGATE, ABSOLUTE, NOT, IS_NULL):
+            stack[top] = _of_one(code, stack[top])
+        elif code == MEMBER:
+            stack[top] = _is_member(members, programs[row, 2], programs[row, 3], stack[top])
+        else:
+            top -= 1
+            stack[top] = _of_two(code, stack[top], stack[top + 1])
+    return HOLDS if stack[0] == 1.0 else FAILS
+
+
+@leaf
+def _of_one(code: int, number: Any) -> float:
+    if code == NEGATE:
+        return -number
+    if code == ABSOLUTE:
+        return abs(number)
+    if code == NOT:
+        return 1.0 - number
+    return 1.0 if np.isnan(number) else 0.0
+
+
+@leaf
+def _of_two(code: int, left: float, right: float) -> float:
+    if code >= EQUAL:
+        return _compared(code, left, right)
+    if code == ADD:
+        return left + right
+    if code == SUBTRACT:
+        return left - right
+    if code == MULTIPLY:
+        return left * right
+    if right == 0.0:  # NULL, as in Spark
+        return np.nan
+    return left / right if code == DIVIDE else np.fmod(left, right)
+
+
+@leaf
+def _compared(code: int, left: float, right: float) -> float:
+    if np.isnan(left) or np.isnan(right):
+        return np.nan
+    if code == EQUAL:
+        found = left == right
+    elif code == UNEQUAL:
+        found = left != right
+    elif code == LESS:
+        found = left < right
+    elif code == AT_MOST:
+        found = left <= right
+    elif code == GREATER:
+        found = left > right
+    else:
+        found = left >= right
+    return 1.0 if found else 0.0
+
+
+@leaf
+def _is_member(members: F64, start: int, stop: int, number: float) -> float:
+    if np.isnan(number):
+        return np.nan
+    low, high = start, stop
+    while low < high:
+        middle = (low + high) >> 1
+        if members[middle] < number:
+            low = middle + 1
+        else:
+            high = middle
+    return 1.0 if low < stop and members[low] == number else 0.0

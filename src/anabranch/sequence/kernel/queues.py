@@ -1,0 +1,150 @@
+"""Queues of arrivals: the events that can be a positive component, each with an upper bound of all ways to it.
+
+The bound of an arrival is the highest over the queues before it of the highest bound there times the highest score of
+a gap to it. The highest bound of a queue is that of its first *peak*, an entry with a higher bound than all after it;
+the highest score of a gap is that of the oldest or the newest entry where scores rise or fall with time, and else the
+highest there is. So an arrival costs O(m), amortised. Where its bound is below the threshold, no match at or above it
+goes through the event, and it is not queued.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from anabranch.compiled import leaf
+from anabranch.sequence.kernel.lists import Lists
+from anabranch.sequence.kernel.question import ALWAYS, F64, I64, NEVER, TABLE_ERROR, Scores
+from anabranch.sequence.kernel.tables import score
+
+
+class Queues(NamedTuple):
+    """One queue for each positive component; its entries lie where the items of the component lie.
+
+    Attributes
+    ----------
+    event, time, bound : of each entry
+    peak : the entries with a higher bound than all after them
+    coming : of each number, its next item
+    low, end : of each number, where its entries begin that are not too old, and where all end
+    peak_low, peak_end : likewise of its peaks
+    """
+
+    event: I64
+    time: npt.NDArray[Any]
+    bound: F64
+    peak: I64
+    coming: I64
+    low: I64
+    end: I64
+    peak_low: I64
+    peak_end: I64
+
+
+@njit(cache=True)
+def new_queues(times: npt.NDArray[Any], m: int) -> Queues:
+    """Empty queues with room for every item."""
+    n = len(times)
+    return Queues(
+        np.empty(n, np.int64), np.empty_like(times), np.empty(n), np.empty(n, np.int64),
+        np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m, np.int64),
+        np.empty(m, np.int64),
+    )  # fmt: skip
+
+
+@leaf
+def open_group(queues: Queues, lists: Lists, positives: I64, group: int) -> None:
+    """Begin with the events of another group."""
+    for i in range(len(positives)):
+        begin = lists.start[positives[i], group]
+        queues.coming[i] = queues.low[i] = queues.end[i] = queues.peak_low[i] = queues.peak_end[i] = begin
+
+
+@leaf
+def next_arrival(queues: Queues, lists: Lists, times: npt.NDArray[Any], positives: I64, group: int) -> int:
+    """The number of the earliest item to come; -1 where there is none."""
+    found = -1
+    for i in range(len(positives)):
+        place = queues.coming[i]
+        if place < lists.stop[positives[i], group]:
+            if found < 0 or times[place] < times[queues.coming[found]]:
+                found = i
+    return found
+
+
+@leaf
+def bound_of(queues: Queues, scores: Scores, best: float, i: int, s: int, now: float) -> float:
+    """The higher of `best` and an upper bound of the ways from the entries of number i to an event of number s now."""
+    table = scores.gap[i, s]
+    if table == NEVER:
+        return best
+    while queues.low[i] < queues.end[i] and now - queues.time[queues.low[i]] > scores.window:
+        queues.low[i] += 1
+    while queues.peak_low[i] < queues.peak_end[i] and queues.peak[queues.peak_low[i]] < queues.low[i]:
+        queues.peak_low[i] += 1
+    if queues.low[i] == queues.end[i]:
+        return best
+    most = queues.bound[queues.peak[queues.peak_low[i]]]
+    if table == ALWAYS:
+        return max(best, most)
+    if most * scores.highest[table] <= best:
+        return best
+    if scores.rising[table]:
+        most *= score(scores.tables, table, (now - queues.time[queues.low[i]]) * scores.unit) + TABLE_ERROR
+    elif scores.falling[table]:
+        most *= score(scores.tables, table, (now - queues.time[queues.end[i] - 1]) * scores.unit) + TABLE_ERROR
+    else:
+        most *= scores.highest[table]
+    return max(best, most)
+
+
+@leaf
+def enqueue(queues: Queues, i: int, event: int, now: float, bound: float) -> None:
+    """Add an entry to the queue of number i."""
+    place = queues.end[i]
+    queues.event[place], queues.time[place], queues.bound[place] = event, now, bound
+    queues.end[i] += 1
+    end = queues.peak_end[i]
+    while end > queues.peak_low[i] and queues.bound[queues.peak[end - 1]] <= bound:
+        end -= 1
+    queues.peak[end] = place
+    queues.peak_end[i] = end + 1
+
+
+@leaf
+def first_within(times: npt.NDArray[Any], low: int, high: int, now: float, window: float) -> int:
+    """The first of some times in rising order that is no longer ago than the window."""
+    while low < high:
+        middle = (low + high) >> 1
+        if now - times[middle] > window:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@leaf
+def first_at(times: npt.NDArray[Any], low: int, high: int, now: float) -> int:
+    """The first of some times in rising order that is now or later."""
+    while low < high:
+        middle = (low + high) >> 1
+        if times[middle] < now:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@leaf
+def first_after(times: npt.NDArray[Any], low: int, high: int, now: float) -> int:
+    """The first of some times in rising order that is later than now."""
+    while low < high:
+        middle = (low + high) >> 1
+        if times[middle] <= now:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -1,0 +1,113 @@
+"""The searches of a step: roles become lists by group and time, and the kernel finds what they have in common."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from anabranch.rows.conditions import Relations
+from anabranch.rows.events import I64, Batch, Bools, Numbers
+from anabranch.sequence.analysis import SequenceAnalysis
+from anabranch.sequence.groups import Groups
+from anabranch.sequence.kernel.lists import Lists, make_lists
+from anabranch.sequence.kernel.search import Found
+from anabranch.sequence.kernel.search import search as find
+from anabranch.sequence.lowering import Search
+from anabranch.sequence.programs import matrix_of
+
+
+class Roles:
+    """What the events of a batch can be."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.event = np.repeat(np.arange(len(batch)), np.diff(batch.first))
+        self.variable = batch.roles["variable"]
+        self._order = np.argsort(self.variable, kind="stable")
+        self._sorted = self.variable[self._order]
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+    def between(self, first: int, last: int) -> I64:
+        """The roles whose variables are from `first` to before `last`, in order of their events."""
+        low, high = np.searchsorted(self._sorted, [first, last])
+        chosen = self._order[low:high]
+        return np.arange(len(self)) if len(chosen) == len(self) else np.sort(chosen)
+
+
+class Matches(NamedTuple):
+    """(n, m) the event of each positive component, in the order of the question, -1 where missing; and the scores."""
+
+    events: I64
+    scores: npt.NDArray[np.float64]
+
+
+class Matcher:
+    """The events of one step, and the searches among them.
+
+    Parameters
+    ----------
+    batch : events in order of time
+    now : the watermark: windows that closed before it are decided
+    """
+
+    def __init__(self, batch: Batch, relations: Relations, now: float) -> None:
+        self.roles = Roles(batch)
+        self._batch, self._relations, self._now = batch, relations, now
+        self._t = batch.t
+        self._groups = Groups(batch)
+        self._is_fresh = np.ones(len(batch), np.bool_)
+        self._is_fresh[self.roles.event[batch.roles["old"]]] = False
+        self._useful = np.zeros(len(batch), np.bool_)
+
+    def matches(
+        self, analysis: SequenceAnalysis, search: Search, roles: I64, first: int, alive: Bools, bounded: bool = True
+    ) -> Matches:
+        """What a search finds among some roles; those that may be needed later are marked in `alive`.
+
+        Parameters
+        ----------
+        first : the variable of the first component
+        """
+        component, event = self.roles.variable[roles] - first, self.roles.event[roles]
+        group, n_groups = self._groups.of(analysis, component, event)
+        keyed = np.array([analysis.key_columns(each.name) is not None for each in analysis.query.components])
+        closes = self._now - self._t > search.scores.window
+        t, fresh = self._t, self._is_fresh
+        if search.reverse:
+            t, fresh = -t, closes
+            component, event, group, chosen = component[::-1], event[::-1], group[::-1], np.arange(len(roles))[::-1]
+        else:
+            chosen = np.arange(len(roles))
+        lists = make_lists(component, event, group, chosen, keyed, n_groups)
+        matrix = matrix_of(self._batch, search.columns, self._relations)
+        demands = search.demands._replace(matrix=matrix)
+        best = "best" in analysis.query.emit
+        found = find(search.scores, demands, lists, t, fresh, bounded and not search.expired, best, search.expired)
+        needed = self._needed(analysis, search, roles, first, lists, found)
+        self._useful[self.roles.event[roles[needed]]] = True
+        alive[roles[needed & ~closes[self.roles.event[roles]]]] = True
+        return Matches(found.events[:, ::-1] if search.reverse else found.events, found.scores)
+
+    def _needed(
+        self, analysis: SequenceAnalysis, search: Search, roles: I64, first: int, lists: Lists, found: Found
+    ) -> Bools:
+        """Which roles events to come may need, as long as the window lasts."""
+        if search.reverse:
+            return np.ones(len(roles), np.bool_)
+        queued = np.zeros(len(roles), np.bool_)
+        queued[lists.roles] = found.queued
+        component = self.roles.variable[roles] - first
+        queued[component == analysis.positives[-1]] = False
+        return queued | np.isin(component, search.demands.guards[:, 0])
+
+    def most_kept(self, window: float) -> int:
+        """The most events that were of use to later ones at one time."""
+        t: Numbers = self._t[self._useful]
+        if not len(t):
+            return 0
+        gone = np.zeros(len(t), np.int64) if window == inf else np.searchsorted(t, t - window, side="left")
+        return int((np.arange(1, len(t) + 1) - gone).max())

@@ -1,0 +1,260 @@
+"""SEQUENCE: rows go where their keys are equal, and a bucket keeps them as long as a window.
+
+One job serves many questions over the same streams: rows are read, asked and sent once for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from anabranch.language.bound import BoundSequence
+from anabranch.language.typed import Typed
+from anabranch.rows.conditions import holds
+from anabranch.rows.events import I64, Batch, Bools, EventTable, arrow_type_of, pack_events
+from anabranch.rows.operator import Counts, Operator, Outcome
+from anabranch.rows.packing import Layout, hash_tuples
+from anabranch.rows.roles import roles_of
+from anabranch.rows.routing import Packets
+from anabranch.rows.state import seal, unseal
+from anabranch.rows.times import BEGINNING, END, TimeKind, restore_doubles
+from anabranch.sequence.analysis import SequenceAnalysis, analyse
+from anabranch.sequence.answers import Answers
+from anabranch.sequence.groups import as_compared
+from anabranch.sequence.lowering import Search, lower, window_of
+from anabranch.sequence.matching import Matcher, Matches
+from anabranch.splitmix import mix_all
+
+#: The columns of roles: which component of which disjunct of which question, and whether it was there before.
+_KINDS: Mapping[str, type] = {"variable": np.int64, "old": np.bool_}
+
+
+@dataclass(frozen=True)
+class SequenceJob:
+    """SEQUENCE questions over the same streams, as the workers need them."""
+
+    analyses: tuple[SequenceAnalysis, ...]
+    searches: tuple[tuple[Search, ...], ...]
+    layouts: tuple[Layout, ...]
+    relations: dict[str, pa.Table]
+    fingerprint: str
+
+    @property
+    def time_kind(self) -> TimeKind:
+        """The kind of all times."""
+        return self.layouts[0].time_kind
+
+    @cached_property
+    def first_role(self) -> tuple[int, ...]:
+        """The number of the first role of each question; a role is a component of a disjunct."""
+        sizes = [len(each.disjuncts) * len(each.query.components) for each in self.analyses]
+        return tuple(int(place) for place in np.cumsum([0, *sizes]))
+
+    def window(self, question: int) -> float:
+        """WITHIN in the unit of times."""
+        return window_of(self.analyses[question].query.within, scale_of(self.time_kind))
+
+    def stream_number(self, name: str) -> int:
+        """The number of a stream, by its name."""
+        return [layout.name.lower() for layout in self.layouts].index(name.lower())
+
+    @property
+    def answer_schema(self) -> pa.Schema:
+        """One row a match: its question, and its events, those of each stream in a list, NULL where one is missing."""
+        events = [
+            pa.field(f"events_{number}", pa.list_(arrow_type_of(each))) for number, each in enumerate(self.layouts)
+        ]
+        time = self.time_kind.arrow_type
+        facts = [("t", time), ("t_start", time), ("probability", pa.float64()), ("status", pa.string())]
+        return pa.schema([("question", pa.int32()), *facts, *events])
+
+    # ------------------------------------------------------------ placement
+
+    def needed(self, stream: int) -> Typed | None:
+        """Every row is read: what is asked of it may be about its values."""
+        return None
+
+    def pack(self, stream: int, rows: pa.Table, n_buckets: int) -> tuple[Packets, int]:
+        """A packet for each bucket: rows that can be some component, and which."""
+        events = EventTable.from_rows(rows, self.layouts[stream])
+        demands = self._demands(stream)
+        if not len(events) or not demands:
+            return [], len(events)
+        first, variable = roles_of(
+            events.columns, demands, lambda part, columns, n: holds(part, columns, self.relations, n)
+        )
+        row = np.repeat(np.arange(len(events)), np.diff(first))
+        role, bucket = self._copies(events, row, variable, n_buckets)
+        return pack_events(events, row[role], bucket, {"variable": variable[role].astype(np.int32)}, n_buckets)
+
+    def _demands(self, stream: int) -> list[tuple[int, Typed | None]]:
+        """What is asked of single events of a stream, for each role that is of it."""
+        name = self.layouts[stream].name.lower()
+        return [
+            (first + place * len(analysis.query.components) + number, own)
+            for first, analysis in zip(self.first_role, self.analyses, strict=False)
+            for place, disjunct in enumerate(analysis.disjuncts)
+            for number, (component, own) in enumerate(zip(analysis.query.components, disjunct.own, strict=True))
+            if component.stream.name.lower() == name
+        ]
+
+    def _copies(self, events: EventTable, row: I64, variable: I64, n_buckets: int) -> tuple[I64, I64]:
+        """Where each role goes: (role, bucket), the rows of each bucket in order."""
+        bucket = np.zeros(len(row), np.int64)
+        everywhere = np.zeros(len(row), np.bool_)
+        placed: dict[tuple[int, tuple[str, ...]], I64] = {}
+        for number in np.unique(variable) if n_buckets > 1 else ():
+            question = int(np.searchsorted(self.first_role, number, side="right")) - 1
+            analysis = self.analyses[question]
+            place = (number - self.first_role[question]) % len(analysis.query.components)
+            columns = analysis.key_columns(analysis.query.components[place].name)
+            own = variable == number
+            if columns is None:
+                everywhere |= own
+                continue
+            if (question, columns) not in placed:
+                placed[question, columns] = self._buckets(events, question, columns, n_buckets)
+            bucket[own] = placed[question, columns][row[own]]
+        kept, copied = np.flatnonzero(~everywhere), np.flatnonzero(everywhere)
+        role = np.concatenate([kept, np.tile(copied, n_buckets)])
+        bucket = np.concatenate([bucket[kept], np.repeat(np.arange(n_buckets), len(copied))])
+        order = np.argsort(role, kind="stable")
+        return role[order], bucket[order]
+
+    def _buckets(self, events: EventTable, question: int, columns: tuple[str, ...], n_buckets: int) -> I64:
+        """The bucket of each row, by the columns that are equal in all events of a match."""
+        analysis = self.analyses[question]
+        values = [
+            as_compared(events.columns[name], analysis.is_compared_as_double(place))
+            for name, place in zip(columns, analysis.key, strict=True)
+        ]
+        # Questions without a key have one bucket each, and not all the same.
+        codes = hash_tuples(values, len(events)) ^ np.uint64(0 if columns else question)
+        return (mix_all(codes) % np.uint64(n_buckets)).astype(np.int64)
+
+    def operator(self) -> Operator:
+        """The operator of one bucket."""
+        return SequenceOperator(self)
+
+    # ------------------------------------------------------------ answers
+
+    def finish(self, answers: DataFrame) -> DataFrame:
+        """The answers of the only question; those of several stay together, to be told apart by `answers_of`."""
+        return self.answers_of(answers, 0) if len(self.analyses) == 1 else answers
+
+    def answers_of(self, answers: DataFrame, question: int) -> DataFrame:
+        """The result columns of one question."""
+        query = self.analyses[question].query
+        place = [1] * len(self.layouts)
+        columns = [F.col(name) for name in ("t", "t_start", "probability")]
+        for component in query.components:
+            if not component.negative:
+                stream = self.stream_number(component.stream.name)
+                columns.append(F.element_at(F.col(f"events_{stream}"), place[stream]).alias(component.label))
+                place[stream] += 1
+        if "expired" in query.emit:
+            columns.append(F.col("status"))
+        own = answers.where(F.col("question") == question) if len(self.analyses) > 1 else answers
+        return own.select(*columns)
+
+
+def scale_of(kind: TimeKind) -> float:
+    """How many units of a time make one of a delay."""
+    return 1e6 if kind is TimeKind.TIMESTAMP else 1.0
+
+
+def make_job(
+    queries: Sequence[BoundSequence], layouts: tuple[Layout, ...], relations: Mapping[str, pa.Table], fingerprint: str
+) -> SequenceJob:
+    """Queries over the same streams made ready for the workers; tables of scores are made here, once."""
+    analyses = tuple(map(analyse, queries))
+    scale = scale_of(layouts[0].time_kind)
+    searches = tuple(lower(analysis, relations, scale) for analysis in analyses)
+    return SequenceJob(analyses, searches, layouts, dict(relations), fingerprint)
+
+
+class SequenceOperator:
+    """One bucket of SEQUENCE questions."""
+
+    def __init__(self, job: SequenceJob) -> None:
+        self._job = job
+        self.open(None)
+
+    @property
+    def kept_events(self) -> int:
+        """How many events are kept for those to come."""
+        return len(self._kept)
+
+    def open(self, state: bytes | None) -> None:
+        """Begin anew, or go on from saved bytes."""
+        layouts = self._job.layouts
+        self._watermark = BEGINNING
+        self._pending = self._kept = Batch.empty(layouts, _KINDS)
+        if state is not None:
+            tables = unseal(state, self._job.fingerprint)
+            self._watermark = tables["watermark"]["watermark"][0].as_py()
+            self._pending = Batch.load(tables, "pending", layouts)
+            self._kept = Batch.load(tables, "kept", layouts)
+
+    def save(self) -> bytes:
+        """The state, to be opened again."""
+        tables = {"watermark": pa.table({"watermark": [self._watermark]})}
+        tables |= self._pending.save("pending") | self._kept.save("kept")
+        return seal(tables, self._job.fingerprint)
+
+    def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
+        """Take packets, and give every match that is decided before the watermark."""
+        layouts = self._job.layouts
+        parts = [Batch.from_packet(stream, blob, layouts, _KINDS) for stream, blob in packets]
+        arrived = Batch.concat([Batch.empty(layouts, _KINDS), *parts])
+        counts = Counts()
+        is_late = arrived.code < self._watermark
+        rejected = arrived.where(is_late).set_aside()
+        counts.late += rejected.num_rows
+        self._watermark = max(self._watermark, watermark)
+        waiting = Batch.concat([self._pending, arrived.where(~is_late)])
+        ready = waiting.code < self._watermark
+        self._pending = waiting.where(~ready)
+        come = waiting.where(ready)
+        fresh, counts.duplicate = come.without_duplicates()
+        counts.used += int(come.counted.sum()) - counts.duplicate
+        # Where the input has ended, all windows close, also those that reach beyond the last row.
+        answers = self._evaluate(fresh, inf if ended or watermark == END else self._now(), counts)
+        return Outcome(answers, rejected, counts)
+
+    def _now(self) -> float:
+        doubles = self._job.time_kind is TimeKind.DOUBLE
+        return float(restore_doubles(np.array([self._watermark]))[0]) if doubles else self._watermark
+
+    def _evaluate(self, fresh: Batch, now: float, counts: Counts) -> pa.Table:
+        """Let new events come to those that were kept."""
+        job = self._job
+        batch = Batch.concat([self._kept, fresh]).by_time()
+        answers = Answers(job, batch)
+        if not len(batch):
+            return answers.table()
+        matcher = Matcher(batch, job.relations, now)
+        alive = np.zeros(len(matcher.roles), np.bool_)
+        for question in range(len(job.analyses)):
+            for expired in (False, True):
+                searches = [search for search in job.searches[question] if search.expired is expired]
+                found = [self._found(matcher, question, search, alive) for search in searches]
+                if found:
+                    answers.add(question, found, expired)
+        counts.kept = matcher.most_kept(max(job.window(question) for question in range(len(job.analyses))))
+        self._kept = batch.with_roles(alive, old=np.ones(len(alive), np.bool_))
+        return answers.table()
+
+    def _found(self, matcher: Matcher, question: int, search: Search, alive: Bools) -> Matches:
+        """What one search finds among the events that can be its components."""
+        analysis = self._job.analyses[question]
+        size = len(analysis.query.components)
+        first = self._job.first_role[question] + search.disjunct * size
+        return matcher.matches(analysis, search, matcher.roles.between(first, first + size), first, alive)

@@ -1,0 +1,121 @@
+"""`anabranch fit delays`: from a workbook with history to clauses that it can take."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.cli.command import Command
+
+from anabranch.catalog import Catalog
+from anabranch.language.binder import bind, declare
+from anabranch.language.bound import BoundDelay, BoundSequence
+from anabranch.language.parser import parse
+from anabranch.sequence.files import read_delay
+
+WORKBOOK = """
+CREATE STREAM reads KEY (tag) VALUE (reader) TIME t FROM 'reads.csv';
+CREATE RELATION doors (reader STRING);
+CREATE QUERY passing AS SEQUENCE (x, y, z) FROM reads
+  WHERE x.reader = 'a' AND y.reader = 'b' AND z.reader = 'c' AND x.tag = y.tag AND y.tag = z.tag WITHIN 50;
+CREATE QUERY either AS SEQUENCE (x, z) FROM reads
+  WHERE (x.reader = 'a' AND z.reader = 'c' OR x.reader = 'b' AND z.reader = 'c') AND x.tag = z.tag;
+CREATE QUERY nowhere AS SEQUENCE (x, z) FROM reads WHERE x.reader = 'k' AND z.reader = 'l' AND x.tag = z.tag;
+CREATE QUERY mixed AS SEQUENCE (x, z) FROM reads WHERE x.reader = 7 AND z.reader = 'c' AND x.tag = z.tag;
+CREATE QUERY listed AS SEQUENCE (x, z) FROM reads WHERE doors(x.reader) AND z.reader = 'c' AND x.tag = z.tag;
+CREATE QUERY pattern AS PATTERN reads(x, 'a') THEN reads(x, 'b') GROUP BY x;
+"""
+
+
+@pytest.fixture
+def workbook(tmp_path: Path) -> Path:
+    """Five tags at three readers; one is missed at the second, and one at the first."""
+    rows = ["1,a,0", "1,b,2", "1,c,9", "2,a,0", "2,c,8", "3,b,3", "3,c,9", "4,a,0", "4,b,4", "5,a,1", "5,b,2", "5,c,7"]
+    (tmp_path / "reads.csv").write_text("\n".join(["tag,reader,t", *rows]) + "\n")
+    path = tmp_path / "passes.abq"
+    path.write_text(WORKBOOK)
+    return path
+
+
+def table(path: Path) -> list[list[str]]:
+    with path.open() as file:
+        return list(csv.reader(file))
+
+
+def test_passes_become_files_clauses_and_a_picture(
+    spark: SparkSession, workbook: Path, tmp_path: Path, anabranch: Command
+) -> None:
+    out = tmp_path / "learned"
+    done = anabranch("fit", "delays", workbook, "--query", "PASSING", "--output", out)
+    assert done.status == 0, done.err
+    assert done.err.splitlines() == [
+        f"learned from 5 passes; written to {out}; or: DELAY ... FITTED 'learned/laws.csv'"
+    ]
+    assert "x: 3 delays seen, 20.0% of 5 readings missed" in done.out
+    assert "y: 3 delays seen, 25.0% of 4 readings missed" in done.out
+    assert "z: 3 delays seen\n" in done.out
+    assert re.search(r"MISS x 0.2, y 0.25\n +DELAY x \w+\([\d., ]+\), y \w+\([\d., ]+\)\n", done.out)
+    assert table(out / "delays.csv")[1:] == [
+        *(["x", delay] for delay in ("41.0", "42.0", "44.0")),
+        *(["y", delay] for delay in ("1.0", "2.0", "4.0")),
+        *(["z", delay] for delay in ("5.0", "6.0", "7.0")),
+    ]
+    assert table(out / "misses.csv")[1:] == [["x", "0.2"], ["y", "0.25"]]
+    assert [row[0] for row in table(out / "laws.csv")[1:]] == ["x", "y", "z"]
+    picture = ElementTree.fromstring((out / "delays.svg").read_text())  # noqa: S314 (we drew it ourselves)
+    assert len(list(picture.iter("{http://www.w3.org/2000/svg}polyline"))) == 3
+
+
+def test_the_laws_of_the_shop_are_learned_and_can_be_pasted(
+    spark: SparkSession, tmp_path: Path, anabranch: Command
+) -> None:
+    shop = tmp_path / "shop"
+    assert anabranch("simulate", "shop", "--output", shop, "--items", "3000").status == 0
+    done = anabranch("fit", "delays", shop / "shop.abq", "--query", "shoplifting", "--output", shop / "learned")
+    assert done.status == 0, done.err
+    clauses = done.out[done.out.index("MISS x") :]
+    assert "SECONDS" in clauses
+    catalog = Catalog()
+    text = f"""
+      CREATE STREAM reads KEY (tag STRING) VALUE (reader STRING) TIME t TIMESTAMP;
+      CREATE QUERY q AS SEQUENCE (x, !y, z) FROM reads
+        WHERE x.reader = 'shelf' AND y.reader = 'checkout' AND z.reader = 'exit' AND x.tag = y.tag AND y.tag = z.tag
+        {clauses} WITHIN 90 MINUTES;
+    """
+    assert not declare(parse(text), catalog)
+    bound = bind(catalog.queries()[0], catalog)
+    assert isinstance(bound, BoundSequence)
+    x, y, _ = bound.components
+    assert (x.miss, y.miss) == pytest.approx((0.1, 0.1), abs=0.05)
+    assert y.delay is not None
+    shape, scale = y.delay.parameters
+    assert y.delay.law == "GAMMA"
+    # The mean and the deviation with which they were drawn: 16 and 8 minutes.
+    assert shape * scale == pytest.approx(16 * 60, rel=0.1)
+    assert shape**0.5 * scale == pytest.approx(8 * 60, rel=0.15)
+    fitted = read_delay(BoundDelay("FITTED", path="learned/laws.csv"), "y", str(shop))
+    assert (fitted.law, fitted.parameters) == ("GAMMA", pytest.approx((shape, scale), rel=1e-4))
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "told"),
+    [
+        ("tea", 2, "there is no query tea; the workbook has: passing"),
+        ("pattern", 2, "pattern is no SEQUENCE"),
+        ("either", 2, "either has several alternatives (OR), and delays are learned of one"),
+        ("listed", 2, "listed asks doors; learn with a query that lists its values"),
+        ("mixed", 2, "passes.abq:"),
+        ("nowhere", 1, "nowhere: no event fits a component, so there is nothing to learn from"),
+    ],
+)
+def test_what_cannot_be_learned_is_one_line(
+    spark: SparkSession, workbook: Path, tmp_path: Path, anabranch: Command, query: str, status: int, told: str
+) -> None:
+    wrong = anabranch("fit", "delays", workbook, "--query", query, "--output", tmp_path / "learned")
+    assert (wrong.status, wrong.out) == (status, ""), wrong.err
+    assert told in wrong.first
+    assert not (tmp_path / "learned").exists()

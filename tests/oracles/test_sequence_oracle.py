@@ -1,0 +1,799 @@
+"""The oracle itself, held against cases worked out by hand, closed forms, simulations and given answers."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from scipy import integrate, stats
+
+from anabranch.language.bound import BoundDelay, BoundSequence
+from tests.drawn import drawn
+from tests.local import bound_query
+from tests.oracles.sequence import JOINT, POSTERIOR, Match, Part, Row, candidates, gap_score, matches
+from tests.sequence.strategies import Case, bound_case, frozen, sequence_cases
+
+CASES = Path(__file__).resolve().parents[3] / "shared" / "cases" / "sequence"
+
+STREAMS = """
+    CREATE STREAM e KEY (id STRING) VALUE (reader STRING, tag STRING, temp DOUBLE) TIME t DOUBLE;
+    CREATE STREAM f KEY (id STRING) VALUE (tag STRING) TIME t DOUBLE;
+    CREATE STREAM i KEY (id STRING) VALUE (reader STRING) TIME t INTEGER;
+    CREATE STREAM g KEY (id STRING) VALUE (reader STRING) TIME t TIMESTAMP;
+    CREATE RELATION hall (reader STRING);
+    CREATE RELATION rates (reader STRING, p DOUBLE);
+"""
+RELATIONS = {"hall": {("x",), ("z",)}, "rates": {("x", 0.25), ("y", 0.5), ("w", 0.5)}}
+
+#: Own conditions for the components that most questions have.
+READERS = "x.reader = 'x' AND y.reader = 'y' AND z.reader = 'z'"
+XZ = "x.reader = 'x' AND z.reader = 'z'"
+
+
+def bound(question: str) -> BoundSequence:
+    """A question over the streams above."""
+    return bound_query(f"{STREAMS} CREATE QUERY q AS SEQUENCE {question};", "q")
+
+
+def event(id_: str, t: float, tag: str | None = "g", temp: float | None = None) -> Row:
+    """An event of the reader that the first letter of its key names."""
+    return {"id": id_, "t": t, "reader": id_[0], "tag": tag, "temp": temp}
+
+
+def named(query: BoundSequence, found: Sequence[Match]) -> dict[str, float]:
+    """Probabilities by the keys of the events, `-` for one that is missing, and `!` after what expired."""
+    labels = [component.label for component in query.components if not component.negative]
+    answers = {}
+    for match in found:
+        key = " ".join(match[label]["id"] if match[label] else "-" for label in labels)
+        answers[key + ("!" if match.get("status") == "expired" else "")] = match["probability"]
+    assert len(answers) == len(found)
+    return answers
+
+
+def asked(question: str, *events: Row, **others: Sequence[Row]) -> dict[str, Any]:
+    """The matches over the stream e; `others` are the rows of other streams."""
+    query = bound(question)
+    return named(query, matches(query, {"e": events, **others}, RELATIONS))
+
+
+def about(expected: Mapping[str, float]) -> Any:
+    return pytest.approx(dict(expected), abs=1e-11)
+
+
+# ---------------------------------------------------------------- events and windows
+
+
+def test_every_choice_of_events_is_a_match() -> None:
+    events = [event("x1", 0), event("x2", 1), event("y1", 2), event("z1", 3), event("z2", 4)]
+    assert asked(f"(x, y, z) FROM e WHERE {READERS}", *events) == {
+        f"{x} y1 {z}": 1.0 for x in ("x1", "x2") for z in ("z1", "z2")
+    }
+
+
+def test_what_an_answer_looks_like() -> None:
+    rows = [{**event("x1", 1), "note": 7}, event("z1", 5)]
+    (match,) = matches(bound(f"(X, Z) FROM e WHERE {XZ}"), {"E": rows})
+    assert match == {"t": 5, "t_start": 1, "probability": 1.0, "X": event("x1", 1), "Z": event("z1", 5)}
+    assert list(match) == ["t", "t_start", "probability", "X", "Z"]
+
+
+def test_times_strictly_increase_and_within_is_inclusive() -> None:
+    question = f"(x, z) FROM e WHERE {XZ} WITHIN 2"
+    assert asked(question, event("x1", 0), event("z1", 0), event("z2", 2), event("z3", 2.25)) == {"x1 z2": 1.0}
+    # 0.3 - 0.1 is a little less than 0.2, and 0.4 - 0.1 a little more than 0.3.
+    assert asked(f"(x, z) FROM e WHERE {XZ} WITHIN 0.2", event("x", 0.1), event("z", 0.3)) == {"x z": 1.0}
+    assert asked(f"(x, z) FROM e WHERE {XZ} WITHIN 0.3", event("x", 0.1), event("z", 0.4)) == {}
+
+
+def test_a_row_given_twice_is_one_event() -> None:
+    rows = [event("x1", 0), event("x1", 0), event("x1", 0, temp=1), event("z1", 1)]
+    rows += [{**event("z2", 1), "id": None}, {**event("z2", 1), "t": None}]
+    query = bound(f"(x, z) FROM e WHERE {XZ}")
+    assert [match["x"]["temp"] for match in matches(query, {"e": rows})] == [None, 1]
+
+
+def test_streams_of_their_own_need_no_condition() -> None:
+    rows = [{"id": "a", "t": 3, "tag": "g"}, {"id": "b", "t": 4, "tag": "h"}]
+    question = "(x, z) FROM e AS x, f AS z WHERE x.tag = z.tag"
+    assert asked(question, event("x1", 0), f=rows) == {"x1 a": 1.0}
+
+
+def test_integers_and_timestamps() -> None:
+    question = "(x, !y, z) FROM {} WHERE x.reader = 'x' AND y.reader = 'y' AND z.reader = 'z' MISS x 0.25, y 0.5"
+    question += " DELAY x UNIFORM(0, 8), y EXPONENTIAL(1 {}) WITHIN 4"
+    rows = [{"id": id_, "t": t, "reader": id_[0]} for id_, t in (("x1", 0), ("z1", 3), ("y1", 4), ("z2", 4))]
+    quiet = lambda d: math.exp(-d) / (0.5 + 0.5 * math.exp(-d))  # noqa: E731
+    # Before z alone, the window opened 4 ago: eps times the integral over the delay of x, uniform over twice that.
+    ahead = 0.25 * integrate.quad(quiet, 0, 4, epsabs=1e-13)[0] / 8
+    expected = {"x1 z1": quiet(3), "x1 z2": quiet(4), "- z1": ahead, "- z2": ahead}
+    query = bound(question.format("i", ""))
+    assert named(query, matches(query, {"i": rows})) == about(expected)
+    query = bound(question.format("g", "SECONDS"))
+    start = datetime(2026, 1, 31, 23, 59, 58, tzinfo=UTC)
+    moved = [{**row, "t": start + timedelta(seconds=row["t"])} for row in rows]
+    found = matches(query, {"g": moved})
+    assert named(query, found) == about(expected)
+    assert {match["t_start"] for match in found} == {moved[0]["t"], moved[1]["t"], moved[3]["t"]}
+
+
+# ---------------------------------------------------------------- missing components
+
+
+def test_one_missing_component_has_the_chance_that_its_delay_had_passed() -> None:
+    events = [event("x", 0), event("z", 3)]
+    question = f"(x, y, z) FROM e WHERE {READERS} MISS y 0.25 DELAY y UNIFORM(1, 5)"
+    assert asked(question, *events) == {"x - z": 0.25 * 0.5}
+    assert asked(f"{question} THRESHOLD 0.125", *events) == {"x - z": 0.125}
+    assert asked(f"{question} THRESHOLD 0.126", *events) == {}
+    # A delay that cannot have passed is no match, though there is no threshold.
+    assert asked(question, event("x", 0), event("z", 1)) == {}
+    # It may be missing, and there.
+    assert asked(question, *events, event("y", 2)) == {"x y z": 1.0, "x - z": 0.125}
+
+
+def test_delays_ahead_of_the_first_event_count_from_the_start_of_the_window() -> None:
+    question = f"(x, y, z) FROM e WHERE {READERS} MISS x 0.25, y 0.5 DELAY x UNIFORM(0, 8), y UNIFORM(0, 4) WITHIN 4"
+    # y is 1 before z, so the window had opened 3 before y.
+    assert asked(question, event("y", 9), event("z", 10)) == about(
+        {"- y z": 0.25 * 3 / 8, "- - z": 0.125 * 4**2 / 2 / 32}
+    )
+    # The window opened with y: nothing can have been before it.
+    assert asked(question, event("y", 6), event("z", 10)) == about({"- - z": 0.125 * 4**2 / 2 / 32})
+
+
+def test_a_component_without_miss_is_never_missing() -> None:
+    assert asked(f"(x, y, z) FROM e WHERE {READERS} DELAY y UNIFORM(0, 1)", event("x", 0), event("z", 3)) == {}
+
+
+def test_rates_of_readers() -> None:
+    events = [event("x", 0), event("z", 3)]
+    tail = "MISS BY reader FROM rates{} DELAY x UNIFORM(0, 2), y UNIFORM(0, 2) WITHIN 9"
+    for readers, miss, found in (
+        ("= 'y'", "", {"x - z": 0.5, "- - z": 0.125}),
+        ("IN ('w', 'y')", "", {"x - z": 0.5, "- - z": 0.125}),
+        # What is written for a component wins.
+        ("= 'y'", ", y 0.75", {"x - z": 0.75, "- - z": 0.1875}),
+        # A reader that is not listed loses nothing.
+        ("= 'v'", "", {}),
+    ):
+        where = f"x.reader = 'x' AND y.reader {readers} AND z.reader = 'z'"
+        assert asked(f"(x, y, z) FROM e WHERE {where} {tail.format(miss)}", *events) == about(found)
+
+
+# ---------------------------------------------------------------- negatives
+
+
+def test_a_negative_between_its_neighbours_ends_the_match() -> None:
+    question = f"(x, !y, z) FROM e WHERE {READERS}"
+    assert asked(question, event("x", 0), event("z", 3), event("y", 2)) == {}
+    # Strictly between.
+    assert asked(question, event("x", 0), event("z", 3), event("y1", 0), event("y2", 3)) == {"x z": 1.0}
+    # With no chance of a loss, its delay says nothing.
+    assert asked(f"{question} DELAY y EXPONENTIAL(1)", event("x", 0), event("z", 3)) == {"x z": 1.0}
+    likely = math.exp(-3) / (0.25 * (1 - math.exp(-3)) + math.exp(-3))
+    assert asked(f"{question} MISS y 0.25 DELAY y EXPONENTIAL(1)", event("x", 0), event("z", 3)) == about(
+        {"x z": likely}
+    )
+
+
+def test_a_negative_lies_between_the_observed_events_around_it() -> None:
+    question = """(x, !n, y, z) FROM e WHERE x.reader = 'x' AND n.reader = 'n' AND y.reader = 'y' AND z.reader = 'z'
+        MISS y 0.25 DELAY y UNIFORM(0, 1)"""
+    assert asked(question, event("x", 0), event("n", 2), event("y", 1), event("z", 3)) == {"x y z": 1.0}
+    assert asked(question, event("x", 0), event("n", 2), event("z", 3)) == {}
+
+
+def test_a_negative_ahead_of_the_first_event() -> None:
+    question = "(!y, x, z) FROM e WHERE x.reader = 'x' AND y.reader = 'y' AND z.reader = 'z' WITHIN 4"
+    events = [event("x", 8), event("z", 10)]
+    assert asked(question, *events, event("y", 5.75), event("y1", 8), event("y2", 9)) == {"x z": 1.0}
+    assert asked(question, *events, event("y", 6)) == {}
+    assert asked(question, *events, event("y", 7.75)) == {}
+    # The window had opened 2 before x.
+    half = (1 - 2 / 8) / (0.5 * 2 / 8 + 1 - 2 / 8)
+    assert asked(f"{question} MISS y 0.5 DELAY y UNIFORM(0, 8)", *events) == about({"x z": half})
+
+
+def test_several_negatives_in_a_row() -> None:
+    question = """(x, !y, !w, z) FROM e WHERE x.reader = 'x' AND y.reader = 'y' AND w.reader = 'w' AND z.reader = 'z'
+        MISS y 0.5, w 0.25 DELAY y UNIFORM(0, 8), w UNIFORM(0, 16)"""
+    events = [event("x", 0), event("z", 4)]
+    assert asked(question, *events) == about({"x z": (0.5 / 0.75) * (0.75 / (0.0625 + 0.75))})
+    assert asked(question, *events, event("w", 1)) == asked(question, *events, event("y", 1)) == {}
+
+
+def test_a_negative_fits_by_its_conditions() -> None:
+    question = f"(x, !y, z) FROM e WHERE {READERS} AND x.tag = y.tag AND y.temp > z.temp AND y.temp > 1"
+    events = [event("x", 0), event("z", 3, temp=2)]
+    for fitting, tag, temp in ((True, "g", 3), (False, "h", 3), (False, None, 3), (False, "g", 2), (False, "g", None)):
+        assert asked(question, *events, event("y", 1, tag, temp)) == ({} if fitting else {"x z": 1.0})
+
+
+# ---------------------------------------------------------------- equalities
+
+
+def test_equalities_are_closed_over_what_is_missing_and_what_is_negative() -> None:
+    equal = "x.tag = y.tag AND y.tag = z.tag"
+    events = [event("x1", 0, "g"), event("x2", 1, "h"), event("x3", 1, None), event("z1", 2, "g"), event("z2", 3, None)]
+    for question in (
+        f"(x, !y, z) FROM e WHERE {READERS} AND {equal}",
+        f"(x, y, z) FROM e WHERE {READERS} AND {equal} MISS y 0.5 DELAY y UNIFORM(0, 1)",
+    ):
+        # NULL equals nothing, NULL neither.
+        assert [key.split()[0] + key.split()[-1] for key in asked(question, *events)] == ["x1z1"]
+
+
+def test_an_equality_alone_asks_nothing_where_the_other_is_missing() -> None:
+    question = f"(x, z) FROM e WHERE {XZ} AND x.tag = z.tag MISS x 0.5 DELAY x UNIFORM(0, 1) WITHIN 4"
+    assert asked(question, event("z1", 2, None), event("x1", 0, None)) == {"- z1": 0.5}
+
+
+def test_classes_of_different_columns() -> None:
+    question = """(x, y, z) FROM e WHERE x.reader = 'x' AND y.temp > 0 AND z.reader = 'z' AND x.tag = y.reader
+        AND NOT (y.reader <> z.tag) MISS y 0.5 DELAY y UNIFORM(0, 1)"""
+    assert asked(question, event("x", 0, "g"), event("z", 2, "g"), event("z2", 2, "h")) == {"x - z": 0.5}
+    # Two columns of one event are equal if a third says so, be it missing.
+    question = f"(x, y, z) FROM e WHERE {READERS} AND x.tag = y.tag AND y.tag = x.id MISS y 0.5 DELAY y UNIFORM(0, 1)"
+    assert asked(question, event("x", 0, "x"), event("x1", 0, "g"), event("z", 2)) == {"x - z": 0.5}
+
+
+def test_other_equalities_are_conditions_like_any() -> None:
+    question = f"(x, y, z) FROM e WHERE {READERS} AND x.temp + 0 = y.temp AND y.temp = z.temp + 0"
+    question += " MISS y 0.5 DELAY y UNIFORM(0, 1)"
+    events = [event("x", 0, temp=1), event("y", 1, temp=1), event("z", 2, temp=2)]
+    assert asked(question, *events) == {"x - z": 0.5}
+
+
+# ---------------------------------------------------------------- conditions
+
+
+def test_a_condition_of_what_is_missing_is_passed_over() -> None:
+    question = f"(x, y, z) FROM e WHERE {READERS} AND {{}} MISS y 0.5 DELAY y UNIFORM(0, 1)"
+    events = [event("x", 0, temp=1), event("y", 1, temp=3), event("z", 2, temp=2)]
+    both = {"x y z": 1.0, "x - z": 0.5}
+    for condition, found in (
+        ("x.temp < y.temp", both), ("y.temp < z.temp", {"x - z": 0.5}), ("x.temp > z.temp", {}),
+        ("y.temp > 5", {"x - z": 0.5}), ("y.temp IS NULL", {"x - z": 0.5}), ("z.t - x.t <= 2", both),
+        ("z.t - x.t < 2", {}), ("z.t - y.t >= 2", {"x - z": 0.5}), ("x.temp + y.temp > z.temp", both),
+        ("hall(x.reader)", both), ("NOT hall(y.reader)", both), ("hall(y.reader)", {"x - z": 0.5}), ("TRUE", both),
+        ("NULL", {}), ("1 = 2", {}),
+    ):  # fmt: skip
+        assert asked(question.format(condition), *events) == found, condition
+
+
+def test_defaults_stand_for_what_is_missing() -> None:
+    question = f"(x, y, z) FROM e WHERE {READERS} AND {{}} MISS x 0.5, y 0.5 DELAY x UNIFORM(0, 1), y UNIFORM(0, 1)"
+    question += " WITHIN 9"
+    events = [event("x", 0, "g", 1), event("z", 2, "g", 2)]
+    both = {"x - z": 0.5, "- - z": 0.25}
+    for condition, found in (
+        ("y.temp[0] < z.temp", both), ("y.temp[2] < z.temp", {}), ("y.temp[NULL] < z.temp", {}),
+        # x has no default, so where it is missing the condition is passed over.
+        ("y.temp[1] < x.temp", {"- - z": 0.25}), ("y.temp[1] < x.temp[0]", {}),
+        ("y.temp[1] < x.temp[3]", {"- - z": 0.25}),
+        # One of its references has none.
+        ("y.temp[9] < y.temp + z.temp", both), ("y.temp[9] < y.temp[1] + z.temp", {}),
+        # Conditions of its own.
+        ("y.temp[1] > 0", both), ("y.temp[0] > 0", {}), ("x.temp[0] > 0", {"x - z": 0.5}),
+        ("y.temp[0] > y.t", both),
+        # An equality with a default holds between what is observed, and for the default.
+        ("y.tag['g'] = z.tag", both), ("y.tag['h'] = z.tag", {}), ("x.tag = y.tag['h']", {"- - z": 0.25}),
+        ("x.tag = y.tag['g'] AND y.tag = z.tag", both),
+    ):  # fmt: skip
+        assert asked(question.format(condition), *events) == about(found), condition
+    other = event("z", 2, "h", 2)
+    condition = "y.tag['h'] = z.tag AND x.tag = y.tag"
+    assert asked(question.format(condition), events[0], other) == about({"- - z": 0.25})
+
+
+def test_a_default_of_another_component_where_a_negative_is_asked() -> None:
+    question = f"""(x, y, !n, z) FROM e WHERE {READERS} AND n.reader = 'n' AND n.temp > y.temp[{{}}]
+        MISS y 0.5 DELAY y UNIFORM(0, 1)"""
+    events = [event("x", 0), event("n", 2, temp=1), event("z", 3)]
+    assert asked(question.format(0), *events) == {}
+    assert asked(question.format(1), *events) == {"x - z": 0.5}
+    # Without a default the condition is passed over, and the event fits.
+    assert asked(question.replace("[{}]", ""), *events) == {}
+
+
+def test_alternatives_stand_for_themselves() -> None:
+    events = [event("x", 0, temp=1), event("w", 0, temp=5), event("z", 2, temp=2)]
+    question = "(x, z) FROM e WHERE z.reader = 'z' AND {}"
+    assert asked(question.format("(x.reader = 'x' OR x.reader = 'w')"), *events) == {"x z": 1.0, "w z": 1.0}
+    assert asked(question.format("x.reader IN ('x', 'w') AND (x.temp < z.temp OR x.t < z.t)"), *events) == {
+        "x z": 1.0, "w z": 1.0,
+    }  # fmt: skip
+    denied = "NOT (x.reader <> 'x' AND x.reader <> 'w') AND NOT (x.temp < z.temp OR hall(x.reader))"
+    assert asked(question.format(denied), *events) == {"w z": 1.0}
+    # The equality is one of a disjunct alone: in the other nothing is closed.
+    question = f"(x, y, z) FROM e WHERE {READERS} AND x.tag = y.tag AND (y.tag = z.tag OR z.temp > 3)"
+    question += " MISS y 0.5 DELAY y UNIFORM(0, 1)"
+    events = [event("x", 0, "g"), event("z1", 2, "g", 1), event("z2", 2, "h", 1), event("z3", 2, "h", 4)]
+    assert asked(question, *events) == {"x - z1": 0.5, "x - z3": 0.5}
+    # What is asked of one component alone is one condition: none of these must happen.
+    question = "(x, !y, z) FROM e WHERE x.reader = 'x' AND z.reader = 'z' AND {}"
+    for condition in ("y.reader IN ('y', 'w')", "NOT (y.reader <> 'y' AND y.reader <> 'w')"):
+        assert asked(question.format(condition), event("x", 0), event("w", 1), event("z", 3)) == {}
+    # A negative is asked by the conditions of the disjunct.
+    question = f"(x, !y, z) FROM e WHERE {READERS} AND (x.temp = 1 OR y.temp = 1)"
+    assert asked(question, event("x", 0, temp=1), event("y", 1, temp=2), event("z", 3)) == {"x z": 1.0}
+    assert asked(question, event("x", 0, temp=2), event("y", 1, temp=1), event("z", 3)) == {}
+
+
+# ---------------------------------------------------------------- SCORING POSTERIOR
+
+
+def test_the_posterior_of_one_missing_component() -> None:
+    question = f"(x, y, z) FROM e WHERE {READERS} MISS y 0.25 DELAY y UNIFORM(0, 4) SCORING POSTERIOR"
+    assert asked(question, event("x", 0), event("z", 2)) == about({"x - z": 0.125 / (0.125 + 0.5)})
+    assert asked(question, event("x", 0), event("z", 9)) == about({"x - z": 1.0})
+    # It was read: then it is not missing.
+    assert asked(question, event("x", 0), event("y", 1), event("z", 9)) == {"x y z": 1.0}
+    assert asked(question, event("x", 0), event("y", 9), event("z", 9)) == about({"x - z": 1.0})
+
+
+def test_what_was_read_fits_by_its_conditions_and_at_the_head_in_the_window() -> None:
+    question = """(x, z) FROM e WHERE x.reader = 'x' AND z.reader = 'z' AND x.tag = z.tag AND x.temp < z.temp
+        MISS x 0.25 DELAY x UNIFORM(0, 4) WITHIN 4 SCORING POSTERIOR"""
+    z = event("z", 9, "g", 2)
+    for x, found in (
+        (event("x", 5, "g", 1), {"x z": 1.0}), (event("x", 4.75, "g", 1), {"- z": 1.0}),
+        (event("x", 5, "h", 1), {"- z": 1.0}), (event("x", 5, "g", 3), {"- z": 1.0}),
+    ):  # fmt: skip
+        assert asked(question, x, z) == about(found)
+
+
+def test_negatives_alone_score_as_ever() -> None:
+    question = f"(x, !y, z) FROM e WHERE {READERS} MISS y 0.5 DELAY y UNIFORM(0, 8)"
+    events = [event("x", 0), event("z", 4)]
+    assert asked(f"{question} SCORING POSTERIOR", *events) == asked(question, *events) == about({"x z": 0.5 / 0.75})
+
+
+# ---------------------------------------------------------------- ENDING OPEN
+
+OPEN = "ENDING OPEN WITHIN 4"
+
+
+def test_a_negative_at_the_end() -> None:
+    question = f"(x, !y) FROM e WHERE x.reader = 'x' AND y.reader = 'y' {OPEN}"
+    (match,) = matches(bound(question), {"e": [event("x", 3)]})
+    assert match == {"t": 7, "t_start": 3, "probability": 1.0, "x": event("x", 3)}
+    assert asked(question, event("x", 3), event("y", 3), event("y1", 7.25)) == {"x": 1.0}
+    assert asked(question, event("x", 3), event("y", 7)) == {}
+    lost = f"{question} MISS y 0.5 DELAY y UNIFORM(0, 8)"
+    assert asked(lost, event("x", 3)) == about({"x": 0.5 / 0.75})
+
+
+def test_a_tail_that_may_be_missing() -> None:
+    question = f"(x, y, !n, z) FROM e WHERE {READERS} AND n.reader = 'n' {OPEN} MISS y 0.5, z 0.25"
+    question += " DELAY y UNIFORM(0, 1), z UNIFORM(0, 8)"
+    # y and z within 4: y within 1, z in what is left of 4 after that.
+    both = 0.125 * integrate.quad(lambda s: (4 - s) / 8, 0, 1)[0]
+    assert asked(question, event("x", 3)) == about({"x - -": both})
+    assert asked(question, event("x", 3), event("y", 4)) == about({"x - -": both, "x y -": 0.25 * 3 / 8})
+    assert asked(question, event("x", 3), event("z", 7), event("z1", 7.25)) == about({"x - -": both, "x - z": 0.5})
+    # A reading of n ends what it lies in: it comes after y, or before z.
+    assert asked(question, event("x", 3), event("y", 6), event("z", 6.5), event("n", 5)) == {
+        "x y z": 1.0, "x y -": pytest.approx(0.25 / 8),
+    }  # fmt: skip
+    posterior = f"{question} SCORING POSTERIOR"
+    assert asked(posterior, event("x", 3), event("y", 4)) == about({"x y -": 0.25 * 3 / 8 / (0.25 * 3 / 8 + 5 / 8)})
+    assert asked(posterior, event("x", 3), event("y", 4), event("z", 7)) == {"x y z": 1.0}
+
+
+def test_the_time_of_an_open_ending_is_the_close() -> None:
+    query = bound("(x, !y) FROM g WHERE x.reader = 'x' AND y.reader = 'y' ENDING OPEN WITHIN 2.5 SECONDS")
+    start = datetime(2026, 1, 31, 23, 59, 58, tzinfo=UTC)
+    rows = [{"id": "x", "reader": "x", "t": start}]
+    assert [match["t"] for match in matches(query, {"g": rows})] == [start + timedelta(seconds=2.5)]
+    late = {"id": "y", "reader": "y", "t": start + timedelta(seconds=2.5)}
+    assert matches(query, {"g": [*rows, late]}) == []
+
+
+# ---------------------------------------------------------------- EMIT
+
+
+def test_what_expires() -> None:
+    question = f"(x, y, z) FROM e WHERE {READERS} WITHIN 4 EMIT EXPIRED"
+    assert asked(question, event("x", 0)) == {"x - -!": 1.0}
+    # Continued by y, which nothing continues.
+    assert asked(question, event("x", 0), event("y", 1)) == {"x y -!": 1.0}
+    assert asked(question, event("x", 0), event("y", 1), event("z", 5)) == {"x y -!": 1.0}
+    assert asked(question, event("x", 0), event("y", 5)) == {"x - -!": 1.0}
+    assert asked(question, event("x", 0), event("y", 1), event("z", 4)) == {"x y z": 1.0}
+    # Two ways to go on, one of which comes to nothing.
+    assert asked(question, event("x", 0), event("y1", 1), event("y2", 4), event("z", 3)) == {
+        "x y1 z": 1.0, "x y2 -!": 1.0,
+    }  # fmt: skip
+    (expired,) = matches(bound(question), {"e": [event("x", 3)]})
+    assert expired == {
+        "t": 7, "t_start": 3, "probability": 1.0, "x": event("x", 3), "y": None, "z": None, "status": "expired",
+    }  # fmt: skip
+    assert asked(question, event("y", 1), event("z", 2)) == {}
+
+
+def test_what_expires_though_something_is_missing() -> None:
+    question = f"(x, y, z) FROM e WHERE {READERS} MISS y 0.5 DELAY y UNIFORM(0, 1) WITHIN 4 EMIT EXPIRED"
+    assert asked(question, event("x", 0), event("z", 2)) == {"x - z": 0.5}
+    # The match is not probable enough, so nothing goes on.
+    assert asked(f"{question} THRESHOLD 0.6", event("x", 0), event("z", 2)) == {"x - -!": 1.0}
+    # Only the first component opens a window.
+    question = f"(x, y, z) FROM e WHERE {READERS} MISS x 0.5 DELAY x UNIFORM(0, 1) WITHIN 4 EMIT EXPIRED"
+    assert asked(question, event("y", 1)) == {}
+    assert asked(question, event("y", 1), event("z", 2)) == {"- y z": 0.5}
+
+
+def test_what_expires_is_still_open_at_the_close() -> None:
+    question = f"(x, !n, z) FROM e WHERE {XZ} AND n.reader = 'n' WITHIN 4 EMIT EXPIRED"
+    assert asked(question, event("x", 0)) == {"x -!": 1.0}
+    assert asked(question, event("x", 0), event("n", 4)) == {}
+    assert asked(question, event("x", 0), event("n", 4.25), event("z", 4.25)) == {"x -!": 1.0}
+    lost = f"{question} MISS n 0.5 DELAY n UNIFORM(0, 8)"
+    assert asked(lost, event("x", 0)) == about({"x -!": 0.5 / 0.75})
+    assert asked(f"{lost} THRESHOLD 0.7", event("x", 0)) == {}
+
+
+def test_a_complete_match_that_something_spoils_does_not_expire() -> None:
+    question = f"(!n, x, z) FROM e WHERE {XZ} AND n.reader = 'n' WITHIN 4 EMIT EXPIRED"
+    events = [event("n", 0), event("x", 1), event("z", 3)]
+    assert asked(question, *events) == {}
+    assert asked(question, *events[:2]) == {"x -!": 1.0}
+
+
+def test_conditions_of_what_is_not_decided_are_not_asked_of_a_partial_match() -> None:
+    question = f"(x, z) FROM e WHERE {XZ} AND z.temp[0] > 5 AND x.temp < z.temp[0] WITHIN 4 EMIT EXPIRED"
+    assert asked(question, event("x", 0, temp=1)) == {"x -!": 1.0}
+
+
+def test_the_best_of_a_trigger() -> None:
+    question = f"(x, y, z) FROM e WHERE {READERS} MISS y 0.5 DELAY y UNIFORM(0, 8) EMIT BEST"
+    events = [event("x1", 0), event("x2", 1), event("y1", 2), event("y2", 2), event("z1", 5), event("z2", 5)]
+    # The latest, from the last component to the first; events of one time by their keys.
+    assert asked(question, *events) == {"x2 y2 z1": 1.0, "x2 y2 z2": 1.0}
+    # A certain loss is as probable as a reading, but more is missing. Here the longest gap is the most probable.
+    sure = question.replace("UNIFORM(0, 8)", "UNIFORM(0, 4)")
+    assert asked(sure, *events[:2], *events[4:5]) == {"x2 - z1": 0.5}
+    assert asked(question, *events[:2], *events[4:5]) == {"x1 - z1": 0.5 * 5 / 8}
+    posterior = f"{sure} SCORING POSTERIOR"
+    assert asked(posterior, *events[:2], event("y", 0.5), event("z", 6)) == {"x1 y z": 1.0}
+
+
+def test_the_best_of_what_expires_and_of_open_endings() -> None:
+    question = f"(x, y, z) FROM e WHERE {READERS} {{}} MISS y 0.5 DELAY y UNIFORM(0, 8) EMIT BEST"
+    events = [event("x1", 0), event("y1", 1), event("y2", 2), event("x2", 3), event("z1", 3.5)]
+    assert asked(f"{question.format('WITHIN 4')}, EXPIRED", *events) == {"x1 y2 z1": 1.0}
+    assert asked(f"{question.format('WITHIN 3')}, EXPIRED", *events[:-1]) == {"x1 y2 -!": 1.0, "x2 - -!": 1.0}
+    assert asked(question.format("ENDING OPEN WITHIN 4"), *events) == {"x1 y2 z1": 1.0, "x2 - z1": 0.5 / 16}
+
+
+def test_candidates_are_there_below_the_threshold_too() -> None:
+    query = bound(f"(x, y, z) FROM e WHERE {READERS} MISS y 0.5 DELAY y UNIFORM(0, 8) THRESHOLD 0.9")
+    found = candidates(query, {"e": [event("x", 0), event("z", 8)]})
+    assert [each.probability for each in found] == [0.5]
+
+
+# ---------------------------------------------------------------- scores
+
+
+def part(law: str, *parameters: float, miss: float = 1.0, negative: bool = False, atoms: Any = ()) -> Part:
+    return Part(negative, miss, BoundDelay(law, tuple(map(float, parameters)), atoms=tuple(atoms)))
+
+
+def never(law: str, *parameters: float, miss: float = 0.5, atoms: Any = ()) -> Part:
+    return part(law, *parameters, miss=miss, negative=True, atoms=atoms)
+
+
+def test_an_empty_gap_is_certain() -> None:
+    assert gap_score((), 3.0) == gap_score((), 0.0, POSTERIOR) == 1.0
+
+
+#: Laws as SciPy has them.
+LAWS = {
+    ("EXPONENTIAL", 2): stats.expon(scale=2),
+    ("UNIFORM", 1, 3): stats.uniform(1, 2),
+    ("GAMMA", 2, 3): stats.gamma(2, scale=3),
+    ("GAMMA", 0.5, 1): stats.gamma(0.5, scale=1),
+    ("GAMMA", 1.5, 1): stats.gamma(1.5, scale=1),
+    ("LOGNORMAL", 0.5, 0.75): stats.lognorm(0.75, scale=math.exp(0.5)),
+    ("NORMAL", 2, 1): stats.truncnorm(-2, np.inf, loc=2, scale=1),
+    ("NORMAL", -1, 2): stats.truncnorm(0.5, np.inf, loc=-1, scale=2),
+    ("NORMAL", 3, 0.125): stats.truncnorm(-24, np.inf, loc=3, scale=0.125),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("length", [0.0, 0.25, 1.0, 2.0, 3.0, 3.25, 9.0, 40.0])
+def test_one_missing_or_one_that_must_not_happen(law: tuple[Any, ...], length: float) -> None:
+    chance = LAWS[law].cdf(length)
+    assert gap_score((part(*law, miss=0.25),), length) == pytest.approx(0.25 * chance, abs=1e-14)
+    quiet = (1 - chance) / (0.25 * chance + 1 - chance)
+    assert gap_score((never(*law, miss=0.25),), length) == pytest.approx(quiet, abs=1e-13)
+    assert gap_score((never(*law, miss=0.0),), length) == 1.0
+    one = gap_score((part(*law, miss=0.25),), length, POSTERIOR)
+    assert one == pytest.approx(0.25 * chance / (0.25 * chance + 1 - chance), abs=1e-13)
+
+
+@pytest.mark.parametrize("length", [0.5, 3.0, 25.0])
+def test_sums_of_delays_in_closed_form(length: float) -> None:
+    def scored(*gap: Part) -> float:
+        return gap_score(gap, length)
+
+    exponential, gamma = part("EXPONENTIAL", 2), part("GAMMA", 1.5, 2)
+    assert scored(exponential, exponential) == pytest.approx(stats.gamma.cdf(length, 2, scale=2), abs=1e-12)
+    assert scored(exponential, gamma, exponential) == pytest.approx(stats.gamma.cdf(length, 3.5, scale=2), abs=1e-11)
+    root = part("GAMMA", 0.5, 2)
+    assert scored(root, root, gamma) == pytest.approx(stats.gamma.cdf(length, 2.5, scale=2), abs=1e-11)
+    uniform = part("UNIFORM", 0, 4)
+    irwin_hall = sum((-1) ** k * math.comb(3, k) * max(length / 4 - k, 0) ** 3 for k in range(4)) / 6
+    assert scored(uniform, uniform, uniform) == pytest.approx(irwin_hall, abs=1e-12)
+    # A negative that is never read, after the last: the integral of what is left of an exponential.
+    two = scored(exponential, never("EXPONENTIAL", 2, miss=0.999999999999))
+    assert two == pytest.approx(length / 2 * math.exp(-length / 2), abs=1e-10)
+    # Two of different means.
+    other = part("EXPONENTIAL", 0.5)
+    expected = 1 - (2 * math.exp(-length / 2) - 0.5 * math.exp(-length / 0.5)) / 1.5
+    assert scored(exponential, other) == pytest.approx(expected, abs=1e-12)
+    assert scored(other, exponential) == pytest.approx(expected, abs=1e-12)
+
+
+def test_narrow_delays_are_not_overlooked() -> None:
+    narrow = part("NORMAL", 30, 0.01)
+    assert gap_score((narrow,) * 3, 90.0) == pytest.approx(0.5, abs=1e-11)
+    assert gap_score((narrow, part("EXPONENTIAL", 0.01), narrow), 100.0) == pytest.approx(1.0, abs=1e-11)
+    assert gap_score((part("LOGNORMAL", 3, 0.001), part("GAMMA", 400, 0.05)), 1000.0) == pytest.approx(1.0, abs=1e-11)
+
+
+def test_delays_that_end_with_the_gap() -> None:
+    assert gap_score((part("UNIFORM", 1, 3), part("UNIFORM", 2, 3)), 3.0) == 0.0
+    assert gap_score((part("UNIFORM", 1, 3), part("UNIFORM", 2, 3)), 6.0) == pytest.approx(1.0, abs=1e-13)
+
+
+def test_atoms_are_summed_over() -> None:
+    seen = part("EMPIRICAL", atoms=(1.0, 1.0, 2.0, 5.0))
+    for length, chance in ((0.75, 0.0), (1.0, 0.5), (1.75, 0.5), (2.0, 0.75), (5.0, 1.0), (9.0, 1.0)):
+        assert gap_score((seen,), length) == chance
+        assert gap_score((seen._replace(negative=True, miss=0.5),), length) == (1 - chance) / (1 - chance / 2)
+    # 1 + 1 four times, 1 + 2 four times, 2 + 2 once, and so on, of 16.
+    for length, count in ((1.0, 0), (2.0, 4), (3.0, 8), (4.0, 9), (6.0, 13), (7.0, 15), (10.0, 16)):
+        assert gap_score((seen, seen), length) == count / 16
+    # A uniform delay after each.
+    assert gap_score((seen, part("UNIFORM", 0, 4)), 4.0) == pytest.approx((2 * 0.75 + 0.5) / 4, abs=1e-12)
+    assert gap_score((part("UNIFORM", 0, 4), seen), 4.0) == pytest.approx((2 * 0.75 + 0.5) / 4, abs=1e-12)
+    # A negative steps where an atom is.
+    step = never("EMPIRICAL", miss=0.5, atoms=(1.0,))
+    assert gap_score((part("UNIFORM", 0, 4), step), 4.0) == pytest.approx(1 / 4, abs=1e-12)
+    assert gap_score((step, part("UNIFORM", 0, 4)), 4.0) == pytest.approx(1 / 4, abs=1e-12)
+    assert gap_score((part("EMPIRICAL", atoms=(0.0, 1.0)),), 0.0) == 0.5
+
+
+def test_an_empirical_delay_in_a_question() -> None:
+    query = bound(f"(x, y, z) FROM e WHERE {READERS} MISS y 0.5 DELAY y EMPIRICAL 'delays.csv'")
+    law = BoundDelay("EMPIRICAL", path="delays.csv", atoms=(2.0, 4.0))
+    query = replace(query, components=tuple(replace(each, delay=each.delay and law) for each in query.components))
+    rows = [event("x", 0), event("z1", 1.75), event("z2", 2), event("z3", 4)]
+    assert named(query, matches(query, {"e": rows})) == {"x - z2": 0.25, "x - z3": 0.5}
+
+
+def test_integrals_with_negatives_against_nested_quadrature() -> None:
+    x, y = LAWS["GAMMA", 2, 3], LAWS["UNIFORM", 1, 3]
+    chance = stats.expon(scale=2).cdf
+    quiet = lambda d: (1 - chance(d)) / (0.5 * chance(d) + 1 - chance(d))  # noqa: E731
+    parts = [part("GAMMA", 2, 3), part("UNIFORM", 1, 3), never("EXPONENTIAL", 2)]
+    length = 7.0
+    for place in range(3):
+        gap = [*parts[:2]]
+        gap.insert(place, parts[2])
+
+        def integrand(b: float, a: float, place: int = place) -> float:
+            return x.pdf(a) * y.pdf(b) * quiet((a, b, length - a - b)[place])
+
+        bounds = [lambda a: (min(1, length - a), min(3, length - a)), (0, length)]
+        expected, _ = integrate.nquad(
+            integrand, bounds, opts=[{"epsabs": 1e-11}, {"points": [4, 6], "epsabs": 1e-11, "limit": 200}]
+        )
+        assert gap_score(tuple(gap), length) == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize("scoring", [JOINT, POSTERIOR])
+@pytest.mark.parametrize(
+    "gap",
+    [
+        (part("GAMMA", 2, 1, miss=0.5), part("UNIFORM", 1, 3, miss=0.25)),
+        (part("EXPONENTIAL", 1, miss=0.5), part("LOGNORMAL", 0, 1, miss=0.5), part("NORMAL", 1, 1, miss=0.5)),
+        (part("UNIFORM", 0, 2, miss=0.5), never("EXPONENTIAL", 3, miss=0.25), part("GAMMA", 0.5, 2, miss=0.5)),
+        (never("UNIFORM", 0, 9), part("EMPIRICAL", miss=0.5, atoms=(1.0, 2.0, 2.0)), never("GAMMA", 2, 2, miss=0.25)),
+        (never("UNIFORM", 0, 9), never("EXPONENTIAL", 4, miss=0.25)),
+        (part("EXPONENTIAL", 2, miss=0.5), never("EXPONENTIAL", 4, miss=0.0)),
+    ],
+)  # fmt: skip
+def test_scores_against_simulation(gap: tuple[Part, ...], scoring: str) -> None:
+    length = 4.0
+    rng = np.random.default_rng(7)
+    lost = [each for each in gap if not each.negative]
+    if scoring == JOINT:
+        expected = simulated_joint(gap, length, rng)
+    else:
+        expected = simulated_posterior(gap, length, rng) if lost else simulated_joint(gap, length, rng)
+    assert gap_score(gap, length, scoring) == pytest.approx(expected, abs=4e-3)
+
+
+RUNS = 400_000
+
+
+def drawn_delays(each: Part, rng: np.random.Generator) -> Any:
+    """Delays, by rejection of what is negative for the normal law."""
+    assert each.delay is not None
+    draw = {
+        "EXPONENTIAL": lambda mean: rng.exponential(mean, RUNS),
+        "UNIFORM": lambda lo, hi: rng.uniform(lo, hi, RUNS),
+        "GAMMA": lambda shape, scale: rng.gamma(shape, scale, RUNS),
+        "LOGNORMAL": lambda mu, sigma: rng.lognormal(mu, sigma, RUNS),
+        "NORMAL": lambda mean, sd: (many := rng.normal(mean, sd, 3 * RUNS))[many >= 0][:RUNS],
+        "EMPIRICAL": lambda: rng.choice(each.delay.atoms, RUNS),
+    }[each.delay.law]
+    return draw(*each.delay.parameters)
+
+
+def histories(gap: tuple[Part, ...], length: float, rng: np.random.Generator) -> tuple[Any, list[Any], Any]:
+    """When the lost ones happened, the spans between them, and to which of these each negative belongs."""
+    times = [np.zeros(RUNS)]
+    owners = []
+    for each in gap:
+        if each.negative:
+            owners.append(len(times) - 1)
+        else:
+            times.append(times[-1] + drawn_delays(each, rng))
+    return times, [*itertools.pairwise(times), (times[-1], np.full(RUNS, length))], owners
+
+
+def simulated_joint(gap: tuple[Part, ...], length: float, rng: np.random.Generator) -> float:
+    """The share of runs in which all happened in time and no negative did, given that none was read."""
+    times, spans, owners = histories(gap, length, rng)
+    weight = math.prod(each.miss for each in gap if not each.negative) * (times[-1] <= length)
+    for each, owner in zip([each for each in gap if each.negative], owners, strict=True):
+        start, end = spans[owner]
+        chance = np.searchsorted(np.sort(drawn_delays(each, rng)), end - start, side="right") / RUNS
+        if each.miss > 0:
+            weight = weight * (1 - chance) / (each.miss * chance + 1 - chance)
+    return float(weight.mean())
+
+
+def simulated_posterior(gap: tuple[Part, ...], length: float, rng: np.random.Generator) -> float:
+    """Of the runs in which nothing was read, the share in which all was lost and no negative happened."""
+    times, spans, owners = histories(gap, length, rng)
+    silent = np.ones(RUNS, dtype=bool)
+    for each, time in zip([each for each in gap if not each.negative], times[1:], strict=True):
+        silent &= (time > length) | (rng.random(RUNS) < each.miss)
+    quiet = np.ones(RUNS, dtype=bool)
+    for each, owner in zip([each for each in gap if each.negative], owners, strict=True):
+        start, end = spans[owner]
+        # It can happen in its own span alone, if that has begun, and until the gap ends.
+        happened = (start <= length) & (drawn_delays(each, rng) <= np.minimum(end, length) - start)
+        silent &= ~happened | (rng.random(RUNS) < each.miss)
+        quiet &= ~happened
+    return float((silent & quiet & (times[-1] <= length)).sum() / silent.sum())
+
+
+# ---------------------------------------------------------------- given answers
+
+
+def read_rows(file: Path) -> list[Row]:
+    """The rows of a CSV file, numbers where they are."""
+
+    def value(text: str) -> Any:
+        try:
+            return float(text) if "." in text else int(text)
+        except ValueError:
+            return text or None
+
+    with file.open(newline="") as lines:
+        return [{name: value(text) for name, text in row.items()} for row in csv.DictReader(lines)]
+
+
+def given_queries() -> dict[str, Any]:
+    """The queries of the case folder and what is expected of each, where it is there."""
+    return json.loads((CASES / "expected.json").read_text()) if CASES.is_dir() else {}
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason="the case folder is not beside the project")
+@pytest.mark.parametrize("name", given_queries())
+def test_given_answers(name: str) -> None:
+    expected = given_queries()[name]
+    query = bound_query((CASES / "workbook.abq").read_text(), name)
+    rows = {stream.name: read_rows(CASES / stream.source.path) for stream in query.streams}
+    found = {
+        tuple(match[on] and match[on][expected["ids"]] for on in expected["on"]): match["probability"]
+        for match in matches(query, rows)
+    }
+    wanted = {tuple(row[on] for on in expected["on"]): row["probability"] for row in expected["rows"]}
+    assert found == pytest.approx(wanted, abs=1e-12)
+
+
+# ---------------------------------------------------------------- the strategies
+
+CLAUSES: dict[str, Any] = {
+    "plain": {},
+    "open": {"endings": ["OPEN"], "scorings": ["JOINT", "POSTERIOR"], "emits": ["", "BEST"]},
+    "expired": {"emits": ["EXPIRED", "BEST, EXPIRED"], "scorings": ["", "POSTERIOR"]},
+}
+
+
+@pytest.mark.parametrize("clauses", CLAUSES)
+def test_drawn_cases_are_of_every_kind_and_have_answers(clauses: str) -> None:
+    cases = drawn(sequence_cases(**CLAUSES[clauses]), 150)
+    seen = Counter[str]()
+    for case in cases:
+        query = bound_case(case)
+        rows = list(itertools.chain.from_iterable(case.rows.values()))
+        assert len(rows) <= 12
+        found = matches(query, case.rows, case.relations)
+        times = [row["t"] for row in rows]
+        seen.update(
+            {
+                "answered": bool(found),
+                "several": len(found) > 1,
+                "uncertain": any(match["probability"] < 1 for match in found),
+                "missing": any(None in match.values() for match in found),
+                "negative": "!" in case.workbook,
+                "tied": len(set(times)) < len(times),
+                "two streams": len(case.rows) == 2,
+                "OR or NOT": " OR " in case.workbook or "NOT (" in case.workbook,
+                "default": "[" in case.workbook,
+                "hall": "hall(" in case.workbook,
+                "touching": any(match["t"] == _close(match["t_start"], query.within) for match in found),
+                "EXPIRED": clauses != "expired" or any(match["status"] == "expired" for match in found),
+                **{kind: f" t {kind}" in case.workbook for kind in ("INTEGER", "DOUBLE", "TIMESTAMP")},
+            }
+        )
+    assert seen["answered"] > len(cases) / 3
+    assert min(seen.values()) > 0, seen
+
+
+def _close(start: Any, within: float | None) -> Any:
+    if within is None:
+        return None
+    return start + (timedelta(seconds=within) if isinstance(start, datetime) else within)
+
+
+@settings(max_examples=100)
+@given(case=sequence_cases(emits=["", "BEST"], endings=["", "OPEN"], scorings=["", "POSTERIOR"]))
+def test_answers_keep_the_definition(case: Case) -> None:
+    query = bound_case(case)
+    found = matches(query, case.rows, case.relations)
+    assert len(set(map(frozen, found))) == len(found)
+    labels = [component.label for component in query.components if not component.negative]
+    for match in found:
+        times = [match[label]["t"] for label in labels if match[label]]
+        assert sorted(set(times)) == times
+        assert match["t_start"] == times[0]
+        assert 0 < match["probability"] <= 1 + 1e-12
+        assert match["probability"] >= query.threshold * (1 - 1e-12)
+        # Where nothing is missing and nothing is negative, it is certain.
+        if len(times) == len(query.components):
+            assert match["probability"] == 1
+
+
+@given(case=sequence_cases())
+def test_the_best_are_among_all_and_none_is_better(case: Case) -> None:
+    query = bound_case(case)
+    every = matches(query, case.rows, case.relations)
+    best = matches(replace(query, emit=frozenset({"best"})), case.rows, case.relations)
+    assert {frozen(match) for match in best} <= {frozen(match) for match in every}
+    last = query.components[-1].label
+    triggers = Counter(frozenset(match[last].items()) for match in best)
+    assert triggers.keys() == {frozenset(match[last].items()) for match in every}
+    assert set(triggers.values()) <= {1}
+    for one, other in itertools.product(best, every):
+        assert one[last] != other[last] or one["probability"] >= other["probability"] * (1 - 1e-12)
