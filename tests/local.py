@@ -45,8 +45,14 @@ def local_job(
     workbook: str, name: str, relations: Mapping[str, Iterable[tuple]] = MappingProxyType({}), live: bool = False
 ) -> Any:
     """A job as the session makes it."""
+    query = bound_query(workbook, name)
+    tables = relation_tables(workbook, relations)
+    return family_of(query).job(query, layouts_for(query.streams), tables, FINGERPRINT, live)
+
+
+def relation_tables(workbook: str, relations: Mapping[str, Iterable[tuple]]) -> dict[str, pa.Table]:
+    """The rows of relations, in the types that the workbook states."""
     catalog = declared(workbook)
-    query = bind(catalog.query(name), catalog)
     tables = {}
     for relation, rows in relations.items():
         columns = catalog.relation(relation).columns
@@ -54,7 +60,7 @@ def local_job(
             pa.array([row[place] for row in rows], ARROW_TYPES[column.type]) for place, column in enumerate(columns)
         ]
         tables[relation.lower()] = pa.table(arrays, names=[column.name for column in columns])
-    return family_of(query).job(query, layouts_for(query.streams), tables, FINGERPRINT, live)
+    return tables
 
 
 def to_table(job: Any, stream: int, rows: Sequence[Mapping[str, Any]]) -> pa.Table:

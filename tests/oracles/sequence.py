@@ -23,11 +23,10 @@ How the definitions are read
   expired, its probability must reach the threshold with the negatives that are watched until the close, and without.
 - Of the best ones, probabilities that differ by rounding alone are equal. An event is later than another by its time,
   then by its key and its other columns, NULL first.
-- SCORING POSTERIOR: a negative without a law never happens. With one, and no MISS, it takes part in the integrals, but
-  alone in a gap it has the factor 1.
+- A negative without MISS that was not read did not happen: that is given, and has no part in the score of a gap.
 
-Scores are right to about 1e-11: what is below 1e-14 is 0, and a probability that misses the threshold by 1e-12 of it
-reaches it.
+Scores are right to about 1e-11, and 0 where they are 0. A probability that misses the threshold by 1e-12 of it reaches
+it.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
 from types import MappingProxyType
@@ -65,8 +64,6 @@ JOINT, POSTERIOR = "joint", "posterior"
 MATCHED, EXPIRED = "matched", "expired"
 BEST = "best"
 
-#: Below it a score is nothing but rounding.
-NOTHING = 1e-14
 #: In an integral, below it a mass is nothing.
 NEGLIGIBLE = 1e-35
 #: By so much of it a probability may miss the threshold, or another one, and still be equal.
@@ -506,11 +503,11 @@ def gap_score(gap: tuple[Part, ...], length: float, scoring: str = JOINT) -> flo
     scoring : 'joint' or 'posterior'
     """
     lost = [part for part in gap if not part.negative]
-    segments = _segments(gap)
-    unseen = [_negatives(own, _survival) for own in segments]
+    segments = _segments(part for part in gap if not part.negative or part.miss > 0)
     if scoring == JOINT or not lost:
         quiet = [_negatives(own, _quiet) for own in segments]
         return _chain(lost, quiet[:-1], quiet[-1], length)
+    unseen = [_negatives(own, _survival) for own in segments]
     everything = _chain(lost, unseen[:-1], unseen[-1], length)
     unread = [_negatives(own, _unread) for own in segments]
     so_far = [
@@ -538,12 +535,14 @@ Function = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 class Curve:
     """A function of a time span, with the points between which it is smooth and those that tell its scale.
 
-    `value` None is 1 throughout.
+    `value` None is 1 throughout. Below `low` and above `high` it is 0.
     """
 
     value: Function | None = None
     kinks: frozenset[float] = frozenset({0.0})
-    scales: frozenset[float] = field(default=frozenset())
+    scales: frozenset[float] = frozenset()
+    low: float = 0.0
+    high: float = math.inf
 
     def __call__(self, span: ArrayLike) -> NDArray[np.float64]:
         """Its values."""
@@ -561,8 +560,14 @@ def _product(curves: Sequence[Curve]) -> Curve:
     curves = [curve for curve in curves if curve.value is not None]
     if not curves:
         return Curve()
-    kinks, scales = (frozenset.union(*each) for each in zip(*((c.kinks, c.scales) for c in curves), strict=True))
-    return Curve(lambda span: math.prod((curve(span) for curve in curves[1:]), start=curves[0](span)), kinks, scales)
+    low, high = max(curve.low for curve in curves), min(curve.high for curve in curves)
+    return Curve(
+        lambda span: math.prod((curve(span) for curve in curves[1:]), start=curves[0](span)),
+        frozenset().union(*(curve.kinks for curve in curves)),
+        frozenset().union(*(curve.scales for curve in curves)),
+        low if low < high else math.inf,
+        high,
+    )
 
 
 def _negatives(parts: Iterable[Part], of_part: Callable[[Part], Curve]) -> Curve:
@@ -577,7 +582,9 @@ def _survival(part: Part) -> Curve:
 def _unread(part: Part) -> Curve:
     """eps F + 1 - F: it has not been read."""
     survival = _survival(part)
-    return replace(survival, value=survival.value and (lambda span: part.miss * (1 - survival(span)) + survival(span)))
+    if survival.value is None or part.miss == 0:
+        return survival
+    return replace(survival, value=lambda span: part.miss * (1 - survival(span)) + survival(span), high=math.inf)
 
 
 def _quiet(part: Part) -> Curve:
@@ -615,7 +622,7 @@ def _chain(lost: Sequence[Part], before: Sequence[Curve], after: Curve, length: 
         left = length - sum(atom for atom, _ in way)
         if left >= 0:
             total += math.prod(weight for _, weight in way) * float(curve(left))
-    return eps * total if eps * total >= NOTHING else 0.0
+    return eps * total
 
 
 def _convolution(smooth: Sequence[tuple[Law, Curve]], after: Curve) -> Curve:
@@ -639,7 +646,9 @@ def _convolved(factors: Sequence[Curve]) -> Curve:
     kinks = frozenset(a + b for a in left.kinks for b in right.kinks)
     scales = frozenset(a + b for one, other in ((left, right), (right, left)) for a in one.kinks for b in other.scales)
     along = frozenset(a + b for a, b in zip(sorted(left.scales), sorted(right.scales), strict=False))
-    return Curve(lambda span: _integral(left, right, span), kinks, scales | along)
+    return Curve(
+        lambda span: _integral(left, right, span), kinks, scales | along, left.low + right.low, left.high + right.high
+    )
 
 
 #: Nodes of the tanh-sinh rule on [0, 1], as distances from both ends, and their weights. It does not mind what a
@@ -664,12 +673,14 @@ def _integral(left: Curve, right: Curve, spans: NDArray[np.float64]) -> NDArray[
     panel, node = np.nonzero(masses > NEGLIGIBLE)
     rest = (flat[rows] - ends)[panel, 0] + (ends - begins)[panel, 0] * _FROM_RIGHT[node]
     values = masses[panel, node] * right(rest)
-    return np.bincount(rows[panel], values, len(flat)).reshape(spans.shape)
+    sums = np.bincount(rows[panel], values, len(flat)).reshape(spans.shape)
+    # Where it is 0, nodes that were rounded to the wrong side of a kink would say otherwise.
+    return np.where((left.low + right.low < spans) & (spans < left.high + right.high), sums, 0.0)
 
 
 # ---------------------------------------------------------------- laws
 
-#: The quantiles that tell the scale of a law. What is below a fifth of the last is left out: nodes are dense at 0.
+#: The quantiles that tell the scale of a law. What is below a 25th of the last is left out: nodes are dense at 0.
 _QUANTILES = (1e-9, 0.01, 0.5, 0.99, 1 - 1e-4, 1 - 1e-9)
 
 
@@ -684,7 +695,8 @@ class Law:
     @property
     def distribution(self) -> Curve:
         """The chance that the delay is at most so long."""
-        return replace(self.survival, value=lambda span: 1 - self.survival(span))
+        value = lambda span: 1 - self.survival(span)  # noqa: E731
+        return replace(self.survival, value=value, low=self.density.low, high=math.inf)
 
 
 @cache
@@ -693,17 +705,21 @@ def _law(delay: BoundDelay) -> Law:
         atoms = tuple(delay.atoms)
         sorted_ = np.sort(np.array(atoms))
         survival = Curve(
-            lambda span: 1 - np.searchsorted(sorted_, span, side="right") / len(atoms), frozenset({0.0, *atoms})
+            lambda span: 1 - np.searchsorted(sorted_, span, side="right") / len(atoms),
+            frozenset({0.0, *atoms}),
+            high=max(atoms),
         )
         return Law(Curve(), survival, atoms)
     law, kinks = _distribution(delay.law, *delay.parameters)
     # All but one of them are on the positive side, and the rest of that one is cut off.
     mass = law.sf(0.0)
     quantiles = [float(law.isf(mass * (1 - quantile))) for quantile in _QUANTILES]
-    scales = frozenset(quantile for quantile in quantiles if quantile > quantiles[-1] / 5)
+    scales = frozenset(quantile for quantile in quantiles if quantile > quantiles[-1] / 25)
+    high = law.support()[1]
     return Law(
-        Curve(lambda span: law.pdf(span) / mass, kinks, scales),
-        Curve(lambda span: law.sf(span) / mass, kinks, scales),
+        Curve(lambda span: law.pdf(span) / mass, kinks, scales, min(kinks), high),
+        # What it is multiplied with begins at 0.
+        Curve(lambda span: law.sf(span) / mass, kinks | {0.0}, scales, 0.0, high),
     )
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tests import local
+from tests.oracles.sequence import matches
+from tests.sequence.strategies import Case, bound_case, frozen
 
-from anabranch.sequence.operator import SequenceJob
+from anabranch.runtime.sources.schema import layouts_for
+from anabranch.sequence.operator import SequenceJob, make_job
 
 Answer = dict[str, Any]
 
@@ -32,3 +36,39 @@ class SequenceRun(local.LocalRun):
         if "expired" in query.emit:
             answer["status"] = row["status"]
         return answer
+
+
+def job_of(case: Case) -> SequenceJob:
+    """The job of a case."""
+    query = bound_case(case)
+    tables = local.relation_tables(case.workbook, case.relations)
+    return make_job([query], layouts_for(query.streams), tables, local.FINGERPRINT)
+
+
+def run_of(case: Case, batches: Sequence[Any], n_buckets: int = 3) -> SequenceRun:
+    """A run over micro-batches, to the end of the input."""
+    run = SequenceRun(job_of(case), n_buckets)
+    for batch in batches:
+        run.step(batch)
+    run.step({}, end=True)
+    counts = run.counts
+    assert counts.read == counts.used + counts.duplicate + counts.late + counts.quarantined
+    assert counts.late == 0
+    return run
+
+
+def answers_of(case: Case, batches: Sequence[Any], n_buckets: int = 3) -> dict[Any, float]:
+    """What a run over micro-batches answers, each answer with its probability."""
+    return probabilities(run_of(case, batches, n_buckets).answers())
+
+
+def truth_of(case: Case) -> dict[Any, float]:
+    """What full enumeration answers."""
+    return probabilities(matches(bound_case(case), case.rows, case.relations))
+
+
+def probabilities(answers: Sequence[Answer]) -> dict[Any, float]:
+    """The probability of each answer; none is given twice."""
+    found = {frozen({**answer, "probability": None}): answer["probability"] for answer in answers}
+    assert len(found) == len(answers)
+    return found

@@ -114,8 +114,7 @@ def gap_table(
     ----------
     between
         What stands between the two events, in order. A negative that is never missed did not happen if it was not
-        seen, and counts for nothing; but that it did not tells something about when, and whether, what is missing
-        happened, and so it is weighed by a posterior where its law is known.
+        seen, and counts for nothing.
     horizon
         The longest gap that can be asked. With None the table goes on until nothing changes any more.
     posterior
@@ -151,9 +150,8 @@ class _Gap:
     def of(cls, between: Sequence[Between], horizon: float, posterior: bool) -> _Gap:
         missing: list[Hidden] = []
         segments: list[list[Hidden]] = [[]]
-        weighed = posterior and not all(part.negative for part in between)
         for part in between:
-            if part.negative and part.miss == 0.0 and not (weighed and part.delay is not None):
+            if part.negative and part.miss == 0.0:
                 continue
             if part.delay is None:
                 raise ValueError("what can be missed needs a law of its delay")

@@ -1,0 +1,108 @@
+"""SEQUENCE against full enumeration: the same matches with the same probabilities, however the input comes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+from tests.sequence.local import SequenceRun, answers_of, job_of, probabilities, run_of, truth_of
+from tests.sequence.strategies import TIMES, Case, seconds, sequence_cases
+from tests.splits import disordered_splits, splits
+
+from anabranch.sequence.matching import Matcher
+
+BUCKETS = st.sampled_from([1, 2, 7])
+
+#: Every clause that says what is reported, and how it is scored.
+CLAUSES = {
+    "closed": {},
+    "posterior": {"scorings": ["POSTERIOR"]},
+    "open": {"endings": ["OPEN"], "scorings": ["", "POSTERIOR"]},
+    "best": {"emits": ["BEST"], "endings": ["", "OPEN"]},
+    "expired": {"emits": ["EXPIRED", "BEST, EXPIRED"], "scorings": ["", "POSTERIOR"]},
+}
+ANY_CLAUSE = st.sampled_from(sorted(CLAUSES))
+
+
+def same(found: dict[Any, float], truth: dict[Any, float]) -> bool:
+    """The same answers, with the same probabilities."""
+    return found == pytest.approx(truth, abs=1e-9, rel=1e-9)
+
+
+@settings(max_examples=120, deadline=None)
+@given(sequence_cases(), BUCKETS)
+def test_batch_gives_every_match_with_its_probability(case: Case, n_buckets: int) -> None:
+    truth = truth_of(case)
+    event(f"{'some' if truth else 'no'} answers")
+    assert same(answers_of(case, [case.rows], n_buckets), truth)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), ANY_CLAUSE, BUCKETS)
+def test_every_clause_gives_what_it_says(data: st.DataObject, clause: str, n_buckets: int) -> None:
+    case = data.draw(sequence_cases(**CLAUSES[clause]))
+    truth = truth_of(case)
+    event(f"{clause}: {'some' if truth else 'no'} answers")
+    assert same(answers_of(case, [case.rows], n_buckets), truth)
+
+
+@settings(max_examples=40, deadline=None)
+@given(sequence_cases(decimals=True), BUCKETS)
+def test_windows_that_decimal_fractions_miss_are_missed_by_both(case: Case, n_buckets: int) -> None:
+    assert same(answers_of(case, [case.rows], n_buckets), truth_of(case))
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.data(), ANY_CLAUSE)
+def test_any_split_gives_the_answers_of_the_whole(data: st.DataObject, clause: str) -> None:
+    case = data.draw(sequence_cases(windowed=True, **CLAUSES[clause]))
+    batches = data.draw(splits(case.rows, clock=seconds))
+    assert same(answers_of(case, batches, data.draw(BUCKETS)), truth_of(case))
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data(), st.sampled_from([1, 2]), ANY_CLAUSE)
+def test_any_arrival_within_the_watermark_gives_the_answers_of_the_whole(
+    data: st.DataObject, delay: int, clause: str
+) -> None:
+    case = data.draw(sequence_cases(windowed=True, watermark=delay, **CLAUSES[clause]))
+    batches = data.draw(disordered_splits(case.rows, delay, clock=seconds))
+    assert same(answers_of(case, batches, data.draw(BUCKETS)), truth_of(case))
+
+
+@settings(max_examples=80, deadline=None)
+@given(sequence_cases(endings=["", "OPEN"], scorings=["", "POSTERIOR"]))
+def test_pruned_and_unpruned_runs_are_identical(case: Case) -> None:
+    job = job_of(case)
+    pruned, whole = SequenceRun(job, 1), SequenceRun(job, 1)
+    pruned.step(case.rows, end=True)
+    bounded = Matcher.matches
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Matcher, "matches", lambda *given: bounded(*given, bounded=False))
+        whole.step(case.rows, end=True)
+    assert probabilities(pruned.answers()) == probabilities(whole.answers())
+    assert pruned.counts.kept <= whole.counts.kept
+
+
+@settings(max_examples=40, deadline=None)
+@given(sequence_cases(windowed=True, time_types=TIMES[:1], endings=["", "OPEN"], emits=[""]))
+def test_nothing_is_kept_beyond_its_window(case: Case) -> None:
+    run = SequenceRun(job_of(case), 2)
+    run.step(case.rows)
+    far = {name: [{**row, "t": row["t"] + 10_000} for row in rows[:1]] for name, rows in case.rows.items()}
+    run.step(far)
+    run.step({name: [{**row, "t": row["t"] + 10_000} for row in rows] for name, rows in far.items()})
+    for state in run.states:
+        operator = run.job.operator()
+        operator.open(state)
+        assert operator.kept_events <= len(far)
+
+
+@settings(max_examples=30, deadline=None)
+@given(sequence_cases(windowed=True))
+def test_rows_given_twice_are_one_event(case: Case) -> None:
+    twice = {name: [*rows, *rows] for name, rows in case.rows.items()}
+    run = run_of(case, [twice])
+    assert same(probabilities(run.answers()), truth_of(case))
