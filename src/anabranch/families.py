@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from anabranch.catalog import Catalog, Query
 from anabranch.constrain import explain as constrain
-from anabranch.errors import Finding, NotYetBuilt, WorkbookError
+from anabranch.errors import Finding, WorkbookError
 from anabranch.language.binder import bind
 from anabranch.language.bound import (
     BoundConstrain,
@@ -108,7 +108,7 @@ def _sequence_files(bound: BoundSequence, folder: str) -> BoundSequence:
     return with_files(bound, folder)
 
 
-_BUILT: dict[type, Family] = {
+_FAMILIES: dict[type, Family] = {
     BoundPattern: Family(pattern.plan, _pattern_job),
     BoundSequence: Family(sequence.plan, _sequence_job, _sequence_together, _sequence_files),
     BoundRelate: Family(relate.plan, _relate_job),
@@ -116,38 +116,10 @@ _BUILT: dict[type, Family] = {
     BoundConstrain: Family(constrain.plan, _constrain_job, _constrain_together),
 }
 
-_KINDS = {
-    BoundPattern: "PATTERN",
-    BoundSequence: "SEQUENCE",
-    BoundRelate: "RELATE",
-    BoundMonitor: "MONITOR",
-    BoundConstrain: "CONSTRAIN",
-}
-
 
 def family_of(bound: BoundQuestion) -> Family:
-    """The family of a bound question.
-
-    Raises
-    ------
-    NotYetBuilt
-        If the kind is understood, but cannot be run yet.
-    """
-    family = _BUILT.get(type(bound))
-    if family is None:
-        kind = _KINDS[type(bound)]
-        built = ", ".join(_KINDS[each] for each in _BUILT)
-        raise NotYetBuilt(
-            [
-                Finding(
-                    "not-yet-built",
-                    f"{bound.name} is a {kind} question, which this version can check but not run",
-                    f"it runs {built}",
-                    bound.span,
-                )
-            ]
-        )
-    return family
+    """The family of a bound question."""
+    return _FAMILIES[type(bound)]
 
 
 def plan_of(query: Query, catalog: Catalog) -> Plan:
@@ -156,7 +128,7 @@ def plan_of(query: Query, catalog: Catalog) -> Plan:
     Raises
     ------
     WorkbookError
-        If it is wrong, or of a kind that cannot be run yet.
+        If it is wrong.
     """
     bound = bind(query, catalog)
     return family_of(bound).plan(bound)
@@ -171,10 +143,6 @@ def groups_of(queries: Sequence[Query], catalog: Catalog) -> list[list[Query]]:
         shares = family_of(bound).together is not None
         groups.setdefault((type(bound), streams) if shares else query.name, []).append(query)
     return list(groups.values())
-
-
-#: Findings against a query that is right, but beyond this version.
-NOT_BUILT = ("not-yet-built",)
 
 
 def objections(queries: Iterable[Query], catalog: Catalog) -> list[Finding]:

@@ -24,7 +24,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from anabranch.catalog import Catalog, Query, Relation, Stream
 from anabranch.errors import AnabranchError, Finding, NotYetBuilt, WorkbookError
-from anabranch.families import NOT_BUILT, family_of, groups_of, plan_of
+from anabranch.families import family_of, groups_of, plan_of
 from anabranch.language import nodes
 from anabranch.language.binder import bind, check_derived, declare
 from anabranch.language.bound import BoundQuestion, BoundSequence
@@ -400,7 +400,6 @@ class Session:
         typed = Catalog(dict(self.catalog.entries))
         for query in queries:
             bound = bind(query, self.catalog)
-            family_of(bound)
             entries: list[Stream | Relation] = [*bound.streams, *_relations([bound])]
             for entry in entries:
                 if entry.name.lower() not in inputs:
@@ -415,7 +414,7 @@ class Session:
         for bound in bounds:
             refused = family.plan(bound).refused
             if refused is not None:
-                raise (NotYetBuilt if refused.code in NOT_BUILT else WorkbookError)([refused])
+                raise WorkbookError([refused])
         if family.read is not None:
             folders = [self._folders[query.name.lower()] for query in queries]
             bounds = [family.read(bound, folder) for bound, folder in zip(bounds, folders, strict=True)]

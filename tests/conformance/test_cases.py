@@ -21,8 +21,8 @@ from tests.runtime.office import write_csv
 CASES = Path(__file__).parents[3] / "shared" / "cases"
 
 #: The folders whose kind is built, and those of them that can stream.
-BUILT = ["pattern", "pattern_stream", "relate", "monitor", "constrain"]
-STREAMING = ["pattern_stream", "relate", "monitor", "constrain"]
+BUILT = ["pattern", "pattern_stream", "sequence", "relate", "monitor", "constrain"]
+STREAMING = ["pattern_stream", "sequence", "relate", "monitor", "constrain"]
 #: So many queries stream at a time: most of a start is waiting.
 TOGETHER = 4
 

@@ -16,7 +16,7 @@ import pyarrow.parquet
 import pytest
 
 from anabranch.catalog import Catalog
-from anabranch.families import NOT_BUILT, objections
+from anabranch.families import objections
 from anabranch.language.binder import declare
 from anabranch.language.parser import parse
 from anabranch.simulate.options import make_options, options_of
@@ -262,7 +262,7 @@ def test_the_workbook_is_right_and_its_files_are_there(options: Options, tmp_pat
     text = workbook.read_text(encoding="utf-8")
     catalog = Catalog()
     assert declare(parse(text, "workbook.abq"), catalog) == []
-    assert [each for each in objections(catalog.queries(), catalog) if each.code not in NOT_BUILT] == []
+    assert objections(catalog.queries(), catalog) == []
     assert len(catalog.queries()) == 2
     assert re.findall(r"FROM '([^']+)'", text) == ["congestion.parquet", "truth.parquet"]
     for name in ("congestion", "truth", "reports"):

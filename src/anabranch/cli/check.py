@@ -9,7 +9,7 @@ import typer
 from anabranch.catalog import Catalog, Stream
 from anabranch.cli.common import Inputs, Strict, Verbose, Workbook, open_workbook, say
 from anabranch.errors import DataError, WorkbookError
-from anabranch.families import NOT_BUILT, objections
+from anabranch.families import objections
 from anabranch.language.binder import declare
 from anabranch.language.parser import parse
 from anabranch.language.reading import read_workbook
@@ -26,15 +26,11 @@ def command(
     text = read_workbook(workbook)
     parsed = parse(text, workbook)
     catalog = Catalog()
-    findings = declare(parsed, catalog)
-    against = objections(catalog.queries(), catalog)
-    findings += [finding for finding in against if finding.code not in NOT_BUILT]
+    findings = declare(parsed, catalog) + objections(catalog.queries(), catalog)
     if findings:
         raise WorkbookError(findings, text, workbook)
     told = f"{len(parsed.statements)} statements, {len(catalog.queries())} queries"
     say(f"{workbook}: {told}; nothing wrong was found")
-    for finding in against:
-        say(f"note: {finding.line(workbook)}")
     if data:
         _check_data(workbook, input, strict, verbose)
 

@@ -1,0 +1,265 @@
+"""What the SEQUENCE benchmarks run over: events of several kinds and keys, and questions about them.
+
+Events come one a millisecond, each of a kind and a key of chance: the data on which other engines were measured. A
+question asks for one kind after the other, with equal keys, within a window that is told as the number of events of a
+key that it holds on average.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+from numba import njit
+
+from anabranch.rows.events import Batch
+from anabranch.rows.operator import Outcome
+from anabranch.rows.routing import route
+from anabranch.rows.times import END
+from anabranch.sequence.kernel.lists import make_lists
+from anabranch.sequence.kernel.search import Found
+from anabranch.sequence.kernel.search import search as find
+from anabranch.sequence.matching import Matcher, Matches
+from anabranch.sequence.operator import SequenceJob
+from anabranch.sequence.programs import matrix_of
+from benchmarks.engines import make_job
+from benchmarks.harness import interleaved
+
+KINDS = "ABCDEFGH"
+
+ROLES: Mapping[str, type] = {"variable": np.int64, "old": np.bool_}
+"""The columns of roles that the operator of SEQUENCE keeps."""
+
+MISS = 0.1
+"""The chance that an event is lost, where events are."""
+
+Rows = np.ndarray
+"""Of each match the events of its positive components, -1 where one is missing."""
+
+
+# ------------------------------------------------------------ events
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Events, one a millisecond, of keys and kinds of chance."""
+
+    events: int = 1_000_000
+    keys: int = 1_000
+    kinds: int = 4
+
+    def table(self, seed: int) -> pa.Table:
+        """The events: id, kind, t."""
+        rng = np.random.default_rng(seed)
+        ids = rng.integers(0, self.keys, self.events)
+        codes = pa.array(rng.integers(0, self.kinds, self.events), pa.int32())
+        kinds = pa.DictionaryArray.from_arrays(codes, list(KINDS[: self.kinds])).cast(pa.string())
+        return pa.table({"id": ids, "kind": kinds, "t": np.arange(self.events)})
+
+    def window(self, of_key: float) -> int:
+        """The milliseconds that hold so many events of a key on average."""
+        return round(of_key * self.keys)
+
+    def __str__(self) -> str:
+        return f"{self.events:,} events of {self.keys:,} keys and {self.kinds} kinds"
+
+
+def write_csv(table: pa.Table, path: str, header: bool = True) -> None:
+    """The events as text."""
+    options = pyarrow.csv.WriteOptions(include_header=header, quoting_style="none")
+    if header:  # names are quoted, whatever is asked
+        options = pyarrow.csv.WriteOptions(include_header=True, quoting_style="needed")
+    pyarrow.csv.write_csv(table, path, options)
+
+
+# ------------------------------------------------------------ questions
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One kind after the other, A, B, C and so on.
+
+    Attributes
+    ----------
+    components : how many
+    within : the window in milliseconds
+    negative : whether the second must not happen
+    threshold : the least score of what may be lost; None where nothing is
+    hashed : whether keys are asked to be equal; else the same is asked so that no key is seen in it
+    """
+
+    components: int
+    within: int
+    negative: bool = False
+    threshold: float | None = None
+    hashed: bool = True
+
+    def workbook(self, source: str = "") -> str:
+        """The question, under the name `asked`."""
+        names = [f"c{number}" for number in range(self.components)]
+        signs = ["!" if self.negative and number == 1 else "" for number in range(self.components)]
+        wanted = [f"{name}.kind = '{kind}'" for name, kind in zip(names, KINDS, strict=False)]
+        wanted += [self._alike(one, other) for one, other in zip(names, names[1:], strict=False)]
+        return f"""
+            CREATE STREAM events KEY (id INTEGER) VALUE (kind STRING) TIME t INTEGER{source};
+            CREATE QUERY asked AS
+              SEQUENCE ({", ".join(sign + name for sign, name in zip(signs, names, strict=True))}) FROM events
+              WHERE {" AND ".join(wanted)} {self._chances(names[:-1])} WITHIN {self.within};
+            """
+
+    def _alike(self, one: str, other: str) -> str:
+        return f"{one}.id = {other}.id" if self.hashed else f"({one}.id <= {other}.id AND {one}.id >= {other}.id)"
+
+    def _chances(self, names: list[str]) -> str:
+        if self.threshold is None:
+            return ""
+        miss = ", ".join(f"{name} {MISS}" for name in names)
+        laws = [f"UNIFORM(0, {self.within})"] + [f"EXPONENTIAL({self.within / 5:g})"] * (len(names) - 1)
+        delay = ", ".join(f"{name} {law}" for name, law in zip(names, laws, strict=True))
+        return f"MISS {miss} DELAY {delay} WITHIN {self.within} THRESHOLD {self.threshold}"
+
+    def __str__(self) -> str:
+        kinds = [("!" if self.negative and n == 1 else "") + KINDS[n] for n in range(self.components)]
+        return f"({', '.join(kinds)})"
+
+
+# ------------------------------------------------------------ in this process
+
+
+class InProcess:
+    """One question over one table of events: what a worker does, stage by stage."""
+
+    def __init__(self, question: Question, table: pa.Table) -> None:
+        self.question, self.table = question, table
+        self.job: SequenceJob = make_job(question.workbook(), "asked", {})
+        self.analysis, (self.search,) = self.job.analyses[0], self.job.searches[0]
+        self.packets = self.route()
+        self.batch = Batch.from_packet(0, self.packets[0][1], self.job.layouts, ROLES)
+
+    def route(self) -> list[tuple[int, bytes]]:
+        """From rows to packets, of which there is one."""
+        return route(self.table, 0, self.job, 1).packets
+
+    def step(self) -> Outcome:
+        """From packets to answers."""
+        return self.job.operator().step(self.packets, END, ended=True)
+
+    def matches(self, bounded: bool = True) -> Matches:
+        """From events with roles to matches: groups by keys, lists, and the search."""
+        matcher = Matcher(self.batch, {}, inf)
+        alive = np.zeros(len(matcher.roles), np.bool_)
+        return matcher.matches(self.analysis, self.search, np.arange(len(matcher.roles)), 0, alive, bounded)
+
+    def kernel(self, bounded: bool = True) -> Found:
+        """The kernel alone: lists, and the search."""
+        component, event, group, n_groups, t, fresh, demands, keyed = self._arrays
+        lists = make_lists(component, event, group, np.arange(len(event)), keyed, n_groups)
+        return find(self.search.scores, demands, lists, t, fresh, bounded, False, False)
+
+    @cached_property
+    def _arrays(self) -> tuple:
+        """What the kernel is given."""
+        matcher = Matcher(self.batch, {}, inf)
+        component, event = matcher.roles.variable, matcher.roles.event
+        group, n_groups = matcher._groups.of(self.analysis, component, event)  # noqa: SLF001 - what is not timed
+        matrix = matrix_of(self.batch, self.search.columns, {})
+        keyed = np.full(self.question.components, self.question.hashed)
+        fresh = np.ones(len(self.batch), np.bool_)
+        return (
+            component,
+            event,
+            group,
+            n_groups,
+            self.batch.t,
+            fresh,
+            self.search.demands._replace(matrix=matrix),
+            keyed,
+        )
+
+
+def seconds_of(contestants: Mapping[str, object], rounds: int) -> dict[str, float]:
+    """Processor seconds of each; they take turns, and the median counts. The first turn of all is not counted."""
+    for run in contestants.values():
+        run()
+    return interleaved(contestants, rounds, time.process_time)
+
+
+# ------------------------------------------------------------ other ways to the same answers
+
+
+def in_order(events: Rows) -> Rows:
+    """Matches in an order of their own."""
+    return events[np.lexsort(events.T)] if len(events) else events
+
+
+def count_matches(table: pa.Table, question: Question) -> int:
+    """How many matches there are where nothing is lost, counted by looking at every choice of events."""
+    ids, kinds, t = _sorted(table)
+    return int(_count(ids, kinds, t, question.components, question.within, question.negative))
+
+
+def count_next(table: pa.Table, within: int) -> dict[str, int]:
+    """How many matches MATCH_RECOGNIZE has: for each A the B and the C that come next, in less than the window.
+
+    `strict`: nothing of the same key lies between; `skip`: other kinds may; `negated`: C, and no B before it.
+    """
+    ids, kinds, t = _sorted(table)
+    size = len(ids)
+    padded = np.append(ids, [-1, -1, -1])
+    times = np.append(t, [0, 0, 0])
+
+    def following(kind: int) -> np.ndarray:
+        """The place of the next event of a kind, from each place on."""
+        place = np.where(kinds == kind, np.arange(size), size)
+        return np.append(np.minimum.accumulate(place[::-1])[::-1], [size, size])
+
+    first = np.flatnonzero(kinds == 0)
+    second, third = following(1), following(2)
+
+    def within_window(last: np.ndarray) -> np.ndarray:
+        return (padded[last] == ids[first]) & (times[last] - t[first] < within)
+
+    b, c = second[first], third[first]
+    after = third[np.minimum(b, size)]
+    strict = (b == first + 1) & (after == first + 2) & (padded[first + 1] == ids[first])
+    return {
+        "strict": int((strict & within_window(after)).sum()),
+        "skip": int(((padded[b] == ids[first]) & within_window(after)).sum()),
+        "negated": int(((c < b) & within_window(c)).sum()),
+    }
+
+
+def _sorted(table: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Keys, kinds as numbers, and times, by key and then by time."""
+    ids, t = table["id"].to_numpy(), table["t"].to_numpy()
+    kinds = np.asarray(table["kind"].combine_chunks().cast(pa.binary())).astype("S1").view(np.uint8) - ord("A")
+    order = np.lexsort((t, ids))
+    return ids[order], kinds[order].astype(np.int64), t[order]
+
+
+@njit(cache=True)
+def _count(ids: np.ndarray, kinds: np.ndarray, t: np.ndarray, n: int, within: int, negative: bool) -> int:
+    """From every event of the first kind on, how many ways there are to each event of the following kinds."""
+    total = 0
+    for first in range(len(ids)):
+        if kinds[first] != 0:
+            continue
+        ways = np.zeros(n, np.int64)
+        ways[0] = 1
+        place = first + 1
+        while place < len(ids) and ids[place] == ids[first] and t[place] - t[first] <= within:
+            kind = kinds[place]
+            if negative and kind == 1:
+                break
+            if kind == n - 1:
+                total += ways[0] if negative else ways[kind - 1]
+            elif 0 < kind < n - 1:
+                ways[kind] += ways[kind - 1]
+            place += 1
+    return total

@@ -1,0 +1,217 @@
+"""Lose sightings on purpose, and hold what is still found against what all sightings say."""
+
+# ruff: noqa: T201 - an example prints
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from prepare import HALVES, WORKBOOK, find_data, half_of, options, read_reads, sightings_of, thinned
+
+import anabranch as ab
+from anabranch.language.binder import bind
+from anabranch.sequence.analysis import analyse
+from anabranch.sequence.files import write_fits
+from anabranch.sequence.fit import fit_delays
+from anabranch.sequence.history import make_history
+
+QUERIES = ("to_chair", "there_and_back")
+LEARNED = ("to_chair", "to_bed")
+
+RATES = (0.1, 0.2, 0.3, 0.4, 0.5)
+COPIES = 20
+
+WRITTEN = 0.2
+"""The MISS of the workbook."""
+
+CLOSE_LOOK = 0.3
+"""The rate at which thresholds are compared."""
+
+THRESHOLDS = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
+LIKELY = 0.5
+
+LEFT_BED = ("sitting on chair", "ambulating")
+
+
+# ------------------------------------------------------------ asking
+
+
+def learn(history: pd.DataFrame, folder: Path) -> None:
+    """Learn the delays, as `anabranch fit delays` does."""
+    session = ab.Session()
+    session.execute_file(str(WORKBOOK))
+    rows = {"sightings": pa.Table.from_pandas(history, preserve_index=False)}
+    for name in LEARNED:
+        query = session.catalog.query(f"{name}_as_read")
+        write_fits(fit_delays(make_history(analyse(bind(query, session.catalog)), rows, {})), folder / name)
+
+
+def ask(
+    sightings: pd.DataFrame, folder: Path, queries: Sequence[str], instead: Mapping[str, str] | None = None
+) -> dict[str, pd.DataFrame]:
+    """The answers of the workbook (trial, copy, t_start, t, probability), with other words for some of its own."""
+    text = WORKBOOK.read_text(encoding="utf-8")
+    for words, others in (instead or {}).items():
+        text = text.replace(words, others)
+    Path(folder, WORKBOOK.name).write_text(text, encoding="utf-8")
+    sightings.to_parquet(folder / "sightings.parquet", index=False)
+    session = ab.Session()
+    session.execute_file(str(folder / WORKBOOK.name))
+    return {name: _flat(session.run(name).toPandas()) for name in queries}
+
+
+def _flat(answers: pd.DataFrame) -> pd.DataFrame:
+    """The trial of each answer is that of its last event."""
+    names = pd.Series([event["trial"] for event in answers.iloc[:, -1]], answers.index, dtype=str)
+    trial, copy = (names.str.split("#").str[place] for place in (0, 1))
+    return answers[["t_start", "t", "probability"]].assign(trial=trial, copy=copy)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The answers to each query: of all sightings, and by the rate of those that are lost.
+
+    Attributes
+    ----------
+    truth : what is read of all sightings
+    kept : the trial and time of the sightings that are not lost
+    as_read : without MISS
+    found : with it, SCORING POSTERIOR
+    paper : with it, SCORING PAPER, at one rate
+    whole : of all sightings, with the MISS of the workbook
+    """
+
+    truth: Mapping[str, pd.DataFrame]
+    kept: Mapping[float, pd.DataFrame]
+    as_read: Mapping[float, Mapping[str, pd.DataFrame]]
+    found: Mapping[float, Mapping[str, pd.DataFrame]]
+    paper: Mapping[str, pd.DataFrame]
+    whole: Mapping[str, pd.DataFrame]
+
+
+def ask_all(sightings: pd.DataFrame, rates: Sequence[float] = RATES, copies: int = COPIES) -> Asked:
+    """Ask about each half with the delays of the other."""
+    plain = [f"{name}_as_read" for name in QUERIES]
+    kept = {rate: thinned(sightings, rate, copies) for rate in rates}
+    with tempfile.TemporaryDirectory(prefix="anabranch-passages-") as name:
+        folder = Path(name)
+        truth = ask(sightings, folder, plain)
+        read = {rate: ask(rows, folder, plain) for rate, rows in kept.items()}
+        parts: dict[float | str, list[dict[str, pd.DataFrame]]] = {key: [] for key in ("whole", "paper", *rates)}
+        for half in range(HALVES):
+            learn(sightings[half_of(sightings["trial"]) != half], folder)
+            parts["whole"].append(ask(sightings[half_of(sightings["trial"]) == half], folder, QUERIES))
+            for rate, rows in kept.items():
+                own, instead = rows[half_of(rows["trial"]) == half], {f" {WRITTEN}": f" {rate}"}
+                parts[rate].append(ask(own, folder, QUERIES, instead))
+                if rate == CLOSE_LOOK:
+                    parts["paper"].append(ask(own, folder, QUERIES, instead | {"POSTERIOR": "PAPER"}))
+    joined = {key: {name: pd.concat([part[name] for part in of]) for name in of[0]} for key, of in parts.items() if of}
+    return Asked(
+        {name: truth[f"{name}_as_read"] for name in QUERIES},
+        kept,
+        {rate: {name: of[f"{name}_as_read"] for name in QUERIES} for rate, of in read.items()},
+        {rate: joined[rate] for rate in rates},
+        joined.get("paper", {}),
+        joined["whole"],
+    )
+
+
+# ------------------------------------------------------------ judging
+
+
+@dataclass(frozen=True)
+class Judged:
+    """How many answers there are, how many of them are true, and how much of the truth they are."""
+
+    answers: int
+    precision: float
+    recall: float
+
+
+def judge(answers: pd.DataFrame, truth: pd.DataFrame, copies: int = COPIES) -> Judged:
+    """An answer is true if a passage ends at the same sighting where nothing is lost."""
+    right = int(is_true(answers, truth).sum())
+    return Judged(len(answers), right / len(answers) if len(answers) else np.nan, right / (copies * len(truth)))
+
+
+def is_true(answers: pd.DataFrame, truth: pd.DataFrame) -> np.ndarray:
+    """Which rows have the trial and time of a true passage."""
+    ends = pd.MultiIndex.from_frame(truth[["trial", "t"]])
+    return pd.MultiIndex.from_frame(answers[["trial", "t"]]).isin(ends)
+
+
+def likely(answers: pd.DataFrame, threshold: float = LIKELY) -> pd.DataFrame:
+    """Those that a THRESHOLD leaves."""
+    return answers[answers["probability"] >= threshold]
+
+
+def left_bed(answers: pd.DataFrame, reads: pd.DataFrame) -> np.ndarray:
+    """Whether a read between the first and the last event of each answer has the label of somebody off the bed."""
+    off = reads[reads["activity"].isin(LEFT_BED)].groupby("trial")["t"].apply(np.asarray).to_dict()
+    none = np.empty(0)
+    first, last = (
+        [np.searchsorted(off.get(row.trial, none), getattr(row, column), side) for row in answers.itertuples()]
+        for column, side in (("t_start", "left"), ("t", "right"))
+    )
+    return np.asarray(last) > np.asarray(first)
+
+
+# ------------------------------------------------------------ telling
+
+
+def report_rates(query: str, asked: Asked, reads: pd.DataFrame) -> Iterator[str]:
+    """What is found at each rate: as it is read, and with what may be missing."""
+    truth = asked.truth[query]
+    yield f"{query}: {len(truth)} where nothing is lost; {COPIES} times each, less what is lost"
+    yield f"  {'':<6}{'the last':>10}{'as read':>16}{f'probability >= {LIKELY}':>30}{'all answers':>30}"
+    columns = "".join(f"{name:>10}" for name in ("recall", "precision", "off bed"))
+    yield f"  {'lost':<6}{'was read':>10}{'recall':>8}{'answers':>8}{columns}{columns}"
+    for rate, of_rate in asked.found.items():
+        reached = is_true(asked.kept[rate].assign(trial=lambda rows: rows["trial"].str.split("#").str[0]), truth).sum()
+        read, found = judge(asked.as_read[rate][query], truth), of_rate[query]
+        line = f"  {rate:<6.0%}{reached / (COPIES * len(truth)):>10.3f}{read.recall:>8.3f}"
+        line += f"{len(likely(found)):>8,}"
+        for answers in (likely(found), found):
+            quality = judge(answers, truth)
+            line += f"{quality.recall:>10.3f}{quality.precision:>10.3f}{left_bed(answers, reads).mean():>10.3f}"
+        yield line
+
+
+def report_thresholds(query: str, asked: Asked) -> Iterator[str]:
+    """What a threshold costs and brings, by both ways to score."""
+    yield f"{query}, {CLOSE_LOOK:.0%} lost: what a threshold leaves"
+    yield f"  {'':<10}{'PAPER':>28}{'POSTERIOR':>28}"
+    yield f"  {'':<10}" + 2 * f"{'answers':>10}{'recall':>8}{'precision':>10}"
+    for threshold in THRESHOLDS:
+        both = (asked.paper[query], asked.found[CLOSE_LOOK][query])
+        found = [judge(likely(answers, threshold), asked.truth[query]) for answers in both]
+        figures = (f"{each.answers:>10,}{each.recall:>8.3f}{each.precision:>10.3f}" for each in found)
+        yield f"  {threshold:<10}{''.join(figures)}"
+
+
+def report_whole(query: str, asked: Asked, reads: pd.DataFrame) -> str:
+    """What is found besides where nothing is lost on purpose."""
+    more = asked.whole[query][~is_true(asked.whole[query], asked.truth[query])]
+    off = left_bed(more, reads).sum()
+    return f"{query}, nothing lost on purpose: {len(more)} answers besides, in {off} of which the labels say off the bed"
+
+
+def main() -> None:
+    """Print the report."""
+    given = options("Lose sightings, and hold what passages.abq finds against all of them.").parse_args()
+    reads = read_reads(find_data(given.data))
+    asked = ask_all(sightings_of(reads))
+    for query in QUERIES:
+        print("\n".join([*report_rates(query, asked, reads), report_whole(query, asked, reads)]), end="\n\n")
+    print("\n".join(report_thresholds(QUERIES[-1], asked)))
+
+
+if __name__ == "__main__":
+    main()

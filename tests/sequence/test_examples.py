@@ -1,0 +1,207 @@
+"""SEQUENCE worked by hand: boundaries, ties, endings, and what is refused."""
+
+from __future__ import annotations
+
+from math import exp
+from typing import Any
+
+import pytest
+from tests.local import FINGERPRINT, bound_query, declared, local_job
+from tests.sequence.local import SequenceRun
+
+from anabranch.errors import DataError
+from anabranch.families import groups_of, plan_of
+from anabranch.language.binder import bind
+from anabranch.runtime.sources.schema import layouts_for
+from anabranch.sequence.operator import make_job
+
+STREAM = "CREATE STREAM r KEY (tag STRING) VALUE (reader STRING) TIME t INTEGER;"
+XYZ = "x.reader = 'x' AND y.reader = 'y' AND z.reader = 'z' AND x.tag = y.tag AND y.tag = z.tag"
+
+
+def rows_of(*events: tuple[str, int], tag: str = "a") -> list[dict[str, Any]]:
+    return [{"tag": tag, "reader": reader, "t": t} for reader, t in events]
+
+
+def asked(question: str, rows: list[dict[str, Any]], relations: Any = None, n_buckets: int = 2) -> list[tuple]:
+    """The answers as (t_start, t, time of each component, probability)."""
+    workbook = f"{STREAM} CREATE RELATION rates (reader STRING, p DOUBLE); CREATE QUERY q AS SEQUENCE {question};"
+    run = SequenceRun(local_job(workbook, "q", relations or {}), n_buckets)
+    run.step({"r": rows}, end=True)
+    found = []
+    for answer in run.answers():
+        events = [answer[name] and answer[name]["t"] for name in answer if name in "xyz"]
+        found.append((answer["t_start"], answer["t"], *events, round(answer["probability"], 9)))
+    return sorted(found, key=str)
+
+
+def test_the_window_includes_its_end() -> None:
+    question = "(x, z) FROM r WHERE x.reader = 'x' AND z.reader = 'z' AND x.tag = z.tag WITHIN 5"
+    assert asked(question, rows_of(("x", 0), ("z", 5))) == [(0, 5, 0, 5, 1.0)]
+    assert asked(question, rows_of(("x", 0), ("z", 6))) == []
+
+
+def test_events_at_one_time_do_not_follow_each_other() -> None:
+    question = f"(x, !y, z) FROM r WHERE {XYZ} WITHIN 5"
+    assert asked(question, rows_of(("x", 1), ("z", 1))) == []
+    # A negative at the time of a neighbour is not between them.
+    assert asked(question, rows_of(("x", 1), ("y", 1), ("z", 3))) == [(1, 3, 1, 3, 1.0)]
+    assert asked(question, rows_of(("x", 1), ("y", 3), ("z", 3))) == [(1, 3, 1, 3, 1.0)]
+    assert asked(question, rows_of(("x", 1), ("y", 2), ("z", 3))) == []
+
+
+def test_a_negative_at_the_head_counts_from_the_beginning_of_the_window() -> None:
+    question = "(!y, z) FROM r WHERE y.reader = 'y' AND z.reader = 'z' AND y.tag = z.tag WITHIN 5"
+    assert asked(question, rows_of(("y", 0), ("z", 5))) == []
+    assert asked(question, rows_of(("y", 0), ("z", 6))) == [(6, 6, 6, 1.0)]
+
+
+def test_gaps_can_be_limited_as_well_as_the_whole() -> None:
+    question = f"(x, y, z) FROM r WHERE {XYZ} AND y.t - x.t <= 2 AND z.t - y.t <= 3 WITHIN 10"
+    assert asked(question, rows_of(("x", 0), ("y", 2), ("z", 5))) == [(0, 5, 0, 2, 5, 1.0)]
+    assert asked(question, rows_of(("x", 0), ("y", 3), ("z", 5))) == []
+    assert asked(question, rows_of(("x", 0), ("y", 2), ("z", 6))) == []
+
+
+def test_equalities_hold_through_what_is_missing() -> None:
+    question = f"(x, y, z) FROM r WHERE {XYZ} MISS y 0.5 DELAY y UNIFORM(0, 1) WITHIN 9"
+    rows = [*rows_of(("x", 0), tag="a"), *rows_of(("z", 5), tag="b")]
+    assert asked(question, rows) == []
+    assert asked(question, rows_of(("x", 0), ("z", 5))) == [(0, 5, 0, None, 5, 0.5)]
+
+
+def test_an_open_ending_is_decided_when_the_window_closes() -> None:
+    question = (
+        "(x, !y) FROM r WHERE x.reader = 'x' AND y.reader = 'y' AND x.tag = y.tag "
+        "MISS y 0.5 DELAY y EXPONENTIAL(4) WITHIN 4 ENDING OPEN"
+    )
+    quiet = exp(-1) / (0.5 * (1 - exp(-1)) + exp(-1))
+    assert asked(question, rows_of(("x", 1))) == [(1, 5, 1, round(quiet, 9))]
+    assert asked(question, rows_of(("x", 1), ("y", 5))) == []
+    assert asked(question, rows_of(("x", 1), ("y", 6))) == [(1, 5, 1, round(quiet, 9))]
+
+
+def test_a_missing_ending_has_the_chance_that_it_happened_and_was_lost() -> None:
+    question = (
+        "(x, z) FROM r WHERE x.reader = 'x' AND z.reader = 'z' AND x.tag = z.tag "
+        "MISS z 0.1 DELAY z UNIFORM(0, 8) WITHIN 4 ENDING OPEN"
+    )
+    assert asked(question, rows_of(("x", 0), ("z", 3))) == [(0, 4, 0, 3, 1.0), (0, 4, 0, None, 0.05)]
+
+
+def test_a_stream_reports_an_open_ending_when_the_watermark_has_passed_it() -> None:
+    workbook = f"""{STREAM} CREATE QUERY q AS SEQUENCE (x, !y) FROM r
+      WHERE x.reader = 'x' AND y.reader = 'y' AND x.tag = y.tag WITHIN 4 ENDING OPEN;"""
+    run = SequenceRun(local_job(workbook, "q"), 1)
+    told = []
+    for rows in (rows_of(("x", 1)), rows_of(("u", 5)), rows_of(("u", 6))):
+        run.step({"r": rows})
+        told.append(len(run.answers()))
+    # At 5 a reading of y might still come, which would be within the window.
+    assert told == [0, 0, 1]
+
+
+def test_what_ran_out_of_time_is_told_when_asked_for() -> None:
+    question = f"(x, y, z) FROM r WHERE {XYZ} WITHIN 5 EMIT EXPIRED"
+    workbook = f"{STREAM} CREATE QUERY q AS SEQUENCE {question};"
+    run = SequenceRun(local_job(workbook, "q"), 2)
+    run.step({"r": [*rows_of(("x", 0), ("y", 2), ("x", 10), ("y", 11), ("z", 12), ("x", 20))]}, end=True)
+    told = sorted((answer["status"], answer["t"], answer["y"] and answer["y"]["t"]) for answer in run.answers())
+    assert told == [("expired", 5, 2), ("expired", 25, None), ("matched", 12, 11)]
+
+
+def test_the_best_match_of_each_last_event() -> None:
+    question = f"(x, y, z) FROM r WHERE {XYZ} MISS x 0.5, y 0.5 DELAY x UNIFORM(0, 1), y UNIFORM(0, 1) WITHIN 9"
+    rows = rows_of(("x", 0), ("x", 1), ("y", 2), ("z", 4), ("z", 5))
+    assert len(asked(question, rows)) > 2
+    assert asked(f"{question} EMIT BEST", rows) == [(1, 4, 1, 2, 4, 1.0), (1, 5, 1, 2, 5, 1.0)]
+
+
+def test_rates_of_readers() -> None:
+    where = "x.reader = 'x' AND y.reader IN ('y', 'w') AND z.reader = 'z' AND x.tag = y.tag AND y.tag = z.tag"
+    question = f"(x, y, z) FROM r WHERE {where} MISS BY reader FROM rates, x 0 DELAY y UNIFORM(0, 1), x UNIFORM(0, 1)"
+    rows = rows_of(("x", 0), ("z", 5))
+    alike = {"rates": [("y", 0.25), ("w", 0.25), ("z", 0.9)]}
+    assert asked(f"{question} WITHIN 9", rows, alike) == [(0, 5, 0, None, 5, 0.25)]
+    for rates, reason in (
+        ([("y", 0.25), ("w", 0.5)], r"rates has 2 rates \(w and y\) for what y asks of reader; add MISS y"),
+        ([("x", 0.25)], r"rates has no rate for what y asks of reader; add MISS y with a number, or a row to rates"),
+        ([("y", 1.0)], r"rates: the chance that y loses a reading is 1; it must be 0 or more and below 1"),
+    ):
+        with pytest.raises(DataError, match=reason):
+            asked(f"{question} WITHIN 9", rows, {"rates": rates})
+
+
+def test_negatives_without_a_key_end_matches_everywhere() -> None:
+    question = "(x, !y, z) FROM r WHERE x.reader = 'x' AND y.reader = 'y' AND z.reader = 'z' AND x.tag = z.tag WITHIN 9"
+    rows = [row for tag in "abcd" for row in rows_of(("x", 0), ("z", 4), tag=tag)]
+    assert len(asked(question, rows, n_buckets=7)) == 4
+    assert asked(question, [*rows, *rows_of(("y", 2), tag="other")], n_buckets=7) == []
+
+
+def test_a_null_key_meets_nothing() -> None:
+    workbook = """CREATE STREAM r KEY (id INTEGER) VALUE (tag STRING, reader STRING) TIME t INTEGER;
+      CREATE QUERY q AS SEQUENCE (x, z) FROM r WHERE x.reader = 'x' AND z.reader = 'z' AND x.tag = z.tag
+        MISS x 0.5 DELAY x UNIFORM(0, 1) WITHIN 5;"""
+    run = SequenceRun(local_job(workbook, "q"), 2)
+    rows = [{"id": t, "tag": None, "reader": reader, "t": t} for reader, t in (("x", 1), ("z", 3))]
+    run.step({"r": rows}, end=True)
+    assert [(answer["x"], answer["z"]["t"]) for answer in run.answers()] == [(None, 3)]
+
+
+@pytest.mark.parametrize("n_buckets", [1, 3])
+def test_questions_together_answer_as_each_alone(n_buckets: int) -> None:
+    questions = [
+        f"(x, !y, z) FROM r WHERE {XYZ} MISS x 0.1, y 0.1 DELAY x UNIFORM(0, 9), y EXPONENTIAL(3) WITHIN 9",
+        "(x, z) FROM r WHERE x.reader = 'x' AND z.reader = 'z' WITHIN 3",
+        "(x, !y) FROM r WHERE x.reader = 'x' AND y.reader = 'y' AND x.tag = y.tag WITHIN 3 ENDING OPEN",
+        "(z, x) FROM r WHERE (x.reader = 'x' OR x.reader = 'y') AND z.reader = 'z' AND x.tag = z.tag",
+    ]
+    rows = [row for tag in "abc" for row in rows_of(("x", 0), ("y", 2), ("x", 4), ("z", 6), ("y", 8), tag=tag)]
+    catalog = declared(STREAM + "".join(f"CREATE QUERY q{n} AS SEQUENCE {each};" for n, each in enumerate(questions)))
+    assert [[query.name for query in group] for group in groups_of(catalog.queries(), catalog)] == [
+        ["q0", "q1", "q2", "q3"]
+    ]
+    bounds = [bind(query, catalog) for query in catalog.queries()]
+    together = SequenceRun(make_job(bounds, layouts_for(bounds[0].streams), {}, FINGERPRINT), n_buckets)
+    together.step({"r": rows}, end=True)
+    for number, question in enumerate(questions):
+        alone = SequenceRun(local_job(f"{STREAM} CREATE QUERY q AS SEQUENCE {question};", "q"), n_buckets)
+        alone.step({"r": rows}, end=True)
+        assert alone.answers()
+        assert sorted(map(repr, together.answers(number))) == sorted(map(repr, alone.answers()))
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("(x, z) FROM r WHERE x.reader = 'x'", "nothing is asked of 'z' alone, so that it could be any event"),
+        ("(x, z) FROM r WHERE (x.reader = 'x' AND z.reader = 'z') OR x.tag = z.tag", "nothing is asked of 'x' alone"),
+    ],
+)
+def test_every_component_needs_a_condition_of_its_own(question: str, told: str) -> None:
+    catalog = declared(f"{STREAM} CREATE QUERY q AS SEQUENCE {question};")
+    refused = plan_of(catalog.query("q"), catalog).refused
+    assert refused is not None
+    assert told in refused.message
+
+
+def test_a_stream_of_its_own_is_condition_enough() -> None:
+    other = "CREATE STREAM s KEY (tag STRING) TIME t INTEGER;"
+    catalog = declared(f"{STREAM} {other} CREATE QUERY q AS SEQUENCE (x, z) FROM r AS x, s AS z;")
+    assert plan_of(catalog.query("q"), catalog).refused is None
+
+
+def test_too_many_ways_to_meet_where_are_refused() -> None:
+    pairs = " AND ".join("(x.tag = z.tag OR x.reader = z.tag)" for _ in range(7))
+    catalog = declared(f"{STREAM} CREATE QUERY q AS SEQUENCE (x, z) FROM r WHERE {pairs};")
+    refused = plan_of(catalog.query("q"), catalog).refused
+    assert refused is not None
+    assert "can be met in more than 64 ways" in refused.message
+
+
+def test_without_a_window_nothing_streams() -> None:
+    text = f"{STREAM} CREATE QUERY q AS SEQUENCE (x, z) FROM r WHERE x.reader = 'x' AND z.reader = 'z';"
+    catalog = declared(text)
+    assert "without WITHIN" in plan_of(catalog.query("q"), catalog).streams
+    assert bound_query(text, "q").within is None
