@@ -39,7 +39,8 @@ def interpreter() -> str | None:
 
 def measure(python: str, path: Path, pattern: str, within: int, cores: int, rounds: int) -> tuple[list[float], int]:
     """The seconds of each run over a CSV file without a header, and how many matches there are."""
-    asked = [python, __file__, str(path), pattern, str(within), str(cores), str(rounds)]
+    # -P: our modules must not stand in the place of others of the same name.
+    asked = [python, "-P", __file__, str(path), pattern, str(within), str(cores), str(rounds)]
     done = subprocess.run(asked, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"Flink did not run: {done.stderr[-2000:]}")

@@ -7,14 +7,17 @@ key that it holds on average.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 from numba import njit
 
@@ -70,12 +73,12 @@ class Load:
         return f"{self.events:,} events of {self.keys:,} keys and {self.kinds} kinds"
 
 
-def write_csv(table: pa.Table, path: str, header: bool = True) -> None:
-    """The events as text."""
-    options = pyarrow.csv.WriteOptions(include_header=header, quoting_style="none")
-    if header:  # names are quoted, whatever is asked
-        options = pyarrow.csv.WriteOptions(include_header=True, quoting_style="needed")
-    pyarrow.csv.write_csv(table, path, options)
+def write_csv(table: pa.Table, path: Path, header: bool = True) -> None:
+    """The events as text, nothing of it in quotes."""
+    with path.open("wb") as file:
+        if header:
+            file.write((",".join(table.column_names) + "\n").encode())
+        pyarrow.csv.write_csv(table, file, pyarrow.csv.WriteOptions(include_header=False, quoting_style="none"))
 
 
 # ------------------------------------------------------------ questions
@@ -122,7 +125,7 @@ class Question:
         miss = ", ".join(f"{name} {MISS}" for name in names)
         laws = [f"UNIFORM(0, {self.within})"] + [f"EXPONENTIAL({self.within / 5:g})"] * (len(names) - 1)
         delay = ", ".join(f"{name} {law}" for name, law in zip(names, laws, strict=True))
-        return f"MISS {miss} DELAY {delay} WITHIN {self.within} THRESHOLD {self.threshold}"
+        return f"MISS {miss} DELAY {delay} THRESHOLD {self.threshold}"
 
     def __str__(self) -> str:
         kinds = [("!" if self.negative and n == 1 else "") + KINDS[n] for n in range(self.components)]
@@ -167,7 +170,7 @@ class InProcess:
         """What the kernel is given."""
         matcher = Matcher(self.batch, {}, inf)
         component, event = matcher.roles.variable, matcher.roles.event
-        group, n_groups = matcher._groups.of(self.analysis, component, event)  # noqa: SLF001 - what is not timed
+        group, n_groups = matcher._groups.of(self.analysis, component, event)
         matrix = matrix_of(self.batch, self.search.columns, {})
         keyed = np.full(self.question.components, self.question.hashed)
         fresh = np.ones(len(self.batch), np.bool_)
@@ -263,3 +266,104 @@ def _count(ids: np.ndarray, kinds: np.ndarray, t: np.ndarray, n: int, within: in
                 ways[kind] += ways[kind - 1]
             place += 1
     return total
+
+
+# ------------------------------------------------------------ a shop, and a longer way
+
+
+READS = "CREATE STREAM reads KEY (tag STRING) VALUE (reader STRING) TIME t TIMESTAMP;"
+
+LONG_WAY = """
+    CREATE QUERY way AS
+      SEQUENCE (x, y, w, z) FROM reads
+      WHERE x.reader = 'shelf' AND y.reader = 'scales' AND w.reader = 'checkout' AND z.reader = 'exit'
+        AND x.tag = y.tag AND y.tag = w.tag AND w.tag = z.tag
+      MISS y {scales}, w {checkout}
+      DELAY y EXPONENTIAL({weighed} MINUTES), w EXPONENTIAL({paid} MINUTES)
+      WITHIN {longest} MINUTES
+      SCORING POSTERIOR
+      THRESHOLD 0.5;
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """Answers about items: who they are about, what is claimed, and whether each event was read (a column each)."""
+
+    tags: np.ndarray
+    probability: np.ndarray
+    is_read: np.ndarray
+
+
+def ask_shop(reads: pa.Table, workbook: str, query: str) -> Scored:
+    """The answers of a question about a shop; its workbook may name files, which are not looked at."""
+    text = re.sub(r"CREATE STREAM reads.*?;", READS, workbook, count=1, flags=re.DOTALL)
+    job: SequenceJob = make_job(text, query, {})
+    answers = job.operator().step(route(reads, 0, job, 1).packets, END, ended=True).answers
+    events = answers["events_0"].combine_chunks()
+    wide = len(job.analyses[0].positives)
+    is_read = events.flatten().is_valid().to_numpy(zero_copy_only=False).reshape(-1, wide)
+    tags = pc.struct_field(pc.list_element(events, wide - 1), "tag")  # the last is never missing
+    return Scored(tags.to_numpy(zero_copy_only=False), answers["probability"].to_numpy(), is_read)
+
+
+def at_threshold(workbook: str, threshold: float) -> str:
+    """The same questions with another threshold."""
+    return re.sub(r"THRESHOLD [0-9.e-]+", f"THRESHOLD {threshold:g}", workbook)
+
+
+def scored_jointly(workbook: str) -> str:
+    """The same questions with the paper's score."""
+    return workbook.replace("SCORING POSTERIOR", "SCORING JOINT")
+
+
+def deterministic(workbook: str) -> str:
+    """The same questions to an engine that believes that everything is read."""
+    return re.sub(r"^ *(MISS|DELAY|SCORING|THRESHOLD 0\.5(?=;)).*?$", _nothing, workbook, flags=re.MULTILINE)
+
+
+def _nothing(line: re.Match[str]) -> str:
+    return ";" if line.group().endswith(";") else ""
+
+
+@dataclass(frozen=True, slots=True)
+class LongWay:
+    """Items that are weighed and then paid for, if they do not leave before: two things that may not be read.
+
+    Attributes
+    ----------
+    weighed, paid : the mean delays in minutes, each after what goes before
+    scales, checkout : the chances that a reading is lost
+    """
+
+    items: int
+    weighed: float = 10.0
+    paid: float = 20.0
+    longest: float = 90.0
+    scales: float = 0.3
+    checkout: float = 0.5
+
+    def draw(self, seed: int) -> tuple[pa.Table, np.ndarray]:
+        """What was read, and of each item (tags are their numbers) whether it was paid for."""
+        rng = np.random.default_rng(seed)
+        stay = rng.uniform(0, self.longest, self.items)
+        weighed = rng.exponential(self.weighed, self.items)
+        paid = weighed + rng.exponential(self.paid, self.items)
+        taken = np.sort(rng.uniform(0, 60.0 * 24, self.items))
+        times = taken[:, None] + np.stack([np.zeros_like(stay), weighed, paid, stay], axis=1)
+        is_read = np.stack([stay >= 0, weighed < stay, paid < stay, stay >= 0], axis=1)
+        is_read &= rng.random(is_read.shape) >= (0, self.scales, self.checkout, 0)
+        item, what = np.nonzero(is_read)
+        t = (60e6 * times[item, what]).astype(np.int64)
+        order = np.argsort(t, kind="stable")
+        readers = pa.DictionaryArray.from_arrays(pa.array(what[order]), ["shelf", "scales", "checkout", "exit"])
+        columns = {
+            "tag": pa.array(item[order]).cast(pa.string()),
+            "reader": readers.cast(pa.string()),
+            "t": pa.array(t[order]).cast(pa.timestamp("us", "UTC")),
+        }
+        return pa.table(columns), paid < stay
+
+    def workbook(self) -> str:
+        """Was it weighed and paid for?"""
+        return READS + LONG_WAY.format(**{name: getattr(self, name) for name in self.__slots__})

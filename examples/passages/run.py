@@ -36,7 +36,11 @@ CLOSE_LOOK = 0.3
 THRESHOLDS = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 LIKELY = 0.5
 
-LEFT_BED = ("sitting on chair", "ambulating")
+LEFT_BED, SOON = ("sitting on chair", "ambulating"), 20.0
+"""Labels of somebody off the bed; and the seconds in which somebody walks who was just read at the chair."""
+
+REACHABLE, AS_READ, LIKELY_ONES, ALL = "the last was read", "as read", f"probability >= {LIKELY}", "all answers"
+"""What is told of each rate; the first is the most that can be found."""
 
 
 # ------------------------------------------------------------ asking
@@ -83,7 +87,7 @@ class Asked:
     kept : the trial and time of the sightings that are not lost
     as_read : without MISS
     found : with it, SCORING POSTERIOR
-    paper : with it, SCORING PAPER, at one rate
+    joint : with it, SCORING JOINT, at one rate
     whole : of all sightings, with the MISS of the workbook
     """
 
@@ -91,7 +95,7 @@ class Asked:
     kept: Mapping[float, pd.DataFrame]
     as_read: Mapping[float, Mapping[str, pd.DataFrame]]
     found: Mapping[float, Mapping[str, pd.DataFrame]]
-    paper: Mapping[str, pd.DataFrame]
+    joint: Mapping[str, pd.DataFrame]
     whole: Mapping[str, pd.DataFrame]
 
 
@@ -103,7 +107,7 @@ def ask_all(sightings: pd.DataFrame, rates: Sequence[float] = RATES, copies: int
         folder = Path(name)
         truth = ask(sightings, folder, plain)
         read = {rate: ask(rows, folder, plain) for rate, rows in kept.items()}
-        parts: dict[float | str, list[dict[str, pd.DataFrame]]] = {key: [] for key in ("whole", "paper", *rates)}
+        parts: dict[float | str, list[dict[str, pd.DataFrame]]] = {key: [] for key in ("whole", "joint", *rates)}
         for half in range(HALVES):
             learn(sightings[half_of(sightings["trial"]) != half], folder)
             parts["whole"].append(ask(sightings[half_of(sightings["trial"]) == half], folder, QUERIES))
@@ -111,14 +115,14 @@ def ask_all(sightings: pd.DataFrame, rates: Sequence[float] = RATES, copies: int
                 own, instead = rows[half_of(rows["trial"]) == half], {f" {WRITTEN}": f" {rate}"}
                 parts[rate].append(ask(own, folder, QUERIES, instead))
                 if rate == CLOSE_LOOK:
-                    parts["paper"].append(ask(own, folder, QUERIES, instead | {"POSTERIOR": "PAPER"}))
+                    parts["joint"].append(ask(own, folder, QUERIES, instead | {"POSTERIOR": "JOINT"}))
     joined = {key: {name: pd.concat([part[name] for part in of]) for name in of[0]} for key, of in parts.items() if of}
     return Asked(
         {name: truth[f"{name}_as_read"] for name in QUERIES},
         kept,
         {rate: {name: of[f"{name}_as_read"] for name in QUERIES} for rate, of in read.items()},
         {rate: joined[rate] for rate in rates},
-        joined.get("paper", {}),
+        joined.get("joint", {}),
         joined["whole"],
     )
 
@@ -126,19 +130,30 @@ def ask_all(sightings: pd.DataFrame, rates: Sequence[float] = RATES, copies: int
 # ------------------------------------------------------------ judging
 
 
-@dataclass(frozen=True)
-class Judged:
-    """How many answers there are, how many of them are true, and how much of the truth they are."""
+def figures(asked: Asked, reads: pd.DataFrame, copies: int = COPIES) -> pd.DataFrame:
+    """Of each query and rate, and of each way to ask: answers, recall, precision, and the share that was off the bed."""
+    rows = []
+    for rate, found in asked.found.items():
+        for query, truth in asked.truth.items():
+            kept = asked.kept[rate].assign(trial=asked.kept[rate]["trial"].str.split("#").str[0])
+            told = {
+                REACHABLE: judge(kept[is_true(kept, truth)], truth, copies),
+                AS_READ: judge(asked.as_read[rate][query], truth, copies, reads),
+                LIKELY_ONES: judge(likely(found[query]), truth, copies, reads),
+                ALL: judge(found[query], truth, copies, reads),
+            }
+            rows += [{"query": query, "lost": rate, "asked": which, **each} for which, each in told.items()]
+    return pd.DataFrame(rows)
 
-    answers: int
-    precision: float
-    recall: float
 
-
-def judge(answers: pd.DataFrame, truth: pd.DataFrame, copies: int = COPIES) -> Judged:
-    """An answer is true if a passage ends at the same sighting where nothing is lost."""
-    right = int(is_true(answers, truth).sum())
-    return Judged(len(answers), right / len(answers) if len(answers) else np.nan, right / (copies * len(truth)))
+def judge(
+    answers: pd.DataFrame, truth: pd.DataFrame, copies: int = COPIES, reads: pd.DataFrame | None = None
+) -> dict[str, float]:
+    """How good answers are: each is true if a passage ends at the same sighting where nothing is lost."""
+    right = is_true(answers, truth)
+    found = {"answers": len(answers), "recall": right.sum() / (copies * len(truth))}
+    found["precision"] = right.mean() if len(right) else np.nan
+    return found if reads is None else found | {"off bed": left_bed(answers, reads).mean()}
 
 
 def is_true(answers: pd.DataFrame, truth: pd.DataFrame) -> np.ndarray:
@@ -153,63 +168,67 @@ def likely(answers: pd.DataFrame, threshold: float = LIKELY) -> pd.DataFrame:
 
 
 def left_bed(answers: pd.DataFrame, reads: pd.DataFrame) -> np.ndarray:
-    """Whether a read between the first and the last event of each answer has the label of somebody off the bed."""
+    """Whether, from the first event of each answer to soon after the last, a label says off the bed."""
     off = reads[reads["activity"].isin(LEFT_BED)].groupby("trial")["t"].apply(np.asarray).to_dict()
     none = np.empty(0)
-    first, last = (
-        [np.searchsorted(off.get(row.trial, none), getattr(row, column), side) for row in answers.itertuples()]
-        for column, side in (("t_start", "left"), ("t", "right"))
+    return np.array(
+        [
+            np.searchsorted(off.get(row.trial, none), row.t_start)
+            < np.searchsorted(off.get(row.trial, none), row.t + SOON)
+            for row in answers.itertuples()
+        ],
+        bool,
     )
-    return np.asarray(last) > np.asarray(first)
 
 
 # ------------------------------------------------------------ telling
 
 
-def report_rates(query: str, asked: Asked, reads: pd.DataFrame) -> Iterator[str]:
+def report_rates(query: str, asked: Asked, told: pd.DataFrame) -> Iterator[str]:
     """What is found at each rate: as it is read, and with what may be missing."""
-    truth = asked.truth[query]
-    yield f"{query}: {len(truth)} where nothing is lost; {COPIES} times each, less what is lost"
-    yield f"  {'':<6}{'the last':>10}{'as read':>16}{f'probability >= {LIKELY}':>30}{'all answers':>30}"
-    columns = "".join(f"{name:>10}" for name in ("recall", "precision", "off bed"))
-    yield f"  {'lost':<6}{'was read':>10}{'recall':>8}{'answers':>8}{columns}{columns}"
-    for rate, of_rate in asked.found.items():
-        reached = is_true(asked.kept[rate].assign(trial=lambda rows: rows["trial"].str.split("#").str[0]), truth).sum()
-        read, found = judge(asked.as_read[rate][query], truth), of_rate[query]
-        line = f"  {rate:<6.0%}{reached / (COPIES * len(truth)):>10.3f}{read.recall:>8.3f}"
-        line += f"{len(likely(found)):>8,}"
-        for answers in (likely(found), found):
-            quality = judge(answers, truth)
-            line += f"{quality.recall:>10.3f}{quality.precision:>10.3f}{left_bed(answers, reads).mean():>10.3f}"
+    yield f"{query}: {len(asked.truth[query])} where nothing is lost; {COPIES} times each, less what is lost"
+    yield f"  {'':<6}{'the last':>10}{AS_READ:>18}{LIKELY_ONES:>36}{ALL:>36}"
+    columns = "".join(f"{name:>9}" for name in ("answers", "recall", "precis.", "off bed"))
+    yield f"  {'lost':<6}{'was read':>10}{columns[9:18]}{columns[27:]}{columns}{columns}"
+    for rate, of_rate in told[told["query"] == query].groupby("lost"):
+        by = of_rate.set_index("asked")
+        line = f"  {rate:<6.0%}{by.loc[REACHABLE, 'recall']:>10.3f}"
+        line += f"{by.loc[AS_READ, 'recall']:>9.3f}{by.loc[AS_READ, 'off bed']:>9.3f}"
+        for row in (by.loc[LIKELY_ONES], by.loc[ALL]):
+            line += f"{row['answers']:>9,}{row['recall']:>9.3f}{row['precision']:>9.3f}{row['off bed']:>9.3f}"
         yield line
-
-
-def report_thresholds(query: str, asked: Asked) -> Iterator[str]:
-    """What a threshold costs and brings, by both ways to score."""
-    yield f"{query}, {CLOSE_LOOK:.0%} lost: what a threshold leaves"
-    yield f"  {'':<10}{'PAPER':>28}{'POSTERIOR':>28}"
-    yield f"  {'':<10}" + 2 * f"{'answers':>10}{'recall':>8}{'precision':>10}"
-    for threshold in THRESHOLDS:
-        both = (asked.paper[query], asked.found[CLOSE_LOOK][query])
-        found = [judge(likely(answers, threshold), asked.truth[query]) for answers in both]
-        figures = (f"{each.answers:>10,}{each.recall:>8.3f}{each.precision:>10.3f}" for each in found)
-        yield f"  {threshold:<10}{''.join(figures)}"
 
 
 def report_whole(query: str, asked: Asked, reads: pd.DataFrame) -> str:
     """What is found besides where nothing is lost on purpose."""
     more = asked.whole[query][~is_true(asked.whole[query], asked.truth[query])]
-    off = left_bed(more, reads).sum()
-    return f"{query}, nothing lost on purpose: {len(more)} answers besides, in {off} of which the labels say off the bed"
+    return f"nothing lost on purpose: {len(more)} answers besides, in {left_bed(more, reads).sum()} somebody was off the bed"
+
+
+def report_thresholds(query: str, asked: Asked) -> Iterator[str]:
+    """What a threshold costs and brings, by both ways to score."""
+    yield f"{query}, {CLOSE_LOOK:.0%} lost: what a threshold leaves"
+    yield f"  {'':<10}{'JOINT':>28}{'POSTERIOR':>28}"
+    yield f"  {'':<10}" + 2 * f"{'answers':>10}{'recall':>8}{'precision':>10}"
+    for threshold in THRESHOLDS:
+        both = (asked.joint[query], asked.found[CLOSE_LOOK][query])
+        found = [judge(likely(answers, threshold), asked.truth[query]) for answers in both]
+        texts = (f"{each['answers']:>10,}{each['recall']:>8.3f}{each['precision']:>10.3f}" for each in found)
+        yield f"  {threshold:<10}{''.join(texts)}"
 
 
 def main() -> None:
     """Print the report."""
-    given = options("Lose sightings, and hold what passages.abq finds against all of them.").parse_args()
+    parser = options("Lose sightings, and hold what passages.abq finds against all of them.")
+    parser.add_argument("--output", type=Path, help="a CSV file for the figures, which draw.py takes")
+    given = parser.parse_args()
     reads = read_reads(find_data(given.data))
     asked = ask_all(sightings_of(reads))
+    told = figures(asked, reads)
+    if given.output is not None:
+        told.to_csv(given.output, index=False)
     for query in QUERIES:
-        print("\n".join([*report_rates(query, asked, reads), report_whole(query, asked, reads)]), end="\n\n")
+        print("\n".join([*report_rates(query, asked, told), report_whole(query, asked, reads)]), end="\n\n")
     print("\n".join(report_thresholds(QUERIES[-1], asked)))
 
 

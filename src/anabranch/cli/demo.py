@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import typer
 from rich.console import Console
@@ -30,10 +31,12 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="Another seed, another 
 
 
 def command(output: Folder = None, seed: Seed = 0, verbose: Verbose = False) -> None:
-    """Simulate an office, a motorway, an ocean and roads, ask about them, and compare with what really happened."""
+    """Simulate an office, a shop, a motorway, an ocean and roads, ask about them, and compare with what happened."""
     folder = output or Path(tempfile.gettempdir()) / "anabranch-demo"
     console = Console()
     workbook = _office(folder / "office", seed, verbose, console)
+    console.print()
+    _shop(folder / "shop", seed, verbose, console)
     console.print()
     _motorway(folder / "motorway", seed, verbose, console)
     console.print()
@@ -63,6 +66,31 @@ def _office(folder: Path, seed: int, verbose: bool, console: Console) -> Path:
     console.print()
     print_verdicts(answers, truth, console, at_least=FOUND, group="p")
     return workbook
+
+
+def _shop(folder: Path, seed: int, verbose: bool, console: Console) -> None:
+    """SEQUENCE: what was carried out without being paid for, though antennas missed one tag in ten."""
+    with progress("simulating a shop", lambda: 0):
+        workbook = SCENARIOS["shop"].write(folder, seed)
+    reads = pq.read_metadata(folder / "reads.parquet").num_rows
+    truth = csv.read_csv(folder / "truth.csv")
+    stolen = set(truth.filter(truth["stolen"])["tag"].to_pylist())
+    console.print(
+        f"A shop with {truth.num_rows:,} items taken from its shelves: antennas at shelf, checkout and exit read their "
+        f"tags {reads:,} times, and missed one in ten."
+    )
+    console.print("SEQUENCE: which left without having been paid for?", style="bold")
+    session = open_workbook(str(workbook), None, verbose=verbose)
+    answers = _ask(session, "shoplifting").sort_by("t")
+    tags = [event["tag"] for event in answers["z"].to_pylist()]
+    console.print()
+    shown = pa.table({"t": answers["t"], "tag": tags, "probability": answers["probability"]})
+    print_answers(shown, console, title="shoplifting: the first answers", limit=8)
+    console.print()
+    console.print(
+        f"{len(tags):,} items left unpaid with a probability of a half at least; these add up to "
+        f"{sum(answers['probability'].to_pylist()):.1f}, and {len(set(tags) & stolen):,} of them really were."
+    )
 
 
 def _motorway(folder: Path, seed: int, verbose: bool, console: Console) -> None:
