@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from math import inf
 from pathlib import Path
 
@@ -108,7 +109,9 @@ class Question:
         names = [f"c{number}" for number in range(self.components)]
         signs = ["!" if self.negative and number == 1 else "" for number in range(self.components)]
         wanted = [f"{name}.kind = '{kind}'" for name, kind in zip(names, KINDS, strict=False)]
-        wanted += [self._alike(one, other) for one, other in zip(names, names[1:], strict=False)]
+        # Equal keys are equal throughout; what is not seen to be an equality is asked of every two.
+        pairs = zip(names, names[1:], strict=False) if self.hashed else combinations(names, 2)
+        wanted += [self._alike(one, other) for one, other in pairs]
         return f"""
             CREATE STREAM events KEY (id INTEGER) VALUE (kind STRING) TIME t INTEGER{source};
             CREATE QUERY asked AS
@@ -365,5 +368,5 @@ class LongWay:
         return pa.table(columns), paid < stay
 
     def workbook(self) -> str:
-        """Was it weighed and paid for?"""
+        """The question whether an item was weighed and paid for."""
         return READS + LONG_WAY.format(**{name: getattr(self, name) for name in self.__slots__})

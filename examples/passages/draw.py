@@ -12,7 +12,7 @@ import pandas as pd
 
 from anabranch.show.svg import EDGE, FAINT, GRID, LIKELY, TRUE, UNLIKELY, Scale, Svg, element, key, label, page
 
-WIDTH, HEAD, LEFT, GAP, TALL, ROW = 800, 86, 104, 44, 130, 168
+WIDTH, HEAD, LEFT, GAP, TALL, ROW = 800, 86, 116, 44, 130, 168
 
 TITLE = "Passages found again, over the share of sightings that is lost"
 

@@ -1,4 +1,4 @@
-"""Make sightings of the reads of battery-free RFID tags: lying, upright at the bed, on the chair; and lose some of them.
+"""Make sightings of the reads of battery-free RFID tags: lying, upright at the bed, at the chair; and lose some.
 
 Older people wore a tag on the chest that has an accelerometer and no battery: it answers when an antenna of the room
 reaches it, many times a second or not for minutes. The data are those of Shinmoto Torres, Visvanathan and Ranasinghe
@@ -57,12 +57,14 @@ def half_of(trials: pd.Series) -> pd.Series:
     return (trials.str[3:5].astype(int) - 1) // BLOCK % HALVES
 
 
-def thinned(sightings: pd.DataFrame, rate: float, copies: int) -> pd.DataFrame:
-    """Copies of all trials, each with a share of its sightings lost by chance: trial is `name#copy`.
+def lose(sightings: pd.DataFrame, rate: float, seed: int) -> pd.DataFrame:
+    """What is left when a share of the sightings is lost by chance. What a low rate takes, a higher one takes, too."""
+    return sightings[np.random.default_rng(seed).random(len(sightings)) >= rate]
 
-    What a copy loses at a low rate it loses at a higher one, too.
-    """
-    kept = [sightings[np.random.default_rng(copy).random(len(sightings)) >= rate] for copy in range(copies)]
+
+def thinned(sightings: pd.DataFrame, rate: float, copies: int) -> pd.DataFrame:
+    """Copies of all trials, each of which has lost other sightings; trial is `name#copy`."""
+    kept = [lose(sightings, rate, seed=copy) for copy in range(copies)]
     return pd.concat([rows.assign(trial=rows["trial"] + f"#{copy}") for copy, rows in enumerate(kept)])
 
 
@@ -91,7 +93,7 @@ def main() -> None:
     counts = sightings["place"].value_counts()
     print(f"{len(reads):,} reads, {len(sightings):,} sightings: {', '.join(f'{n} {p}' for p, n in counts.items())}")
     half = half_of(sightings["trial"])
-    history, test = sightings[half == 1], thinned(sightings[half == 0], given.rate, copies=1)
+    history, test = sightings[half == 1], lose(sightings[half == 0], given.rate, seed=0)
     given.output.mkdir(parents=True, exist_ok=True)
     for rows, name, what in ((history, "history", "to learn from"), (test, "sightings", "to ask of")):
         rows.to_parquet(given.output / f"{name}.parquet", index=False)

@@ -59,7 +59,7 @@ def learn(history: pd.DataFrame, folder: Path) -> None:
 def ask(
     sightings: pd.DataFrame, folder: Path, queries: Sequence[str], instead: Mapping[str, str] | None = None
 ) -> dict[str, pd.DataFrame]:
-    """The answers of the workbook (trial, copy, t_start, t, probability), with other words for some of its own."""
+    """The answers of the workbook (name, trial, t_start, t, probability), with other words for some of its own."""
     text = WORKBOOK.read_text(encoding="utf-8")
     for words, others in (instead or {}).items():
         text = text.replace(words, others)
@@ -71,10 +71,9 @@ def ask(
 
 
 def _flat(answers: pd.DataFrame) -> pd.DataFrame:
-    """The trial of each answer is that of its last event."""
+    """The name of each answer is that of its last event, and its trial what stands before the number of a copy."""
     names = pd.Series([event["trial"] for event in answers.iloc[:, -1]], answers.index, dtype=str)
-    trial, copy = (names.str.split("#").str[place] for place in (0, 1))
-    return answers[["t_start", "t", "probability"]].assign(trial=trial, copy=copy)
+    return answers[["t_start", "t", "probability"]].assign(name=names, trial=names.str.split("#").str[0])
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ class Asked:
     kept : the trial and time of the sightings that are not lost
     as_read : without MISS
     found : with it, SCORING POSTERIOR
-    joint : with it, SCORING JOINT, at one rate
+    joint : with it, SCORING JOINT, of the last query at one rate
     whole : of all sightings, with the MISS of the workbook
     """
 
@@ -106,7 +105,8 @@ def ask_all(sightings: pd.DataFrame, rates: Sequence[float] = RATES, copies: int
     with tempfile.TemporaryDirectory(prefix="anabranch-passages-") as name:
         folder = Path(name)
         truth = ask(sightings, folder, plain)
-        read = {rate: ask(rows, folder, plain) for rate, rows in kept.items()}
+        every = pd.concat([rows.assign(trial=rows["trial"] + f"#{rate}") for rate, rows in kept.items()])
+        read = ask(every, folder, plain)
         parts: dict[float | str, list[dict[str, pd.DataFrame]]] = {key: [] for key in ("whole", "joint", *rates)}
         for half in range(HALVES):
             learn(sightings[half_of(sightings["trial"]) != half], folder)
@@ -115,23 +115,27 @@ def ask_all(sightings: pd.DataFrame, rates: Sequence[float] = RATES, copies: int
                 own, instead = rows[half_of(rows["trial"]) == half], {f" {WRITTEN}": f" {rate}"}
                 parts[rate].append(ask(own, folder, QUERIES, instead))
                 if rate == CLOSE_LOOK:
-                    parts["joint"].append(ask(own, folder, QUERIES, instead | {"POSTERIOR": "JOINT"}))
+                    parts["joint"].append(ask(own, folder, QUERIES[-1:], instead | {"POSTERIOR": "JOINT"}))
     joined = {key: {name: pd.concat([part[name] for part in of]) for name in of[0]} for key, of in parts.items() if of}
     return Asked(
         {name: truth[f"{name}_as_read"] for name in QUERIES},
         kept,
-        {rate: {name: of[f"{name}_as_read"] for name in QUERIES} for rate, of in read.items()},
+        {rate: {name: _at(rate, read[f"{name}_as_read"]) for name in QUERIES} for rate in rates},
         {rate: joined[rate] for rate in rates},
         joined.get("joint", {}),
         joined["whole"],
     )
 
 
+def _at(rate: float, answers: pd.DataFrame) -> pd.DataFrame:
+    return answers[answers["name"].str.endswith(f"#{rate}")]
+
+
 # ------------------------------------------------------------ judging
 
 
 def figures(asked: Asked, reads: pd.DataFrame, copies: int = COPIES) -> pd.DataFrame:
-    """Of each query and rate, and of each way to ask: answers, recall, precision, and the share that was off the bed."""
+    """Of each query, rate and way to ask: answers, recall, precision, and the share with somebody off the bed."""
     rows = []
     for rate, found in asked.found.items():
         for query, truth in asked.truth.items():
@@ -202,7 +206,8 @@ def report_rates(query: str, asked: Asked, told: pd.DataFrame) -> Iterator[str]:
 def report_whole(query: str, asked: Asked, reads: pd.DataFrame) -> str:
     """What is found besides where nothing is lost on purpose."""
     more = asked.whole[query][~is_true(asked.whole[query], asked.truth[query])]
-    return f"nothing lost on purpose: {len(more)} answers besides, in {left_bed(more, reads).sum()} somebody was off the bed"
+    off = left_bed(more, reads).sum()
+    return f"nothing lost on purpose: {len(more)} answers besides, and in {off} of them somebody was off the bed"
 
 
 def report_thresholds(query: str, asked: Asked) -> Iterator[str]:

@@ -76,7 +76,17 @@ def next_arrival(queues: Queues, lists: Lists, times: npt.NDArray[Any], positive
 
 
 @leaf
-def bound_of(queues: Queues, scores: Scores, best: float, i: int, s: int, now: float) -> float:
+def bound_of(queues: Queues, scores: Scores, s: int, now: float) -> float:
+    """An upper bound of all ways to an event of number s now."""
+    head = scores.head[s]
+    best = 0.0 if head == NEVER else 1.0 if head == ALWAYS else scores.highest[head]
+    for i in range(s):
+        best = _bound_through(queues, scores, best, i, s, now)
+    return best
+
+
+@leaf
+def _bound_through(queues: Queues, scores: Scores, best: float, i: int, s: int, now: float) -> float:
     """The higher of `best` and an upper bound of the ways from the entries of number i to an event of number s now."""
     table = scores.gap[i, s]
     if table == NEVER:

@@ -225,12 +225,7 @@ def search(
             item = queues.coming[s]
             queues.coming[s] += 1
             event, now = lists.events[item], times[item]
-            bound = 1.0
-            if bounded:
-                head = scores.head[s]
-                bound = 0.0 if head == NEVER else 1.0 if head == ALWAYS else scores.highest[head]
-                for i in range(s):
-                    bound = bound_of(queues, scores, bound, i, s, now)
+            bound = bound_of(queues, scores, s, now) if bounded else 1.0
             if bound < scores.threshold:
                 continue
             queued[item] = True
