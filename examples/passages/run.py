@@ -67,7 +67,7 @@ def ask(
     sightings.to_parquet(folder / "sightings.parquet", index=False)
     session = ab.Session()
     session.execute_file(str(folder / WORKBOOK.name))
-    return {name: _flat(session.run(name).toPandas()) for name in queries}
+    return {name: _flat(answers.toPandas()) for name, answers in session.run_all(queries).items()}
 
 
 def _flat(answers: pd.DataFrame) -> pd.DataFrame:
