@@ -166,8 +166,8 @@ class Session:
     ) -> dict[str, DataFrame]:
         """The answers to several queries, all of them where none is named.
 
-        Queries that can share one pass over their streams do (SEQUENCE, CONSTRAIN): they are run at once, and Spark keeps
-        answers until `release` is called. The answers of all others are lazy, as `run` gives them.
+        Queries that can share one pass over their streams do (SEQUENCE, CONSTRAIN): they are run at once, and Spark
+        keeps their answers until `release` is called. The answers of all others are lazy, as `run` gives them.
         """
         queries = self.catalog.queries() if names is None else [self._query(name) for name in names]
         answers: dict[str, DataFrame] = {}
