@@ -24,13 +24,13 @@ from anabranch.constrain.placement import Placement, placement_of, radius_of
 from anabranch.constrain.solutions import Answers
 from anabranch.language.bound import BoundConstrain
 from anabranch.language.typed import Typed
+from anabranch.rows.bucket import EventBucket
 from anabranch.rows.events import I64, Batch, Bools, EventTable, arrow_type_of, pack_events
-from anabranch.rows.operator import Counts, Operator, Outcome
+from anabranch.rows.operator import Counts, Operator
 from anabranch.rows.packing import Layout
 from anabranch.rows.roles import roles_of
 from anabranch.rows.routing import Packets
-from anabranch.rows.state import seal, unseal
-from anabranch.rows.times import BEGINNING, TimeKind, restore_doubles
+from anabranch.rows.times import TimeKind
 
 
 @dataclass(frozen=True)
@@ -172,59 +172,17 @@ def _each_once(row: I64, bucket: I64, variable: I64, home: I64, n_rows: int) -> 
     return order[fresh]
 
 
-class ConstrainOperator:
+class ConstrainOperator(EventBucket):
     """One bucket of CONSTRAIN questions."""
 
     def __init__(self, job: ConstrainJob) -> None:
         self._job = job
-        self.open(None)
+        super().__init__(job.layouts, job.fingerprint, role_kinds(job.layouts))
 
-    @property
-    def kept_events(self) -> int:
-        """How many events are kept for those to come."""
-        return len(self._kept)
-
-    def open(self, state: bytes | None) -> None:
-        """Begin anew, or go on from saved bytes."""
-        layouts = self._job.layouts
-        self._watermark = BEGINNING
-        self._pending = self._kept = Batch.empty(layouts, role_kinds(layouts))
-        if state is not None:
-            tables = unseal(state, self._job.fingerprint)
-            self._watermark = tables["watermark"]["watermark"][0].as_py()
-            self._pending = Batch.load(tables, "pending", layouts)
-            self._kept = Batch.load(tables, "kept", layouts)
-
-    def save(self) -> bytes:
-        """The state, to be opened again."""
-        tables = {"watermark": pa.table({"watermark": [self._watermark]})}
-        tables |= self._pending.save("pending") | self._kept.save("kept")
-        return seal(tables, self._job.fingerprint)
-
-    def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
-        """Take packets, and give every solution whose last event is before the watermark."""
-        layouts = self._job.layouts
-        parts = [Batch.from_packet(stream, blob, layouts, role_kinds(layouts)) for stream, blob in packets]
-        arrived = Batch.concat([Batch.empty(layouts, role_kinds(layouts)), *parts])
-        counts = Counts()
-        is_late = arrived.code < self._watermark
-        late, arrived = arrived.where(is_late), arrived.where(~is_late)
-        rejected = late.set_aside()
-        counts.late += rejected.num_rows
-        self._watermark = max(self._watermark, watermark)
-        waiting = Batch.concat([self._pending, arrived])
-        ready = waiting.code < self._watermark
-        self._pending = waiting.where(~ready)
-        come = waiting.where(ready)
-        fresh, counts.duplicate = come.without_duplicates()
-        counts.used += int(come.counted.sum()) - counts.duplicate
-        answers = self._evaluate(fresh, counts)
-        return Outcome(answers, rejected, counts)
-
-    def _evaluate(self, fresh: Batch, counts: Counts) -> pa.Table:
-        """Let new events come to those that were kept."""
+    def answers_of(self, fresh: Batch, ended: bool, counts: Counts) -> pa.Table:
+        """Every solution whose last event is one of the new ones."""
         job = self._job
-        batch = Batch.concat([self._kept, fresh]).by_time()
+        batch = Batch.concat([self.kept, fresh]).by_time()
         answers = Answers(job, batch)
         if not len(batch):
             return answers.table()
@@ -232,11 +190,10 @@ class ConstrainOperator:
         strategy = job.strategy
         run = Run(
             job.lowered.graph, events, strategy != NOINDEX, strategy != LOOSE,
-            len(self._kept), self._kept.roles["expires"], self._kept.roles["met"],
+            len(self.kept), self.kept.roles["expires"], self.kept.roles["met"],
         )  # fmt: skip
         for question, found in run.solutions():
             answers.add(question, found)
         counts.kept = run.peak()
-        now = restore_doubles(np.array([self._watermark]))[0] if job.time_kind is TimeKind.DOUBLE else self._watermark
-        self._kept = batch.with_roles(run.kept(now), expires=run.expires, met=run.met)
+        self.kept = batch.with_roles(run.kept(self.now), expires=run.expires, met=run.met)
         return answers.table()

@@ -17,14 +17,14 @@ from pyspark.sql import functions as F
 
 from anabranch.language.bound import BoundSequence
 from anabranch.language.typed import Typed
+from anabranch.rows.bucket import EventBucket
 from anabranch.rows.conditions import holds
 from anabranch.rows.events import I64, Batch, Bools, EventTable, arrow_type_of, pack_events
-from anabranch.rows.operator import Counts, Operator, Outcome
+from anabranch.rows.operator import Counts, Operator
 from anabranch.rows.packing import Layout, hash_tuples
 from anabranch.rows.roles import roles_of
 from anabranch.rows.routing import Packets
-from anabranch.rows.state import seal, unseal
-from anabranch.rows.times import BEGINNING, END, TimeKind, restore_doubles
+from anabranch.rows.times import TimeKind
 from anabranch.sequence.analysis import SequenceAnalysis, analyse
 from anabranch.sequence.answers import Answers
 from anabranch.sequence.groups import as_compared
@@ -180,67 +180,21 @@ def make_job(
     return SequenceJob(analyses, searches, layouts, dict(relations), fingerprint)
 
 
-class SequenceOperator:
+class SequenceOperator(EventBucket):
     """One bucket of SEQUENCE questions."""
 
     def __init__(self, job: SequenceJob) -> None:
         self._job = job
-        self.open(None)
+        super().__init__(job.layouts, job.fingerprint, _KINDS)
 
-    @property
-    def kept_events(self) -> int:
-        """How many events are kept for those to come."""
-        return len(self._kept)
-
-    def open(self, state: bytes | None) -> None:
-        """Begin anew, or go on from saved bytes."""
-        layouts = self._job.layouts
-        self._watermark = BEGINNING
-        self._pending = self._kept = Batch.empty(layouts, _KINDS)
-        if state is not None:
-            tables = unseal(state, self._job.fingerprint)
-            self._watermark = tables["watermark"]["watermark"][0].as_py()
-            self._pending = Batch.load(tables, "pending", layouts)
-            self._kept = Batch.load(tables, "kept", layouts)
-
-    def save(self) -> bytes:
-        """The state, to be opened again."""
-        tables = {"watermark": pa.table({"watermark": [self._watermark]})}
-        tables |= self._pending.save("pending") | self._kept.save("kept")
-        return seal(tables, self._job.fingerprint)
-
-    def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
-        """Take packets, and give every match that is decided before the watermark."""
-        layouts = self._job.layouts
-        parts = [Batch.from_packet(stream, blob, layouts, _KINDS) for stream, blob in packets]
-        arrived = Batch.concat([Batch.empty(layouts, _KINDS), *parts])
-        counts = Counts()
-        is_late = arrived.code < self._watermark
-        rejected = arrived.where(is_late).set_aside()
-        counts.late += rejected.num_rows
-        self._watermark = max(self._watermark, watermark)
-        waiting = Batch.concat([self._pending, arrived.where(~is_late)])
-        ready = waiting.code < self._watermark
-        self._pending = waiting.where(~ready)
-        come = waiting.where(ready)
-        fresh, counts.duplicate = come.without_duplicates()
-        counts.used += int(come.counted.sum()) - counts.duplicate
-        # Where the input has ended, all windows close, also those that reach beyond the last row.
-        answers = self._evaluate(fresh, inf if ended or watermark == END else self._now(), counts)
-        return Outcome(answers, rejected, counts)
-
-    def _now(self) -> float:
-        doubles = self._job.time_kind is TimeKind.DOUBLE
-        return float(restore_doubles(np.array([self._watermark]))[0]) if doubles else self._watermark
-
-    def _evaluate(self, fresh: Batch, now: float, counts: Counts) -> pa.Table:
-        """Let new events come to those that were kept."""
+    def answers_of(self, fresh: Batch, ended: bool, counts: Counts) -> pa.Table:
+        """Every match that is decided before the watermark; at the end of the input all windows close."""
         job = self._job
-        batch = Batch.concat([self._kept, fresh]).by_time()
+        batch = Batch.concat([self.kept, fresh]).by_time()
         answers = Answers(job, batch)
         if not len(batch):
             return answers.table()
-        matcher = Matcher(batch, job.relations, now)
+        matcher = Matcher(batch, job.relations, inf if ended else self.now)
         alive = np.zeros(len(matcher.roles), np.bool_)
         for question in range(len(job.analyses)):
             for expired in (False, True):
@@ -249,7 +203,7 @@ class SequenceOperator:
                 if found:
                     answers.add(question, found, expired)
         counts.kept = matcher.most_kept(max(job.window(question) for question in range(len(job.analyses))))
-        self._kept = batch.with_roles(alive, old=np.ones(len(alive), np.bool_))
+        self.kept = batch.with_roles(alive, old=np.ones(len(alive), np.bool_))
         return answers.table()
 
     def _found(self, matcher: Matcher, question: int, search: Search, alive: Bools) -> Matches:

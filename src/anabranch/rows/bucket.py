@@ -1,0 +1,83 @@
+"""A bucket of events: what came too late is set aside, what came early waits, and what may be needed is kept."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from anabranch.rows.events import Batch
+from anabranch.rows.operator import Counts, Outcome
+from anabranch.rows.packing import Layout
+from anabranch.rows.state import seal, unseal
+from anabranch.rows.times import BEGINNING, TimeKind, restore_doubles
+
+
+class EventBucket(ABC):
+    """The operator of questions about events. The questions themselves are the family's: see `answers_of`.
+
+    Parameters
+    ----------
+    layouts : the streams, in order
+    fingerprint : of the questions, for their state
+    kinds : the types of the columns of roles
+
+    Attributes
+    ----------
+    kept : events that those to come may need
+    """
+
+    def __init__(self, layouts: Sequence[Layout], fingerprint: str, kinds: Mapping[str, type]) -> None:
+        self._layouts, self._fingerprint, self._kinds = layouts, fingerprint, kinds
+        self.open(None)
+
+    @abstractmethod
+    def answers_of(self, fresh: Batch, ended: bool, counts: Counts) -> pa.Table:
+        """Let new events come to those that are kept, and say which are kept from now on."""
+
+    @property
+    def kept_events(self) -> int:
+        """How many events are kept for those to come."""
+        return len(self.kept)
+
+    @property
+    def now(self) -> int | float:
+        """The watermark, as times are calculated with."""
+        if self._layouts[0].time_kind is TimeKind.DOUBLE:
+            return float(restore_doubles(np.array([self._watermark]))[0])
+        return self._watermark
+
+    def open(self, state: bytes | None) -> None:
+        """Begin anew, or go on from saved bytes."""
+        self._watermark = BEGINNING
+        self._pending = self.kept = Batch.empty(self._layouts, self._kinds)
+        if state is not None:
+            tables = unseal(state, self._fingerprint)
+            self._watermark = tables["watermark"]["watermark"][0].as_py()
+            self._pending = Batch.load(tables, "pending", self._layouts)
+            self.kept = Batch.load(tables, "kept", self._layouts)
+
+    def save(self) -> bytes:
+        """The state, to be opened again."""
+        tables = {"watermark": pa.table({"watermark": [self._watermark]})}
+        tables |= self._pending.save("pending") | self.kept.save("kept")
+        return seal(tables, self._fingerprint)
+
+    def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
+        """Take packets, and give every answer that is decided before the watermark."""
+        parts = [Batch.from_packet(stream, blob, self._layouts, self._kinds) for stream, blob in packets]
+        arrived = Batch.concat([Batch.empty(self._layouts, self._kinds), *parts])
+        counts = Counts()
+        is_late = arrived.code < self._watermark
+        rejected = arrived.where(is_late).set_aside()
+        counts.late += rejected.num_rows
+        self._watermark = max(self._watermark, watermark)
+        waiting = Batch.concat([self._pending, arrived.where(~is_late)])
+        ready = waiting.code < self._watermark
+        self._pending = waiting.where(~ready)
+        come = waiting.where(ready)
+        fresh, counts.duplicate = come.without_duplicates()
+        counts.used += int(come.counted.sum()) - counts.duplicate
+        return Outcome(self.answers_of(fresh, ended, counts), rejected, counts)
