@@ -52,17 +52,26 @@ Rows = np.ndarray
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Events, one a millisecond, of keys and kinds of chance."""
+    """Events, one a millisecond, of keys and kinds of chance.
+
+    Attributes
+    ----------
+    rare : the share of the first kind; None where all kinds are as frequent
+    """
 
     events: int = 1_000_000
     keys: int = 1_000
     kinds: int = 4
+    rare: float | None = None
 
     def table(self, seed: int) -> pa.Table:
         """The events: id, kind, t."""
         rng = np.random.default_rng(seed)
         ids = rng.integers(0, self.keys, self.events)
-        codes = pa.array(rng.integers(0, self.kinds, self.events), pa.int32())
+        numbers = rng.integers(0, self.kinds, self.events)
+        if self.rare is not None:
+            numbers = np.where(rng.random(self.events) < self.rare, 0, rng.integers(1, self.kinds, self.events))
+        codes = pa.array(numbers, pa.int32())
         kinds = pa.DictionaryArray.from_arrays(codes, list(KINDS[: self.kinds])).cast(pa.string())
         return pa.table({"id": ids, "kind": kinds, "t": np.arange(self.events)})
 
@@ -71,7 +80,8 @@ class Load:
         return round(of_key * self.keys)
 
     def __str__(self) -> str:
-        return f"{self.events:,} events of {self.keys:,} keys and {self.kinds} kinds"
+        rare = "" if self.rare is None else f", {self.rare:.0%} of them A"
+        return f"{self.events:,} events of {self.keys:,} keys and {self.kinds} kinds{rare}"
 
 
 def write_csv(table: pa.Table, path: Path, header: bool = True) -> None:

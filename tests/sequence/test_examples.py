@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import exp
 from typing import Any
 
@@ -9,9 +10,10 @@ import pytest
 from tests.local import FINGERPRINT, bound_query, declared, local_job
 from tests.sequence.local import SequenceRun
 
-from anabranch.errors import DataError
+from anabranch.errors import DataError, StateError
 from anabranch.families import groups_of, plan_of
 from anabranch.language.binder import bind
+from anabranch.rows.checks import LATE
 from anabranch.runtime.sources.schema import layouts_for
 from anabranch.sequence.operator import make_job
 
@@ -198,6 +200,26 @@ def test_too_many_ways_to_meet_where_are_refused() -> None:
     refused = plan_of(catalog.query("q"), catalog).refused
     assert refused is not None
     assert "can be met in more than 64 ways" in refused.message
+
+
+def test_a_clock_that_goes_back_beyond_the_watermark_puts_rows_aside() -> None:
+    stream = STREAM.replace(";", " WATERMARK 2;")
+    text = f"{stream} CREATE QUERY q AS SEQUENCE (x, z) FROM r WHERE x.reader = 'x' AND z.reader = 'z' WITHIN 9;"
+    run = SequenceRun(local_job(text, "q"), 1)
+    run.step({"r": rows_of(("x", 5))})
+    run.step({"r": rows_of(("x", 3), ("x", 2))})
+    run.step({"r": rows_of(("z", 6))}, end=True)
+    assert sorted(answer["x"]["t"] for answer in run.answers()) == [3, 5]
+    assert [(row["stream"], row["reason"]) for row in run.rejected] == [("r", LATE)]
+    assert run.counts.late == 1
+
+
+def test_state_of_another_question_is_refused() -> None:
+    text = f"{STREAM} CREATE QUERY q AS SEQUENCE (x, z) FROM r WHERE x.reader = 'x' AND z.reader = 'z' WITHIN 9;"
+    job = local_job(text, "q")
+    saved = job.operator().save()
+    with pytest.raises(StateError, match="another"):
+        replace(job, fingerprint="f" * 32).operator().open(saved)
 
 
 def test_without_a_window_nothing_streams() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, prod
 from sys import float_info
 
 import numpy as np
@@ -117,6 +117,9 @@ class _Lowering:
                 return NEVER
             if not any(each.miss for each in between):
                 return ALWAYS
+            losses = prod(each.miss or 0.0 for each in between if not each.negative)
+            if query.scoring == "joint" and losses < threshold:
+                return NEVER  # and its table need not be made
             table = self.tables.of(between)
             if table.highest < threshold:
                 return NEVER
