@@ -354,15 +354,17 @@ def _pruned(
 
 def window(options: Options) -> Iterator[Record]:
     """The most events that are kept at one time, by the window and the threshold."""
-    size = Load(events=20_000) if options.quick else Load(events=200_000)
-    table = size.table(options.seed)
-    for of_key in WINDOWS:
-        within = size.window(of_key)
-        record = _recorder("window", f"(A, B, C), {size}, {of_key:g} of a key in a window of {within:,} ms", options)
-        for threshold in (None, *THRESHOLDS):
-            kept = InProcess(Question(3, within, threshold=threshold), table).step().counts.kept
-            name = "nothing lost" if threshold is None else f"threshold {threshold:g}"
-            yield record(name, kept, "events kept", "events in a window", kept / min(within, size.events))
+    for rare in (None, 0.01):
+        size = Load(events=20_000 if options.quick else 200_000, rare=rare)
+        table = size.table(options.seed)
+        for of_key in WINDOWS:
+            within = size.window(of_key)
+            what = f"(A, B, C), {size}, {of_key:g} of a key in a window of {within:,} ms"
+            record = _recorder("window", what, options)
+            for threshold in (None, *THRESHOLDS):
+                kept = InProcess(Question(3, within, threshold=threshold), table).step().counts.kept
+                name = "nothing lost" if threshold is None else f"threshold {threshold:g}"
+                yield record(name, kept, "events kept", "events in a window", kept / min(within, size.events))
 
 
 # ------------------------------------------------------------ Spark, and Flink

@@ -40,12 +40,7 @@ class Groups:
         unknown = np.zeros(len(event), np.bool_)
         for place in analysis.key:
             codes, n_codes = self._codes(analysis, place)
-            own = np.zeros(len(event), np.int64)
-            for number, each in enumerate(analysis.query.components):
-                column = dict(place).get(each.name)
-                if column is not None:
-                    mine = component == number
-                    own[mine] = codes[each.stream.name.lower(), column][event[mine]]
+            own = self._of_roles(analysis, place, codes, component, event)
             unknown |= own < 0
             if n_groups > 1:
                 own, firsts = dense_codes(group * n_codes + np.maximum(own, 0))
@@ -55,6 +50,26 @@ class Groups:
             group = np.where(unknown, n_groups + np.cumsum(unknown) - 1, group)
             n_groups += int(unknown.sum())
         return group, max(n_groups, 1)
+
+    @staticmethod
+    def _of_roles(
+        analysis: SequenceAnalysis,
+        place: Sequence[Place],
+        codes: dict[tuple[str, str], I64],
+        component: I64,
+        event: I64,
+    ) -> I64:
+        """The code of each role in one class; 0 for components that are not in it, whose events meet everybody."""
+        components = analysis.query.components
+        if len(codes) == 1 and len(place) == len(components):
+            return next(iter(codes.values()))[event]
+        own = np.zeros(len(event), np.int64)
+        for number, each in enumerate(components):
+            column = dict(place).get(each.name)
+            if column is not None:
+                mine = component == number
+                own[mine] = codes[each.stream.name.lower(), column][event[mine]]
+        return own
 
     def _codes(self, analysis: SequenceAnalysis, place: Sequence[Place]) -> tuple[dict[tuple[str, str], I64], int]:
         """For each stream and column of a class the code of each event, -1 where it is NULL; and how many there are."""

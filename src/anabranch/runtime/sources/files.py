@@ -107,7 +107,8 @@ class FileInput:
         overrules inference.
         """
         reader = self._spark.read.format(self.format).options(**self.options)
-        if self.format != "parquet":
+        if self.format == "csv" and not all(map(self._overrules, columns)):
+            # Costs a pass over the file; where every type is known, its first line is enough.
             reader = reader.option("inferSchema", "true")
         try:
             found = reader.load(self.path).schema
