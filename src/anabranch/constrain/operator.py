@@ -24,8 +24,8 @@ from anabranch.constrain.placement import Placement, placement_of, radius_of
 from anabranch.constrain.solutions import Answers
 from anabranch.language.bound import BoundConstrain
 from anabranch.language.typed import Typed
-from anabranch.rows.bucket import EventBucket
-from anabranch.rows.events import I64, Batch, Bools, EventTable, arrow_type_of, pack_events
+from anabranch.rows.bucket import EventBucket, EventJob
+from anabranch.rows.events import I64, Batch, Bools, EventTable, pack_events
 from anabranch.rows.operator import Counts, Operator
 from anabranch.rows.packing import Layout
 from anabranch.rows.roles import roles_of
@@ -34,18 +34,13 @@ from anabranch.rows.times import TimeKind
 
 
 @dataclass(frozen=True)
-class ConstrainJob:
+class ConstrainJob(EventJob):
     """CONSTRAIN questions over the same streams, as the workers need them."""
 
     analyses: tuple[ConstrainAnalysis, ...]
     layouts: tuple[Layout, ...]
     relations: dict[str, pa.Table]
     fingerprint: str
-
-    @property
-    def time_kind(self) -> TimeKind:
-        """The kind of all times."""
-        return self.layouts[0].time_kind
 
     @cached_property
     def lowered(self) -> Lowered:
@@ -63,23 +58,12 @@ class ConstrainJob:
         """How events are kept: as the questions say, or as the planner chooses."""
         return strategy_of(self.analyses)
 
-    def stream_number(self, name: str) -> int:
-        """The number of a stream, by its name."""
-        return [layout.name.lower() for layout in self.layouts].index(name.lower())
-
     @property
     def answer_schema(self) -> pa.Schema:
         """One row a solution: its question, the latest time, and its events, those of each stream in a list."""
-        events = [
-            pa.field(f"events_{number}", pa.list_(arrow_type_of(each))) for number, each in enumerate(self.layouts)
-        ]
-        return pa.schema([("question", pa.int32()), ("t", self.time_kind.arrow_type), *events])
+        return pa.schema([("question", pa.int32()), ("t", self.time_kind.arrow_type), *self.event_fields])
 
     # ------------------------------------------------------------ placement
-
-    def needed(self, stream: int) -> Typed | None:
-        """Every row is read: its place may be wrong, whatever its key."""
-        return None
 
     def pack(self, stream: int, rows: pa.Table, n_buckets: int) -> tuple[Packets, int]:
         """A packet for each bucket: rows that can be some variable, and which."""

@@ -1,4 +1,4 @@
-"""A bucket of events: what came too late is set aside, what came early waits, and what may be needed is kept."""
+"""Questions about events: their jobs, and buckets where late rows are set aside, early ones wait, and some are kept."""
 
 from __future__ import annotations
 
@@ -8,11 +8,36 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from anabranch.rows.events import Batch
+from anabranch.language.typed import Typed
+from anabranch.rows.events import Batch, arrow_type_of
 from anabranch.rows.operator import Counts, Outcome
 from anabranch.rows.packing import Layout
 from anabranch.rows.state import seal, unseal
 from anabranch.rows.times import BEGINNING, TimeKind, restore_doubles
+
+
+class EventJob:
+    """What the jobs of questions about events have in common."""
+
+    layouts: tuple[Layout, ...]
+
+    @property
+    def time_kind(self) -> TimeKind:
+        """The kind of all times."""
+        return self.layouts[0].time_kind
+
+    @property
+    def event_fields(self) -> list[pa.Field]:
+        """The columns of answers that hold events: those of each stream in a list."""
+        return [pa.field(f"events_{number}", pa.list_(arrow_type_of(each))) for number, each in enumerate(self.layouts)]
+
+    def stream_number(self, name: str) -> int:
+        """The number of a stream, by its name."""
+        return [layout.name.lower() for layout in self.layouts].index(name.lower())
+
+    def needed(self, stream: int) -> Typed | None:
+        """Every row is read: what is asked of it may be about more than its key."""
+        return None
 
 
 class EventBucket(ABC):

@@ -17,9 +17,9 @@ from pyspark.sql import functions as F
 
 from anabranch.language.bound import BoundSequence
 from anabranch.language.typed import Typed
-from anabranch.rows.bucket import EventBucket
+from anabranch.rows.bucket import EventBucket, EventJob
 from anabranch.rows.conditions import holds
-from anabranch.rows.events import I64, Batch, Bools, EventTable, arrow_type_of, pack_events
+from anabranch.rows.events import I64, Batch, Bools, EventTable, pack_events
 from anabranch.rows.operator import Counts, Operator
 from anabranch.rows.packing import Layout, hash_tuples
 from anabranch.rows.roles import roles_of
@@ -37,7 +37,7 @@ _KINDS: Mapping[str, type] = {"variable": np.int64, "old": np.bool_}
 
 
 @dataclass(frozen=True)
-class SequenceJob:
+class SequenceJob(EventJob):
     """SEQUENCE questions over the same streams, as the workers need them."""
 
     analyses: tuple[SequenceAnalysis, ...]
@@ -45,11 +45,6 @@ class SequenceJob:
     layouts: tuple[Layout, ...]
     relations: dict[str, pa.Table]
     fingerprint: str
-
-    @property
-    def time_kind(self) -> TimeKind:
-        """The kind of all times."""
-        return self.layouts[0].time_kind
 
     @cached_property
     def first_role(self) -> tuple[int, ...]:
@@ -61,25 +56,14 @@ class SequenceJob:
         """WITHIN in the unit of times."""
         return window_of(self.analyses[question].query.within, scale_of(self.time_kind))
 
-    def stream_number(self, name: str) -> int:
-        """The number of a stream, by its name."""
-        return [layout.name.lower() for layout in self.layouts].index(name.lower())
-
     @property
     def answer_schema(self) -> pa.Schema:
         """One row a match: its question, and its events, those of each stream in a list, NULL where one is missing."""
-        events = [
-            pa.field(f"events_{number}", pa.list_(arrow_type_of(each))) for number, each in enumerate(self.layouts)
-        ]
         time = self.time_kind.arrow_type
         facts = [("t", time), ("t_start", time), ("probability", pa.float64()), ("status", pa.string())]
-        return pa.schema([("question", pa.int32()), *facts, *events])
+        return pa.schema([("question", pa.int32()), *facts, *self.event_fields])
 
     # ------------------------------------------------------------ placement
-
-    def needed(self, stream: int) -> Typed | None:
-        """Every row is read: what is asked of it may be about its values."""
-        return None
 
     def pack(self, stream: int, rows: pa.Table, n_buckets: int) -> tuple[Packets, int]:
         """A packet for each bucket: rows that can be some component, and which."""
