@@ -695,8 +695,7 @@ class Law:
     @property
     def distribution(self) -> Curve:
         """The chance that the delay is at most so long."""
-        value = lambda span: 1 - self.survival(span)  # noqa: E731
-        return replace(self.survival, value=value, low=self.density.low, high=math.inf)
+        return replace(self.survival, value=lambda span: 1 - self.survival(span), low=self.density.low, high=math.inf)
 
 
 @cache

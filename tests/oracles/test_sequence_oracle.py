@@ -114,7 +114,10 @@ def test_integers_and_timestamps() -> None:
     question = "(x, !y, z) FROM {} WHERE x.reader = 'x' AND y.reader = 'y' AND z.reader = 'z' MISS x 0.25, y 0.5"
     question += " DELAY x UNIFORM(0, 8), y EXPONENTIAL(1 {}) WITHIN 4"
     rows = [{"id": id_, "t": t, "reader": id_[0]} for id_, t in (("x1", 0), ("z1", 3), ("y1", 4), ("z2", 4))]
-    quiet = lambda d: math.exp(-d) / (0.5 + 0.5 * math.exp(-d))  # noqa: E731
+
+    def quiet(d: float) -> float:
+        return math.exp(-d) / (0.5 + 0.5 * math.exp(-d))
+
     # Before z alone, the window opened 4 ago: eps times the integral over the delay of x, uniform over twice that.
     ahead = 0.25 * integrate.quad(quiet, 0, 4, epsabs=1e-13)[0] / 8
     expected = {"x1 z1": quiet(3), "x1 z2": quiet(4), "- z1": ahead, "- z2": ahead}
@@ -596,7 +599,10 @@ def test_an_empirical_delay_in_a_question() -> None:
 def test_integrals_with_negatives_against_nested_quadrature() -> None:
     x, y = LAWS["GAMMA", 2, 3], LAWS["UNIFORM", 1, 3]
     chance = stats.expon(scale=2).cdf
-    quiet = lambda d: (1 - chance(d)) / (0.5 * chance(d) + 1 - chance(d))  # noqa: E731
+
+    def quiet(d: float) -> float:
+        return (1 - chance(d)) / (0.5 * chance(d) + 1 - chance(d))
+
     parts = [part("GAMMA", 2, 3), part("UNIFORM", 1, 3), never("EXPONENTIAL", 2)]
     length = 7.0
     for place in range(3):
