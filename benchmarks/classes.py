@@ -17,7 +17,7 @@ from tests.oracles.pattern import Matcher, alternatives, bind_query, results
 
 from anabranch.pattern.archive import ArchiveOperator
 from anabranch.rows.clock import Clock
-from anabranch.rows.operator import Job
+from anabranch.rows.job import Job
 from anabranch.rows.routing import route
 from benchmarks.engines import make_job
 from benchmarks.harness import Options, Record, interleaved

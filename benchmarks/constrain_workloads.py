@@ -19,12 +19,13 @@ from anabranch.catalog import Catalog
 from anabranch.constrain.analysis import LOOSE, NOINDEX
 from anabranch.constrain.events import numbers_of_events
 from anabranch.constrain.functions import holds_of_events
+from anabranch.constrain.job import ConstrainJob, make_job
 from anabranch.constrain.kernel.run import Run
 from anabranch.constrain.kernel.tables import Events
-from anabranch.constrain.operator import ConstrainJob, make_job
 from anabranch.language.binder import bind, declare
 from anabranch.language.parser import parse
 from anabranch.rows.events import Batch, EventTable
+from anabranch.rows.job import Setting
 from anabranch.rows.roles import roles_of
 from anabranch.runtime.sources.schema import layouts_for
 
@@ -236,7 +237,7 @@ class Measured:
         if findings:
             raise ValueError(findings)
         bound = [bind(catalog.query(f"q{number}"), catalog) for number in range(1, len(queries) + 1)]
-        return make_job(bound, layouts_for(bound[0].streams), {}, _FINGERPRINT)
+        return make_job(bound, Setting(layouts_for(bound[0].streams), {}, _FINGERPRINT))
 
 
 class InProcess:

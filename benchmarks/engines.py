@@ -19,11 +19,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.catalog import Catalog
-from anabranch.families import family_of
+from anabranch.families import job_for
 from anabranch.language.binder import bind, declare
 from anabranch.language.parser import parse
 from anabranch.rows.clock import Clock
-from anabranch.rows.operator import Job
+from anabranch.rows.job import Job, Setting
 from anabranch.rows.times import END
 from anabranch.runtime.packets import Mail, Packing, pack_files
 from anabranch.runtime.sources.schema import layouts_for
@@ -43,7 +43,7 @@ def make_job(workbook: str, query: str, relations: Mapping[str, pa.Table], live:
     if findings:
         raise ValueError(findings)
     bound = bind(catalog.query(query), catalog)
-    return family_of(bound).job(bound, layouts_for(bound.streams), relations, _FINGERPRINT, live)
+    return job_for([bound], Setting(layouts_for(bound.streams), relations, _FINGERPRINT, live, (".",)))
 
 
 @contextmanager

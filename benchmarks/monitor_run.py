@@ -19,9 +19,10 @@ from anabranch.language.parser import parse
 from anabranch.monitor import bucket
 from anabranch.monitor.answers import INVALIDATED, TENTATIVE
 from anabranch.monitor.choices import Choices
-from anabranch.monitor.operator import MonitorJob, make_job
+from anabranch.monitor.job import MonitorJob, make_job
 from anabranch.monitor.predictions import I64, Bools, Predictions
 from anabranch.rows.clock import Clock
+from anabranch.rows.job import Setting
 from anabranch.rows.operator import Outcome
 from anabranch.rows.routing import route
 from anabranch.rows.times import order_doubles
@@ -51,7 +52,7 @@ def job_of(vehicles: Options, within: float = 3.0, more: str = "") -> MonitorJob
     if findings:
         raise ValueError(str(findings))
     query = bind(catalog.query("near"), catalog)
-    return make_job(query, layouts_for(query.streams), {}, _FINGERPRINT, live=True)
+    return make_job([query], Setting(layouts_for(query.streams), {}, _FINGERPRINT, live=True))
 
 
 # ------------------------------------------------------------ vehicles

@@ -24,7 +24,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from anabranch.relate.operator import RelateJob, decide
+from anabranch.relate.deciding import decide
+from anabranch.relate.job import RelateJob
 from anabranch.simulate import traffic
 from benchmarks import relate_charts
 from benchmarks.engines import (

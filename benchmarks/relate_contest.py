@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from anabranch.language.bind_relate import COMPOSITE, SIMPLE
 from anabranch.relate import kernel
 from anabranch.relate.analysis import RelateAnalysis
 from anabranch.relate.pairs import Windows, class_tables, relate
+from anabranch.relate.question import COMPOSITE, SIMPLE
 from anabranch.rows.times import order_doubles
 from anabranch.simulate import traffic
 from anabranch.simulate.segmented import Entities, lose

@@ -26,11 +26,11 @@ from anabranch.rows.events import Batch
 from anabranch.rows.operator import Outcome
 from anabranch.rows.routing import route
 from anabranch.rows.times import END
+from anabranch.sequence.job import SequenceJob
 from anabranch.sequence.kernel.lists import make_lists
 from anabranch.sequence.kernel.search import Found
 from anabranch.sequence.kernel.search import search as find
 from anabranch.sequence.matching import Matcher, Matches
-from anabranch.sequence.operator import SequenceJob
 from anabranch.sequence.programs import matrix_of
 from benchmarks.engines import make_job
 from benchmarks.harness import interleaved

@@ -10,11 +10,12 @@ from typing import Any
 import pyarrow as pa
 
 from anabranch.catalog import Catalog
-from anabranch.families import family_of
+from anabranch.families import job_for
 from anabranch.language.binder import bind, declare
 from anabranch.language.parser import parse
 from anabranch.rows.clock import Clock
 from anabranch.rows.conditions import ARROW_TYPES
+from anabranch.rows.job import Setting
 from anabranch.rows.operator import Counts, Outcome
 from anabranch.rows.routing import route
 from anabranch.runtime.sources.schema import layouts_for
@@ -47,7 +48,7 @@ def local_job(
     """A job as the session makes it."""
     query = bound_query(workbook, name)
     tables = relation_tables(workbook, relations)
-    return family_of(query).job(query, layouts_for(query.streams), tables, FINGERPRINT, live)
+    return job_for([query], Setting(layouts_for(query.streams), tables, FINGERPRINT, live, (".",)))
 
 
 def relation_tables(workbook: str, relations: Mapping[str, Iterable[tuple]]) -> dict[str, pa.Table]:

@@ -10,10 +10,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from anabranch.constrain.syntax import Constrain, Counted
 from anabranch.language import nodes
-from anabranch.language.bind_relate import COMPOSITE, SIMPLE
 from anabranch.language.names import SECONDS_OF, quoted
 from anabranch.language.types import TYPE_NAMES
+from anabranch.monitor.syntax import Monitor
+from anabranch.pattern.syntax import Goal, Kleene, Pattern, Step
+from anabranch.relate.question import COMPOSITE, SIMPLE
+from anabranch.relate.syntax import Quantified, Relate
+from anabranch.sequence.syntax import Component, Delay, Miss, Sequence
 
 #: Names that are also keywords somewhere, and names that must stand in backticks.
 AWKWARD_NAMES = [
@@ -144,13 +149,13 @@ create_relations = st.builds(nodes.CreateRelation, names, several(columns), mayb
 # ---------------------------------------------------------------- questions
 
 terms = st.one_of(variables, literals, st.just(nodes.Wildcard()))
-goals = st.builds(nodes.Goal, names, several(terms), maybe(conditions()))
-kleenes = st.builds(nodes.Kleene, several(variables, 0), maybe(conditions()))
-steps = st.builds(nodes.Step, goals, maybe(kleenes), maybe(conditions()))
+goals = st.builds(Goal, names, several(terms), maybe(conditions()))
+kleenes = st.builds(Kleene, several(variables, 0), maybe(conditions()))
+steps = st.builds(Step, goals, maybe(kleenes), maybe(conditions()))
 operands = several(st.builds(nodes.Operand, names, maybe(names)))
 
 patterns = st.builds(
-    nodes.Pattern,
+    Pattern,
     several(steps),
     where=maybe(conditions()),
     group_by=several(variables, 0),
@@ -159,21 +164,21 @@ patterns = st.builds(
     seed=maybe(integers),
 )
 delays = st.one_of(
-    st.builds(nodes.Delay, names, upper_words, several(durations)),
-    st.builds(nodes.Delay, names, upper_words, st.just(()), strings),
+    st.builds(Delay, names, upper_words, several(durations)),
+    st.builds(Delay, names, upper_words, st.just(()), strings),
 )
 sequences = st.builds(
-    nodes.Sequence,
-    several(st.builds(nodes.Component, names, st.booleans())),
+    Sequence,
+    several(st.builds(Component, names, st.booleans())),
     operands,
     where=maybe(conditions()),
-    miss=several(st.builds(nodes.Miss, names, numbers), 0),
+    miss=several(st.builds(Miss, names, numbers), 0),
     delay=several(delays, 0),
     within=maybe(durations),
 )
-quantified = st.builds(nodes.Quantified, names, st.sampled_from([None, 1, 2, 7]))
+quantified = st.builds(Quantified, names, st.sampled_from([None, 1, 2, 7]))
 relates = st.builds(
-    nodes.Relate,
+    Relate,
     quantified,
     several(st.sampled_from([*SIMPLE, *COMPOSITE])),
     quantified,
@@ -185,11 +190,11 @@ relates = st.builds(
 
 
 @st.composite
-def monitors(draw: st.DrawFn) -> nodes.Monitor:
+def monitors(draw: st.DrawFn) -> Monitor:
     """MONITOR; DISCARD is a part of BUFFER."""
     buffer = draw(maybe(st.integers(0, 1000)))
     policies = ["LEAST CONTRIBUTION", "OLDEST", "RANDOM", "NEWEST"]
-    return nodes.Monitor(
+    return Monitor(
         draw(several(variables)),
         draw(operands),
         where=draw(maybe(conditions())),
@@ -203,8 +208,8 @@ def monitors(draw: st.DrawFn) -> nodes.Monitor:
 
 
 constrains = st.builds(
-    nodes.Constrain,
-    several(st.builds(nodes.Counted, names, st.integers(1, 9))),
+    Constrain,
+    several(st.builds(Counted, names, st.integers(1, 9))),
     operands,
     where=maybe(conditions()),
     strategy=maybe(upper_words),

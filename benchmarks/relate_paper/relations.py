@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from anabranch.language.bind_relate import SIMPLE
+from anabranch.relate.question import SIMPLE
 
 F64 = npt.NDArray[np.float64]
 

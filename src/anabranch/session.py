@@ -24,17 +24,17 @@ from pyspark.sql.streaming import StreamingQuery
 
 from anabranch.catalog import Catalog, Query, Relation, Stream
 from anabranch.errors import AnabranchError, Finding, NotYetBuilt, WorkbookError
-from anabranch.families import family_of, groups_of, plan_of
+from anabranch.families import groups_of, job_for, plan_for, plan_of
 from anabranch.language import nodes
 from anabranch.language.binder import bind, check_derived, declare
-from anabranch.language.bound import BoundQuestion, BoundSequence
+from anabranch.language.bound import BoundQuestion
 from anabranch.language.declarations import made
 from anabranch.language.findings import Findings
 from anabranch.language.parser import parse
 from anabranch.language.reading import read_workbook
-from anabranch.language.typed import Member, walk
 from anabranch.language.unparse import unparse
 from anabranch.plan import Plan
+from anabranch.rows.job import Setting
 from anabranch.rows.operator import FINAL, Counts
 from anabranch.rows.packing import Layout
 from anabranch.rows.state import FORMAT
@@ -328,7 +328,7 @@ class Session:
             place = Checkpoint(local_folder(checkpoint))
             bounds, inputs = self._resolve(queries, place)
             for bound in bounds:
-                _refuse_unless_live(family_of(bound).plan(bound))
+                _refuse_unless_live(plan_for(bound))
             job = self._job(queries, bounds, inputs, live=True)
             schemas = {source.entry.name.lower(): source.schema for source in inputs.values()}
             place.claim(job.fingerprint, STREAM_BUCKETS, schemas)
@@ -410,23 +410,18 @@ class Session:
     def _job(
         self, queries: Sequence[Query], bounds: Sequence[BoundQuestion], inputs: dict[str, Input], live: bool
     ) -> Any:
-        family = family_of(bounds[0])
         for bound in bounds:
-            refused = family.plan(bound).refused
+            refused = plan_for(bound).refused
             if refused is not None:
                 raise WorkbookError([refused])
-        if family.read is not None:
-            folders = [self._folders[query.name.lower()] for query in queries]
-            bounds = [family.read(bound, folder) for bound, folder in zip(bounds, folders, strict=True)]
         relations = {relation.name.lower(): inputs[relation.name.lower()].rows() for relation in _relations(bounds)}
         layouts = self._layouts(bounds[0], inputs)
         described = [unparse(query.declaration) for query in queries]
         described += [unparse(_sourceless(stream)) for stream in bounds[0].streams]
         text = "\n".join([f"state format {FORMAT}", *described, *map(repr, layouts)])
         fingerprint = hashlib.sha256(text.encode()).hexdigest()
-        if len(bounds) > 1 and family.together is not None:
-            return family.together(bounds, layouts, relations, fingerprint)
-        return family.job(bounds[0], layouts, relations, fingerprint, live)
+        folders = tuple(self._folders[query.name.lower()] for query in queries)
+        return job_for(bounds, Setting(layouts, relations, fingerprint, live, folders))
 
     def _layouts(self, bound: BoundQuestion, inputs: dict[str, Input]) -> tuple[Layout, ...]:
         """What the workers read: the streams of a question, or what they are made from."""
@@ -480,15 +475,8 @@ class Session:
 
 
 def _relations(bounds: Sequence[BoundQuestion]) -> list[Relation]:
-    """The relations that questions ask, in conditions or for the rates of readers, each once."""
-    asked = [
-        node.relation
-        for bound in bounds
-        for condition in bound.conditions
-        for node in walk(condition)
-        if isinstance(node, Member)
-    ]
-    asked += [bound.rates.relation for bound in bounds if isinstance(bound, BoundSequence) and bound.rates]
+    """The relations that questions ask, each once."""
+    asked = (relation for bound in bounds for relation in bound.declared_relations)
     return list({relation.name.lower(): relation for relation in asked}.values())
 
 

@@ -12,7 +12,7 @@ import pytest
 from benchmarks import relate_paper
 from hypothesis import given, settings
 
-from anabranch.language.bind_relate import COMPOSITE, SIMPLE
+from anabranch.relate.question import COMPOSITE, SIMPLE
 from tests.oracles.relate import RELATIONS, Entity, entity, holds, probability
 from tests.relate.strategies import COMMON, DEFAULT, DIFFERING, Case, cases
 

@@ -13,9 +13,9 @@ from tests.cli.command import Command
 
 from anabranch.catalog import Catalog
 from anabranch.language.binder import bind, declare
-from anabranch.language.bound import BoundDelay, BoundSequence
 from anabranch.language.parser import parse
 from anabranch.sequence.files import read_delay
+from anabranch.sequence.question import BoundDelay, BoundSequence
 
 WORKBOOK = """
 CREATE STREAM reads KEY (tag) VALUE (reader) TIME t FROM 'reads.csv';

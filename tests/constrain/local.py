@@ -10,7 +10,7 @@ from tests import local
 from tests.constrain.strategies import Case
 from tests.oracles.constrain import Solution, frozen, solutions
 
-from anabranch.constrain.operator import ConstrainJob
+from anabranch.constrain.job import ConstrainJob
 
 
 class ConstrainRun(local.LocalRun):

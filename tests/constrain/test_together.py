@@ -10,9 +10,10 @@ from tests.constrain.local import ConstrainRun
 from tests.local import FINGERPRINT, declared
 from tests.oracles.constrain import frozen
 
-from anabranch.constrain.operator import ConstrainJob, make_job
+from anabranch.constrain.job import ConstrainJob, make_job
 from anabranch.families import groups_of
 from anabranch.language.binder import bind
+from anabranch.rows.job import Setting
 from anabranch.runtime.sources.schema import layouts_for
 
 STREAMS = """
@@ -49,7 +50,7 @@ def job_of(questions: list[str]) -> ConstrainJob:
     text = STREAMS + "".join(f"CREATE QUERY q{n} AS CONSTRAIN {each};" for n, each in enumerate(questions))
     catalog = declared(text)
     bounds = [bind(query, catalog) for query in catalog.queries()]
-    return make_job(bounds, layouts_for(bounds[0].streams), {}, FINGERPRINT)
+    return make_job(bounds, Setting(layouts_for(bounds[0].streams), {}, FINGERPRINT))
 
 
 @settings(max_examples=60)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from anabranch.catalog import Catalog, Column, Stream
+from anabranch.constrain.question import BoundConstrain
 from anabranch.errors import WorkbookError
 from anabranch.language import nodes
-from anabranch.language.bound import BoundConstrain
 from anabranch.language.parser import parse
 from anabranch.language.typed import Operation, Reference, Typed, walk
 from anabranch.language.types import Type

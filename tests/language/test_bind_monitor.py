@@ -8,10 +8,9 @@ import pytest
 
 from anabranch.catalog import Catalog
 from anabranch.errors import WorkbookError
-from anabranch.language.bind_monitor import error_of
-from anabranch.language.bound import BoundConstraint
 from anabranch.language.typed import Reference
 from anabranch.language.types import Type
+from anabranch.monitor.question import BoundConstraint, error_of
 from tests.language.workbooks import bound, declared, findings, wrong
 
 WORKBOOK = """

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from anabranch.catalog import Catalog
-from anabranch.language.bind_relate import COMPOSITE, SIMPLE
-from anabranch.language.bound import BoundDelay
 from anabranch.language.typed import Constant, Reference, walk
 from anabranch.language.types import Type
+from anabranch.relate.question import COMPOSITE, SIMPLE
+from anabranch.sequence.question import BoundDelay
 from tests.language.workbooks import bound, declared, wrong
 
 WORKBOOK = """

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from anabranch.constrain.syntax import Counted
 from anabranch.errors import Span, WorkbookError
 from anabranch.language import nodes
 from anabranch.language.nodes import (
@@ -18,7 +19,6 @@ from anabranch.language.nodes import (
     InList,
     InRange,
     IsNull,
-    Kleene,
     Literal,
     Negate,
     Not,
@@ -27,6 +27,8 @@ from anabranch.language.nodes import (
     Wildcard,
 )
 from anabranch.language.parser import parse
+from anabranch.pattern.syntax import Goal, Kleene
+from anabranch.sequence.syntax import Delay
 
 X, Y, Z = Variable("x"), Variable("y"), Variable("z")
 
@@ -92,7 +94,7 @@ def test_unfoldings_and_what_follows_them(text: str, tree: Kleene, after: str) -
 def test_goals_have_terms_and_filters() -> None:
     step = statement("CREATE QUERY q AS PATTERN s(p, 'a', -3, _, TRUE, `_`)[p > 1]").question.steps[0]
     terms = (Variable("p"), Literal("a"), Literal(-3), Wildcard(), Literal(True), Variable("_"))
-    assert step.goal == nodes.Goal("s", terms, Compare(">", Variable("p"), Literal(1)))
+    assert step.goal == Goal("s", terms, Compare(">", Variable("p"), Literal(1)))
 
 
 def test_a_where_in_parentheses_selects_on_its_prefix() -> None:
@@ -189,7 +191,7 @@ def test_questions_of_the_other_kinds() -> None:
     ).question
     assert [component.negative for component in sequence.components] == [False, True, False]
     assert sequence.delay == (
-        nodes.Delay("x", "GAMMA", (Duration(2, None), Duration(3, "HOUR"))), nodes.Delay("y", "EMPIRICAL", (), "f"),
+        Delay("x", "GAMMA", (Duration(2, None), Duration(3, "HOUR"))), Delay("y", "EMPIRICAL", (), "f"),
     )  # fmt: skip
     relate = statement(
         "CREATE QUERY q AS RELATE ALL a (MEETS OR met  BY) SOME b FROM i AS a, i AS b TIMEOUT 5 MINUTES"
@@ -201,7 +203,7 @@ def test_questions_of_the_other_kinds() -> None:
     ).question
     assert (monitor.buffer, monitor.discard, monitor.max_delay) == (5, "LEAST CONTRIBUTION", Duration(5, None))
     constrain = statement("CREATE QUERY q AS CONSTRAIN v*5, w FROM e").question
-    assert constrain.names == (nodes.Counted("v", 5), nodes.Counted("w"))
+    assert constrain.names == (Counted("v", 5), Counted("w"))
 
 
 def test_statements_may_be_empty_and_the_last_semicolon_left_out() -> None:

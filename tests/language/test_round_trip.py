@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
+from anabranch.constrain.syntax import Constrain, Counted
 from anabranch.language import nodes
 from anabranch.language.parser import parse
 from anabranch.language.unparse import unparse
@@ -27,7 +28,7 @@ def test_parsing_what_was_written_gives_the_tree_back(workbook: nodes.Workbook) 
 @settings(max_examples=200, deadline=None)
 @given(strategies.expressions(max_leaves=15))
 def test_expressions_keep_their_shape(expression: nodes.Expr) -> None:
-    query = nodes.CreateQuery("q", nodes.Constrain((nodes.Counted("v"),), (nodes.Operand("e"),), expression))
+    query = nodes.CreateQuery("q", Constrain((Counted("v"),), (nodes.Operand("e"),), expression))
     (again,) = parse(unparse(query)).statements
     assert repr(again) == repr(query)
 

@@ -10,10 +10,11 @@ from tests import local
 from tests.monitor.strategies import Case
 from tests.oracles.monitor import Answer, instant
 
-from anabranch.families import family_of
+from anabranch.families import job_for
 from anabranch.language import nodes
 from anabranch.language.binder import bind
-from anabranch.monitor.operator import MonitorJob
+from anabranch.monitor.job import MonitorJob
+from anabranch.rows.job import Setting
 from anabranch.runtime.sources.derived import layouts_of
 
 
@@ -59,7 +60,7 @@ def positions_job(workbook: str, name: str, live: bool = False) -> MonitorJob:
         source = stream.source
         read.append(catalog.stream(source.stream) if isinstance(source, nodes.PredictedSource) else stream)
     layouts = layouts_of(query.streams, read, ["."] * len(read))
-    return family_of(query).job(query, layouts, {}, local.FINGERPRINT, live)
+    return job_for([query], Setting(layouts, {}, local.FINGERPRINT, live))
 
 
 def who(row: Answer, case_names: Sequence[str]) -> tuple[Any, ...]:

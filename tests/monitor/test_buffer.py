@@ -25,8 +25,8 @@ from tests.oracles.monitor_buffer import (
 )
 from tests.splits import splits
 
-from anabranch.monitor.bucket import MonitorOperator
 from anabranch.monitor.kernel import buffer as kernel
+from anabranch.monitor.operator import MonitorOperator
 from anabranch.monitor.predictions import clock_of
 from anabranch.rows.times import order_doubles
 

@@ -44,7 +44,7 @@ from types import MappingProxyType
 from typing import Any
 
 from anabranch.catalog import Stream
-from anabranch.language.bound import BoundConstrain
+from anabranch.constrain.question import BoundConstrain
 from anabranch.language.typed import Reference, Typed, walk
 from anabranch.language.types import Type
 from tests.oracles.conditions import Bindings, Functions, Relations, Value, holds

@@ -60,8 +60,9 @@ from types import MappingProxyType
 from typing import Any
 
 from anabranch.catalog import Stream
-from anabranch.language.bound import BoundMonitor, BoundOperand
+from anabranch.language.bound import BoundOperand
 from anabranch.language.typed import Operation, Reference, Typed, walk
+from anabranch.monitor.question import BoundMonitor
 from tests.oracles.conditions import Relations, evaluate, holds
 from tests.untraced import untraced
 

@@ -47,7 +47,7 @@ from anabranch.catalog import Catalog, Model, Stream
 from anabranch.errors import WorkbookError
 from anabranch.language import nodes
 from anabranch.language.binder import bind, declare
-from anabranch.language.bound import BoundGoal, BoundPattern
+from anabranch.pattern.question import BoundGoal, BoundPattern
 from tests.local import parsed
 from tests.oracles.conditions import Bindings, Relations, Value, holds
 from tests.untraced import untraced

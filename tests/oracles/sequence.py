@@ -44,9 +44,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from anabranch.language.bound import BoundComponent, BoundDelay, BoundSequence
 from anabranch.language.typed import Member, Operation, Reference, Typed, walk
 from anabranch.language.types import Type
+from anabranch.sequence.question import BoundComponent, BoundDelay, BoundSequence
 from tests.oracles.conditions import Relations, holds
 from tests.oracles.constrain import Event, Rows, events_of
 from tests.untraced import untraced

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from anabranch.constrain.question import BoundConstrain
 from anabranch.language.binder import bind
-from anabranch.language.bound import BoundConstrain
 from anabranch.language.typed import Constant, Member, Reference, Typed, walk
 from anabranch.language.types import Type
 from tests.constrain.strategies import Case, constrain_cases

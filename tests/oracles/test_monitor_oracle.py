@@ -21,8 +21,8 @@ import pytest
 from hypothesis import given, settings
 
 from anabranch.language.binder import bind
-from anabranch.language.bound import BoundMonitor
 from anabranch.language.typed import Constant, Operation, Reference, Typed, walk
+from anabranch.monitor.question import BoundMonitor
 from tests.drawn import drawn
 from tests.language.workbooks import codes, declared
 from tests.monitor.strategies import MAY, MUST, Case, monitor_cases

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from anabranch.catalog import Relation
 from anabranch.language import nodes
-from anabranch.language.bound import BoundGoal, BoundPattern
 from anabranch.language.typed import Constant, Member, Operation, Reference, Typed, references
 from anabranch.language.types import Type
+from anabranch.pattern.question import BoundGoal, BoundPattern
 from tests.oracles.conditions import evaluate
 from tests.oracles.pattern import TooManyWorlds, ask, at_least, bind_query, probabilities
 from tests.pattern.strategies import (

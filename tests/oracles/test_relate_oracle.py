@@ -16,10 +16,9 @@ from hypothesis import given, settings
 
 from anabranch.catalog import Catalog, Stream
 from anabranch.language import nodes
-from anabranch.language.bind_relate import COMPOSITE, SIMPLE
 from anabranch.language.binder import bind, declare
-from anabranch.language.bound import BoundRelate
 from anabranch.language.parser import parse
+from anabranch.relate.question import COMPOSITE, SIMPLE, BoundRelate
 from tests.oracles.relate import RELATIONS, Entity, NoWorld, entity, probability, sampled, worlds
 from tests.relate.strategies import COMMON, DEFAULT, DIFFERING, Case, cases
 

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from scipy import integrate, stats
 
-from anabranch.language.bound import BoundDelay, BoundSequence
+from anabranch.sequence.question import BoundDelay, BoundSequence
 from tests.drawn import drawn
 from tests.local import bound_query
 from tests.oracles.sequence import JOINT, POSTERIOR, Match, Part, Row, candidates, gap_score, matches

@@ -7,7 +7,7 @@ import math
 from tests import local
 from tests.local import Rows
 
-from anabranch.pattern.operator import PatternJob
+from anabranch.pattern.job import PatternJob
 
 
 class LocalRun(local.LocalRun):

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from tests.oracles.relate import Entity, Window
 
-from anabranch.language.bind_relate import COMPOSITE, SIMPLE
 from anabranch.relate import kernel
 from anabranch.relate.pairs import Windows
+from anabranch.relate.question import COMPOSITE, SIMPLE
 from anabranch.rows.times import order_doubles
 
 #: The window of every event of an entity, as time codes; both ends are the instant of a recorded one.

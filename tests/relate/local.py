@@ -10,7 +10,9 @@ import pyarrow.compute as pc
 from tests import local
 from tests.local import Rows
 
-from anabranch.relate.operator import RelateJob, RelateOperator, decide
+from anabranch.relate.deciding import decide
+from anabranch.relate.job import RelateJob
+from anabranch.relate.operator import RelateOperator
 from anabranch.relate.store import EntityStore
 
 #: The keys of both operands; a key of one column is that column's value, of several their tuple.

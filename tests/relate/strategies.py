@@ -15,7 +15,7 @@ from typing import Any
 from hypothesis import strategies as st
 from tests.oracles.relate import Entity, entity, related, segments, worlds
 
-from anabranch.language.bind_relate import COMPOSITE, SIMPLE
+from anabranch.relate.question import COMPOSITE, SIMPLE
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 

@@ -12,7 +12,7 @@ from tests.relate.strategies import LATEST
 from tests.relate.workloads import TIMES, Workload, arrivals, arrived, clock, workloads
 from tests.splits import Rows, disordered_splits, splits
 
-from anabranch.relate.operator import RelateJob
+from anabranch.relate.job import RelateJob
 
 #: How late rows may come, in units of time.
 DELAY = 2

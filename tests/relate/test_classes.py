@@ -14,9 +14,9 @@ from tests.oracles.relate import RELATIONS, enough, related
 from tests.relate.kernels import bits
 from tests.relate.strategies import unions
 
-from anabranch.language.bind_relate import COMPOSITE, SIMPLE
 from anabranch.relate import kernel
 from anabranch.relate.kernel import Classes
+from anabranch.relate.question import COMPOSITE, SIMPLE
 
 
 def test_the_relation_of_two_intervals_is_the_one_whose_definition_holds() -> None:

@@ -14,9 +14,9 @@ from tests.oracles.relate import Entity, Window, entity, probability
 from tests.relate.kernels import Codes, bits, codes_of, decided, windows_of
 from tests.relate.strategies import DIFFERING, WINDOWS, Case, cases
 
-from anabranch.language.bind_relate import SIMPLE
 from anabranch.relate.analysis import analyse
 from anabranch.relate.pairs import relate
+from anabranch.relate.question import SIMPLE
 
 ALL, SOME = None, 1
 YEAR = 365 * 24 * 3600

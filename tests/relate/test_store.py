@@ -6,7 +6,7 @@ import pytest
 from tests.local import local_job
 from tests.relate.local import Answer, RelateRun, run_stream, run_whole
 
-from anabranch.relate.operator import RelateJob
+from anabranch.relate.job import RelateJob
 
 SOME_MEET = "SOME a INTERSECTS SOME b"
 

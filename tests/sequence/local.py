@@ -9,8 +9,9 @@ from tests import local
 from tests.oracles.sequence import matches
 from tests.sequence.strategies import Case, bound_case, frozen
 
+from anabranch.rows.job import Setting
 from anabranch.runtime.sources.schema import layouts_for
-from anabranch.sequence.operator import SequenceJob, make_job
+from anabranch.sequence.job import SequenceJob, make_job
 
 Answer = dict[str, Any]
 
@@ -42,7 +43,7 @@ def job_of(case: Case) -> SequenceJob:
     """The job of a case."""
     query = bound_case(case)
     tables = local.relation_tables(case.workbook, case.relations)
-    return make_job([query], layouts_for(query.streams), tables, local.FINGERPRINT)
+    return make_job([query], Setting(layouts_for(query.streams), tables, local.FINGERPRINT, folders=(".",)))
 
 
 def run_of(case: Case, batches: Sequence[Any], n_buckets: int = 3) -> SequenceRun:

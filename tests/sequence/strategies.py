@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from tests.local import bound_query
 from tests.oracles.sequence import BEST, EXPIRED, candidates, matches
 
-from anabranch.language.bound import BoundSequence
+from anabranch.sequence.question import BoundSequence
 
 Row = dict[str, Any]
 Rows = dict[str, list[Row]]

@@ -14,8 +14,9 @@ from anabranch.errors import DataError, StateError
 from anabranch.families import groups_of, plan_of
 from anabranch.language.binder import bind
 from anabranch.rows.checks import LATE
+from anabranch.rows.job import Setting
 from anabranch.runtime.sources.schema import layouts_for
-from anabranch.sequence.operator import make_job
+from anabranch.sequence.job import make_job
 
 STREAM = "CREATE STREAM r KEY (tag STRING) VALUE (reader STRING) TIME t INTEGER;"
 XYZ = "x.reader = 'x' AND y.reader = 'y' AND z.reader = 'z' AND x.tag = y.tag AND y.tag = z.tag"
@@ -165,7 +166,10 @@ def test_questions_together_answer_as_each_alone(n_buckets: int) -> None:
         ["q0", "q1", "q2", "q3"]
     ]
     bounds = [bind(query, catalog) for query in catalog.queries()]
-    together = SequenceRun(make_job(bounds, layouts_for(bounds[0].streams), {}, FINGERPRINT), n_buckets)
+    together = SequenceRun(
+        make_job(bounds, Setting(layouts_for(bounds[0].streams), {}, FINGERPRINT, folders=(".",) * len(bounds))),
+        n_buckets,
+    )
     together.step({"r": rows}, end=True)
     for number, question in enumerate(questions):
         alone = SequenceRun(local_job(f"{STREAM} CREATE QUERY q AS SEQUENCE {question};", "q"), n_buckets)

@@ -10,10 +10,10 @@ import pytest
 from anabranch.catalog import Catalog
 from anabranch.errors import DataError
 from anabranch.language.binder import bind, declare
-from anabranch.language.bound import BoundDelay, BoundSequence
 from anabranch.language.parser import parse
 from anabranch.sequence.files import read_delay, with_files, write_fits
 from anabranch.sequence.fit import ComponentFit, FittedLaw
+from anabranch.sequence.question import BoundDelay, BoundSequence
 
 FITS = [
     ComponentFit("x", np.array([3.0, 1.5, 1.5]), 9.0, 1 / 3, (FittedLaw("GAMMA", (2.1, 3.25), -7.0),)),

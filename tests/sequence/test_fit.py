@@ -10,13 +10,13 @@ from scipy import stats
 
 from anabranch.catalog import Catalog
 from anabranch.language.binder import bind, declare
-from anabranch.language.bound import BoundDelay, BoundSequence
 from anabranch.language.parser import parse
 from anabranch.sequence.analysis import analyse
 from anabranch.sequence.fit import ComponentFit, FittedLaw, fit_delays, maximise, points_of
 from anabranch.sequence.history import History, Watch, make_history, objection
 from anabranch.sequence.laws import law_of
 from anabranch.sequence.likelihood import likeliest, log_density
+from anabranch.sequence.question import BoundDelay, BoundSequence
 from anabranch.simulate.shop import MINUTE, Options, simulate
 
 #: Standard deviations that an estimate may be off.

@@ -16,11 +16,11 @@ from scipy import integrate, special, stats
 from tests.oracles.sequence import JOINT, POSTERIOR, Part, gap_score
 
 from anabranch.errors import DataError
-from anabranch.language.bound import BoundDelay
 from anabranch.sequence.gaps import gap_table
 from anabranch.sequence.kernel.tables import Table, joined, score
 from anabranch.sequence.laws import law_of
 from anabranch.sequence.pieces import TooManyPieces, fitted
+from anabranch.sequence.question import BoundDelay
 
 CLOSE = 1e-9
 

@@ -13,10 +13,10 @@ from anabranch.catalog import Catalog, Query, Stream
 from anabranch.cli.common import Inputs, Master, Verbose, Workbook, chosen_queries, open_workbook, progress, say
 from anabranch.errors import WorkbookError
 from anabranch.language.binder import bind
-from anabranch.language.bound import BoundSequence
 from anabranch.language.reading import read_workbook
 from anabranch.language.typed import Member, walk
 from anabranch.language.types import Type
+from anabranch.sequence.question import BoundSequence
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -164,7 +164,7 @@ def _clauses(bound: BoundSequence, fits: list[ComponentFit], clock: bool) -> str
 
 def _written(law: FittedLaw, clock: bool) -> str:
     """A law in the language, its durations in seconds where time is a TIMESTAMP."""
-    from anabranch.language.bind_sequence import LAWS
+    from anabranch.sequence.question import LAWS
 
     texts = [
         f"{_number(value)} SECONDS" if clock and timed else _number(value)

@@ -13,9 +13,8 @@ from math import inf
 
 from anabranch.catalog import Stream
 from anabranch.constrain.bounds import Bound, Closed, close, tightest
+from anabranch.constrain.question import STRATEGIES, BoundConstrain, BoundCounted
 from anabranch.errors import Finding
-from anabranch.language.bind_constrain import STRATEGIES
-from anabranch.language.bound import BoundConstrain, BoundCounted
 from anabranch.language.typed import (
     Constant,
     Operation,

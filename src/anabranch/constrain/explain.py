@@ -17,8 +17,8 @@ from anabranch.constrain.analysis import (
     time_bound,
 )
 from anabranch.constrain.comparisons import Columns, checks_of
+from anabranch.constrain.question import BoundConstrain
 from anabranch.errors import Finding
-from anabranch.language.bound import BoundConstrain
 from anabranch.language.typed import Constant, Operation, Typed, walk
 from anabranch.language.types import Type
 from anabranch.language.words import in_words

@@ -1,159 +1,21 @@
-"""CONSTRAIN: rows go where they can meet, and a bucket keeps them until nothing that comes can need them.
-
-One job serves many questions over the same streams: rows are read, asked and sent once for all of them.
-"""
+"""One bucket of CONSTRAIN questions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from anabranch.catalog import Stream
-from anabranch.constrain.analysis import LOOSE, NOINDEX, ConstrainAnalysis, analyse, strategy_of
-from anabranch.constrain.events import numbers_of_events, places, role_kinds
-from anabranch.constrain.functions import holds_of_events
-from anabranch.constrain.graph import Lowered, lower_questions
+from anabranch.constrain.analysis import LOOSE, NOINDEX
+from anabranch.constrain.events import numbers_of_events, role_kinds
 from anabranch.constrain.kernel.run import Run
-from anabranch.constrain.placement import Placement, placement_of, radius_of
 from anabranch.constrain.solutions import Answers
-from anabranch.language.bound import BoundConstrain
-from anabranch.language.typed import Typed
-from anabranch.rows.bucket import EventBucket, EventJob
-from anabranch.rows.events import I64, Batch, Bools, EventTable, pack_events
-from anabranch.rows.operator import Counts, Operator
-from anabranch.rows.packing import Layout
-from anabranch.rows.roles import roles_of
-from anabranch.rows.routing import Packets
-from anabranch.rows.times import TimeKind
+from anabranch.rows.bucket import EventBucket
+from anabranch.rows.events import Batch
+from anabranch.rows.operator import Counts
 
-
-@dataclass(frozen=True)
-class ConstrainJob(EventJob):
-    """CONSTRAIN questions over the same streams, as the workers need them."""
-
-    analyses: tuple[ConstrainAnalysis, ...]
-    layouts: tuple[Layout, ...]
-    relations: dict[str, pa.Table]
-    fingerprint: str
-
-    @cached_property
-    def lowered(self) -> Lowered:
-        """The questions as numbers."""
-        return lower_questions(self.analyses, self.time_kind)
-
-    @cached_property
-    def placements(self) -> tuple[Placement, ...]:
-        """How the roles of each question are spread."""
-        scale = 1e6 if self.time_kind is TimeKind.TIMESTAMP else 1.0
-        return tuple(placement_of(each, radius_of(each), scale) for each in self.analyses)
-
-    @property
-    def strategy(self) -> str:
-        """How events are kept: as the questions say, or as the planner chooses."""
-        return strategy_of(self.analyses)
-
-    @property
-    def answer_schema(self) -> pa.Schema:
-        """One row a solution: its question, the latest time, and its events, those of each stream in a list."""
-        return pa.schema([("question", pa.int32()), ("t", self.time_kind.arrow_type), *self.event_fields])
-
-    # ------------------------------------------------------------ placement
-
-    def pack(self, stream: int, rows: pa.Table, n_buckets: int) -> tuple[Packets, int]:
-        """A packet for each bucket: rows that can be some variable, and which."""
-        layout = self.layouts[stream]
-        events = EventTable.from_rows(rows, layout)
-        demands, declared = self._demands(stream)
-        if not len(events) or declared is None:
-            return [], len(events)
-
-        def ask(condition: Typed, columns: Mapping[str, pa.Array], n: int) -> Bools:
-            return holds_of_events(condition, columns, {"": declared}, self.relations, n)
-
-        first, variable = roles_of(events.columns, demands, ask)
-        row = np.repeat(np.arange(len(events)), np.diff(first))
-        role, bucket, home = self._copies(events, row, variable, n_buckets)
-        own = _each_once(row[role], bucket, variable[role], home, len(events))
-        role = role[own]
-        roles = {"variable": variable[role].astype(np.int32), "home": home[own].astype(np.bool_)}
-        return pack_events(events, row[role], bucket[own], roles, n_buckets)
-
-    def _demands(self, stream: int) -> tuple[list[tuple[int, Typed | None]], Stream | None]:
-        """What is asked of single events of a stream, for each variable of any question that is of it."""
-        demands: list[tuple[int, Typed | None]] = []
-        declared, number = None, 0
-        name = self.layouts[stream].name.lower()
-        for analysis in self.analyses:
-            for variable, demand in zip(analysis.query.variables, analysis.unary, strict=True):
-                if variable.stream.name.lower() == name:
-                    demands.append((number, demand))
-                    declared = variable.stream
-                number += 1
-        return demands, declared
-
-    def _copies(self, events: EventTable, row: I64, variable: I64, n_buckets: int) -> tuple[I64, I64, I64]:
-        """Where each role goes: (role, bucket, whether it is at home there)."""
-        order = np.argsort(variable, kind="stable")
-        present, starts = np.unique(variable[order], return_index=True)
-        parts, at = [(np.zeros(0, np.int64),) * 3], places(events)
-        for number, own in zip(present, np.split(order, starts[1:]), strict=False):
-            question = int(self.lowered.graph.variables["question"][number])
-            placement = self.placements[question]
-            names = placement.equal[number - int(self.lowered.graph.first[question])]
-            values = [events.columns[name].take(pa.array(row[own])) for name in names]
-            role, bucket, home = placement.copies(values, at[row[own]], events.t[row[own]], n_buckets)
-            parts.append((own[role], bucket, home))
-        role, bucket, home = (np.concatenate(each) for each in zip(*parts, strict=True))
-        return role, bucket, home
-
-    def operator(self) -> Operator:
-        """The operator of one bucket."""
-        return ConstrainOperator(self)
-
-    # ------------------------------------------------------------ answers
-
-    def finish(self, answers: DataFrame) -> DataFrame:
-        """The answers of the only question; those of several stay together, to be told apart by `answers_of`."""
-        return self.answers_of(answers, 0) if len(self.analyses) == 1 else answers
-
-    def answers_of(self, answers: DataFrame, question: int) -> DataFrame:
-        """The result columns of one question."""
-        query = self.analyses[question].query
-        place = [1] * len(self.layouts)
-        columns = [F.col("t")]
-        for variable in query.variables:
-            stream = self.stream_number(variable.stream.name)
-            events = F.col(f"events_{stream}")
-            if variable.count == 1:
-                column = F.element_at(events, place[stream])
-            else:
-                column = F.slice(events, place[stream], variable.count)
-            place[stream] += variable.count
-            columns.append(column.alias(variable.label))
-        own = answers.where(F.col("question") == question) if len(self.analyses) > 1 else answers
-        return own.select(*columns, F.lit(1.0).alias("probability"))
-
-
-def make_job(
-    queries: Sequence[BoundConstrain], layouts: tuple[Layout, ...], relations: Mapping[str, pa.Table], fingerprint: str
-) -> ConstrainJob:
-    """Queries over the same streams made ready for the workers."""
-    return ConstrainJob(tuple(map(analyse, queries)), layouts, dict(relations), fingerprint)
-
-
-def _each_once(row: I64, bucket: I64, variable: I64, home: I64, n_rows: int) -> I64:
-    """Copies sorted by bucket, row and variable, each once; at home wins."""
-    key = (bucket * n_rows + row) * (int(variable.max(initial=0)) + 1) + variable
-    order = np.lexsort((1 - home, key))
-    fresh = np.ones(len(order), np.bool_)
-    fresh[1:] = key[order][1:] != key[order][:-1]
-    return order[fresh]
+if TYPE_CHECKING:
+    from anabranch.constrain.job import ConstrainJob
 
 
 class ConstrainOperator(EventBucket):

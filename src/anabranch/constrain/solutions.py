@@ -19,7 +19,7 @@ from anabranch.rows.events import Batch, row_numbers
 from anabranch.rows.times import decode_times
 
 if TYPE_CHECKING:
-    from anabranch.constrain.operator import ConstrainJob
+    from anabranch.constrain.job import ConstrainJob
 
 I64 = npt.NDArray[np.int64]
 

@@ -7,12 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from anabranch.catalog import Catalog, Column, Model, Query, Relation, Stream
 from anabranch.errors import Finding, Span, WorkbookError
+from anabranch.kinds import part_of
 from anabranch.language import nodes
-from anabranch.language.bind_constrain import ConstrainBinder
-from anabranch.language.bind_monitor import MonitorBinder
-from anabranch.language.bind_pattern import PatternBinder
-from anabranch.language.bind_relate import RelateBinder
-from anabranch.language.bind_sequence import SequenceBinder
 from anabranch.language.bound import BoundQuestion
 from anabranch.language.conditions import a_type
 from anabranch.language.declarations import DeclarationBinder, made
@@ -20,15 +16,6 @@ from anabranch.language.findings import Findings, listed, shown
 from anabranch.language.questions import QuestionBinder
 
 Entry = Stream | Relation | Query
-
-_BINDERS: dict[type[nodes.Question], type[QuestionBinder]] = {
-    nodes.Pattern: PatternBinder,
-    nodes.Sequence: SequenceBinder,
-    nodes.Relate: RelateBinder,
-    nodes.Monitor: MonitorBinder,
-    nodes.Constrain: ConstrainBinder,
-}
-
 
 #: What would let the name of an answer's folder lead elsewhere, or fail on some file system.
 _NOT_IN_NAMES = re.compile(r"""^[.]|[/\\:*?"<>|]""")
@@ -89,7 +76,7 @@ def bind(query: Query, catalog: Catalog) -> BoundQuestion:
 def _bind(query: Query, catalog: Catalog) -> tuple[BoundQuestion | None, Findings]:
     findings = Findings()
     question = query.declaration.question
-    binder = _BINDERS[type(question)](query.declaration, catalog, findings)
+    binder: QuestionBinder = part_of(question.kind, "binding").Binder(query.declaration, catalog, findings)
     return binder.bind(question), findings
 
 
@@ -218,7 +205,7 @@ def _cycles(entries: list[Entry], catalog: Catalog) -> Iterator[list[Entry]]:
 def _made_of(entry: Entry, catalog: Catalog) -> list[Entry]:
     """The entries that this one reads."""
     if isinstance(entry, Query):
-        found: list[Entry | None] = [catalog.stream(name) for name in _streams_of(entry.declaration.question)]
+        found: list[Entry | None] = [catalog.stream(name) for name in entry.declaration.question.stream_names]
     elif isinstance(entry.source, nodes.QuerySource):
         found = [catalog.query(entry.source.name)]
     elif isinstance(entry.source, nodes.DerivedSource):
@@ -226,10 +213,3 @@ def _made_of(entry: Entry, catalog: Catalog) -> list[Entry]:
     else:
         found = []
     return [below for below in found if below is not None]
-
-
-def _streams_of(question: nodes.Question) -> dict[str, None]:
-    """The streams that a question names, each once."""
-    if isinstance(question, nodes.Pattern):
-        return dict.fromkeys(step.goal.stream for step in question.steps)
-    return dict.fromkeys(operand.stream for operand in question.operands)

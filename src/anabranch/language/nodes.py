@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from anabranch.errors import Span
 
@@ -281,46 +282,6 @@ class CreateRelation(Node):
 
 # ---------------------------------------------------------------- questions
 
-Term = Variable | Literal | Wildcard
-
-
-@dataclass(frozen=True, slots=True)
-class Goal(Node):
-    """`stream(term, ...)[filter]`."""
-
-    stream: str
-    terms: tuple[Term, ...]
-    filter: Expr | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Kleene(Node):
-    """`+<p, q | cond>`; plain `+` has no shared variables and no condition (TRUE)."""
-
-    shared: tuple[Variable, ...] = ()
-    condition: Expr | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Step(Node):
-    """One goal of a pattern, and the WHERE of a parenthesised prefix that ends with it."""
-
-    goal: Goal
-    kleene: Kleene | None = None
-    where: Expr | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Pattern(Clauses):
-    """`PATTERN step THEN step ... WHERE ... GROUP BY ...`."""
-
-    steps: tuple[Step, ...]
-    where: Expr | None = None
-    group_by: tuple[Variable, ...] = ()
-    accuracy: int | float | None = None
-    confidence: int | float | None = None
-    seed: int | None = None
-
 
 @dataclass(frozen=True, slots=True)
 class Operand(Node):
@@ -330,110 +291,17 @@ class Operand(Node):
     alias: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Component(Node):
-    """`x` or `!y` of a SEQUENCE."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question(Clauses):
+    """What a CREATE QUERY asks; the nodes of each kind are in its folder (`syntax.py`)."""
 
-    name: str
-    negative: bool = False
+    #: The keyword of the kind.
+    kind: ClassVar[str]
 
-
-@dataclass(frozen=True, slots=True)
-class Miss(Node):
-    """`MISS y 0.1`, one item."""
-
-    component: str
-    probability: int | float
-
-
-@dataclass(frozen=True, slots=True)
-class MissBy(Node):
-    """`MISS BY reader FROM rates`: the chance is that of the reader, a row of the relation."""
-
-    column: str
-    relation: str
-
-
-@dataclass(frozen=True, slots=True)
-class Delay(Node):
-    """`DELAY x UNIFORM(0, 10 HOURS)`, or a law that is read from a file (`EMPIRICAL 'file'`), its path in `path`."""
-
-    component: str
-    law: str
-    arguments: tuple[Duration, ...] = ()
-    path: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Sequence(Clauses):
-    """`SEQUENCE (x, !y, z) FROM ...`."""
-
-    components: tuple[Component, ...]
-    operands: tuple[Operand, ...]
-    where: Expr | None = None
-    miss: tuple[Miss | MissBy, ...] = ()
-    delay: tuple[Delay, ...] = ()
-    within: Duration | None = None
-    ending: str | None = None
-    emit: tuple[str, ...] = ()
-    scoring: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Quantified(Node):
-    """`ALL a`, `SOME a`, `AT LEAST 2 a`; `at_least` is None for ALL and 1 for SOME."""
-
-    name: str
-    at_least: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Relate(Clauses):
-    """`RELATE <quantified> <relation> <quantified>`; relations in upper case, words single-spaced."""
-
-    first: Quantified
-    relations: tuple[str, ...]
-    second: Quantified
-    operands: tuple[Operand, ...]
-    where: Expr | None = None
-    timeout: Duration | None = None
-    complement: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Monitor(Clauses):
-    """`MONITOR a, b FROM cars AS a, cars AS b WHERE ...`."""
-
-    names: tuple[Variable, ...]
-    operands: tuple[Operand, ...]
-    where: Expr | None = None
-    within: Duration | None = None
-    semantics: str | None = None
-    every: Duration | None = None
-    max_delay: Duration | None = None
-    buffer: int | None = None
-    discard: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Counted(Node):
-    """`v` or `v*5` of a CONSTRAIN."""
-
-    name: str
-    count: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Constrain(Clauses):
-    """`CONSTRAIN v1, v2 FROM e WHERE ... STRATEGY TIGHT`; `strategy` in upper case."""
-
-    names: tuple[Counted, ...]
-    operands: tuple[Operand, ...]
-    where: Expr | None = None
-    strategy: str | None = None
-
-
-Question = Pattern | Sequence | Relate | Monitor | Constrain
+    @property
+    def stream_names(self) -> tuple[str, ...]:
+        """The streams that it names, as written."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

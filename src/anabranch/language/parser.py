@@ -16,7 +16,7 @@ from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from anabranch.errors import Span, WorkbookError
 from anabranch.language import limits, nodes, scanner
-from anabranch.language.build import Builder
+from anabranch.language.build import builder
 from anabranch.language.expected import complaint
 from anabranch.language.findings import Findings
 from anabranch.language.names import WORD_CLASSES
@@ -49,11 +49,11 @@ def parse(text: str, file: str = "<workbook>") -> nodes.Workbook:
         findings.add("too-long", message, Span(1, 1, 1, 2), "split it into several files")
         raise WorkbookError(findings.in_order(), text[: limits.MAX_TEXT], file)
     places = scanner.Places(text)
-    builder = Builder(places, findings)
+    statement_builder = builder()(places, findings)
     statements = []
     for statement in scanner.scan(text, places, findings):
         tree = _parse_statement(statement, places, findings) if statement.sound and not findings.full else None
-        built = builder.build(tree) if tree is not None else None
+        built = statement_builder.build(tree) if tree is not None else None
         if built is not None:
             statements.append(built)
     if findings:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from anabranch.catalog import Catalog, Column, Model, Query, Relation, Stream
 from anabranch.errors import Span
+from anabranch.kinds import KINDS, part_of
 from anabranch.language import nodes
 from anabranch.language.bound import BoundQuestion
 from anabranch.language.conditions import ConditionBinder, a_type
@@ -15,30 +16,18 @@ from anabranch.language.temporal import amount_of
 from anabranch.language.typed import Reference, Typed
 from anabranch.language.types import Type
 
-#: The models whose streams each kind of question takes.
-MODELS: dict[str, tuple[Model, ...]] = {
-    "PATTERN": (Model.CERTAIN, Model.INDEPENDENT, Model.MARKOV),
-    "SEQUENCE": (Model.CERTAIN,),
-    "RELATE": (Model.INTERVALS,),
-    "MONITOR": (Model.PREDICTED,),
-    "CONSTRAIN": (Model.CERTAIN,),
-}
-
-#: The columns of each kind's answers that are not named by the user; a name of the question cannot be one of them.
-ANSWER_COLUMNS = {
-    "PATTERN": {"t", "probability", "lower", "upper", "method"},
-    "SEQUENCE": {"t", "t_start", "probability", "status"},
-    "RELATE": {"probability", "complement", "status"},
-    "MONITOR": {"valid_from", "valid_to", "boundary", "sample", "probability", "status"},
-    "CONSTRAIN": {"t", "probability"},
-}
-
 
 class QuestionBinder:
-    """The base of the binders of the five kinds; one instance binds one query."""
+    """The base of the binders of the kinds (`binding.py` in their folders); one instance binds one query."""
 
     #: The keyword of the question.
-    kind: str
+    kind: ClassVar[str]
+    #: The models whose streams it takes.
+    models: ClassVar[tuple[Model, ...]]
+    #: The columns of its answers that the user does not name; a name of the question cannot be one of them.
+    answer_columns: ClassVar[frozenset[str]]
+    #: Whether it takes events that last.
+    takes_lasting: ClassVar[bool] = False
 
     def __init__(self, query: nodes.CreateQuery, catalog: Catalog, findings: Findings) -> None:
         self.query = query
@@ -88,13 +77,12 @@ class QuestionBinder:
 
     def check_model(self, stream: Stream, span: Span) -> None:
         """Refuse a stream that this kind of question cannot ask."""
-        takes = MODELS[self.kind]
-        if stream.model not in takes:
-            kinds = [kind for kind, models in MODELS.items() if stream.model in models]
-            wanted = listed(model.value for model in takes)
+        if stream.model not in self.models:
+            kinds = [kind for kind in KINDS if stream.model in part_of(kind, "binding").Binder.models]
+            wanted = listed(model.value for model in self.models)
             message = f"{self.kind} takes {wanted} streams, and {stream.name} is {stream.model.value}"
             self.findings.add("wrong-model", message, span, f"ask it with {listed(kinds)}")
-        elif stream.start is not None and stream.model is Model.CERTAIN and self.kind != "CONSTRAIN":
+        elif stream.start is not None and stream.model is Model.CERTAIN and not self.takes_lasting:
             lasting = f"those of {stream.name} last from {stream.start.name} to {stream.time.name}"
             message = f"{self.kind} takes events that happen at an instant, and {lasting}"
             hint = f"ask it with CONSTRAIN, or declare it with TIME {stream.time.name}"
@@ -148,7 +136,7 @@ class QuestionBinder:
 
     def check_answer_column(self, label: str, span: Span) -> None:
         """Refuse a name that would give the answers two columns of one name."""
-        if label.lower() in ANSWER_COLUMNS[self.kind]:
+        if label.lower() in self.answer_columns:
             message = f"the answers of a {self.kind} have a column {shown(label)} already"
             self.findings.add("answer-column", message, span, "rename it")
 

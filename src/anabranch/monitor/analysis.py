@@ -7,11 +7,11 @@ from functools import cached_property
 from math import inf
 
 from anabranch.errors import Finding
-from anabranch.language.bind_monitor import error_of
-from anabranch.language.bound import BoundConstraint, BoundMonitor, BoundOperand
+from anabranch.language.bound import BoundOperand
 from anabranch.language.typed import Operation, Reference, Typed, conjunction, references, with_references
 from anabranch.language.types import Type
 from anabranch.monitor.numbers import ALL, Numbers, common, mirrored, satisfying
+from anabranch.monitor.question import BoundConstraint, BoundMonitor, error_of
 
 EXPECTED, MAY, MUST = "EXPECTED", "MAY", "MUST"
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from anabranch.language.bound import BoundMonitor
 from anabranch.monitor.kernel import buffer as kernel
 from anabranch.monitor.predictions import I64, Predictions, clock_of, unit_of
+from anabranch.monitor.question import BoundMonitor
 from anabranch.rows.packing import Layout
 from anabranch.rows.times import BEGINNING
 

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.language.constraints import MIRRORED
 from anabranch.language.typed import Reference, Typed, conjunction, walk
 from anabranch.monitor.analysis import MAY, MonitorAnalysis, reach
+from anabranch.monitor.constraints import MIRRORED
 from anabranch.monitor.kernel import candidates
 from anabranch.monitor.placement import belongs
 from anabranch.monitor.predictions import F64, I64, Bools, Predictions, clock_of, unit_of

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from anabranch.language.bound import BoundMonitor
 from anabranch.language.nodes import PredictedSource
 from anabranch.monitor.analysis import EXPECTED, MUST, MonitorAnalysis, analyse, objection
 from anabranch.monitor.numbers import Interval, Numbers
+from anabranch.monitor.question import BoundMonitor
 from anabranch.plan import ConstraintGraph, Edge, Plan, Step
 
 _SEMANTICS = {

@@ -1,122 +1,266 @@
-"""MONITOR: predictions go where they can meet; a bucket compares each new one with those it holds.
-
-Answers about what was compared are *tentative* until nothing can change them any more: a later prediction of a key ends
-the one before, and with it what was said of its future. What is then left is *validated*.
-"""
+"""One bucket of a MONITOR question: the evaluator of new predictions, and the validator of what was found."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
-from anabranch.language.bound import BoundMonitor
-from anabranch.language.typed import Typed, conjunction, conjuncts, disjunction, references
-from anabranch.monitor.analysis import MonitorAnalysis, analyse
-from anabranch.monitor.answers import schema_of
-from anabranch.monitor.bucket import MonitorOperator
-from anabranch.monitor.placement import homes_of, packets, parts_of
+from anabranch.language.typed import references
+from anabranch.monitor.answers import INVALIDATED, PARTIAL, TENTATIVE, VALIDATED, table_of
+from anabranch.monitor.arrivals import Arrivals
+from anabranch.monitor.buffer import Buffer
+from anabranch.monitor.choices import Choices
+from anabranch.monitor.predictions import F64, I64, Bools, Predictions, clock_of, ends, unit_of, without_repeats
+from anabranch.monitor.regions import Evaluator, Regions
 from anabranch.rows.conditions import holds
-from anabranch.rows.dictionary import flat
-from anabranch.rows.operator import Operator
-from anabranch.rows.packing import Layout
-from anabranch.rows.routing import Packets, distinct_keys
-from anabranch.rows.times import encode_times
+from anabranch.rows.operator import Counts, Outcome
+from anabranch.rows.state import seal, unseal
+from anabranch.rows.times import BEGINNING, TimeKind
+
+if TYPE_CHECKING:
+    from anabranch.monitor.job import MonitorJob
+
+#: An answer is validated where it ends this much before the watermark. Many end just where a prediction begins, and so
+#: does the watermark; worked out anew after a cut an end may differ by a rounding, which must not decide.
+_MARGIN = 1e-9
 
 
-@dataclass(frozen=True)
-class MonitorJob:
-    """A MONITOR query as the workers need it; `live` where its inputs go on."""
+class MonitorOperator:
+    """One bucket of a MONITOR question.
 
-    analysis: MonitorAnalysis
-    layouts: tuple[Layout, ...]
-    relations: dict[str, pa.Table]
-    fingerprint: str
-    live: bool
-
-    @cached_property
-    def streams(self) -> tuple[int, ...]:
-        """The number of the stream of each operand."""
-        names = [stream.name.lower() for stream in self.analysis.query.streams]
-        return tuple(names.index(operand.stream.name.lower()) for operand in self.analysis.operands)
-
-    @cached_property
-    def columns(self) -> tuple[int, ...]:
-        """The place of each value of the question among those of its stream."""
-        return tuple(
-            [name.lower() for name in self.layouts[self.streams[operand]].values].index(column)
-            for operand, column in self.analysis.values
-        )
-
-    @property
-    def answer_schema(self) -> pa.Schema:
-        """The columns of an outcome's answers."""
-        return schema_of(self.analysis, self.layouts, self.streams)
-
-    @property
-    def is_buffered(self) -> bool:
-        """Whether a buffer of fixed size decides what new predictions are compared with: not over an archive."""
-        return self.live and self.analysis.query.buffer is not None and len(self.analysis.operands) > 1
-
-    # ------------------------------------------------------------ placement
-
-    def needed(self, stream: int) -> Typed | None:
-        """What a key must meet to be any operand; None where every key may."""
-        keys = {name.lower() for name in self.layouts[stream].keys}
-        choices = []
-        for operand, own in enumerate(self.streams):
-            if own == stream:
-                asked = conjuncts(self.analysis.own_conditions(operand))
-                choices.append(
-                    conjunction(tuple(part for part in asked if {name for _, name in references(part)} <= keys))
-                )
-        return disjunction(choices)
-
-    def buckets(self, n_buckets: int) -> list[tuple[int, ...]]:
-        """The buckets that are used: for each, the parts of all keys that it takes."""
-        if self.is_buffered:  # what a buffer holds is decided in one place
-            return [(0,)]
-        return parts_of(n_buckets, 1 if self.analysis.equated else len(self.analysis.operands))
-
-    def pack(self, stream: int, rows: pa.Table, n_buckets: int) -> tuple[Packets, int]:
-        """The packets of good rows, and how many rows can take no part in any answer, and are not sent."""
-        if not rows.num_rows:
-            return [], 0
-        layout = self.layouts[stream]
-        codes, keys = distinct_keys(rows, layout)
-        names = [name.lower() for name in layout.keys]
-        columns = dict(zip(names, map(flat, keys.columns), strict=False))
-        buckets = self.buckets(n_buckets)
-        equated = self.analysis.equated
-        spread = list(columns.values()) if equated is None else [columns[equated[self.streams.index(stream)]]]
-        homes = homes_of(spread, keys.num_rows, 1 + max(max(parts) for parts in buckets))
-        homes[~holds(self.needed(stream), columns, self.relations, keys.num_rows)] = -1
-        numbers: dict[str, npt.NDArray[np.generic]] = {"t": encode_times(rows[layout.time], layout.time_kind)}
-        for name in (*layout.values, *layout.rates, *layout.error_columns):
-            numbers[f"#{name}"] = rows[name].cast(pa.float64()).to_numpy()
-        return packets(numbers, codes, keys, homes, buckets), int((homes[codes] < 0).sum())
-
-    def operator(self) -> Operator:
-        """The operator of one bucket."""
-        return MonitorOperator(self)
-
-    def finish(self, answers: DataFrame) -> DataFrame:
-        """The result columns: over an archive nothing is tentative."""
-        return answers if self.live else answers.drop("status")
-
-
-def make_job(
-    query: BoundMonitor, layouts: tuple[Layout, ...], relations: Mapping[str, pa.Table], fingerprint: str, live: bool
-) -> MonitorJob:
-    """A query made ready for the workers; `live` where its inputs go on.
-
-    MAX DELAY is how late a prediction may come, where the stream itself allows less.
+    What it remembers are predictions, and the choices of them whose answers are not all validated.
     """
-    delay = query.max_delay or 0.0
-    patient = tuple(replace(layout, lateness=max(layout.lateness, delay)) for layout in layouts)
-    return MonitorJob(analyse(query), patient, dict(relations), fingerprint, live)
+
+    def __init__(self, job: MonitorJob) -> None:
+        self._job = job
+        self._width = max(len(layout.values) for layout in job.layouts)
+        self._evaluator = Evaluator(job.analysis, job.layouts, job.streams, job.columns)
+        self.open(None)
+
+    def open(self, state: bytes | None) -> None:
+        """Begin anew, or go on from saved bytes."""
+        self._arrivals = Arrivals(self._job.layouts)
+        self._held = Predictions.empty(self._width)
+        self._members = np.zeros((0, len(self._job.streams)), np.int64)
+        self._due = np.zeros(0)
+        self._watermark = BEGINNING
+        self._ticked = -np.inf
+        self._buffer = Buffer(self._job.analysis.query, self._job.layouts) if self._job.is_buffered else None
+        if state is not None:
+            tables = unseal(state, self._job.fingerprint)
+            self._arrivals.load(tables)
+            self._held = Predictions.load(tables["held"], self._width)
+            pending = tables["pending choices"]
+            self._due = pending["due"].to_numpy().copy()
+            own = [pending[str(place)].to_numpy() for place in range(len(self._job.streams))]
+            self._members = np.ascontiguousarray(np.stack(own, axis=1))
+            self._watermark = tables["progress"]["watermark"][0].as_py()
+            self._ticked = tables["progress"]["ticked"][0].as_py()
+            if self._buffer is not None:
+                self._buffer.load(tables["buffer"])
+
+    def save(self) -> bytes:
+        """The state, to be opened again."""
+        choices = {str(place): self._members[:, place] for place in range(self._members.shape[1])}
+        tables = {
+            "held": self._held.save(),
+            "pending choices": pa.table(choices | {"due": self._due}),
+            "progress": pa.table({"watermark": [self._watermark], "ticked": [float(self._ticked)]}),
+        }
+        if self._buffer is not None:
+            tables["buffer"] = self._buffer.save()
+        return seal(tables | self._arrivals.save(), self._job.fingerprint)
+
+    def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
+        """Take packets, and give what is found, what is taken back, and what nothing can change any more."""
+        before, self._watermark = self._watermark, max(self._watermark, watermark)
+        counts = Counts()
+        fresh, rejected = self._arrivals.receive(packets, before, self._watermark, counts)
+        shown = self._take(fresh, before, ended, counts)
+        if self._job.live:
+            shown += self._partial()
+        self._forget()
+        if self._job.live and self._arrivals.is_own:
+            counts.kept = len(self._held)
+        return Outcome(pa.concat_tables([self._job.answer_schema.empty_table(), *shown]), rejected, counts)
+
+    # ------------------------------------------------------------ evaluation
+
+    def _take(self, fresh: Predictions, before: int, ended: bool, counts: Counts) -> list[pa.Table]:
+        """Let new predictions come: what they end is cut, and they are compared with all that is held."""
+        known = len(self._held)
+        was, repeated = without_repeats(Predictions.concat([self._held, fresh]), known)
+        if self._arrivals.is_own:
+            counts.duplicate += repeated
+            counts.used -= repeated
+        is_fresh = np.arange(len(was)) >= known
+        choices = Choices(
+            self._job.analysis, self._job.layouts, self._job.streams, self._job.columns, self._arrivals.keys,
+            self._job.relations, self._arrivals.parts,
+        )  # fmt: skip
+        was = self._with_abilities(choices, was, is_fresh)
+        if self._buffer is None:
+            held = was.ending(ends(was, self._job.layouts))
+            found = choices.of(held, is_fresh)
+        else:
+            held, pairs = self._buffer.take(was, known)
+            found = choices.of_pairs(held, pairs)
+        shown, again = self._cut(held, was, known, before)
+        self._held = held
+        self._keep(again, before, shown, ended, is_new=False)
+        for members in found:
+            self._keep(self._evaluator.regions(held, members), before, shown, ended, is_new=True)
+        self._validate(before, ended, shown)
+        return shown
+
+    def _with_abilities(self, choices: Choices, held: Predictions, is_fresh: Bools) -> Predictions:
+        """Note which operands the new predictions can be."""
+        able = held.able.copy()
+        for operand, stream in enumerate(self._job.streams):
+            rows = np.flatnonzero(is_fresh & (held.stream == stream))
+            condition = self._job.analysis.own_conditions(operand)
+            names = {name for _, name in references(condition)} if condition is not None else set()
+            columns = {name: choices.column(held, rows, stream, name) for name in names}
+            able[rows] |= holds(condition, columns, self._job.relations, len(rows)).astype(np.int64) << operand
+        return replace(held, able=able)
+
+    def _cut(self, held: Predictions, was: Predictions, known: int, before: int) -> tuple[list[pa.Table], Regions]:
+        """Look again at the pending choices of predictions that now apply for a shorter time than they did.
+
+        What was said and is not true any more is taken back; what is left of these choices is given.
+        """
+        cut = np.zeros(len(held), np.bool_)
+        cut[:known] = (held.end[:known] < was.end[:known]) | (held.begin[:known] > was.begin[:known])
+        touched = cut[self._members].any(axis=1)
+        if not touched.any():
+            return [], Regions.empty(len(self._job.streams), self._job.analysis.dims)
+        members = self._members[touched]
+        self._members, self._due = self._members[~touched], self._due[~touched]
+        said = self._evaluator.regions(was, members)
+        said = said.take(~self._is_final(said, was, before))
+        gone = said.take(self._reaches_beyond(said, held))
+        left = self._evaluator.regions(held, members)
+        return self._show(gone, was, INVALIDATED), left.take(~self._is_final(left, held, before))
+
+    def _reaches_beyond(self, found: Regions, held: Predictions) -> Bools:
+        """Whether regions have instants at which their predictions do not apply any more."""
+        begins = self._applies(found, held.begin, held, np.max)
+        ends_at = self._applies(found, held.end, held, np.min)
+        return np.any((found.reach() > ends_at) | (found.start() < begins), axis=1)
+
+    def _applies(self, found: Regions, bound: F64, held: Predictions, over: Callable[..., F64]) -> F64:
+        """(n, dims) from when, or until when, the predictions of regions apply, counted as the regions are."""
+        clock = clock_of(held.code, self._kind)
+        shift = (clock[found.members] - clock[found.members[:, :1]]) * unit_of(self._kind)
+        bounds = shift + bound[found.members]
+        return bounds if found.sample.shape[1] > 1 else over(bounds, axis=1, keepdims=True)
+
+    def _is_cut(self, found: Regions) -> Bools:
+        """Whether regions go on until one of their predictions ends: they may be what is left of larger ones."""
+        until = self._applies(found, self._held.end, self._held, np.min)
+        return np.any(found.reach() >= until - _MARGIN * np.abs(until), axis=1)
+
+    def _keep(self, found: Regions, before: int, shown: list[pa.Table], ended: bool, is_new: bool) -> None:
+        """Show regions, and remember the choices of those that may still change."""
+        final = np.ones(len(found), np.bool_) if ended else self._is_final(found, self._held, self._watermark)
+        shown += self._show(found.take(final), self._held, VALIDATED)
+        waiting = found.take(~final)
+        if not len(waiting):
+            return
+        remainder = waiting
+        if not is_new:  # what no new end touches was shown before
+            remainder = waiting.take(self._is_cut(waiting))
+        shown += self._show(remainder, self._held, TENTATIVE)
+        self._remember(waiting)
+
+    def _remember(self, waiting: Regions) -> None:
+        """Keep the choices of regions, each once, with when the first of its regions ends."""
+        if not len(waiting):
+            return
+        # The regions of a choice come one after the other.
+        begins = np.ones(len(waiting), np.bool_)
+        begins[1:] = np.any(waiting.members[1:] != waiting.members[:-1], axis=1)
+        self._members = np.concatenate([self._members, waiting.members[begins]])
+        due = np.minimum.reduceat(waiting.interval[:, 1], np.flatnonzero(begins))
+        self._due = np.concatenate([self._due, due])
+
+    # ------------------------------------------------------------ validation
+
+    @property
+    def _kind(self) -> TimeKind:
+        return self._job.layouts[0].time_kind
+
+    def _since(self, origins: I64, code: int) -> F64:
+        """How long after some times a watermark is."""
+        if code == BEGINNING:
+            return np.full(len(origins), -np.inf)
+        gone = clock_of(np.array([code]), self._kind) - clock_of(origins, self._kind)
+        return gone.astype(np.float64) * unit_of(self._kind)
+
+    def _is_final(self, found: Regions, held: Predictions, watermark: int) -> Bools:
+        """Whether regions end before the watermark: all that can still come is at it, or after it.
+
+        Asked of the watermark before this step, it is whether they were shown already.
+        """
+        since = self._since(held.code[found.members[:, 0]], watermark)
+        return found.interval[:, 1] < since - _MARGIN * np.maximum(1.0, np.abs(since))
+
+    def _validate(self, before: int, ended: bool, shown: list[pa.Table]) -> None:
+        """Show what is final of the pending choices, and forget those of which nothing is left."""
+        if not len(self._members):
+            return
+        since = self._since(self._held.code[self._members[:, 0]], self._watermark)
+        is_due = np.ones(len(self._due), np.bool_) if ended else self._due < since
+        members = self._members[is_due]
+        self._members, self._due = self._members[~is_due], self._due[~is_due]
+        found = self._evaluator.regions(self._held, members)
+        found = found.take(~self._is_final(found, self._held, before))
+        final = np.ones(len(found), np.bool_) if ended else self._is_final(found, self._held, self._watermark)
+        shown += self._show(found.take(final), self._held, VALIDATED)
+        self._remember(found.take(~final))
+
+    def _partial(self) -> list[pa.Table]:
+        """With EVERY, at each tick that the watermark passes: what is validated so far of answers that go on."""
+        every = self._job.analysis.query.every
+        if every is None or self._watermark == BEGINNING or not len(self._members):
+            return []
+        scale = unit_of(self._kind)
+        ticks = float(clock_of(np.array([self._watermark]), self._kind)[0]) * scale / every
+        # A watermark of doubles trails by a rounding: 9.999999999999998 has passed 10.
+        tick = np.floor(ticks + 16 * np.finfo(np.float64).eps * abs(ticks)) * every
+        if tick <= self._ticked:
+            return []
+        last, self._ticked = self._ticked, tick
+        clock = clock_of(self._held.code, self._kind)
+        until = tick - clock * scale
+        found = self._evaluator.regions(self._held.ending(np.minimum(self._held.end, until)), self._members)
+        origin = clock[found.members[:, 0]] * scale
+        grown = origin + found.interval[:, 1] > last
+        return self._show(found.take(grown), self._held, PARTIAL)
+
+    def _show(self, found: Regions, held: Predictions, status: str) -> list[pa.Table]:
+        job = self._job
+        if not len(found) or not (job.live or status == VALIDATED):
+            return []
+        return [table_of(found, held, status, job.answer_schema, job.layouts, job.streams, self._arrivals.keys)]
+
+    # ------------------------------------------------------------ memory
+
+    def _forget(self) -> None:
+        """Forget predictions that nothing to come can be compared with, and that no pending choice is of."""
+        if not self._job.live:
+            return
+        needed = np.zeros(len(self._held), np.bool_)
+        needed[self._members.reshape(-1)] = True
+        window = self._job.analysis.query.within
+        since = self._since(self._held.code, self._watermark)
+        needed |= self._held.buffered & (self._held.end + window >= since)
+        if needed.all():
+            return
+        place = np.cumsum(needed) - 1
+        self._held = self._held.take(needed)
+        self._members = place[self._members]

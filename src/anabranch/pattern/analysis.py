@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from anabranch.catalog import Model, Stream
 from anabranch.errors import Finding
 from anabranch.language import nodes
-from anabranch.language.bound import BoundGoal, BoundPattern
 from anabranch.language.typed import (
     Constant,
     Operation,
@@ -33,6 +32,7 @@ from anabranch.language.typed import (
     with_references,
 )
 from anabranch.language.types import Type
+from anabranch.pattern.question import BoundGoal, BoundPattern
 from anabranch.pattern.safe_plan import (
     Project,
     Seq,

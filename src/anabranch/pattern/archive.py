@@ -24,7 +24,6 @@ from anabranch.pattern.history import Histories
 from anabranch.pattern.intake import Received
 from anabranch.pattern.joint import joint_answers
 from anabranch.pattern.machine import Machine, Match, SetMachine, Signature
-from anabranch.pattern.operator import PatternJob
 from anabranch.pattern.safe import Events, SafePlan
 from anabranch.pattern.safe_plan import common_positions
 from anabranch.pattern.sampling import estimate
@@ -34,7 +33,7 @@ from anabranch.rows.operator import Outcome
 from anabranch.rows.times import decode_times
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from anabranch.pattern.job import ArchiveJob
 
 #: How often a partial result may be held against an event to find out whether a chain is small: a second or so.
 MOST_WORK = 200_000
@@ -43,29 +42,6 @@ MOST_WORK = 200_000
 _Rows = dict[tuple[int, int], tuple[float, float, float, str]]
 
 _NO_ANSWERS: Answers = (np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0))
-
-
-class ArchiveJob(PatternJob):
-    """A PATTERN query over an archive as the workers need it."""
-
-    @property
-    def answer_schema(self) -> pa.Schema:
-        """The columns of the result: groups are whole within a bucket."""
-        numbers = [pa.field(name, pa.float64()) for name in ("probability", "lower", "upper")]
-        return pa.schema([*self._head, *numbers, pa.field("method", pa.string())])
-
-    @property
-    def spread_by(self) -> tuple[int, ...]:
-        """The grouping variables: the chains of a group may have to be sampled together."""
-        return tuple(place for _, place in self.analysis.group_by)
-
-    def operator(self) -> ArchiveOperator:
-        """The operator of one bucket."""
-        return ArchiveOperator(self)
-
-    def finish(self, answers: DataFrame) -> DataFrame:
-        """Nothing is left to combine."""
-        return answers
 
 
 class ArchiveOperator:

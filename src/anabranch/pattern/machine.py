@@ -17,9 +17,9 @@ from typing import Any
 import pyarrow as pa
 
 from anabranch.errors import TooLarge
-from anabranch.language.bound import BoundGoal
 from anabranch.language.typed import Reference, Typed, references, walk
 from anabranch.pattern.analysis import PatternAnalysis
+from anabranch.pattern.question import BoundGoal
 from anabranch.rows.conditions import ARROW_TYPES, Relations, holds
 
 Mask = Any

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from anabranch.catalog import Stream
 from anabranch.language import nodes
-from anabranch.language.bound import BoundGoal
+from anabranch.pattern.question import BoundGoal
 
 Goals = tuple[BoundGoal, ...]
 

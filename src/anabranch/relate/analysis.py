@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from anabranch.language.bind_relate import SIMPLE
-from anabranch.language.bound import BoundQuantified, BoundRelate
 from anabranch.language.typed import (
     Operation,
     Reference,
@@ -16,6 +14,7 @@ from anabranch.language.typed import (
     references,
     with_references,
 )
+from anabranch.relate.question import SIMPLE, BoundQuantified, BoundRelate
 
 #: ALL, in the place of the number of segments that a quantifier asks for.
 ALL = 0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from anabranch.language.bound import BoundQuantified, BoundRelate
 from anabranch.plan import Plan, Step
 from anabranch.relate.analysis import RelateAnalysis, analyse
+from anabranch.relate.question import BoundQuantified, BoundRelate
 
 
 def plan(query: BoundRelate) -> Plan:

@@ -4,40 +4,50 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from anabranch.language.typed import Typed
 from anabranch.rows.events import Batch, arrow_type_of
+from anabranch.rows.job import QuestionJob
 from anabranch.rows.operator import Counts, Outcome
 from anabranch.rows.packing import Layout
 from anabranch.rows.state import seal, unseal
 from anabranch.rows.times import BEGINNING, TimeKind, restore_doubles
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
-class EventJob:
-    """What the jobs of questions about events have in common."""
 
-    layouts: tuple[Layout, ...]
+@dataclass(frozen=True)
+class EventJob(QuestionJob):
+    """The job of one or several questions about events over the same streams: rows are read, asked and sent once."""
 
-    @property
-    def time_kind(self) -> TimeKind:
-        """The kind of all times."""
-        return self.layouts[0].time_kind
+    n_questions: int
 
     @property
     def event_fields(self) -> list[pa.Field]:
         """The columns of answers that hold events: those of each stream in a list."""
         return [pa.field(f"events_{number}", pa.list_(arrow_type_of(each))) for number, each in enumerate(self.layouts)]
 
-    def stream_number(self, name: str) -> int:
-        """The number of a stream, by its name."""
-        return [layout.name.lower() for layout in self.layouts].index(name.lower())
-
     def needed(self, stream: int) -> Typed | None:
         """Every row is read: what is asked of it may be about more than its key."""
         return None
+
+    def finish(self, answers: DataFrame) -> DataFrame:
+        """The answers of the only question; those of several stay together, to be told apart by `answers_of`."""
+        return self.result_columns(answers, 0) if self.n_questions == 1 else answers
+
+    def answers_of(self, answers: DataFrame, question: int) -> DataFrame:
+        """The answers of one of several questions."""
+        return self.result_columns(answers.where(f"question = {question}"), question)
+
+    def result_columns(self, answers: DataFrame, question: int) -> DataFrame:
+        """The answers of one question, in its own columns."""
+        raise NotImplementedError
 
 
 class EventBucket(ABC):

@@ -1,4 +1,4 @@
-"""The protocol between runtimes and families: one step, taken once in batch and once a micro-batch in streaming.
+"""One bucket of a job: one step, taken once in batch and once a micro-batch in streaming.
 
 An operator serves one bucket. A runtime opens it (with the bytes it saved last, or None), steps it with packets
 and a watermark, sends its answers on, and
@@ -7,19 +7,13 @@ keeps the bytes it saves. Batch steps once, with the watermark at the end of tim
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
-from anabranch.language.typed import Typed
 from anabranch.rows.checks import QUARANTINE
-from anabranch.rows.routing import Placement
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 
 #: The status of answers that nothing can change any more, where a question gives others before.
 FINAL = ("final", "validated", "matched", "expired")
@@ -77,38 +71,3 @@ class Operator(Protocol):
 
     def save(self) -> bytes:
         """The state, to be opened again."""
-
-
-class Job(Placement, Protocol):
-    """A query ready to run on workers: picklable, without Spark. Makes the operators of its buckets."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Tells saved state of this query from that of any other."""
-
-    @property
-    def answer_schema(self) -> pa.Schema:
-        """The columns of an outcome's answers."""
-
-    @property
-    def relations(self) -> Mapping[str, pa.Table]:
-        """The rows of the relations that conditions ask, by lower-case name."""
-
-    def needed(self, stream: int) -> Typed | None:
-        """What a row's key must meet to take part in any answer, on lower-case columns; None where every row may."""
-
-    def operator(self) -> Operator:
-        """A new operator."""
-
-    def finish(self, answers: DataFrame) -> DataFrame:
-        """From the operators' answers to the query's: what is left to combine over buckets, and the result columns."""
-
-
-class SharedJob(Job, Protocol):
-    """Several queries over the same streams as one job: its answers are told apart by the number of their query."""
-
-    def finish(self, answers: DataFrame) -> DataFrame:
-        """The answers of the only query; those of several stay together."""
-
-    def answers_of(self, answers: DataFrame, question: int) -> DataFrame:
-        """The result columns of one query."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,9 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from anabranch.language.typed import Typed
 from anabranch.rows.checks import check_rows
-from anabranch.rows.dictionary import encode_tuples
-from anabranch.rows.packing import Layout, pack
+from anabranch.rows.conditions import holds
+from anabranch.rows.dictionary import encode_tuples, flat
+from anabranch.rows.packing import Layout, hash_tuples, pack
 from anabranch.rows.times import BEGINNING, encode_known_times
 
 #: One packet a bucket: its number, and the blob.
@@ -46,11 +48,32 @@ def distinct_keys(rows: pa.Table, layout: Layout) -> tuple[npt.NDArray[np.int32]
 class KeyPlacement(ABC):
     """Places rows by their keys: the rows of one key go to one bucket."""
 
-    layouts: Sequence[Layout]
+    @property
+    @abstractmethod
+    def layouts(self) -> Sequence[Layout]:
+        """The streams of the question, in order."""
+
+    @property
+    @abstractmethod
+    def relations(self) -> Mapping[str, pa.Table]:
+        """The rows of the relations that conditions ask, by lower-case name."""
 
     @abstractmethod
+    def needed(self, stream: int) -> Typed | None:
+        """What a key must meet to take part in any answer; None where every key may."""
+
+    @abstractmethod
+    def spread(self, stream: int, keys: Mapping[str, pa.Array]) -> list[pa.Array]:
+        """The columns by which distinct keys are spread over buckets, given theirs; what must meet is equal there."""
+
     def buckets(self, stream: int, keys: pa.Table, n_buckets: int) -> npt.NDArray[np.int64]:
         """The bucket of each distinct key; -1 for a key that can take no part in any answer."""
+        names = [name.lower() for name in self.layouts[stream].keys]
+        columns = dict(zip(names, map(flat, keys.columns), strict=False))
+        hashes = hash_tuples(self.spread(stream, columns), keys.num_rows)
+        buckets = (hashes % np.uint64(n_buckets)).astype(np.int64)
+        buckets[~holds(self.needed(stream), columns, self.relations, keys.num_rows)] = -1
+        return buckets
 
     def pack(self, stream: int, rows: pa.Table, n_buckets: int) -> tuple[Packets, int]:
         """The packets of good rows, and how many rows can take no part in any answer, and are not sent."""

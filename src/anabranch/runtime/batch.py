@@ -18,7 +18,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from anabranch.rows.checks import QUARANTINE
 from anabranch.rows.clock import Clock
-from anabranch.rows.operator import REPORTED, Counts, Job
+from anabranch.rows.job import Job
+from anabranch.rows.operator import REPORTED, Counts
 from anabranch.rows.state import read_tables, write_tables
 from anabranch.runtime.packets import PACKET_SCHEMA, Mail, Stage
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from pyspark import daemon
 
-import anabranch.constrain.operator
-import anabranch.inference.stream
-import anabranch.monitor.operator
-import anabranch.pattern.archive
-import anabranch.relate.operator
-import anabranch.sequence.operator  # noqa: F401  (all loaded for the workers to be)
+import anabranch.inference.stream  # noqa: F401  (loaded for the workers to be)
+from anabranch.kinds import KINDS, part_of
+
+for kind in KINDS:
+    part_of(kind, "job")
 
 if __name__ == "__main__":
     daemon.manager()

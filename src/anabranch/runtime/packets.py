@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 
 from anabranch.errors import DataError
 from anabranch.rows.checks import QUARANTINE, quarantine
-from anabranch.rows.operator import Counts, Job
+from anabranch.rows.job import Job
+from anabranch.rows.operator import Counts
 from anabranch.rows.routing import Routed, route
 from anabranch.rows.state import read_tables, write_tables
 from anabranch.rows.times import BEGINNING, END

@@ -22,7 +22,8 @@ from pyspark.sql.types import StructType
 
 from anabranch.rows.checks import QUARANTINE
 from anabranch.rows.clock import Clock
-from anabranch.rows.operator import REPORTED, ROW_COUNTS, Counts, Job
+from anabranch.rows.job import Job
+from anabranch.rows.operator import REPORTED, ROW_COUNTS, Counts
 from anabranch.rows.state import read_tables, write_tables
 from anabranch.runtime.batch import Feed
 from anabranch.runtime.packets import PACKET_SCHEMA, Mail, end_packets

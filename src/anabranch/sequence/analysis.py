@@ -12,7 +12,6 @@ from functools import cached_property
 from itertools import product
 
 from anabranch.errors import Finding
-from anabranch.language.bound import BoundComponent, BoundSequence
 from anabranch.language.findings import shown
 from anabranch.language.typed import (
     Constant,
@@ -24,6 +23,7 @@ from anabranch.language.typed import (
     with_references,
 )
 from anabranch.language.types import Type
+from anabranch.sequence.question import BoundComponent, BoundSequence
 
 #: More ways to meet a WHERE than anybody means.
 MOST_DISJUNCTS = 64

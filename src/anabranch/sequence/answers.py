@@ -15,7 +15,7 @@ from anabranch.sequence.analysis import SequenceAnalysis
 from anabranch.sequence.matching import Matches
 
 if TYPE_CHECKING:
-    from anabranch.sequence.operator import SequenceJob
+    from anabranch.sequence.job import SequenceJob
 
 F64 = npt.NDArray[np.float64]
 

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anabranch.errors import DataError
-from anabranch.language.bind_sequence import FROM_FILE, LAWS
-from anabranch.language.bound import BoundDelay, BoundSequence
 from anabranch.rows.csv_files import number_of, read_rows, write_rows
+from anabranch.sequence.question import FROM_FILE, LAWS, BoundDelay, BoundSequence
 
 if TYPE_CHECKING:
     from anabranch.sequence.fit import ComponentFit

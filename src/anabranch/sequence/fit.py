@@ -18,7 +18,6 @@ import numpy.typing as npt
 from scipy import optimize, special
 from scipy.stats import qmc
 
-from anabranch.language.bound import BoundDelay
 from anabranch.sequence.history import History, Watch
 from anabranch.sequence.laws import law_of
 from anabranch.sequence.likelihood import (
@@ -29,6 +28,7 @@ from anabranch.sequence.likelihood import (
     likeliest,
     log_density,
 )
+from anabranch.sequence.question import BoundDelay
 
 #: Rounds of expectation-maximisation, and the relative gain at which they end.
 MOST_ROUNDS, SMALLEST_GAIN = 200, 1e-6

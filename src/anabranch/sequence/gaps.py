@@ -22,7 +22,6 @@ import numpy as np
 import numpy.typing as npt
 
 from anabranch.errors import DataError
-from anabranch.language.bound import BoundDelay
 from anabranch.sequence.kernel.tables import Pieces, Table, convolved, shifted
 from anabranch.sequence.laws import Law, law_of
 from anabranch.sequence.pieces import (
@@ -38,6 +37,7 @@ from anabranch.sequence.pieces import (
     steps_of_sums,
     sums,
 )
+from anabranch.sequence.question import BoundDelay
 
 Array = npt.NDArray[np.float64]
 Values = Callable[[Array], Array]

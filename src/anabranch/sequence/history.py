@@ -21,10 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.errors import DataError, Finding
-from anabranch.language.bound import BoundComponent
 from anabranch.rows.conditions import Relations, holds
 from anabranch.rows.dictionary import encode_tuples, flat
 from anabranch.sequence.analysis import SequenceAnalysis
+from anabranch.sequence.question import BoundComponent
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]

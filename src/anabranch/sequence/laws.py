@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from anabranch.language.bound import BoundDelay
+from anabranch.sequence.question import BoundDelay
 
 Array = npt.NDArray[np.float64]
 Values = Callable[[Array], Array]

@@ -10,7 +10,6 @@ from sys import float_info
 import numpy as np
 import numpy.typing as npt
 
-from anabranch.language.bound import BoundComponent
 from anabranch.language.typed import Reference, Typed, walk
 from anabranch.rows.conditions import Relations
 from anabranch.sequence.analysis import Disjunct, SequenceAnalysis, owners
@@ -18,6 +17,7 @@ from anabranch.sequence.gaps import Between, gap_table
 from anabranch.sequence.kernel.question import ALWAYS, NEVER, Demands, Scores
 from anabranch.sequence.kernel.tables import Table, joined
 from anabranch.sequence.programs import ColumnOf, Programs
+from anabranch.sequence.question import BoundComponent
 from anabranch.sequence.rates import with_rates
 
 I64 = npt.NDArray[np.int64]

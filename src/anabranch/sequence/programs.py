@@ -14,7 +14,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.language.bound import BoundSequence
 from anabranch.language.typed import Constant, Member, Operation, Reference, Typed, walk
 from anabranch.language.types import Type
 from anabranch.rows.conditions import Relations, evaluate, same_type
@@ -23,6 +22,7 @@ from anabranch.rows.events import Batch, Bools
 from anabranch.rows.numbers import coded, numbers_of
 from anabranch.sequence.analysis import of_event, owners, stand_in
 from anabranch.sequence.kernel import programs as kernel
+from anabranch.sequence.question import BoundSequence
 
 F64 = npt.NDArray[np.float64]
 

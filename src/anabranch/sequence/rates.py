@@ -7,7 +7,6 @@ from dataclasses import replace
 import pyarrow as pa
 
 from anabranch.errors import DataError
-from anabranch.language.bound import BoundComponent, BoundRates, BoundSequence
 from anabranch.language.conditions import count_of
 from anabranch.language.findings import listed
 from anabranch.language.typed import Typed, conjunction, conjuncts, references
@@ -15,6 +14,7 @@ from anabranch.rows.conditions import Relations, holds
 from anabranch.rows.dictionary import flat
 from anabranch.rows.numbers import numbers_of
 from anabranch.sequence.analysis import Disjunct
+from anabranch.sequence.question import BoundComponent, BoundRates, BoundSequence
 
 
 def with_rates(query: BoundSequence, disjunct: Disjunct, relations: Relations) -> tuple[BoundComponent, ...]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
-from anabranch.catalog import Column, Stream
+from anabranch.catalog import Column, Model, Stream
 from anabranch.language import nodes
-from anabranch.language.bound import BoundGoal, BoundPattern
 from anabranch.language.conditions import ConditionBinder, a_type, count_of, fitted, type_of
 from anabranch.language.findings import Findings, listed, shown
 from anabranch.language.questions import QuestionBinder
 from anabranch.language.typed import Constant, Reference, Typed, conjuncts, references
 from anabranch.language.types import Type, comparable
+from anabranch.pattern.question import BoundGoal, BoundPattern
+from anabranch.pattern.syntax import Goal, Pattern, Step, Term
 
 
 @dataclass(slots=True)
@@ -28,7 +29,7 @@ class _Goal:
     """A goal while it is being bound; `stream` is None where it is not known."""
 
     stream: Stream | None
-    terms: tuple[nodes.Term, ...]
+    terms: tuple[Term, ...]
     types: dict[str, Type]
     exports: set[str]
     filter: Typed | None = None
@@ -37,12 +38,14 @@ class _Goal:
     selections: list[Typed] = field(default_factory=list)
 
 
-class PatternBinder(QuestionBinder):
+class Binder(QuestionBinder):
     """Binds one PATTERN."""
 
     kind = "PATTERN"
+    models = (Model.CERTAIN, Model.INDEPENDENT, Model.MARKOV)
+    answer_columns = frozenset({"t", "probability", "lower", "upper", "method"})
 
-    def bind(self, question: nodes.Pattern) -> BoundPattern | None:
+    def bind(self, question: Pattern) -> BoundPattern | None:
         """The bound question, None where the findings say why there is none."""
         prefix = _Prefix()
         goals: list[_Goal] = []
@@ -68,7 +71,7 @@ class PatternBinder(QuestionBinder):
 
     # ------------------------------------------------------------ goals
 
-    def goal(self, step: nodes.Step, prefix: _Prefix) -> _Goal:
+    def goal(self, step: Step, prefix: _Prefix) -> _Goal:
         """One goal, with its filter and its +; `prefix` is extended by what it exports."""
         node = step.goal
         stream = self.stream(node.stream, node.span)
@@ -93,7 +96,7 @@ class PatternBinder(QuestionBinder):
                 prefix.kept[name] = why
         return goal
 
-    def columns(self, stream: Stream | None, node: nodes.Goal) -> tuple[Column, ...]:
+    def columns(self, stream: Stream | None, node: Goal) -> tuple[Column, ...]:
         """The column of each term; unknown ones where the goal does not fit its stream."""
         if stream is not None:
             columns = (*stream.keys, *stream.values)
@@ -105,7 +108,7 @@ class PatternBinder(QuestionBinder):
             self.findings.add("arity", message, node.span, "write _ for a column that does not matter")
         return tuple(Column("") for _ in node.terms)
 
-    def term(self, term: nodes.Term, column: Column) -> nodes.Term:
+    def term(self, term: Term, column: Column) -> Term:
         """A term with its variable in lower case, or its constant in the form of the column."""
         if isinstance(term, nodes.Variable):
             return replace(term, name=term.name.lower())
@@ -121,9 +124,7 @@ class PatternBinder(QuestionBinder):
             self.findings.add("type-mismatch", message, term.span, f"write {a_type(column.type)}")
         return nodes.Literal(constant.value, span=term.span) if isinstance(constant, Constant) else term
 
-    def variable_types(
-        self, terms: tuple[nodes.Term, ...], columns: tuple[Column, ...], prefix: _Prefix
-    ) -> dict[str, Type]:
+    def variable_types(self, terms: tuple[Term, ...], columns: tuple[Column, ...], prefix: _Prefix) -> dict[str, Type]:
         """The type of each variable of a goal; one that joins columns of different types is a finding."""
         types: dict[str, Type] = {}
         for term, column in zip(terms, columns, strict=True):
@@ -136,7 +137,7 @@ class PatternBinder(QuestionBinder):
                 types[term.name] = _merged(known, column.type)
         return types
 
-    def shared(self, step: nodes.Step, types: dict[str, Type], prefix: _Prefix) -> tuple[str, ...]:
+    def shared(self, step: Step, types: dict[str, Type], prefix: _Prefix) -> tuple[str, ...]:
         """The variables V of `+<V | cond>`, checked against the goal and against what is bound earlier."""
         if step.kleene is None:
             return ()
@@ -176,7 +177,7 @@ class PatternBinder(QuestionBinder):
                     goal.selections.append(conjunct)
                     break
 
-    def group_by(self, question: nodes.Pattern, prefix: _Prefix) -> tuple[tuple[str, str], ...]:
+    def group_by(self, question: Pattern, prefix: _Prefix) -> tuple[tuple[str, str], ...]:
         """The grouping variables, as written and in lower case."""
         scope = _VariableScope(prefix.exported, prefix.kept, self.findings)
         grouped = self.distinct((variable.name, variable.span) for variable in question.group_by)
@@ -232,7 +233,7 @@ def _names(columns: tuple[Column, ...]) -> str:
     return ", ".join(column.name for column in columns)
 
 
-def _finished(step: nodes.Step, goal: _Goal) -> BoundGoal | None:
+def _finished(step: Step, goal: _Goal) -> BoundGoal | None:
     if goal.stream is None:
         return None
     return BoundGoal(

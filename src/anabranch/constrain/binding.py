@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from anabranch.catalog import Stream
+from anabranch.catalog import Model, Stream
+from anabranch.constrain.arguments import check_functions
+from anabranch.constrain.question import STRATEGIES, BoundConstrain, BoundCounted
+from anabranch.constrain.syntax import Constrain
 from anabranch.language import limits, nodes
-from anabranch.language.bound import BoundConstrain, BoundCounted
 from anabranch.language.conditions import ARITIES, ConditionBinder
 from anabranch.language.findings import listed, shown
-from anabranch.language.functions import check_functions
 from anabranch.language.questions import OperandScope, QuestionBinder, check_column_types, known
 from anabranch.language.typed import Reference, Typed, conjuncts, walk, with_references
 
-STRATEGIES = ("LOOSE", "TIGHT", "NOINDEX")
 
-
-class ConstrainBinder(QuestionBinder):
+class Binder(QuestionBinder):
     """Binds one CONSTRAIN."""
 
     kind = "CONSTRAIN"
+    models = (Model.CERTAIN,)
+    answer_columns = frozenset({"t", "probability"})
+    takes_lasting = True
 
-    def bind(self, question: nodes.Constrain) -> BoundConstrain | None:
+    def bind(self, question: Constrain) -> BoundConstrain | None:
         """The bound question, None where the findings say why there is none."""
         streams = self.operands([(counted.name, counted.span) for counted in question.names], question.operands)
         for stream in streams.values():
@@ -39,7 +41,7 @@ class ConstrainBinder(QuestionBinder):
             self.query.name, variables, conditions, self.threshold, self.query.span, question.strategy
         )  # fmt: skip
 
-    def check_clauses(self, question: nodes.Constrain) -> None:
+    def check_clauses(self, question: Constrain) -> None:
         """How many events a variable stands for, and the word after STRATEGY."""
         for counted in question.names:
             if not 1 <= counted.count <= limits.MAX_COUNT:
@@ -51,7 +53,7 @@ class ConstrainBinder(QuestionBinder):
             message, hint = f"there is no strategy {shown(question.strategy)}", f"they are {listed(STRATEGIES, 'and')}"
             self.findings.add("unknown-strategy", message, question.place("STRATEGY"), hint)
 
-    def conditions(self, question: nodes.Constrain, streams: dict[str, Stream | None]) -> tuple[Typed, ...]:
+    def conditions(self, question: Constrain, streams: dict[str, Stream | None]) -> tuple[Typed, ...]:
         """The conjuncts of WHERE.
 
         Each is bound by itself, because the mentions of a counted variable are counted in what the user wrote:

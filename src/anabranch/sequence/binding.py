@@ -2,54 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-from anabranch.catalog import Relation, Stream
+from anabranch.catalog import Model, Relation, Stream
 from anabranch.language import nodes
-from anabranch.language.bound import BoundComponent, BoundDelay, BoundRates, BoundSequence
 from anabranch.language.conditions import a_type, count_of
 from anabranch.language.findings import listed, shown
 from anabranch.language.questions import OperandScope, QuestionBinder, find_column, known
 from anabranch.language.temporal import amount_of
 from anabranch.language.types import comparable
-
-#: The parameters of each law: a name, whether it is a duration, and what it must be.
-_Check = tuple[Callable[[float], bool], str]
-_POSITIVE: _Check = (lambda value: value > 0, "above 0")
-_NOT_NEGATIVE: _Check = (lambda value: value >= 0, "0 or more")
-_ANY: _Check = (lambda value: True, "a number")
-LAWS: dict[str, tuple[tuple[str, bool, _Check], ...]] = {
-    "EXPONENTIAL": (("mean", True, _POSITIVE),),
-    "UNIFORM": (("lo", True, _NOT_NEGATIVE), ("hi", True, _POSITIVE)),
-    "GAMMA": (("shape", False, _POSITIVE), ("scale", True, _POSITIVE)),
-    "LOGNORMAL": (("mu", False, _ANY), ("sigma", False, _POSITIVE)),
-    "NORMAL": (("mean", True, _ANY), ("sd", True, _POSITIVE)),
-    "EMPIRICAL": (),
-    "FITTED": (),
-}
-
-#: The laws that are read from a file.
-FROM_FILE = ("EMPIRICAL", "FITTED")
+from anabranch.sequence.question import FROM_FILE, LAWS, BoundComponent, BoundDelay, BoundRates, BoundSequence, Check
+from anabranch.sequence.syntax import Delay, Miss, MissBy, Sequence
 
 #: What can stand after ENDING, EMIT and SCORING; ALL and JOINT are what holds without.
 ENDINGS = ("OPEN",)
 EMITTED = ("ALL", "BEST", "EXPIRED")
 SCORINGS = ("JOINT", "POSTERIOR")
 
-_Item = TypeVar("_Item", nodes.Miss, nodes.Delay)
+_Item = TypeVar("_Item", Miss, Delay)
 
 
-class SequenceBinder(QuestionBinder):
+class Binder(QuestionBinder):
     """Binds one SEQUENCE."""
 
     kind = "SEQUENCE"
+    models = (Model.CERTAIN,)
+    answer_columns = frozenset({"t", "t_start", "probability", "status"})
 
-    def bind(self, question: nodes.Sequence) -> BoundSequence | None:
+    def bind(self, question: Sequence) -> BoundSequence | None:
         """The bound question, None where the findings say why there is none."""
         names = [(component.name, component.span) for component in question.components]
         streams = self.operands(names, question.operands)
-        own = [item for item in question.miss if isinstance(item, nodes.Miss)]
+        own = [item for item in question.miss if isinstance(item, Miss)]
         chances: dict[str, float | None] = {
             name: self.chance(node) for name, node in self.of_components("MISS", own, streams).items()
         }
@@ -80,16 +65,16 @@ class SequenceBinder(QuestionBinder):
 
     # ------------------------------------------------------------ MISS
 
-    def chance(self, node: nodes.Miss) -> float:
+    def chance(self, node: Miss) -> float:
         """The chance of a loss: a reading that is always lost tells nothing."""
         if not 0 <= node.probability < 1:
             message = f"MISS must be 0 or more and below 1, and is {node.probability}"
             self.findings.add("out-of-range", message, node.span, "write a fraction such as 0.1")
         return float(node.probability)
 
-    def rates(self, question: nodes.Sequence) -> BoundRates | None:
+    def rates(self, question: Sequence) -> BoundRates | None:
         """`MISS BY reader FROM rates`, where it is written."""
-        given = [item for item in question.miss if isinstance(item, nodes.MissBy)]
+        given = [item for item in question.miss if isinstance(item, MissBy)]
         if not given:
             return None
         for again in given[1:]:
@@ -108,7 +93,7 @@ class SequenceBinder(QuestionBinder):
         return BoundRates(node.column.lower(), relation, node.span)
 
     def by_reader(
-        self, question: nodes.Sequence, rates: BoundRates, streams: Mapping[str, Stream | None]
+        self, question: Sequence, rates: BoundRates, streams: Mapping[str, Stream | None]
     ) -> dict[str, float | None]:
         """The components whose chance is that of their reader: all whose stream has the column."""
         found: dict[str, float | None] = {}
@@ -132,7 +117,7 @@ class SequenceBinder(QuestionBinder):
     # ------------------------------------------------------------ clauses
 
     def of_components(
-        self, clause: str, items: Sequence[_Item], streams: Mapping[str, Stream | None]
+        self, clause: str, items: Iterable[_Item], streams: Mapping[str, Stream | None]
     ) -> dict[str, _Item]:
         """The items of a clause by component; an unknown or repeated component is a finding."""
         found: dict[str, _Item] = {}
@@ -148,7 +133,7 @@ class SequenceBinder(QuestionBinder):
                 found[name] = item
         return found
 
-    def delay(self, node: nodes.Delay) -> BoundDelay | None:
+    def delay(self, node: Delay) -> BoundDelay | None:
         """The law of a delay with its parameters checked."""
         if node.law not in LAWS:
             self.findings.unknown("law", node.law, LAWS, node.span, f"the laws are {listed(LAWS, 'and')}")
@@ -170,7 +155,7 @@ class SequenceBinder(QuestionBinder):
             self.findings.add("out-of-range", "UNIFORM(lo, hi) needs lo below hi", node.span, "put the smaller first")
         return BoundDelay(node.law, tuple(values), node.path, span=node.span)
 
-    def parameter(self, law: str, name: str, timed: bool, check: _Check, given: nodes.Duration) -> float:
+    def parameter(self, law: str, name: str, timed: bool, check: Check, given: nodes.Duration) -> float:
         """One parameter of a law; only durations have a unit."""
         value = float(amount_of(given))
         holds, wanted = check
@@ -184,7 +169,7 @@ class SequenceBinder(QuestionBinder):
             )
         return value
 
-    def check_words(self, question: nodes.Sequence) -> None:
+    def check_words(self, question: Sequence) -> None:
         """The words after ENDING, EMIT and SCORING."""
         for clause, given, words in (
             ("ENDING", filter(None, [question.ending]), ENDINGS),
@@ -196,7 +181,7 @@ class SequenceBinder(QuestionBinder):
                     hint = f"after {clause} stands {listed(words)}"
                     self.findings.unknown(clause.lower(), word, words, question.place(clause), hint)
 
-    def check_components(self, question: nodes.Sequence, components: Sequence[BoundComponent]) -> None:
+    def check_components(self, question: Sequence, components: tuple[BoundComponent, ...]) -> None:
         """What the components ask of each other and of the clauses."""
         (self.check_open if question.ending == "OPEN" else self.check_ending)(question, components)
         for component in components if question.ending == "OPEN" else components[:-1]:
@@ -208,7 +193,7 @@ class SequenceBinder(QuestionBinder):
             message = "a partial match runs out of time when its window closes, and this has no window"
             self.findings.add("no-window", message, question.place("EMIT"), "add WITHIN, such as WITHIN 12 HOURS")
 
-    def check_ending(self, question: nodes.Sequence, components: Sequence[BoundComponent]) -> None:
+    def check_ending(self, question: Sequence, components: tuple[BoundComponent, ...]) -> None:
         """The last component is positive and observed; what may be missing before the first needs a window."""
         first, last = components[0], components[-1]
         if last.negative:
@@ -224,7 +209,7 @@ class SequenceBinder(QuestionBinder):
             message = f"{shown(first.label)} {why} before the first observed event, so the window must be bounded"
             self.findings.add("no-window", message, first.span, "add WITHIN, such as WITHIN 12 HOURS")
 
-    def check_open(self, question: nodes.Sequence, components: Sequence[BoundComponent]) -> None:
+    def check_open(self, question: Sequence, components: tuple[BoundComponent, ...]) -> None:
         """With ENDING OPEN the window begins at the first component, and has an end."""
         first = components[0]
         if "EXPIRED" in question.emit:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from anabranch.catalog import Model, Stream
 from anabranch.errors import Span
-from anabranch.language import nodes
-from anabranch.language.bound import BoundConstraint, BoundMonitor, BoundOperand
-from anabranch.language.constraints import Conditions, sort_conditions
+from anabranch.language.bound import BoundOperand
 from anabranch.language.findings import listed, shown
 from anabranch.language.questions import OperandScope, QuestionBinder, check_column_types, known
 from anabranch.language.typed import conjuncts
+from anabranch.monitor.constraints import Conditions, sort_conditions
+from anabranch.monitor.question import BoundConstraint, BoundMonitor, error_of
+from anabranch.monitor.syntax import Monitor
 
 SEMANTICS = ("EXPECTED", "MAY", "MUST")
 
@@ -26,12 +26,14 @@ Named = Sequence[tuple[str, Span]]
 Streams = Mapping[str, Stream | None]
 
 
-class MonitorBinder(QuestionBinder):
+class Binder(QuestionBinder):
     """Binds one MONITOR."""
 
     kind = "MONITOR"
+    models = (Model.PREDICTED,)
+    answer_columns = frozenset({"valid_from", "valid_to", "boundary", "sample", "probability", "status"})
 
-    def bind(self, question: nodes.Monitor) -> BoundMonitor | None:
+    def bind(self, question: Monitor) -> BoundMonitor | None:
         """The bound question, None where the findings say why there is none."""
         names = [(variable.name, variable.span) for variable in question.names]
         if len(names) > MAX_NAMES:
@@ -62,7 +64,7 @@ class MonitorBinder(QuestionBinder):
             conditions.of_rows,
         )  # fmt: skip
 
-    def check_clauses(self, question: nodes.Monitor) -> None:
+    def check_clauses(self, question: Monitor) -> None:
         """The clauses that take one of a few words, or a count."""
         if question.semantics is not None and question.semantics not in SEMANTICS:
             hint = f"they are {listed(SEMANTICS)}"
@@ -83,7 +85,7 @@ class MonitorBinder(QuestionBinder):
                 self.findings.add("equality-of-uncertain", message, constraint.span, hint)
 
     def check_constraints(
-        self, question: nodes.Monitor, names: Named, constraints: Sequence[BoundConstraint], streams: Streams
+        self, question: Monitor, names: Named, constraints: Sequence[BoundConstraint], streams: Streams
     ) -> None:
         """There is a constraint, and where there are three names or more, constraints lead from each to all others."""
         labels = list({label.lower(): label for label, _ in names}.values())
@@ -109,13 +111,6 @@ def connected(name: str, constraints: Iterable[BoundConstraint]) -> set[str]:
     while more := [pair for pair in pairs if pair & found and not pair <= found]:
         found = found.union(*more)
     return found
-
-
-def error_of(stream: Stream, column: str) -> float:
-    """The ERROR of a value column of a PREDICTED stream, infinite where each row has its own; 0 for other columns."""
-    errors = zip(stream.values, stream.errors, strict=False)
-    amounts = (bound.amount for value, bound in errors if value.name.lower() == column.lower())
-    return next((math.inf if amount is None else float(amount) for amount in amounts), 0.0)
 
 
 def _value(label: str, streams: Streams) -> str:

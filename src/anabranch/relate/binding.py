@@ -4,33 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from anabranch.catalog import Stream
-from anabranch.language import nodes
-from anabranch.language.bound import BoundQuantified, BoundRelate
+from anabranch.catalog import Model, Stream
 from anabranch.language.findings import listed, shown
 from anabranch.language.questions import OperandScope, QuestionBinder, known
 from anabranch.language.typed import Reference, Typed, walk
-
-#: The 13 simple relations; exactly one of them holds between two intervals.
-SIMPLE = (
-    "PRECEDES", "MEETS", "OVERLAPS", "STARTS", "DURING", "FINISHES", "EQUALS",
-    "PRECEDED BY", "MET BY", "OVERLAPPED BY", "STARTED BY", "CONTAINS", "FINISHED BY",
-)  # fmt: skip
-
-#: Relations that are unions of simple ones.
-COMPOSITE = {
-    "INTERSECTS": tuple(relation for relation in SIMPLE if relation not in ("PRECEDES", "PRECEDED BY")),
-    "STARTS BEFORE": ("PRECEDES", "MEETS", "OVERLAPS", "CONTAINS", "FINISHED BY"),
-    "ENDS AFTER": ("PRECEDED BY", "MET BY", "OVERLAPPED BY", "STARTED BY", "CONTAINS"),
-}
+from anabranch.relate.question import COMPOSITE, SIMPLE, BoundQuantified, BoundRelate
+from anabranch.relate.syntax import Relate
 
 
-class RelateBinder(QuestionBinder):
+class Binder(QuestionBinder):
     """Binds one RELATE."""
 
     kind = "RELATE"
+    models = (Model.INTERVALS,)
+    answer_columns = frozenset({"probability", "complement", "status"})
 
-    def bind(self, question: nodes.Relate) -> BoundRelate | None:
+    def bind(self, question: Relate) -> BoundRelate | None:
         """The bound question, None where the findings say why there is none."""
         both = (question.first, question.second)
         streams = self.operands([(operand.name, operand.span) for operand in both], question.operands)

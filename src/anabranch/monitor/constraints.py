@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from anabranch.catalog import Stream
 from anabranch.errors import Span
-from anabranch.language.bound import BoundConstraint
 from anabranch.language.conditions import a_type
 from anabranch.language.findings import Findings, shown
 from anabranch.language.typed import Constant, Member, Operation, Reference, Typed, walk
 from anabranch.language.types import Type
+from anabranch.monitor.question import BoundConstraint
 
 #: Each comparison with its sides changed.
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}

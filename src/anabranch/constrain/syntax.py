@@ -1,0 +1,72 @@
+"""The syntax of CONSTRAIN: its part of the tree, made of what the parser read, and written as text again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from lark import Token
+
+from anabranch.errors import Span
+from anabranch.language import nodes
+from anabranch.language.build_clauses import Clause, QuestionBuilder
+from anabranch.language.names import quoted
+from anabranch.language.unparse import clause, joined, unparse
+
+
+@dataclass(frozen=True, slots=True)
+class Counted(nodes.Node):
+    """`v` or `v*5` of a CONSTRAIN."""
+
+    name: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Constrain(nodes.Question):
+    """`CONSTRAIN v1, v2 FROM e WHERE ... STRATEGY TIGHT`; `strategy` in upper case."""
+
+    kind: ClassVar[str] = "CONSTRAIN"
+
+    names: tuple[Counted, ...]
+    operands: tuple[nodes.Operand, ...]
+    where: nodes.Expr | None = None
+    strategy: str | None = None
+
+    @property
+    def stream_names(self) -> tuple[str, ...]:
+        """The streams that it names, as written."""
+        return tuple(operand.stream for operand in self.operands)
+
+
+# ---------------------------------------------------------------- from the parse tree
+
+
+class Builder(QuestionBuilder):
+    """The rules of CONSTRAIN."""
+
+    def constrain(self, span: Span, *parts: Any) -> tuple[Constrain, int | float | None]:
+        names = tuple(part for part in parts if isinstance(part, Counted))
+        return self.asked(Constrain, span, parts[len(names) + 1 :], names=names, operands=parts[len(names)])
+
+    def strategy(self, span: Span, name: Token) -> Clause:
+        return Clause("STRATEGY", {"strategy": name.value.upper()}, span)
+
+    def counted(self, span: Span, name: Token, _star: Token | None, count: Token | None) -> Counted:
+        number = 1 if count is None else self.whole(f"{name.value}*n", count.value, self.span_of(count))
+        return Counted(name.value, number, span=span)
+
+
+# ---------------------------------------------------------------- to text
+
+
+@unparse.register
+def _counted(node: Counted) -> str:
+    return quoted(node.name) + (f"*{node.count}" if node.count != 1 else "")
+
+
+@unparse.register
+def _constrain(node: Constrain) -> str:
+    question = f"CONSTRAIN {joined(node.names)} FROM {joined(node.operands)}"
+    clauses = [*clause("WHERE", node.where, unparse), *clause("STRATEGY", node.strategy, quoted)]
+    return " ".join([question, *clauses])

@@ -1,0 +1,165 @@
+"""The syntax of PATTERN: its part of the tree, made of what the parser read, and written as text again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from lark import Token
+
+from anabranch.errors import Span
+from anabranch.language import nodes
+from anabranch.language.build_clauses import Clause, QuestionBuilder
+from anabranch.language.names import quoted
+from anabranch.language.unparse import clause, joined, unparse
+
+Term = nodes.Variable | nodes.Literal | nodes.Wildcard
+
+
+@dataclass(frozen=True, slots=True)
+class Goal(nodes.Node):
+    """`stream(term, ...)[filter]`."""
+
+    stream: str
+    terms: tuple[Term, ...]
+    filter: nodes.Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kleene(nodes.Node):
+    """`+<p, q | cond>`; plain `+` has no shared variables and no condition (TRUE)."""
+
+    shared: tuple[nodes.Variable, ...] = ()
+    condition: nodes.Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step(nodes.Node):
+    """One goal of a pattern, and the WHERE of a parenthesised prefix that ends with it."""
+
+    goal: Goal
+    kleene: Kleene | None = None
+    where: nodes.Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern(nodes.Question):
+    """`PATTERN step THEN step ... WHERE ... GROUP BY ...`."""
+
+    kind: ClassVar[str] = "PATTERN"
+
+    steps: tuple[Step, ...]
+    where: nodes.Expr | None = None
+    group_by: tuple[nodes.Variable, ...] = ()
+    accuracy: int | float | None = None
+    confidence: int | float | None = None
+    seed: int | None = None
+
+    @property
+    def stream_names(self) -> tuple[str, ...]:
+        """The streams that it names, as written."""
+        return tuple(step.goal.stream for step in self.steps)
+
+
+# ---------------------------------------------------------------- from the parse tree
+
+
+@dataclass(frozen=True, slots=True)
+class _Prefix:
+    """A parenthesised beginning of a pattern, its WHERE already on its last step."""
+
+    steps: tuple[Step, ...]
+
+
+class Builder(QuestionBuilder):
+    """The rules of PATTERN."""
+
+    def pattern(self, span: Span, *parts: Any) -> tuple[Pattern, int | float | None]:
+        clauses = tuple(part for part in parts if isinstance(part, Clause))
+        return self.asked(Pattern, span, clauses, steps=self.steps(parts))
+
+    def steps(self, parts: tuple[Any, ...]) -> tuple[Step, ...]:
+        """The steps of a sequence whose first part may be a parenthesised prefix."""
+        steps = tuple(part for part in parts if isinstance(part, Step))
+        return (*parts[0].steps, *steps) if isinstance(parts[0], _Prefix) else steps
+
+    def prefix(self, span: Span, *parts: Any) -> _Prefix:
+        *steps, last = self.steps(parts)
+        where = parts[-1]
+        if where is not None:
+            both = [condition for condition in (last.where, where.values["where"]) if condition is not None]
+            condition = self.and_(where.span, *both) if len(both) > 1 else both[0]
+            last = Step(last.goal, last.kleene, condition, span=last.span)
+        return _Prefix((*steps, last))
+
+    def step(self, span: Span, goal: Goal, kleene: Kleene | None) -> Step:
+        return Step(goal, kleene, span=span)
+
+    def goal(self, span: Span, stream: Token, *rest: Any) -> Goal:
+        *terms, condition = rest
+        return Goal(stream.value, tuple(terms), condition, span=span)
+
+    def wildcard(self, span: Span, _mark: Token) -> nodes.Wildcard:
+        return nodes.Wildcard(span=span)
+
+    def kleene(self, span: Span, *parts: Any) -> Kleene:
+        if len(parts) == 1:
+            return Kleene(span=span)
+        _plus, _open, shared, condition, _close = parts
+        return Kleene(shared or (), condition, span=span)
+
+    def shared(self, span: Span, *variables: nodes.Variable) -> tuple[nodes.Variable, ...]:
+        return variables
+
+    def group_by(self, span: Span, *variables: nodes.Variable) -> Clause:
+        return Clause("GROUP BY", {"group_by": variables}, span)
+
+    def accuracy(self, span: Span, number: int | float) -> Clause:
+        return Clause("ACCURACY", {"accuracy": number}, span)
+
+    def confidence(self, span: Span, number: int | float) -> Clause:
+        return Clause("CONFIDENCE", {"confidence": number}, span)
+
+    def seed(self, span: Span, number: int | float) -> Clause:
+        return Clause("SEED", {"seed": self.whole("SEED", number, span)}, span)
+
+
+# ---------------------------------------------------------------- to text
+
+
+@unparse.register
+def _goal(node: Goal) -> str:
+    condition = f"[{unparse(node.filter)}]" if node.filter else ""
+    return f"{quoted(node.stream)}({joined(node.terms)}){condition}"
+
+
+@unparse.register
+def _kleene(node: Kleene) -> str:
+    if not node.shared and node.condition is None:
+        return "+"
+    condition = f" | {unparse(node.condition)}" if node.condition is not None else ""
+    return f"+<{joined(node.shared)}{condition}>"
+
+
+@unparse.register
+def _step(node: Step) -> str:
+    goal = unparse(node.goal) + (unparse(node.kleene) if node.kleene else "")
+    return f"({goal} WHERE {unparse(node.where)})" if node.where else goal
+
+
+@unparse.register
+def _pattern(node: Pattern) -> str:
+    text = ""
+    for step in node.steps:
+        goal = unparse(Step(step.goal, step.kleene))
+        text = f"{text} THEN {goal}" if text else goal
+        # A WHERE in the middle selects on the whole prefix, so the parentheses enclose all of it.
+        text = f"({text} WHERE {unparse(step.where)})" if step.where else text
+    clauses = [
+        *clause("WHERE", node.where, unparse),
+        *clause("GROUP BY", node.group_by, joined),
+        *clause("ACCURACY", node.accuracy, repr),
+        *clause("CONFIDENCE", node.confidence, repr),
+        *clause("SEED", node.seed, repr),
+    ]
+    return " ".join([f"PATTERN {text}", *clauses])

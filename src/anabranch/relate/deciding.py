@@ -1,0 +1,85 @@
+"""The pairs of a block: which hold, how probably, and which must be taken back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.relate.pairing import Side, pairs_of
+from anabranch.relate.pairs import Windows, relate
+from anabranch.rows.dictionary import flat
+from anabranch.rows.times import TimeKind
+
+if TYPE_CHECKING:
+    from anabranch.relate.job import RelateJob
+
+
+def decide(job: RelateJob, members: pa.Table) -> pa.Table:
+    """The answers about the pairs of a block, given its members."""
+    (first, firsts), (second, seconds) = (job.side(number, members) for number in (0, 1))
+    deciding = _Deciding(job, firsts, seconds)
+    answers = [deciding.answers(pairs, first, second) for pairs in pairs_of(job.analysis, first, second, job.relations)]
+    return pa.concat_tables([job.result_schema.empty_table(), *answers])
+
+
+class _Deciding:
+    """The entities of a block as they are known, and as they were known before."""
+
+    def __init__(self, job: RelateJob, firsts: pa.Table, seconds: pa.Table) -> None:
+        self._job = job
+        self._over, self._there, changed = (
+            [flat(side[name]).to_numpy(zero_copy_only=False) for side in (firsts, seconds)]
+            for name in ("over", "there", "changed")
+        )
+        self._now = [Windows.from_blobs(flat(side["entity"])) for side in (firsts, seconds)]
+        before = [flat(side["before"]) for side in (firsts, seconds)]
+        self._was_known = [
+            was.is_valid().to_numpy(zero_copy_only=False) | ~own for was, own in zip(before, changed, strict=True)
+        ]
+        self._before = [
+            Windows.from_blobs(pc.coalesce(was, flat(side["entity"])))
+            for was, side in zip(before, (firsts, seconds), strict=True)
+        ]
+
+    def answers(self, pairs: npt.NDArray[np.int64], first: Side, second: Side) -> pa.Table:
+        """The answers about some pairs."""
+        query, live = self._job.analysis.query, self._job.live
+        probability, complement = self._relate(self._now, pairs)
+        gone = ~(self._there[0][pairs[:, 0]] & self._there[1][pairs[:, 1]])
+        probability[gone], complement[gone] = 0.0, 1.0
+        holds = (probability > 0) & (probability >= query.threshold)
+        final = self._over[0][pairs[:, 0]] & self._over[1][pairs[:, 1]] & holds
+        if live:
+            holds |= self._fell(pairs, ~holds)
+        schema = self._job.result_schema
+        columns = [
+            pa.StructArray.from_arrays(
+                [key.take(pa.array(pairs[holds, place])) for key in side.keys.values()],
+                fields=list(schema.field(place).type),
+            )
+            for place, side in enumerate((first, second))
+        ]
+        columns.append(pa.array(probability[holds]))
+        columns += [pa.array(complement[holds])] if query.complement else []
+        columns += [pc.if_else(pa.array(final[holds]), "final", "provisional")] if live else []
+        return pa.table(columns, schema=schema)
+
+    def _relate(
+        self, known: list[Windows], pairs: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        doubles = self._job.layouts[0].time_kind is TimeKind.DOUBLE
+        return relate(self._job.analysis, doubles, known[0], known[1], pairs)
+
+    def _fell(self, pairs: npt.NDArray[np.int64], asked: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Which of the pairs asked held before the last change: they were reported, and must be taken back."""
+        known = self._was_known[0][pairs[:, 0]] & self._was_known[1][pairs[:, 1]]
+        chosen = np.flatnonzero(asked & known)
+        fell = np.zeros(len(pairs), np.bool_)
+        if len(chosen):
+            probability, _ = self._relate(self._before, pairs[chosen])
+            fell[chosen] = (probability > 0) & (probability >= self._job.analysis.query.threshold)
+        return fell

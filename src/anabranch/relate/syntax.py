@@ -1,0 +1,98 @@
+"""The syntax of RELATE: its part of the tree, made of what the parser read, and written as text again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lark import Token
+
+from anabranch.errors import Span
+from anabranch.language import nodes
+from anabranch.language.build_clauses import Clause, QuestionBuilder, phrase
+from anabranch.language.names import quoted
+from anabranch.language.unparse import clause, joined, unparse
+
+
+@dataclass(frozen=True, slots=True)
+class Quantified(nodes.Node):
+    """`ALL a`, `SOME a`, `AT LEAST 2 a`; `at_least` is None for ALL and 1 for SOME."""
+
+    name: str
+    at_least: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Relate(nodes.Question):
+    """`RELATE <quantified> <relation> <quantified>`; relations in upper case, words single-spaced."""
+
+    kind: ClassVar[str] = "RELATE"
+
+    first: Quantified
+    relations: tuple[str, ...]
+    second: Quantified
+    operands: tuple[nodes.Operand, ...]
+    where: nodes.Expr | None = None
+    timeout: nodes.Duration | None = None
+    complement: bool = False
+
+    @property
+    def stream_names(self) -> tuple[str, ...]:
+        """The streams that it names, as written."""
+        return tuple(operand.stream for operand in self.operands)
+
+
+# ---------------------------------------------------------------- from the parse tree
+
+
+class Builder(QuestionBuilder):
+    """The rules of RELATE."""
+
+    def relate(
+        self,
+        span: Span,
+        first: Quantified,
+        relations: tuple[str, ...],
+        second: Quantified,
+        operands: tuple[nodes.Operand, ...],
+        *clauses: Clause,
+    ) -> tuple[Relate, int | float | None]:
+        return self.asked(Relate, span, clauses, first=first, relations=relations, second=second, operands=operands)
+
+    def all_of(self, span: Span, name: Token) -> Quantified:
+        return Quantified(name.value, None, span=span)
+
+    def some_of(self, span: Span, name: Token) -> Quantified:
+        return Quantified(name.value, 1, span=span)
+
+    def at_least(self, span: Span, number: Token, name: Token) -> Quantified:
+        return Quantified(name.value, self.whole("AT LEAST", number.value, self.span_of(number)), span=span)
+
+    def relations(self, span: Span, *relations: str) -> tuple[str, ...]:
+        return relations
+
+    def relation(self, span: Span, *words: Token) -> str:
+        return phrase(words)
+
+    def timeout(self, span: Span, duration: nodes.Duration) -> Clause:
+        return Clause("TIMEOUT", {"timeout": duration}, span)
+
+    def complement(self, span: Span) -> Clause:
+        return Clause("COMPLEMENT", {"complement": True}, span)
+
+
+# ---------------------------------------------------------------- to text
+
+
+@unparse.register
+def _quantified(node: Quantified) -> str:
+    word = {None: "ALL", 1: "SOME"}.get(node.at_least, f"AT LEAST {node.at_least}")
+    return f"{word} {quoted(node.name)}"
+
+
+@unparse.register
+def _relate(node: Relate) -> str:
+    relations = node.relations[0] if len(node.relations) == 1 else f"({' OR '.join(node.relations)})"
+    question = f"RELATE {unparse(node.first)} {relations} {unparse(node.second)} FROM {joined(node.operands)}"
+    clauses = [*clause("WHERE", node.where, unparse), *clause("TIMEOUT", node.timeout, unparse)]
+    return " ".join([question, *clauses, *(["COMPLEMENT"] if node.complement else [])])

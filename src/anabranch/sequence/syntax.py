@@ -1,0 +1,150 @@
+"""The syntax of SEQUENCE: its part of the tree, made of what the parser read, and written as text again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from lark import Token
+
+from anabranch.errors import Span
+from anabranch.language import nodes
+from anabranch.language.build_clauses import Clause, QuestionBuilder
+from anabranch.language.names import quoted
+from anabranch.language.unparse import clause, joined, string, unparse
+
+
+@dataclass(frozen=True, slots=True)
+class Component(nodes.Node):
+    """`x` or `!y` of a SEQUENCE."""
+
+    name: str
+    negative: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Miss(nodes.Node):
+    """`MISS y 0.1`, one item."""
+
+    component: str
+    probability: int | float
+
+
+@dataclass(frozen=True, slots=True)
+class MissBy(nodes.Node):
+    """`MISS BY reader FROM rates`: the chance is that of the reader, a row of the relation."""
+
+    column: str
+    relation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delay(nodes.Node):
+    """`DELAY x UNIFORM(0, 10 HOURS)`, or a law that is read from a file (`EMPIRICAL 'file'`), its path in `path`."""
+
+    component: str
+    law: str
+    arguments: tuple[nodes.Duration, ...] = ()
+    path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence(nodes.Question):
+    """`SEQUENCE (x, !y, z) FROM ...`."""
+
+    kind: ClassVar[str] = "SEQUENCE"
+
+    components: tuple[Component, ...]
+    operands: tuple[nodes.Operand, ...]
+    where: nodes.Expr | None = None
+    miss: tuple[Miss | MissBy, ...] = ()
+    delay: tuple[Delay, ...] = ()
+    within: nodes.Duration | None = None
+    ending: str | None = None
+    emit: tuple[str, ...] = ()
+    scoring: str | None = None
+
+    @property
+    def stream_names(self) -> tuple[str, ...]:
+        """The streams that it names, as written."""
+        return tuple(operand.stream for operand in self.operands)
+
+
+# ---------------------------------------------------------------- from the parse tree
+
+
+class Builder(QuestionBuilder):
+    """The rules of SEQUENCE."""
+
+    def sequence(self, span: Span, *parts: Any) -> tuple[Sequence, int | float | None]:
+        components = tuple(part for part in parts if isinstance(part, Component))
+        return self.asked(
+            Sequence, span, parts[len(components) + 1 :], components=components, operands=parts[len(components)]
+        )
+
+    def component(self, span: Span, bang: Token | None, name: Token) -> Component:
+        return Component(name.value, bang is not None, span=span)
+
+    def miss(self, span: Span, *items: Miss | MissBy) -> Clause:
+        return Clause("MISS", {"miss": items}, span)
+
+    def miss_of(self, span: Span, component: Token, probability: int | float) -> Miss:
+        return Miss(component.value, probability, span=span)
+
+    def miss_by(self, span: Span, column: Token, relation: Token) -> MissBy:
+        return MissBy(column.value, relation.value, span=span)
+
+    def delay(self, span: Span, *items: Delay) -> Clause:
+        return Clause("DELAY", {"delay": items}, span)
+
+    def delay_of(self, span: Span, component: Token, law: Token, *given: Any) -> Delay:
+        if isinstance(given[0], Token):
+            return Delay(component.value, law.value.upper(), (), given[0].value, span=span)
+        return Delay(component.value, law.value.upper(), given, span=span)
+
+    def ending(self, span: Span, name: Token) -> Clause:
+        return Clause("ENDING", {"ending": name.value.upper()}, span)
+
+    def emit(self, span: Span, *names: Token) -> Clause:
+        return Clause("EMIT", {"emit": tuple(name.value.upper() for name in names)}, span)
+
+    def scoring(self, span: Span, name: Token) -> Clause:
+        return Clause("SCORING", {"scoring": name.value.upper()}, span)
+
+
+# ---------------------------------------------------------------- to text
+
+
+@unparse.register
+def _component(node: Component) -> str:
+    return ("!" if node.negative else "") + quoted(node.name)
+
+
+@unparse.register
+def _miss(node: Miss) -> str:
+    return f"{quoted(node.component)} {node.probability!r}"
+
+
+@unparse.register
+def _miss_by(node: MissBy) -> str:
+    return f"BY {quoted(node.column)} FROM {quoted(node.relation)}"
+
+
+@unparse.register
+def _delay(node: Delay) -> str:
+    given = f" {string(node.path)}" if node.path is not None else f"({joined(node.arguments)})"
+    return f"{quoted(node.component)} {quoted(node.law)}{given}"
+
+
+@unparse.register
+def _sequence(node: Sequence) -> str:
+    clauses = [
+        *clause("WHERE", node.where, unparse),
+        *clause("MISS", node.miss, joined),
+        *clause("DELAY", node.delay, joined),
+        *clause("WITHIN", node.within, unparse),
+        *clause("ENDING", node.ending, quoted),
+        *clause("EMIT", node.emit, lambda names: ", ".join(map(quoted, names))),
+        *clause("SCORING", node.scoring, quoted),
+    ]
+    return " ".join([f"SEQUENCE ({joined(node.components)}) FROM {joined(node.operands)}", *clauses])
