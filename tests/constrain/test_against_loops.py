@@ -78,4 +78,4 @@ def test_nothing_is_kept_when_nothing_can_need_it(case: Case) -> None:
     for state in run.states:
         operator = job.operator()
         operator.open(state)
-        assert operator.kept_events <= 2
+        assert len(operator.kept) <= 2

@@ -97,7 +97,7 @@ def test_nothing_is_kept_beyond_its_window(case: Case) -> None:
     for state in run.states:
         operator = run.job.operator()
         operator.open(state)
-        assert operator.kept_events <= len(far)
+        assert len(operator.kept) <= len(far)
 
 
 @settings(max_examples=30, deadline=None)

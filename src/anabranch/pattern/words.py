@@ -21,7 +21,6 @@ I32 = npt.NDArray[np.int32]
 F64 = npt.NDArray[np.float64]
 
 _NONE = np.uint64(0)
-_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @njit(cache=True)

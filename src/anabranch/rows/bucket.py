@@ -73,11 +73,6 @@ class EventBucket(ABC):
         """Let new events come to those that are kept, and say which are kept from now on."""
 
     @property
-    def kept_events(self) -> int:
-        """How many events are kept for those to come."""
-        return len(self.kept)
-
-    @property
     def now(self) -> int | float:
         """The watermark, as times are calculated with."""
         if self._layouts[0].time_kind is TimeKind.DOUBLE:

@@ -63,16 +63,6 @@ class Job(Placement, Protocol):
         """From the operators' answers to the query's: what is left to combine over buckets, and the result columns."""
 
 
-class SharedJob(Job, Protocol):
-    """Several queries over the same streams as one job: its answers are told apart by the number of their query."""
-
-    def finish(self, answers: DataFrame) -> DataFrame:
-        """The answers of the only query; those of several stay together."""
-
-    def answers_of(self, answers: DataFrame, question: int) -> DataFrame:
-        """The result columns of one query."""
-
-
 @dataclass(frozen=True)
 class QuestionJob:
     """What the jobs of all kinds have; each adds where rows go, the operator of a bucket, and its answers."""

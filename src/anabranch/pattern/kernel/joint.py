@@ -1,0 +1,166 @@
+"""Chains of several keys, some of them Markov: the values of those form a product, one axis each."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from anabranch.pattern.kernel.chains import (
+    F64,
+    I32,
+    I64,
+    MARKOV,
+    ROUNDING,
+    Bools,
+    answer_space,
+    end_of_instant,
+    end_of_key,
+    mix,
+)
+
+
+@njit(cache=True)
+def step_joint(
+    rows: I64, t: I64, key: I32, model: I32, prev: I32, value: I32, p: F64, letter: I32,
+    delta: I32, accept: Bools, union: I32, axis_of: I64, sizes: I64, codes: I32, weights: F64,
+    n_values: int, limit: int,
+) -> tuple[I64, I32, F64, I64, F64, float]:  # fmt: skip
+    """Carry one chain that several keys feed, some of them Markov, over its instants.
+
+    Each Markov key is an axis of the product; at an instant, the keys that have rows move along their axes, then the
+    automaton reads the union of what they and the independent keys emit.
+
+    Parameters
+    ----------
+    rows : the chain's rows, by instant and key; the other columns as in `step_single`
+    axis_of : for each key number, its axis; -1 for keys that do not remember
+    sizes, codes : the number of values of each axis, and their codes, axis after axis
+    weights : the product, flattened, axes in order and the state last
+    limit : the largest number of weights to hold
+
+    Returns
+    -------
+    sizes, codes, weights, answer_t, answer_p, needed
+        `needed` is 0, or the number of weights that would have been needed, beyond the limit.
+    """
+    n_letters = delta.shape[1]
+    mixed, own, spare = np.empty(n_letters), np.empty(n_letters), np.empty(n_letters)
+    ends = np.cumsum(sizes)
+    axes = [codes[ends[a] - sizes[a] : ends[a]].copy() for a in range(len(sizes))]
+    _, answer_t, answer_p = answer_space(len(rows))
+    n_answers = 0
+    needed = 0.0
+    lo, end = 0, len(rows)
+    while lo < end:
+        hi = end_of_instant(rows, lo, end, t)
+        emitted = [np.zeros(len(axis), np.int32) for axis in axes]
+        k = lo
+        while k < hi:
+            key_end = end_of_key(rows, k, hi, key)
+            if model[rows[k]] == MARKOV:
+                a = axis_of[key[rows[k]]]
+                needed = float(len(weights)) / len(axes[a]) * (key_end - k + 1)
+                if needed > limit:
+                    return sizes, codes, weights, answer_t[:0], answer_p[:0], needed
+                inner = delta.shape[0]
+                for b in range(a + 1, len(axes)):
+                    inner *= len(axes[b])
+                axes[a], emitted[a], weights = _move_axis(
+                    rows, k, key_end, prev, value, p, letter, axes[a], weights, inner, n_values
+                )
+            k = key_end
+        mix(rows, lo, hi, key, model, p, letter, union, mixed, own, spare)
+        weights, true = _read_letters(weights, axes, emitted, mixed, delta, accept, union)
+        if true > 0.0:
+            answer_t[n_answers] = t[rows[lo]]
+            answer_p[n_answers] = min(true, 1.0)
+            n_answers += 1
+        lo = hi
+    new_sizes = np.array([len(axis) for axis in axes], np.int64)
+    new_codes = np.empty(new_sizes.sum(), np.int32)
+    base = 0
+    for axis in axes:
+        new_codes[base : base + len(axis)] = axis
+        base += len(axis)
+    return new_sizes, new_codes, weights, answer_t[:n_answers], answer_p[:n_answers], 0.0
+
+
+@njit(cache=True)
+def _move_axis(
+    rows: I64, lo: int, hi: int, prev: I32, value: I32, p: F64, letter: I32,
+    codes: I32, before: F64, inner: int, n_values: int,
+) -> tuple[I32, I32, F64]:  # fmt: skip
+    """Move one Markov key along its axis of the product.
+
+    `before` is (outer, values, inner) flattened, with `codes` the values of the axis. Returns the new codes, the
+    letter that each emits, and the new array.
+    """
+    n_old = len(codes)
+    outer = len(before) // (n_old * inner)
+    old_at, new_at = np.full(n_values, -1, np.int64), np.full(n_values, -1, np.int64)
+    left = np.ones(n_old)
+    old_at[codes] = np.arange(n_old)
+    new_codes = np.empty(hi - lo + 1, np.int32)
+    emitted = np.zeros(hi - lo + 1, np.int32)
+    n_new = 0
+    for k in range(lo, hi):
+        row = rows[k]
+        i = old_at[prev[row]]
+        if i >= 0 and p[row] != 0.0:
+            left[i] -= p[row]
+            if new_at[value[row]] < 0:
+                new_at[value[row]] = n_new
+                new_codes[n_new] = value[row]
+                emitted[n_new] = letter[row]
+                n_new += 1
+    if np.any(left > ROUNDING) and new_at[0] < 0:
+        new_at[0] = n_new
+        new_codes[n_new] = 0
+        n_new += 1
+    after = np.zeros(outer * n_new * inner)
+    for k in range(lo, hi):
+        row = rows[k]
+        i = old_at[prev[row]]
+        if i >= 0 and p[row] != 0.0:
+            _add_slice(before, after, outer, n_old, n_new, inner, i, new_at[value[row]], p[row])
+    for i in range(n_old):
+        if left[i] > ROUNDING:
+            _add_slice(before, after, outer, n_old, n_new, inner, i, new_at[0], left[i])
+    return new_codes[:n_new].copy(), emitted[:n_new].copy(), after
+
+
+@njit(cache=True)
+def _add_slice(
+    before: F64, after: F64, outer: int, n_old: int, n_new: int, inner: int, i: int, j: int, factor: float
+) -> None:
+    """Add `factor` times the slice i of an axis to the slice j of the moved one."""
+    for o in range(outer):
+        source, target = (o * n_old + i) * inner, (o * n_new + j) * inner
+        for r in range(inner):
+            after[target + r] += factor * before[source + r]
+
+
+@njit(cache=True)
+def _read_letters(
+    weights: F64, axes: list[I32], emitted: list[I32], mixed: F64, delta: I32, accept: Bools, union: I32
+) -> tuple[F64, float]:
+    """Let the automaton read, in every cell of the product, the union of the letters emitted there."""
+    n_states, n_letters = delta.shape
+    after = np.zeros(len(weights))
+    true = 0.0
+    for cell in range(len(weights) // n_states):
+        together = 0
+        rest = cell
+        for a in range(len(axes) - 1, -1, -1):
+            together = union[together, emitted[a][rest % len(axes[a])]]
+            rest //= len(axes[a])
+        base = cell * n_states
+        for s in range(n_letters):
+            if mixed[s] != 0.0:
+                read = union[s, together]
+                for q in range(n_states):
+                    w = mixed[s] * weights[base + q]
+                    after[base + delta[q, read]] += w
+                    if accept[q, read]:
+                        true += w
+    return after, true
