@@ -101,3 +101,20 @@ class LocalRun:
             self.counts += outcome.counts
             self.rejected += outcome.rejected.to_pylist()
             self.outcomes.append(outcome)
+
+    def run(self, batches: Iterable[Rows]) -> None:
+        """Every micro-batch, then the end of the input; every row that was read is accounted for."""
+        for batch in batches:
+            self.step(batch)
+        self.step({}, end=True)
+        counts = self.counts
+        assert counts.read == counts.used + counts.duplicate + counts.late + counts.quarantined
+
+    def rows_of(self, question: int) -> list[dict[str, Any]]:
+        """What was answered to one of several questions."""
+        rows = [row for outcome in self.outcomes for row in outcome.answers.to_pylist()]
+        return [row for row in rows if row["question"] == question]
+
+    def events_of(self, row: Mapping[str, Any]) -> list[list[Any]]:
+        """The events of such an answer, stream by stream."""
+        return [list(row[f"events_{stream}"]) for stream in range(len(self.job.layouts))]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
+from tests.cases import TIMES, Case, seconds
 from tests.constrain.local import ConstrainRun, answers_of, job_of, truth_of
-from tests.constrain.strategies import TIMES, Case, constrain_cases, seconds
+from tests.constrain.strategies import constrain_cases
 from tests.local import bound_query
 from tests.splits import disordered_splits, splits
 

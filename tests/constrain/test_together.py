@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.constrain.local import ConstrainRun
 from tests.local import FINGERPRINT, declared
-from tests.oracles.constrain import frozen
+from tests.oracles.events import frozen
 
 from anabranch.constrain.operator import ConstrainJob, make_job
 from anabranch.families import groups_of

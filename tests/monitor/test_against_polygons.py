@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from tests.cases import Case, seconds
 from tests.local import bound_query
 from tests.monitor.compare import assert_same
 from tests.monitor.local import MonitorRun, run_of
-from tests.monitor.strategies import Case, monitor_cases, seconds
+from tests.monitor.strategies import monitor_cases
 from tests.oracles.monitor import Answer, answers
 from tests.splits import disordered_splits, splits
 

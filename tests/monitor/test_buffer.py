@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from tests.cases import Case, seconds
 from tests.local import bound_query, local_job
 from tests.monitor.compare import assert_same
 from tests.monitor.local import MonitorRun, run_of
-from tests.monitor.strategies import Case, monitor_cases, seconds
+from tests.monitor.strategies import monitor_cases
 from tests.oracles.monitor_buffer import (
     LEAST_CONTRIBUTION,
     NEWEST,

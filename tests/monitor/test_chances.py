@@ -12,10 +12,10 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
+from tests.cases import Case
 from tests.monitor.definitions import EXPECTED, MAY, MUST, Question, Told, share
 from tests.monitor.local import run_of
 from tests.monitor.shapes import COLUMNS, ShapedCase, shaped_cases
-from tests.monitor.strategies import Case
 from tests.monitor.test_sampled import SLACK, covers
 
 from anabranch.monitor.kernel.laws import at_most, density, difference

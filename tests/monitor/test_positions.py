@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from tests.cases import DOUBLE, EPOCH, INTEGER, TIMESTAMP, seconds
 from tests.local import bound_query
 from tests.monitor.compare import assert_same
 from tests.monitor.local import MonitorRun, positions_job
-from tests.monitor.strategies import DOUBLE, EPOCH, INTEGER, TIMESTAMP, seconds
 from tests.oracles.monitor import answers
 from tests.oracles.reporting import Measurement, reports
 from tests.splits import disordered_splits, splits

@@ -10,11 +10,11 @@ import shapely
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
+from tests.cases import Case
 from tests.drawn import drawn
 from tests.monitor.definitions import MAY, MUST, Question, Told
 from tests.monitor.local import run_of
 from tests.monitor.shapes import ShapedCase, shaped_cases
-from tests.monitor.strategies import Case
 from tests.oracles.monitor import Answer
 from tests.splits import splits
 

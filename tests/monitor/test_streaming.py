@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from tests.cases import DOUBLE, EPOCH, INTEGER, TIMES, Case, seconds
 from tests.local import bound_query, local_job
 from tests.monitor.compare import assert_same, who
 from tests.monitor.local import MonitorRun, run_of
-from tests.monitor.strategies import DOUBLE, EPOCH, INTEGER, TIMES, Case, monitor_cases, seconds
+from tests.monitor.strategies import monitor_cases
 from tests.oracles.monitor import Answer, answers
 from tests.splits import splits
 

@@ -1,12 +1,9 @@
-"""The oracle itself, held against worlds small enough to see through, closed forms, and given answers."""
+"""The oracle itself, held against worlds small enough to see through, and closed forms."""
 
 from __future__ import annotations
 
-import csv
-import json
 import math
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,21 +15,11 @@ from anabranch.language import nodes
 from anabranch.language.bound import BoundGoal, BoundPattern
 from anabranch.language.typed import Constant, Member, Operation, Reference, Typed, references
 from anabranch.language.types import Type
+from tests.cases import Case
 from tests.oracles.conditions import evaluate
-from tests.oracles.pattern import TooManyWorlds, ask, at_least, bind_query, probabilities
-from tests.pattern.strategies import (
-    CLASSES,
-    EXTENDED,
-    GENERAL,
-    MODELS,
-    REGULAR,
-    TIME,
-    Case,
-    pattern_cases,
-)
+from tests.oracles.pattern import TooManyWorlds, ask, at_least, bind_query
+from tests.pattern.strategies import CLASSES, EXTENDED, GENERAL, MODELS, REGULAR, TIME, pattern_cases
 from tests.splits import disordered_splits, splits
-
-CASES = Path(__file__).resolve().parents[3] / "shared" / "cases"
 
 CERTAIN = "CREATE STREAM r KEY (k STRING) VALUE (v STRING) TIME t INTEGER;"
 INDEPENDENT = "CREATE STREAM r KEY (k STRING) VALUE (v STRING) TIME t INTEGER MODEL INDEPENDENT;"
@@ -364,46 +351,6 @@ def test_a_relation_atom_is_null_where_an_argument_is() -> None:
         return evaluate(tree, {"p": person}, rows)
 
     assert (office("joe"), office("sue"), office(None)) == (True, False, None)
-
-
-# ---------------------------------------------------------------- given answers
-
-
-def given_queries() -> list[Any]:
-    """Every query of the case folders, where they are there."""
-    folders = [CASES / name for name in ("pattern", "pattern_stream") if (CASES / name).is_dir()]
-    return [
-        pytest.param(folder, query, id=f"{folder.name}-{query}")
-        for folder in folders
-        for query in json.loads((folder / "expected.json").read_text())
-    ]
-
-
-def read_rows(file: Path) -> list[dict[str, Any]]:
-    """A CSV whose column t holds integers and whose column p holds probabilities; empty is NULL."""
-    types = {"t": int, "p": float}
-    with file.open(newline="") as lines:
-        return [
-            {name: types.get(name, str)(cell) if cell else None for name, cell in row.items()}
-            for row in csv.DictReader(lines)
-        ]
-
-
-@pytest.mark.skipif(not CASES.is_dir(), reason="the case folders are not beside the project")
-@pytest.mark.parametrize(("folder", "name"), given_queries())
-def test_given_answers(folder: Path, name: str) -> None:
-    query = bind_query((folder / "workbook.abq").read_text(), name)
-    tables = {file.stem: read_rows(file) for file in folder.glob("*.csv")}
-    rows = {stream.name: tables[stream.name] for stream in query.streams}
-    relations = {name: {tuple(row.values()) for row in table} for name, table in tables.items()}
-    expected = json.loads((folder / "expected.json").read_text())[name]
-    assert set(expected["on"]) == {"t", *(written for written, _ in query.group_by)}
-    wanted = {
-        (row["t"], *(row[written] for written, _ in query.group_by)) if query.group_by else row["t"]: row["probability"]
-        for row in expected["rows"]
-    }
-    answers = probabilities(query, rows, relations)
-    assert at_least(answers, query.threshold) == pytest.approx(wanted, abs=1e-7)
 
 
 # ---------------------------------------------------------------- the strategies

@@ -1,29 +1,17 @@
-"""The oracle itself, held against cases small enough to work out by hand, sampled worlds, and given answers."""
+"""The oracle itself, held against cases small enough to work out by hand, and sampled worlds."""
 
 from __future__ import annotations
 
-import csv
 import itertools
-import json
-from collections import defaultdict
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from anabranch.catalog import Catalog, Stream
-from anabranch.language import nodes
 from anabranch.language.bind_relate import COMPOSITE, SIMPLE
-from anabranch.language.binder import bind, declare
-from anabranch.language.bound import BoundRelate
-from anabranch.language.parser import parse
 from tests.oracles.relate import RELATIONS, Entity, NoWorld, entity, probability, sampled, worlds
 from tests.relate.strategies import COMMON, DEFAULT, DIFFERING, Case, cases
-
-CASES = Path(__file__).resolve().parents[3] / "shared" / "cases" / "relate"
 
 ALL, SOME = None, 1
 
@@ -255,53 +243,6 @@ def test_sampling_gives_up_where_hardly_anything_fits() -> None:
     a = entity([None, None], windows={0: (1, 4), 1: (0, Fraction(1) + Fraction(1, 10**9))})
     with pytest.raises(NoWorld, match="hardly agree"):
         sampled(a, A, SOME, SOME, frozenset(SIMPLE), draws=10)
-
-
-# ---------------------------------------------------------------- given answers
-
-
-def horizon_of(stream: Stream) -> tuple[Fraction, Fraction] | None:
-    """The declared horizon of a stream whose times are numbers."""
-    if stream.declaration.horizon is None:
-        return None
-    low, high = (Fraction(str(end.value)) for end in stream.declaration.horizon if isinstance(end, nodes.Literal))
-    return low, high
-
-
-def read_entities(file: Path, horizon: tuple[Fraction, Fraction] | None) -> dict[str, Entity]:
-    """The entities of a CSV file; what has no row was lost."""
-    found: dict[str, dict[int, Fraction | None]] = defaultdict(dict)
-    with file.open(newline="") as lines:
-        for row in csv.DictReader(lines):
-            found[row["entity"]][int(row["seq"])] = Fraction(row["t"]) if row["t"] else None
-    return {
-        key: entity([events.get(seq) for seq in range(1, max(events) + 1)], horizon) for key, events in found.items()
-    }
-
-
-def given_queries() -> dict[str, Any]:
-    """The queries of the case folder and what is expected of each, where it is there."""
-    return json.loads((CASES / "expected.json").read_text()) if CASES.is_dir() else {}
-
-
-@pytest.mark.skipif(not CASES.is_dir(), reason="the case folder is not beside the project")
-@pytest.mark.parametrize("name", given_queries())
-def test_given_answers(name: str) -> None:
-    catalog = Catalog()
-    assert not declare(parse((CASES / "workbook.abq").read_text()), catalog)
-    entry = catalog.query(name)
-    assert entry is not None
-    query = bind(entry, catalog)
-    assert isinstance(query, BoundRelate)
-    (stream,) = query.streams
-    entities = read_entities(CASES / f"{stream.name}.csv", horizon_of(stream))
-    quantifiers = (query.first.at_least, query.second.at_least)
-    found = {
-        (a, b): float(probability(entities[a], entities[b], *quantifiers, frozenset(query.relations)))
-        for a, b in itertools.combinations(sorted(entities), 2)
-    }
-    wanted = {(row["a"], row["b"]): row["probability"] for row in given_queries()[name]["rows"]}
-    assert {pair: p for pair, p in found.items() if p > 0} == pytest.approx(wanted, abs=1e-9)
 
 
 # ---------------------------------------------------------------- the strategies

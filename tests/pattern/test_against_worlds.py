@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.cases import Case
 from tests.local import local_job
 from tests.oracles.pattern import at_least, bind_query, probabilities
 from tests.pattern.local import LocalRun, run_whole
-from tests.pattern.strategies import CLASSES, EXTENDED, REGULAR, Case, pattern_cases
+from tests.pattern.strategies import CLASSES, EXTENDED, REGULAR, pattern_cases
 from tests.splits import disordered_splits, splits
 
 from anabranch.pattern import archive, joint

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
+from tests.cases import Case
 from tests.local import local_job
 from tests.pattern.local import LocalRun
-from tests.pattern.strategies import CLASSES, Case, pattern_cases
+from tests.pattern.strategies import CLASSES, pattern_cases
 from tests.pattern.test_against_worlds import expected, job_of
 
 from anabranch.errors import TooLarge

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from tests.cases import TIMES, seconds
 from tests.sequence.local import SequenceRun, answers_of, job_of, probabilities, run_of, truth_of
-from tests.sequence.strategies import TIMES, Case, seconds, sequence_cases
+from tests.sequence.strategies import Case, sequence_cases
 from tests.splits import disordered_splits, splits
 
 from anabranch.sequence.matching import Matcher

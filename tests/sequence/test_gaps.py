@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 from scipy import integrate, special, stats
-from tests.oracles.sequence import JOINT, POSTERIOR, Part, gap_score
+from tests.oracles.gaps import JOINT, POSTERIOR, Part, gap_score
 
 from anabranch.errors import DataError
 from anabranch.language.bound import BoundDelay
