@@ -19,6 +19,7 @@ from anabranch.rows.operator import Counts, Outcome
 from anabranch.rows.routing import route
 from anabranch.runtime.sources.schema import layouts_for
 from tests.rows.layouts import table_of
+from tests.untraced import untraced
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 FINGERPRINT = "0123456789abcdef" * 2
@@ -27,8 +28,9 @@ FINGERPRINT = "0123456789abcdef" * 2
 parsed = lru_cache(maxsize=16)(parse)
 
 
+@untraced
 def bound_query(workbook: str, name: str) -> Any:
-    """The bound query of a workbook; its streams must state their types."""
+    """The bound query of a workbook; its streams must state their types. The language has tests of its own."""
     catalog = declared(workbook)
     return bind(catalog.query(name), catalog)
 

@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from anabranch.language.bound import BoundConstrain
 from anabranch.language.typed import Constant, Reference, walk
 from tests.cases import Case
 from tests.constrain.strategies import constrain_cases
-from tests.drawn import drawn
+from tests.drawn import drawn, examples
 from tests.language.workbooks import codes
 from tests.local import bound_query
 from tests.oracles.constrain import RADIUS, geometry, great_circle, solutions, within
@@ -362,7 +362,7 @@ def test_what_has_no_meaning_is_refused() -> None:
 # ---------------------------------------------------------------- a database
 
 
-@settings(max_examples=200)
+@examples(60)
 @given(case=constrain_cases())
 def test_the_solutions_are_those_of_a_database(case: Case) -> None:
     query = bound_query(case.workbook, case.query)
@@ -371,14 +371,14 @@ def test_the_solutions_are_those_of_a_database(case: Case) -> None:
     assert len(set(map(frozen, found))) == len(found)
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(case=constrain_cases(decimals=True))
 def test_the_solutions_are_those_of_a_database_where_doubles_are_rounded(case: Case) -> None:
     query = bound_query(case.workbook, case.query)
     assert as_rows(query, solutions(query, case.rows, case.relations)) == Database(query, case).solutions()
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(case=constrain_cases())
 def test_a_solution_has_its_latest_time_and_its_sets_in_order(case: Case) -> None:
     query = bound_query(case.workbook, case.query)

@@ -16,6 +16,7 @@ from anabranch.catalog import Stream
 from anabranch.language import nodes
 from tests.local import bound_query
 from tests.oracles import constrain, monitor, pattern, relate, sequence
+from tests.oracles.monitor_regions import SEARCH_ERROR
 
 CASES = Path(__file__).resolve().parents[3] / "shared" / "cases"
 
@@ -132,7 +133,7 @@ def test_monitor(name: str) -> None:
     by_times = dict(zip(shown, lasting, strict=True))
     for wanted in answers["rows"]:
         answer = by_times[tuple(wanted[on] for on in answers["on"])]
-        for column, tolerance in (("valid_from", 1e-6), ("valid_to", 1e-6), ("probability", monitor.SEARCH_ERROR)):
+        for column, tolerance in (("valid_from", 1e-6), ("valid_to", 1e-6), ("probability", SEARCH_ERROR)):
             assert float(answer[column]) == pytest.approx(wanted[column], abs=tolerance), column
 
 

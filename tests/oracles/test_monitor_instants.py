@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from anabranch.language.bound import BoundMonitor
 from anabranch.language.typed import Constant, Operation, Reference, Typed, walk
 from tests.cases import Case
+from tests.drawn import examples
 from tests.local import bound_query
 from tests.monitor.strategies import MAY, MUST, monitor_cases
 from tests.oracles.conditions import evaluate, holds
@@ -140,7 +141,7 @@ def homes(regions: Sequence[Region], point: Point) -> list[int]:
     return [place for place, region in enumerate(regions) if any(piece.has(point) for piece in region.pieces)]
 
 
-@settings(max_examples=80)
+@examples(30)
 @given(case=monitor_cases(semantics=["EXPECTED"]))
 def test_the_regions_hold_the_instants_at_which_where_is_true(case: Case) -> None:
     for literal, regions, points in literals(bound_query(case.workbook, case.query), case):
@@ -157,7 +158,7 @@ def test_the_regions_hold_the_instants_at_which_where_is_true(case: Case) -> Non
             assert literal.is_true_between(one, other) == (home == other_home)
 
 
-@settings(max_examples=80)
+@examples(30)
 @given(case=monitor_cases(semantics=["EXPECTED"]))
 def test_where_is_true_up_to_every_corner_and_validity_reaches_them(case: Case) -> None:
     for literal, regions, _ in literals(bound_query(case.workbook, case.query), case):
@@ -233,7 +234,7 @@ def probability(region_groups: Sequence[Any], point: Point) -> Fraction:
     return math.prod((group.probability(point) for group in region_groups), start=Fraction(1))
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(case=monitor_cases(semantics=["EXPECTED", "MAY"], thresholds=False))
 def test_the_probability_at_an_instant_is_that_of_drawn_truths(case: Case) -> None:
     chance = np.random.default_rng(7)
@@ -246,7 +247,7 @@ def test_the_probability_at_an_instant_is_that_of_drawn_truths(case: Case) -> No
             assert float(probability(region.groups, middle)) == pytest.approx(found, abs=0.016)
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(case=monitor_cases(thresholds=False))
 def test_no_instant_of_a_region_is_more_probable_than_the_region(case: Case) -> None:
     query = bound_query(case.workbook, case.query)
@@ -276,7 +277,7 @@ def test_the_search_finds_the_highest_point_of_a_polygon() -> None:
     assert searched(corners[:1], lambda point: 0.25 + point[0]) == 0.25
 
 
-@settings(max_examples=80)
+@examples(30)
 @given(case=monitor_cases(thresholds=False))
 def test_must_is_probability_1_and_may_is_probability_above_0(case: Case) -> None:
     query = bound_query(case.workbook, case.query)
@@ -296,7 +297,7 @@ def test_must_is_probability_1_and_may_is_probability_above_0(case: Case) -> Non
                 assert share < 1 or met.all()
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(case=monitor_cases(operands=[1]))
 def test_one_operand_is_its_line_in_time(case: Case) -> None:
     query = bound_query(case.workbook, case.query)

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from anabranch.language.bound import BoundMonitor
 from tests.cases import Case
-from tests.drawn import drawn
+from tests.drawn import drawn, examples
 from tests.language.workbooks import codes
 from tests.local import bound_query
 from tests.monitor.strategies import COMPARATORS, MAY, MUST, monitor_cases
@@ -357,7 +357,7 @@ def test_equality_with_an_error_is_refused_by_the_binder() -> None:
 
 
 def test_drawn_cases_are_of_every_kind_and_have_answers() -> None:
-    cases = drawn(monitor_cases(), 200)
+    cases = drawn(monitor_cases(), 120)
     seen = Counter[str]()
     for case in cases:
         rows = list(itertools.chain.from_iterable(case.rows.values()))
@@ -391,7 +391,7 @@ def test_drawn_cases_are_of_every_kind_and_have_answers() -> None:
     assert min(seen.values()) > 0, seen
 
 
-@settings(max_examples=30)
+@examples(15)
 @given(
     case=monitor_cases(
         time_types=["INTEGER"],
@@ -420,7 +420,7 @@ def test_cases_are_what_they_are_asked_to_be(case: Case) -> None:
     assert all(isinstance(each["t"], int) for rows in case.rows.values() for each in rows)
 
 
-@settings(max_examples=40)
+@examples(20)
 @given(case=monitor_cases(contradictions=True, unknown_values=True, decimals=True))
 def test_decimals_contradictions_and_unknown_values_have_answers_too(case: Case) -> None:
     query = bound_query(case.workbook, case.query)

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.catalog import Relation
@@ -16,6 +16,7 @@ from anabranch.language.bound import BoundGoal, BoundPattern
 from anabranch.language.typed import Constant, Member, Operation, Reference, Typed, references
 from anabranch.language.types import Type
 from tests.cases import Case
+from tests.drawn import examples
 from tests.oracles.conditions import evaluate
 from tests.oracles.pattern import TooManyWorlds, ask, at_least, bind_query
 from tests.pattern.strategies import CLASSES, EXTENDED, GENERAL, MODELS, REGULAR, TIME, pattern_cases
@@ -361,7 +362,7 @@ def oracle_answers(case: Case) -> dict[Any, float]:
     return ask(case.workbook, case.query, case.rows, case.relations)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(40)
 @given(case=pattern_cases())
 def test_every_case_can_be_asked(case: Case) -> None:
     """Each case parses, binds without a finding, and has answers that are probabilities."""
@@ -376,7 +377,7 @@ def test_every_case_can_be_asked(case: Case) -> None:
 def test_cases_of_one_class_and_model(class_: str, model: str) -> None:
     """The parameters restrict what is made."""
 
-    @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @examples(15)
     @given(case=pattern_cases(classes=[class_], models=[model]))
     def check(case: Case) -> None:
         query = bind_query(case.workbook, case.query)
@@ -431,7 +432,7 @@ def late_rows(batches: list[dict[str, list[dict[str, Any]]]], delay: float) -> l
     return late
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(25)
 @given(data=st.data(), delay=st.sampled_from([0, 1, 2.5]))
 def test_splits_keep_every_row_and_make_none_late(data: st.DataObject, delay: float) -> None:
     case = data.draw(pattern_cases(watermark=delay))

@@ -7,9 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from anabranch.language.bind_relate import COMPOSITE, SIMPLE
+from tests.drawn import drawn, examples
 from tests.oracles.relate import RELATIONS, Entity, NoWorld, entity, probability, sampled, worlds
 from tests.relate.strategies import COMMON, DEFAULT, DIFFERING, Case, cases
 
@@ -186,7 +187,7 @@ def test_an_entity_as_arrays() -> None:
 # ---------------------------------------------------------------- against itself, and against sampled worlds
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(case=cases(wide=True))
 def test_the_worlds_are_all_there_are(case: Case) -> None:
     assert sum(world.weight for world in worlds(case.a, case.b)) == 1
@@ -195,7 +196,7 @@ def test_the_worlds_are_all_there_are(case: Case) -> None:
         assert sorted(set(world.b)) == list(world.b)
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(case=cases(most_lost=4))
 def test_what_holds_for_all_and_what_for_some_are_each_others_opposites(case: Case) -> None:
     others = frozenset(SIMPLE) - case.relations
@@ -230,7 +231,7 @@ def test_enumeration_agrees_with_sampling(
     assert sampled(a, b, outer, inner, wanted, seed=5) == pytest.approx(exact, abs=5 * 0.5 / 100_000**0.5)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(case=cases(wide=True))
 def test_enumeration_agrees_with_sampling_on_drawn_cases(case: Case) -> None:
     question = (case.a, case.b, case.outer, case.inner, case.relations)
@@ -250,15 +251,8 @@ def test_sampling_gives_up_where_hardly_anything_fits() -> None:
 
 @pytest.mark.parametrize("windows", [DEFAULT, COMMON, DIFFERING])
 def test_drawn_cases_have_ties_and_uncertain_answers(windows: str) -> None:
-    tied, uncertain, count = 0, 0, 200
-
-    @settings(max_examples=count)
-    @given(case=cases(windows))
-    def draw(case: Case) -> None:
-        nonlocal tied, uncertain
-        tied += bool({e for e in case.a.events if isinstance(e, Fraction)} & {*case.b.events})
-        uncertain += 0 < probability(case.a, case.b, case.outer, case.inner, case.relations) < 1
-
-    draw()
-    assert tied > count / 4
-    assert uncertain > count / 8
+    drawn_cases = drawn(cases(windows), 100)
+    tied = [bool({e for e in case.a.events if isinstance(e, Fraction)} & {*case.b.events}) for case in drawn_cases]
+    answers = [probability(case.a, case.b, case.outer, case.inner, case.relations) for case in drawn_cases]
+    assert sum(tied) > len(drawn_cases) / 4
+    assert sum(0 < answer < 1 for answer in answers) > len(drawn_cases) / 8

@@ -11,11 +11,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from scipy import integrate
 
 from anabranch.language.bound import BoundDelay, BoundSequence
-from tests.drawn import drawn
+from tests.drawn import drawn, examples
 from tests.local import bound_query
 from tests.oracles.events import Row, frozen
 from tests.oracles.sequence import Match, candidates, matches
@@ -504,7 +504,7 @@ CLAUSES: dict[str, Any] = {
 
 @pytest.mark.parametrize("clauses", CLAUSES)
 def test_drawn_cases_are_of_every_kind_and_have_answers(clauses: str) -> None:
-    cases = drawn(sequence_cases(**CLAUSES[clauses]), 150)
+    cases = drawn(sequence_cases(**CLAUSES[clauses]), 80)
     seen = Counter[str]()
     for case in cases:
         query = bound_case(case)
@@ -539,7 +539,7 @@ def _close(start: Any, within: float | None) -> Any:
     return start + (timedelta(seconds=within) if isinstance(start, datetime) else within)
 
 
-@settings(max_examples=100)
+@examples(40)
 @given(case=sequence_cases(emits=["", "BEST"], endings=["", "OPEN"], scorings=["", "POSTERIOR"]))
 def test_answers_keep_the_definition(case: Case) -> None:
     query = bound_case(case)
