@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from anabranch.catalog import Catalog
 from anabranch.language.binder import bind, declare
 from anabranch.language.parser import parse
-from anabranch.monitor import bucket
+from anabranch.monitor import operator
 from anabranch.monitor.answers import INVALIDATED, TENTATIVE
 from anabranch.monitor.choices import Choices
 from anabranch.monitor.job import MonitorJob, make_job
@@ -303,11 +303,11 @@ class EveryPair(CountingChoices):
 @contextmanager
 def choosing(kind: type[CountingChoices]) -> Iterator[None]:
     """Let operators find what to compare in another way."""
-    real, bucket.Choices = bucket.Choices, kind
+    real, operator.Choices = operator.Choices, kind
     try:
         yield
     finally:
-        bucket.Choices = real
+        operator.Choices = real
 
 
 @dataclass(slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 
@@ -32,9 +31,6 @@ OURS, TREE, SURE, IGNORE, STATIC = "ours", "tree", "sure tree", "BaselineIgnore"
 
 DELTAS = (30, 60)
 SASE = {delta: f"SASE+ ({delta})" for delta in DELTAS}
-
-#: What Numba says of the types of the contestants does not allow for unpacked arguments.
-paper: Any = relate_paper
 
 _QUESTION = """
     CREATE STREAM intervals KEY (id INTEGER) TIME t DOUBLE MODEL INTERVALS ORDER seq;
@@ -91,23 +87,23 @@ class Contest:
     def truth(self) -> np.ndarray:
         """For each pair whether the question holds of what really happened."""
         whole = replace(self, entities=replace(self.entities, lost=np.zeros(len(self.entities.times), bool)))
-        return paper.baselines_of_pairs(*whole.arguments, static=False) > 0
+        return relate_paper.baselines_of_pairs(whole.asked, False) > 0
 
     @cached_property
-    def arguments(self) -> tuple[Any, ...]:
+    def asked(self) -> relate_paper.ManyAsked:
         """What the paper's algorithms are given: a lost event lies between the recorded ones around it."""
         times, lost = self.entities.times, self.entities.lost
         here = np.arange(len(times))
         before = np.maximum.accumulate(np.where(lost, 0, here))
         after = np.minimum.accumulate(np.where(lost, len(times), here)[::-1])[::-1]
         known = np.where(lost, np.nan, times), times[before], times[after]
-        return (self.pairs, self.entities.starts, *known, self.at_least, SOME, INTERSECTS)
+        return relate_paper.ManyAsked(self.pairs, self.entities.starts, *known, self.at_least, SOME, INTERSECTS)
 
     @cached_property
     def windows(self) -> Windows:
         """What `relate` is given."""
-        _, events, _, lo, hi, *_ = self.arguments
-        return Windows(events, order_doubles(lo), order_doubles(hi))
+        asked = self.asked
+        return Windows(asked.events, order_doubles(asked.lo), order_doubles(asked.hi))
 
     @cached_property
     def analysis(self) -> RelateAnalysis:
@@ -188,22 +184,22 @@ def ours(contest: Contest) -> Found:
 
 def tree(contest: Contest, limit: int, sure: bool = False) -> Found:
     """The paper's tree."""
-    return Found(*paper.possible_worlds_of_pairs(*contest.arguments, limit, sure))
+    return Found(*relate_paper.possible_worlds_of_pairs(contest.asked, limit, sure))
 
 
 def discrete(contest: Contest, delta: int, limit: int) -> Found:
     """The tree with SASE+'s timestamps."""
-    return Found(*paper.sase_of_pairs(*contest.arguments, delta, limit))
+    return Found(*relate_paper.sase_of_pairs(contest.asked, delta, limit))
 
 
 def baseline(contest: Contest, static: bool) -> Found:
     """One of the two that know no probabilities."""
-    return Found(paper.baselines_of_pairs(*contest.arguments, static))
+    return Found(relate_paper.baselines_of_pairs(contest.asked, static))
 
 
 def nodes(contest: Contest, name: str) -> np.ndarray:
     """The nodes of each pair's tree, were it built to its end."""
-    return paper.nodes_of_pairs(*contest.arguments, name == SURE)
+    return relate_paper.nodes_of_pairs(contest.asked, name == SURE)
 
 
 def is_tree(name: str) -> bool:

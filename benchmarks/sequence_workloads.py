@@ -185,14 +185,14 @@ class InProcess:
         component, event = matcher.roles.variable, matcher.roles.event
         group, n_groups = matcher._groups.of(self.analysis, component, event)
         matrix = matrix_of(self.batch, self.search.columns, {})
-        keyed = np.full(self.question.components, self.question.hashed)
+        keyed = np.full(self.question.components, self.question.hashed, np.bool_)
         fresh = np.ones(len(self.batch), np.bool_)
         return (
             component,
             event,
             group,
             n_groups,
-            self.batch.t,
+            self.batch.t.copy(),
             fresh,
             self.search.demands._replace(matrix=matrix),
             keyed,

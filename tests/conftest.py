@@ -7,16 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
-from numba.core.dispatcher import Dispatcher
 
-from tests.untraced import untraced
+from tests.compiling import compile_with_less_work
+from tests.drawn import USUAL
 
 # Derandomised: a failure in one run is a failure in the next. No deadline: kernels compile within the first example.
 settings.register_profile(
     "default",
     deadline=None,
     derandomize=True,
-    max_examples=100,
+    max_examples=USUAL,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 # For a first look at a failure: without the minutes that finding its smallest form may take.
@@ -26,8 +26,7 @@ settings.register_profile(
 settings.register_profile("thorough", settings.get_profile("default"), derandomize=False, max_examples=3000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
-# Numba's compiler is much Python, none of which is counted.
-Dispatcher.compile = untraced(Dispatcher.compile)
+compile_with_less_work()
 
 # A JVM of the tests, here or in a process of its own, does little and not for long: the compiler that makes code fast
 # for hours, and the collector for many cores, would take half of its time.

@@ -20,6 +20,7 @@ from anabranch.rows.operator import Counts, Outcome
 from anabranch.rows.routing import route
 from anabranch.runtime.sources.schema import layouts_for
 from tests.rows.layouts import table_of
+from tests.untraced import untraced
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 FINGERPRINT = "0123456789abcdef" * 2
@@ -28,8 +29,9 @@ FINGERPRINT = "0123456789abcdef" * 2
 parsed = lru_cache(maxsize=16)(parse)
 
 
+@untraced
 def bound_query(workbook: str, name: str) -> Any:
-    """The bound query of a workbook; its streams must state their types."""
+    """The bound query of a workbook; its streams must state their types. The language has tests of its own."""
     catalog = declared(workbook)
     return bind(catalog.query(name), catalog)
 
@@ -102,3 +104,20 @@ class LocalRun:
             self.counts += outcome.counts
             self.rejected += outcome.rejected.to_pylist()
             self.outcomes.append(outcome)
+
+    def run(self, batches: Iterable[Rows]) -> None:
+        """Every micro-batch, then the end of the input; every row that was read is accounted for."""
+        for batch in batches:
+            self.step(batch)
+        self.step({}, end=True)
+        counts = self.counts
+        assert counts.read == counts.used + counts.duplicate + counts.late + counts.quarantined
+
+    def rows_of(self, question: int) -> list[dict[str, Any]]:
+        """What was answered to one of several questions."""
+        rows = [row for outcome in self.outcomes for row in outcome.answers.to_pylist()]
+        return [row for row in rows if row["question"] == question]
+
+    def events_of(self, row: Mapping[str, Any]) -> list[list[Any]]:
+        """The events of such an answer, stream by stream."""
+        return [list(row[f"events_{stream}"]) for stream in range(len(self.job.layouts))]

@@ -1,4 +1,4 @@
-"""Coverage looks away while an oracle works: none of its lines is counted, and watching them costs as much again."""
+"""Coverage looks away where it would count nothing new: watching an oracle costs as much again as its work."""
 
 from __future__ import annotations
 

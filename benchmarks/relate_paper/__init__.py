@@ -9,10 +9,8 @@ The paper is "Interval-based Queries over Lossy IoT Event Streams". What it desc
 `count_nodes` says how large the tree would be where it cannot be built. What is called `..._of_pairs` does the same for
 many pairs in one call (`many.py`).
 
-All take the same first nine arguments: times, lo and hi of the events of a, then of b (times NaN where lost; lo and hi
-are read for lost events alone), the outer and the inner quantifier (k for AT LEAST k, 0 for ALL), and the relations as
-bits in the order of SIMPLE. The baselines return 0 or 1; the trees a probability and the number of nodes they added,
-with NaN for the probability where that number reached `limit`.
+All take what is asked (`asked.py`). The baselines return 0 or 1; the trees a probability and the number of nodes they
+added, with NaN for the probability where that number reached `limit`.
 
 How the paper is read
 ---------------------
@@ -49,6 +47,7 @@ Numba's cache of a function notices a change in the function's own file alone: `
 that others import.
 """
 
+from benchmarks.relate_paper.asked import Asked, ManyAsked
 from benchmarks.relate_paper.baselines import baseline_ignore, baseline_static, ignored, reconstructed
 from benchmarks.relate_paper.many import baselines_of_pairs, nodes_of_pairs, possible_worlds_of_pairs, sase_of_pairs
 from benchmarks.relate_paper.nodes import count_nodes
@@ -58,6 +57,8 @@ from benchmarks.relate_paper.tree import NO_LIMIT, possible_worlds, sase, sase_a
 
 __all__ = [
     "ANY",
+    "Asked",
+    "ManyAsked",
     "NO_LIMIT",
     "baseline_ignore",
     "baseline_static",

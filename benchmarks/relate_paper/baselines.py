@@ -5,22 +5,18 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from benchmarks.relate_paper.asked import F64, Asked
 from benchmarks.relate_paper.relations import holds
-
-F64 = npt.NDArray[np.float64]
 
 
 @njit(cache=True)
-def baseline_ignore(
-    times_a: F64, lo_a: F64, hi_a: F64, times_b: F64, lo_b: F64, hi_b: F64, outer: int, inner: int, relations: int
-) -> float:
+def baseline_ignore(asked: Asked) -> float:
     """BaselineIgnore: the query over what was recorded, without events that repeat the kind of the one before."""
-    a, a_end = ignored(times_a)
-    b, b_end = ignored(times_b)
-    return holds(a, a_end, b, b_end, outer, inner, relations)
+    a, a_end = ignored(asked.times_a)
+    b, b_end = ignored(asked.times_b)
+    return holds(a, a_end, b, b_end, asked.outer, asked.inner, asked.relations)
 
 
 @njit(cache=True)
@@ -43,13 +39,11 @@ def ignored(times: F64) -> tuple[F64, F64]:
 
 
 @njit(cache=True)
-def baseline_static(
-    times_a: F64, lo_a: F64, hi_a: F64, times_b: F64, lo_b: F64, hi_b: F64, outer: int, inner: int, relations: int
-) -> float:
+def baseline_static(asked: Asked) -> float:
     """BaselineStatic: the query over segments whose lost end lies a mean duration from the other one."""
-    a, a_end = reconstructed(times_a, lo_a, hi_a)
-    b, b_end = reconstructed(times_b, lo_b, hi_b)
-    return holds(a, a_end, b, b_end, outer, inner, relations)
+    a, a_end = reconstructed(asked.times_a, asked.lo_a, asked.hi_a)
+    b, b_end = reconstructed(asked.times_b, asked.lo_b, asked.hi_b)
+    return holds(a, a_end, b, b_end, asked.outer, asked.inner, asked.relations)
 
 
 @njit(cache=True)

@@ -6,11 +6,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
-I64 = npt.NDArray[np.int64]
-F64 = npt.NDArray[np.float64]
+from benchmarks.relate_paper.asked import F64, I64, Asked
 
 
 class Side(NamedTuple):
@@ -114,10 +112,12 @@ def _side(times: F64, low: F64, high: F64, first: I64, after: I64, bounds: F64) 
 
 
 @njit(cache=True)
-def make_sides(times_a: F64, lo_a: F64, hi_a: F64, times_b: F64, lo_b: F64, hi_b: F64) -> tuple[Side, Side, F64]:
+def make_sides(asked: Asked) -> tuple[Side, Side, F64]:
     """Both entities, and the bounds between which their lost events lie."""
-    low_a, high_a, first_a, after_a = clipped(times_a, lo_a, hi_a)
-    low_b, high_b, first_b, after_b = clipped(times_b, lo_b, hi_b)
-    bounds = _merged(_own_bounds(times_a, low_a, high_a, first_a), _own_bounds(times_b, low_b, high_b, first_b))
-    a = _side(times_a, low_a, high_a, first_a, after_a, bounds)
-    return a, _side(times_b, low_b, high_b, first_b, after_b, bounds), bounds
+    low_a, high_a, first_a, after_a = clipped(asked.times_a, asked.lo_a, asked.hi_a)
+    low_b, high_b, first_b, after_b = clipped(asked.times_b, asked.lo_b, asked.hi_b)
+    own_a = _own_bounds(asked.times_a, low_a, high_a, first_a)
+    own_b = _own_bounds(asked.times_b, low_b, high_b, first_b)
+    bounds = _merged(own_a, own_b)
+    a = _side(asked.times_a, low_a, high_a, first_a, after_a, bounds)
+    return a, _side(asked.times_b, low_b, high_b, first_b, after_b, bounds), bounds

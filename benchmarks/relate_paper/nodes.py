@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
 from numba import njit, types
 from numba.typed import Dict
 
+from benchmarks.relate_paper.asked import Asked
 from benchmarks.relate_paper.gaps import make_sides
 from benchmarks.relate_paper.query import MAYBE, SURELY, UNKNOWN, Query, fate_closed, fate_open, make_query
-
-F64 = npt.NDArray[np.float64]
 
 #: A kind of node: the events of a and of b so far, the rank at which the open segment of a began (or -1), and how many
 #: of its segments were satisfied.
@@ -18,25 +15,14 @@ STATE = types.UniTuple(types.int64, 4)
 
 
 @njit(cache=True)
-def count_nodes(
-    times_a: F64,
-    lo_a: F64,
-    hi_a: F64,
-    times_b: F64,
-    lo_b: F64,
-    hi_b: F64,
-    outer: int,
-    inner: int,
-    relations: int,
-    sure: bool = False,
-) -> float:
+def count_nodes(asked: Asked, sure: bool) -> float:
     """The nodes that `possible_worlds` would add, without making them; as a float, because they are many.
 
     Nodes with the same events so far, the same beginning of the open segment of a and as many satisfied ones have the
     same future. `ways` has the number of nodes of each such kind: gap by gap, and in a gap by the events placed in it.
     """
-    a, b, bounds = make_sides(times_a, lo_a, hi_a, times_b, lo_b, hi_b)
-    query = make_query(len(times_a), len(times_b), outer, inner, relations)
+    a, b, bounds = make_sides(asked)
+    query = make_query(asked)
     nodes = 0.0
     entering = Dict.empty(STATE, types.float64)
     _add(entering, query, sure, 0, 0, -1, 0, 1.0)

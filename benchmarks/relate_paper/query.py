@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from benchmarks.relate_paper.asked import Asked
 from benchmarks.relate_paper.relations import (
     ANY,
     CONTAINS,
@@ -58,14 +59,15 @@ class Query(NamedTuple):
 
 
 @njit(cache=True)
-def make_query(size_a: int, size_b: int, outer: int, inner: int, relations: int) -> Query:
-    """The query over entities of so many events, ALL replaced by their number of segments."""
-    segments_a, segments_b = size_a // 2, size_b // 2
+def make_query(asked: Asked) -> Query:
+    """The query, ALL replaced by the numbers of segments."""
+    size_b, relations = len(asked.times_b), asked.relations
+    segments_a, segments_b = len(asked.times_a) // 2, size_b // 2
     closed = np.zeros((2 * size_b + 1, 2 * size_b + 1), np.int8)
     opened = np.zeros((2 * size_b + 1, size_b + 1), np.int8)
     to_come = np.zeros(size_b + 1, np.int8)
-    outer = outer if outer > 0 else segments_a
-    inner = inner if inner > 0 else segments_b
+    outer = asked.outer if asked.outer > 0 else segments_a
+    inner = asked.inner if asked.inner > 0 else segments_b
     for j in range(size_b + 1):
         to_come[j] = _fate_to_come(inner, relations, segments_b, j)
     return Query(outer, inner, relations, segments_a, segments_b, closed, opened, to_come)

@@ -6,13 +6,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from benchmarks.relate_paper.asked import F64, I64
 from benchmarks.relate_paper.gaps import Side, clipped
-
-I64 = npt.NDArray[np.int64]
-F64 = npt.NDArray[np.float64]
 
 
 class Domain(NamedTuple):

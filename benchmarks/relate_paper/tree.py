@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from benchmarks.relate_paper.asked import F64, Asked
 from benchmarks.relate_paper.gaps import Side, make_sides
 from benchmarks.relate_paper.query import MAYBE, SURELY, UNKNOWN, Query, fate_closed, fate_open, make_query
 from benchmarks.relate_paper.stamps import Domain, even_stamps, make_domain, stamps_around, weight_of_paths
 from benchmarks.relate_paper.weights import make_cache, weight_of_gap, weight_of_rest, weights_to_come
-
-F64 = npt.NDArray[np.float64]
 
 NO_LIMIT = 1 << 62
 
@@ -32,7 +30,8 @@ def _walk(
     """EXPANDNODE, depth first: the probability of the query, and how many nodes were added.
 
     A level of the stack is a lost event on the path; a recorded event, the last thing to be tried at a node, takes the
-    place of its node. Weights multiply up to the bound passed last; `mass` has the product.
+    place of its node. Weights multiply up to the bound passed last; `mass` has the product. It is one function because
+    a node takes half as long again where its steps are functions of their own.
     """
     # Arrays by themselves: passing them on in tuples, node by node, would cost ten times as much as the rest.
     run_a, end_a, need_a, recorded_a, density_a = a.run, a.run_end, a.need, a.recorded, a.density
@@ -138,81 +137,36 @@ def _walk(
 
 
 @njit(cache=True)
-def possible_worlds(
-    times_a: F64,
-    lo_a: F64,
-    hi_a: F64,
-    times_b: F64,
-    lo_b: F64,
-    hi_b: F64,
-    outer: int,
-    inner: int,
-    relations: int,
-    limit: int = NO_LIMIT,
-    sure: bool = False,
-) -> tuple[float, int]:
+def possible_worlds(asked: Asked, limit: int, sure: bool) -> tuple[float, int]:
     """SimpMatch: the probability of the query, and the nodes of the tree; NaN where they reach the limit.
 
     With `sure` a branch also ends where the query holds whatever follows. Exponential in the lost events either way.
     """
-    a, b, bounds = make_sides(times_a, lo_a, hi_a, times_b, lo_b, hi_b)
+    a, b, bounds = make_sides(asked)
     none = Domain(np.empty((0, 0)), np.empty(0, np.int64), np.empty(0))
-    query = make_query(len(times_a), len(times_b), outer, inner, relations)
-    return _walk(a, b, bounds, query, limit, sure, False, none, none)
+    return _walk(a, b, bounds, make_query(asked), limit, sure, False, none, none)
 
 
 @njit(cache=True)
-def sase(
-    times_a: F64,
-    lo_a: F64,
-    hi_a: F64,
-    times_b: F64,
-    lo_b: F64,
-    hi_b: F64,
-    outer: int,
-    inner: int,
-    relations: int,
-    delta: int,
-    limit: int = NO_LIMIT,
-) -> tuple[float, int]:
+def sase(asked: Asked, delta: int, limit: int) -> tuple[float, int]:
     """The tree with delta timestamps for each lost event, evenly over its window.
 
     It tends to the exact probability as delta grows; the error falls like 1 / delta. It can be above 1.
     """
-    a, b, bounds = make_sides(times_a, lo_a, hi_a, times_b, lo_b, hi_b)
-    stamps_a, sizes_a = even_stamps(a, delta)
-    stamps_b, sizes_b = even_stamps(b, delta)
-    query = make_query(len(times_a), len(times_b), outer, inner, relations)
-    of_a, of_b = make_domain(a, stamps_a, sizes_a), make_domain(b, stamps_b, sizes_b)
-    return _walk(a, b, bounds, query, limit, False, True, of_a, of_b)
+    a, b, bounds = make_sides(asked)
+    of_a, of_b = make_domain(a, *even_stamps(a, delta)), make_domain(b, *even_stamps(b, delta))
+    return _walk(a, b, bounds, make_query(asked), limit, False, True, of_a, of_b)
 
 
 @njit(cache=True)
-def sase_around(
-    times_a: F64,
-    lo_a: F64,
-    hi_a: F64,
-    times_b: F64,
-    lo_b: F64,
-    hi_b: F64,
-    outer: int,
-    inner: int,
-    relations: int,
-    guess_a: F64,
-    guess_b: F64,
-    delta: int,
-    step: float,
-    limit: int = NO_LIMIT,
-) -> tuple[float, int]:
+def sase_around(asked: Asked, guess_a: F64, guess_b: F64, delta: int, step: float, limit: int) -> tuple[float, int]:
     """The tree with the paper's domain: for each lost event the timestamps up to delta steps away from a guess.
 
     The paper's guess is the true time, which nobody has; `expected_times` are known. As delta grows the domain becomes
     every timestamp of the window, and the probability that of times in steps: only a smaller step comes nearer to the
     exact one.
     """
-    a, b, bounds = make_sides(times_a, lo_a, hi_a, times_b, lo_b, hi_b)
-    stamps_a, sizes_a = stamps_around(a, guess_a, delta, step)
-    stamps_b, sizes_b = stamps_around(b, guess_b, delta, step)
-    query = make_query(len(times_a), len(times_b), outer, inner, relations)
-    of_a, of_b = make_domain(a, stamps_a, sizes_a), make_domain(b, stamps_b, sizes_b)
-    return _walk(a, b, bounds, query, limit, False, True, of_a, of_b)
+    a, b, bounds = make_sides(asked)
+    of_a = make_domain(a, *stamps_around(a, guess_a, delta, step))
+    of_b = make_domain(b, *stamps_around(b, guess_b, delta, step))
+    return _walk(a, b, bounds, make_query(asked), limit, False, True, of_a, of_b)

@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from benchmarks.relate_paper.asked import F64, I64
 from benchmarks.relate_paper.gaps import Side
-
-I64 = npt.NDArray[np.int64]
-F64 = npt.NDArray[np.float64]
 
 
 class Cache(NamedTuple):

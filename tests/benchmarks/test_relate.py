@@ -53,7 +53,7 @@ def test_a_lost_event_lies_between_its_recorded_neighbours() -> None:
     times, lost = np.array([0.0, 1, 2, 3, 4, 5, 6, 7]), np.array([0, 1, 1, 0, 0, 0, 1, 0], bool)
     entities = Entities({}, np.array([0, 4, 8]), times, lost, (0.0, 8.0))
     contest = Contest("by hand", entities, np.array([[0, 1]]), 2)
-    pairs, starts, known, lo, hi, *question = contest.arguments
+    pairs, starts, known, lo, hi, *question = contest.asked
     assert pairs.tolist() == [[0, 1]]
     assert starts.tolist() == [0, 4, 8]
     np.testing.assert_array_equal(known, [0, np.nan, np.nan, 3, 4, 5, np.nan, 7])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -14,7 +13,6 @@ import pyarrow as pa
 import pytest
 from benchmarks import sequence, sequence_charts, sequence_flink
 from benchmarks.__main__ import main
-from benchmarks.harness import Record
 from benchmarks.sequence import reliability, same, shop_qualities
 from benchmarks.sequence_workloads import (
     InProcess,
@@ -29,7 +27,6 @@ from benchmarks.sequence_workloads import (
     scored_jointly,
     write_csv,
 )
-from pyspark.sql import SparkSession
 
 from anabranch.show.quality import Quality
 from anabranch.simulate.shop import Options as ShopOptions
@@ -192,25 +189,6 @@ def test_it_runs_and_draws_nothing_when_quick(
     for text in ("40% lost: deterministic", "all patterns and laws", "lists and search", "6 components", "no bounds"):
         assert text in printed
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("negative", [False, True])
-def test_through_spark_beside_flink(spark: SparkSession, tmp_path: Path, negative: bool) -> None:
-    table = SMALL.table(9)
-    write_csv(table, tmp_path / "events.csv")
-    question = Question(3, SMALL.window(5), negative=negative)
-
-    def flink(pattern: str, within: int) -> tuple[list[float], int]:
-        return [2.0, 1.0], count_next(table, within)[pattern]
-
-    record = partial(Record, "sequence.spark", "few events")
-    records = list(sequence._contest(spark, question, tmp_path / "events.csv", table, flink, 1, record))
-    told = {each.metric: each.value for each in records}
-    assert told[f"{question}: matches"] == count_matches(table, question)
-    for pattern in sequence.FLINK[str(question)]:
-        assert told[f"Flink {pattern}, first run"] == 1_500
-        assert told[f"Flink {pattern}, warm"] == 3_000
-        assert told[f"Flink {pattern}: matches"] > 0
 
 
 def test_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

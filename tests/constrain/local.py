@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests import local
-from tests.constrain.strategies import Case
-from tests.oracles.constrain import Solution, frozen, solutions
+from tests.cases import Case
+from tests.oracles.constrain import Solution, solutions
+from tests.oracles.events import frozen
 
 from anabranch.constrain.job import ConstrainJob
 
@@ -20,11 +21,10 @@ class ConstrainRun(local.LocalRun):
 
     def answers(self, question: int = 0) -> list[Solution]:
         """The answers to a question, with the columns that it names."""
-        rows = [row for outcome in self.outcomes for row in outcome.answers.to_pylist()]
-        return [self._answer(question, row) for row in rows if row["question"] == question]
+        return [self._answer(question, row) for row in self.rows_of(question)]
 
     def _answer(self, question: int, row: dict[str, Any]) -> Solution:
-        events = [list(row[f"events_{stream}"]) for stream in range(len(self.job.layouts))]
+        events = self.events_of(row)
         answer: Solution = {"t": row["t"]}
         for variable in self.job.analyses[question].query.variables:
             own = events[self.job.stream_number(variable.stream.name)]
@@ -43,10 +43,7 @@ def job_of(case: Case, strategy: str = "") -> ConstrainJob:
 def answers_of(case: Case, batches: Sequence[Any], n_buckets: int = 3, strategy: str = "") -> Counter:
     """What a run over micro-batches answers."""
     run = ConstrainRun(job_of(case, strategy), n_buckets)
-    for batch in batches:
-        run.step(batch)
-    run.step({}, end=True)
-    assert run.counts.read == run.counts.used + run.counts.duplicate + run.counts.late + run.counts.quarantined
+    run.run(batches)
     assert run.counts.late == 0
     return Counter(map(frozen, run.answers()))
 

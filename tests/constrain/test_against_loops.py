@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from hypothesis import assume, event, given, settings
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
+from tests.cases import TIMES, Case, seconds
 from tests.constrain.local import ConstrainRun, answers_of, job_of, truth_of
-from tests.constrain.strategies import TIMES, Case, constrain_cases, seconds
+from tests.constrain.strategies import constrain_cases
+from tests.drawn import examples
 from tests.local import bound_query
 from tests.splits import disordered_splits, splits
 
@@ -17,7 +19,7 @@ def is_possible(case: Case) -> bool:
     return analyse(bound_query(case.workbook, case.query)).contradiction() is None
 
 
-@settings(max_examples=150, deadline=None)
+@examples(50)
 @given(constrain_cases(), st.sampled_from([1, 2, 7]), st.sampled_from(["", *STRATEGIES]))
 def test_batch_gives_every_alert_once(case: Case, n_buckets: int, strategy: str) -> None:
     truth = truth_of(case)
@@ -28,14 +30,14 @@ def test_batch_gives_every_alert_once(case: Case, n_buckets: int, strategy: str)
     assert answers_of(case, [case.rows], n_buckets, strategy) == truth
 
 
-@settings(max_examples=60, deadline=None)
+@examples(25)
 @given(constrain_cases(decimals=True, spaces=["plane"], tables=False), st.sampled_from([1, 3]))
 def test_bounds_that_decimal_fractions_miss_are_missed_by_both(case: Case, n_buckets: int) -> None:
     assume(is_possible(case))
     assert answers_of(case, [case.rows], n_buckets) == truth_of(case)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(30)
 @given(st.data(), constrain_cases(connected=True, consistent=True), st.sampled_from(STRATEGIES))
 def test_any_split_gives_the_answers_of_the_whole(data: st.DataObject, case: Case, strategy: str) -> None:
     assume(is_possible(case))
@@ -43,7 +45,7 @@ def test_any_split_gives_the_answers_of_the_whole(data: st.DataObject, case: Cas
     assert answers_of(case, batches, data.draw(st.sampled_from([1, 2, 7])), strategy) == truth_of(case)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(30)
 @given(st.data(), st.sampled_from([1, 2]))
 def test_any_arrival_within_the_watermark_gives_the_answers_of_the_whole(data: st.DataObject, delay: int) -> None:
     case = data.draw(constrain_cases(connected=True, consistent=True, watermark=delay))
@@ -52,7 +54,7 @@ def test_any_arrival_within_the_watermark_gives_the_answers_of_the_whole(data: s
     assert answers_of(case, batches, data.draw(st.sampled_from([1, 2, 7]))) == truth_of(case)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(20)
 @given(constrain_cases(connected=True, consistent=True, most_streams=1))
 def test_tight_keeps_no_more_than_loose(case: Case) -> None:
     assume(is_possible(case))
@@ -65,7 +67,7 @@ def test_tight_keeps_no_more_than_loose(case: Case) -> None:
     assert kept["TIGHT"] <= kept["NOINDEX"]
 
 
-@settings(max_examples=50, deadline=None)
+@examples(20)
 @given(constrain_cases(connected=True, consistent=True, time_types=TIMES[:1]))
 def test_nothing_is_kept_when_nothing_can_need_it(case: Case) -> None:
     assume(is_possible(case))

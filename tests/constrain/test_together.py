@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.constrain.local import ConstrainRun
+from tests.drawn import examples
 from tests.local import FINGERPRINT, declared
-from tests.oracles.constrain import frozen
+from tests.oracles.events import frozen
 
 from anabranch.constrain.job import ConstrainJob, make_job
 from anabranch.families import groups_of
@@ -53,7 +54,7 @@ def job_of(questions: list[str]) -> ConstrainJob:
     return make_job(bounds, Setting(layouts_for(bounds[0].streams), {}, FINGERPRINT))
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(ROWS, st.sampled_from([1, 2, 7]))
 def test_questions_together_answer_as_each_alone(rows: list[dict], n_buckets: int) -> None:
     together = ConstrainRun(job_of(list(QUESTIONS)), n_buckets)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from anabranch.catalog import Catalog
 from anabranch.language import nodes
@@ -10,6 +10,7 @@ from anabranch.language.binder import declare
 from anabranch.language.parser import parse
 from anabranch.language.unparse import unparse
 from tests import strategies
+from tests.drawn import examples
 from tests.fuzz_workbooks import run
 
 
@@ -17,7 +18,7 @@ def test_mutated_workbooks_give_positioned_findings_and_nothing_else() -> None:
     assert [failure.reason for failure in run(2_000, seed=20)] == []
 
 
-@settings(max_examples=100, deadline=None)
+@examples(40)
 @given(strategies.workbooks())
 def test_any_syntax_tree_is_declared_or_told_why_not(workbook: nodes.Workbook) -> None:
     catalog = Catalog()

@@ -5,18 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from anabranch.constrain.syntax import Constrain, Counted
 from anabranch.language import nodes
 from anabranch.language.parser import parse
 from anabranch.language.unparse import unparse
 from tests import strategies
+from tests.drawn import examples
 
 WORKBOOKS = sorted((Path(__file__).parents[1] / "fixtures" / "workbooks").glob("*.abq"))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(40)
 @given(strategies.workbooks())
 def test_parsing_what_was_written_gives_the_tree_back(workbook: nodes.Workbook) -> None:
     """Equality compares 1 with 1.0 and TRUE as one, so what the trees print is compared too."""
@@ -25,7 +26,7 @@ def test_parsing_what_was_written_gives_the_tree_back(workbook: nodes.Workbook) 
     assert repr(again) == repr(workbook)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(60)
 @given(strategies.expressions(max_leaves=15))
 def test_expressions_keep_their_shape(expression: nodes.Expr) -> None:
     query = nodes.CreateQuery("q", Constrain((Counted("v"),), (nodes.Operand("e"),), expression))

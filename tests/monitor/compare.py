@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from tests.oracles.monitor import SEARCH_ERROR, Answer, instant
+from tests.oracles.monitor import Answer
+from tests.oracles.monitor_predictions import instant
+from tests.oracles.monitor_regions import SEARCH_ERROR
 
 #: Instants are doubles, and a TIMESTAMP is rounded to microseconds.
 INSTANT = 2e-6

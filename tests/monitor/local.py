@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from tests import local
-from tests.monitor.strategies import Case
-from tests.oracles.monitor import Answer, instant
+from tests.cases import Case
+from tests.oracles.monitor import Answer
+from tests.oracles.monitor_predictions import instant
 
 from anabranch.families import job_for
 from anabranch.language import nodes
@@ -43,11 +44,7 @@ def told(row: dict[str, Any]) -> Answer:
 def run_of(case: Case, batches: Sequence[Any], n_buckets: int = 3, live: bool = False) -> MonitorRun:
     """A run over micro-batches, to the end of the input."""
     run = MonitorRun(local.local_job(case.workbook, case.query, case.relations, live), n_buckets)
-    for batch in batches:
-        run.step(batch)
-    run.step({}, end=True)
-    counts = run.counts
-    assert counts.read == counts.used + counts.duplicate + counts.late + counts.quarantined
+    run.run(batches)
     return run
 
 

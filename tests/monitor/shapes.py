@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from tests.cases import QUERY, Case
 from tests.monitor.definitions import EXPECTED, MAY, MUST, OPPOSITE, Constraint, Question, Told, Value
-from tests.monitor.strategies import QUERY, Case
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 

@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
+from tests.cases import Case, seconds
+from tests.drawn import examples
 from tests.local import bound_query, local_job
 from tests.monitor.compare import assert_same
 from tests.monitor.local import MonitorRun, run_of
-from tests.monitor.strategies import Case, monitor_cases, seconds
+from tests.monitor.strategies import monitor_cases
 from tests.oracles.monitor_buffer import (
     LEAST_CONTRIBUTION,
     NEWEST,
@@ -142,7 +144,7 @@ def is_changed(each: Buffered, found: Held) -> bool:
     return abs(begin - float(each.begin)) > 1e-9 or abs(end - float(each.end)) > 1e-9
 
 
-@settings(max_examples=120)
+@examples(40)
 @given(
     arrivals(streams=2), st.integers(1, 5), st.sampled_from(POLICIES), st.sampled_from([0.0, 2.0, 100.0]),
     st.sampled_from([(4.0, 4.0), (1.0, 8.0), (100.0, 100.0)]),
@@ -226,7 +228,7 @@ def given_of(rows: Sequence[Row]) -> dict[str, list[Row]]:
     return {stream: [row for row in rows if row["stream"] == stream] for stream in STREAMS}
 
 
-@settings(max_examples=40)
+@examples(20)
 @given(
     arrivals(most=10), st.integers(1, 4), st.sampled_from(POLICIES), st.sampled_from([0, 3]),
     st.sampled_from(["1", "(x = 0.5, y = 0)"]),
@@ -247,7 +249,7 @@ def test_a_job_holds_what_the_truth_does(rows: list[Row], size: int, policy: str
     assert run.counts.duplicate == 0
 
 
-@settings(max_examples=40)
+@examples(20)
 @given(arrivals(keys=2, spreads=True), st.integers(1, 4))
 def test_contributions_where_each_row_has_its_own_error(rows: list[Row], size: int) -> None:
     workbook = workbook_of("spread", 8, 10, f" BUFFER {size}")
@@ -272,7 +274,7 @@ def test_a_row_that_says_nothing_new_contributes_nothing_whatever_its_error() ->
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@settings(max_examples=25)
+@examples(25)
 @given(st.data(), arrivals(most=12), st.integers(1, 4))
 def test_splits_of_arrivals_in_order_do_not_change_what_is_held(
     policy: str, data: st.DataObject, rows: list[Row], size: int
@@ -306,7 +308,7 @@ def test_lots_do_not_depend_on_the_split(key: int) -> None:
     assert found[0] == found[1]
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(arrivals(most=10), st.integers(1, 3), st.sampled_from(POLICIES))
 def test_the_same_input_gives_the_same_answers(rows: list[Row], size: int, policy: str) -> None:
     workbook = workbook_of("1", 8, 5, f" BUFFER {size} DISCARD {policy}")
@@ -320,7 +322,7 @@ def with_buffer(case: Case, text: str) -> Case:
     return replace(case, workbook=case.workbook.rstrip().removesuffix(";") + f" {text};\n")
 
 
-@settings(max_examples=40)
+@examples(20)
 @given(st.data(), monitor_cases(operands=(2,), tables=False), st.sampled_from(POLICIES))
 def test_a_buffer_that_is_never_full_changes_nothing(data: st.DataObject, case: Case, policy: str) -> None:
     batches = data.draw(splits(case.rows, clock=seconds))

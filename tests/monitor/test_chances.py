@@ -9,13 +9,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from scipy import integrate, stats
+from tests.cases import Case
+from tests.drawn import examples
 from tests.monitor.definitions import EXPECTED, MAY, MUST, Question, Told, share
 from tests.monitor.local import run_of
 from tests.monitor.shapes import COLUMNS, ShapedCase, shaped_cases
-from tests.monitor.strategies import Case
 from tests.monitor.test_sampled import SLACK, covers
 
 from anabranch.monitor.kernel.laws import at_most, density, difference
@@ -60,7 +61,7 @@ def test_one_error(law: tuple[float, float], place: float) -> None:
         assert density(place * e, e, s) == pytest.approx(law_of(e, s).pdf(place * e), rel=1e-9, abs=1e-300)
 
 
-@settings(max_examples=150)
+@examples(50)
 @given(laws, laws, st.floats(-1.05, 1.05))
 def test_the_difference_of_two_errors(one: tuple[float, float], other: tuple[float, float], place: float) -> None:
     z = place * (one[0] + other[0])
@@ -113,7 +114,7 @@ def still(shaped: ShapedCase) -> ShapedCase:
     return ShapedCase(replace(shaped.case, rows=rows), told, shaped.question, shaped.in_order)
 
 
-@settings(max_examples=40)
+@examples(20)
 @given(shaped_cases(operands=(2, 3, 1), semantics=(EXPECTED, MAY), windows=(0,)).map(still))
 def test_where_nothing_moves_the_probability_is_the_share_of_truths(shaped: ShapedCase) -> None:
     answers = run_of(shaped.case, [shaped.case.rows], 1).rows()
@@ -123,7 +124,7 @@ def test_where_nothing_moves_the_probability_is_the_share_of_truths(shaped: Shap
         assert abs(found - answer["probability"]) <= doubt(answer["probability"]), (answer, found)
 
 
-@settings(max_examples=40)
+@examples(20)
 @given(shaped_cases(operands=(2, 1, 2), semantics=(EXPECTED, MAY)))
 def test_no_instant_is_more_probable_than_an_answer_says(shaped: ShapedCase) -> None:
     answers = run_of(shaped.case, [shaped.case.rows], 1).rows()
@@ -137,7 +138,7 @@ def test_no_instant_is_more_probable_than_an_answer_says(shaped: ShapedCase) -> 
             assert found <= answer["probability"] + doubt(answer["probability"]), (answer, point, found)
 
 
-@settings(max_examples=40)
+@examples(20)
 @given(shaped_cases(operands=(2, 1), semantics=(EXPECTED, MAY), normals=(0, 1)))
 def test_the_sample_is_near_the_most_probable_instant(shaped: ShapedCase) -> None:
     """It is a thousandth of the way from there to the middle; what falls from 1 to 0 in between is not looked at."""
@@ -175,7 +176,7 @@ def asked(shaped: ShapedCase, semantics: str) -> ShapedCase:
     return ShapedCase(replace(shaped.case, workbook=workbook), shaped.told, question, shaped.in_order)
 
 
-@settings(max_examples=50)
+@examples(20)
 @given(shaped_cases(operands=(2, 1), semantics=(EXPECTED,)))
 def test_the_three_semantics_agree(shaped: ShapedCase) -> None:
     """Truths that all satisfy are of MUST, and of some MAY; what MUST is EXPECTED, and that MAY, if it has a chance."""

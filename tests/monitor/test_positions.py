@@ -8,12 +8,13 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
+from tests.cases import DOUBLE, EPOCH, INTEGER, TIMESTAMP, seconds
+from tests.drawn import examples
 from tests.local import bound_query
 from tests.monitor.compare import assert_same
 from tests.monitor.local import MonitorRun, positions_job
-from tests.monitor.strategies import DOUBLE, EPOCH, INTEGER, TIMESTAMP, seconds
 from tests.oracles.monitor import answers
 from tests.oracles.reporting import Measurement, reports
 from tests.splits import disordered_splits, splits
@@ -75,7 +76,7 @@ def workbooks(kind: str, error: str, using: str, question: str, lateness: str = 
     return made, GIVEN.format(kind, error, 4) + query
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(
     st.data(), st.sampled_from([DOUBLE, INTEGER, TIMESTAMP]), st.sampled_from(["LINEAR", "KALMAN"]),
     st.sampled_from([("1", (1, 1)), ("(x = 0.5, y = 2)", (0.5, 2))]), st.integers(0, len(QUESTIONS) - 1),
@@ -98,7 +99,7 @@ def test_any_split_of_positions_answers_as_the_reports_do(
     assert run.counts.duplicate == len(rows) - len({(row["id"], row["t"]) for row in rows})
 
 
-@settings(max_examples=30)
+@examples(15)
 @given(st.data(), st.sampled_from([1, 2]))
 def test_positions_that_come_late_but_not_too_late_are_taken_in_their_order(data: st.DataObject, delay: int) -> None:
     rows = data.draw(measured(DOUBLE))

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 import shapely
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from tests.drawn import drawn
+from tests.cases import Case
+from tests.drawn import drawn, examples
 from tests.monitor.definitions import MAY, MUST, Question, Told
 from tests.monitor.local import run_of
 from tests.monitor.shapes import ShapedCase, shaped_cases
-from tests.monitor.strategies import Case
 from tests.oracles.monitor import Answer
 from tests.splits import splits
 
@@ -101,7 +101,7 @@ def assert_interval(question: Question, answer: Answer) -> None:
     assert abs(found.fun - answer["valid_from"]) <= 1e-6, (answer, found.fun)
 
 
-@settings(max_examples=100)
+@examples(40)
 @given(shaped_cases(operands=(1,)))
 def test_one_operand(shaped: ShapedCase) -> None:
     answers = run_of(shaped.case, [shaped.case.rows]).rows()
@@ -109,7 +109,7 @@ def test_one_operand(shaped: ShapedCase) -> None:
     assert_sampled(shaped, answers)
 
 
-@settings(max_examples=100)
+@examples(40)
 @given(shaped_cases(operands=(2,)), st.sampled_from([1, 3]))
 def test_two_operands(shaped: ShapedCase, n_buckets: int) -> None:
     answers = run_of(shaped.case, [shaped.case.rows], n_buckets).rows()
@@ -117,7 +117,7 @@ def test_two_operands(shaped: ShapedCase, n_buckets: int) -> None:
     assert_sampled(shaped, answers)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(shaped_cases(operands=(3,), normals=(0,)), st.sampled_from([1, 4, 10]))
 def test_three_operands(shaped: ShapedCase, n_buckets: int) -> None:
     answers = run_of(shaped.case, [shaped.case.rows], n_buckets).rows()
@@ -125,7 +125,7 @@ def test_three_operands(shaped: ShapedCase, n_buckets: int) -> None:
     assert_sampled(shaped, answers)
 
 
-@settings(max_examples=30)
+@examples(15)
 @given(st.data(), shaped_cases(operands=(2, 1)))
 def test_streaming_validates_what_the_definition_says(data: st.DataObject, shaped: ShapedCase) -> None:
     batches = data.draw(splits(shaped.case.rows))

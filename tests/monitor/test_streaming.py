@@ -8,12 +8,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
+from tests.cases import DOUBLE, EPOCH, INTEGER, TIMES, Case, seconds
+from tests.drawn import examples
 from tests.local import bound_query, local_job
 from tests.monitor.compare import assert_same, who
 from tests.monitor.local import MonitorRun, run_of
-from tests.monitor.strategies import DOUBLE, EPOCH, INTEGER, TIMES, Case, monitor_cases, seconds
+from tests.monitor.strategies import monitor_cases
 from tests.oracles.monitor import Answer, answers
 from tests.splits import splits
 
@@ -76,7 +78,7 @@ def test_of_a_pair_nothing_is_told_that_hangs_on_instants_to_come() -> None:
         assert max(max(corner) for corner in each["boundary"]) == each["valid_to"]
 
 
-@settings(max_examples=40)
+@examples(20)
 @given(st.data(), st.sampled_from([1, 0.5, 2]))
 def test_partial_answers_grow_into_the_validated_one(data: st.DataObject, every: float) -> None:
     case = data.draw(monitor_cases(every=every, thresholds=False, tables=False))
@@ -245,7 +247,7 @@ def test_when_time_moves_far_on_nothing_old_is_held() -> None:
     assert len(run.rows()) == 45
 
 
-@settings(max_examples=40)
+@examples(20)
 @given(st.data(), monitor_cases(time_types=TIMES, thresholds=False, max_delay=1))
 def test_what_is_said_and_taken_back_adds_up(data: st.DataObject, case: Case) -> None:
     """Of each choice of predictions: nothing is taken back that was not said, and what stands is validated."""

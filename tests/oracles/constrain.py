@@ -36,61 +36,24 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
-from types import MappingProxyType
 from typing import Any
 
-from anabranch.catalog import Stream
 from anabranch.constrain.question import BoundConstrain
 from anabranch.language.typed import Reference, Typed, walk
 from anabranch.language.types import Type
-from tests.oracles.conditions import Bindings, Functions, Relations, Value, holds
+from tests.oracles.conditions import Bindings, Functions, Relations, holds
+from tests.oracles.events import NO_RELATIONS, Event, Rows, events_by_stream
 from tests.untraced import untraced
 
 #: Metres; the mean radius of the Earth.
 RADIUS = 6_371_008.8
 
-Row = dict[str, Any]
-Rows = Mapping[str, Sequence[Mapping[str, Any]]]
-
 #: The event of each variable, by its name as written, and `t`, the latest time. The events of a counted variable are a
 #: tuple ordered by time, then key, then the other columns (NULL first).
 Solution = dict[str, Any]
-
-NO_RELATIONS: Relations = MappingProxyType({})
-
-
-@dataclass(frozen=True, eq=False)
-class Event:
-    """One event of a stream.
-
-    Attributes
-    ----------
-    stream : Stream
-    row : dict from column, as declared, to its value, as given
-    columns : dict from column, in lower case, to its value as conditions have it; `*` is the event itself
-    order : tuple
-        What the events of a stream are sorted by.
-    """
-
-    stream: Stream
-    row: Row
-    columns: dict[str, Value]
-    order: tuple[tuple[int, Value], ...]
-
-    @property
-    def time(self) -> Value:
-        """When it happened; microseconds for a TIMESTAMP."""
-        return self.columns[self.stream.time.name.lower()]
-
-    @property
-    def place(self) -> tuple[float, float] | None:
-        """Where it happened; None where that is not known."""
-        x, y = (self.columns[name.lower()] for name in self.stream.declaration.space or ())
-        return None if _is_missing(x) or _is_missing(y) else (x, y)
 
 
 # ---------------------------------------------------------------- solutions
@@ -108,8 +71,7 @@ def solutions(query: BoundConstrain, rows: Rows, relations: Relations = NO_RELAT
         Times are numbers or datetimes (in UTC, where they do not say).
     relations : mapping from the name of a relation, as declared, to its rows
     """
-    given = {name.lower(): own for name, own in rows.items()}
-    events = {stream.name.lower(): events_of(stream, given.get(stream.name.lower(), ())) for stream in query.streams}
+    events = events_by_stream(query.streams, rows)
     return [_solution(query, chosen) for chosen in _choices(query, events, relations)]
 
 
@@ -173,58 +135,6 @@ def _solution(query: BoundConstrain, chosen: Mapping[str, tuple[Event, ...]]) ->
         answer[variable.label] = found if variable.count > 1 else found[0]
     latest = max(itertools.chain.from_iterable(chosen.values()), key=lambda event: event.time)
     return {**answer, "t": latest.row[latest.stream.time.name]}
-
-
-def frozen(answer: Any) -> Hashable:
-    """A solution, or a row of answers but for its probability, as something to count and compare.
-
-    The order of columns does not matter; that of the events of a counted variable does.
-    """
-    if isinstance(answer, Mapping):
-        return frozenset((name, frozen(value)) for name, value in answer.items() if name != "probability")
-    return tuple(map(frozen, answer)) if isinstance(answer, list | tuple) else answer
-
-
-# ---------------------------------------------------------------- events
-
-
-def events_of(stream: Stream, rows: Sequence[Mapping[str, Any]]) -> list[Event]:
-    """The different events of a stream, by time, key and the other columns."""
-    found: dict[tuple[tuple[int, Value], ...], Event] = {}
-    for given in rows:
-        own = {name.lower(): value for name, value in given.items()}
-        row = {column.name: own.get(column.name.lower()) for column in stream.columns}
-        columns = {column.name.lower(): _scalar(row[column.name], column.type) for column in stream.columns}
-        named = [stream.time, *stream.keys]
-        if any(_is_missing(columns[column.name.lower()]) for column in named):
-            continue
-        order = tuple(_rank(columns[column.name.lower()]) for column in (*named, *stream.columns))
-        event = Event(stream, row, columns, order)
-        columns["*"] = event
-        found.setdefault(order, event)
-    return sorted(found.values(), key=lambda event: event.order)
-
-
-def _scalar(value: Any, kind: Type) -> Value:
-    """The value as constants have it: microseconds since 1970 for a TIMESTAMP, days for a DATE."""
-    if isinstance(value, date) and kind is Type.UNKNOWN:
-        message = f"{value} is a time, and its column has no type: bind the query with the types of its sources"
-        raise TypeError(message)
-    if isinstance(value, datetime):
-        moment = value.replace(tzinfo=UTC) if value.tzinfo is None else value
-        return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-    return (value - date(1970, 1, 1)).days if isinstance(value, date) else value
-
-
-def _is_missing(value: Value) -> bool:
-    return value is None or (isinstance(value, float) and not math.isfinite(value))
-
-
-def _rank(value: Value) -> tuple[int, Value]:
-    """A value among those of its column: NULL is first, and what is not a number is last, and equal to itself."""
-    if value is None:
-        return 0, 0
-    return (2, 0) if value != value else (1, value)
 
 
 # ---------------------------------------------------------------- functions

@@ -1,31 +1,27 @@
-"""The oracle itself, held against cases small enough to work out by hand, a database, and given answers."""
+"""The oracle itself, held against cases small enough to work out by hand, and a database."""
 
 from __future__ import annotations
 
-import csv
 import itertools
-import json
 import math
-import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from anabranch.constrain.question import BoundConstrain
-from anabranch.language.binder import bind
-from anabranch.language.typed import Constant, Member, Reference, Typed, walk
-from anabranch.language.types import Type
-from tests.constrain.strategies import Case, constrain_cases
-from tests.drawn import drawn
-from tests.language.workbooks import codes, declared
-from tests.oracles.constrain import RADIUS, Row, Rows, events_of, frozen, geometry, great_circle, solutions, within
-
-CASES = Path(__file__).resolve().parents[3] / "shared" / "cases" / "constrain"
+from anabranch.language.typed import Constant, Reference, walk
+from tests.cases import Case
+from tests.constrain.strategies import constrain_cases
+from tests.drawn import drawn, examples
+from tests.language.workbooks import codes
+from tests.local import bound_query
+from tests.oracles.constrain import RADIUS, geometry, great_circle, solutions, within
+from tests.oracles.database import Database, as_rows
+from tests.oracles.events import Row, Rows, events_of, frozen
 
 STREAMS = """
     CREATE STREAM e KEY (id STRING) VALUE (kind STRING, temp DOUBLE) TIME t DOUBLE SPACE (x, y);
@@ -39,15 +35,6 @@ STREAMS = """
 def bound(question: str, workbook: str = STREAMS) -> BoundConstrain:
     """The question over the streams of a workbook."""
     return bound_query(f"{workbook} CREATE QUERY q AS CONSTRAIN {question};", "q")
-
-
-def bound_query(workbook: str, name: str) -> BoundConstrain:
-    catalog = declared(workbook)
-    entry = catalog.query(name)
-    assert entry is not None
-    query = bind(entry, catalog)
-    assert isinstance(query, BoundConstrain)
-    return query
 
 
 def event(id_: str, t: float, x: float | None = 0, y: float | None = 0, kind: Any = None, temp: Any = None) -> Row:
@@ -375,169 +362,7 @@ def test_what_has_no_meaning_is_refused() -> None:
 # ---------------------------------------------------------------- a database
 
 
-class Database:
-    """The same question as one SELECT: an alias for each event, and every condition written out for all it is asked of.
-
-    Three-valued logic, comparisons and joins are SQLite's.
-    """
-
-    def __init__(self, query: BoundConstrain, case: Case) -> None:
-        self.query = query
-        self.case = case
-        self.connection = sqlite3.connect(":memory:")
-        self.connection.create_function("distance", 5, _distance)
-        self.connection.create_function("within", 3, _within)
-        self.aliases = {
-            variable.name: [f"{variable.name}{number}" for number in range(variable.count)]
-            for variable in query.variables
-        }
-        self.streams = {variable.name: variable.stream for variable in query.variables}
-        for stream in query.streams:
-            names = [column.name for column in stream.columns]
-            # Without types, so that nothing is converted.
-            self.connection.execute(f"CREATE TABLE {stream.name} ({', '.join(names)})")
-            rows = {tuple(_plain(row[name]) for name in names) for row in case.rows[stream.name]}
-            marks = ", ".join("?" * len(names))
-            self.connection.executemany(f"INSERT INTO {stream.name} VALUES ({marks})", rows)
-        for name, pairs_ in case.relations.items():
-            self.connection.execute(f"CREATE TABLE {name} (a, b)")
-            self.connection.executemany(f"INSERT INTO {name} VALUES (?, ?)", pairs_)
-
-    def solutions(self) -> Counter[tuple[Any, ...]]:
-        """For each solution and variable, the events as rows."""
-        tables = [f"{self.streams[name].name} {alias}" for name, own in self.aliases.items() for alias in own]
-        flat = [(name, alias) for name, own in self.aliases.items() for alias in own]
-        wanted = ["1"]
-        for (name, alias), (other, another) in itertools.combinations(flat, 2):
-            if self.streams[name] is self.streams[other]:
-                op = "<" if name == other else "<>"
-                wanted.append(f"{alias}.rowid {op} {another}.rowid")
-        for condition in self.query.conditions:
-            wanted += [self.sql(condition, chosen) for chosen in self.instances(condition)]
-        columns = [
-            (name, f"{alias}.{column.name}") for name, alias in flat for column in self.streams[name].columns
-        ]  # fmt: skip
-        select = f"SELECT {', '.join(column for _, column in columns)} FROM {', '.join(tables)}"
-        found: Counter[tuple[Any, ...]] = Counter()
-        for row in self.connection.execute(f"{select} WHERE {' AND '.join(wanted)}"):
-            values = iter(row)
-            events = {
-                name: frozenset(tuple(next(values) for _ in self.streams[name].columns) for _ in own)
-                for name, own in self.aliases.items()
-            }
-            found[tuple(events.values())] += 1
-        return found
-
-    def instances(self, condition: Typed) -> Iterator[dict[tuple[str, int], str]]:
-        """The aliases that the mentions of a condition stand for, in all ways."""
-        places = {(node.owner, node.mention) for node in walk(condition) if isinstance(node, Reference)}
-        owners = sorted({owner for owner, _ in places if owner is not None})
-        # All choices for both mentions of everything, then those that are the same but for what is not mentioned.
-        ways = [itertools.product(self.aliases[owner], repeat=2) for owner in owners]
-        seen = set()
-        for way in itertools.product(*ways):
-            chosen = {
-                (owner, mention): pair[mention - 1]
-                for owner, pair in zip(owners, way, strict=True)
-                for mention in (1, 2)
-                if (owner, mention) in places
-            }
-            key = tuple(sorted(chosen.items()))
-            if len(set(chosen.values())) == len(chosen) and key not in seen:
-                seen.add(key)
-                yield chosen
-
-    def sql(self, tree: Typed, chosen: Mapping[tuple[str, int], str]) -> str:
-        """A condition as text."""
-        if isinstance(tree, Constant):
-            return _literal(tree.value)
-        if isinstance(tree, Reference):
-            assert tree.owner is not None
-            return f"{chosen[tree.owner, tree.mention]}.{tree.name}"
-        if isinstance(tree, Member):
-            a, b = (self.sql(argument, chosen) for argument in tree.arguments)
-            found = f"EXISTS (SELECT 1 FROM {tree.relation.name} r WHERE r.a = {a} AND r.b = {b})"
-            return f"CASE WHEN {a} IS NOT NULL AND {b} IS NOT NULL THEN {found} END"
-        if tree.op in ("distance", "span", "within"):
-            return self.function(tree.op, tree.arguments, chosen)
-        parts = [self.sql(argument, chosen) for argument in tree.arguments]
-        if tree.op == "is_null":
-            return f"(({parts[0]}) IS NULL)"
-        if len(parts) == 1:
-            return f"({ {'not': 'NOT', 'negate': '-', 'abs': 'abs'}[tree.op] }({parts[0]}))"
-        text = f" {tree.op.upper()} ".join(f"({part})" for part in parts)
-        seconds = tree.op == "-" and tree.arguments[0].type is Type.TIMESTAMP
-        return f"(({text}) / 1e6)" if seconds else f"({text})"
-
-    def function(self, name: str, arguments: Sequence[Typed], chosen: Mapping[tuple[str, int], str]) -> str:
-        """A function of one or two whole events."""
-        whole = [each for each in arguments if isinstance(each, Reference)]
-        streams = [self.streams[each.owner or ""] for each in whole]
-        aliases = [chosen[each.owner or "", each.mention] for each in whole]
-        if name == "span":
-            difference = f"abs({aliases[0]}.t - {aliases[1]}.t)"
-            return f"({difference} / 1e6)" if streams[0].time.type is Type.TIMESTAMP else difference
-        axes = [
-            f"{alias}.{axis}"
-            for alias, stream in zip(aliases, streams, strict=True)
-            for axis in stream.declaration.space or ()
-        ]
-        more = int(streams[0].declaration.geodesic) if name == "distance" else self.sql(arguments[1], chosen)
-        return f"{name}({', '.join(axes)}, {more})"
-
-
-def _distance(x: Any, y: Any, other_x: Any, other_y: Any, geodesic: int) -> float | None:
-    """By Pythagoras; on the globe by the chord."""
-    if None in (x, y, other_x, other_y):
-        return None
-    if not geodesic:
-        return ((x - other_x) ** 2 + (y - other_y) ** 2) ** 0.5
-    chord = math.dist(_on_sphere(x, y), _on_sphere(other_x, other_y))
-    return 2 * RADIUS * math.asin(min(1, chord / 2))
-
-
-def _on_sphere(lon: float, lat: float) -> tuple[float, float, float]:
-    lon, lat = math.radians(lon), math.radians(lat)
-    return math.cos(lat) * math.cos(lon), math.cos(lat) * math.sin(lon), math.sin(lat)
-
-
-def _within(x: Any, y: Any, text: str) -> bool | None:
-    if x is None or y is None:
-        return None
-    area, point = geometry(text), geometry(f"POINT({x} {y})")
-    assert area is not None
-    assert point is not None
-    return area.covers(point.points[0])
-
-
-def _plain(value: Any) -> Any:
-    """A value as SQLite has it: times are microseconds."""
-    if not isinstance(value, datetime):
-        return value
-    return round((value - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)
-
-
-def _literal(value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return {None: "NULL", True: "TRUE", False: "FALSE"}[value]
-    return f"'{value}'" if isinstance(value, str) else repr(value)
-
-
-def as_rows(query: BoundConstrain, found: Sequence[Mapping[str, Any]]) -> Counter[tuple[Any, ...]]:
-    """Solutions as the database gives them."""
-    return Counter(
-        tuple(
-            frozenset(
-                tuple(_plain(row[column.name]) for column in variable.stream.columns)
-                for row in ((solution[variable.label],) if variable.count == 1 else solution[variable.label])
-            )
-            for variable in query.variables
-        )
-        for solution in found
-    )
-
-
-@settings(max_examples=200)
+@examples(60)
 @given(case=constrain_cases())
 def test_the_solutions_are_those_of_a_database(case: Case) -> None:
     query = bound_query(case.workbook, case.query)
@@ -546,14 +371,14 @@ def test_the_solutions_are_those_of_a_database(case: Case) -> None:
     assert len(set(map(frozen, found))) == len(found)
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(case=constrain_cases(decimals=True))
 def test_the_solutions_are_those_of_a_database_where_doubles_are_rounded(case: Case) -> None:
     query = bound_query(case.workbook, case.query)
     assert as_rows(query, solutions(query, case.rows, case.relations)) == Database(query, case).solutions()
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(case=constrain_cases())
 def test_a_solution_has_its_latest_time_and_its_sets_in_order(case: Case) -> None:
     query = bound_query(case.workbook, case.query)
@@ -562,41 +387,6 @@ def test_a_solution_has_its_latest_time_and_its_sets_in_order(case: Case) -> Non
         assert solution["t"] == max(row["t"] for own in sets for row in own)
         for own in sets:
             assert sorted(own, key=lambda row: (row["t"], row["id"])) == list(own)
-
-
-# ---------------------------------------------------------------- given answers
-
-
-def read_rows(file: Path) -> list[Row]:
-    """The rows of a CSV file, numbers where they are."""
-
-    def value(text: str) -> Any:
-        try:
-            return float(text) if "." in text else int(text)
-        except ValueError:
-            return text or None
-
-    with file.open(newline="") as lines:
-        return [{name: value(text) for name, text in row.items()} for row in csv.DictReader(lines)]
-
-
-def given_queries() -> dict[str, Any]:
-    """The queries of the case folder and what is expected of each, where it is there."""
-    return json.loads((CASES / "expected.json").read_text()) if CASES.is_dir() else {}
-
-
-@pytest.mark.skipif(not CASES.is_dir(), reason="the case folder is not beside the project")
-@pytest.mark.parametrize("name", given_queries())
-def test_given_answers(name: str) -> None:
-    expected = given_queries()[name]
-    query = bound_query((CASES / "workbook.abq").read_text(), name)
-    rows = {stream.name: read_rows(CASES / stream.source.path) for stream in query.streams}
-    found = [
-        [row[on][expected["ids"]] if isinstance(row[on], dict) else row[on] for on in expected["on"]]
-        for row in solutions(query, rows)
-    ]
-    assert sorted(found) == sorted([row[on] for on in expected["on"]] for row in expected["rows"])
-    assert {row["probability"] for row in expected["rows"]} <= {1.0}
 
 
 # ---------------------------------------------------------------- the strategies

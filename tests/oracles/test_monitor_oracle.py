@@ -1,48 +1,27 @@
-"""The oracle itself, held against cases worked out by hand, instants on a grid, drawn truths, and given answers."""
+"""The oracle itself, held against cases worked out by hand."""
 
 from __future__ import annotations
 
-import csv
 import itertools
-import json
 import math
-import operator
-import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
-from anabranch.language.binder import bind
-from anabranch.language.typed import Constant, Operation, Reference, Typed, walk
 from anabranch.monitor.question import BoundMonitor
-from tests.drawn import drawn
-from tests.language.workbooks import codes, declared
-from tests.monitor.strategies import MAY, MUST, Case, monitor_cases
-from tests.oracles.conditions import evaluate, holds
-from tests.oracles.monitor import (
-    SEARCH_ERROR,
-    Point,
-    Prediction,
-    Region,
-    answers,
-    area,
-    below,
-    constraints,
-    groups_of,
-    matches,
-    searched,
-    together,
-)
-
-CASES = Path(__file__).resolve().parents[3] / "shared" / "cases" / "monitor"
+from tests.cases import Case
+from tests.drawn import drawn, examples
+from tests.language.workbooks import codes
+from tests.local import bound_query
+from tests.monitor.strategies import COMPARATORS, MAY, MUST, monitor_cases
+from tests.oracles.monitor import answers, constraints, together
+from tests.oracles.monitor_regions import SEARCH_ERROR, area, below
 
 Row = dict[str, Any]
 
@@ -57,15 +36,6 @@ STREAMS = """
 def bound(question: str, error: str = "0") -> BoundMonitor:
     """The question over the streams above; `error` is that of e."""
     return bound_query(f"{STREAMS.format(error=error)} CREATE QUERY q AS MONITOR {question};", "q")
-
-
-def bound_query(workbook: str, name: str) -> BoundMonitor:
-    catalog = declared(workbook)
-    entry = catalog.query(name)
-    assert entry is not None
-    query = bind(entry, catalog)
-    assert isinstance(query, BoundMonitor)
-    return query
 
 
 def row(id_: str, t: Any, x: Any = 0, x_rate: Any = 0, y: Any = 0, y_rate: Any = 0) -> Row:
@@ -383,319 +353,11 @@ def test_equality_with_an_error_is_refused_by_the_binder() -> None:
     assert codes(workbook) == ["equality-of-uncertain"]
 
 
-# ---------------------------------------------------------------- instants on a grid
-
-
-class Literal:
-    """WHERE and WITHIN as they stand, at one pair of instants; sharing with the oracle what a prediction is."""
-
-    def __init__(self, query: BoundMonitor, case: Case, pair: tuple[Prediction, Prediction]) -> None:
-        self.query = query
-        self.pair = pair
-        self.relations = {name: set(rows) for name, rows in case.relations.items()}
-        self.atoms = [node for each in query.conditions for node in walk(each) if _is_atom(node)]
-
-    def applies(self, point: Point) -> bool:
-        """Whether both predictions apply, and the instants are near enough."""
-        within = self.query.within if len(self.query.operands) == 2 else 0
-        inside = all(each.time <= at < each.end for each, at in zip(self.pair, point, strict=True))
-        return inside and abs(point[0] - point[1]) <= within
-
-    def bindings(self, point: Point) -> dict[tuple[str, int], dict[str, Any]]:
-        """The columns of the operands, values as predicted."""
-        found = {}
-        for operand, own, at in zip(self.query.operands, self.pair, point, strict=False):
-            lines = {name: line.start + line.rate * at for name, line in own.lines.items() if line is not None}
-            found[operand.name, 1] = {**own.columns, **dict.fromkeys(own.lines), **lines}
-        return found
-
-    def expected(self, point: Point) -> bool:
-        """Whether the predictions meet WHERE."""
-        bindings = self.bindings(point)
-        return self.applies(point) and all(holds(each, bindings, self.relations) for each in self.query.conditions)
-
-    def truths(self, point: Point, count: int, chance: np.random.Generator) -> Any:
-        """Whether WHERE is true for each of so many drawn truths, as an array."""
-        drawn_ = {}
-        for (name, _), columns in self.bindings(point).items():
-            own = self.pair[[operand.name for operand in self.query.operands].index(name)]
-            for column, line in own.lines.items():
-                if line is not None:
-                    error = float(line.error)
-                    drawn_[name, column] = float(columns[column]) + chance.uniform(-error, error, count)
-        met = np.ones(count, dtype=bool)
-        for condition in self.query.conditions:
-            if any((node.owner, node.name) in drawn_ for node in walk(condition) if isinstance(node, Reference)):
-                met &= _array(condition, drawn_)
-        return met
-
-    def is_true_between(self, start: Point, end: Point) -> bool:
-        """Whether the predictions meet WHERE all the way from one point to another.
-
-        It is asked where a constraint changes, and halfway between.
-        """
-        shares = {Fraction(0), Fraction(1)}
-        for atom in self.atoms:
-            (linear, limit) = sorted(atom.arguments, key=lambda each: isinstance(each, Constant))
-            linear = linear.arguments[0] if isinstance(linear, Operation) and linear.op == "abs" else linear
-            at, to = (evaluate(linear, self.bindings(point), {}) for point in (start, end))
-            for level in (limit.value, -limit.value) if at != to else ():
-                shares.add((Fraction(level) - at) / (to - at))
-        inside = sorted(share for share in shares if 0 <= share <= 1)
-        inside += [(one + other) / 2 for one, other in itertools.pairwise(inside)]
-        return all(
-            self.expected(tuple(a + share * (b - a) for a, b in zip(start, end, strict=True))) for share in inside
-        )
-
-
-def _is_atom(node: Typed) -> bool:
-    """Whether this is a comparison of values with a number."""
-    return (
-        isinstance(node, Operation)
-        and node.op in _ARRAYS
-        and any(isinstance(each, Constant) and isinstance(each.value, int | float) for each in node.arguments)
-        and any(isinstance(each, Reference) and each.name in ("x", "y", "z") for each in walk(node))
-    )
-
-
-_ARRAYS = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq, "<>": operator.ne,
-}  # fmt: skip
-
-
-def _array(tree: Typed, values: Mapping[tuple[str, str], Any]) -> Any:
-    """The value of a condition for arrays of values."""
-    if isinstance(tree, Constant):
-        return tree.value
-    if isinstance(tree, Reference):
-        return values[tree.owner or "", tree.name]
-    assert isinstance(tree, Operation)
-    arguments = [_array(argument, values) for argument in tree.arguments]
-    return {**_ARRAYS, "-": operator.sub, "abs": abs, "negate": operator.neg}[tree.op](*arguments)
-
-
-def grid(pair: tuple[Prediction, Prediction], within: float, steps: int = 8) -> list[Point]:
-    """Instants of both predictions, their ends too; on the diagonal alone where they must be the same."""
-    first, second = (
-        [each.time + (each.end - each.time) * Fraction(k, steps) for k in range(steps + 1)] for each in pair
-    )
-    if not within:
-        return [(at, at) for at in sorted({*first, *second})]
-    return list(itertools.product(first, second))
-
-
-def literals(query: BoundMonitor, case: Case) -> Iterator[tuple[Literal, list[Region], list[Point]]]:
-    """Each pair of predictions of a case that WHERE lets through, and points to look at."""
-    for pair, regions in matches(query, case.rows, case.relations):
-        yield Literal(query, case, pair), regions, grid(pair, query.within if len(query.operands) == 2 else 0)
-
-
-def homes(regions: Sequence[Region], point: Point) -> list[int]:
-    """The regions that a point is in."""
-    return [place for place, region in enumerate(regions) if any(piece.has(point) for piece in region.pieces)]
-
-
-@settings(max_examples=80)
-@given(case=monitor_cases(semantics=["EXPECTED"]))
-def test_the_regions_hold_the_instants_at_which_where_is_true(case: Case) -> None:
-    for literal, regions, points in literals(bound_query(case.workbook, case.query), case):
-        inside = []
-        for point in points:
-            found = homes(regions, point)
-            assert len(found) == literal.expected(point)
-            inside += [(point, found[0])] if found else []
-            for place in found:
-                assert regions[place].valid[0] <= max(point) <= regions[place].valid[1]
-        # Two points are in one region if, and (here) only if, nothing between them is false.
-        chosen = inside[:: max(1, len(inside) // 8)]
-        for (one, home), (other, other_home) in itertools.combinations(chosen, 2):
-            assert literal.is_true_between(one, other) == (home == other_home)
-
-
-@settings(max_examples=80)
-@given(case=monitor_cases(semantics=["EXPECTED"]))
-def test_where_is_true_up_to_every_corner_and_validity_reaches_them(case: Case) -> None:
-    for literal, regions, _ in literals(bound_query(case.workbook, case.query), case):
-        for region in regions:
-            corners = region.boundary
-            assert corners is not None
-            middle = tuple(sum(along) / len(corners) for along in zip(*corners, strict=True))
-            assert literal.expected(middle)
-            for corner in corners:
-                near = tuple(c + (m - c) / 1024 for c, m in zip(corner, middle, strict=True))
-                assert literal.expected(near)
-            # The later instant takes its extremes at corners, or where a side crosses the diagonal.
-            many = [
-                _between(a, b, k) for a, b in itertools.combinations_with_replacement(corners, 2) for k in range(33)
-            ]
-            later = [max(point) for point in many]
-            start, end = region.valid
-            assert max(later) == end
-            assert start <= min(later) <= start + (end - start) / 8
-
-
-def _between(one: Point, other: Point, share: int) -> Point:
-    return tuple(a + (b - a) * Fraction(share, 32) for a, b in zip(one, other, strict=True))
-
-
-def test_regions_beside_each_other_are_not_connected_by_neighbours() -> None:
-    # Every step from one region to the next passes what is forbidden, though it is a line without width.
-    question = "a, b FROM e WHERE ABS(a.x - b.x) <> 1 AND a.y <> 2 AND a.id < b.id WITHIN 9"
-    query = bound(question)
-    case = Case("", "q", {"e": [row("a", 0, 0, 1, 0, 1), row("b", 0, 2, 0)]}, {})
-    ((pair, regions),) = matches(query, case.rows)
-    literal = Literal(query, case, pair)
-    points = [point for point in grid(pair, 9, 10) if literal.expected(point)]
-    linked = {point: {point} for point in points}
-    for one, other in itertools.combinations(points, 2):
-        near = max(abs(a - b) for a, b in zip(one, other, strict=True)) <= Fraction(4, 10)
-        if near and linked[one] is not linked[other] and literal.is_true_between(one, other):
-            linked[one] |= linked[other]
-            linked |= dict.fromkeys(linked[other], linked[one])
-    parts = {id(part): part for part in linked.values()}.values()
-    assert len(parts) == len(regions) == 4
-    assert all(len({homes(regions, point)[0] for point in part}) == 1 for part in parts)
-
-
-# ---------------------------------------------------------------- drawn truths
-
-
-def certain(literal: Literal, point: Point) -> bool:
-    """Whether the constraints without errors are met: those are not part of a probability."""
-    bindings = literal.bindings(point)
-    streams = {operand.name: own for operand, own in zip(literal.query.operands, literal.pair, strict=False)}
-    errors = {
-        (name, column): line is None or line.error
-        for name, own in streams.items()
-        for column, line in own.lines.items()
-    }
-    return all(
-        holds(each, bindings, literal.relations)
-        for each in literal.query.conditions
-        if not any(errors.get((node.owner, node.name)) for node in walk(each) if isinstance(node, Reference))
-    )
-
-
-def probability(region_groups: Sequence[Any], point: Point) -> Fraction:
-    return math.prod((group.probability(point) for group in region_groups), start=Fraction(1))
-
-
-@settings(max_examples=60)
-@given(case=monitor_cases(semantics=["EXPECTED", "MAY"], thresholds=False))
-def test_the_probability_at_an_instant_is_that_of_drawn_truths(case: Case) -> None:
-    chance = np.random.default_rng(7)
-    query = bound_query(case.workbook, case.query)
-    for literal, regions, _ in itertools.islice(literals(query, case), 3):
-        for region in regions:
-            (piece, *_) = region.pieces
-            middle = tuple(sum(along) / len(piece.corners) for along in zip(*piece.corners, strict=True))
-            found = literal.truths(middle, 20_000, chance).mean()
-            assert float(probability(region.groups, middle)) == pytest.approx(found, abs=0.016)
-
-
-@settings(max_examples=60)
-@given(case=monitor_cases(thresholds=False))
-def test_no_instant_of_a_region_is_more_probable_than_the_region(case: Case) -> None:
-    query = bound_query(case.workbook, case.query)
-    chance = random.Random(7)
-    for _, regions in itertools.islice(matches(query, case.rows, case.relations), 4):
-        for region in regions:
-            most = region.probability
-            assert 0 <= most <= 1
-            for piece, _ in itertools.product(region.pieces, range(60)):
-                weights = [Fraction(chance.randrange(1, 100)) ** 3 for _ in piece.corners]
-                total = sum(weights)
-                point = tuple(
-                    sum(w * at for w, at in zip(weights, along, strict=True)) / total
-                    for along in zip(*piece.corners, strict=True)
-                )
-                assert probability(region.groups, point) <= most + (0 if isinstance(most, Fraction) else SEARCH_ERROR)
-
-
-def test_the_search_finds_the_highest_point_of_a_polygon() -> None:
-    corners = [(0.0, 0.0), (5.0, 1.0), (6.0, 4.0), (1.0, 3.0)]
-    for x, y in ((2.3, 1.7), (5.0, 1.0), (0.5, 1.5), (3.5, 3.5)):
-        value = searched(corners, lambda point, x=x, y=y: 1 / (1 + abs(point[0] - x) + (point[1] - y) ** 2))
-        assert value == pytest.approx(1, abs=SEARCH_ERROR)
-    # On one side of it, and on a segment and a point.
-    assert searched(corners, lambda point: point[1] / 8 + point[0] / 100) == pytest.approx(0.56, abs=SEARCH_ERROR)
-    assert searched(corners[:2], lambda point: 1 - abs(point[0] - math.pi) / 9) == pytest.approx(1, abs=SEARCH_ERROR)
-    assert searched(corners[:1], lambda point: 0.25 + point[0]) == 0.25
-
-
-@settings(max_examples=80)
-@given(case=monitor_cases(thresholds=False))
-def test_must_is_probability_1_and_may_is_probability_above_0(case: Case) -> None:
-    query = bound_query(case.workbook, case.query)
-    _, numbers = constraints(query)
-    chance = np.random.default_rng(7)
-    may, must = (list(literals(replace(query, semantics=semantics), case)) for semantics in (MAY, MUST))
-    for (literal, may_be, points), (_, must_be, _) in zip(may, must, strict=True):
-        groups = groups_of(literal.pair, numbers)
-        assert groups is not None
-        for point in points:
-            if literal.applies(point):
-                share = probability(groups, point) if certain(literal, point) else 0
-                assert len(homes(may_be, point)) == (share > 0)
-                assert len(homes(must_be, point)) == (share == 1)
-                met = literal.truths(point, 50, chance)
-                assert share > 0 or not met.any()
-                assert share < 1 or met.all()
-
-
-@settings(max_examples=60)
-@given(case=monitor_cases(operands=[1]))
-def test_one_operand_is_its_line_in_time(case: Case) -> None:
-    query = bound_query(case.workbook, case.query)
-    for answer in answers(query, case.rows, case.relations):
-        assert list(answer) == ["a", "valid_from", "valid_to", "probability"]
-        assert isinstance(answer["probability"], Fraction) or len(constraints(query)[1]) > 1
-
-
-# ---------------------------------------------------------------- given answers
-
-
-def read_rows(file: Path) -> list[Row]:
-    """The rows of a CSV file, numbers where they are."""
-
-    def value(text: str) -> Any:
-        try:
-            return float(text)
-        except ValueError:
-            return text or None
-
-    with file.open(newline="") as lines:
-        return [{name: value(text) for name, text in each.items()} for each in csv.DictReader(lines)]
-
-
-def given_queries() -> dict[str, Any]:
-    """The queries of the case folder and what is expected of each, where it is there."""
-    return json.loads((CASES / "expected.json").read_text()) if CASES.is_dir() else {}
-
-
-@pytest.mark.skipif(not CASES.is_dir(), reason="the case folder is not beside the project")
-@pytest.mark.parametrize("name", given_queries())
-def test_given_answers(name: str) -> None:
-    expected = given_queries()[name]
-    query = bound_query((CASES / "workbook.abq").read_text(), name)
-    found = answers(query, {stream.name: read_rows(CASES / stream.source.path) for stream in query.streams})
-    # A contact that lasts no time is left to the rounding of who computes it.
-    lasting = [each for each in found if each["valid_to"] - each["valid_from"] >= expected["skip_small"]]
-    structs = {"ta": "a", "tb": "b"}
-    shown = [tuple(each[structs[on]]["t"] for on in expected["on"]) for each in lasting]
-    assert sorted(shown) == sorted(tuple(each[on] for on in expected["on"]) for each in expected["rows"])
-    by_times = dict(zip(shown, lasting, strict=True))
-    for wanted in expected["rows"]:
-        answer = by_times[tuple(wanted[on] for on in expected["on"])]
-        for column, tolerance in (("valid_from", 1e-6), ("valid_to", 1e-6), ("probability", SEARCH_ERROR)):
-            assert float(answer[column]) == pytest.approx(wanted[column], abs=tolerance), column
-
-
 # ---------------------------------------------------------------- the strategies
 
 
 def test_drawn_cases_are_of_every_kind_and_have_answers() -> None:
-    cases = drawn(monitor_cases(), 200)
+    cases = drawn(monitor_cases(), 120)
     seen = Counter[str]()
     for case in cases:
         rows = list(itertools.chain.from_iterable(case.rows.values()))
@@ -719,7 +381,7 @@ def test_drawn_cases_are_of_every_kind_and_have_answers() -> None:
                 "shared": any(len(group) > 1 for group in together(constraints(query)[1])),
                 "threshold": "THRESHOLD" in case.workbook,
                 "near": "near(" in case.workbook,
-                **{f"{op} ": f" {op} " in case.workbook.split("WHERE")[1] for op in _ARRAYS},
+                **{f"{op} ": f" {op} " in case.workbook.split("WHERE")[1] for op in COMPARATORS},
                 **{semantics: query.semantics == semantics for semantics in ("EXPECTED", MAY, MUST)},
                 **{kind: f" t {kind}" in case.workbook for kind in ("INTEGER", "DOUBLE", "TIMESTAMP")},
             }
@@ -729,7 +391,7 @@ def test_drawn_cases_are_of_every_kind_and_have_answers() -> None:
     assert min(seen.values()) > 0, seen
 
 
-@settings(max_examples=30)
+@examples(15)
 @given(
     case=monitor_cases(
         time_types=["INTEGER"],
@@ -758,7 +420,7 @@ def test_cases_are_what_they_are_asked_to_be(case: Case) -> None:
     assert all(isinstance(each["t"], int) for rows in case.rows.values() for each in rows)
 
 
-@settings(max_examples=40)
+@examples(20)
 @given(case=monitor_cases(contradictions=True, unknown_values=True, decimals=True))
 def test_decimals_contradictions_and_unknown_values_have_answers_too(case: Case) -> None:
     query = bound_query(case.workbook, case.query)

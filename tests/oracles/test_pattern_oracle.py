@@ -1,16 +1,13 @@
-"""The oracle itself, held against worlds small enough to see through, closed forms, and given answers."""
+"""The oracle itself, held against worlds small enough to see through, and closed forms."""
 
 from __future__ import annotations
 
-import csv
-import json
 import math
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.catalog import Relation
@@ -18,21 +15,12 @@ from anabranch.language import nodes
 from anabranch.language.typed import Constant, Member, Operation, Reference, Typed, references
 from anabranch.language.types import Type
 from anabranch.pattern.question import BoundGoal, BoundPattern
+from tests.cases import Case
+from tests.drawn import examples
 from tests.oracles.conditions import evaluate
-from tests.oracles.pattern import TooManyWorlds, ask, at_least, bind_query, probabilities
-from tests.pattern.strategies import (
-    CLASSES,
-    EXTENDED,
-    GENERAL,
-    MODELS,
-    REGULAR,
-    TIME,
-    Case,
-    pattern_cases,
-)
+from tests.oracles.pattern import TooManyWorlds, ask, at_least, bind_query
+from tests.pattern.strategies import CLASSES, EXTENDED, GENERAL, MODELS, REGULAR, TIME, pattern_cases
 from tests.splits import disordered_splits, splits
-
-CASES = Path(__file__).resolve().parents[3] / "shared" / "cases"
 
 CERTAIN = "CREATE STREAM r KEY (k STRING) VALUE (v STRING) TIME t INTEGER;"
 INDEPENDENT = "CREATE STREAM r KEY (k STRING) VALUE (v STRING) TIME t INTEGER MODEL INDEPENDENT;"
@@ -366,46 +354,6 @@ def test_a_relation_atom_is_null_where_an_argument_is() -> None:
     assert (office("joe"), office("sue"), office(None)) == (True, False, None)
 
 
-# ---------------------------------------------------------------- given answers
-
-
-def given_queries() -> list[Any]:
-    """Every query of the case folders, where they are there."""
-    folders = [CASES / name for name in ("pattern", "pattern_stream") if (CASES / name).is_dir()]
-    return [
-        pytest.param(folder, query, id=f"{folder.name}-{query}")
-        for folder in folders
-        for query in json.loads((folder / "expected.json").read_text())
-    ]
-
-
-def read_rows(file: Path) -> list[dict[str, Any]]:
-    """A CSV whose column t holds integers and whose column p holds probabilities; empty is NULL."""
-    types = {"t": int, "p": float}
-    with file.open(newline="") as lines:
-        return [
-            {name: types.get(name, str)(cell) if cell else None for name, cell in row.items()}
-            for row in csv.DictReader(lines)
-        ]
-
-
-@pytest.mark.skipif(not CASES.is_dir(), reason="the case folders are not beside the project")
-@pytest.mark.parametrize(("folder", "name"), given_queries())
-def test_given_answers(folder: Path, name: str) -> None:
-    query = bind_query((folder / "workbook.abq").read_text(), name)
-    tables = {file.stem: read_rows(file) for file in folder.glob("*.csv")}
-    rows = {stream.name: tables[stream.name] for stream in query.streams}
-    relations = {name: {tuple(row.values()) for row in table} for name, table in tables.items()}
-    expected = json.loads((folder / "expected.json").read_text())[name]
-    assert set(expected["on"]) == {"t", *(written for written, _ in query.group_by)}
-    wanted = {
-        (row["t"], *(row[written] for written, _ in query.group_by)) if query.group_by else row["t"]: row["probability"]
-        for row in expected["rows"]
-    }
-    answers = probabilities(query, rows, relations)
-    assert at_least(answers, query.threshold) == pytest.approx(wanted, abs=1e-7)
-
-
 # ---------------------------------------------------------------- the strategies
 
 
@@ -414,7 +362,7 @@ def oracle_answers(case: Case) -> dict[Any, float]:
     return ask(case.workbook, case.query, case.rows, case.relations)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(40)
 @given(case=pattern_cases())
 def test_every_case_can_be_asked(case: Case) -> None:
     """Each case parses, binds without a finding, and has answers that are probabilities."""
@@ -429,7 +377,7 @@ def test_every_case_can_be_asked(case: Case) -> None:
 def test_cases_of_one_class_and_model(class_: str, model: str) -> None:
     """The parameters restrict what is made."""
 
-    @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @examples(15)
     @given(case=pattern_cases(classes=[class_], models=[model]))
     def check(case: Case) -> None:
         query = bind_query(case.workbook, case.query)
@@ -484,7 +432,7 @@ def late_rows(batches: list[dict[str, list[dict[str, Any]]]], delay: float) -> l
     return late
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(25)
 @given(data=st.data(), delay=st.sampled_from([0, 1, 2.5]))
 def test_splits_keep_every_row_and_make_none_late(data: st.DataObject, delay: float) -> None:
     case = data.draw(pattern_cases(watermark=delay))

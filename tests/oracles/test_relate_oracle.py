@@ -1,28 +1,18 @@
-"""The oracle itself, held against cases small enough to work out by hand, sampled worlds, and given answers."""
+"""The oracle itself, held against cases small enough to work out by hand, and sampled worlds."""
 
 from __future__ import annotations
 
-import csv
 import itertools
-import json
-from collections import defaultdict
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
-from anabranch.catalog import Catalog, Stream
-from anabranch.language import nodes
-from anabranch.language.binder import bind, declare
-from anabranch.language.parser import parse
-from anabranch.relate.question import COMPOSITE, SIMPLE, BoundRelate
+from anabranch.relate.question import COMPOSITE, SIMPLE
+from tests.drawn import drawn, examples
 from tests.oracles.relate import RELATIONS, Entity, NoWorld, entity, probability, sampled, worlds
 from tests.relate.strategies import COMMON, DEFAULT, DIFFERING, Case, cases
-
-CASES = Path(__file__).resolve().parents[3] / "shared" / "cases" / "relate"
 
 ALL, SOME = None, 1
 
@@ -197,7 +187,7 @@ def test_an_entity_as_arrays() -> None:
 # ---------------------------------------------------------------- against itself, and against sampled worlds
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(case=cases(wide=True))
 def test_the_worlds_are_all_there_are(case: Case) -> None:
     assert sum(world.weight for world in worlds(case.a, case.b)) == 1
@@ -206,7 +196,7 @@ def test_the_worlds_are_all_there_are(case: Case) -> None:
         assert sorted(set(world.b)) == list(world.b)
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(case=cases(most_lost=4))
 def test_what_holds_for_all_and_what_for_some_are_each_others_opposites(case: Case) -> None:
     others = frozenset(SIMPLE) - case.relations
@@ -241,7 +231,7 @@ def test_enumeration_agrees_with_sampling(
     assert sampled(a, b, outer, inner, wanted, seed=5) == pytest.approx(exact, abs=5 * 0.5 / 100_000**0.5)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(case=cases(wide=True))
 def test_enumeration_agrees_with_sampling_on_drawn_cases(case: Case) -> None:
     question = (case.a, case.b, case.outer, case.inner, case.relations)
@@ -256,67 +246,13 @@ def test_sampling_gives_up_where_hardly_anything_fits() -> None:
         sampled(a, A, SOME, SOME, frozenset(SIMPLE), draws=10)
 
 
-# ---------------------------------------------------------------- given answers
-
-
-def horizon_of(stream: Stream) -> tuple[Fraction, Fraction] | None:
-    """The declared horizon of a stream whose times are numbers."""
-    if stream.declaration.horizon is None:
-        return None
-    low, high = (Fraction(str(end.value)) for end in stream.declaration.horizon if isinstance(end, nodes.Literal))
-    return low, high
-
-
-def read_entities(file: Path, horizon: tuple[Fraction, Fraction] | None) -> dict[str, Entity]:
-    """The entities of a CSV file; what has no row was lost."""
-    found: dict[str, dict[int, Fraction | None]] = defaultdict(dict)
-    with file.open(newline="") as lines:
-        for row in csv.DictReader(lines):
-            found[row["entity"]][int(row["seq"])] = Fraction(row["t"]) if row["t"] else None
-    return {
-        key: entity([events.get(seq) for seq in range(1, max(events) + 1)], horizon) for key, events in found.items()
-    }
-
-
-def given_queries() -> dict[str, Any]:
-    """The queries of the case folder and what is expected of each, where it is there."""
-    return json.loads((CASES / "expected.json").read_text()) if CASES.is_dir() else {}
-
-
-@pytest.mark.skipif(not CASES.is_dir(), reason="the case folder is not beside the project")
-@pytest.mark.parametrize("name", given_queries())
-def test_given_answers(name: str) -> None:
-    catalog = Catalog()
-    assert not declare(parse((CASES / "workbook.abq").read_text()), catalog)
-    entry = catalog.query(name)
-    assert entry is not None
-    query = bind(entry, catalog)
-    assert isinstance(query, BoundRelate)
-    (stream,) = query.streams
-    entities = read_entities(CASES / f"{stream.name}.csv", horizon_of(stream))
-    quantifiers = (query.first.at_least, query.second.at_least)
-    found = {
-        (a, b): float(probability(entities[a], entities[b], *quantifiers, frozenset(query.relations)))
-        for a, b in itertools.combinations(sorted(entities), 2)
-    }
-    wanted = {(row["a"], row["b"]): row["probability"] for row in given_queries()[name]["rows"]}
-    assert {pair: p for pair, p in found.items() if p > 0} == pytest.approx(wanted, abs=1e-9)
-
-
 # ---------------------------------------------------------------- the strategies
 
 
 @pytest.mark.parametrize("windows", [DEFAULT, COMMON, DIFFERING])
 def test_drawn_cases_have_ties_and_uncertain_answers(windows: str) -> None:
-    tied, uncertain, count = 0, 0, 200
-
-    @settings(max_examples=count)
-    @given(case=cases(windows))
-    def draw(case: Case) -> None:
-        nonlocal tied, uncertain
-        tied += bool({e for e in case.a.events if isinstance(e, Fraction)} & {*case.b.events})
-        uncertain += 0 < probability(case.a, case.b, case.outer, case.inner, case.relations) < 1
-
-    draw()
-    assert tied > count / 4
-    assert uncertain > count / 8
+    drawn_cases = drawn(cases(windows), 100)
+    tied = [bool({e for e in case.a.events if isinstance(e, Fraction)} & {*case.b.events}) for case in drawn_cases]
+    answers = [probability(case.a, case.b, case.outer, case.inner, case.relations) for case in drawn_cases]
+    assert sum(tied) > len(drawn_cases) / 4
+    assert sum(0 < answer < 1 for answer in answers) > len(drawn_cases) / 8

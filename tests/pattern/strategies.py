@@ -1,9 +1,7 @@
 """Hypothesis strategies for PATTERN: small random worlds, and questions about them.
 
-A case is workbook text and rows, so that it can be asked of any door of the package: the oracle, a kernel, a
-batch run, a streaming run. Its streams have no FROM; the rows are bound to them by name. What varies is in
-`pattern_cases`; values and keys come from tiny domains, so that joins and conditions often hold, and more than
-half of the cases have answers. In a list of choices the simplest stands first: a failing case shrinks towards it.
+What varies is in `pattern_cases`; values and keys come from tiny domains, so that joins and conditions often hold, and
+more than half of the cases have answers.
 """
 
 from __future__ import annotations
@@ -15,10 +13,21 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hypothesis import strategies as st
-
-Row = dict[str, Any]
-Rows = dict[str, list[Row]]
-Draw = Callable[[st.SearchStrategy[Any]], Any]
+from tests.cases import (
+    DOUBLE,
+    INTEGER,
+    QUERY,
+    STRING,
+    Case,
+    Draw,
+    Row,
+    Rows,
+    constant_text,
+    lists,
+    one_in,
+    watermark_of,
+    workbook_of,
+)
 
 #: No variable is shared by goals or unfoldings, and every condition is local to one goal.
 REGULAR = "regular"
@@ -32,10 +41,8 @@ CLASSES = (REGULAR, EXTENDED, SAFE, GENERAL)
 
 MODELS = ("CERTAIN", "INDEPENDENT", "MARKOV")
 
-QUERY = "q"
 TIME = "t"
 
-STRING, INTEGER, DOUBLE = "STRING", "INTEGER", "DOUBLE"
 KEY_DOMAIN = {STRING: ("a", "b", "k"), INTEGER: (0, 1, 5)}
 VALUE_DOMAIN = {STRING: ("a", "b", "c"), INTEGER: (0, 1, 2)}
 #: What constants of a condition and rows of a relation may be: what keys and values may be, and a stranger.
@@ -45,26 +52,6 @@ INSTANTS = {INTEGER: (1, 2, 3, 4, 5, 7), DOUBLE: (0.5, 1.0, 1.25, 3.0, 4.5, 4.75
 #: The weights of alternatives, and of nothing beside them.
 WEIGHTS = (1, 2, 0, 3, 5, 8, 13)
 LEFT_OVER = (0, 1, 8, 3, 0)
-
-
-@dataclass(frozen=True)
-class Case:
-    """A question and the data it is asked of.
-
-    Attributes
-    ----------
-    workbook : str
-        Declares the streams, the relations and one query.
-    query : str
-        The name of the query.
-    rows : dict from the name of a stream to its rows, in no order of time
-    relations : dict from the name of a relation to its rows
-    """
-
-    workbook: str
-    query: str
-    rows: Rows
-    relations: dict[str, list[tuple[Any, ...]]]
 
 
 @dataclass(frozen=True)
@@ -86,9 +73,8 @@ class Shape:
     def text(self) -> str:
         """The declaration."""
         values = f" VALUE ({_columns(self.values)})" if self.values else ""
-        watermark = "" if self.watermark is None else f" WATERMARK {self.watermark}"
-        time = f" TIME {TIME} {self.time_type}"
-        return f"CREATE STREAM {self.name} KEY ({_columns(self.keys)}){values}{time} MODEL {self.model}{watermark};"
+        time = f" TIME {TIME} {self.time_type} MODEL {self.model}{watermark_of(self.watermark)}"
+        return f"CREATE STREAM {self.name} KEY ({_columns(self.keys)}){values}{time};"
 
 
 @dataclass(frozen=True)
@@ -117,20 +103,6 @@ class Goal:
 
 def _columns(columns: Sequence[tuple[str, str]]) -> str:
     return ", ".join(f"{name} {type_}" for name, type_ in columns)
-
-
-def _one_in(count: int) -> st.SearchStrategy[bool]:
-    """True in about one of `count` draws; False is the simpler case."""
-    return st.integers(0, count - 1).map(lambda number: number == 1)
-
-
-def _lists(items: st.SearchStrategy[Any], sizes: Sequence[int]) -> st.SearchStrategy[list[Any]]:
-    """Lists of one of these lengths; left to themselves, lists come out short."""
-    return st.sampled_from(sizes).flatmap(lambda size: st.lists(items, min_size=size, max_size=size))
-
-
-def _constant(value: str | int) -> str:
-    return f"'{value}'" if isinstance(value, str) else str(value)
 
 
 # ---------------------------------------------------------------- cases
@@ -164,14 +136,14 @@ def pattern_cases(
         used = [first] * draw(st.sampled_from([2, 2, 3, 1])) + others
     else:
         declared = draw(_shapes(models, draw(st.integers(1, most_streams)), watermark))
-        used = draw(_lists(st.sampled_from(declared), sizes=[1, 2, 4, 3, 3, 2]))
+        used = draw(lists(st.sampled_from(declared), sizes=[1, 2, 4, 3, 3, 2]))
     shapes = list(dict.fromkeys(used))
     tables = draw(_tables())
     rows = draw(_rows(shapes, len(used), most_worlds))
     question = draw(_questions(class_, used, rows, tables))
     declarations = [*(shape.text() for shape in shapes), *(table.text() for table in tables)]
     return Case(
-        workbook="\n".join([*declarations, f"CREATE QUERY {QUERY} AS {question};"]) + "\n",
+        workbook=workbook_of(declarations, question),
         query=QUERY,
         rows=rows,
         relations={table.name: list(table.rows) for table in tables},
@@ -188,7 +160,7 @@ def _shapes(draw: Draw, models: Sequence[str], count: int, watermark: int | floa
         model = draw(st.sampled_from(models))
         keys = draw(st.sampled_from([1, 2, 1]))
         values = draw(st.sampled_from([1, 2, 1] if model == "MARKOV" else [1, 0, 2, 1]))
-        value_types = draw(_lists(st.sampled_from([STRING, INTEGER]), sizes=[values]))
+        value_types = draw(lists(st.sampled_from([STRING, INTEGER]), sizes=[values]))
         shapes.append(
             Shape(
                 name,
@@ -207,9 +179,9 @@ def _tables(draw: Draw) -> list[Table]:
     """Up to two relations of one or two columns."""
     tables = []
     for name in ("hall", "office")[: draw(st.integers(0, 2))]:
-        types = draw(_lists(st.sampled_from([STRING, INTEGER]), sizes=[1, 2]))
+        types = draw(lists(st.sampled_from([STRING, INTEGER]), sizes=[1, 2]))
         row = st.tuples(*(st.sampled_from(DOMAIN[type_]) for type_ in types))
-        rows = dict.fromkeys(draw(_lists(row, sizes=[0, 1, 3, 6] if len(types) == 1 else [0, 5, 15])))
+        rows = dict.fromkeys(draw(lists(row, sizes=[0, 1, 3, 6] if len(types) == 1 else [0, 5, 15])))
         tables.append(Table(name, tuple(zip(("c1", "c2"), types, strict=False)), tuple(rows)))
     return tables
 
@@ -231,7 +203,7 @@ def _rows(draw: Draw, shapes: Sequence[Shape], goals: int, most_worlds: int) -> 
     for shape in shapes:
         own: list[Row] = []
         for key in keys[shape.name]:
-            times = [t for t in instants if not draw(_one_in(6))] or instants[:1]
+            times = [t for t in instants if not draw(one_in(6))] or instants[:1]
             own += draw(_KEY_ROWS[shape.model](shape, key, times, share))
         # A row given twice is one row.
         rows[shape.name] = own + draw(st.lists(st.sampled_from(own), max_size=2))
@@ -243,10 +215,10 @@ def _keys(draw: Draw, shapes: Sequence[Shape]) -> dict[str, list[tuple[Any, ...]
     """One to three keys for each stream; most of them are in every stream."""
     columns = max((shape.keys for shape in shapes), key=len)
     key = st.tuples(*(st.sampled_from(KEY_DOMAIN[type_]) for _, type_ in columns))
-    drawn = draw(_lists(key, sizes=[1, 2, 3]))
+    drawn = draw(lists(key, sizes=[1, 2, 3]))
     keys = {}
     for shape in shapes:
-        present = [key for key in drawn if not draw(_one_in(6))] or drawn
+        present = [key for key in drawn if not draw(one_in(6))] or drawn
         keys[shape.name] = list(dict.fromkeys(key[: len(shape.keys)] for key in present))
     return keys
 
@@ -298,8 +270,8 @@ def _markov_rows(draw: Draw, shape: Shape, key: tuple[Any, ...], times: Sequence
     reachable: list[tuple[Any, ...]] = [nothing]
     rows = []
     for t in times:
-        listed = [value for value in reachable if not draw(_one_in(8))] or reachable[:1]
-        stranger = draw(_values(shape)) if draw(_one_in(4)) else None
+        listed = [value for value in reachable if not draw(one_in(8))] or reachable[:1]
+        stranger = draw(_values(shape)) if draw(one_in(4)) else None
         tables = {previous: draw(_alternatives(shape, share)) for previous in listed}
         if stranger is not None and stranger not in reachable:
             tables[stranger] = draw(_alternatives(shape, share))
@@ -330,7 +302,7 @@ def _alternatives(draw: Draw, shape: Shape, share: int) -> list[tuple[tuple[Any,
     if share < 2:
         return [(draw(values), 1.0)]
     sizes = [size for size in (1, 3, 2, 2) if size < share] or [1]
-    weighted = draw(_lists(st.tuples(values, st.sampled_from(WEIGHTS)), sizes))
+    weighted = draw(lists(st.tuples(values, st.sampled_from(WEIGHTS)), sizes))
     left_over = draw(st.sampled_from(LEFT_OVER))
     total = sum(weight for _, weight in weighted) + left_over
     return [(value, weight / total if total else 0.0) for value, weight in weighted]
@@ -353,11 +325,11 @@ def _questions(draw: Draw, class_: str, used: Sequence[Shape], rows: Rows, table
     goals = draw(_goals(class_, used, rows, tables))
     text = goals[0].text
     for count, goal in enumerate(goals[1:], start=1):
-        if draw(_one_in(8)):
+        if draw(one_in(8)):
             text = f"({text} WHERE {draw(_selections(class_, goals[:count], tables))})"
         text = f"{text} THEN {goal.text}"
     text = f"PATTERN {text}"
-    if draw(_one_in(3)):
+    if draw(one_in(3)):
         text += f" WHERE {draw(_selections(class_, goals, tables))}"
     groups = _independent_variables(goals)
     if groups and draw(st.booleans()):
@@ -376,7 +348,7 @@ def _goals(draw: Draw, class_: str, used: Sequence[Shape], rows: Rows, tables: S
     for shape in used:
         here = shared if class_ == EXTENDED or shape is used[0] else {}
         goal = draw(_goal(shape, rows[shape.name], here, bound if class_ == GENERAL else {}, names))
-        if draw(_one_in(6)):
+        if draw(one_in(6)):
             goal = replace(goal, text=f"{goal.text}[{draw(_conditions(goal.variables, tables))}]")
         goal = draw(_with_kleene(goal, class_, set(shared.values()), bound, tables))
         bound.update(goal.exported)
@@ -418,7 +390,9 @@ def _goal(
             terms.append("_")
         elif kind == "constant":
             occurring = dict.fromkeys(row[column] for row in rows if row[column] is not None)
-            terms.append(_constant(draw(st.sampled_from([*occurring] * 4 + [DOMAIN[type_][-1]] + [*occurring] * 4))))
+            terms.append(
+                constant_text(draw(st.sampled_from([*occurring] * 4 + [DOMAIN[type_][-1]] + [*occurring] * 4)))
+            )
         else:
             name = draw(st.sampled_from(known)) if kind == "known" and known else next(names)
             variables[name] = type_
@@ -435,7 +409,7 @@ def _with_kleene(
     The plus shares what was bound earlier and the key variables that all goals share. In a general query
     it may share more of the goal's variables, and its condition may use what was bound earlier.
     """
-    if not draw(_one_in(3)):
+    if not draw(one_in(3)):
         return replace(goal, exported=goal.variables)
     needed = [name for name in goal.variables if name in bound or name in shared]
     others = [name for name in goal.variables if name not in needed]
@@ -486,7 +460,7 @@ def _conditions(draw: Draw, variables: Mapping[str, str], tables: Sequence[Table
 def _atoms(draw: Draw, variables: Mapping[str, str], tables: Sequence[Table]) -> str:
     """A relation atom, or a question about one variable, or a comparison of two; TRUE where there are none."""
     askable = [table for table in tables if {type_ for _, type_ in table.columns} <= set(variables.values())]
-    if askable and draw(_one_in(3)):
+    if askable and draw(one_in(3)):
         table = draw(st.sampled_from(askable))
         terms = [draw(_operands(variables, type_)) for _, type_ in table.columns]
         return f"{table.name}({', '.join(terms)})"
@@ -498,8 +472,8 @@ def _atoms(draw: Draw, variables: Mapping[str, str], tables: Sequence[Table]) ->
     if kind == "null":
         return f"{name} IS {draw(st.sampled_from(['NOT ', '', 'NOT ']))}NULL"
     if kind == "list":
-        items = draw(_lists(st.sampled_from(DOMAIN[type_]), sizes=[1, 2, 3, 4]))
-        return f"{name} {draw(st.sampled_from(['', 'NOT ']))}IN ({', '.join(map(_constant, items))})"
+        items = draw(lists(st.sampled_from(DOMAIN[type_]), sizes=[1, 2, 3, 4]))
+        return f"{name} {draw(st.sampled_from(['', 'NOT ']))}IN ({', '.join(map(constant_text, items))})"
     if kind == "arithmetic" and type_ == INTEGER:
         return draw(_sums(name, draw(_operands(others, INTEGER))))
     compare = draw(st.sampled_from(["=", "<>", "<", "<=", ">", ">=", "<>"]))
@@ -509,7 +483,7 @@ def _atoms(draw: Draw, variables: Mapping[str, str], tables: Sequence[Table]) ->
 def _operands(variables: Mapping[str, str], type_: str) -> st.SearchStrategy[str]:
     """A variable of this type where there is one, or a constant."""
     fitting = [name for name, own in variables.items() if own == type_]
-    return st.sampled_from(fitting * 3 + [_constant(value) for value in DOMAIN[type_]])
+    return st.sampled_from(fitting * 3 + [constant_text(value) for value in DOMAIN[type_]])
 
 
 def _sums(left: str, right: str) -> st.SearchStrategy[str]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import Case
+from tests.drawn import examples
 from tests.local import local_job
 from tests.oracles.pattern import at_least, bind_query, probabilities
 from tests.pattern.local import LocalRun, run_whole
-from tests.pattern.strategies import CLASSES, EXTENDED, REGULAR, Case, pattern_cases
+from tests.pattern.strategies import CLASSES, EXTENDED, REGULAR, pattern_cases
 from tests.splits import disordered_splits, splits
 
 from anabranch.pattern import archive, joint
@@ -19,7 +21,6 @@ STREAMABLE = (REGULAR, EXTENDED)
 DELAY = 2
 
 #: For tests with many steps an example.
-FEWER = settings(max_examples=settings().max_examples * 3 // 5)
 
 
 def expected(case: Case) -> dict[tuple, float]:
@@ -59,7 +60,7 @@ def test_batch_equals_worlds(case: Case, n_buckets: int) -> None:
     assert_same(run_whole(job, case.rows, n_buckets), expected(case), job.analysis.query.threshold)
 
 
-@FEWER
+@examples(25)
 @given(st.data())
 def test_any_split_into_micro_batches_gives_the_batch_answers(data: st.DataObject) -> None:
     case = data.draw(pattern_cases(classes=STREAMABLE))
@@ -72,7 +73,7 @@ def test_any_split_into_micro_batches_gives_the_batch_answers(data: st.DataObjec
     assert_same(run.answers(), run_whole(job, case.rows), job.analysis.query.threshold)
 
 
-@FEWER
+@examples(25)
 @given(st.data())
 def test_any_order_within_the_watermark_gives_the_batch_answers(data: st.DataObject) -> None:
     case = data.draw(pattern_cases(classes=STREAMABLE, watermark=DELAY))

@@ -7,9 +7,10 @@ from unittest.mock import patch
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import Case
 from tests.local import local_job
 from tests.pattern.local import run_whole
-from tests.pattern.strategies import EXTENDED, REGULAR, Case, pattern_cases
+from tests.pattern.strategies import EXTENDED, REGULAR, pattern_cases
 
 from anabranch.pattern import kernel
 from anabranch.pattern.weights import JointWeights

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
+from tests.cases import Case
+from tests.drawn import examples
 from tests.local import local_job
 from tests.pattern.local import LocalRun
-from tests.pattern.strategies import CLASSES, Case, pattern_cases
+from tests.pattern.strategies import CLASSES, pattern_cases
 from tests.pattern.test_against_worlds import expected, job_of
 
 from anabranch.errors import TooLarge
@@ -53,7 +55,7 @@ def sampled(rows: dict[str, list[dict]], options: str = "", n_buckets: int = 1) 
 
 
 @pytest.mark.usefixtures("nothing_is_small")
-@settings(max_examples=50)
+@examples(20)
 @given(pattern_cases(classes=CLASSES))
 def test_estimates_are_near_the_truth(case: Case) -> None:
     job = job_of(case)

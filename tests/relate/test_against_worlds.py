@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
+from tests.drawn import examples
 from tests.local import local_job
 from tests.relate.local import Answer, Pair, RelateRun, run_whole
 from tests.relate.strategies import LATEST
@@ -18,7 +19,6 @@ from anabranch.relate.job import RelateJob
 DELAY = 2
 
 #: For tests with many steps an example.
-FEWER = settings(max_examples=settings().max_examples // 2)
 
 
 def jobs_of(case: Workload) -> tuple[RelateJob, RelateJob]:
@@ -92,7 +92,7 @@ def assert_the_past_is_forgotten(run: RelateRun) -> None:
         assert len(store.rows) == 0 or run.job.analysis.lasts(layout.name)
 
 
-@FEWER
+@examples(25)
 @given(st.data())
 def test_any_split_into_micro_batches_gives_the_batch_answers(data: st.DataObject) -> None:
     case = data.draw(workloads())
@@ -102,7 +102,7 @@ def test_any_split_into_micro_batches_gives_the_batch_answers(data: st.DataObjec
     assert run.counts.quarantined == 0
 
 
-@FEWER
+@examples(25)
 @given(st.data())
 def test_any_order_within_the_watermark_gives_the_batch_answers(data: st.DataObject) -> None:
     case = data.draw(workloads(watermark=DELAY, horizon=data.draw(st.sampled_from([None, False])), twice=False))
@@ -111,7 +111,7 @@ def test_any_order_within_the_watermark_gives_the_batch_answers(data: st.DataObj
     assert_same(probabilities(run.answers()), case.expected(), case.threshold)
 
 
-@FEWER
+@examples(25)
 @given(st.data())
 def test_a_timeout_ends_entities_in_a_stream_as_in_an_archive(data: st.DataObject) -> None:
     case = data.draw(workloads(watermark=DELAY, timeout=True, twice=False))
@@ -121,7 +121,7 @@ def test_a_timeout_ends_entities_in_a_stream_as_in_an_archive(data: st.DataObjec
     event("late" if run.counts.late else "none late")
 
 
-@FEWER
+@examples(25)
 @given(workloads(horizon=False, ends=True))
 def test_entities_are_forgotten_once_they_have_ended_and_none_can_meet_them(case: Workload) -> None:
     run = RelateRun(jobs_of(case)[1])

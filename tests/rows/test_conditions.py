@@ -6,7 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from tests.drawn import examples
 from tests.oracles import conditions as oracle
 from tests.typed_trees import COLUMNS, RELATIONS, as_python, conditions, rows
 
@@ -34,7 +35,7 @@ def columns_of(given_rows: list[dict[str, Any]]) -> dict[str, pa.Array]:
     }
 
 
-@settings(max_examples=400)
+@examples(80)
 @given(conditions(), rows)
 def test_a_condition_has_the_value_it_has_row_by_row(tree: Typed, given_rows: list[dict[str, Any]]) -> None:
     columns = columns_of(given_rows)

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.constrain.local import ConstrainRun
 from tests.local import local_job
-from tests.oracles.constrain import frozen
+from tests.oracles.events import frozen
 
 import anabranch.session
 from anabranch import Session

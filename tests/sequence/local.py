@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests import local
+from tests.oracles.events import frozen
 from tests.oracles.sequence import matches
-from tests.sequence.strategies import Case, bound_case, frozen
+from tests.sequence.strategies import Case, bound_case
 
 from anabranch.rows.job import Setting
 from anabranch.runtime.sources.schema import layouts_for
@@ -23,12 +24,11 @@ class SequenceRun(local.LocalRun):
 
     def answers(self, question: int = 0) -> list[Answer]:
         """The answers to a question, with the columns that it names."""
-        rows = [row for outcome in self.outcomes for row in outcome.answers.to_pylist()]
-        return [self._answer(question, row) for row in rows if row["question"] == question]
+        return [self._answer(question, row) for row in self.rows_of(question)]
 
     def _answer(self, question: int, row: dict[str, Any]) -> Answer:
         query = self.job.analyses[question].query
-        events = [list(row[f"events_{stream}"]) for stream in range(len(self.job.layouts))]
+        events = self.events_of(row)
         answer: Answer = {name: row[name] for name in ("t", "t_start", "probability")}
         for component in query.components:
             if not component.negative:
@@ -49,12 +49,8 @@ def job_of(case: Case) -> SequenceJob:
 def run_of(case: Case, batches: Sequence[Any], n_buckets: int = 3) -> SequenceRun:
     """A run over micro-batches, to the end of the input."""
     run = SequenceRun(job_of(case), n_buckets)
-    for batch in batches:
-        run.step(batch)
-    run.step({}, end=True)
-    counts = run.counts
-    assert counts.read == counts.used + counts.duplicate + counts.late + counts.quarantined
-    assert counts.late == 0
+    run.run(batches)
+    assert run.counts.late == 0
     return run
 
 

@@ -1,13 +1,9 @@
 """Hypothesis strategies for SEQUENCE: a few readings, of which some were lost, and what to look for among them.
 
-A case is workbook text and rows, so that it can be asked of any door of the package: the oracle, a kernel, a batch run,
-a streaming run. Its streams have no FROM; the rows are bound to them by name.
-
 Some rows are made to stand for the components, in the order of the question, and most conditions are true of these
 *models*: so there are answers, and boundaries matter. Keys, tags, readers and times come from tiny domains, so that
 they often tie, and WITHIN is often a difference of times. Times are binary fractions, on which every difference is
-exact. No case depends on the last digits of a probability (`is_contested`). In a list of choices the simplest stands
-first: a failing case shrinks towards it.
+exact. No case depends on the last digits of a probability (`is_contested`).
 """
 
 from __future__ import annotations
@@ -15,37 +11,44 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hypothesis import assume
 from hypothesis import strategies as st
+from tests import cases
+from tests.cases import (
+    DOUBLE,
+    INTEGER,
+    QUERY,
+    TIMES,
+    TIMESTAMP,
+    Draw,
+    Row,
+    Rows,
+    moment,
+    number_text,
+    one_in,
+    operands_of,
+    seconds,
+    watermark_of,
+    workbook_of,
+)
 from tests.local import bound_query
 from tests.oracles.sequence import BEST, EXPIRED, candidates, matches
 
 from anabranch.sequence.question import BoundSequence
 
-Row = dict[str, Any]
-Rows = dict[str, list[Row]]
-Draw = Callable[[st.SearchStrategy[Any]], Any]
-
-QUERY = "q"
 #: The file of EMPIRICAL delays, as the workbook names it.
 DELAYS = "delays.csv"
 #: Components in order; one of them is not in lower case.
 NAMES = ("x", "y", "W", "v", "z")
 
-STRING, INTEGER, DOUBLE, TIMESTAMP = "STRING", "INTEGER", "DOUBLE", "TIMESTAMP"
-TIMES = (INTEGER, DOUBLE, TIMESTAMP)
-
 KEYS = ("a", "b", "c", "d")
 TAGS = ("g1", "g2", "g1", None)
 READERS = ("r1", "r2", "r3", "r1", None)
 TEMPS = {INTEGER: (1, 2, 0, 3, None), DOUBLE: (1.0, 2.5, 0.0, 0.25, None)}
-#: TIMESTAMPs are seconds after this; midnight, and another month, are two seconds away.
-EPOCH = datetime(2026, 1, 31, 23, 59, 58, tzinfo=UTC)
 INSTANTS = {
     INTEGER: (0, 1, 2, 3, 4, 5, 6, 8),
     DOUBLE: (0.0, 0.5, 1.0, 1.25, 2.0, 3.5, 4.0, 6.0),
@@ -73,24 +76,14 @@ NEAR = 1e-7
 
 
 @dataclass(frozen=True)
-class Case:
-    """A question and the data it is asked of.
+class Case(cases.Case):
+    """A question and the data it is asked of, EMPIRICAL delays among them.
 
     Attributes
     ----------
-    workbook : str
-        Declares the streams, the relations and one query.
-    query : str
-        The name of the query.
-    rows : dict from the name of a stream to its rows, in no order of time
-    relations : dict from the name of a relation to its rows
     delays : dict from a component, in lower case, to its EMPIRICAL delays: what the file `DELAYS` holds
     """
 
-    workbook: str
-    query: str
-    rows: Rows
-    relations: dict[str, list[tuple[Any, ...]]] = field(default_factory=dict)
     delays: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
     def delays_text(self) -> str:
@@ -111,9 +104,10 @@ class Shape:
 
     def text(self) -> str:
         """The declaration."""
-        watermark = "" if self.watermark is None else f" WATERMARK {self.watermark}"
         values = f"VALUE (tag STRING, reader STRING, temp {self.temp_type})"
-        return f"CREATE STREAM {self.name} KEY (id STRING) {values} TIME t {self.time_type}{watermark};"
+        return (
+            f"CREATE STREAM {self.name} KEY (id STRING) {values} TIME t {self.time_type}{watermark_of(self.watermark)};"
+        )
 
     def rows(self, instants: Sequence[int | float] = (), **fixed: Any) -> st.SearchStrategy[Row]:
         """A row; what is fixed is as given."""
@@ -122,13 +116,9 @@ class Shape:
             "tag": st.sampled_from(TAGS),
             "reader": st.sampled_from(READERS),
             "temp": st.sampled_from(TEMPS[self.temp_type]),
-            "t": st.sampled_from([self.time(instant) for instant in instants or self.instants]),
+            "t": st.sampled_from([moment(instant, self.time_type) for instant in instants or self.instants]),
         }
         return st.fixed_dictionaries({**drawn, **{name: st.just(value) for name, value in fixed.items()}})
-
-    def time(self, instant: int | float) -> Any:
-        """An instant as its column has it."""
-        return EPOCH + timedelta(seconds=instant) if self.time_type == TIMESTAMP else instant
 
 
 @dataclass(frozen=True)
@@ -155,20 +145,12 @@ class Component:
 class Style:
     """What a question may be like; parameters of `sequence_cases`."""
 
-    scorings: Sequence[str]
-    endings: Sequence[str]
-    emits: Sequence[str]
     equalities: Sequence[str]
     laws: Sequence[str]
     logic: bool
     defaults: bool
     windowed: bool
-    tables: tuple[str, ...] = ()
-
-
-def _one_in(count: int) -> st.SearchStrategy[bool]:
-    """True in about one of `count` draws; False is the simpler case."""
-    return st.integers(0, count - 1).map(lambda number: number == 1)
+    tables: tuple[str, ...]
 
 
 # ---------------------------------------------------------------- cases
@@ -219,9 +201,8 @@ def sequence_cases(
         Shape(name, draw(st.sampled_from([INTEGER, DOUBLE])), time_type, instants, watermark)
         for name in ("e", "f")[: draw(st.integers(1, most_streams))]
     ]
-    style = Style(scorings, endings, emits, equalities, laws, logic, defaults, windowed)
-    relations = {"hall": [("r1",), ("r3",)]} if tables and draw(_one_in(4)) else {}
-    style = replace(style, tables=tuple(relations))
+    relations = {"hall": [("r1",), ("r3",)]} if tables and draw(one_in(4)) else {}
+    style = Style(equalities, laws, logic, defaults, windowed, tuple(relations))
     scoring, ending, emit = (draw(st.sampled_from(list(each))) for each in (scorings, endings, emits))
     ending = "" if EXPIRED in emit.lower() else ending
     components = draw(_components(shapes, most_components, ending, emit))
@@ -232,8 +213,7 @@ def sequence_cases(
     question, used = draw(_questions(components, style, scoring, ending, emit))
     declarations = [shape.text() for shape in dict.fromkeys(each.shape for each in components)]
     declarations += [f"CREATE RELATION {name} (reader STRING);" for name in relations]
-    workbook = "\n".join([*declarations, f"CREATE QUERY {QUERY} AS {question};"]) + "\n"
-    case = Case(workbook, QUERY, rows, relations, {name: delays[name] for name in used})
+    case = Case(workbook_of(declarations, question), QUERY, rows, relations, {name: delays[name] for name in used})
     assume(not is_contested(case))
     return case
 
@@ -289,14 +269,14 @@ def _components(draw: Draw, shapes: Sequence[Shape], most: int, ending: str, emi
     """Components with rows that fit: times that increase, one tag, and readers."""
     count = draw(st.sampled_from([number for number in (3, 2, 3, 4, 4, 5) if number <= most]))
     names = [*NAMES[: count - 1], NAMES[-1]]
-    signs = [draw(_one_in(4)) for _ in names]
+    signs = [draw(one_in(4)) for _ in names]
     if ending or EXPIRED in emit.lower():
         signs[0] = False
     if not ending:
         signs[-1] = False
     instants = shapes[0].instants
     times = sorted(
-        draw(st.lists(st.sampled_from(instants), min_size=count, max_size=count, unique=not draw(_one_in(8))))
+        draw(st.lists(st.sampled_from(instants), min_size=count, max_size=count, unique=not draw(one_in(8))))
     )
     lost = 0
     components = []
@@ -304,7 +284,7 @@ def _components(draw: Draw, shapes: Sequence[Shape], most: int, ending: str, emi
         shape = draw(st.sampled_from(shapes))
         model = draw(shape.rows([instant], tag="g1", reader=f"r{draw(st.integers(1, 3))}"))
         always = (place == 0 and ending) or (place == count - 1 and not ending)
-        miss = 0.0 if always or draw(_one_in(3)) else draw(st.sampled_from([0.0, *MISSES]))
+        miss = 0.0 if always or draw(one_in(3)) else draw(st.sampled_from([0.0, *MISSES]))
         lost += not negative and miss > 0
         components.append(Component(name, shape, negative, model, miss if negative or lost <= MOST_LOST else 0.0))
     return components
@@ -316,7 +296,7 @@ def _rows(draw: Draw, components: Sequence[Component]) -> Rows:
     rows: Rows = {each.shape.name: [] for each in components}
     shapes = list(dict.fromkeys(each.shape for each in components))
     for each in components:
-        if draw(_one_in(6)) if each.negative else not draw(_one_in(2 if each.miss > 0 else 12)):
+        if draw(one_in(6)) if each.negative else not draw(one_in(2 if each.miss > 0 else 12)):
             rows[each.shape.name].append(each.model)
     for _ in range(draw(st.sampled_from([0, 2, 4, 6, 3, 5, 1]))):
         # Others like the models, but for one thing, and rows that are like nothing.
@@ -326,16 +306,10 @@ def _rows(draw: Draw, components: Sequence[Component]) -> Rows:
         row = other if changed == "all" else {**like.model, changed: other[changed]}
         rows[like.shape.name].append(row)
     for shape in shapes:
-        if rows[shape.name] and draw(_one_in(4)):
+        if rows[shape.name] and draw(one_in(4)):
             rows[shape.name].append(dict(draw(st.sampled_from(rows[shape.name]))))
         rows[shape.name] = draw(st.permutations(rows[shape.name]))
     return rows
-
-
-def seconds(row: Row) -> int | float:
-    """The time of a row as conditions compare it."""
-    time = row["t"]
-    return (time - EPOCH).total_seconds() if isinstance(time, datetime) else time
 
 
 # ---------------------------------------------------------------- questions
@@ -347,21 +321,17 @@ def _questions(
 ) -> tuple[str, list[str]]:
     """The text of a question, and the components whose delays are EMPIRICAL."""
     names = ", ".join(each.text() for each in components)
-    streams = {each.shape.name for each in components}
-    if len(streams) == 1 and not draw(_one_in(4)):
-        operands = components[0].shape.name
-    else:
-        operands = ", ".join(f"{each.shape.name} AS {each.name}" for each in components)
+    operands = draw(operands_of([(each.shape.name, each.name) for each in components]))
     parts = draw(_conjuncts(components, style))
     laws = {
-        each.name: draw(_laws(each, style)) for each in components if each.miss > 0 or draw(_one_in(6))
+        each.name: draw(_laws(each, style)) for each in components if each.miss > 0 or draw(one_in(6))
     }  # fmt: skip
     needs_window = ending or EXPIRED in emit.lower() or components[0].negative or components[0].miss > 0
     clauses = {
         "WHERE": " AND ".join(draw(st.permutations(parts))),
         "MISS": ", ".join(f"{each.name} {each.miss}" for each in components if each.miss > 0),
         "DELAY": ", ".join(f"{name} {law}" for name, law in laws.items()),
-        "WITHIN": draw(_windows(components)) if needs_window or style.windowed or not draw(_one_in(4)) else "",
+        "WITHIN": draw(_windows(components)) if needs_window or style.windowed or not draw(one_in(4)) else "",
         "SCORING": scoring,
         "ENDING": ending,
         "EMIT": emit,
@@ -378,7 +348,7 @@ def _laws(draw: Draw, component: Component, style: Style) -> str:
     law = draw(st.sampled_from(list(style.laws)))
     if law == "EMPIRICAL":
         return f"EMPIRICAL '{DELAYS}'"
-    if component.shape.time_type == TIMESTAMP and law.startswith(("UNIFORM", "EXPONENTIAL")) and draw(_one_in(3)):
+    if component.shape.time_type == TIMESTAMP and law.startswith(("UNIFORM", "EXPONENTIAL")) and draw(one_in(3)):
         return law.replace(")", " SECONDS)")
     return law
 
@@ -389,11 +359,7 @@ def _windows(draw: Draw, components: Sequence[Component]) -> str:
     last = seconds(components[-1].model)
     own = [round(last - seconds(each.model), 2) for each in components[:-1]]
     lengths = [length for length in (own[0], own[0], *own) if length > 0]
-    return _number(draw(st.sampled_from([*lengths, 4, 8, *lengths, 8, 2])))
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if value == int(value) else str(value)
+    return number_text(draw(st.sampled_from([*lengths, 4, 8, *lengths, 8, 2])))
 
 
 # ---------------------------------------------------------------- conditions
@@ -406,7 +372,7 @@ def _conjuncts(draw: Draw, components: Sequence[Component], style: Style) -> lis
     parts += draw(_equalities(components, style))
     for _ in range(draw(st.sampled_from([0, 1, 0, 2]))):
         parts.append(draw(_any_condition(components, style)))
-    if style.logic and draw(_one_in(4)):
+    if style.logic and draw(one_in(4)):
         parts.append(draw(_logical(components, style)))
     return parts
 
@@ -444,10 +410,10 @@ def _equalities(draw: Draw, components: Sequence[Component], style: Style) -> li
         other = among[draw(st.sampled_from([place - 1, draw(st.integers(0, place - 1))]))]
         columns = draw(st.sampled_from([("tag", "tag")] * 20 + [("reader", "reader"), ("tag", "reader"), ("id", "id")]))
         sides = [
-            _reference(one, column, draw(_one_in(10)) and style.defaults)
+            _reference(one, column, draw(one_in(10)) and style.defaults)
             for one, column in zip(draw(st.permutations([other, each])), columns, strict=True)
         ]
-        op = " = " if not (style.logic and draw(_one_in(12))) else " <> "
+        op = " = " if not (style.logic and draw(one_in(12))) else " <> "
         text = op.join(sides)
         parts.append(f"NOT ({text})" if op == " <> " else text)
     return parts
@@ -484,7 +450,7 @@ def _any_condition(draw: Draw, components: Sequence[Component], style: Style) ->
     if kind == "one" or len(chosen) < 2:
         return draw(_own(chosen[0], components, style)) or "TRUE"
     if kind == "three" and len(chosen) > 2:
-        u, v, w = (_reference(each, "temp", style.defaults and draw(_one_in(3))) for each in chosen[:3])
+        u, v, w = (_reference(each, "temp", style.defaults and draw(one_in(3))) for each in chosen[:3])
         return f"{u} + {v} >= {w}"
     if kind == "time":
         return draw(_time_condition(chosen[0], chosen[1]))
@@ -493,8 +459,8 @@ def _any_condition(draw: Draw, components: Sequence[Component], style: Style) ->
         for column, op in _COMPARISONS
         if None not in (pair := [each.model[column] for each in chosen[:2]]) and _OPERATORS[op](*pair)
     ]
-    column, op = draw(st.sampled_from(true if true and not draw(_one_in(6)) else _COMPARISONS))
-    u, v = (_reference(each, column, style.defaults and draw(_one_in(3))) for each in chosen[:2])
+    column, op = draw(st.sampled_from(true if true and not draw(one_in(6)) else _COMPARISONS))
+    u, v = (_reference(each, column, style.defaults and draw(one_in(3))) for each in chosen[:2])
     texts = [f"{u} {op} {v}"] * 4
     if column == "temp":
         texts += [f"ABS({u} - {v}) <= 1", f"{u} + 0 = {v} + 0"]
@@ -505,7 +471,7 @@ def _any_condition(draw: Draw, components: Sequence[Component], style: Style) ->
 def _time_condition(draw: Draw, u: Component, v: Component) -> str:
     """A bound for a difference of times, which the models often touch."""
     apart = round(seconds(v.model) - seconds(u.model), 2)
-    bound = draw(st.sampled_from([_number(apart), _number(apart), "2", "1"]))
+    bound = draw(st.sampled_from([number_text(apart), number_text(apart), "2", "1"]))
     op = draw(st.sampled_from(["<=", ">=", "<=", ">=", "<", ">"]))
     texts = [f"{v.name}.t - {u.name}.t {op} {bound}"] * 3
     texts += [f"{v.name}.t {op} {u.name}.t + {bound}", f"{v.name}.t {op} {u.name}.t", f"{v.name}.t <> {u.name}.t"]
@@ -519,12 +485,3 @@ def _logical(draw: Draw, components: Sequence[Component], style: Style) -> str:
     texts = [f"({a} OR {b})", f"({a} AND {b} OR {c})", f"NOT ({a} AND {b})", f"NOT (NOT ({a}) OR NOT ({b}))"]
     texts += [f"({a} OR NULL)", f"NOT (NOT ({a}))", f"({a} OR {components[-1].name}.tag IS NULL)", f"NOT ({a})"]
     return draw(st.sampled_from(texts))
-
-
-def frozen(match: Mapping[str, Any]) -> Any:
-    """An answer but for its probability, as something to count and compare."""
-    return frozenset(
-        (name, frozenset(value.items()) if isinstance(value, Mapping) else value)
-        for name, value in match.items()
-        if name != "probability"
-    )

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
+from tests.cases import TIMES, seconds
+from tests.drawn import examples
 from tests.sequence.local import SequenceRun, answers_of, job_of, probabilities, run_of, truth_of
-from tests.sequence.strategies import TIMES, Case, seconds, sequence_cases
+from tests.sequence.strategies import Case, sequence_cases
 from tests.splits import disordered_splits, splits
 
 from anabranch.sequence.matching import Matcher
@@ -31,7 +33,7 @@ def same(found: dict[Any, float], truth: dict[Any, float]) -> bool:
     return found == pytest.approx(truth, abs=1e-9, rel=1e-9)
 
 
-@settings(max_examples=120, deadline=None)
+@examples(40)
 @given(sequence_cases(), BUCKETS)
 def test_batch_gives_every_match_with_its_probability(case: Case, n_buckets: int) -> None:
     truth = truth_of(case)
@@ -39,7 +41,7 @@ def test_batch_gives_every_match_with_its_probability(case: Case, n_buckets: int
     assert same(answers_of(case, [case.rows], n_buckets), truth)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(50)
 @given(st.data(), ANY_CLAUSE, BUCKETS)
 def test_every_clause_gives_what_it_says(data: st.DataObject, clause: str, n_buckets: int) -> None:
     case = data.draw(sequence_cases(**CLAUSES[clause]))
@@ -48,13 +50,13 @@ def test_every_clause_gives_what_it_says(data: st.DataObject, clause: str, n_buc
     assert same(answers_of(case, [case.rows], n_buckets), truth)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(20)
 @given(sequence_cases(decimals=True), BUCKETS)
 def test_windows_that_decimal_fractions_miss_are_missed_by_both(case: Case, n_buckets: int) -> None:
     assert same(answers_of(case, [case.rows], n_buckets), truth_of(case))
 
 
-@settings(max_examples=120, deadline=None)
+@examples(40)
 @given(st.data(), ANY_CLAUSE)
 def test_any_split_gives_the_answers_of_the_whole(data: st.DataObject, clause: str) -> None:
     case = data.draw(sequence_cases(windowed=True, **CLAUSES[clause]))
@@ -62,7 +64,7 @@ def test_any_split_gives_the_answers_of_the_whole(data: st.DataObject, clause: s
     assert same(answers_of(case, batches, data.draw(BUCKETS)), truth_of(case))
 
 
-@settings(max_examples=80, deadline=None)
+@examples(30)
 @given(st.data(), st.sampled_from([1, 2]), ANY_CLAUSE)
 def test_any_arrival_within_the_watermark_gives_the_answers_of_the_whole(
     data: st.DataObject, delay: int, clause: str
@@ -72,7 +74,7 @@ def test_any_arrival_within_the_watermark_gives_the_answers_of_the_whole(
     assert same(answers_of(case, batches, data.draw(BUCKETS)), truth_of(case))
 
 
-@settings(max_examples=80, deadline=None)
+@examples(30)
 @given(sequence_cases(endings=["", "OPEN"], scorings=["", "POSTERIOR"]))
 def test_pruned_and_unpruned_runs_are_identical(case: Case) -> None:
     job = job_of(case)
@@ -86,7 +88,7 @@ def test_pruned_and_unpruned_runs_are_identical(case: Case) -> None:
     assert pruned.counts.kept <= whole.counts.kept
 
 
-@settings(max_examples=40, deadline=None)
+@examples(20)
 @given(sequence_cases(windowed=True, time_types=TIMES[:1], endings=["", "OPEN"], emits=[""]))
 def test_nothing_is_kept_beyond_its_window(case: Case) -> None:
     run = SequenceRun(job_of(case), 2)
@@ -100,7 +102,7 @@ def test_nothing_is_kept_beyond_its_window(case: Case) -> None:
         assert len(operator.kept) <= len(far)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(15)
 @given(sequence_cases(windowed=True))
 def test_rows_given_twice_are_one_event(case: Case) -> None:
     twice = {name: [*rows, *rows] for name, rows in case.rows.items()}

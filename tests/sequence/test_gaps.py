@@ -9,11 +9,12 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 from scipy import integrate, special, stats
-from tests.oracles.sequence import JOINT, POSTERIOR, Part, gap_score
+from tests.drawn import examples
+from tests.oracles.gaps import JOINT, POSTERIOR, Part, gap_score
 
 from anabranch.errors import DataError
 from anabranch.sequence.gaps import gap_table
@@ -347,7 +348,7 @@ betweens = st.lists(parts, max_size=4).filter(lambda between: sum(not part.negat
 
 
 @given(betweens, st.floats(0.0, 1.0), st.sampled_from([None, 2.0, 50.0]), st.booleans())
-@settings(max_examples=150)
+@examples(50)
 def test_a_table_agrees_with_the_oracle(
     between: list[Part], share: float, horizon: float | None, posterior: bool
 ) -> None:

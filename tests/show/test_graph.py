@@ -6,12 +6,13 @@ import itertools
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.plan import ConstraintGraph, Edge
 from anabranch.show.graph import Box, draw_graph
 from anabranch.show.svg import LIKELY, PAPER, UNLIKELY, Svg
+from tests.drawn import examples
 from tests.show.answers import HOSTILE
 from tests.show.test_svg import NAMESPACE, parsed
 
@@ -152,7 +153,7 @@ def test_hostile_conditions_are_text_and_long_ones_are_cut() -> None:
 
 
 @given(st.lists(st.tuples(st.text(max_size=20), st.text(max_size=80)), max_size=5), st.text(max_size=20), st.booleans())
-@settings(max_examples=60, deadline=None)
+@examples(25)
 def test_any_text_gives_a_well_formed_picture(nodes: list[tuple[str, str]], title: str, is_given: bool) -> None:
     texts = [title, *(text for node in nodes for text in node)]
     title, *rest = (text.encode("utf-8", "replace").decode("utf-8") for text in texts)

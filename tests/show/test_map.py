@@ -8,11 +8,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.show.map import RAMP, REST, draw_map
 from anabranch.show.svg import Svg
+from tests.drawn import examples
 from tests.show.answers import HOSTILE, minutes
 from tests.show.test_svg import NAMESPACE, parsed
 
@@ -217,7 +218,7 @@ coordinates = st.floats(allow_nan=True, allow_infinity=True, width=32) | st.none
 
 
 @given(st.lists(st.lists(st.tuples(coordinates, st.floats(-90, 90)), max_size=5), max_size=4), st.booleans())
-@settings(max_examples=60, deadline=None)
+@examples(25)
 def test_any_places_give_a_well_formed_picture(alerts: list[list[Place]], geodesic: bool) -> None:
     picture = draw_map(counted(*alerts), geodesic=geodesic, background=STATIONS)
     assert "nan" not in picture

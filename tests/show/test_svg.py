@@ -6,11 +6,12 @@ import re
 from xml.etree import ElementTree
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.show import chart_svg
 from anabranch.show.svg import LIKELY, TRUE, UNLIKELY, Svg
+from tests.drawn import examples
 from tests.show.answers import HOSTILE, answers, minutes
 
 SOME = answers([(0, "ana", 0.25), (5, "ben", 1.0), (60, "ana", 0.75)])
@@ -54,7 +55,7 @@ def test_the_picture_stands_alone() -> None:
 
 
 @given(st.text(max_size=30), st.text(max_size=30))
-@settings(max_examples=60, deadline=None)
+@examples(25)
 def test_any_name_and_title_gives_a_well_formed_picture(name: str, title: str) -> None:
     name, title = (text.encode("utf-8", "replace").decode("utf-8") for text in (name, title))
     picture = parsed(chart_svg(answers([(0, name, 0.5)]), title=title))

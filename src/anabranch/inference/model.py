@@ -213,7 +213,7 @@ def sensors_of(hmm: Hmm) -> Sensors:
     n = len(hmm.locations)
     nothing = np.zeros(n, np.int32)
     if hmm.sensing is Sensing.EMISSION:
-        quiet = np.ones(n) if hmm.silence is None else hmm.silence
+        quiet = np.ones(n) if hmm.silence is None else np.ascontiguousarray(hmm.silence)
         sure = np.zeros(len(hmm.reader_p), np.bool_)
         tables = hmm.reader_starts, hmm.reader_locations, hmm.reader_p
         return Sensors(*tables, sure, nothing, np.ones(n), nothing, quiet, nothing)

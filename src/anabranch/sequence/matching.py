@@ -57,7 +57,8 @@ class Matcher:
     def __init__(self, batch: Batch, relations: Relations, now: float) -> None:
         self.roles = Roles(batch)
         self._batch, self._relations, self._now = batch, relations, now
-        self._t = batch.t
+        # Its own, as a rule: a kernel is compiled once more for arrays that must not be written.
+        self._t = batch.t.copy()
         self._groups = Groups(batch)
         self._is_fresh = np.ones(len(batch), np.bool_)
         self._is_fresh[self.roles.event[batch.roles["old"]]] = False
@@ -76,13 +77,11 @@ class Matcher:
         group, n_groups = self._groups.of(analysis, component, event)
         keyed = np.array([analysis.key_columns(each.name) is not None for each in analysis.query.components])
         closes = self._now - self._t > search.scores.window
-        t, fresh = self._t, self._is_fresh
+        t, fresh = (-self._t, closes) if search.reverse else (self._t, self._is_fresh)
+        chosen = np.arange(len(roles))
         if search.reverse:
-            t, fresh = -t, closes
-            component, event, group, chosen = component[::-1], event[::-1], group[::-1], np.arange(len(roles))[::-1]
-        else:
-            chosen = np.arange(len(roles))
-        lists = make_lists(component, event, group, chosen, keyed, n_groups)
+            chosen = np.ascontiguousarray(chosen[::-1])
+        lists = make_lists(component[chosen], event[chosen], group[chosen], chosen, keyed, n_groups)
         matrix = matrix_of(self._batch, search.columns, self._relations)
         demands = search.demands._replace(matrix=matrix)
         best = "best" in analysis.query.emit

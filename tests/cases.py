@@ -1,0 +1,107 @@
+"""What the cases of every kind of question have in common: the case itself, and what its strategies draw from.
+
+A case is workbook text and rows, so that it can be asked of any door of the package: the oracle, a kernel, a batch run,
+a streaming run. Its streams have no FROM; the rows are bound to them by name. In a list of choices the simplest stands
+first: a failing case shrinks towards it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hypothesis import strategies as st
+
+Row = dict[str, Any]
+Rows = dict[str, list[Row]]
+Relations = dict[str, list[tuple[Any, ...]]]
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+
+QUERY = "q"
+
+STRING, INTEGER, DOUBLE, TIMESTAMP = "STRING", "INTEGER", "DOUBLE", "TIMESTAMP"
+TIMES = (INTEGER, DOUBLE, TIMESTAMP)
+#: TIMESTAMPs are seconds after this; midnight, and another month, are two seconds away.
+EPOCH = datetime(2026, 1, 31, 23, 59, 58, tzinfo=UTC)
+
+MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A question and the data it is asked of.
+
+    Attributes
+    ----------
+    workbook : str
+        Declares the streams, the relations and one query.
+    query : str
+        The name of the query.
+    rows : dict from the name of a stream to its rows, in no order of time
+    relations : dict from the name of a relation to its rows
+    """
+
+    workbook: str
+    query: str
+    rows: Rows
+    relations: Relations = field(default_factory=dict)
+
+
+def workbook_of(declarations: Iterable[str], question: str) -> str:
+    """The text of a workbook: what is declared, and the query `QUERY`."""
+    return "\n".join([*declarations, f"CREATE QUERY {QUERY} AS {question};"]) + "\n"
+
+
+@st.composite
+def operands_of(draw: Draw, streams: Sequence[tuple[str, str]]) -> str:
+    """What stands after FROM, given the stream of each name: one stream may be written alone."""
+    alone = {stream for stream, _ in streams}
+    if len(alone) == 1 and not draw(one_in(4)):
+        return streams[0][0]
+    return ", ".join(f"{stream} AS {name}" for stream, name in streams)
+
+
+def watermark_of(delay: int | float | None) -> str:
+    """The clause, where there is to be one."""
+    return "" if delay is None else f" WATERMARK {delay}"
+
+
+# ---------------------------------------------------------------- choices
+
+
+def one_in(count: int) -> st.SearchStrategy[bool]:
+    """True in about one of `count` draws; False is the simpler case."""
+    return st.integers(0, count - 1).map(lambda number: number == 1)
+
+
+def lists(items: st.SearchStrategy[Any], sizes: Sequence[int]) -> st.SearchStrategy[list[Any]]:
+    """Lists of one of these lengths; left to themselves, lists come out short."""
+    return st.sampled_from(sizes).flatmap(lambda size: st.lists(items, min_size=size, max_size=size))
+
+
+# ---------------------------------------------------------------- values
+
+
+def moment(instant: int | float, time_type: str) -> Any:
+    """An instant as a column of this type has it."""
+    return EPOCH + timedelta(seconds=instant) if time_type == TIMESTAMP else instant
+
+
+def seconds(row: Row) -> int | float:
+    """The time of a row as conditions compare it."""
+    time = row["t"]
+    return (time - EPOCH).total_seconds() if isinstance(time, datetime) else time
+
+
+def number_text(value: float) -> str:
+    """A number as a literal, whole ones without a point."""
+    return str(int(value)) if value == int(value) else repr(value)
+
+
+def constant_text(value: Any) -> str:
+    """A value of a row as a literal."""
+    if isinstance(value, datetime):
+        return f"'{value:%Y-%m-%d %H:%M:%S.%f}'"
+    return f"'{value}'" if isinstance(value, str) else number_text(value)

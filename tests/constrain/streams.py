@@ -1,0 +1,112 @@
+"""What CONSTRAIN is asked of in tests: streams of events in space and time, and variables with rows that they fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+from tests.cases import DOUBLE, INTEGER, STRING, TIMESTAMP, Row, moment, watermark_of
+
+#: Places on whole numbers, on quarters, in degrees on the globe, and none at all.
+PLANE, QUARTERS, GLOBE, NOWHERE = "plane", "quarters", "globe", "nowhere"
+SPACES = (PLANE, QUARTERS, GLOBE, PLANE, NOWHERE)
+
+KEYS = {STRING: ("a", "b", "c", "d"), INTEGER: (1, 2, 3, 10)}
+KINDS = ("A", "B", "A", "C", "B", None)
+TEMPS = {INTEGER: (1, 2, 0, 3, -1, 2, None), DOUBLE: (1.0, 2.5, 0.0, 0.25, -1.5, 2.5, None)}
+INSTANTS = {
+    INTEGER: (0, 1, 2, 3, 4, 5, 7, -2),
+    DOUBLE: (0.0, 0.25, 0.5, 1.0, 1.25, 2.0, 3.5, -0.75),
+    TIMESTAMP: (0.0, 1.0, 0.5, 2.0, 1.5, 3.0, 60.0, 120.5),
+}
+#: Instants whose differences are not what they look like in doubles.
+DECIMAL_INSTANTS = {INTEGER: INSTANTS[INTEGER]} | dict.fromkeys(
+    (DOUBLE, TIMESTAMP), (0.0, 0.1, 0.3, 0.7, 0.2, 0.4, 1.1, -0.6)
+)
+#: What the instants of a type are apart at least.
+STEPS = {INTEGER: 1, DOUBLE: 0.25, TIMESTAMP: 0.5}
+
+#: The coordinates that may be, by space. In the plane many distances are whole, as 5 is for sides of 3 and 4. On the
+#: globe: in the middle of a map, around the antimeridian, around a pole.
+COORDINATES = {
+    PLANE: [((0.0, 3.0, 6.0), (0.0, 4.0)), ((0.0, 3.0, 1.0, 6.0), (0.0, 4.0, 1.0, 8.0))],
+    QUARTERS: [((0.0, 0.75, 0.25, 1.5), (0.0, 1.0, -0.25))],
+    GLOBE: [
+        ((10.0, 10.25, 10.5, 11.0), (50.0, 50.25, 50.5)),
+        ((179.75, 179.5, -180.0, -179.75), (0.0, 0.25, -0.25)),
+        ((0.0, 90.0, 179.5, -120.0), (90.0, 89.75, 89.5)),
+    ],
+    NOWHERE: [((), ())],
+}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a stream is declared, and from what its rows are drawn."""
+
+    name: str
+    key_type: str
+    temp_type: str
+    time_type: str
+    instants: tuple[int | float, ...]
+    space: str
+    coordinates: tuple[tuple[float, ...], tuple[float, ...]]
+    unknown_places: bool
+    watermark: int | float | None = None
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The columns of a place."""
+        return {GLOBE: ("lon", "lat"), NOWHERE: ()}.get(self.space, ("x", "y"))
+
+    def text(self) -> str:
+        """The declaration."""
+        columns = f"KEY (id {self.key_type}) VALUE (kind STRING, temp {self.temp_type}) TIME t {self.time_type}"
+        space = f" SPACE ({', '.join(self.axes)})" if self.axes else ""
+        geodesic = " GEODESIC" if self.space == GLOBE else ""
+        return f"CREATE STREAM {self.name} {columns}{space}{geodesic}{watermark_of(self.watermark)};"
+
+    def rows(self) -> st.SearchStrategy[Row]:
+        """A row; its values may be NULL, and its coordinates where that is allowed."""
+        unknown = [None] if self.unknown_places else []
+        return st.fixed_dictionaries(
+            {
+                "id": st.sampled_from(KEYS[self.key_type]),
+                "kind": st.sampled_from(KINDS),
+                "temp": st.sampled_from(TEMPS[self.temp_type]),
+                "t": st.sampled_from([moment(instant, self.time_type) for instant in self.instants]),
+                **{
+                    axis: st.sampled_from([*numbers * 6, *unknown])
+                    for axis, numbers in zip(self.axes, self.coordinates, strict=False)
+                },
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable, and its models: as many rows as it stands for, where there were enough rows of the case."""
+
+    name: str
+    shape: Shape
+    count: int = 1
+    models: tuple[Row, ...] = ()
+
+    def text(self) -> str:
+        """What stands after CONSTRAIN."""
+        return self.name if self.count == 1 else f"{self.name}*{self.count}"
+
+
+@dataclass(frozen=True)
+class Style:
+    """What conditions may be like; the parameters of `constrain_cases`.
+
+    One condition of `stray` does not care what is true of the models.
+    """
+
+    consistent: bool
+    connected: bool
+    polygons: bool
+    decimals: bool
+    tables: tuple[str, ...]
+    stray: int = 12

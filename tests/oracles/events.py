@@ -1,0 +1,105 @@
+"""Events as the oracles of SEQUENCE and CONSTRAIN have them, and what a row of any stream says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from types import MappingProxyType
+from typing import Any
+
+from anabranch.catalog import Stream
+from anabranch.language.types import Type
+from tests.oracles.conditions import Relations, Value
+
+Row = dict[str, Any]
+Rows = Mapping[str, Sequence[Mapping[str, Any]]]
+
+NO_RELATIONS: Relations = MappingProxyType({})
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """One event of a stream.
+
+    Attributes
+    ----------
+    stream : Stream
+    row : dict from column, as declared, to its value, as given
+    columns : dict from column, in lower case, to its value as conditions have it; `*` is the event itself
+    order : tuple
+        What the events of a stream are sorted by.
+    """
+
+    stream: Stream
+    row: Row
+    columns: dict[str, Value]
+    order: tuple[tuple[int, Value], ...]
+
+    @property
+    def time(self) -> Value:
+        """When it happened; microseconds for a TIMESTAMP."""
+        return self.columns[self.stream.time.name.lower()]
+
+    @property
+    def place(self) -> tuple[float, float] | None:
+        """Where it happened; None where that is not known."""
+        x, y = (self.columns[name.lower()] for name in self.stream.declaration.space or ())
+        return None if is_missing(x) or is_missing(y) else (x, y)
+
+
+def events_by_stream(streams: Sequence[Stream], rows: Rows) -> dict[str, list[Event]]:
+    """The events of each stream, by its name in lower case."""
+    given = {name.lower(): own for name, own in rows.items()}
+    return {stream.name.lower(): events_of(stream, given.get(stream.name.lower(), ())) for stream in streams}
+
+
+def events_of(stream: Stream, rows: Sequence[Mapping[str, Any]]) -> list[Event]:
+    """The different events of a stream, by time, key and the other columns."""
+    found: dict[tuple[tuple[int, Value], ...], Event] = {}
+    for given in rows:
+        own = {name.lower(): value for name, value in given.items()}
+        row = {column.name: own.get(column.name.lower()) for column in stream.columns}
+        columns = {column.name.lower(): scalar(row[column.name], column.type) for column in stream.columns}
+        named = [stream.time, *stream.keys]
+        if any(is_missing(columns[column.name.lower()]) for column in named):
+            continue
+        order = tuple(_rank(columns[column.name.lower()]) for column in (*named, *stream.columns))
+        event = Event(stream, row, columns, order)
+        columns["*"] = event
+        found.setdefault(order, event)
+    return sorted(found.values(), key=lambda event: event.order)
+
+
+def scalar(value: Any, kind: Type | None = None) -> Value:
+    """The value as constants have it: microseconds since 1970 for a TIMESTAMP, days for a DATE."""
+    if isinstance(value, date) and kind is Type.UNKNOWN:
+        message = f"{value} is a time, and its column has no type: bind the query with the types of its sources"
+        raise TypeError(message)
+    if isinstance(value, datetime):
+        moment = value.replace(tzinfo=UTC) if value.tzinfo is None else value
+        return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    return (value - date(1970, 1, 1)).days if isinstance(value, date) else value
+
+
+def is_missing(value: Value) -> bool:
+    """Whether a value is NULL, or no (finite) number."""
+    return value is None or (isinstance(value, float) and not math.isfinite(value))
+
+
+def _rank(value: Value) -> tuple[int, Value]:
+    """A value among those of its column: NULL is first, and what is not a number is last, and equal to itself."""
+    if value is None:
+        return 0, 0
+    return (2, 0) if value != value else (1, value)
+
+
+def frozen(answer: Any) -> Hashable:
+    """A solution, or a row of answers but for its probability, as something to count and compare.
+
+    The order of columns does not matter; that of the events of a counted variable does.
+    """
+    if isinstance(answer, Mapping):
+        return frozenset((name, frozen(value)) for name, value in answer.items() if name != "probability")
+    return tuple(map(frozen, answer)) if isinstance(answer, list | tuple) else answer

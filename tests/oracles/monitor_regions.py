@@ -1,0 +1,403 @@
+"""Where a pair of predictions matches, and how probably, as the oracle of MONITOR has it: half-planes and polygons.
+
+A *form* is a value, or a difference of two. Instants are pairs (ta, tb), one for each of two predictions.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, reduce
+
+from tests.oracles.monitor_numbers import INFINITY, Interval, Numbers, essential, predicted
+from tests.oracles.monitor_predictions import Line, Number, Prediction
+
+Point = tuple[Number, Number]
+
+#: A value column of an operand: (0 or 1, name in lower case).
+Value = tuple[int, str]
+#: One value, or two of which the second is subtracted from the first.
+Form = tuple[Value, ...]
+
+#: By how much a probability that is searched for may be too low.
+SEARCH_ERROR = 1e-6
+
+
+# ---------------------------------------------------------------- half-planes and polygons
+
+
+@dataclass(frozen=True)
+class HalfPlane:
+    """The instants with `a * ta + b * tb <= c`, or `<` where it is strict."""
+
+    a: Number
+    b: Number
+    c: Number
+    strict: bool = False
+
+    def excess(self, point: Point) -> Number:
+        """By how much the left side is above the right one."""
+        return self.a * point[0] + self.b * point[1] - self.c
+
+    def has(self, point: Point) -> bool:
+        """Whether the point is in it."""
+        return self.excess(point) < 0 or (not self.strict and self.excess(point) == 0)
+
+
+def clipped(corners: Sequence[Point], plane: HalfPlane) -> list[Point]:
+    """The corners of what a closed half-plane leaves of a convex polygon, which may be a segment or a point."""
+    found: list[Point] = []
+    for corner, after in zip(corners, [*corners[1:], *corners[:1]], strict=True):
+        here, there = plane.excess(corner), plane.excess(after)
+        if here <= 0:
+            found.append(corner)
+        if here * there < 0:
+            share = here / (here - there)
+            found.append((corner[0] + share * (after[0] - corner[0]), corner[1] + share * (after[1] - corner[1])))
+    return list(dict.fromkeys(found))
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A convex set of instants: its half-planes, and the corners of its closure."""
+
+    planes: tuple[HalfPlane, ...]
+    corners: tuple[Point, ...]
+
+    def cut(self, planes: Iterable[HalfPlane]) -> Piece:
+        """What more half-planes leave."""
+        planes = tuple(planes)
+        return Piece((*self.planes, *planes), tuple(reduce(clipped, planes, list(self.corners))))
+
+    def has(self, point: Point) -> bool:
+        """Whether the point is in it, and not just on an open side."""
+        return all(plane.has(point) for plane in self.planes)
+
+    @property
+    def closure(self) -> Piece:
+        """The set with all its sides."""
+        return Piece(tuple(HalfPlane(plane.a, plane.b, plane.c) for plane in self.planes), self.corners)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing in it.
+
+        The mean of the corners is on an open side only where all of the closure is.
+        """
+        count = len(self.corners)
+        return not count or not self.has(tuple(sum(along) / count for along in zip(*self.corners, strict=True)))
+
+    def touches(self, other: Piece) -> bool:
+        """Whether the two sets are one connected set together: one meets the closure of the other."""
+        return not (self.closure.cut(other.planes).is_empty and other.closure.cut(self.planes).is_empty)
+
+
+def comparable(first: Prediction, second: Prediction, within: Fraction) -> Piece:
+    """The instants at which both predictions apply, no further apart than the window."""
+    corners = [
+        (first.time, second.time), (first.end, second.time), (first.end, second.end), (first.time, second.end)
+    ]  # fmt: skip
+    one, none = Fraction(1), Fraction(0)
+    rectangle = Piece((HalfPlane(one, none, first.end, True), HalfPlane(none, one, second.end, True)), tuple(corners))
+    starts = (HalfPlane(-one, none, -first.time), HalfPlane(none, -one, -second.time))
+    return rectangle.cut((*starts, HalfPlane(one, -one, within), HalfPlane(-one, one, within)))
+
+
+def connected(pieces: Iterable[Piece]) -> list[list[Piece]]:
+    """The connected parts of the union of the pieces."""
+    parts: list[list[Piece]] = []
+    for piece in pieces:
+        own = [part for part in parts if any(map(piece.touches, part))]
+        parts = [part for part in parts if part not in own]
+        parts.append([*itertools.chain.from_iterable(own), piece])
+    return parts
+
+
+def needed(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
+    """The pieces without those that lie in another one, but for their sides."""
+    found: list[Piece] = []
+    for piece in sorted(pieces, key=lambda piece: area(piece.corners), reverse=True):
+        if not any(all(map(other.closure.has, piece.corners)) for other in found):
+            found.append(piece)
+    return tuple(found)
+
+
+def area(corners: Sequence[Point]) -> Number:
+    """The area of a polygon."""
+    pairs = zip(corners, [*corners[1:], *corners[:1]], strict=True)
+    return abs(sum(x * after_y - after_x * y for (x, y), (after_x, after_y) in pairs)) / 2
+
+
+# ---------------------------------------------------------------- what is asked of a pair
+
+
+@dataclass(frozen=True)
+class Group:
+    """Forms that share values, for one pair of predictions.
+
+    Attributes
+    ----------
+    numbers : dict from form to the numbers that its constraints leave
+    lines : dict from value to its line
+    """
+
+    numbers: dict[Form, Numbers]
+    lines: dict[Value, Line]
+
+    def error(self, form: Form) -> Fraction:
+        """How far a form can be from its prediction."""
+        return sum((self.lines[value].error for value in form), Fraction(0))
+
+    def plane(self, form: Form) -> tuple[Fraction, Fraction, Fraction]:
+        """The prediction of a form as (a, b, c): a * ta + b * tb + c."""
+        total = [Fraction(0), Fraction(0), Fraction(0)]
+        for value, sign in zip(form, (1, -1), strict=False):
+            total[value[0]] += sign * self.lines[value].rate
+            total[2] += sign * self.lines[value].start
+        return total[0], total[1], total[2]
+
+    def predicted(self, form: Form, point: Point) -> Number:
+        """The prediction of a form at a pair of instants."""
+        a, b, c = self.plane(form)
+        return a * point[0] + b * point[1] + c
+
+    # ------------------------------------------------------------ instants
+
+    def matching(self, semantics: str) -> list[list[HalfPlane]]:
+        """The convex sets of instants that match, as half-planes; a pair that matches is in one of them."""
+        if semantics == "MAY" and len(self.numbers) > 1:
+            cells = itertools.product(*({**self.numbers, **self.uncertain}).values())
+            return [self.some_truth(dict(zip(self.numbers, cell, strict=True))) for cell in cells]
+        sets = [
+            [self.between(form, each) for each in predicted(numbers, self.error(form), semantics)]
+            for form, numbers in self.numbers.items()
+        ]
+        return [list(itertools.chain.from_iterable(chosen)) for chosen in itertools.product(*sets)]
+
+    def between(self, form: Form, numbers: Interval) -> list[HalfPlane]:
+        """The half-planes in which a form is predicted to lie in an interval."""
+        a, b, c = self.plane(form)
+        planes = [HalfPlane(a, b, numbers.high - c, numbers.high_open)] if numbers.high < INFINITY else []
+        return [*planes, HalfPlane(-a, -b, c - numbers.low, numbers.low_open)] if numbers.low > -INFINITY else planes
+
+    def some_truth(self, cell: Mapping[Form, Interval]) -> list[HalfPlane]:
+        """The instants at which a probability above 0 lies in the cell: there is truth strictly within the errors.
+
+        The unknown truths of the values are eliminated from the inequalities, one after the other.
+        """
+        unknown = [value for value, line in self.lines.items() if line.error]
+        rows: list[tuple[list[Fraction], Number, bool]] = []
+        for form, numbers in cell.items():
+            row = self._row(form, unknown)
+            if numbers.high < INFINITY:
+                rows.append((row[:-1], numbers.high - row[-1], numbers.high_open))
+            if numbers.low > -INFINITY:
+                rows.append(([-each for each in row[:-1]], row[-1] - numbers.low, numbers.low_open))
+        for value in unknown:
+            a, b, c = self.plane((value,))
+            truth = [Fraction(value == each) for each in unknown]
+            rows.append(([-a, -b, *truth], c + self.lines[value].error, True))
+            rows.append(([a, b, *(-each for each in truth)], self.lines[value].error - c, True))
+        for _ in unknown:
+            rows = list(_eliminated(rows))
+        return [HalfPlane(row[0], row[1], bound, strict) for row, bound, strict in rows]
+
+    def _row(self, form: Form, unknown: Sequence[Value]) -> list[Fraction]:
+        """A form as coefficients of ta, tb, the unknown truths, and 1; a value without error is its prediction."""
+        row = [Fraction(0)] * (len(unknown) + 3)
+        for value, sign in zip(form, (1, -1), strict=False):
+            if value in unknown:
+                row[2 + unknown.index(value)] += sign
+            else:
+                a, b, c = self.plane((value,))
+                row[0], row[1], row[-1] = row[0] + sign * a, row[1] + sign * b, row[-1] + sign * c
+        return row
+
+    # ------------------------------------------------------------ probability
+
+    @cached_property
+    def uncertain(self) -> dict[Form, Numbers]:
+        """The forms that have an error; the others are certain wherever they match."""
+        return {form: essential(numbers) for form, numbers in self.numbers.items() if self.error(form)}
+
+    @property
+    def rounded(self) -> Group:
+        """The same in doubles, to be searched."""
+        lines = {
+            value: Line(float(each.start), float(each.rate), float(each.error)) for value, each in self.lines.items()
+        }
+        numbers = {
+            form: tuple(Interval(float(each.low), float(each.high), True, True) for each in own)
+            for form, own in self.uncertain.items()
+        }
+        return Group(numbers, lines)
+
+    def probability(self, point: Point) -> Number:
+        """The probability that all constraints of the group hold at a pair of instants of a region."""
+        uncertain = self.uncertain
+        if not uncertain:
+            return Fraction(1)
+        if len(uncertain) == 1:
+            ((form, numbers),) = uncertain.items()
+            return self.chance(form, numbers, self.predicted(form, point))
+        cells = itertools.product(*uncertain.values())
+        return sum(self.share(dict(zip(uncertain, cell, strict=True)), point) for cell in cells)
+
+    def chance(self, form: Form, numbers: Numbers, center: Number) -> Number:
+        """The probability that a form predicted as `center` is one of the numbers."""
+        errors = [self.lines[value].error for value in form]
+        return sum(below(each.high - center, errors) - below(each.low - center, errors) for each in numbers)
+
+    def share(self, cell: Mapping[Form, Interval], point: Point) -> Number:
+        """The share of the box of possible truths that lies in a cell."""
+        sides = sorted(self.lines)
+        if len(sides) > 2:
+            raise NotImplementedError(sides)
+        planes = []
+        for form, numbers in cell.items():
+            a, b = (sum(sign * (value == side) for value, sign in zip(form, (1, -1), strict=False)) for side in sides)
+            planes += [HalfPlane(a, b, numbers.high)] if numbers.high < INFINITY else []
+            planes += [HalfPlane(-a, -b, -numbers.low)] if numbers.low > -INFINITY else []
+        (x, dx), (y, dy) = [(self.predicted((value,), point), self.lines[value].error) for value in sides]
+        corners = [(x - dx, y - dy), (x + dx, y - dy), (x + dx, y + dy), (x - dx, y + dy)]
+        left = reduce(clipped, planes, list(dict.fromkeys(corners)))
+        if dx and dy:
+            return area(left) / (4 * dx * dy)
+        along = [corner[0 if dx else 1] for corner in left]
+        return (max(along) - min(along)) / (2 * (dx or dy)) if along else Fraction(0)
+
+    def highest_alone(self, corners: Sequence[Point]) -> Number:
+        """The highest probability over a polygon, exactly, where one form is uncertain.
+
+        It is a quadratic function of the prediction between any two of the knots, and the prediction takes all values
+        between those at the corners.
+        """
+        ((form, numbers),) = self.uncertain.items()
+        ends = [end for each in numbers for end in (each.low, each.high) if abs(end) < INFINITY]
+        errors = [self.lines[value].error for value in form]
+        moves = [sum(signed) for signed in itertools.product(*((-error, error) for error in errors))]
+        centers = [self.predicted(form, corner) for corner in corners]
+        low, high = min(centers), max(centers)
+        knots = sorted({low, high, *(end + move for end in ends for move in moves if low < end + move < high)})
+        tried = set(knots)
+        for left, right in itertools.pairwise(knots):
+            middle = (left + right) / 2
+            at = [self.chance(form, numbers, center) for center in (left, middle, right)]
+            bend = at[0] - 2 * at[1] + at[2]
+            top = middle - (right - left) / 2 * (at[2] - at[0]) / (2 * bend) if bend else middle
+            tried |= {top} if left < top < right else set()
+        return max(self.chance(form, numbers, center) for center in tried)
+
+
+def _eliminated(rows: Sequence[tuple[list[Fraction], Number, bool]]) -> Iterator[tuple[list[Fraction], Number, bool]]:
+    """The inequalities without their last unknown: every lower bound of it is below every upper one."""
+    yield from ((row[:-1], bound, strict) for row, bound, strict in rows if not row[-1])
+    lower, upper = ([each for each in rows if each[0][-1] * sign > 0] for sign in (-1, 1))
+    for (low, low_bound, low_strict), (high, high_bound, high_strict) in itertools.product(lower, upper):
+        row = [h / high[-1] - g / low[-1] for g, h in zip(low, high, strict=True)]
+        yield row[:-1], high_bound / high[-1] - low_bound / low[-1], low_strict or high_strict
+
+
+def below(distance: Number, errors: Sequence[Fraction]) -> Number:
+    """The probability that a form is at most so far above its prediction; one or two errors, not all 0.
+
+    The error of a value has the density 1 / 2e on [-e, e]. Integrated once, that is a ramp, ((z + e)+ - (z - e)+) / 2e,
+    where z+ is max(z, 0). Integrated against a second such density it is the same with squares over 2, twice.
+    """
+    if abs(distance) == INFINITY:
+        return Fraction(distance > 0)
+    errors = [error for error in errors if error]
+    size, power = math.prod(2 * error for error in errors), len(errors)
+    total: Number = 0
+    for signs in itertools.product((1, -1), repeat=power):
+        reach = distance + sum(sign * error for sign, error in zip(signs, errors, strict=True))
+        total += math.prod(signs) * max(reach, 0) ** power
+    return total / (size * math.factorial(power))
+
+
+# ---------------------------------------------------------------- the highest probability
+
+
+def highest(piece: Piece, groups: Sequence[Group]) -> Number:
+    """The highest probability over the closure of a piece."""
+    uncertain = [group for group in groups if group.uncertain]
+    alone = [group.highest_alone(piece.corners) for group in uncertain if len(group.uncertain) == 1]
+    if len(uncertain) == len(alone) <= 1:
+        return math.prod(alone, start=Fraction(1))
+    corners = [(float(ta), float(tb)) for ta, tb in piece.corners]
+    rounded = [group.rounded for group in uncertain]
+
+    def probability(point: Point) -> float:
+        return math.prod(group.probability(point) for group in rounded)
+
+    return searched(corners, probability, float(math.prod(alone)))
+
+
+def searched(corners: Sequence[Point], probability: Callable[[Point], float], most: float = 1.0) -> float:
+    """The highest probability over a polygon by a lattice on it, and finer ones around the best of its points.
+
+    `most` is a bound that cannot be exceeded: there the search ends.
+    """
+    reach = max(max(along) - min(along) for along in zip(*corners, strict=True)) / 8
+    tried = {point: probability(point) for point in lattice(corners, 12)}
+    for _ in range(26):
+        best = sorted(tried, key=tried.__getitem__, reverse=True)
+        if tried[best[0]] >= most - 1e-12:
+            break
+        starts = [best[0], *(point for point in best if math.dist(point, best[0]) > reach)][:2]
+        tried = {point: tried[point] for point in starts}
+        for x, y in starts:
+            box = [HalfPlane(1, 0, x + reach), HalfPlane(-1, 0, reach - x)]
+            box += [HalfPlane(0, 1, y + reach), HalfPlane(0, -1, reach - y)]
+            near = reduce(clipped, box, list(corners))
+            tried |= {point: probability(point) for point in lattice(near, 4)} if near else {}
+        reach /= 2
+    return min(max(tried.values()), 1.0)
+
+
+def lattice(corners: Sequence[Point], count: int) -> Iterator[Point]:
+    """Points of a convex polygon: those that divide the sides of each triangle at its first corner by `count`."""
+    (x, y), *others = corners
+    if not others:
+        yield x, y
+    for (x1, y1), (x2, y2) in itertools.pairwise(others if len(others) > 1 else [*others, *others]):
+        for i in range(count + 1):
+            for j in range(count + 1 - i):
+                yield x + ((x1 - x) * i + (x2 - x) * j) / count, y + ((y1 - y) * i + (y2 - y) * j) / count
+
+
+# ---------------------------------------------------------------- regions
+
+
+@dataclass(frozen=True)
+class Region:
+    """A connected set of instants of one pair of predictions, and what is asked of it."""
+
+    pieces: tuple[Piece, ...]
+    groups: tuple[Group, ...]
+
+    @property
+    def boundary(self) -> tuple[Point, ...] | None:
+        """The corners, counter-clockwise from the least one; None where they do not say it all."""
+        if len(self.pieces) > 1:
+            return None
+        (piece,) = self.pieces
+        first = piece.corners.index(min(piece.corners))
+        return piece.corners[first:] + piece.corners[:first]
+
+    @property
+    def valid(self) -> tuple[Fraction, Fraction]:
+        """The range of the later instant; on either side of the diagonal, that is one of the coordinates."""
+        sides = [
+            clipped(piece.corners, side) for piece in self.pieces for side in (HalfPlane(1, -1, 0), HalfPlane(-1, 1, 0))
+        ]
+        later = [max(corner) for corners in sides for corner in corners]
+        return min(later), max(later)
+
+    @property
+    def probability(self) -> Number:
+        """The highest one."""
+        return max(highest(piece, self.groups) for piece in self.pieces)
