@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -51,6 +52,11 @@ def local_job(
     query = bound_query(workbook, name)
     tables = relation_tables(workbook, relations)
     return job_for([query], Setting(layouts_for(query.streams), tables, FINGERPRINT, live, (".",)))
+
+
+def in_setting(job: Any, **changes: Any) -> Any:
+    """The job in another setting: live, or with another fingerprint."""
+    return replace(job, setting=replace(job.setting, **changes))
 
 
 def relation_tables(workbook: str, relations: Mapping[str, Iterable[tuple]]) -> dict[str, pa.Table]:

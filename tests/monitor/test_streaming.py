@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +11,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from tests.cases import DOUBLE, EPOCH, INTEGER, TIMES, Case, seconds
 from tests.drawn import examples
-from tests.local import bound_query, local_job
+from tests.local import bound_query, in_setting, local_job
 from tests.monitor.compare import assert_same, who
 from tests.monitor.local import MonitorRun, run_of
 from tests.monitor.strategies import monitor_cases
@@ -213,7 +212,7 @@ def test_every_damaged_byte_of_state_is_noticed() -> None:
 
 def test_state_of_another_query_is_refused() -> None:
     run = some_state()
-    other = replace(run.job, fingerprint="f" * 32)
+    other = in_setting(run.job, fingerprint="f" * 32)
     with pytest.raises(StateError, match="another query"):
         other.operator().open(run.states[0])
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.local import local_job
+from tests.local import in_setting, local_job
 from tests.relate.local import run_stream, run_whole
 from tests.rows.layouts import INTERVALS, table_of
 from tests.rows.test_validation import found
@@ -208,7 +207,7 @@ def test_whatever_the_rows_are_they_are_judged_alike(rows: list[dict], horizon: 
     alone = found(declaration, rows)
     job = local_job(f"CREATE STREAM s {declaration}; {QUERY} COMPLEMENT;", "q")
     whole = run_whole(job, {"s": rows})
-    stream = run_stream(replace(job, live=True), [{"s": rows[:cut]}, {"s": rows[cut:]}])
+    stream = run_stream(in_setting(job, live=True), [{"s": rows[:cut]}, {"s": rows[cut:]}])
     assert stream.counts == whole.counts
     assert Counter(stream.reasons()) == Counter(whole.reasons())
     # A row given twice is there once, so that alone has more of those.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import exp
 from typing import Any
 
 import pytest
-from tests.local import FINGERPRINT, bound_query, declared, local_job
+from tests.local import FINGERPRINT, bound_query, declared, in_setting, local_job
 from tests.sequence.local import SequenceRun
 
 from anabranch.errors import DataError, StateError
@@ -223,7 +222,7 @@ def test_state_of_another_question_is_refused() -> None:
     job = local_job(text, "q")
     saved = job.operator().save()
     with pytest.raises(StateError, match="another"):
-        replace(job, fingerprint="f" * 32).operator().open(saved)
+        in_setting(job, fingerprint="f" * 32).operator().open(saved)
 
 
 def test_without_a_window_nothing_streams() -> None:
