@@ -23,15 +23,12 @@ class ConstrainOperator(EventBucket):
 
     def __init__(self, job: ConstrainJob) -> None:
         self._job = job
-        super().__init__(job.layouts, job.fingerprint, role_kinds(job.layouts))
+        super().__init__(job, role_kinds(job.layouts))
 
-    def answers_of(self, fresh: Batch, ended: bool, counts: Counts) -> pa.Table:
+    def answers_of(self, batch: Batch, ended: bool, counts: Counts) -> pa.Table:
         """Every solution whose last event is one of the new ones."""
         job = self._job
-        batch = Batch.concat([self.kept, fresh]).by_time()
         answers = Answers(job, batch)
-        if not len(batch):
-            return answers.table()
         events = numbers_of_events(batch, job.lowered.columns)
         strategy = job.strategy
         run = Run(

@@ -14,7 +14,6 @@ from anabranch.language.typed import Typed
 from anabranch.rows.events import Batch, arrow_type_of
 from anabranch.rows.job import QuestionJob
 from anabranch.rows.operator import Counts, Outcome
-from anabranch.rows.packing import Layout
 from anabranch.rows.state import seal, unseal
 from anabranch.rows.times import BEGINNING, TimeKind, restore_doubles
 
@@ -23,10 +22,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class EventJob(QuestionJob):
+class EventJob(QuestionJob, ABC):
     """The job of one or several questions about events over the same streams: rows are read, asked and sent once."""
 
     n_questions: int
+
+    @property
+    @abstractmethod
+    def answer_schema(self) -> pa.Schema:
+        """The columns of an outcome's answers."""
 
     @property
     def event_fields(self) -> list[pa.Field]:
@@ -45,18 +49,17 @@ class EventJob(QuestionJob):
         """The answers of one of several questions."""
         return self.result_columns(answers.where(f"question = {question}"), question)
 
+    @abstractmethod
     def result_columns(self, answers: DataFrame, question: int) -> DataFrame:
         """The answers of one question, in its own columns."""
-        raise NotImplementedError
 
 
 class EventBucket(ABC):
-    """The operator of questions about events. The questions themselves are the family's: see `answers_of`.
+    """The operator of questions about events. The questions themselves are the kind's: see `answers_of`.
 
     Parameters
     ----------
-    layouts : the streams, in order
-    fingerprint : of the questions, for their state
+    job : whose bucket it is
     kinds : the types of the columns of roles
 
     Attributes
@@ -64,13 +67,14 @@ class EventBucket(ABC):
     kept : events that those to come may need
     """
 
-    def __init__(self, layouts: Sequence[Layout], fingerprint: str, kinds: Mapping[str, type]) -> None:
-        self._layouts, self._fingerprint, self._kinds = layouts, fingerprint, kinds
+    def __init__(self, job: EventJob, kinds: Mapping[str, type]) -> None:
+        self._layouts, self._fingerprint, self._kinds = job.layouts, job.fingerprint, kinds
+        self._nothing = job.answer_schema.empty_table()
         self.open(None)
 
     @abstractmethod
-    def answers_of(self, fresh: Batch, ended: bool, counts: Counts) -> pa.Table:
-        """Let new events come to those that are kept, and say which are kept from now on."""
+    def answers_of(self, batch: Batch, ended: bool, counts: Counts) -> pa.Table:
+        """The answers that new events give with those that are kept, all in order of time; and which to keep now."""
 
     @property
     def now(self) -> int | float:
@@ -110,4 +114,6 @@ class EventBucket(ABC):
         come = waiting.where(ready)
         fresh, counts.duplicate = come.without_duplicates()
         counts.used += int(come.counted.sum()) - counts.duplicate
-        return Outcome(self.answers_of(fresh, ended, counts), rejected, counts)
+        batch = Batch.concat([self.kept, fresh]).by_time()
+        answers = self.answers_of(batch, ended, counts) if len(batch) else self._nothing
+        return Outcome(answers, rejected, counts)

@@ -29,15 +29,12 @@ class SequenceOperator(EventBucket):
 
     def __init__(self, job: SequenceJob) -> None:
         self._job = job
-        super().__init__(job.layouts, job.fingerprint, _KINDS)
+        super().__init__(job, _KINDS)
 
-    def answers_of(self, fresh: Batch, ended: bool, counts: Counts) -> pa.Table:
+    def answers_of(self, batch: Batch, ended: bool, counts: Counts) -> pa.Table:
         """Every match that is decided before the watermark; at the end of the input all windows close."""
         job = self._job
-        batch = Batch.concat([self.kept, fresh]).by_time()
         answers = Answers(job, batch)
-        if not len(batch):
-            return answers.table()
         matcher = Matcher(batch, job.relations, inf if ended else self.now)
         alive = np.zeros(len(matcher.roles), np.bool_)
         for question in range(len(job.analyses)):
