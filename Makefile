@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format bench lock clean
+.PHONY: help install demo test cases lint format bench lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -16,6 +16,9 @@ demo: $(INSTALLED) ## Answer a question over simulated readings, in about a minu
 
 test: $(INSTALLED) ## Run the tests with coverage (ARGS="tests/pattern -k name" for some of them)
 	@sh scripts/test $(ARGS)
+
+cases: $(INSTALLED) ## Run every case of ../shared/cases on 1, 2 and 7 partitions (ARGS="--master ... --partitions ...")
+	$(BIN)/python -m tests.conformance $(ARGS)
 
 lint: $(INSTALLED) ## Check style, formatting, types and the arrows between modules
 	$(BIN)/ruff check .

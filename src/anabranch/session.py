@@ -73,6 +73,9 @@ class Session:
         The session to run on. The default is the active one, or a new local one, started when it is needed.
     start : callable, optional
         Makes the Spark session where none is given.
+    partitions : int, optional
+        How many partitions the buckets of a query are spread over, which is how many tasks can work on them at a time.
+        The default is a few a core in batch, more where the input is large, and one a core in streaming.
 
     Examples
     --------
@@ -83,9 +86,17 @@ class Session:
     extended regular
     """
 
-    def __init__(self, spark: SparkSession | None = None, start: Callable[[], SparkSession] = make_session) -> None:
+    def __init__(
+        self,
+        spark: SparkSession | None = None,
+        start: Callable[[], SparkSession] = make_session,
+        partitions: int | None = None,
+    ) -> None:
+        if partitions is not None and partitions < 1:
+            raise AnabranchError(f"a query needs at least 1 partition, not {partitions}")
         self._spark = spark
         self._start_spark = start
+        self._partitions = partitions
         self.catalog = Catalog()
         self._frames: dict[str, DataFrame] = {}
         self._paths: dict[str, str] = {}
@@ -207,7 +218,7 @@ class Session:
             bounds, inputs = self._resolve(queries)
             job = self._job(queries, bounds, inputs, live=False)
             sources = [inputs[stream.name.lower()] for stream in bounds[0].streams]
-            n_partitions = partition_count(sources, self.spark.sparkContext.defaultParallelism)
+            n_partitions = self._partitions or partition_count(sources, self.spark.sparkContext.defaultParallelism)
             inferred = any(layout.derive is not None for layout in job.layouts)
             n_buckets = n_partitions * (BUCKETS_A_PARTITION if inferred else 1)
             # An inferred stream goes on to the newest reading of any key, so every bucket must learn of it.
@@ -338,7 +349,8 @@ class Session:
             feeds = [source.live_feed(each, max_files) for source, each in zip(sources, packings, strict=True)]
             run = streaming.start(
                 self.spark, job, feeds, sink, name=name, checkpoint=place.spark, control=place.control,
-                n_buckets=STREAM_BUCKETS, trigger=trigger or {"processingTime": "0 seconds"}, strict=strict,
+                n_buckets=STREAM_BUCKETS, n_partitions=self._partitions or self.spark.sparkContext.defaultParallelism,
+                trigger=trigger or {"processingTime": "0 seconds"}, strict=strict,
             )  # fmt: skip
         known = self._runs.get(name.lower())
         if isinstance(known, streaming.StreamRun):

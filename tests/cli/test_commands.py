@@ -143,6 +143,20 @@ def test_a_changed_query_on_an_old_checkpoint_is_one_line(
     )
 
 
+@pytest.mark.parametrize("damage", [b"", b"damaged"])
+def test_state_that_was_damaged_on_disk_is_refused_and_not_guessed_at(
+    spark: SparkSession, office: Path, tmp_path: Path, anabranch: Command, damage: bytes
+) -> None:
+    """The manifest is what a start reads first; Spark guards its own files with checksums."""
+    manifest = tmp_path / "cp" / "coffee" / "anabranch.json"
+    manifest.parent.mkdir(parents=True)
+    manifest.write_bytes(damage)
+    arguments = ("--checkpoint", tmp_path / "cp", "--output", tmp_path / "out", "--once", "--query", "coffee")
+    refused = anabranch("stream", office, *arguments)
+    assert refused.status == 1
+    assert refused.first.startswith(f"{office}:2:1: coffee failed: {manifest} is damaged; start with a new")
+
+
 # ---------------------------------------------------------------- what is wrong
 
 

@@ -17,7 +17,6 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from pyspark.sql import SparkSession
 from tests.monitor.compare import assert_same
 from tests.monitor.local import told
@@ -229,18 +228,3 @@ def test_a_stream_that_is_killed_at_any_moment_gives_every_answer_once(spark: Sp
     assert sorted(json.loads(row["row"])["t"] for row in set_aside) == sorted(row[3] for row in bad)
     assert {row["reason"] for row in set_aside} == {"person is NULL"}
     assert session.report("coffee").late == 0
-
-
-@pytest.mark.parametrize("damage", [b"", b"damaged"])
-def test_state_that_was_damaged_on_disk_is_refused_and_not_guessed_at(tmp_path: Path, damage: bytes) -> None:
-    """The manifest is what a start reads first; Spark guards its own files with checksums."""
-    (tmp_path / "workbook.abq").write_text(WORKBOOK)
-    write_parquet(tmp_path / "in" / "0.parquet", files_of_rows(random.Random(1))[0], SCHEMA)
-    manifest = tmp_path / "checkpoint" / "coffee" / "anabranch.json"
-    manifest.parent.mkdir(parents=True)
-    manifest.write_bytes(damage)
-    with started(tmp_path, "--once") as running:
-        assert running.process.wait(PATIENCE) == 1
-    first = running.said.splitlines()[0]
-    assert first.startswith(f"{tmp_path}/workbook.abq:3:1: coffee failed: {manifest} is damaged; start with a new")
-    assert "Traceback" not in running.said

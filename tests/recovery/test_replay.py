@@ -17,6 +17,7 @@ def test_a_batch_that_is_replayed_after_its_file_was_written_gives_its_answers_o
         office.add(str(number), row)
     office.add("9", ("ann", "hall", 9, 1.0), (None, "hall", 9, 1.0))
     office.take()
+    office.stop()
     answers, aside = office.answers, office.quarantined()
     assert same(answers, ANSWERS)
     # As if the machine had stopped between the sink's rename and Spark's own note that the batch is done.
@@ -30,4 +31,5 @@ def test_a_batch_that_is_replayed_after_its_file_was_written_gives_its_answers_o
     assert same(restarted.answers, answers)
     assert restarted.quarantined() == aside
     restarted.end()
+    restarted.stop()
     assert same(restarted.answers, ANSWERS)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
 from tests.runtime.office import query, stream, write_parquet, written
 
 from anabranch import Session
@@ -25,6 +26,7 @@ class Office:
             (declaration or stream("at", f"'{folder}/in/*.parquet'", more="WATERMARK 2")) + (question or query())
         )
         self.checkpoint, self.output = str(folder / "checkpoint"), folder / "out" / "coffee"
+        self.running: StreamingQuery | None = None
 
     def file(self, name: str) -> Path:
         """A file of the stream; its name may hold anything."""
@@ -34,13 +36,21 @@ class Office:
         write_parquet(self.file(name), rows)
 
     def take(self, **options: Any) -> None:
-        """Take every file that is there, then stop."""
-        options = {"trigger": NOW, "max_files": 1} | options
-        self.session.start("coffee", self.checkpoint, str(self.output), **options).awaitTermination()
+        """Take every file that is there, one a micro-batch; the stream runs on until it is stopped."""
+        if self.running is None:
+            self.running = self.session.start("coffee", self.checkpoint, str(self.output), max_files=1, **options)
+        self.running.processAllAvailable()
 
     def end(self) -> None:
+        """End the input, and take that."""
         self.session.end_input(self.checkpoint)
         self.take()
+
+    def stop(self) -> None:
+        """Stop the stream; the next to take files goes on from the checkpoint."""
+        if self.running is not None:
+            self.running.stop()
+            self.running = None
 
     @property
     def answers(self) -> dict[tuple, float]:

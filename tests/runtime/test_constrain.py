@@ -15,7 +15,6 @@ from tests.constrain.local import ConstrainRun
 from tests.local import local_job
 from tests.oracles.events import frozen
 
-import anabranch.session
 from anabranch import Session
 from anabranch.errors import AnabranchError, WorkbookError
 
@@ -75,8 +74,8 @@ def truth() -> dict[str, Counter]:
     return found
 
 
-def session_of(spark: SparkSession, source: Path | str) -> Session:
-    session = Session(spark)
+def session_of(spark: SparkSession, source: Path | str, partitions: int | None = None) -> Session:
+    session = Session(spark, partitions=partitions)
     session.execute(STREAM + QUERIES)
     session.bind("e", str(source))
     return session
@@ -88,10 +87,9 @@ def counted(frame: DataFrame) -> Counter:
 
 @pytest.mark.parametrize("n_partitions", [1, 2, 7])
 def test_each_alert_comes_once_from_any_number_of_partitions(
-    spark: SparkSession, folder: Path, truth: dict, monkeypatch: pytest.MonkeyPatch, n_partitions: int
+    spark: SparkSession, folder: Path, truth: dict, n_partitions: int
 ) -> None:
-    monkeypatch.setattr(anabranch.session, "partition_count", lambda *_: n_partitions)
-    session = session_of(spark, folder)
+    session = session_of(spark, folder, n_partitions)
     found = session.run_all()
     assert {name: counted(frame) for name, frame in found.items()} == truth
     session.release()

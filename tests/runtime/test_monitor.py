@@ -15,7 +15,6 @@ from tests.monitor.compare import assert_same
 from tests.monitor.local import MonitorRun, told
 from tests.oracles.monitor import Answer
 
-import anabranch.session
 from anabranch import Session
 from anabranch.simulate.vehicles import Options, simulate
 
@@ -71,8 +70,8 @@ def truth(vehicles: object) -> dict[str, list[Answer]]:
     return found
 
 
-def session_of(spark: SparkSession, source: Path) -> Session:
-    session = Session(spark)
+def session_of(spark: SparkSession, source: Path, partitions: int | None = None) -> Session:
+    session = Session(spark, partitions=partitions)
     session.execute(STREAM + QUERIES)
     session.bind("cars", str(source))
     return session
@@ -80,10 +79,9 @@ def session_of(spark: SparkSession, source: Path) -> Session:
 
 @pytest.mark.parametrize("n_partitions", [1, 2, 7])
 def test_each_answer_comes_once_from_any_number_of_partitions(
-    spark: SparkSession, folder: Path, truth: dict, monkeypatch: pytest.MonkeyPatch, n_partitions: int
+    spark: SparkSession, folder: Path, truth: dict, n_partitions: int
 ) -> None:
-    monkeypatch.setattr(anabranch.session, "partition_count", lambda *_: n_partitions)
-    session = session_of(spark, folder)
+    session = session_of(spark, folder, n_partitions)
     for name in LABELS if n_partitions == 7 else ["near"]:
         frame = session.run(name)
         assert "status" not in frame.columns

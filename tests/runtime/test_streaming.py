@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -17,11 +18,20 @@ from tests.local import local_job, to_table
 from tests.pattern.strategies import Case
 from tests.runtime.cases import cases, local_run, session_of
 from tests.runtime.office import ANSWERS, ROWS, collect, query, same, stream, write_csv, write_parquet, written
-from tests.runtime.streams import NOW, Office
+from tests.runtime.streams import Office
 from tests.splits import disordered_splits
 
 from anabranch.errors import AnabranchError, DataError, StateError, WorkbookError
 from anabranch.runtime.failures import translate
+
+
+@pytest.fixture(autouse=True)
+def stopped(spark: SparkSession) -> Iterator[None]:
+    """No stream outlives its test."""
+    yield
+    for running in spark.streams.active:
+        running.stop()
+
 
 # ---------------------------------------------------------------- the same answers
 
@@ -34,6 +44,7 @@ def disordered(case: Case) -> list[dict]:
 def test_files_in_any_order_within_the_watermark_give_the_answers_of_a_batch(
     spark: SparkSession, tmp_path: Path
 ) -> None:
+    started = []
     for number, case in enumerate(cases(1, watermark=2)):
         session = session_of(spark, case)
         folder = tmp_path / str(number)
@@ -44,10 +55,12 @@ def test_files_in_any_order_within_the_watermark_give_the_answers_of_a_batch(
                 rows = to_table(job, place, part[layout.name])
                 write_parquet(folder / layout.name / f"{batch}.parquet", rows)
             session.bind(layout.name, str(folder / layout.name))
-        options = {"output": str(folder / "out"), "trigger": NOW, "max_files": 1}
-        session.start("q", str(folder / "cp"), **options).awaitTermination()
+        running = session.start("q", str(folder / "cp"), str(folder / "out"), max_files=1)
+        started.append((case, session, folder, running))
+    for case, session, folder, running in started:
+        running.processAllAvailable()
         session.end_input(str(folder / "cp"))
-        session.start("q", str(folder / "cp"), **options).awaitTermination()
+        running.processAllAvailable()
         counts = session.report("q")
         assert counts.late == 0
         assert counts.read == counts.used + counts.duplicate == sum(map(len, case.rows.values()))
@@ -149,6 +162,7 @@ def test_another_session_goes_on_where_the_first_was_stopped(spark: SparkSession
     for number, row in enumerate(ROWS[:3]):
         first.add(str(number), row)
     first.take()
+    first.stop()
     second = Office(spark, tmp_path)
     for number, row in enumerate(ROWS[3:], start=3):
         second.add(str(number), row)
@@ -162,6 +176,7 @@ def test_what_belongs_to_another_query_is_refused_in_one_line(spark: SparkSessio
     office = Office(spark, tmp_path)
     office.add("1", *ROWS)
     office.take()
+    office.stop()
     before = sorted(path.name for path in office.output.iterdir())
     changed = Office(spark, tmp_path, question=query("coffee", "at", "GROUP BY x THRESHOLD 0.3"))
     later = Office(spark, tmp_path, stream("at", f"'{tmp_path}/in/*.parquet'", more="WATERMARK 3"))
@@ -185,6 +200,7 @@ def test_a_file_that_is_older_than_those_already_read_is_read_all_the_same(spark
     office = Office(spark, tmp_path)
     office.add("1", *ROWS[:3])
     office.take()
+    office.stop()
     office.add("2", *ROWS[3:])
     a_month_ago = office.file("1").stat().st_mtime - 30 * 86_400
     os.utime(office.file("2"), (a_month_ago, a_month_ago))
@@ -197,6 +213,7 @@ def test_moving_the_files_does_not_make_it_another_query(spark: SparkSession, tm
     office = Office(spark, tmp_path)
     office.add("1", *ROWS[:2])
     office.take()
+    office.stop()
     moved = Office(spark, tmp_path, stream("at", f"'{tmp_path}/new/*.parquet'", more="WATERMARK 2"))
     write_parquet(tmp_path / "new" / "2.parquet", ROWS[2:])
     moved.take()
@@ -216,11 +233,10 @@ def test_a_function_takes_the_answers_of_each_micro_batch(spark: SparkSession, t
     def take(frame: DataFrame, batch: int) -> None:
         taken[batch] = collect(frame)
 
-    for ended in (False, True):
-        if ended:
-            office.session.end_input(office.checkpoint)
-        started = office.session.start("coffee", office.checkpoint, foreach_batch=take, trigger=NOW, max_files=1)
-        started.awaitTermination()
+    started = office.session.start("coffee", office.checkpoint, foreach_batch=take, max_files=1)
+    started.processAllAvailable()
+    office.session.end_input(office.checkpoint)
+    started.processAllAvailable()
     assert len(taken) > 1
     assert same({key: p for part in taken.values() for key, p in part.items()}, ANSWERS)
     assert sum(map(len, taken.values())) == len(ANSWERS)
@@ -308,6 +324,7 @@ def test_strict_stops_at_a_row_that_must_be_set_aside_late_ones_included(
     assert f"a row of at cannot be used: {reason}" in str(said)
     assert "\n" not in str(said)
     # Without strict the same checkpoint goes on, and keeps the row apart.
+    office.stop()
     office.take()
     assert len(office.quarantined()) == 1
 
@@ -325,6 +342,7 @@ def test_the_schema_of_the_first_start_is_kept(spark: SparkSession, tmp_path: Pa
     declaration = stream("at", f"'{tmp_path}/in'")
     office = Office(spark, tmp_path, declaration)
     office.take()
+    office.stop()
     # Alone, this file would make `person` a text; the stream began with integers.
     (tmp_path / "in" / "1.csv").unlink()
     late, large = 2**40, 2**50

@@ -8,7 +8,7 @@ checkpoint: it closes every instant seen so far.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from itertools import chain, count
@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle, StreamingQuery
+from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.types import StructType
 
 from anabranch.rows.checks import QUARANTINE
@@ -27,6 +27,7 @@ from anabranch.rows.operator import REPORTED, ROW_COUNTS, Counts
 from anabranch.rows.state import read_tables, write_tables
 from anabranch.runtime.batch import Feed
 from anabranch.runtime.packets import PACKET_SCHEMA, Mail, end_packets
+from anabranch.runtime.processor import BucketProcessor, Saved
 from anabranch.runtime.spark import STREAM_SETTINGS, with_settings
 
 _OUTCOME = "answers binary, rejected binary, " + ", ".join(f"{name} long" for name in REPORTED)
@@ -34,42 +35,6 @@ _OUTCOME = "answers binary, rejected binary, " + ", ".join(f"{name} long" for na
 #: Takes the answers and the quarantined rows of one micro-batch, and says how many answers it has delivered; called
 #: again with the same number after a failure.
 Sink = Callable[[DataFrame, DataFrame | None, int], int]
-
-
-class BucketProcessor(StatefulProcessor):
-    """One operator a bucket, its state in Spark's state store."""
-
-    def __init__(self, job: Job, strict: bool) -> None:
-        self._job = job
-        self._strict = strict
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Name the state: the clock and the operator's bytes, written as one value."""
-        self._state = handle.getValueState("bucket", "clock binary, operator binary")
-
-    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:  # names are Spark's
-        """One micro-batch of one bucket."""
-        mail = Mail(len(self._job.layouts))
-        for row in rows:
-            mail.add(row)
-        saved = self._state.get()
-        clock = Clock(self._job.layouts, bytes(saved[0]) if saved else None)
-        operator = self._job.operator()
-        if saved:
-            operator.open(bytes(saved[1]))
-        outcome = operator.step(mail.packets, clock.advance(mail.newest, mail.ended), mail.ended)
-        self._state.update((clock.save(), operator.save()))
-        counts = mail.counts
-        counts += outcome.counts
-        rejected = mail.set_aside(outcome.rejected, self._strict)
-        yield Row(
-            answers=write_tables({"answers": outcome.answers}) if outcome.answers.num_rows else None,
-            rejected=write_tables({"rejected": rejected}) if rejected.num_rows else None,
-            **{name: getattr(counts, name) for name in REPORTED},
-        )
-
-    def close(self) -> None:
-        """Nothing is held between micro-batches."""
 
 
 @dataclass(slots=True)
@@ -90,6 +55,7 @@ def start(
     checkpoint: str,
     control: str,
     n_buckets: int,
+    n_partitions: int,
     trigger: dict[str, Any],
     strict: bool = False,
 ) -> StreamRun:
@@ -98,7 +64,7 @@ def start(
     Parameters
     ----------
     checkpoint, control : folders; the control folder exists, and a file in it ends the input
-    n_buckets : fixed for the life of a checkpoint
+    n_buckets, n_partitions : fixed for the life of a checkpoint; Spark keeps the number of partitions there
     trigger : as for Spark's `DataStreamWriter.trigger`
     strict : whether a row that must be set aside fails the run
     """
@@ -108,7 +74,7 @@ def start(
     outcomes = (
         reduce(DataFrame.unionAll, packets)
         .groupBy("bucket")
-        .transformWithState(BucketProcessor(job, strict), _OUTCOME, "Append", "None")
+        .transformWithState(BucketProcessor(partial(_step, job, strict)), _OUTCOME, "Append", "None")
     )
     run = StreamRun(query=None)  # type: ignore[arg-type]  # it is started with a callback that needs the run
     writer = (
@@ -118,11 +84,31 @@ def start(
         .outputMode("append")
         .trigger(**trigger)
     )
-    # Tasks beyond the cores would only wait; Spark keeps the number in the checkpoint.
-    partitions = {"spark.sql.shuffle.partitions": str(min(n_buckets, spark.sparkContext.defaultParallelism))}
+    partitions = {"spark.sql.shuffle.partitions": str(min(n_buckets, n_partitions))}
     with with_settings(spark, STREAM_SETTINGS | partitions):
         run.query = writer.start()
     return run
+
+
+def _step(job: Job, strict: bool, saved: Saved | None, rows: Iterable[Row]) -> tuple[Saved, Row]:
+    """One micro-batch of one bucket: its operator is opened, stepped and saved again."""
+    mail = Mail(len(job.layouts))
+    for row in rows:
+        mail.add(row)
+    clock = Clock(job.layouts, saved[0] if saved else None)
+    operator = job.operator()
+    if saved:
+        operator.open(saved[1])
+    outcome = operator.step(mail.packets, clock.advance(mail.newest, mail.ended), mail.ended)
+    counts = mail.counts
+    counts += outcome.counts
+    rejected = mail.set_aside(outcome.rejected, strict)
+    told = Row(
+        answers=write_tables({"answers": outcome.answers}) if outcome.answers.num_rows else None,
+        rejected=write_tables({"rejected": rejected}) if rejected.num_rows else None,
+        **{name: getattr(counts, name) for name in REPORTED},
+    )
+    return (clock.save(), operator.save()), told
 
 
 def _free_name(spark: SparkSession, name: str) -> str:
