@@ -1,4 +1,4 @@
-"""Draw coffee.svg, the picture at the head of the README, from a simulated office and Anabranch's answers.
+"""Draw coffee.svg, the picture of docs/inference.md, from a simulated office and Anabranch's answers.
 
 Run, from the root of the repository:
 
@@ -180,7 +180,7 @@ def kind(place: str) -> tuple[str, str, str]:
 
 def main() -> None:
     """Read the folders named on the command line, and write the picture."""
-    arguments = argparse.ArgumentParser(description="Draw the picture of the README.")
+    arguments = argparse.ArgumentParser(description="Draw the picture of docs/inference.md.")
     arguments.add_argument("office", type=Path, help="folder written by `anabranch simulate office`")
     arguments.add_argument("answers", type=Path, help="folder of the query's answers, written by `anabranch run`")
     arguments.add_argument("output", type=Path, help="the SVG file to write")
