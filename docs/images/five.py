@@ -401,7 +401,12 @@ def answers_to(kind: Kind, worlds: Path) -> pa.Table:
     """Ask the question of its world."""
     session = ab.Session()
     session.execute_file(str(worlds / kind.scenario / f"{kind.scenario}.abq"))
-    return session.run(kind.query).toArrow()
+    return in_order(session.run(kind.query).toArrow())
+
+
+def in_order(answers: pa.Table) -> pa.Table:
+    """The answers in one order, whichever came first."""
+    return pa.Table.from_pylist(sorted(answers.to_pylist(), key=str), schema=answers.schema)
 
 
 def heading(kind: Kind, y: float) -> Iterator[str]:
