@@ -11,7 +11,7 @@ help: ## Show this list
 
 install: $(INSTALLED) ## Make .venv and install everything from requirements.lock (PYTHON=... names a Python)
 
-demo: $(INSTALLED) ## Answer a question over simulated readings, in about a minute
+demo: $(INSTALLED) ## Simulate five worlds, ask a question of each kind, and compare with the truth
 	@$(BIN)/anabranch demo
 
 test: $(INSTALLED) ## Run the tests with coverage (ARGS="tests/pattern -k name" for some of them)

@@ -1,9 +1,9 @@
-"""Draw coffee.svg, the picture at the head of the README, from a simulated office and Anabranch's answers.
+"""Draw coffee.svg, the picture of docs/inference.md, from a simulated office and Anabranch's answers.
 
 Run, from the root of the repository:
 
     anabranch simulate office --output build/office
-    anabranch run build/office/coffee.abq --query coffee --output build/answers
+    anabranch run build/office/office.abq --query coffee --output build/answers
     python docs/images/coffee.py build/office build/answers/coffee docs/images/coffee.svg
 """
 
@@ -64,7 +64,7 @@ def picture(office: Path, answers: pa.Table) -> Svg:
     base = BARS_TOP + BARS
     parts = time_axis(scale, base + 38, base, clock=True)
     parts += readings(of_person(pq.read_table(office / "readings.parquet")), places, scale)
-    parts += query((office / "coffee.abq").read_text(encoding="utf-8"))
+    parts += query((office / "office.abq").read_text(encoding="utf-8"))
     parts += probability(answers, trips, scale, base)
     parts += whereabouts(places, scale, base + 15)
     return page(parts, WIDTH, HEIGHT, "Missed RFID readings, a query, and the probability of the answer over time")
@@ -180,7 +180,7 @@ def kind(place: str) -> tuple[str, str, str]:
 
 def main() -> None:
     """Read the folders named on the command line, and write the picture."""
-    arguments = argparse.ArgumentParser(description="Draw the picture of the README.")
+    arguments = argparse.ArgumentParser(description="Draw the picture of docs/inference.md.")
     arguments.add_argument("office", type=Path, help="folder written by `anabranch simulate office`")
     arguments.add_argument("answers", type=Path, help="folder of the query's answers, written by `anabranch run`")
     arguments.add_argument("output", type=Path, help="the SVG file to write")

@@ -247,9 +247,9 @@ def test_the_workbook_is_right_and_its_files_are_there(tmp_path: Path) -> None:
     workbook = write(small, tmp_path / "new" / "folder")
     text = workbook.read_text(encoding="utf-8")
     catalog = Catalog()
-    assert declare(parse(text, "workbook.abq"), catalog) == []
+    assert declare(parse(text, "buoys.abq"), catalog) == []
     assert objections(catalog.queries(), catalog) == []
     assert [each.name for each in catalog.queries()] == ["low", "passage", "cold_wake"]
     assert re.findall(r"FROM '([^']+)'", text) == ["readings.parquet"]
-    for name in TABLES:
-        assert pyarrow.parquet.read_table(workbook.parent / f"{name}.parquet") == getattr(small, name)
+    for name, file in zip(TABLES, ("readings", "true_storms", "true_hits"), strict=True):
+        assert pyarrow.parquet.read_table(workbook.parent / f"{file}.parquet") == getattr(small, name)

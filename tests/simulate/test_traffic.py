@@ -261,13 +261,14 @@ def test_the_workbook_is_right_and_its_files_are_there(options: Options, tmp_pat
     workbook = write(traffic, tmp_path / "new" / "folder")
     text = workbook.read_text(encoding="utf-8")
     catalog = Catalog()
-    assert declare(parse(text, "workbook.abq"), catalog) == []
+    assert declare(parse(text, "traffic.abq"), catalog) == []
     assert objections(catalog.queries(), catalog) == []
     assert len(catalog.queries()) == 2
-    assert re.findall(r"FROM '([^']+)'", text) == ["congestion.parquet", "truth.parquet"]
-    for name in ("congestion", "truth", "reports"):
-        if getattr(traffic, name) is not None:
-            assert pyarrow.parquet.read_table(workbook.parent / f"{name}.parquet") == getattr(traffic, name)
+    assert re.findall(r"FROM '([^']+)'", text) == ["congestion.parquet", "true_congestion.parquet"]
+    files = {"congestion": traffic.congestion, "true_congestion": traffic.truth, "reports": traffic.reports}
+    for name, rows in files.items():
+        if rows is not None:
+            assert pyarrow.parquet.read_table(workbook.parent / f"{name}.parquet") == rows
     assert (workbook.parent / "reports.parquet").exists() == (options.data == "road")
 
 

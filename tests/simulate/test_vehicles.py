@@ -183,12 +183,12 @@ def test_the_workbook_is_right_and_its_files_are_there(tmp_path: Path) -> None:
     text = workbook.read_text(encoding="utf-8")
     assert "ERROR 12.5 PERIOD 45\n" in text
     catalog = Catalog()
-    assert declare(parse(text, "workbook.abq"), catalog) == []
+    assert declare(parse(text, "vehicles.abq"), catalog) == []
     assert objections(catalog.queries(), catalog) == []
     assert [each.name for each in catalog.queries()] == ["near"]
     assert re.findall(r"FROM '([^']+)'", text) == ["cars.parquet"]
-    for name in TABLES:
-        assert pyarrow.parquet.read_table(workbook.parent / f"{name}.parquet") == getattr(small, name)
+    for name, rows in {"cars": small.cars, "true_positions": small.positions}.items():
+        assert pyarrow.parquet.read_table(workbook.parent / f"{name}.parquet") == rows
 
 
 def test_it_is_said_how_much_was_communicated(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_it_is_said_how_much_was_communicated(tmp_path: Path) -> None:
 
 def test_a_long_file_has_several_row_groups(tmp_path: Path) -> None:
     write(simulate(Options(objects=5_000)), tmp_path)
-    groups = pyarrow.parquet.ParquetFile(tmp_path / "positions.parquet").metadata
+    groups = pyarrow.parquet.ParquetFile(tmp_path / "true_positions.parquet").metadata
     assert groups.num_row_groups == 2
     first, second = (groups.row_group(number).column(1).statistics for number in range(2))
     assert first.max <= second.min

@@ -7,7 +7,7 @@ scenario can be told besides is a dataclass of options.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,47 +41,22 @@ class Scenario:
         return self.fill(folder, seed, make_options(self.options, given))
 
 
-def _fill_office(folder: Path, seed: int, options: office.Options) -> Path:
-    return office.write(office.simulate(**asdict(options), seed=seed), folder)
+def _scenario(module: Any, summary: str) -> Scenario:
+    """The scenario of a module, which has `Options`, `simulate` and `write`, and perhaps a `remark`."""
 
+    def fill(folder: Path, seed: int, options: Any) -> Path:
+        return module.write(module.simulate(options, seed), folder)
 
-def _fill_rfid(folder: Path, seed: int, options: rfid.Options) -> Path:
-    return rfid.write(rfid.simulate(options, seed), folder)
-
-
-def _fill_traffic(folder: Path, seed: int, options: traffic.Options) -> Path:
-    return traffic.write(traffic.simulate(options, seed), folder)
-
-
-def _fill_buoys(folder: Path, seed: int, options: buoys.Options) -> Path:
-    return buoys.write(buoys.simulate(options, seed), folder)
-
-
-def _fill_vehicles(folder: Path, seed: int, options: vehicles.Options) -> Path:
-    return vehicles.write(vehicles.simulate(options, seed), folder)
-
-
-def _fill_shop(folder: Path, seed: int, options: shop.Options) -> Path:
-    return shop.write(shop.simulate(options, seed), folder)
+    return Scenario(summary, module.Options, fill, getattr(module, "remark", None))
 
 
 SCENARIOS: Mapping[str, Scenario] = {
-    "office": Scenario(
-        "who went for coffee, as far as the RFID antennas of an office floor can tell", office.Options, _fill_office
+    "office": _scenario(office, "who went for coffee, as far as the RFID antennas of an office floor can tell"),
+    "rfid": _scenario(
+        rfid, "people and what they carry in a building of two floors, with RFID antennas in its corridors alone"
     ),
-    "rfid": Scenario(
-        "people and what they carry in a building of two floors, with RFID antennas in its corridors alone",
-        rfid.Options,
-        _fill_rfid,
-    ),
-    "traffic": Scenario(
-        "congestion of the sectors of a motorway, where some of the times are lost", traffic.Options, _fill_traffic
-    ),
-    "buoys": Scenario("weather at drifting buoys, with storms passing over", buoys.Options, _fill_buoys),
-    "vehicles": Scenario(
-        "vehicles that tell where they are only when they have to", vehicles.Options, _fill_vehicles, vehicles.remark
-    ),
-    "shop": Scenario(
-        "items of a shop, read or missed at the shelf, the checkout and the exit", shop.Options, _fill_shop, shop.remark
-    ),
+    "shop": _scenario(shop, "items of a shop, read or missed at the shelf, the checkout and the exit"),
+    "traffic": _scenario(traffic, "congestion of the sectors of a motorway, where some of the times are lost"),
+    "vehicles": _scenario(vehicles, "vehicles that tell where they are only when they have to"),
+    "buoys": _scenario(buoys, "weather at drifting buoys, with storms passing over"),
 }

@@ -14,14 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet
 
+from anabranch.simulate.files import timestamps, write_files
 from anabranch.simulate.ocean import START, Hits, Readings, drift, observe
 from anabranch.simulate.options import option
 from anabranch.simulate.segmented import Integers
 from anabranch.simulate.storms import DAY, HOUR, Storm, brew
-
-TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 WORKBOOK = """\
 -- Drifting buoys: where did storms pass? Distances are in metres, pressure is in hPa and wind in m/s.
@@ -125,17 +123,12 @@ def simulate_buoys(options: Options, rng: np.random.Generator) -> tuple[Readings
 
 def write(buoys: Buoys, folder: Path) -> Path:
     """Write what was simulated as files, with a workbook that asks for storms; return the workbook's path."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in ("readings", "storms", "hits"):
-        pyarrow.parquet.write_table(getattr(buoys, name), folder / f"{name}.parquet")
-    workbook = folder / "workbook.abq"
-    workbook.write_text(buoys.workbook, encoding="utf-8")
-    return workbook
+    tables = {"readings": buoys.readings, "true_storms": buoys.storms, "true_hits": buoys.hits}
+    return write_files(folder, "buoys", buoys.workbook, tables)
 
 
 def _timestamps(seconds: Integers) -> pa.Array:
-    start = np.datetime64(START.replace(tzinfo=None), "us")
-    return pa.array(start + seconds * np.timedelta64(1, "s"), TIMESTAMP)
+    return timestamps(START, seconds, np.timedelta64(1, "s"))
 
 
 def _reading_rows(readings: Readings) -> pa.Table:

@@ -19,12 +19,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 from numpy.typing import NDArray
 
 from anabranch.inference.infer import Inference, Inferred
 from anabranch.inference.model import Entries, Hmm, Sensing, make_hmm
+from anabranch.simulate.files import timestamps, write_files
 from anabranch.simulate.options import option
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -153,29 +152,27 @@ class _Person:
     thirst: float
 
 
-def simulate(people: int = 6, minutes: int = 120, seed: int = 0) -> Office:
+def simulate(options: Options | None = None, seed: int = 0) -> Office:
     """Let people walk about the floor, read their tags, and smooth the readings.
 
     Parameters
     ----------
-    people : int
-        How many; beyond six they share offices. Who they are and what they do does not depend on it.
-    minutes : int
-        How long, in steps of five seconds from 09:00 UTC on.
+    options : Options, optional
+        How many people; beyond six they share offices, and more of them leave the others as they were. And how long, in
+        steps of five seconds from 09:00 UTC on.
     seed : int
-        The same seed gives the same office.
+        The same seed gives the same data.
 
     Examples
     --------
-    >>> office = simulate(people=1, minutes=10, seed=0)
+    >>> office = simulate(Options(people=1, minutes=10), seed=0)
     >>> office.at.column_names
     ['person', 't', 'location', 'prev_location', 'p']
     """
-    if people < 1 or minutes < 1:
-        raise ValueError(f"an office needs people and minutes, not {people} and {minutes}")
-    steps = minutes * STEPS_PER_MINUTE
+    options = options or Options()
+    steps = options.minutes * STEPS_PER_MINUTE
     persons, days = [], []
-    for number in range(people):
+    for number in range(options.people):
         movement, antennas, rehearsal = map(np.random.default_rng, np.random.SeedSequence((seed, number)).spawn(3))
         person = _person(number, movement)
         path = _path(person, steps, movement)
@@ -192,17 +189,10 @@ def simulate(people: int = 6, minutes: int = 120, seed: int = 0) -> Office:
 
 def write(office: Office, folder: Path) -> Path:
     """Write an office as files, with a workbook that asks who went for coffee; return the workbook's path."""
-    folder.mkdir(parents=True, exist_ok=True)
     streams = {"at": office.at, "at_marginals": office.at_marginals, "readings": office.readings}
     truth = {"true_locations": office.locations, "true_trips": office.trips}
-    for name, table in (streams | truth).items():
-        pyarrow.parquet.write_table(table, folder / f"{name}.parquet")
     relations = {"hall": office.hall, "office": office.office, "coffee_room": office.coffee_room}
-    for name, table in relations.items():
-        pyarrow.csv.write_csv(table, folder / f"{name}.csv")
-    workbook = folder / "coffee.abq"
-    workbook.write_text(WORKBOOK, encoding="utf-8")
-    return workbook
+    return write_files(folder, "office", WORKBOOK, streams | truth, relations)
 
 
 def _person(number: int, rng: np.random.Generator) -> _Person:
@@ -355,8 +345,7 @@ def _marginal_rows(inferred: Inferred) -> dict[str, pa.Array]:
 
 
 def _times(steps: Codes) -> pa.Array:
-    start = np.datetime64(START.replace(tzinfo=None), "us")
-    return pa.array(start + steps * np.timedelta64(STEP), pa.timestamp("us", tz="UTC"))
+    return timestamps(START, steps, np.timedelta64(STEP))
 
 
 def _names(codes: Codes) -> pa.Array:

@@ -18,7 +18,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet
 from numpy.typing import NDArray
 
 from anabranch.simulate.building import (
@@ -33,6 +32,7 @@ from anabranch.simulate.building import (
     make_building,
     survey,
 )
+from anabranch.simulate.files import write_files
 from anabranch.simulate.motion import corridor_names, make_models
 from anabranch.simulate.options import option
 
@@ -269,18 +269,12 @@ def simulate(options: Options | None = None, seed: int = 0) -> Rfid:
 
 def write(world: Rfid, folder: Path) -> Path:
     """Write a simulated building as files, with a workbook that asks four questions; return the workbook's path."""
-    folder.mkdir(parents=True, exist_ok=True)
     tables = {"readings": world.readings, "true_locations": world.locations, "true_events": world.events}
-    for name, table in tables.items():
-        pyarrow.parquet.write_table(table, folder / f"{name}.parquet")
-    for name, table in world.relations.items():
-        pyarrow.csv.write_csv(table, folder / f"{name}.csv")
+    workbook = write_files(folder, "rfid", WORKBOOK, tables, world.relations)
     for model, parts in world.models.items():
         (folder / model).mkdir(exist_ok=True)
         for name, table in parts.items():
             pyarrow.csv.write_csv(table, folder / model / f"{name}.csv")
-    workbook = folder / "rfid.abq"
-    workbook.write_text(WORKBOOK, encoding="utf-8")
     return workbook
 
 

@@ -27,9 +27,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 import pyarrow.parquet
 
+from anabranch.simulate.files import timestamps, write_files
 from anabranch.simulate.options import choice, option
 from anabranch.simulate.segmented import Floats, Integers, Mask
 
@@ -41,8 +41,6 @@ SHELF, CHECKOUT, EXIT, AGAIN = range(4)
 
 READERS = ("shelf", "checkout", "exit", "shelf")
 """The antenna that reads each."""
-
-_ROW_GROUP = 250_000
 
 WORKBOOK = """\
 -- A shop: items are read at their shelf (x), at the checkout (y) and at the exit (z), or missed. MISS and DELAY are
@@ -246,17 +244,12 @@ def simulate(options: Options | None = None, seed: int = 0) -> Shop:
 
 def write(shop: Shop, folder: Path) -> Path:
     """Write what was simulated as files, with a workbook that asks for thieves; return the workbook's path."""
-    folder.mkdir(parents=True, exist_ok=True)
-    pyarrow.parquet.write_table(shop.reads, folder / "reads.parquet", row_group_size=_ROW_GROUP)
-    pyarrow.csv.write_csv(shop.truth, folder / "truth.csv")
-    workbook = folder / "shop.abq"
-    workbook.write_text(shop.workbook, encoding="utf-8")
-    return workbook
+    return write_files(folder, "shop", shop.workbook, {"reads": shop.reads, "true_trips": shop.truth})
 
 
 def remark(folder: Path) -> str:
     """How many items were stolen, and how many readings lost, of a folder that was written."""
-    truth = pyarrow.csv.read_csv(folder / "truth.csv")
+    truth = pyarrow.parquet.read_table(folder / "true_trips.parquet")
     stolen = pc.sum(truth["stolen"]).as_py()
     happened = sum(truth.num_rows - truth[reader].null_count for reader in READERS[:AGAIN])
     lost = happened - sum(pc.sum(truth[f"{reader}_read"]).as_py() for reader in READERS[:AGAIN])
@@ -357,8 +350,7 @@ def _tags(items: Integers) -> pa.Array:
 
 
 def _timestamps(microseconds: Integers, known: Mask) -> pa.Array:
-    start = np.datetime64(START.replace(tzinfo=None), "us")
-    return pa.array(start + microseconds.astype("timedelta64[us]"), pa.timestamp("us", tz="UTC"), mask=~known)
+    return timestamps(START, microseconds, np.timedelta64(1, "us"), known)
 
 
 # ---------------------------------------------------------------- the workbook

@@ -17,14 +17,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet
 
+from anabranch.simulate.files import timestamps, write_files
 from anabranch.simulate.options import choice, option
 from anabranch.simulate.road import SECOND, Reports, congestion, drive
 from anabranch.simulate.segmented import Entities, Floats, Integers, lose, table
 
 START = datetime(2026, 1, 5, 6, tzinfo=UTC)
-TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 ROAD = """\
 -- Which sectors of a motorway were congested together? Some of the times at which congestion began or ended were lost.
@@ -40,7 +39,7 @@ CREATE QUERY jam AS
 -- The same where nothing was lost: the right answer.
 CREATE QUERY true_jam AS
   RELATE AT LEAST 2 a INTERSECTS SOME b
-  FROM truth AS a, truth AS b
+  FROM true_congestion AS a, true_congestion AS b
   WHERE a.sector < b.sector
   THRESHOLD 0.5;
 """
@@ -57,9 +56,9 @@ CREATE QUERY shared AS
   THRESHOLD 0.5;
 
 -- The same where nothing was lost: the right answer.
-CREATE QUERY truly_shared AS
+CREATE QUERY true_shared AS
   RELATE AT LEAST 7 a INTERSECTS SOME b
-  FROM truth AS a, truth AS b
+  FROM true_congestion AS a, true_congestion AS b
   WHERE a.pair = b.pair AND a.side < b.side
   THRESHOLD 0.5;
 """
@@ -134,7 +133,7 @@ def simulate(options: Options | None = None, seed: int = 0) -> Traffic:
         low, high = map(_moment, true.horizon)
         as_times, reports, questions = _seconds, _report_rows(told), ROAD
     keys = ", ".join(true.keys)
-    streams = (STREAM.format(name=name, keys=keys, low=low, high=high) for name in ("congestion", "truth"))
+    streams = (STREAM.format(name=name, keys=keys, low=low, high=high) for name in ("congestion", "true_congestion"))
     return Traffic(
         congestion=table(lose(true, options.loss, losing), as_times),
         truth=table(true, as_times),
@@ -178,14 +177,10 @@ def simulate_poisson(options: Options, rng: np.random.Generator) -> Entities:
 
 def write(traffic: Traffic, folder: Path) -> Path:
     """Write what was simulated as files, with a workbook that asks what met; return the workbook's path."""
-    folder.mkdir(parents=True, exist_ok=True)
-    tables = {"congestion": traffic.congestion, "truth": traffic.truth, "reports": traffic.reports}
-    for name, rows in tables.items():
-        if rows is not None:
-            pyarrow.parquet.write_table(rows, folder / f"{name}.parquet")
-    workbook = folder / "workbook.abq"
-    workbook.write_text(traffic.workbook, encoding="utf-8")
-    return workbook
+    tables = {"congestion": traffic.congestion, "true_congestion": traffic.truth}
+    if traffic.reports is not None:
+        tables["reports"] = traffic.reports
+    return write_files(folder, "traffic", traffic.workbook, tables)
 
 
 def _moment(seconds: float) -> str:
@@ -198,8 +193,7 @@ def _seconds(seconds: Floats) -> pa.Array:
 
 
 def _timestamps(milliseconds: Integers) -> pa.Array:
-    start = np.datetime64(START.replace(tzinfo=None), "us")
-    return pa.array(start + milliseconds * np.timedelta64(1, "ms"), TIMESTAMP)
+    return timestamps(START, milliseconds, np.timedelta64(1, "ms"))
 
 
 def _report_rows(reports: Reports) -> pa.Table:

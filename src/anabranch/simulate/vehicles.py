@@ -21,14 +21,12 @@ import pyarrow.parquet
 
 from anabranch.inference.reporting import Reporting, Sensors
 from anabranch.rows.times import TimeKind, order_doubles
+from anabranch.simulate.files import write_files
 from anabranch.simulate.options import choice, option
 from anabranch.simulate.segmented import Floats, Integers
 
 NEAR = 400.0
 """How near two vehicles of a pair are at most, in metres, east and north alike."""
-
-# One row group is a few instants: a reader need not hold the whole of a long file.
-_ROW_GROUP = 250_000
 
 WORKBOOK = """\
 -- Vehicles that tell where they are, and how fast they move, only when they have to. Metres and seconds.
@@ -148,18 +146,14 @@ def simulate(options: Options | None = None, seed: int = 0) -> Vehicles:
 
 def write(vehicles: Vehicles, folder: Path) -> Path:
     """Write what was simulated as files, with a workbook that asks who is near; return the workbook's path."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in ("positions", "cars"):
-        pyarrow.parquet.write_table(getattr(vehicles, name), folder / f"{name}.parquet", row_group_size=_ROW_GROUP)
-    workbook = folder / "workbook.abq"
-    workbook.write_text(vehicles.workbook, encoding="utf-8")
-    return workbook
+    tables = {"cars": vehicles.cars, "true_positions": vehicles.positions}
+    return write_files(folder, "vehicles", vehicles.workbook, tables)
 
 
 def remark(folder: Path) -> str:
     """How much of what was measured was told, of a folder that was written."""
     told, measured = (
-        pyarrow.parquet.read_metadata(folder / f"{name}.parquet").num_rows for name in ("cars", "positions")
+        pyarrow.parquet.read_metadata(folder / f"{name}.parquet").num_rows for name in ("cars", "true_positions")
     )
     return f"{told:,} of {measured:,} positions were communicated ({told / measured:.1%})"
 

@@ -1,0 +1,45 @@
+"""The pictures of the five kinds show what the demo's worlds are answered, and queries that their workbooks have."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from anabranch.cli.demo import ACTS
+from anabranch.simulate import SCENARIOS
+
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The worlds of the demo."""
+    folder = tmp_path_factory.mktemp("worlds")
+    for act in ACTS:
+        SCENARIOS[act.scenario].write(folder / act.scenario, 0, **act.options)
+    return folder
+
+
+def test_the_hearts_of_queries_are_parts_of_the_workbooks(worlds: Path) -> None:
+    kinds = SimpleNamespace(**runpy.run_path(str(IMAGES / "five.py"))).KINDS
+    assert [(kind.scenario, kind.query) for kind in kinds] == [(act.scenario, act.queries[0]) for act in ACTS]
+    for kind in kinds:
+        text = (worlds / kind.scenario / f"{kind.scenario}.abq").read_text(encoding="utf-8")
+        query = " ".join(text.partition(f"CREATE QUERY {kind.query} AS")[2].partition(";")[0].split())
+        for part in " ".join(kind.heart).split("…"):
+            assert " ".join(part.split()) in query, kind.name
+
+
+def test_the_pictures_are_drawn_from_real_answers(
+    spark, worlds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["five.py", str(worlds), str(tmp_path)])
+    runpy.run_path(str(IMAGES / "five.py"), run_name="__main__")
+    drawn = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.glob("*.svg")}
+    assert len(drawn) == 1 + len(ACTS)
+    for name, picture in drawn.items():
+        assert picture == (IMAGES / name).read_text(encoding="utf-8"), f"draw {name} anew: docs/images/five.py says how"
