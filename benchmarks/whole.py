@@ -1,8 +1,8 @@
 """The five kinds of question, each from files to counted answers: Spark over Parquet and over CSV, and one process.
 
-One workload a kind, of about a million rows. The run in one process reads the same Parquet file and calls the stages
-that Spark's workers run, so what Spark takes longer is the price of reading, of the JVM and of the shuffle. A file of
-a thousand rows shows what a run costs whatever it reads.
+One workload a kind, of about a million rows; a quarter of that for MONITOR, where a row has many answers. The run in
+one process reads the same Parquet file and calls the stages that Spark's workers run, so what Spark takes longer is the
+price of reading, of the JVM and of the shuffle. A file of a thousand rows shows what a run costs whatever it reads.
 """
 
 from __future__ import annotations
@@ -84,11 +84,6 @@ def _write_both(rows: pa.Table, path: Path) -> None:
 # ------------------------------------------------------------ the five
 
 
-def workloads(options: Options) -> list[Workload]:
-    """One a kind."""
-    return [make(options) for make in (_pattern, _sequence, _relate, _monitor, _constrain)]
-
-
 def _pattern(options: Options) -> Workload:
     spec = Spec("MARKOV", 40 if options.quick else 2_000, 52, seed=options.seed)
     workbook = pattern.workbook(Path("relations"), spec).replace("FROM 'relations/stream.parquet'", SOURCE)
@@ -119,12 +114,12 @@ def _relate(options: Options) -> Workload:
 
 
 def _monitor(options: Options) -> Workload:
-    drawn = vehicles.Options(objects=200 if options.quick else 20_000, duration=600.0, density=1.0)
+    drawn = vehicles.Options(objects=200 if options.quick else 20_000, duration=150.0, density=1.0)
     stated = vehicles.WORKBOOK.format(error=drawn.error, period=drawn.period, near=vehicles.NEAR)
     return Workload(
         "MONITOR",
         f"{drawn.objects:,} vehicles, {drawn.density:g} a km2, {drawn.duration:g} s",
-        f"monitor-{drawn.objects}-seed{options.seed}",
+        f"monitor-{drawn.objects}-{drawn.duration:g}-seed{options.seed}",
         "near",
         stated.replace("(car) VALUE (x, y) TIME t", "(car INTEGER) VALUE (x DOUBLE, y DOUBLE) TIME t DOUBLE").replace(
             "FROM 'cars.parquet'", SOURCE
@@ -149,17 +144,25 @@ def _constrain(options: Options) -> Workload:
     )
 
 
+FIVE = {
+    "pattern": _pattern,
+    "sequence": _sequence,
+    "relate": _relate,
+    "monitor": _monitor,
+    "constrain": _constrain,
+}
+
+
 # ------------------------------------------------------------ an archive
 
 
-def batch(options: Options) -> Iterator[Record]:
+def from_files(make: Callable[[Options], Workload], options: Options) -> Iterator[Record]:
     """Rows a second from Parquet and from CSV by Spark on two cores, held against one process; and a small file."""
     with spark_session() as spark:
-        for workload in workloads(options):
-            yield from _batch(spark, workload, options)
+        yield from _measured(spark, make(options), options)
 
 
-def _batch(spark: SparkSession, workload: Workload, options: Options) -> Iterator[Record]:
+def _measured(spark: SparkSession, workload: Workload, options: Options) -> Iterator[Record]:
     folder = workload.folder()
     job = make_job(workload.reading(folder / "rows.parquet"), workload.query, workload.relations())
     alone = partial(_on_one_thread, workload, job, folder / "rows.parquet")
@@ -175,7 +178,7 @@ def _batch(spark: SparkSession, workload: Workload, options: Options) -> Iterato
     timed = {name: partial(_charge, run, charged[name]) for name, run in contestants.items()}
     seconds = interleaved(timed, options.rounds)
     rows = pq.read_metadata(folder / "rows.parquet").num_rows
-    record = partial(Record, "whole.batch", f"{workload.kind}: {workload.what}; {rows:,} rows", seed=options.seed)
+    record = partial(Record, f"whole.{workload.kind.lower()}", f"{workload.what}; {rows:,} rows", seed=options.seed)
     yield record(IN_PROCESS, rows / seconds[IN_PROCESS], "rows/s")
     for name, what in (("rows.parquet", "Spark, 2 cores, Parquet"), ("rows.csv", "Spark, 2 cores, CSV")):
         yield record(what, rows / seconds[name], "rows/s", IN_PROCESS, seconds[IN_PROCESS] / seconds[name])
@@ -238,7 +241,8 @@ def _check(session: Session, workload: Workload, expected: int) -> None:
 def streaming(options: Options) -> Iterator[Record]:
     """The same rows in eight micro-batches, in order of time: rows a second by Spark's own clock."""
     with spark_session() as spark:
-        for workload in workloads(options):
+        for make in FIVE.values():
+            workload = make(options)
             folder = workload.folder()
             rows = pq.read_metadata(folder / "rows.parquet").num_rows
             streamed = run_stream(
@@ -256,4 +260,4 @@ def _count(answers: DataFrame, number: int) -> None:
     answers.count()
 
 
-PARTS = {"batch": batch, "streaming": streaming}
+PARTS = {name: partial(from_files, make) for name, make in FIVE.items()} | {"streaming": streaming}
