@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from anabranch.rows.operator import Job
 from anabranch.session import Session
 from anabranch.simulate import buoys, traffic, vehicles
 from benchmarks import pattern, relate
@@ -159,13 +160,14 @@ FIVE = {
 def from_files(make: Callable[[Options], Workload], options: Options) -> Iterator[Record]:
     """Rows a second from Parquet and from CSV by Spark on two cores, held against one process; and a small file."""
     with spark_session() as spark:
-        yield from _measured(spark, make(options), options)
+        yield from measured(spark, make(options), options)
 
 
-def _measured(spark: SparkSession, workload: Workload, options: Options) -> Iterator[Record]:
+def measured(spark: SparkSession, workload: Workload, options: Options) -> Iterator[Record]:
+    """All ways to run a workload, after their answers were counted."""
     folder = workload.folder()
     job = make_job(workload.reading(folder / "rows.parquet"), workload.query, workload.relations())
-    alone = partial(_on_one_thread, workload, job, folder / "rows.parquet")
+    alone = partial(answers_alone, workload, job, folder / "rows.parquet")
     expected = alone().num_rows
     contestants: dict[str, Callable[[], object]] = {IN_PROCESS: alone}
     for name in ("rows.parquet", "rows.csv", "few.parquet", "few.csv"):
@@ -192,7 +194,8 @@ def _measured(spark: SparkSession, workload: Workload, options: Options) -> Iter
         print_calls(f"{workload.kind}, one process", alone)
 
 
-def _on_one_thread(workload: Workload, job, path: Path) -> pa.Table:
+def answers_alone(workload: Workload, job: Job, path: Path) -> pa.Table:
+    """The answers by one process, on one thread."""
     with one_thread():
         return workload.in_process(job, path)
 
