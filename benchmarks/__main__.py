@@ -10,7 +10,7 @@ from importlib import import_module
 from benchmarks.harness import Options, Record, append_json, print_table
 
 #: The families that have benchmarks; each is a module of this package with a dict PARTS of what it measures.
-FAMILIES = ("pattern", "classes", "inference", "quality_rfid", "sequence", "relate", "constrain", "monitor")
+FAMILIES = ("whole", "pattern", "classes", "inference", "quality_rfid", "sequence", "relate", "constrain", "monitor")
 
 Part = Callable[[Options], Iterable[Record]]
 

@@ -5,11 +5,14 @@ Processor time, not the clock's: a busy machine disturbs it less.
 
 from __future__ import annotations
 
+import cProfile
+import pstats
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -113,4 +116,20 @@ def print_profile(title: str, run: Callable[[], object]) -> None:
     for label, taken in seconds.items():
         table.add_row(label, f"{taken:.3f}", f"{taken / total:.0%}")
     table.add_row("total", f"{total:.3f}", "", style="bold")
+    Console().print(table)
+
+
+def print_calls(title: str, run: Callable[[], object], most: int = 15) -> None:
+    """The functions that take most of the time of a run, whatever they are, each without those it calls."""
+    calls = cProfile.Profile(time.process_time)
+    calls.runcall(run)
+    stats = pstats.Stats(calls)
+    table = Table(title=f"where the time goes; {title}: {stats.total_tt:.2f} s")
+    for name in ("seconds", "with what it calls", "calls"):
+        table.add_column(name, justify="right")
+    table.add_column("function")
+    by_own_time = sorted(stats.stats.items(), key=lambda item: item[1][2], reverse=True)
+    for (file, line, function), (_, count, own, whole, _) in by_own_time[:most]:
+        place = f"{function} ({'/'.join(Path(file).parts[-2:])}:{line})" if line else function
+        table.add_row(f"{own:.3f}", f"{whole:.3f}", f"{count:,}", place)
     Console().print(table)

@@ -170,7 +170,7 @@ def archive(spec: Spec) -> Path:
         for name, table in make_relations(spec).items():
             _write(table, folder / f"{name}.parquet")
 
-    return _written_once(f"archive-{spec.name}", write)
+    return written_once(f"archive-{spec.name}", write)
 
 
 def micro_batches(spec: Spec, files: int) -> Path:
@@ -190,7 +190,7 @@ def micro_batches(spec: Spec, files: int) -> Path:
             _write(stream.slice(lo, hi - lo), path)
             os.utime(path, (1_700_000_000 + 10 * number,) * 2)
 
-    return _written_once(f"files-{files}-{spec.name}", write)
+    return written_once(f"files-{files}-{spec.name}", write)
 
 
 def _write(table: pa.Table, path: Path) -> None:
@@ -198,7 +198,7 @@ def _write(table: pa.Table, path: Path) -> None:
     pq.write_table(table, path, row_group_size=ROWS_A_GROUP, store_schema=False)
 
 
-def _written_once(name: str, write: Callable[[Path], None]) -> Path:
+def written_once(name: str, write: Callable[[Path], None]) -> Path:
     """The folder `name` of the cache; a run that is broken off leaves no half of it behind."""
     folder = cache_folder() / name
     if not folder.exists():

@@ -1,0 +1,71 @@
+"""The benchmark of the five kinds on few rows: what it reads, what it compares, and what it tells."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from benchmarks import whole, workloads
+from benchmarks.engines import make_job
+from benchmarks.harness import Options
+from benchmarks.workloads import Spec
+from pyspark.sql import SparkSession
+
+QUICK = Options(quick=True, rounds=1)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workloads, "cache_folder", lambda: tmp_path)
+
+
+@pytest.mark.parametrize("kind", whole.FIVE)
+def test_every_kind_has_rows_and_answers(kind: str) -> None:
+    workload = whole.FIVE[kind](QUICK)
+    path = workload.folder() / "rows.parquet"
+    job = make_job(workload.reading(path), workload.query, workload.relations())
+    assert whole.answers_alone(workload, job, path).num_rows > 0
+
+
+@pytest.mark.parametrize("kind", whole.FIVE)
+def test_the_files_of_a_workload_hold_the_same_rows(kind: str) -> None:
+    folder = whole.FIVE[kind](QUICK).folder()
+    rows = pq.read_metadata(folder / "rows.parquet").num_rows
+    assert len((folder / "rows.csv").read_text().splitlines()) == rows + 1
+    assert pq.read_metadata(folder / "few.parquet").num_rows == whole.FEW
+    parts = sorted((folder / "stream").iterdir())
+    assert len(parts) == whole.FILES
+    assert sum(pq.read_metadata(part).num_rows for part in parts) == rows
+    times = [pq.read_table(part)["t"].combine_chunks().drop_null() for part in parts]
+    ends = [(min(each.to_pylist()), max(each.to_pylist())) for each in times if len(each)]
+    assert all(before[1] <= after[0] for before, after in zip(ends, ends[1:], strict=False))
+
+
+def test_parquet_and_csv_are_held_against_one_process(spark: SparkSession) -> None:
+    workload = whole.FIVE["sequence"](QUICK)
+    records = list(whole.measured(spark, workload, QUICK))
+    values = {record.metric: record.value for record in records}
+    ratios = {record.metric: record.ratio for record in records}
+    assert values["answers, the same for all"] > 0
+    for name in ("Spark, 2 cores, Parquet", "Spark, 2 cores, CSV"):
+        assert ratios[name] == pytest.approx(values[name] / values[whole.IN_PROCESS])
+    assert values["rows.csv: processor time"] > 0
+
+
+def test_other_answers_are_told(spark: SparkSession) -> None:
+    workload = whole.FIVE["sequence"](QUICK)
+    fewer = replace(workload, in_process=lambda job, path: workload.in_process(job, path).slice(1))
+    with pytest.raises(AssertionError, match="answers to SEQUENCE"):
+        list(whole.measured(spark, fewer, QUICK))
+
+
+def test_processor_time_counts_this_process() -> None:
+    before, own = whole.processor_time(), time.process_time()
+    while time.process_time() - own < 0.2:
+        Spec("CERTAIN", 1, 1)
+    spent = whole.processor_time() - before
+    assert spent >= 0.2 - 2 / os.sysconf("SC_CLK_TCK")
