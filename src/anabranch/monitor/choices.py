@@ -118,6 +118,8 @@ class Choices:
         """The pairs of predictions of two operands whose boxes meet, some at a time."""
         if not len(firsts) or not len(seconds):
             return
+        # In order of time those that meet lie near each other in memory.
+        firsts, seconds = (rows[np.argsort(held.code[rows])] for rows in (firsts, seconds))
         low, high, second_low, second_high = self._boxes(held, one, other, firsts, seconds)
         sizes = candidates.cell_sizes(low, high, second_low, second_high)
         grid = candidates.Grid(second_low, second_high, sizes, *candidates.note(second_low, second_high, sizes))

@@ -106,10 +106,19 @@ class Evaluator:
     def regions(self, held: Predictions, members: I64) -> Regions:
         """All regions of some choices, in the order of the choices."""
         parts = [Regions.empty(members.shape[1], self._analysis.dims)]
+        given = Given(
+            clock_of(held.code, self._kind),
+            unit_of(self._kind),
+            held.begin,
+            held.end,
+            held.values,
+            held.rates,
+            held.errors,
+        )
         for at in range(0, len(members), _AT_ONCE):
             some = members[at : at + _AT_ONCE]
             for uncertain, chosen in self._by_errors(held, some):
-                parts.append(self._evaluate(held, some[chosen], self._tables_for(uncertain)))
+                parts.append(self._evaluate(given, some[chosen], self._tables_for(uncertain)))
         return Regions.concat(parts)
 
     def _by_errors(self, held: Predictions, members: I64) -> Iterator[tuple[tuple[bool, ...], I64]]:
@@ -127,18 +136,9 @@ class Evaluator:
             self._tables[uncertain] = make_tables(self._analysis, self._columns, self._spreads, uncertain)
         return self._tables[uncertain]
 
-    def _evaluate(self, held: Predictions, members: I64, tables: Tables) -> Regions:
+    def _evaluate(self, given: Given, members: I64, tables: Tables) -> Regions:
         if not len(tables.frame.cells):
             return Regions.empty(members.shape[1], tables.dims)
-        given = Given(
-            clock_of(held.code, self._kind),
-            unit_of(self._kind),
-            held.begin,
-            held.end,
-            held.values,
-            held.rates,
-            held.errors,
-        )
         several = self._analysis.query.semantics == MAY and len(tables.frame.cells) > 1
         # Of what may be one region, a part may be less probable than the whole.
         frame = tables.frame._replace(enough=0.0) if several else tables.frame
