@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 from urllib.parse import urlparse
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException, PySparkTypeError
@@ -106,6 +107,9 @@ class FileInput:
         `columns` are those the entry needs; a type they state (or that the model fixes, as a probability's)
         overrules inference.
         """
+        plain = self._plain_schema()
+        if plain is not None:
+            return plain
         reader = self._spark.read.format(self.format).options(**self.options)
         if self.format == "csv" and not all(map(self._overrules, columns)):
             # Costs a pass over the file; where every type is known, its first line is enough.
@@ -114,7 +118,7 @@ class FileInput:
             found = reader.load(self.path).schema
         except (PySparkException, Py4JJavaError) as error:
             if self.format == "parquet" and _NOT_SPARKS in str(error) and is_local(self.path):
-                return _schema_of(self.paths()[0])
+                return _schema_of(self.paths()[0], strict=False)
             raise self._wrong(
                 f"'{self._source.path}' cannot be read: {_first_line(error)}", "check the file"
             ) from error
@@ -134,6 +138,19 @@ class FileInput:
         if not any(field.name == CORRUPT for field in fields):
             fields.append(spark_types.StructField(CORRUPT, spark_types.StringType()))
         return spark_types.StructType(fields)
+
+    def _plain_schema(self) -> spark_types.StructType | None:
+        """The columns of local Parquet files, by the first of them; None where Spark has to be asked.
+
+        Spark would start a job for it. It knows better where folders are columns (k=v), or a type is not its own.
+        """
+        paths = self.paths() if self.format == "parquet" and is_local(self.path) else []
+        if not paths or any("=" in path for path in paths):
+            return None
+        try:
+            return _schema_of(paths[0], strict=True)
+        except (OSError, pa.ArrowInvalid, PySparkTypeError):
+            return None
 
     def batch(self, schema: spark_types.StructType) -> DataFrame:
         """The rows that are there now."""
@@ -183,14 +200,15 @@ def _hidden(name: str) -> bool:
     return name.startswith(("_", ".")) and "=" not in name
 
 
-def _schema_of(path: str) -> spark_types.StructType:
-    """The columns of a Parquet file with types that Spark has not (nanoseconds); the workers read it all the same."""
+def _schema_of(path: str, strict: bool) -> spark_types.StructType:
+    """The columns of a Parquet file; those of a type that Spark has not are left out, or an error where `strict`."""
     fields = []
     for field in pq.read_schema(path):
         try:
             fields.append(spark_types.StructField(field.name, from_arrow_type(field.type, prefer_timestamp_ntz=True)))
         except PySparkTypeError:
-            continue
+            if strict:
+                raise
     return spark_types.StructType(fields)
 
 
