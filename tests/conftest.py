@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from tests.compiling import compile_with_less_work
 from tests.drawn import USUAL
+from tests.untraced import traced_at_first
 
 # Derandomised: a failure in one run is a failure in the next. No deadline: kernels compile within the first example.
 settings.register_profile(
@@ -27,6 +28,23 @@ settings.register_profile("thorough", settings.get_profile("default"), derandomi
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 compile_with_less_work()
+
+#: So many examples of a property are seen by coverage: later ones find other answers, and hardly any other lines.
+SEEN = 15
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator:
+    """Let coverage look away after the first examples of a property."""
+    handle = getattr(getattr(item, "obj", None), "hypothesis", None)
+    if handle is None:
+        return (yield)
+    whole, handle.inner_test = handle.inner_test, traced_at_first(handle.inner_test, SEEN)
+    try:
+        return (yield)
+    finally:
+        handle.inner_test = whole
+
 
 # A JVM of the tests, here or in a process of its own, does little and not for long: the compiler that makes code fast
 # for hours, and the collector for many cores, would take half of its time.

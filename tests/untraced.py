@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -23,3 +24,15 @@ def untraced(function: Callable[..., Any]) -> Callable[..., Any]:
             sys.settrace(tracer)
 
     return unseen
+
+
+def traced_at_first(function: Callable[..., Any], calls: int) -> Callable[..., Any]:
+    """The function, seen by the tracer of coverage for so many calls, and unseen from then on."""
+    unseen = untraced(function)
+    count = itertools.count()
+
+    @wraps(function)
+    def seen_at_first(*arguments: Any, **named: Any) -> Any:
+        return (function if next(count) < calls else unseen)(*arguments, **named)
+
+    return seen_at_first
