@@ -15,9 +15,9 @@ from functools import partial
 
 import numpy as np
 import shapely
-from numba import njit
 from scipy.spatial import cKDTree
 
+from anabranch.compiled import compiled
 from anabranch.constrain.analysis import TIGHT
 from anabranch.constrain.kernel.store import candidates, keep, new_store
 from anabranch.constrain.kernel.tables import Events, Graph
@@ -90,7 +90,7 @@ def by_lists(kept: Kept, indexed: bool) -> Searched:
     return Searched(probes, found, 1e6 * least / max(probes, 1))
 
 
-@njit(cache=True)
+@compiled
 def _replay(
     variables, pairs, checks, events, columns, roles, scale, radius, items, begin, end, base, cells
 ):  # fmt: skip

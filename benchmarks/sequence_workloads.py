@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-from numba import njit
 
+from anabranch.compiled import compiled
 from anabranch.rows.events import Batch
 from anabranch.rows.operator import Outcome
 from anabranch.rows.routing import route
@@ -259,7 +259,7 @@ def _sorted(table: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return ids[order], kinds[order].astype(np.int64), t[order]
 
 
-@njit(cache=True)
+@compiled
 def _count(ids: np.ndarray, kinds: np.ndarray, t: np.ndarray, n: int, within: int, negative: bool) -> int:
     """From every event of the first kind on, how many ways there are to each event of the following kinds."""
     total = 0

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from numba.core.dispatcher import Dispatcher
 
-from tests.compiling import compile_with_less_work
 from tests.drawn import USUAL
-from tests.untraced import traced_at_first
+from tests.untraced import traced_at_first, untraced
 
 # Derandomised: a failure in one run is a failure in the next. No deadline: kernels compile within the first example.
 settings.register_profile(
@@ -27,7 +27,8 @@ settings.register_profile(
 settings.register_profile("thorough", settings.get_profile("default"), derandomize=False, max_examples=3000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
-compile_with_less_work()
+# Numba's compiler is much Python, none of which is counted.
+Dispatcher.compile = untraced(Dispatcher.compile)
 
 #: So many examples of a property are seen by coverage: later ones find other answers, and hardly any other lines.
 SEEN = 15

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from anabranch.compiled import compiled
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
@@ -61,7 +62,7 @@ class ManyAsked(NamedTuple):
     relations: int
 
 
-@njit(cache=True)
+@compiled
 def asked_of(many: ManyAsked, n: int) -> Asked:
     """What is asked about one of the pairs."""
     times, lo, hi = many.times, many.lo, many.hi

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from anabranch.compiled import compiled
 from benchmarks.relate_paper.asked import F64, Asked
 from benchmarks.relate_paper.relations import holds
 
 
-@njit(cache=True)
+@compiled
 def baseline_ignore(asked: Asked) -> float:
     """BaselineIgnore: the query over what was recorded, without events that repeat the kind of the one before."""
     a, a_end = ignored(asked.times_a)
@@ -19,7 +19,7 @@ def baseline_ignore(asked: Asked) -> float:
     return holds(a, a_end, b, b_end, asked.outer, asked.inner, asked.relations)
 
 
-@njit(cache=True)
+@compiled
 def ignored(times: F64) -> tuple[F64, F64]:
     """The segments from each first opening event to the next closing one; what has no counterpart is dropped."""
     begins, ends = np.empty(len(times)), np.empty(len(times))
@@ -38,7 +38,7 @@ def ignored(times: F64) -> tuple[F64, F64]:
     return begins[:count], ends[:count]
 
 
-@njit(cache=True)
+@compiled
 def baseline_static(asked: Asked) -> float:
     """BaselineStatic: the query over segments whose lost end lies a mean duration from the other one."""
     a, a_end = reconstructed(asked.times_a, asked.lo_a, asked.hi_a)
@@ -46,7 +46,7 @@ def baseline_static(asked: Asked) -> float:
     return holds(a, a_end, b, b_end, asked.outer, asked.inner, asked.relations)
 
 
-@njit(cache=True)
+@compiled
 def reconstructed(times: F64, lo: F64, hi: F64) -> tuple[F64, F64]:
     """The segments with at least one recorded end.
 
@@ -76,7 +76,7 @@ def reconstructed(times: F64, lo: F64, hi: F64) -> tuple[F64, F64]:
     return begins[:count], ends[:count]
 
 
-@njit(cache=True)
+@compiled
 def _next_recorded(times: F64, i: int, step: int) -> float:
     """The first recorded time from i on, forwards or backwards; infinite where there is none."""
     while 0 <= i < len(times):

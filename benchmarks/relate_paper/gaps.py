@@ -6,8 +6,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from anabranch.compiled import compiled
 from benchmarks.relate_paper.asked import F64, I64, Asked
 
 
@@ -34,7 +34,7 @@ class Side(NamedTuple):
     recorded: I64
 
 
-@njit(cache=True)
+@compiled
 def clipped(times: F64, lo: F64, hi: F64) -> tuple[F64, F64, I64, I64]:
     """Windows within the order of the events, and the runs of lost events that share one."""
     size = len(times)
@@ -56,7 +56,7 @@ def clipped(times: F64, lo: F64, hi: F64) -> tuple[F64, F64, I64, I64]:
     return low, high, first, after
 
 
-@njit(cache=True)
+@compiled
 def _own_bounds(times: F64, lo: F64, hi: F64, first: I64) -> F64:
     """The recorded times of an entity and the ends of its runs, in order."""
     bounds = np.empty(2 * len(times))
@@ -71,7 +71,7 @@ def _own_bounds(times: F64, lo: F64, hi: F64, first: I64) -> F64:
     return bounds[:count]
 
 
-@njit(cache=True)
+@compiled
 def _merged(x: F64, y: F64) -> F64:
     """Two sorted arrays as one, each value once."""
     merged = np.empty(len(x) + len(y))
@@ -89,7 +89,7 @@ def _merged(x: F64, y: F64) -> F64:
     return merged[:count]
 
 
-@njit(cache=True)
+@compiled
 def _side(times: F64, low: F64, high: F64, first: I64, after: I64, bounds: F64) -> Side:
     """What an entity can and must do in each gap."""
     size, gaps = len(times), len(bounds)
@@ -111,7 +111,7 @@ def _side(times: F64, low: F64, high: F64, first: I64, after: I64, bounds: F64) 
     return Side(times, low, high, first, after, run, run_end, density, need, recorded)
 
 
-@njit(cache=True)
+@compiled
 def make_sides(asked: Asked) -> tuple[Side, Side, F64]:
     """Both entities, and the bounds between which their lost events lie."""
     low_a, high_a, first_a, after_a = clipped(asked.times_a, asked.lo_a, asked.hi_a)

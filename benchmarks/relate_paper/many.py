@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from anabranch.compiled import compiled
 from benchmarks.relate_paper.asked import F64, I64, ManyAsked, asked_of
 from benchmarks.relate_paper.baselines import baseline_ignore, baseline_static
 from benchmarks.relate_paper.nodes import count_nodes
 from benchmarks.relate_paper.tree import possible_worlds, sase
 
 
-@njit(cache=True)
+@compiled
 def possible_worlds_of_pairs(many: ManyAsked, limit: int, sure: bool) -> tuple[F64, I64]:
     """The probability of each pair by the tree, and its nodes; NaN where they reach the limit."""
     probability, nodes = np.empty(len(many.pairs)), np.empty(len(many.pairs), np.int64)
@@ -20,7 +20,7 @@ def possible_worlds_of_pairs(many: ManyAsked, limit: int, sure: bool) -> tuple[F
     return probability, nodes
 
 
-@njit(cache=True)
+@compiled
 def sase_of_pairs(many: ManyAsked, delta: int, limit: int) -> tuple[F64, I64]:
     """The same with delta timestamps for each lost event."""
     probability, nodes = np.empty(len(many.pairs)), np.empty(len(many.pairs), np.int64)
@@ -29,7 +29,7 @@ def sase_of_pairs(many: ManyAsked, delta: int, limit: int) -> tuple[F64, I64]:
     return probability, nodes
 
 
-@njit(cache=True)
+@compiled
 def baselines_of_pairs(many: ManyAsked, static: bool) -> F64:
     """1 or 0 for each pair, by BaselineStatic or by BaselineIgnore."""
     found = np.empty(len(many.pairs))
@@ -39,7 +39,7 @@ def baselines_of_pairs(many: ManyAsked, static: bool) -> F64:
     return found
 
 
-@njit(cache=True)
+@compiled
 def nodes_of_pairs(many: ManyAsked, sure: bool) -> F64:
     """How many nodes the tree of each pair has, without making them."""
     nodes = np.empty(len(many.pairs))

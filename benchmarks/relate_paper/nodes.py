@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from numba import njit, types
+from numba import types
 from numba.typed import Dict
 
+from anabranch.compiled import compiled
 from benchmarks.relate_paper.asked import Asked
 from benchmarks.relate_paper.gaps import make_sides
 from benchmarks.relate_paper.query import MAYBE, SURELY, UNKNOWN, Query, fate_closed, fate_open, make_query
@@ -14,7 +15,7 @@ from benchmarks.relate_paper.query import MAYBE, SURELY, UNKNOWN, Query, fate_cl
 STATE = types.UniTuple(types.int64, 4)
 
 
-@njit(cache=True)
+@compiled
 def count_nodes(asked: Asked, sure: bool) -> float:
     """The nodes that `possible_worlds` would add, without making them; as a float, because they are many.
 
@@ -52,7 +53,7 @@ def count_nodes(asked: Asked, sure: bool) -> float:
     return nodes
 
 
-@njit(cache=True)
+@compiled
 def _after_event(query: Query, i: int, begin: int, satisfied: int, rank: int) -> tuple[int, int]:
     """Where the open segment of a began, and how many were satisfied, once event i of a has happened at a rank."""
     if i % 2 == 0:
@@ -61,7 +62,7 @@ def _after_event(query: Query, i: int, begin: int, satisfied: int, rank: int) ->
     return -1, min(satisfied + (1 if closed == SURELY else 0), query.outer)
 
 
-@njit(cache=True)
+@compiled
 def _add(ways, query: Query, sure: bool, i: int, j: int, begin: int, satisfied: int, count: float) -> None:
     """Add to a kind of node, unless MATCHESQUERY ends its branches."""
     left = query.segments_a - i // 2 - (1 if begin >= 0 else 0)

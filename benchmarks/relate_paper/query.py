@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from anabranch.compiled import compiled
 from benchmarks.relate_paper.asked import Asked
 from benchmarks.relate_paper.relations import (
     ANY,
@@ -58,7 +58,7 @@ class Query(NamedTuple):
     to_come: I8
 
 
-@njit(cache=True)
+@compiled
 def make_query(asked: Asked) -> Query:
     """The query, ALL replaced by the numbers of segments."""
     size_b, relations = len(asked.times_b), asked.relations
@@ -73,7 +73,7 @@ def make_query(asked: Asked) -> Query:
     return Query(outer, inner, relations, segments_a, segments_b, closed, opened, to_come)
 
 
-@njit(cache=True)
+@compiled
 def fate_closed(inner: int, relations: int, segments_b: int, begin: int, end: int) -> int:
     """SURELY where a segment between these ranks is satisfied, NEVER where it is not."""
     count = 0
@@ -83,7 +83,7 @@ def fate_closed(inner: int, relations: int, segments_b: int, begin: int, end: in
     return SURELY if count >= inner else NEVER
 
 
-@njit(cache=True)
+@compiled
 def fate_open(inner: int, relations: int, segments_b: int, begin: int, j: int) -> int:
     """What can become of a segment open since rank `begin` when j events of b have happened."""
     may, must = 0, 0
@@ -94,7 +94,7 @@ def fate_open(inner: int, relations: int, segments_b: int, begin: int, j: int) -
     return SURELY if must >= inner else (MAYBE if may >= inner else NEVER)
 
 
-@njit(cache=True)
+@compiled
 def _possible(begin: int, now: int, y: int, y_end: int) -> int:
     """The relations that a segment open since `begin` can still have to one from y to y_end, at rank `now`."""
     if y_end <= begin:
@@ -110,7 +110,7 @@ def _possible(begin: int, now: int, y: int, y_end: int) -> int:
     return PRECEDES | MEETS | OVERLAPS | FINISHED_BY | CONTAINS
 
 
-@njit(cache=True)
+@compiled
 def _fate_to_come(inner: int, relations: int, segments_b: int, j: int) -> int:
     """What can become of a segment that has yet to open when j events of b have happened."""
     past = min(j // 2, segments_b)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from anabranch.compiled import compiled
 from anabranch.relate.question import SIMPLE
 
 F64 = npt.NDArray[np.float64]
@@ -18,7 +18,7 @@ F64 = npt.NDArray[np.float64]
 ANY = (1 << len(SIMPLE)) - 1
 
 
-@njit(cache=True)
+@compiled
 def relation(x: float, x_end: float, y: float, y_end: float) -> int:
     """The bit of the one relation between two intervals, by times or by ranks."""
     if x_end <= y:
@@ -32,7 +32,7 @@ def relation(x: float, x_end: float, y: float, y_end: float) -> int:
     return STARTS if x_end < y_end else (STARTED_BY if x_end > y_end else EQUALS)
 
 
-@njit(cache=True)
+@compiled
 def holds(a: F64, a_end: F64, b: F64, b_end: F64, outer: int, inner: int, relations: int) -> float:
     """Whether the query holds (1 or 0) for segments of which all ends are known."""
     outer = outer if outer > 0 else len(a)

@@ -6,8 +6,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from anabranch.compiled import compiled
 from benchmarks.relate_paper.asked import F64, I64
 from benchmarks.relate_paper.gaps import Side, clipped
 
@@ -24,7 +24,7 @@ class Domain(NamedTuple):
     share: F64
 
 
-@njit(cache=True)
+@compiled
 def even_stamps(side: Side, delta: int) -> tuple[F64, I64]:
     """For each lost event delta timestamps, evenly over its window."""
     stamps, sizes = np.empty((len(side.times), delta)), np.zeros(len(side.times), np.int64)
@@ -36,7 +36,7 @@ def even_stamps(side: Side, delta: int) -> tuple[F64, I64]:
     return stamps, sizes
 
 
-@njit(cache=True)
+@compiled
 def stamps_around(side: Side, guess: F64, delta: int, step: float) -> tuple[F64, I64]:
     """For each lost event delta timestamps to each side of a guess, and the guess; those within its window."""
     stamps, sizes = np.empty((len(side.times), 2 * delta + 1)), np.zeros(len(side.times), np.int64)
@@ -50,7 +50,7 @@ def stamps_around(side: Side, guess: F64, delta: int, step: float) -> tuple[F64,
     return stamps, sizes
 
 
-@njit(cache=True)
+@compiled
 def expected_times(times: F64, lo: F64, hi: F64) -> F64:
     """A guess for `sase_around`: the mean time of each lost event, by the order statistics of its run."""
     low, high, first, after = clipped(times, lo, hi)
@@ -61,7 +61,7 @@ def expected_times(times: F64, lo: F64, hi: F64) -> F64:
     return guess
 
 
-@njit(cache=True)
+@compiled
 def make_domain(side: Side, stamps: F64, sizes: I64) -> Domain:
     """Timestamps with the weight of each event."""
     share = np.zeros(len(sizes))
@@ -78,7 +78,7 @@ def make_domain(side: Side, stamps: F64, sizes: I64) -> Domain:
     return Domain(stamps, sizes, share)
 
 
-@njit(cache=True)
+@compiled
 def weight_of_paths(path: I64, of_a: Domain, of_b: Domain, low: float, high: float, ways: F64, more: F64) -> float:
     """The weight of all nondecreasing choices of timestamps for the events of a path, each from low to high.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from anabranch.compiled import compiled
 from benchmarks.relate_paper.asked import F64, Asked
 from benchmarks.relate_paper.gaps import Side, make_sides
 from benchmarks.relate_paper.query import MAYBE, SURELY, UNKNOWN, Query, fate_closed, fate_open, make_query
@@ -23,7 +23,7 @@ BY_A, BY_B, GAP, IN_A, IN_B, BEGIN, SATISFIED, NEXT = 0, 1, 2, 3, 4, 5, 6, 7
 LOST_A, LOST_B, BOUND = 0, 1, 2
 
 
-@njit(cache=True)
+@compiled
 def _walk(
     a: Side, b: Side, bounds: F64, query: Query, limit: int, sure: bool, discrete: bool, of_a: Domain, of_b: Domain
 ) -> tuple[float, int]:
@@ -136,7 +136,7 @@ def _walk(
     return total, nodes
 
 
-@njit(cache=True)
+@compiled
 def possible_worlds(asked: Asked, limit: int, sure: bool) -> tuple[float, int]:
     """SimpMatch: the probability of the query, and the nodes of the tree; NaN where they reach the limit.
 
@@ -147,7 +147,7 @@ def possible_worlds(asked: Asked, limit: int, sure: bool) -> tuple[float, int]:
     return _walk(a, b, bounds, make_query(asked), limit, sure, False, none, none)
 
 
-@njit(cache=True)
+@compiled
 def sase(asked: Asked, delta: int, limit: int) -> tuple[float, int]:
     """The tree with delta timestamps for each lost event, evenly over its window.
 
@@ -158,7 +158,7 @@ def sase(asked: Asked, delta: int, limit: int) -> tuple[float, int]:
     return _walk(a, b, bounds, make_query(asked), limit, False, True, of_a, of_b)
 
 
-@njit(cache=True)
+@compiled
 def sase_around(asked: Asked, guess_a: F64, guess_b: F64, delta: int, step: float, limit: int) -> tuple[float, int]:
     """The tree with the paper's domain: for each lost event the timestamps up to delta steps away from a guess.
 

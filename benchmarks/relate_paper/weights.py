@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from anabranch.compiled import compiled
 from benchmarks.relate_paper.asked import F64, I64
 from benchmarks.relate_paper.gaps import Side
 
@@ -22,7 +22,7 @@ class Cache(NamedTuple):
     weights: F64
 
 
-@njit(cache=True)
+@compiled
 def make_cache(a: Side, b: Side) -> Cache:
     """Room for every number of events that each gap can have."""
     widths = b.run_end - b.run + 1
@@ -31,7 +31,7 @@ def make_cache(a: Side, b: Side) -> Cache:
     return Cache(starts, widths, np.full(starts[-1], np.nan))
 
 
-@njit(cache=True)
+@compiled
 def _power(x: float, n: int) -> float:
     """x^n / n!, without its overflowing parts."""
     product = 1.0
@@ -40,7 +40,7 @@ def _power(x: float, n: int) -> float:
     return product
 
 
-@njit(cache=True)
+@compiled
 def weight_of_gap(d: float, density_a: float, in_a: int, density_b: float, in_b: int) -> float:
     """The weight of a gap d long with so many events in one order: d^n / n! times the density of each."""
     product = _power(d * density_a, in_a)
@@ -49,7 +49,7 @@ def weight_of_gap(d: float, density_a: float, in_a: int, density_b: float, in_b:
     return product
 
 
-@njit(cache=True)
+@compiled
 def weights_to_come(side: Side, bounds: F64) -> F64:
     """The total weight of all ways to go on from the bound before gap g, by g and the number of events before it."""
     tails = np.ones((len(bounds) + 1, len(side.times) + 1))
@@ -63,7 +63,7 @@ def weights_to_come(side: Side, bounds: F64) -> F64:
     return tails
 
 
-@njit(cache=True)
+@compiled
 def weight_of_rest(
     d: float, density_a: float, density_b: float, in_a: int, in_b: int, tails_a: F64, tails_b: F64
 ) -> float:

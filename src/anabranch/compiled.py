@@ -1,11 +1,19 @@
-"""How the smallest functions of the kernels are compiled."""
+"""How the functions of the kernels are compiled: `compiled`, and `leaf` for the smallest of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from numba import njit
+from numba.core import types
+from numba.core.dispatcher import Dispatcher
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """Compile a function at its first call, for the types of its arguments, and keep the result on disk."""
+    return _for_types(njit(cache=True)(function))
 
 
 def leaf(function: Callable[..., Any]) -> Any:
@@ -17,6 +25,24 @@ def leaf(function: Callable[..., Any]) -> Any:
     """
     options: dict[str, Any] = {"forceinline": True, "_nrt": False}
     try:
-        return njit(cache=True, **options)(function)
+        return _for_types(njit(cache=True, **options)(function))
     except (KeyError, TypeError):
-        return njit(cache=True)(function)
+        return compiled(function)
+
+
+def _for_types(dispatcher: Any) -> Any:
+    """Let callers that are compiled themselves ask for types alone, not for constants.
+
+    Where a compiled function calls another with a constant, Numba compiles the other for this very constant; and where
+    a loop begins with a constant, once more for any value as soon as it has seen the end of the loop. That takes half
+    of the time of a first use, and gains nothing: what is inlined knows its constants anyway.
+    """
+    if isinstance(dispatcher, Dispatcher):  # not where NUMBA_DISABLE_JIT leaves functions as they are
+        dispatcher.get_call_template = partial(_template_of_types, dispatcher.get_call_template)
+    return dispatcher
+
+
+def _template_of_types(template: Callable[..., Any], args: Any, kws: Any) -> Any:
+    return template(
+        tuple(map(types.unliteral, args)), {name: types.unliteral(each) for name, each in dict(kws).items()}
+    )

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from anabranch.compiled import compiled
+
 #: What the state grows by from one number to the next: 2^64 divided by the golden ratio, made odd.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
@@ -25,7 +27,7 @@ def mix(x: np.uint64) -> np.uint64:
     return x ^ (x >> np.uint64(31))
 
 
-@njit(cache=True)
+@compiled
 def mix_all(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Each of many numbers mixed; 0 too becomes something else."""
     mixed = np.empty(len(values), np.uint64)
@@ -34,7 +36,7 @@ def mix_all(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return mixed
 
 
-@njit(cache=True)
+@compiled
 def uniform(seed: np.uint64, number: int) -> float:
     """The number-th random number of a seed, from 0 on, in [0, 1)."""
     return float(mix(seed + np.uint64(number + 1) * GOLDEN) >> np.uint64(11)) * 2.0**-53

@@ -21,8 +21,8 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from anabranch.compiled import compiled
 from anabranch.pattern import kernel
 from anabranch.pattern.automaton import Automaton, RegularMachine, Tables, accept_bit, match_bit
 from anabranch.pattern.safe_plan import Project, Seq
@@ -152,7 +152,7 @@ class Bindings(Protocol):
         """For each row, the number of the binding of the variables of the first `goals` goals."""
 
 
-@njit(cache=True)
+@compiled
 def _true_since(match: F64, before: F64, start: int) -> F64:
     """P(true during [start, f]) for each f; `before[b]` is P(true at b), given that the goal's last match is at b."""
     true = np.zeros(len(match))

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from anabranch.compiled import compiled
 from anabranch.splitmix import GOLDEN, mix
 
 U64 = npt.NDArray[np.uint64]
@@ -23,7 +23,7 @@ F64 = npt.NDArray[np.float64]
 _NONE = np.uint64(0)
 
 
-@njit(cache=True)
+@compiled
 def draw_values(
     prev: I32, value: I32, p: F64, before_codes: I32, before: U64, hashes: U64, seed: np.uint64, first_word: int
 ) -> tuple[I32, U64]:
@@ -90,7 +90,7 @@ def draw_values(
     return codes[:count].copy(), after
 
 
-@njit(cache=True)
+@compiled
 def count_bits(words: U64) -> np.int64:
     """How many worlds a mask holds."""
     total = np.int64(0)

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from anabranch.compiled import compiled
 from anabranch.language.typed import Typed, conjunction, conjuncts
 from anabranch.language.types import Type
 from anabranch.relate.analysis import RelateAnalysis
@@ -138,7 +138,7 @@ def as_doubles(column: pa.Array) -> pa.Array:
     return pc.add(column.cast(pa.float64(), safe=False), 0.0)
 
 
-@njit(cache=True)
+@compiled
 def _searched(values: I64, begin: I64, end: I64, limit: I64) -> I64:
     """For each range of sorted values, where those above its limit begin."""
     result = np.empty_like(end)
@@ -156,7 +156,7 @@ def _chunks(sizes: I64) -> Iterator[tuple[int, int]]:
     yield from zip([0, *cuts.tolist()], [*cuts.tolist(), len(sizes)], strict=True)
 
 
-@njit(cache=True)
+@compiled
 def _candidates(
     begin: I64,
     end: I64,

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
 
+from anabranch.compiled import compiled
 from anabranch.rows.packing import ROLES, IntervalColumns, Layout, SpaceColumns, role_numbers, whole_numbers
 from anabranch.rows.times import BEGINNING, END, TimeKind, encode_known_times, encode_times
 
@@ -134,7 +134,7 @@ def _all_probabilities(column: pa.ChunkedArray) -> bool:
     return doubles and all(_in_unit_interval(chunk.to_numpy()) for chunk in column.chunks)
 
 
-@njit(cache=True)
+@compiled
 def _in_unit_interval(values):
     good = True
     for value in values:

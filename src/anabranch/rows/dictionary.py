@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
+
+from anabranch.compiled import compiled
 
 #: One object for every NaN, because a dict finds an object it holds even where it does not equal itself.
 _NAN = float("nan")
@@ -21,7 +22,7 @@ _NAN = float("nan")
 _UNIT = "unit"
 
 
-@njit(cache=True)
+@compiled
 def dense_codes(numbers):
     """Number the distinct values of an int64 array in order of appearance.
 
@@ -53,7 +54,7 @@ def dense_codes(numbers):
     return codes, firsts[:count].copy()
 
 
-@njit(cache=True)
+@compiled
 def _pair_codes(first, second, n_first, n_second):
     """What `dense_codes` gives for pairs of codes, by a table of all possible pairs."""
     table = np.full(n_first * n_second, -1, np.int32)

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
 
+from anabranch.compiled import compiled
 from anabranch.rows.checks import LATE, QUARANTINE, quarantine
 from anabranch.rows.dictionary import dense_codes, encode_tuples, flat
 from anabranch.rows.numbers import numbers_of
@@ -283,7 +283,7 @@ def row_numbers(stream: I64, n_streams: int) -> I64:
     return rows
 
 
-@njit(cache=True)
+@compiled
 def _gather(first: I64, chosen: I64) -> tuple[I64, I64]:
     """The roles of chosen events: where they begin, and their numbers."""
     begins = np.zeros(len(chosen) + 1, np.int64)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from numba import njit
 
+from anabranch.compiled import compiled
 from anabranch.rows.times import BEGINNING, END
 
 I64 = npt.NDArray[np.int64]
@@ -129,7 +129,7 @@ def assemble(
     return Assembled(fault, events, lo, hi, duplicate)
 
 
-@njit(cache=True)
+@compiled
 def _order(entity, seq, n_entities):
     """The order of rows by entity and position, and where each entity starts in it."""
     starts = np.zeros(n_entities + 1, np.int64)
@@ -152,7 +152,7 @@ def _order(entity, seq, n_entities):
     return order, starts
 
 
-@njit(cache=True)
+@compiled
 def _survey(order, starts, complete, seq, t, length, role, lo, hi):
     """How many events each entity has, and what is wrong with its rows."""
     n_entities = len(starts) - 1
@@ -197,7 +197,7 @@ def _survey(order, starts, complete, seq, t, length, role, lo, hi):
     return fault, count, duplicate
 
 
-@njit(cache=True)
+@compiled
 def _windows(order, starts, events, fault, horizon_lo, horizon_hi, seq, t, length, role, row_lo, row_hi):
     """The window of every event; notes entities that leave none for one of theirs."""
     lo = np.full(events[-1], horizon_lo)
@@ -223,7 +223,7 @@ def _windows(order, starts, events, fault, horizon_lo, horizon_hi, seq, t, lengt
     return lo, hi
 
 
-@njit(cache=True)
+@compiled
 def _tighten(lo, hi, recorded, beyond):
     """Let no event be before one ahead of it, nor after one behind it; gives the fault where that cannot be."""
     for x in range(1, len(lo)):

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
 
+from anabranch.compiled import compiled
 from anabranch.rows.dictionary import encode_tuples
 from anabranch.rows.state import write_tables
 from anabranch.rows.times import BEGINNING, END, TimeKind, encode_known_times, encode_times, order_doubles
@@ -119,7 +119,7 @@ class Layout:
         return list(dict.fromkeys((*self.keys, *self.values, *self.previous, *times, *self.rates, *last)))
 
 
-@njit(cache=True)
+@compiled
 def _hash_bytes(offsets, data, hashes):
     for i in range(len(hashes)):
         h = hashes[i]
@@ -148,7 +148,7 @@ def hash_tuples(columns: Sequence[pa.Array], n_rows: int) -> npt.NDArray[np.uint
     return hashes ^ (hashes >> np.uint64(29))
 
 
-@njit(cache=True)
+@compiled
 def _rows_by_bucket(bucket_of_code, codes, n_buckets):
     """A counting sort of rows by bucket: the order, and where each bucket starts."""
     starts = np.zeros(n_buckets + 1, np.int64)
@@ -167,7 +167,7 @@ def _rows_by_bucket(bucket_of_code, codes, n_buckets):
     return order, starts
 
 
-@njit(cache=True)
+@compiled
 def _compact(codes, scratch):
     """Renumber codes densely, in place; returns the codes kept. `scratch` is as long as the dictionary, all -1."""
     kept = np.empty(min(len(codes), len(scratch)), np.int32)

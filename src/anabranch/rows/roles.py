@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
 
+from anabranch.compiled import compiled
 from anabranch.language.typed import Constant, Operation, Reference, Typed, conjuncts, references, walk
 from anabranch.language.types import Type
 from anabranch.rows.numbers import EXACT, is_exact, numbers_of
@@ -157,7 +157,7 @@ def _numbers(name: str, column: pa.Array, parts: Sequence[Typed]) -> Property:
     return Property(codes, {name: pa.array(values, mask=missing)}, last + 1)
 
 
-@njit(cache=True)
+@compiled
 def _between(values: npt.NDArray[np.float64], cuts: npt.NDArray[np.float64]) -> npt.NDArray[np.int32]:
     codes = np.empty(len(values), np.int32)
     for i in range(len(values)):
@@ -184,7 +184,7 @@ def _allowed(coded: Property, parts: Parts, ask: Ask, n_variables: int) -> U64:
     return table
 
 
-@njit(cache=True)
+@compiled
 def _count(codes: npt.NDArray[np.int32], tables: U64, starts: I64) -> I64:
     """Where the roles of each row begin."""
     first = np.zeros(codes.shape[1] + 1, np.int64)
@@ -201,7 +201,7 @@ def _count(codes: npt.NDArray[np.int32], tables: U64, starts: I64) -> I64:
     return first
 
 
-@njit(cache=True)
+@compiled
 def _write(codes: npt.NDArray[np.int32], tables: U64, starts: I64, first: I64, places: I64) -> I64:
     """The numbers of the demands that each row meets, row by row."""
     numbers = np.empty(first[-1], np.int64)

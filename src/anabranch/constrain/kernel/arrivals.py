@@ -14,15 +14,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from anabranch.compiled import leaf
+from anabranch.compiled import compiled, leaf
 from anabranch.constrain.kernel.search import OWN, ROLE, search
 from anabranch.constrain.kernel.store import candidates, keep
 from anabranch.constrain.kernel.tables import F64, I64, Table
 
 
-@njit(cache=True)
+@compiled
 def arrive(
     variables: Table, pairs: Table, checks: Table, events: Table, columns: F64, roles: Table, scale: float,
     radius: float, items: Table, begin: I64, end: I64, base: I64, cells: I64, tight: bool, start: int, enough: int,

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from anabranch.compiled import compiled
 from anabranch.constrain.kernel.arrivals import arrive
 from anabranch.constrain.kernel.store import keep, new_store
 from anabranch.constrain.kernel.tables import I64, Events, Graph, Table
@@ -76,7 +76,7 @@ class Run:
         return int((np.arange(1, len(begins) + 1) - gone).max())
 
 
-@njit(cache=True)
+@compiled
 def _keep_all(items: Table, end: I64, events: Table, roles: Table, count: int) -> None:
     """Add the first roles to the store."""
     for role in range(count):
@@ -92,7 +92,7 @@ def _by_question(found: I64, width: I64) -> Iterator[tuple[int, I64]]:
         yield int(question), found[own[:, None] + np.arange(1, width[question])]
 
 
-@njit(cache=True)
+@compiled
 def _starts(found: I64, width: I64) -> I64:
     """Where each solution begins."""
     starts = np.empty(len(found), np.int64)

@@ -14,9 +14,8 @@ within the question, and the place in the list from which the next depth chooses
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from anabranch.compiled import leaf
+from anabranch.compiled import compiled, leaf
 from anabranch.constrain.kernel.checks import agree
 from anabranch.constrain.kernel.tables import F64, I64, Table
 
@@ -24,7 +23,7 @@ from anabranch.constrain.kernel.tables import F64, I64, Table
 ROLE, OWN, POINTER = range(3)
 
 
-@njit(cache=True)
+@compiled
 def search(
     variables: Table, pairs: Table, checks: Table, events: Table, columns: F64, roles: Table, scale: float,
     radius: float, spans: I64, need: I64, chosen: I64, pool: I64, top: int, found: I64, size: int,
@@ -120,7 +119,7 @@ def _may_follow(pairs: Table, pair: int, t: float, other: float) -> bool:
     return t + pairs[pair].earliest <= other <= t + pairs[pair].latest
 
 
-@njit(cache=True)
+@compiled
 def _write(question: int, size: int, roles: Table, chosen: I64, depth: int, found: I64, length: int) -> tuple[I64, int]:
     """Write down the roles chosen at depths 0 to `depth`: the events of each variable in its places."""
     if length + depth + 2 > len(found):
@@ -138,7 +137,7 @@ def _write(question: int, size: int, roles: Table, chosen: I64, depth: int, foun
     return found, place
 
 
-@njit(cache=True)
+@compiled
 def larger(array: I64, size: int) -> I64:
     """A copy of an array with room for more than twice as much, and for `size` at least."""
     copy = np.empty(max(size, 2 * len(array)), np.int64)

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from anabranch.compiled import leaf
+from anabranch.compiled import compiled, leaf
 from anabranch.constrain.kernel.checks import agree
 from anabranch.constrain.kernel.tables import F64, I64, Events, Graph, Table, item_type
 
@@ -79,7 +78,7 @@ def _cell(place: float, low: float, narrow: float, cells: int) -> int:
     return min(max(number, 0), cells - 1)
 
 
-@njit(cache=True)
+@compiled
 def _assign(
     variables: Table, events: Table, roles: Table, base: I64, low: F64, cells: I64, narrow: F64, sizes: I64
 ) -> None:

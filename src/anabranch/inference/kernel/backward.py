@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from anabranch.compiled import compiled
 from anabranch.inference.kernel.forward import mle_path
 from anabranch.inference.kernel.inputs import F64, I32, I64, Bools, Chain, Sensors
 from anabranch.inference.kernel.weights import (
@@ -25,7 +25,7 @@ from anabranch.inference.kernel.weights import (
 )
 
 
-@njit(cache=True)
+@compiled
 def _back(
     chain: Chain, sensors: Sensors, readings: I32, last: bool, skip: bool, deep: bool, g: F64, g_levels: I32,
     behind: F64, behind_levels: I32, hits: I64, out: F64, out_levels: I32,
@@ -43,7 +43,7 @@ def _back(
     return True, exponent, deep
 
 
-@njit(cache=True)
+@compiled
 def _back_to_marks(
     chain: Chain, sensors: Sensors, reading_starts: I64, readings: I32, skip: Bools, block: int, marks: F64,
     mark_levels: I32,
@@ -77,7 +77,7 @@ def _back_to_marks(
     return True, math.log(total_weight(g, g_levels)) + (exponents + exponent) * math.log(2.0)
 
 
-@njit(cache=True)
+@compiled
 def mark_steps(steps: I32, n_steps: int) -> Bools:
     """True at these steps."""
     marked = np.zeros(n_steps, np.bool_)
@@ -86,7 +86,7 @@ def mark_steps(steps: I32, n_steps: int) -> Bools:
     return marked
 
 
-@njit(cache=True)
+@compiled
 def make_marks(chain: Chain, sensors: Sensors, reading_starts: I64, readings: I32) -> tuple[F64, I32, I32, float]:
     """What g and its levels are at the first step of each block; the impossible steps; the others' log likelihood."""
     n_steps, n_locations = len(reading_starts) - 1, len(chain.initial)
@@ -105,7 +105,7 @@ def make_marks(chain: Chain, sensors: Sensors, reading_starts: I64, readings: I3
     return marks, levels, impossible, log_likelihood
 
 
-@njit(cache=True)
+@compiled
 def fill_block(
     chain: Chain, sensors: Sensors, reading_starts: I64, readings: I32, skip: Bools, start: int, marks: F64,
     mark_levels: I32, g: F64, g_levels: I32,

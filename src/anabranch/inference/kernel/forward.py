@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from anabranch.compiled import compiled
 from anabranch.inference.kernel.inputs import F64, I32, I64, Chain, Sensors
 from anabranch.inference.kernel.rows import emit, make_columns, with_room
 from anabranch.inference.kernel.weights import copy_weights, is_deep, likeliest, settle, spread, total_weight, weigh
 
 
-@njit(cache=True)
+@compiled
 def predict(chain: Chain, started: bool, weights: F64, levels: I32, deep: bool, ahead: F64, ahead_levels: I32) -> None:
     """The weights before a step's readings are looked at, in `ahead`."""
     if started:
@@ -27,7 +27,7 @@ def predict(chain: Chain, started: bool, weights: F64, levels: I32, deep: bool, 
             ahead_levels[x] = 0
 
 
-@njit(cache=True)
+@compiled
 def correct(
     readings: I32, sensors: Sensors, hits: I64, ahead: F64, ahead_levels: I32, weights: F64, levels: I32
 ) -> tuple[bool, int, bool]:
@@ -39,7 +39,7 @@ def correct(
     return possible, exponent, deep
 
 
-@njit(cache=True)
+@compiled
 def filter_rows(
     chain: Chain, sensors: Sensors, reading_starts: I64, readings: I32, started: bool, weights: F64, levels: I32,
     prune: float,
@@ -90,7 +90,7 @@ def filter_rows(
     return step[:n], location[:n], p[:n], impossible[:n_impossible], log_likelihood, dropped
 
 
-@njit(cache=True)
+@compiled
 def mle_path(
     chain: Chain, sensors: Sensors, reading_starts: I64, readings: I32, started: bool, weights: F64, levels: I32
 ) -> tuple[I32, I32]:

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from anabranch.compiled import compiled
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
@@ -54,7 +55,7 @@ class Sensors(NamedTuple):
     quiet_levels: I32
 
 
-@njit(cache=True)
+@compiled
 def distinct_readings(reading_starts: I64, readings: I32, n_readers: int) -> tuple[I64, I32]:
     """The readings without those given twice in one step; codes that are no reader's become -1."""
     n_steps = len(reading_starts) - 1

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from anabranch.compiled import compiled
 from anabranch.inference.kernel.inputs import F64, I32, I64, Chain, Sensors
 from anabranch.inference.kernel.rows import emit, make_columns, with_room
 from anabranch.inference.kernel.weights import copy_weights, plain, settle, total_weight, weigh
 from anabranch.splitmix import uniform
 
 
-@njit(cache=True)
+@compiled
 def _resample(weights: F64, levels: I32, n_particles: int, u: float, counts: F64) -> None:
     """Systematic resampling: the particles stand evenly, from u on, along the weights laid end to end."""
     total = total_weight(weights, levels)
@@ -28,7 +28,7 @@ def _resample(weights: F64, levels: I32, n_particles: int, u: float, counts: F64
     counts[last] += n_particles - placed  # What rounding left over.
 
 
-@njit(cache=True)
+@compiled
 def _scatter(chain: Chain, seed: np.uint64, number: int, counts: F64, moved: F64) -> None:
     """Let each particle make its own move, into `moved`."""
     for x in range(len(moved)):
@@ -47,7 +47,7 @@ def _scatter(chain: Chain, seed: np.uint64, number: int, counts: F64, moved: F64
             moved[chain.targets[lo]] += 1.0
 
 
-@njit(cache=True)
+@compiled
 def particle_rows(
     chain: Chain, sensors: Sensors, reading_starts: I64, readings: I32, steps_before: int, counts: F64, seed: np.uint64,
     n_particles: int, prune: float,

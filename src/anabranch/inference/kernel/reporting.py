@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from anabranch.compiled import compiled
 from anabranch.inference.kernel.inputs import F64, I32, Bools
 
 I8 = npt.NDArray[np.int8]
@@ -68,7 +68,7 @@ class Memory(NamedTuple):
     beliefs: F64
 
 
-@njit(cache=True)
+@compiled
 def _elapsed(later: Any, earlier: Any, units: float) -> float:
     """From one time to a later one, in the unit of rates."""
     roughly = float(later) - float(earlier)
@@ -76,7 +76,7 @@ def _elapsed(later: Any, earlier: Any, units: float) -> float:
     return (roughly if roughly > 2.0**62 else float(later - earlier)) / units
 
 
-@njit(cache=True)
+@compiled
 def _begin(beliefs: F64, noise: float) -> None:
     """Believe what was measured last, and nothing of the velocity."""
     beliefs[OFFSET] = 0.0
@@ -86,7 +86,7 @@ def _begin(beliefs: F64, noise: float) -> None:
     beliefs[VELOCITY_VARIANCE] = math.inf
 
 
-@njit(cache=True)
+@compiled
 def _begin_to_move(beliefs: F64, moved: float, dt: float, noise: float, drift: float) -> None:
     """Take the velocity from two measurements alone: what `_weigh` comes to as its variance goes to infinity."""
     beliefs[OFFSET] = 0.0
@@ -96,7 +96,7 @@ def _begin_to_move(beliefs: F64, moved: float, dt: float, noise: float, drift: f
     beliefs[VELOCITY_VARIANCE] = 2 * noise / dt / dt + drift * dt / 3
 
 
-@njit(cache=True)
+@compiled
 def _weigh(beliefs: F64, moved: float, dt: float, noise: float, drift: float) -> None:
     """Let a filter see a measurement that is `moved` from the one before, `dt` later."""
     speed, spread = beliefs[VELOCITY], beliefs[VELOCITY_VARIANCE]
@@ -118,7 +118,7 @@ def _weigh(beliefs: F64, moved: float, dt: float, noise: float, drift: float) ->
     beliefs[VELOCITY_VARIANCE] = max(spread - covariance * covariance / total, 0.0)
 
 
-@njit(cache=True)
+@compiled
 def _follow(memory: Memory, policy: Policy, k: int, values: F64, dt: float) -> None:
     """Let the filters of a key see what was measured; where `dt` is infinite there was nothing before."""
     for c in range(len(values)):
@@ -132,7 +132,7 @@ def _follow(memory: Memory, policy: Policy, k: int, values: F64, dt: float) -> N
             _begin(beliefs, policy.noise[c])
 
 
-@njit(cache=True)
+@compiled
 def _is_off(memory: Memory, policy: Policy, k: int, values: F64, since: float) -> bool:
     """Whether what is measured is further from the reported line than its error, in any column."""
     for c in range(len(values)):
@@ -142,7 +142,7 @@ def _is_off(memory: Memory, policy: Policy, k: int, values: F64, since: float) -
     return False
 
 
-@njit(cache=True)
+@compiled
 def _judge(memory: Memory, policy: Policy, k: int, t: Any, values: F64) -> tuple[np.int8, float]:
     """What becomes of a measurement, and the time since the one before; infinite where that is of no use."""
     if not memory.known[k]:
@@ -161,7 +161,7 @@ def _judge(memory: Memory, policy: Policy, k: int, t: Any, values: F64) -> tuple
     return verdict, math.inf if dt > policy.period + slack else dt
 
 
-@njit(cache=True)
+@compiled
 def _rate(memory: Memory, policy: Policy, k: int, c: int, value: float, dt: float) -> float:
     """How fast a column changes now, by the filter or by the last two measurements."""
     if policy.kalman:
@@ -170,7 +170,7 @@ def _rate(memory: Memory, policy: Policy, k: int, c: int, value: float, dt: floa
     return rate if dt != math.inf and math.isfinite(rate) else 0.0
 
 
-@njit(cache=True)
+@compiled
 def report_rows(key: I32, t: Any, values: F64, policy: Policy, memory: Memory) -> tuple[I8, F64]:
     """What becomes of each measurement, and the rates of those that are reported.
 

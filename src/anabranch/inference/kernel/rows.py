@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from anabranch.compiled import compiled
 from anabranch.inference.kernel.inputs import F64, I32
 from anabranch.inference.kernel.weights import likeliest, plain, total_weight
 
@@ -12,13 +12,13 @@ from anabranch.inference.kernel.weights import likeliest, plain, total_weight
 NOTHING = 1e-300
 
 
-@njit(cache=True)
+@compiled
 def make_columns(n: int) -> tuple[I32, I32, I32, F64]:
     """Room for n rows."""
     return np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n)
 
 
-@njit(cache=True)
+@compiled
 def with_room(step: I32, previous: I32, location: I32, p: F64, needed: int) -> tuple[I32, I32, I32, F64]:
     """The columns, copied into longer ones where they do not have room for so many rows."""
     n = len(p)
@@ -33,7 +33,7 @@ def with_room(step: I32, previous: I32, location: I32, p: F64, needed: int) -> t
     return new_step, new_previous, new_location, new_p
 
 
-@njit(cache=True)
+@compiled
 def emit(
     weights: F64, levels: I32, prune: float, at: int, n: int, step: I32, previous: I32, location: I32, p: F64
 ) -> tuple[int, float]:

@@ -7,8 +7,8 @@ A(x, y) g(t + 1, y) / (the sum over y), where A are the transitions and g is tha
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from anabranch.compiled import compiled
 from anabranch.inference.kernel.backward import fill_block, make_marks, mark_steps
 from anabranch.inference.kernel.inputs import F64, I32, I64, Chain, Sensors
 from anabranch.inference.kernel.rows import NOTHING, emit, make_columns, with_room
@@ -17,7 +17,7 @@ from anabranch.inference.kernel.weights import block_length, fill_weights, plain
 _NO_LEVEL = -(2**31)
 
 
-@njit(cache=True)
+@compiled
 def _begin(chain: Chain, g: F64, g_levels: I32, now: F64) -> None:
     """P[x_0 | all readings], in `now`."""
     weights, levels = np.empty(len(g)), g_levels.copy()
@@ -29,7 +29,7 @@ def _begin(chain: Chain, g: F64, g_levels: I32, now: F64) -> None:
         now[x] = plain(weights[x], levels[x]) / total
 
 
-@njit(cache=True)
+@compiled
 def _carry(
     chain: Chain, g: F64, g_levels: I32, now: F64, then: F64, moves: F64, least: float, tables: bool, at: int, n: int,
     step: I32, previous: I32, location: I32, p: F64,
@@ -78,7 +78,7 @@ def _carry(
     return n, dropped
 
 
-@njit(cache=True)
+@compiled
 def smooth_rows(
     chain: Chain, sensors: Sensors, reading_starts: I64, readings: I32, prune: float, tables: bool
 ) -> tuple[I32, I32, I32, F64, I32, float, float]:
@@ -145,7 +145,7 @@ def smooth_rows(
     return step[:n], previous[:n], location[:n], p[:n], impossible, log_likelihood, dropped
 
 
-@njit(cache=True)
+@compiled
 def marginal_rows(
     chain: Chain, sensors: Sensors, reading_starts: I64, readings: I32, prune: float
 ) -> tuple[I32, I32, F64, I32, float, float]:

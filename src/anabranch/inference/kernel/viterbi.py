@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from anabranch.compiled import compiled
 from anabranch.inference.kernel.forward import correct, predict
 from anabranch.inference.kernel.inputs import F64, I32, I64, Chain, Sensors
 from anabranch.inference.kernel.weights import DOWN, block_length, copy_weights, fill_weights, is_deep, likeliest
 
 
-@njit(cache=True)
+@compiled
 def _spread_max(weights: F64, levels: I32, deep: bool, chain: Chain, out: F64, out_levels: I32, came_from: I32) -> None:
     """out(y) = the largest weights(x) A(x, y) over x, and the x, the lower of equals."""
     fill_weights(out, out_levels, 0.0)
@@ -32,7 +32,7 @@ def _spread_max(weights: F64, levels: I32, deep: bool, chain: Chain, out: F64, o
                     out_levels[y] = level
 
 
-@njit(cache=True)
+@compiled
 def _best_forward(
     chain: Chain, sensors: Sensors, readings: I32, first: bool, deep: bool, weights: F64, levels: I32, ahead: F64,
     ahead_levels: I32, hits: I64, came_from: I32,
@@ -46,7 +46,7 @@ def _best_forward(
     return possible, deep
 
 
-@njit(cache=True)
+@compiled
 def viterbi_path(chain: Chain, sensors: Sensors, reading_starts: I64, readings: I32) -> tuple[I32, I32]:
     """The likeliest path given all readings, and the impossible steps.
 

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from anabranch.compiled import compiled
 from anabranch.inference.kernel.inputs import F64, I32, I64, Sensors
 
 BITS = 512
@@ -24,7 +23,7 @@ UP, DOWN = 2.0**BITS, 2.0**-BITS
 _SLACK = 2.0**64
 
 
-@njit(cache=True)
+@compiled
 def copy_weights(weights: F64, levels: I32, out: F64, out_levels: I32) -> None:
     """Copy weights. A loop: assigning slices takes Numba seconds to compile."""
     for x in range(len(weights)):
@@ -32,7 +31,7 @@ def copy_weights(weights: F64, levels: I32, out: F64, out_levels: I32) -> None:
         out_levels[x] = levels[x]
 
 
-@njit(cache=True)
+@compiled
 def fill_weights(weights: F64, levels: I32, weight: float) -> None:
     """Give every location the same weight."""
     for x in range(len(weights)):
@@ -40,7 +39,7 @@ def fill_weights(weights: F64, levels: I32, weight: float) -> None:
         levels[x] = 0
 
 
-@njit(cache=True)
+@compiled
 def spread(weights: F64, levels: I32, deep: bool, starts: I64, others: I32, p: F64, out: F64, out_levels: I32) -> None:
     """out(y) = the sum over x of weights(x) p(x, y): one step ahead, or back where the transitions are by target."""
     fill_weights(out, out_levels, 0.0)
@@ -69,7 +68,7 @@ def spread(weights: F64, levels: I32, deep: bool, starts: I64, others: I32, p: F
                     out[y] += w * DOWN
 
 
-@njit(cache=True)
+@compiled
 def weigh(weights: F64, levels: I32, readings: I32, sensors: Sensors, hits: I64, out: F64, out_levels: I32) -> bool:
     """out(x) = weights(x) b(x); whether anything is left. `hits` is 0 throughout, before and after."""
     if len(readings) == 0:
@@ -114,7 +113,7 @@ def weigh(weights: F64, levels: I32, readings: I32, sensors: Sensors, hits: I64,
     return left
 
 
-@njit(cache=True)
+@compiled
 def settle(weights: F64, levels: I32) -> tuple[int, bool]:
     """Scale weights, not all 0, by a power of two and bring them into range, in place.
 
@@ -130,7 +129,7 @@ def settle(weights: F64, levels: I32) -> tuple[int, bool]:
     return _settle_levels(weights, levels)
 
 
-@njit(cache=True)
+@compiled
 def _settle_levels(weights: F64, levels: I32) -> tuple[int, bool]:
     """`settle` where something is to be done."""
     top, largest = 0, 0.0
@@ -161,7 +160,7 @@ def _settle_levels(weights: F64, levels: I32) -> tuple[int, bool]:
     return exponent + BITS * top, deep
 
 
-@njit(cache=True)
+@compiled
 def is_deep(weights: F64, levels: I32) -> bool:
     """Whether settled weights are on several levels."""
     for x in range(len(weights)):
@@ -170,7 +169,7 @@ def is_deep(weights: F64, levels: I32) -> bool:
     return False
 
 
-@njit(cache=True)
+@compiled
 def plain(weight: float, level: int) -> float:
     """A weight on level 0 or below as a double; 0 where it is out of a double's range."""
     while level < 0 and weight != 0.0:
@@ -179,7 +178,7 @@ def plain(weight: float, level: int) -> float:
     return weight
 
 
-@njit(cache=True)
+@compiled
 def total_weight(weights: F64, levels: I32) -> float:
     """The sum of settled weights."""
     total = 0.0
@@ -189,7 +188,7 @@ def total_weight(weights: F64, levels: I32) -> float:
     return total
 
 
-@njit(cache=True)
+@compiled
 def likeliest(weights: F64, levels: I32) -> int:
     """The location of the largest settled weight, the lower of equals."""
     best, largest = -1, 0.0
@@ -200,7 +199,7 @@ def likeliest(weights: F64, levels: I32) -> int:
     return best
 
 
-@njit(cache=True)
+@compiled
 def block_length(n_steps: int) -> int:
     """How many steps are worked out again together."""
     return math.ceil(math.sqrt(max(n_steps, 1)))

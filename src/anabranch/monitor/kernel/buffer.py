@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from anabranch.compiled import compiled
 from anabranch.splitmix import mix
 
 F64 = npt.NDArray[np.float64]
@@ -68,7 +68,7 @@ class Rules(NamedTuple):
     width: float
 
 
-@njit(cache=True)
+@compiled
 def arrive(versions: Versions, known: int, n: int, rules: Rules, newest: F64) -> tuple[I64, int]:
     """Let the versions from `known` to `n` arrive, in order of time; there is room for as many again.
 
@@ -106,7 +106,7 @@ def arrive(versions: Versions, known: int, n: int, rules: Rules, newest: F64) ->
     return pairs[:count], n
 
 
-@njit(cache=True)
+@compiled
 def _is_near(versions: Versions, p: int, v: int, within: float) -> bool:
     """Whether two versions apply at instants that can be compared."""
     after = versions.time[v] + versions.begin[v] - (versions.time[p] + versions.end[p])
@@ -114,7 +114,7 @@ def _is_near(versions: Versions, p: int, v: int, within: float) -> bool:
     return after <= within and before <= within
 
 
-@njit(cache=True)
+@compiled
 def _count(versions: Versions, n: int, stream: int) -> int:
     count = 0
     for k in range(n):
@@ -123,7 +123,7 @@ def _count(versions: Versions, n: int, stream: int) -> int:
     return count
 
 
-@njit(cache=True)
+@compiled
 def _purge(versions: Versions, n: int, limit: float) -> None:
     """Let go of what ended too early to be compared with anything that comes."""
     for k in range(n):
@@ -132,7 +132,7 @@ def _purge(versions: Versions, n: int, limit: float) -> None:
             _refresh_around(versions, n, k)
 
 
-@njit(cache=True)
+@compiled
 def _cut_others(versions: Versions, n: int, p: int, rules: Rules) -> None:
     """A prediction applies until the next of its key, and ends the one before, whatever that took over."""
     for k in range(n):
@@ -151,7 +151,7 @@ def _cut_others(versions: Versions, n: int, p: int, rules: Rules) -> None:
 # ---------------------------------------------------------------- contributions
 
 
-@njit(cache=True)
+@compiled
 def _neighbours(versions: Versions, n: int, k: int) -> tuple[int, int]:
     """The predictions in the buffer before and after one, of its key; -1 where there is none."""
     before, after = -1, -1
@@ -165,7 +165,7 @@ def _neighbours(versions: Versions, n: int, k: int) -> tuple[int, int]:
     return before, after
 
 
-@njit(cache=True)
+@compiled
 def _contribution(versions: Versions, n: int, k: int) -> float:
     """The smaller error of the neighbours in its place; infinite for the last of its key."""
     before, after = _neighbours(versions, n, k)
@@ -175,7 +175,7 @@ def _contribution(versions: Versions, n: int, k: int) -> float:
     return error if before < 0 else min(error, _error_without(versions, k, before))
 
 
-@njit(cache=True)
+@compiled
 def _error_without(versions: Versions, k: int, other: int) -> float:
     """The integral of the absolute difference between two predictions over the time in which the first applies."""
     total = 0.0
@@ -193,7 +193,7 @@ def _error_without(versions: Versions, k: int, other: int) -> float:
     return total
 
 
-@njit(cache=True)
+@compiled
 def _refresh_around(versions: Versions, n: int, k: int) -> None:
     """Work out anew what depends on a prediction that came or went: its own contribution, and its neighbours'."""
     if versions.held[k]:
@@ -208,7 +208,7 @@ def _refresh_around(versions: Versions, n: int, k: int) -> None:
 # ---------------------------------------------------------------- discarding
 
 
-@njit(cache=True)
+@compiled
 def _victim(versions: Versions, n: int, p: int, policy: int) -> int:
     """Which prediction of the stream of `p` goes."""
     best = -1
@@ -224,7 +224,7 @@ def _victim(versions: Versions, n: int, p: int, policy: int) -> int:
     return best
 
 
-@njit(cache=True)
+@compiled
 def _goes_before(versions: Versions, k: int, other: int, p: int, policy: int) -> bool:
     """Whether one prediction is discarded rather than another, where `p` has come; alike ones are drawn by lot."""
     if policy == OLDEST and versions.code[k] != versions.code[other]:
@@ -236,14 +236,14 @@ def _goes_before(versions: Versions, k: int, other: int, p: int, policy: int) ->
     return bool(_lot(versions, k, p) < _lot(versions, other, p))
 
 
-@njit(cache=True)
+@compiled
 def _lot(versions: Versions, k: int, p: int) -> np.uint64:
     """A random number of two predictions, whatever came before them."""
     lot = mix(np.uint64(versions.code[k])) ^ np.uint64(versions.who[k])
     return mix(mix(lot) ^ mix(np.uint64(versions.code[p]) ^ mix(np.uint64(versions.who[p]))))
 
 
-@njit(cache=True)
+@compiled
 def _discard(versions: Versions, n: int, victim: int, rules: Rules) -> int:
     """Take a prediction out of the buffer, and let a neighbour take over; gives how many versions there are then."""
     before, after = _neighbours(versions, n, victim)
@@ -265,7 +265,7 @@ def _discard(versions: Versions, n: int, victim: int, rules: Rules) -> int:
     return n + 1
 
 
-@njit(cache=True)
+@compiled
 def _copy(versions: Versions, k: int, to: int) -> None:
     """Make a new version of a prediction."""
     versions.stream[to], versions.who[to], versions.source[to] = versions.stream[k], versions.who[k], versions.source[k]

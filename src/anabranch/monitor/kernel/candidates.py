@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from anabranch.compiled import compiled
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
@@ -23,14 +24,14 @@ _MOST_CELLS = 64
 LESS, AT_MOST, MORE, AT_LEAST, EQUAL, UNEQUAL = range(6)
 
 
-@njit(cache=True)
+@compiled
 def _mixed(h: np.uint64, c: int) -> np.uint64:
     h = (h ^ np.uint64(c)) * np.uint64(0x9E3779B97F4A7C15)
     h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     return h ^ (h >> np.uint64(27))
 
 
-@njit(cache=True)
+@compiled
 def cell_sizes(first_low: F64, first_high: F64, second_low: F64, second_high: F64) -> F64:
     """The width of a cell along each axis: about twice that of a box, and not too narrow for the widest."""
     axes = first_low.shape[1]
@@ -51,12 +52,12 @@ def cell_sizes(first_low: F64, first_high: F64, second_low: F64, second_high: F6
     return sizes
 
 
-@njit(cache=True)
+@compiled
 def _cell(x: float, size: float) -> int:
     return int(np.floor(min(max(x / size, -4e18), 4e18)))
 
 
-@njit(cache=True)
+@compiled
 def note(low: F64, high: F64, sizes: F64) -> tuple[I64, I64, U64]:
     """The boxes by cell: slots (where the entries of each begin), and each entry's box and hash."""
     n, axes = low.shape
@@ -98,7 +99,7 @@ def note(low: F64, high: F64, sizes: F64) -> tuple[I64, I64, U64]:
     return slots, sorted_boxes, sorted_hashes
 
 
-@njit(cache=True)
+@compiled
 def _next_cell(here: I64, low: F64, high: F64, k: int, sizes: F64) -> bool:
     """Go on to the next cell that a box touches; False where there is none."""
     for axis in range(len(here)):
@@ -109,7 +110,7 @@ def _next_cell(here: I64, low: F64, high: F64, k: int, sizes: F64) -> bool:
     return False
 
 
-@njit(cache=True)
+@compiled
 def _agree(i: int, j: int, first_ranks: I64, second_ranks: I64, how: I64) -> bool:
     """Whether two predictions compare as the question asks of their keys; a rank below 0 is NULL."""
     for k in range(len(how)):
@@ -159,7 +160,7 @@ class Grid(NamedTuple):
     hashes: U64
 
 
-@njit(cache=True)
+@compiled
 def meet(begin: int, most: int, low: F64, high: F64, grid: Grid, keys: Keys) -> tuple[I64, int]:
     """The pairs of a first and a second box that meet, from first box number `begin` on until there are about `most`.
 

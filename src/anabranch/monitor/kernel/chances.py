@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-from anabranch.compiled import leaf
+from anabranch.compiled import compiled, leaf
 from anabranch.monitor.kernel.laws import (
     CUTS,
     FEW_NODES,
@@ -57,7 +56,7 @@ class Asked(NamedTuple):
     axis: I64
 
 
-@njit(cache=True)
+@compiled
 def form_chance(f: int, middle: float, asked: Asked, e: F64) -> tuple[float, float]:
     """The probability that one form, predicted as `middle`, is in its set; and how fast it grows with that."""
     u, v = asked.forms[f, 0], asked.forms[f, 1]
@@ -101,7 +100,7 @@ def forms_of(g: int, asked: Asked) -> tuple[int, int]:
 # ---------------------------------------------------------------- forms that share values
 
 
-@njit(cache=True)
+@compiled
 def joint_chance(g: int, center: F64, asked: Asked, e: F64) -> float:
     """The probability that all forms of a group are in their sets: an integral over one truth after the other."""
     n = len(center)
@@ -128,7 +127,7 @@ def joint_chance(g: int, center: F64, asked: Asked, e: F64) -> float:
     return min(1.0, max(0.0, share))
 
 
-@njit(cache=True)
+@compiled
 def _share(
     depth: int, order: I64, truth: F64, g: int, center: F64, asked: Asked, e: F64, nodes: F64, weights: F64
 ) -> float:
@@ -154,7 +153,7 @@ def _share(
     return total
 
 
-@njit(cache=True)
+@compiled
 def _allowed(depth: int, order: I64, truth: F64, g: int, center: F64, asked: Asked, e: F64) -> F64:
     """The intervals in which the truth of order[depth] fits its error, its own forms, and the truths before it."""
     v = order[depth]
@@ -170,7 +169,7 @@ def _allowed(depth: int, order: I64, truth: F64, g: int, center: F64, asked: Ask
     return found[:count].copy()
 
 
-@njit(cache=True)
+@compiled
 def _as_bound(f: int, v: int, depth: int, order: I64, truth: F64, asked: Asked) -> tuple[float, float, bool]:
     """A form as a bound on one truth, given those before: the truth is in sign * set + moved; and whether it is one."""
     plus, minus = asked.forms[f, 0], asked.forms[f, 1]
@@ -186,7 +185,7 @@ def _as_bound(f: int, v: int, depth: int, order: I64, truth: F64, asked: Asked) 
     return sign, 0.0, False
 
 
-@njit(cache=True)
+@compiled
 def _intersected(found: F64, count: int, f: int, sign: float, moved: float, asked: Asked) -> tuple[F64, int]:
     left = np.empty_like(found)
     n = ZERO
@@ -200,7 +199,7 @@ def _intersected(found: F64, count: int, f: int, sign: float, moved: float, aske
     return left, n
 
 
-@njit(cache=True)
+@compiled
 def _bends(depth: int, order: I64, truth: F64, g: int, center: F64, asked: Asked, e: F64) -> F64:
     """Where the probability of the truths after `depth` may bend as a function of the truth at `depth`.
 
@@ -227,7 +226,7 @@ def _bends(depth: int, order: I64, truth: F64, g: int, center: F64, asked: Asked
     return sorted_few(ends[0], count[0])
 
 
-@njit(cache=True)
+@compiled
 def _pass_on(ends: F64, count: I64, depth: int, order: I64, g: int, asked: Asked) -> None:
     """Every end of one truth is an end of its neighbours too, moved by the ends of the form between them."""
     before = count.copy()
@@ -250,7 +249,7 @@ def _pass_on(ends: F64, count: I64, depth: int, order: I64, g: int, asked: Asked
                     _note(ends, count, minus, ends[plus, k] - asked.sets[j, side])
 
 
-@njit(cache=True)
+@compiled
 def _note(ends: F64, count: I64, k: int, end: float) -> None:
     if not np.isfinite(end) or count[k] == ends.shape[1]:
         return
@@ -261,7 +260,7 @@ def _note(ends: F64, count: I64, k: int, end: float) -> None:
     count[k] += 1
 
 
-@njit(cache=True)
+@compiled
 def _within(bends: F64, low: float, high: float) -> F64:
     """The interval cut at its bends."""
     cuts = np.empty(len(bends) + 2)

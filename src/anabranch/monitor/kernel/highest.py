@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from anabranch.compiled import leaf
+from anabranch.compiled import compiled, leaf
 from anabranch.monitor.kernel.chances import (
     F64,
     Asked,
@@ -64,7 +63,7 @@ def plane_of(f: int, asked: Asked, lines: Lines, plane: F64) -> None:
         plane[-1] -= lines.base[v]
 
 
-@njit(cache=True)
+@compiled
 def highest(body: Body, lines: Lines, asked: Asked, enough: float, point: F64) -> float:
     """The highest probability over a set of instants; where, is written to `point`.
 
@@ -115,7 +114,7 @@ def _mean(corners: F64, n: int, point: F64) -> None:
 # ---------------------------------------------------------------- one form
 
 
-@njit(cache=True)
+@compiled
 def _bound(body: Body, lines: Lines, asked: Asked, point: F64) -> tuple[float, int, bool, bool]:
     """(the product of what each group can reach by itself, how many groups, whether each has one form, convexity).
 
@@ -164,7 +163,7 @@ def _range(plane: F64, corners: F64, n: int) -> tuple[float, float, int, int]:
     return low, high, least, most
 
 
-@njit(cache=True)
+@compiled
 def _best_middle(f: int, low: float, high: float, asked: Asked, e: F64) -> float:
     """The prediction between `low` and `high` at which the form is most probably in its set."""
     if asked.first[f + 1] - asked.first[f] != 1:
@@ -177,7 +176,7 @@ def _best_middle(f: int, low: float, high: float, asked: Asked, e: F64) -> float
     return min(max(0.5 * (lower + upper), low), high)
 
 
-@njit(cache=True)
+@compiled
 def _sampled_middle(f: int, low: float, high: float, asked: Asked, e: F64) -> float:
     """The same where there are several intervals: even steps and the ends of what is certain, then by halves."""
     steps = 64
@@ -216,7 +215,7 @@ def _is_uncertain(f: int, asked: Asked) -> bool:
     return False
 
 
-@njit(cache=True)
+@compiled
 def _in_bands(body: Body, lines: Lines, asked: Asked, bound: float, point: F64) -> bool:
     """Whether the bound is reached: where all forms but one are certain, and the last is at its best.
 
@@ -260,7 +259,7 @@ def _in_bands(body: Body, lines: Lines, asked: Asked, bound: float, point: F64) 
     return True
 
 
-@njit(cache=True)
+@compiled
 def _cut(body: Body, extra: F64, count: int) -> tuple[F64, int]:
     """The corners of what more half-planes leave, and their number."""
     n, dims = body.n, extra.shape[1] - 1
@@ -279,7 +278,7 @@ def _cut(body: Body, extra: F64, count: int) -> tuple[F64, int]:
     return found, vertices(more, len(more), found) if count else n
 
 
-@njit(cache=True)
+@compiled
 def _cut_line(found: F64, n: int, extra: F64, count: int) -> int:
     low, high = found[0, 0], found[n - 1, 0]
     for k in range(count):
@@ -294,7 +293,7 @@ def _cut_line(found: F64, n: int, extra: F64, count: int) -> int:
     return 2 if low <= high else 0
 
 
-@njit(cache=True)
+@compiled
 def _on_line(body: Body, lines: Lines, asked: Asked, is_convex: bool, point: F64) -> float:
     """The highest probability between two instants: by the golden section, around the best of even steps."""
     low, high = body.corners[0, 0], body.corners[body.n - 1, 0]
@@ -324,7 +323,7 @@ def _on_line(body: Body, lines: Lines, asked: Asked, is_convex: bool, point: F64
     return top
 
 
-@njit(cache=True)
+@compiled
 def _on_edges(body: Body, lines: Lines, asked: Asked, point: F64) -> float:
     """The highest probability of two forms over a polygon, where not both can be at their best: it is on an edge.
 
@@ -358,7 +357,7 @@ def _on_edges(body: Body, lines: Lines, asked: Asked, point: F64) -> float:
     return top
 
 
-@njit(cache=True)
+@compiled
 def _box(body: Body, dims: int) -> tuple[F64, F64]:
     low, high = np.full(dims, np.inf), np.full(dims, -np.inf)
     for k in range(body.n):
@@ -367,7 +366,7 @@ def _box(body: Body, dims: int) -> tuple[F64, F64]:
     return low, high
 
 
-@njit(cache=True)
+@compiled
 def _climb(low: F64, high: F64, body: Body, lines: Lines, asked: Asked, bound: float, point: F64) -> float:
     """The highest probability of one hill, and where, from a box around the set, by the ellipsoid method.
 
@@ -407,7 +406,7 @@ def _size(numbers: F64) -> float:
     return most
 
 
-@njit(cache=True)
+@compiled
 def _most_broken(x: F64, half: F64, body: Body) -> int:
     """The plane that a point is furthest beyond; -1 where it is within all of them."""
     worst, broken = 1e-12, -1
@@ -421,7 +420,7 @@ def _most_broken(x: F64, half: F64, body: Body) -> int:
     return broken
 
 
-@njit(cache=True)
+@compiled
 def _halve(x: F64, factor: F64, slope: F64) -> float:
     """Move an ellipsoid to what it has on the lower side of its middle; gives its old reach along the slope.
 
@@ -450,7 +449,7 @@ def _halve(x: F64, factor: F64, slope: F64) -> float:
     return length
 
 
-@njit(cache=True)
+@compiled
 def weigh(point: F64, lines: Lines, asked: Asked, slope: F64) -> float:
     """The probability at a point; and into `slope`, how fast its logarithm falls along each axis."""
     _predict(point, lines, asked)
@@ -476,7 +475,7 @@ def weigh(point: F64, lines: Lines, asked: Asked, slope: F64) -> float:
     return product
 
 
-@njit(cache=True)
+@compiled
 def _add_slope(f: int, falls: float, lines: Lines, asked: Asked, slope: F64) -> None:
     """Add what falls so fast with the prediction of a form."""
     u, v = asked.forms[f, 0], asked.forms[f, 1]
@@ -485,7 +484,7 @@ def _add_slope(f: int, falls: float, lines: Lines, asked: Asked, slope: F64) -> 
         slope[asked.axis[v]] -= falls * lines.rate[v]
 
 
-@njit(cache=True)
+@compiled
 def _add_joint_slope(g: int, value: float, center: F64, lines: Lines, asked: Asked, slope: F64) -> None:
     """The same for a group of forms, by a small step of each of its values."""
     for v in range(len(center)):
@@ -498,7 +497,7 @@ def _add_joint_slope(g: int, value: float, center: F64, lines: Lines, asked: Ask
             slope[asked.axis[v]] += (value - after) / (step * value) * lines.rate[v]
 
 
-@njit(cache=True)
+@compiled
 def _turn_back(g: int, center: F64, lines: Lines, asked: Asked, slope: F64) -> None:
     """Where a group has no probability at all, the way down is away from the sets of its forms."""
     slope[:] = 0.0
@@ -512,7 +511,7 @@ def _turn_back(g: int, center: F64, lines: Lines, asked: Asked, slope: F64) -> N
                 _add_slope(f, 1.0, lines, asked, slope)
 
 
-@njit(cache=True)
+@compiled
 def _is_used(v: int, g: int, asked: Asked) -> bool:
     for f in range(asked.groups.shape[1]):
         if asked.groups[g, f] and (asked.forms[f, 0] == v or asked.forms[f, 1] == v):
@@ -520,7 +519,7 @@ def _is_used(v: int, g: int, asked: Asked) -> bool:
     return False
 
 
-@njit(cache=True)
+@compiled
 def _several_hills(body: Body, lines: Lines, asked: Asked, bound: float, point: F64) -> float:
     """The highest probability where there may be several hills."""
     dims = len(point)
@@ -550,7 +549,7 @@ def _several_hills(body: Body, lines: Lines, asked: Asked, bound: float, point: 
     return best
 
 
-@njit(cache=True)
+@compiled
 def _keep_two(tried: F64, value: float, tops: F64, at: F64, low: F64, high: F64) -> None:
     """Keep the best point, and the best that is not near it."""
     near = True

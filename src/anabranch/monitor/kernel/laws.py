@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-from anabranch.compiled import leaf
+from anabranch.compiled import compiled, leaf
 
 _ROOT_2 = math.sqrt(2.0)
 #: Numbers to count from. A literal would be a type of its own to Numba, and all that it is given to compiled once more.
@@ -47,7 +46,7 @@ def at_most(x: float, e: float, s: float) -> float:
     return 0.5 * (1.0 + math.erf(x / (s * _ROOT_2)) / math.erf(e / (s * _ROOT_2)))
 
 
-@njit(cache=True)
+@compiled
 def difference(z: float, e1: float, s1: float, e2: float, s2: float) -> tuple[float, float]:
     """The probability that one error less another is at most `z`, and the density there; the errors are independent.
 
@@ -72,7 +71,7 @@ def difference(z: float, e1: float, s1: float, e2: float, s2: float) -> tuple[fl
     return 1.0 - tail if z > 0.0 else tail, left / (4.0 * wide * narrow)
 
 
-@njit(cache=True)
+@compiled
 def _convolved(z: float, e1: float, s1: float, e2: float, s2: float) -> tuple[float, float]:
     """The same where a law is normal: integrals of density(u) times the chance, and the density, of u - z."""
     cuts = np.empty(4 + 2 * len(CUTS))
@@ -98,7 +97,7 @@ def _convolved(z: float, e1: float, s1: float, e2: float, s2: float) -> tuple[fl
     return min(1.0, max(0.0, below)), dense
 
 
-@njit(cache=True)
+@compiled
 def sorted_few(numbers: npt.NDArray[np.float64], n: int) -> npt.NDArray[np.float64]:
     """The first `n` numbers in order: for a few, the plain way is fast, and quickly compiled."""
     found = numbers[:n].copy()

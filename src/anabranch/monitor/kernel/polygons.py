@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-from anabranch.compiled import leaf
+from anabranch.compiled import compiled, leaf
 from anabranch.monitor.kernel.laws import ZERO
 
 F64 = npt.NDArray[np.float64]
@@ -87,7 +86,7 @@ def _without_repeats(corners: F64, n: int) -> int:
     return kept
 
 
-@njit(cache=True)
+@compiled
 def vertices(planes: F64, n_planes: int, out: F64) -> int:
     """The corners of the bounded set of all points within some half-planes, in any order; gives their number.
 
@@ -111,7 +110,7 @@ def vertices(planes: F64, n_planes: int, out: F64) -> int:
             chosen[j] = chosen[j - 1] + 1
 
 
-@njit(cache=True)
+@compiled
 def _meeting(planes: F64, chosen: I64) -> tuple[F64, bool]:
     """The point at which some planes meet, by elimination; and whether there is exactly one."""
     dims = len(chosen)
@@ -141,7 +140,7 @@ def _meeting(planes: F64, chosen: I64) -> tuple[F64, bool]:
     return point, True
 
 
-@njit(cache=True)
+@compiled
 def _is_within(planes: F64, n_planes: int, point: F64) -> bool:
     for k in range(n_planes):
         size = abs(planes[k, len(point)])
@@ -152,7 +151,7 @@ def _is_within(planes: F64, n_planes: int, point: F64) -> bool:
     return True
 
 
-@njit(cache=True)
+@compiled
 def _is_known(out: F64, found: int, point: F64) -> bool:
     for k in range(found):
         same = True
@@ -202,7 +201,7 @@ def earliest_in_plane(corners: F64, n: int) -> float:
     return best
 
 
-@njit(cache=True)
+@compiled
 def earliest(planes: F64, n_planes: int, scratch: F64) -> float:
     """The least highest instant over a set given by its planes: with each instant in turn as the highest."""
     dims = planes.shape[1] - 1

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-from anabranch.compiled import leaf
+from anabranch.compiled import compiled, leaf
 from anabranch.monitor.kernel.chances import F64, I64, Asked, error_of
 from anabranch.monitor.kernel.highest import Lines, highest, plane_of
 from anabranch.monitor.kernel.laws import ZERO
@@ -66,7 +65,7 @@ class Given(NamedTuple):
     errors: F64
 
 
-@njit(cache=True)
+@compiled
 def regions(
     members: I64, given: Given, frame: Frame, asked: Asked, dims: int, most_corners: int
 ) -> tuple[I64, F64, F64, F64, F64, I64]:
@@ -131,7 +130,7 @@ def _place(rows: I64, given: Given, frame: Frame, low: F64, high: F64, lines: Li
         lines.error[v] = given.errors[row, column]
 
 
-@njit(cache=True)
+@compiled
 def _framed(low: F64, high: F64, frame: Frame, planes: F64, is_open: npt.NDArray[np.bool_]) -> int:
     """The half-planes of what applies when, and of the window; gives their number."""
     dims = planes.shape[1] - 1
@@ -152,7 +151,7 @@ def _framed(low: F64, high: F64, frame: Frame, planes: F64, is_open: npt.NDArray
     return n
 
 
-@njit(cache=True)
+@compiled
 def _constrained(
     cell: F64, widen: int, asked: Asked, lines: Lines, planes: F64, is_open: npt.NDArray[np.bool_], n: int
 ) -> int:
@@ -180,7 +179,7 @@ def _constrained(
     return n
 
 
-@njit(cache=True)
+@compiled
 def _corners(
     low: F64, high: F64, planes: F64, is_open: npt.NDArray[np.bool_], n_planes: int, scratch: F64
 ) -> tuple[F64, int]:
@@ -204,7 +203,7 @@ def _corners(
     return found, n
 
 
-@njit(cache=True)
+@compiled
 def _line(planes: F64, is_open: npt.NDArray[np.bool_], n_planes: int, scratch: F64) -> tuple[F64, int]:
     """The interval that the half-planes of one axis leave, as its ends."""
     low, high = -np.inf, np.inf
@@ -222,7 +221,7 @@ def _line(planes: F64, is_open: npt.NDArray[np.bool_], n_planes: int, scratch: F
     return scratch[0], 2 if low < high else 1
 
 
-@njit(cache=True)
+@compiled
 def _polygon(low: F64, high: F64, planes: F64, n_planes: int, scratch: F64) -> tuple[F64, int]:
     """The polygon that the half-planes of two axes leave: the rectangle of what applies when, cut by the others."""
     if low[0] > high[0] or low[1] > high[1]:
@@ -240,7 +239,7 @@ def _polygon(low: F64, high: F64, planes: F64, n_planes: int, scratch: F64) -> t
     return found, n
 
 
-@njit(cache=True)
+@compiled
 def _interval(body: Body, scratch: F64) -> float:
     """The earliest instant that is the latest of some that match."""
     dims = body.planes.shape[1] - 1

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from anabranch.compiled import compiled
 
 I8 = npt.NDArray[np.int8]
 I32 = npt.NDArray[np.int32]
@@ -22,13 +23,13 @@ CERTAIN, INDEPENDENT, MARKOV = 0, 1, 2
 ROUNDING = 2.0**-50
 
 
-@njit(cache=True)
+@compiled
 def answer_space(n: int) -> tuple[I32, I64, F64]:
     """Room for the chain, instant and probability of n answers."""
     return np.empty(n, np.int32), np.empty(n, np.int64), np.empty(n)
 
 
-@njit(cache=True)
+@compiled
 def end_of_instant(rows: I64, lo: int, end: int, t: I64) -> int:
     """Where the rows of the instant that begins at `lo` end."""
     hi = lo + 1
@@ -37,7 +38,7 @@ def end_of_instant(rows: I64, lo: int, end: int, t: I64) -> int:
     return hi
 
 
-@njit(cache=True)
+@compiled
 def end_of_key(rows: I64, lo: int, end: int, key: I32) -> int:
     """Where, within one instant, the rows of the key that begins at `lo` end."""
     hi = lo + 1
@@ -46,7 +47,7 @@ def end_of_key(rows: I64, lo: int, end: int, key: I32) -> int:
     return hi
 
 
-@njit(cache=True)
+@compiled
 def emit(rows: I64, lo: int, hi: int, model: I32, p: F64, letter: I32, union: I32, own: F64) -> None:
     """The distribution of the letter that one key, rows[lo:hi], emits at one instant, added to `own`.
 
@@ -66,7 +67,7 @@ def emit(rows: I64, lo: int, hi: int, model: I32, p: F64, letter: I32, union: I3
             own[0] += left
 
 
-@njit(cache=True)
+@compiled
 def mix(
     rows: I64, lo: int, hi: int, key: I32, model: I32, p: F64, letter: I32, union: I32,
     mixed: F64, own: F64, spare: F64,

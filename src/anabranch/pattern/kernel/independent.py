@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from anabranch.compiled import compiled
 from anabranch.pattern.kernel.chains import (
     F64,
     I32,
@@ -17,7 +17,7 @@ from anabranch.pattern.kernel.chains import (
 )
 
 
-@njit(cache=True)
+@compiled
 def step_independent(
     rows: I64, starts: I64, t: I64, key: I32, model: I32, p: F64, letter: I32,
     delta: I32, accept: Bools, union: I32, weights: F64,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from anabranch.compiled import compiled
 from anabranch.pattern.kernel.chains import (
     F64,
     I32,
@@ -19,7 +19,7 @@ from anabranch.pattern.kernel.chains import (
 )
 
 
-@njit(cache=True)
+@compiled
 def step_joint(
     rows: I64, t: I64, key: I32, model: I32, prev: I32, value: I32, p: F64, letter: I32,
     delta: I32, accept: Bools, union: I32, axis_of: I64, sizes: I64, codes: I32, weights: F64,
@@ -85,7 +85,7 @@ def step_joint(
     return new_sizes, new_codes, weights, answer_t[:n_answers], answer_p[:n_answers], 0.0
 
 
-@njit(cache=True)
+@compiled
 def _move_axis(
     rows: I64, lo: int, hi: int, prev: I32, value: I32, p: F64, letter: I32,
     codes: I32, before: F64, inner: int, n_values: int,
@@ -129,7 +129,7 @@ def _move_axis(
     return new_codes[:n_new].copy(), emitted[:n_new].copy(), after
 
 
-@njit(cache=True)
+@compiled
 def _add_slice(
     before: F64, after: F64, outer: int, n_old: int, n_new: int, inner: int, i: int, j: int, factor: float
 ) -> None:
@@ -140,7 +140,7 @@ def _add_slice(
             after[target + r] += factor * before[source + r]
 
 
-@njit(cache=True)
+@compiled
 def _read_letters(
     weights: F64, axes: list[I32], emitted: list[I32], mixed: F64, delta: I32, accept: Bools, union: I32
 ) -> tuple[F64, float]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from anabranch.compiled import compiled
 from anabranch.pattern.kernel.chains import (
     CERTAIN,
     DUPLICATE,
@@ -23,7 +23,7 @@ TOLERANCE = 1e-6
 MOVES_A_ROW = 16
 
 
-@njit(cache=True)
+@compiled
 def _not_after(a: int, b: int, t: I64, key: I32, prev: I32, value: I32, p: F64) -> bool:
     """Whether row a may stand before row b: by instant, key, previous value, value, probability."""
     if t[a] != t[b]:
@@ -37,7 +37,7 @@ def _not_after(a: int, b: int, t: I64, key: I32, prev: I32, value: I32, p: F64) 
     return bool(p[a] <= p[b])
 
 
-@njit(cache=True)
+@compiled
 def _merge_sort(part: I64, t: I64, key: I32, prev: I32, value: I32, p: F64) -> None:
     """Sort row numbers in place, by runs of doubling length. NumPy's own sorts take Numba seconds to compile."""
     n = len(part)
@@ -58,7 +58,7 @@ def _merge_sort(part: I64, t: I64, key: I32, prev: I32, value: I32, p: F64) -> N
         width *= 2
 
 
-@njit(cache=True)
+@compiled
 def order_rows(chain: I32, t: I64, key: I32, prev: I32, value: I32, p: F64, n_chains: int) -> tuple[I64, I64]:
     """The permutation that sorts rows by chain, then instant, key, previous value, value and probability.
 
@@ -98,7 +98,7 @@ def order_rows(chain: I32, t: I64, key: I32, prev: I32, value: I32, p: F64, n_ch
     return order, starts
 
 
-@njit(cache=True)
+@compiled
 def clean_rows(order: I64, t: I64, key: I32, model: I32, prev: I32, value: I32, p: F64, status: I8) -> I64:
     """Mark rows given twice and groups that sum above 1, in `status`; scale a sum within the tolerance to 1, in `p`.
 

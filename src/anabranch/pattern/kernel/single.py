@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from anabranch.compiled import compiled
 from anabranch.pattern.kernel.chains import (
     F64,
     I32,
@@ -15,7 +15,7 @@ from anabranch.pattern.kernel.chains import (
 )
 
 
-@njit(cache=True)
+@compiled
 def step_single(
     rows: I64, starts: I64, t: I64, prev: I32, value: I32, p: F64, letter: I32, delta: I32, accept: Bools,
     offsets: I64, codes: I32, weights: F64, n_values: int,
@@ -71,7 +71,7 @@ def step_single(
     )  # fmt: skip
 
 
-@njit(cache=True)
+@compiled
 def _idle_letters(delta: I32, accept: Bools) -> Bools:
     """The letters that change no state and make nothing true: those of most values of most queries."""
     n_states, n_letters = delta.shape
@@ -82,7 +82,7 @@ def _idle_letters(delta: I32, accept: Bools) -> Bools:
     return idle
 
 
-@njit(cache=True)
+@compiled
 def _carry_chain(
     rows: I64, t: I64, prev: I32, value: I32, p: F64, letter: I32, delta: I32, accept: Bools,
     n_live: int, live_codes: I32, live: F64, at: I64, left: F64, answer_t: I64, answer_p: F64,

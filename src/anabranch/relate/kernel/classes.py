@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from anabranch.compiled import compiled
 
 I8 = npt.NDArray[np.int8]
 I32 = npt.NDArray[np.int32]
@@ -36,7 +37,7 @@ class Classes(NamedTuple):
     begun_tie: Any
 
 
-@njit(cache=True)
+@compiled
 def relation_of(start: int, end: int, other_start: int, other_end: int) -> int:
     """The number of the simple relation in which one interval lies to another."""
     if end <= other_start:
@@ -50,7 +51,7 @@ def relation_of(start: int, end: int, other_start: int, other_end: int) -> int:
     return _DURING if end < other_end else _FINISHES if end == other_end else _OVERLAPPED_BY
 
 
-@njit(cache=True)
+@compiled
 def _is_related(start: int, end: int, n_segments: int, at_least: int, relations: int) -> bool:
     """Whether a segment stands in one of the relations to as many segments of the other entity as are asked for.
 
@@ -68,7 +69,7 @@ def _is_related(start: int, end: int, n_segments: int, at_least: int, relations:
     return count == n_segments if at_least == 0 else count >= at_least
 
 
-@njit(cache=True)
+@compiled
 def segment_classes(
     n_events: int, at_least: int, relations: int, hit_is_failure: bool
 ) -> tuple[I32, I32, I8, I8, I32, I32]:
@@ -123,7 +124,7 @@ def segment_classes(
     return counts, after[:, :most].copy(), hit[:, :most].copy(), hit_tie[:, :most].copy(), begun, begun_tie
 
 
-@njit(cache=True)
+@compiled
 def _widened(table: Any) -> Any:
     """The table with twice as many columns."""
     wide = np.zeros((table.shape[0], 2 * table.shape[1]), table.dtype)

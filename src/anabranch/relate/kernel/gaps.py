@@ -6,13 +6,14 @@ from math import exp, inf, lgamma, log
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from anabranch.compiled import compiled
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
 
 
-@njit(cache=True)
+@compiled
 def length_between(earlier: int, later: int, doubles: bool) -> float:
     """How long it is from one time code to a later one."""
     if doubles:
@@ -21,12 +22,12 @@ def length_between(earlier: int, later: int, doubles: bool) -> float:
     return np.float64(difference) if difference >= 0 else np.float64(later) - np.float64(earlier)
 
 
-@njit(cache=True)
+@compiled
 def _restored(code: int) -> float:
     return np.int64(code).view(np.float64) if code >= 0 else -np.int64(-code).view(np.float64)
 
 
-@njit(cache=True)
+@compiled
 def rates_of_run(n_lost: int, left: float, gap: float, rates: F64, place: int) -> None:
     """The weights of a run of lost events in a gap of a window in which so much time is left.
 
@@ -41,7 +42,7 @@ def rates_of_run(n_lost: int, left: float, gap: float, rates: F64, place: int) -
         power *= 1.0 - share
 
 
-@njit(cache=True)
+@compiled
 def volumes_of_run(lo: I64, hi: I64, marks: I64, doubles: bool, volumes: F64) -> None:
     """Write what is left for the events of a run whose windows differ: at each mark, the logarithms of volumes.
 
@@ -58,7 +59,7 @@ def volumes_of_run(lo: I64, hi: I64, marks: I64, doubles: bool, volumes: F64) ->
         volumes[mark, : n_lost + 1] = _earlier_volumes(later, lo, hi, marks[mark], marks[mark + 1], share)
 
 
-@njit(cache=True)
+@compiled
 def _earlier_volumes(later: F64, lo: I64, hi: I64, begins: int, ends: int, share: float) -> F64:
     """The volumes at an instant, from those at a later one with no end of a window between."""
     n_lost, log_gap = len(lo), log(share)
@@ -71,7 +72,7 @@ def _earlier_volumes(later: F64, lo: I64, hi: I64, begins: int, ends: int, share
     return volumes
 
 
-@njit(cache=True)
+@compiled
 def rates_of_ragged_run(
     lo: I64,
     hi: I64,
@@ -100,7 +101,7 @@ def rates_of_ragged_run(
         rates[place + 1, i] = exp(at_end[i] - at_start[i]) if at_start[i] > -inf else 0.0
 
 
-@njit(cache=True)
+@compiled
 def _log_add(first: float, second: float) -> float:
     high, low = max(first, second), min(first, second)
     return high if low == -inf else high + np.log1p(exp(low - high))

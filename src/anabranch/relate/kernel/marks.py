@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from anabranch.compiled import compiled
 
 I8 = npt.NDArray[np.int8]
 I32 = npt.NDArray[np.int32]
@@ -39,7 +40,7 @@ class Entities(NamedTuple):
     longest: Any
 
 
-@njit(cache=True)
+@compiled
 def mark_entities(events: I64, lo: I64, hi: I64, lost: Bools) -> tuple[I64, I64, I8, I32, I64]:
     """What happens when: the marks of entities whose events lie end to end, and the longest run of each.
 
@@ -85,7 +86,7 @@ def mark_entities(events: I64, lo: I64, hi: I64, lost: Bools) -> tuple[I64, I64,
     return marks, when[:n_marks].copy(), what[:n_marks].copy(), opens[:n_marks].copy(), longest
 
 
-@njit(cache=True)
+@compiled
 def _mark(when: I64, what: I8, first: int, n_marks: int, instant: int, happens: int) -> int:
     """Note that something happens at an instant, which is not before the last mark's."""
     if n_marks == first or when[n_marks - 1] < instant:

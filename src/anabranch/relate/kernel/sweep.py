@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from anabranch.compiled import compiled
 from anabranch.relate.kernel.classes import Classes
 from anabranch.relate.kernel.gaps import length_between, rates_of_ragged_run, rates_of_run, volumes_of_run
 from anabranch.relate.kernel.marks import CLOSES, EVENT, OPENS, Entities
@@ -32,7 +32,7 @@ F64 = npt.NDArray[np.float64]
 CARRIED = 0
 
 
-@njit(cache=True)
+@compiled
 def relate_pairs(
     pairs: I64, first: Entities, second: Entities, classes: Classes, hits_needed: int, doubles: bool
 ) -> tuple[F64, F64]:
@@ -61,7 +61,7 @@ def relate_pairs(
     return enough, fewer
 
 
-@njit(cache=True)
+@compiled
 def _relate(
     a: int, b: int, first: Entities, second: Entities, classes: Classes, needed: int, doubles: bool,
     w: F64, rates: F64, volumes: F64,
@@ -151,7 +151,7 @@ def _relate(
     return enough, fewer + _give_up(w, open_a, open_b, low, high + 1)
 
 
-@njit(cache=True)
+@compiled
 def _earlier(mark_a: int, end_a: int, t_a: I64, mark_b: int, end_b: int, t_b: I64) -> int:
     """The instant of the next mark."""
     if mark_b == end_b or (mark_a < end_a and t_a[mark_a] <= t_b[mark_b]):
@@ -159,7 +159,7 @@ def _earlier(mark_a: int, end_a: int, t_a: I64, mark_b: int, end_b: int, t_b: I6
     return t_b[mark_b]
 
 
-@njit(cache=True)
+@compiled
 def _move(w: F64, i: int, j: int, i_to: int, j_to: int, low: int, high: int) -> None:
     for q in range(w.shape[3]):
         for c in range(low, high + 1):
@@ -167,14 +167,14 @@ def _move(w: F64, i: int, j: int, i_to: int, j_to: int, low: int, high: int) -> 
             w[CARRIED, i, j, q, c] = 0.0
 
 
-@njit(cache=True)
+@compiled
 def _differ(lo: I64, hi: I64, event: int, n_lost: int) -> bool:
     """Whether the windows of a run differ."""
     last = event + n_lost - 1
     return lo[event] != lo[last] or hi[event] != hi[last]
 
 
-@njit(cache=True)
+@compiled
 def _volumes(
     volumes: F64, place: int, lo: I64, hi: I64, event: int, n_lost: int, t: I64, what: I8, mark: int, doubles: bool
 ) -> None:
@@ -185,7 +185,7 @@ def _volumes(
     volumes_of_run(lo[event:last], hi[event:last], t[mark - 1 : end + 1], doubles, volumes[place // 2])
 
 
-@njit(cache=True)
+@compiled
 def _ragged(
     rates: F64, place: int, lo: I64, hi: I64, event: int, n_lost: int, t: I64, mark: int, volumes: F64,
     before: int, now: int, doubles: bool,
@@ -197,7 +197,7 @@ def _ragged(
     rates_of_ragged_run(lo[event:last], hi[event:last], following, t[mark], whole, before, now, doubles, rates, place)
 
 
-@njit(cache=True)
+@compiled
 def _first_mark(t: I64, mark: int, begins: int) -> int:
     """The mark at which a run opened, which begins at that instant; it is ahead of `mark`."""
     while t[mark - 1] > begins:
@@ -205,7 +205,7 @@ def _first_mark(t: I64, mark: int, begins: int) -> int:
     return mark - 1
 
 
-@njit(cache=True)
+@compiled
 def _place(
     w: F64, sure_a: int, sure_b: int, most_a: int, most_b: int, reach: int, i0: int, row: int,
     count: I32, after: I32, hit: I8, begun: I32, low: int, high: int, rates: F64,
@@ -259,7 +259,7 @@ def _place(
         old, new = new, old
 
 
-@njit(cache=True)
+@compiled
 def _settle(
     w: F64, sure_a: int, sure_b: int, most_a: int, most_b: int, i0: int, row: int, count: I32, low: int, high: int,
     rates: F64,
@@ -283,7 +283,7 @@ def _settle(
     return enough, least, most
 
 
-@njit(cache=True)
+@compiled
 def _record_first(
     w: F64, open_b: int, i0: int, row: int, begun: I32, hit: I8, count: I32, low: int, high: int
 ) -> tuple[float, int, int]:
@@ -316,7 +316,7 @@ def _record_first(
     return (enough, least, most) if i0 & 1 else (0.0, low, high)
 
 
-@njit(cache=True)
+@compiled
 def _record_second(w: F64, open_a: int, i0: int, row: int, after: I32, count: I32, low: int, high: int) -> None:
     """An event of the second entity alone: there is less that the open segments of the first can become."""
     for i in range(open_a + 1):
@@ -330,7 +330,7 @@ def _record_second(w: F64, open_a: int, i0: int, row: int, after: I32, count: I3
                     w[CARRIED, i, 0, after[row, q], c] += w[1, 0, 0, q, c]
 
 
-@njit(cache=True)
+@compiled
 def _give_up(w: F64, open_a: int, open_b: int, low: int, dead: int) -> float:
     """The probability of counts that can no longer be enough, which are taken out."""
     fewer = 0.0

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from anabranch.compiled import compiled
 
 I64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -29,7 +30,7 @@ class Lists(NamedTuple):
     stop: I64
 
 
-@njit(cache=True)
+@compiled
 def make_lists(component: I64, event: I64, group: I64, roles: I64, keyed: Bools, n_groups: int) -> Lists:
     """Lists of roles that come in order of time (a counting sort, which keeps that order)."""
     n_components = len(keyed)

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-from anabranch.compiled import leaf
+from anabranch.compiled import compiled, leaf
 from anabranch.sequence.kernel.lists import Lists
 from anabranch.sequence.kernel.question import ALWAYS, F64, I64, NEVER, TABLE_ERROR, Scores
 from anabranch.sequence.kernel.tables import score
@@ -44,7 +43,7 @@ class Queues(NamedTuple):
     peak_end: I64
 
 
-@njit(cache=True)
+@compiled
 def new_queues(times: npt.NDArray[Any], m: int) -> Queues:
     """Empty queues with room for every item."""
     n = len(times)

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-from anabranch.compiled import leaf
+from anabranch.compiled import compiled, leaf
 from anabranch.sequence.kernel.demands import agree, is_open
 from anabranch.sequence.kernel.lists import Lists
 from anabranch.sequence.kernel.question import ALWAYS, F64, I64, NEVER, TABLE_ERROR, Bools, Demands, Scores
@@ -193,7 +192,7 @@ def next_match(
     return 0.0
 
 
-@njit(cache=True)
+@compiled
 def search(
     scores: Scores, demands: Demands, lists: Lists, t: npt.NDArray[Any], fresh: Bools, bounded: bool, best: bool,
     expired: bool,

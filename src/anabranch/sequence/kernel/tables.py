@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-from anabranch.compiled import leaf
+from anabranch.compiled import compiled, leaf
 
 Array = npt.NDArray[np.float64]
 
@@ -158,7 +157,7 @@ def value(pieces: Pieces, piece: int, x: float) -> float:
     return found
 
 
-@njit(cache=True)
+@compiled
 def values(pieces: Pieces, x: Array) -> Array:
     """The function at many places."""
     found = np.empty(len(x))
@@ -167,7 +166,7 @@ def values(pieces: Pieces, x: Array) -> Array:
     return found
 
 
-@njit(cache=True)
+@compiled
 def shifted(atoms: Array, weights: Array, pieces: Pieces, x: Array) -> Array:
     """The convolution with atoms in rising order: the sum of weight times f(x - atom) over the atoms up to `x`."""
     found = np.zeros(len(x))
@@ -180,7 +179,7 @@ def shifted(atoms: Array, weights: Array, pieces: Pieces, x: Array) -> Array:
     return found
 
 
-@njit(cache=True)
+@compiled
 def convolved(ends: Array, density: Array, pieces: Pieces, nodes: Array, weights: Array, x: Array) -> Array:
     """The convolution with a density: the integral of density(s) f(x - s) over s from 0 to `x`, for f of `pieces`.
 
