@@ -26,8 +26,8 @@ from tests.runtime.office import write_csv
 CASES = Path(__file__).parents[3] / "shared" / "cases"
 
 FOLDERS = ("pattern", "pattern_stream", "sequence", "relate", "monitor", "constrain")
-#: So many queries stream at a time: most of a start is waiting. Spark gives the Python process of each ten seconds to come
-#: up, so that more of them would fail on a busy machine.
+#: So many queries stream at a time: most of a start is waiting. Spark gives the Python process of each ten seconds to
+#: come up, so that more of them would fail on a busy machine.
 TOGETHER = 3
 
 Answers = dict[str, list[dict[str, Any]]]
