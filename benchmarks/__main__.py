@@ -10,7 +10,17 @@ from importlib import import_module
 from benchmarks.harness import Options, Record, append_json, print_table
 
 #: The families that have benchmarks; each is a module of this package with a dict PARTS of what it measures.
-FAMILIES = ("whole", "pattern", "classes", "inference", "quality_rfid", "sequence", "relate", "constrain", "monitor")
+FAMILIES = (
+    "whole",
+    "pattern",
+    "classes",
+    "inference",
+    "quality_rfid",
+    "sequence",
+    "relate",
+    "monitor",
+    "constrain",
+)
 
 Part = Callable[[Options], Iterable[Record]]
 
