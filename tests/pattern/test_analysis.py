@@ -6,7 +6,7 @@ import pytest
 from tests.local import bound_query
 
 from anabranch.errors import WorkbookError
-from anabranch.pattern.analysis import EXTENDED, REGULAR, SAFE, UNSAFE, analyse, why_not_by_intervals
+from anabranch.pattern.analysis import EXTENDED, REGULAR, SAFE, UNSAFE, analyse, objections, why_not_by_intervals
 from anabranch.pattern.explain import plan
 
 DECLARATIONS = """
@@ -20,7 +20,8 @@ CREATE RELATION person (person STRING);
 
 
 def analysis_of(pattern: str):
-    return analyse(bound_query(f"{DECLARATIONS} CREATE QUERY q AS PATTERN {pattern};", "q"))
+    analysis = analyse(bound_query(f"{DECLARATIONS} CREATE QUERY q AS PATTERN {pattern};", "q"))
+    return analysis, objections(analysis)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +152,7 @@ def test_the_plans_of_the_papers_examples(pattern: str, classification: str, sai
 )
 def test_what_intervals_do_not_suffice_for(pattern: str, reason: str | None) -> None:
     query = bound_query(f"{PAPER} CREATE QUERY q AS PATTERN {pattern};", "q")
-    assert str(why_not_by_intervals(analyse(query)[0])).startswith(str(reason))
+    assert str(why_not_by_intervals(analyse(query))).startswith(str(reason))
     assert ("by the safe plan" in plan(query).method) == (reason is None)
 
 

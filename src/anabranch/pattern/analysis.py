@@ -44,9 +44,6 @@ from anabranch.pattern.safe_plan import (
     variables_of,
 )
 
-#: Columns of every answer; a grouping variable cannot have such a name.
-RESULT_COLUMNS = ("t", "probability", "lower", "upper", "method")
-
 REGULAR, EXTENDED, SAFE, UNSAFE = "regular", "extended regular", "safe", "unsafe"
 
 
@@ -145,14 +142,14 @@ class PatternAnalysis:
         return self.can_stream and (self.single or not self.markov)
 
 
-def analyse(query: BoundPattern) -> tuple[PatternAnalysis, list[Finding]]:
-    """Classify a query; the findings say what in it cannot be asked at all."""
+def analyse(query: BoundPattern) -> PatternAnalysis:
+    """Say what a query is."""
     query = _name_lone_wildcards(query)
     goals = query.goals
     # The chain takes every independent variable, not just the shared ones: more chains, each smaller.
     chain = tuple(name for name in variables_of(goals) if is_independent(goals, name))
     classification, why, plan = _classify(goals, chain)
-    analysis = PatternAnalysis(
+    return PatternAnalysis(
         query=query,
         classification=classification,
         why=tuple(why),
@@ -163,21 +160,17 @@ def analyse(query: BoundPattern) -> tuple[PatternAnalysis, list[Finding]]:
         plan=plan,
         tests=tuple(_goal_test(goal, query.streams) for goal in goals),
     )
-    return analysis, _group_findings(query, chain)
 
 
-def _group_findings(query: BoundPattern, independent: tuple[str, ...]) -> list[Finding]:
-    """What is wrong with the GROUP BY."""
-    findings = []
+def objections(analysis: PatternAnalysis) -> list[Finding]:
+    """What stands against a query: a GROUP BY that means nothing."""
+    query, independent, findings = analysis.query, analysis.chain, []
     choices = f" (here: {', '.join(name for name in independent if not name.startswith('_'))})" if independent else ""
     for written, name in query.group_by:
         if name not in independent:
             message = f"GROUP BY {written}: the query is not independent on {written}"
             hint = f"group by variables that stand in the same key position of every goal{choices}"
             findings.append(Finding("group-not-independent", message, hint, query.span))
-        elif name in RESULT_COLUMNS:
-            message = f"GROUP BY {written}: every answer has a column {name} already"
-            findings.append(Finding("group-name", message, "give the variable another name", query.span))
     return findings
 
 

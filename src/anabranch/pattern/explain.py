@@ -8,7 +8,7 @@ from anabranch.errors import WorkbookError
 from anabranch.language import nodes
 from anabranch.language.declarations import WHOLE_ARCHIVE
 from anabranch.language.unparse import unparse
-from anabranch.pattern.analysis import PatternAnalysis, analyse, by_plan, why_not_by_intervals
+from anabranch.pattern.analysis import PatternAnalysis, analyse, by_plan, objections, why_not_by_intervals
 from anabranch.pattern.question import BoundGoal, BoundPattern
 from anabranch.pattern.safe_plan import Project, Seq
 from anabranch.plan import Plan, Step
@@ -24,7 +24,8 @@ def plan(query: BoundPattern) -> Plan:
     WorkbookError
         If the query asks for something that means nothing, such as grouping by what it is not independent on.
     """
-    analysis, findings = analyse(query)
+    analysis = analyse(query)
+    findings = objections(analysis)
     if findings:
         raise WorkbookError(findings)
     planned = by_plan(analysis) is not None

@@ -118,6 +118,6 @@ class ArchiveJob(PatternJob):
 def make_job(questions: Sequence[BoundPattern], setting: Setting) -> PatternJob:
     """A question made ready for the workers."""
     (question,) = questions
-    analysis, _ = analyse(question)
+    analysis = analyse(question)
     kind = PatternJob if setting.live or analysis.surely_exact else ArchiveJob
     return kind(setting, analysis)
