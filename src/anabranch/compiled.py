@@ -38,7 +38,8 @@ def _for_types(dispatcher: Any) -> Any:
     of the time of a first use, and gains nothing: what is inlined knows its constants anyway.
     """
     if isinstance(dispatcher, Dispatcher):  # not where NUMBA_DISABLE_JIT leaves functions as they are
-        dispatcher.get_call_template = partial(_template_of_types, dispatcher.get_call_template)
+        templates = partial(_template_of_types, dispatcher.get_call_template)
+        dispatcher.get_call_template = templates  # type: ignore[method-assign]
     return dispatcher
 
 
