@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from compare import ALTITUDE, NEAR, PAIR, ask, between, together
 from prepare import DATA, FOLDER, STEP, degrees, find_data, read_positions
+from run import ALTITUDE, NEAR, PAIR, ask, between, together
 from shapely import MultiPoint
 
 from anabranch.inference.reporting import Reporting, Sensors

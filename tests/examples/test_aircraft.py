@@ -23,7 +23,7 @@ def prepare(monkeypatch):
 
 @pytest.fixture
 def compare(monkeypatch):
-    return load("aircraft/compare.py", monkeypatch)
+    return load("aircraft/run.py", monkeypatch)
 
 
 @pytest.fixture
