@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from anabranch.inference.reporting import Reporting
-from anabranch.rows.packing import IntervalColumns, Layout, hash_tuples
+from anabranch.rows.packing import IntervalColumns, Layout
 from anabranch.rows.routing import KeyPlacement
 from anabranch.rows.times import TimeKind
 
@@ -112,9 +111,14 @@ def table_of(layout: Layout, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 class ByKey(KeyPlacement):
     """Places every key by the hash of the whole of it."""
 
+    layouts: Sequence[Layout] = ()
+    relations: Mapping[str, pa.Table] = {}
+
     def __init__(self, *layouts: Layout) -> None:
         self.layouts = layouts
 
-    def buckets(self, stream: int, keys: pa.Table, n_buckets: int) -> np.ndarray:
-        columns = [column.combine_chunks() for column in keys.columns]
-        return (hash_tuples(columns, keys.num_rows) % np.uint64(n_buckets)).astype(np.int64)
+    def needed(self, stream: int) -> None:
+        return None
+
+    def spread(self, stream: int, keys: Mapping[str, pa.Array]) -> list[pa.Array]:
+        return list(keys.values())
