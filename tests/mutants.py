@@ -142,7 +142,7 @@ MUTANTS = [
         ("buffer", "victim, after) < _error_without(", "victim, after) > _error_without("),
         ("buffer", "newest.min() - rules.width", "newest.max() - rules.width"),
         ("buffer", "max(versions.begin[k], versions.time[p] - versions.time[k])", "versions.begin[k]"),
-        ("buffer", "after <= within and before <= within", "after < within and before < within"),
+        ("buffer", "after <= within and before <= within", "after <= 0.0 and before <= 0.0"),
     ]),
     *_mutants("monitor/kernel", ["monitor/test_chances.py::test_one_error",
                                  "monitor/test_chances.py::test_the_difference_of_two_errors"], [
@@ -153,7 +153,7 @@ MUTANTS = [
     *_mutants("monitor/kernel", ["monitor/test_against_polygons.py::test_batch_gives_the_regions_of_the_truth",
                                  "monitor/test_sampled.py::test_two_operands",
                                  "monitor/test_sampled.py::test_three_operands"], [
-        ("candidates", "if corner > min(", "if corner >= min("),
+        ("candidates", "_cell(corner, grid.sizes[axis]) != here[axis]", "here[axis] < 0"),
         ("candidates", "if here[axis] < _cell(high", "if here[axis] + 1 < _cell(high"),
         ("polygons", "share = here / (here - there)", "share = there / (there - here)"),
         ("polygons", "best = min(best, max(corners[k, 0], corners[k, 1]))", "best = min(best, corners[k, 0], corners[k, 1])"),
@@ -167,8 +167,10 @@ MUTANTS = [
                                  "monitor/test_chances.py::test_the_sample_is_near_the_most_probable_instant"], [
         ("chances", "elif side == 1:", "elif side == 0:"),
         ("chances", "sign = 1.0 if plus == v else -1.0", "sign = 1.0"),
-        ("chances", "slope -= sign * density", "slope += sign * density"),
         ("highest", "if lower == -np.inf:\n        return low", "if lower == -np.inf:\n        return high"),
+    ]),
+    *_mutants("monitor/kernel", ["monitor/test_highest.py"], [
+        ("chances", "slope -= sign * density", "slope += sign * density"),
         ("highest", "x[i] -= along / (dims + 1)", "x[i] += along / (dims + 1)"),
         ("highest", "slope[asked.axis[v]] -= falls * lines.rate[v]", "slope[asked.axis[v]] += falls * lines.rate[v]"),
         ("highest", "if first_value >= second_value:", "if first_value < second_value:"),
