@@ -76,7 +76,7 @@ MUTANTS = [
     ]),
     # ------------------------------------------------------------ SEQUENCE
     *_mutants("sequence/kernel", ["sequence/test_examples.py",
-                                  "sequence/test_against_enumeration.py::test_every_clause_gives_what_it_says"], [
+                                  "sequence/test_against_enumeration.py::test_batch_gives_every_match_with_its_probability"], [
         ("queues", "if now - times[middle] > window:", "if now - times[middle] >= window:"),
         ("queues", "if times[middle] < now:", "if times[middle] <= now:"),
         ("queues", "if times[middle] <= now:", "if times[middle] < now:"),
@@ -91,7 +91,7 @@ MUTANTS = [
         ("programs", "return 1.0 - number", "return number"),
     ]),
     *_mutants("sequence/kernel", ["sequence/test_against_enumeration.py::test_pruned_and_unpruned_runs_are_identical",
-                                  "sequence/test_against_enumeration.py::test_every_clause_gives_what_it_says"], [
+                                  "sequence/test_against_enumeration.py::test_batch_gives_every_match_with_its_probability"], [
         ("queues", "queues.bound[queues.peak[end - 1]] <= bound", "queues.bound[queues.peak[end - 1]] >= bound"),
         ("queues", "(now - queues.time[queues.low[i]]) * scores.unit", "(now - queues.time[queues.end[i] - 1]) * scores.unit"),
         ("search", "scores.falling[table] and total +", "scores.rising[table] and total +"),
@@ -134,6 +134,7 @@ MUTANTS = [
     # ------------------------------------------------------------ MONITOR
     *_mutants("monitor/kernel", ["monitor/test_buffer.py::test_what_is_held_after_each_arrival",
                                  "monitor/test_buffer.py::test_the_neighbour_with_the_smaller_error_takes_over",
+                                 "monitor/test_buffer.py::test_what_comes_late_and_says_little_goes_itself",
                                  "monitor/test_buffer.py::test_a_job_holds_what_the_truth_does",
                                  "monitor/test_buffer.py::test_a_buffer_that_is_never_full_changes_nothing",
                                  "monitor/test_buffer.py::test_a_stream_that_runs_ahead_takes_nothing_from_the_other"], [

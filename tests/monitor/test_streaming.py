@@ -213,7 +213,7 @@ def test_every_damaged_byte_of_state_is_noticed() -> None:
 
 def test_state_of_another_query_is_refused() -> None:
     run = some_state()
-    other = replace(run.job, fingerprint="f" * 32)
+    other = replace(run.job, setting=replace(run.job.setting, fingerprint="f" * 32))
     with pytest.raises(StateError, match="another query"):
         other.operator().open(run.states[0])
 

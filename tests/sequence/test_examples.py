@@ -223,7 +223,7 @@ def test_state_of_another_question_is_refused() -> None:
     job = local_job(text, "q")
     saved = job.operator().save()
     with pytest.raises(StateError, match="another"):
-        replace(job, fingerprint="f" * 32).operator().open(saved)
+        replace(job, setting=replace(job.setting, fingerprint="f" * 32)).operator().open(saved)
 
 
 def test_without_a_window_nothing_streams() -> None:
