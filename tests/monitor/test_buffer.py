@@ -177,6 +177,18 @@ def test_the_neighbour_with_the_smaller_error_takes_over(third: float, heir: flo
     assert held[heir] == ((2.0, 4.0) if heir == 3.0 else (0.0, 3.0))
 
 
+def test_what_comes_late_and_says_little_goes_itself() -> None:
+    """Of predictions out of their order it is not always an earlier one that contributes least."""
+    rows = [
+        {"stream": "e", "id": 1, "t": t, "x": x, "x_rate": 1.0, "y": 0.0, "y_rate": 0.0}
+        for t, x in ((0.0, 0.0), (2.0, 9.0), (4.0, 20.0), (1.5, 1.6))
+    ]
+    found = Kernel(rows, kernel.Rules(3, kernel.LEAST_CONTRIBUTION, np.array([100.0, 100.0]), 0.0, 100.0))
+    for place in range(4):
+        found.arrive(place)
+    assert {time for _, _, time in found.held()} == {0.0, 2.0, 4.0}
+
+
 def test_the_absolute_value_is_inside_the_integral() -> None:
     """Two lines that cross in the middle differ, though what is above is as much as what is below."""
     rows = [

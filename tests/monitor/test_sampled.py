@@ -171,3 +171,20 @@ def test_regions_without_area_that_overlap_are_one() -> None:
     ]
     (answer,) = apart("(x = 2, y = 0)", 10, "ABS(a.x - b.x) >= 3 AND a.y = b.y WITHIN 20 SEMANTICS MAY", rows)
     assert (answer["valid_from"], answer["valid_to"]) == (0, 10)
+
+
+@pytest.mark.parametrize(
+    ("question", "later", "answers"),
+    [
+        ("a.x - b.x > 5 WITHIN 1", 0.0, 0), ("a.x - b.x >= 5 WITHIN 1", 0.0, 1),
+        ("a.x - b.x < 3 AND a.x - b.x > 2 WITHIN 1", 0.0, 0), ("a.x > b.x WITHIN 1", 3.0, 0),
+        ("a.x > b.x WITHIN 1.5", 3.0, 1),
+    ],
+)  # fmt: skip
+def test_what_only_touches_an_open_side_is_no_answer(question: str, later: float, answers: int) -> None:
+    """The first falls from 5 to 3 in the two units of time that it applies, and no longer applies at their end."""
+    rows = [
+        {"id": 1, "t": 0.0, "x": 5.0, "x_rate": -1.0, "y": 0.0, "y_rate": 0.0},
+        {"id": 2, "t": later, "x": 0.0, "x_rate": 0.0, "y": 0.0, "y_rate": 0.0},
+    ]
+    assert len(apart("0", 2, question, rows)) == answers

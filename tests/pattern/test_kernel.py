@@ -5,6 +5,7 @@ from __future__ import annotations
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.cases import Case
@@ -32,7 +33,20 @@ def row_columns(draw: st.DrawFn):
 
 @given(row_columns())
 def test_rows_are_ordered_as_lexsort_orders_them(case) -> None:
-    (chain, t, key, prev, value), p = case
+    assert_ordered(*case)
+
+
+@pytest.mark.parametrize("n", [100, 333])
+def test_rows_in_great_disorder_are_ordered_as_well(n: int) -> None:
+    """Chains so long, and rows so far from their places, that they are merged."""
+    rng = np.random.default_rng(n)
+    chain, t, key, prev, value = (rng.integers(0, most, n).astype(np.int32) for most in (2, 40, 3, 3, 3))
+    assert_ordered([chain, t, key, prev, value], rng.choice([0.2, 0.5], n))
+    assert_ordered([np.zeros_like(chain), np.arange(n, 0, -1, np.int32), key, prev, value], np.ones(n))
+
+
+def assert_ordered(columns, p) -> None:
+    chain, t, key, prev, value = columns
     order, starts = kernel.order_rows(chain, t.astype(np.int64), key, prev, value, p, 4)
     expected = np.lexsort((p, value, prev, key, t, chain))
     for column in (chain, t, key, prev, value, p):
@@ -93,6 +107,30 @@ def assert_joint_agrees(job, rows) -> None:
         joint = run_whole(job, rows)
     assert usual.keys() == joint.keys()
     assert all(abs(usual[key] - joint[key]) <= 1e-12 for key in usual)
+
+
+def test_chains_of_one_call_do_not_know_each_other() -> None:
+    """Three instants each: what one chain holds at its end lies where the next one begins to write."""
+    moves = [
+        (0, None, "a", 0.5), (0, None, "b", 0.5), (1, "a", "a", 0.4), (1, "a", "b", 0.6), (1, "b", "b", 1.0),
+        (2, "b", "b", 0.5), (2, "b", "c", 0.5),
+    ]  # fmt: skip
+    rows = [{"k": k, "t": t, "prev_v": before, "v": v, "p": p} for k in "xyz" for t, before, v, p in moves]
+    job = local_job(MARKOV_CHAIN, "q")
+    assert run_whole(job, {"r": rows}, n_buckets=1) == pytest.approx({(2, k): 0.15 for k in "xyz"})
+
+
+@pytest.mark.parametrize(("limit", "needed"), [(3, 0), (2, 3)])
+def test_a_joint_state_is_held_up_to_its_limit_and_not_beyond(limit: int, needed: int) -> None:
+    """One key with two alternatives, or nothing: three weights."""
+    nothing, zeros, alternatives = np.zeros(1, np.int32), np.zeros(2, np.int32), np.array([1, 2], np.int32)
+    *_, weights, _, _, said = kernel.step_joint(
+        np.arange(2), np.ones(2, np.int64), zeros, np.full(2, kernel.MARKOV, np.int32), zeros, alternatives,
+        np.array([0.3, 0.2]), zeros, np.zeros((1, 1), np.int32), np.zeros((1, 1), np.bool_), np.zeros((1, 1), np.int32),
+        np.zeros(1, np.int64), np.ones(1, np.int64), nothing, np.ones(1), 3, limit,
+    )  # fmt: skip
+    assert said == needed
+    assert weights.tolist() == pytest.approx([1.0] if needed else [0.3, 0.2, 0.5])
 
 
 def test_no_mass_is_lost_over_a_hundred_thousand_instants() -> None:

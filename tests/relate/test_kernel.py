@@ -135,6 +135,15 @@ def test_a_run_before_a_recorded_instant(m: int, share: int) -> None:
     assert_exact(decided(lost(m, 0, window), b, SOME, SOME, OTHERS), 1 - want)
 
 
+def test_a_window_may_be_longer_than_64_bits_count() -> None:
+    """A difference of times that are so far apart has no room in a whole number."""
+    far = 8 * 10**18
+    b = [(-far // 2, -far // 2), (far, far)]
+    want = Fraction(1, 4) ** 2
+    assert_exact(decided(lost(2, -far, far), b, ALL, SOME, bits("PRECEDES")), want)
+    assert_exact(decided(lost(2, -far, far), b, SOME, SOME, OTHERS), 1 - want)
+
+
 def test_windows_that_follow_each_other_are_independent() -> None:
     """Every event has a window of its own, and a recorded instant in the middle of it: down to 1e-120."""
     a = [(100 * i, 100 * i + 100) for i in range(400)]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests import local
 from tests.oracles.events import frozen
 from tests.oracles.sequence import matches
-from tests.sequence.strategies import Case, bound_case
+from tests.sequence.strategies import DELAYS, Case, bound_case
 
 from anabranch.rows.job import Setting
 from anabranch.runtime.sources.schema import layouts_for
@@ -40,10 +42,12 @@ class SequenceRun(local.LocalRun):
 
 
 def job_of(case: Case) -> SequenceJob:
-    """The job of a case."""
+    """The job of a case, which reads its delays from their file."""
     query = bound_case(case)
     tables = local.relation_tables(case.workbook, case.relations)
-    return make_job([query], Setting(layouts_for(query.streams), tables, local.FINGERPRINT, folders=(".",)))
+    with TemporaryDirectory() as folder:
+        (Path(folder) / DELAYS).write_text(case.delays_text())
+        return make_job([query], Setting(layouts_for(query.streams), tables, local.FINGERPRINT, folders=(folder,)))
 
 
 def run_of(case: Case, batches: Sequence[Any], n_buckets: int = 3) -> SequenceRun:
