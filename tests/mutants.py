@@ -185,9 +185,14 @@ MUTANTS = [
         ("checks", "(j, i) if swapped else (i, j)", "(i, j)"),
         ("search", "chosen[depth, POINTER] if u == own else spans[depth, u, 1]", "spans[depth, u, 1]"),
         ("store", "items[place - 1].t >= earlier", "items[place - 1].t > earlier"),
-        ("store", "min(x + 2, cells[q, 0])", "min(x + 1, cells[q, 0])"),
         ("arrivals", "least = min(least, pairs[", "least = min(least, -pairs["),
-        ("arrivals", "variables[v].count > 1", "variables[v].count > 2"),
+    ], compiled=True),
+    *_mutants("constrain/kernel",
+              ["constrain/test_against_loops.py::test_events_in_many_cells_meet_those_of_the_cells_around"], [
+        ("store", "min(x + 2, cells[q, 0])", "min(x + 1, cells[q, 0])"),
+    ], compiled=True),
+    *_mutants("constrain/kernel", ["constrain/test_against_loops.py::test_what_expires_this_very_moment_is_still_there"], [
+        ("store", "if roles[items[place].role].expires >= now:", "if roles[items[place].role].expires > now:"),
     ], compiled=True),
     # ------------------------------------------------------------ inference: shifts of narrow numbers, which plain Python cuts off
     *_mutants("inference/kernel", ["inference/test_reporting.py::test_reports_are_those_of_the_oracle",
