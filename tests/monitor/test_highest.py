@@ -31,7 +31,9 @@ Form = tuple[Sequence[Value], tuple[float, float]]
 def simplex(dims: int) -> Body:
     """All instants from 0 on whose sum is at most SIDE."""
     corners = np.concatenate([np.zeros((1, dims)), SIDE * np.eye(dims)])
-    planes = np.concatenate([np.append(np.ones(dims), SIDE)[None], np.append(-np.eye(dims), np.zeros((dims, 1)), axis=1)])
+    planes = np.concatenate(
+        [np.append(np.ones(dims), SIDE)[None], np.append(-np.eye(dims), np.zeros((dims, 1)), axis=1)]
+    )
     return Body(corners, len(corners), planes, len(planes))
 
 
@@ -51,7 +53,9 @@ def question(dims: int, forms: Sequence[Form]) -> tuple[Lines, Asked]:
     asked = Asked(
         np.array(pairs), np.arange(len(forms) + 1), sets, np.eye(len(forms), dtype=np.bool_), spread.astype(float), axis
     )
-    return Lines(base.astype(float), rate.astype(float), error.astype(float), np.empty(len(values)), np.empty(dims + 1)), asked
+    return Lines(
+        base.astype(float), rate.astype(float), error.astype(float), np.empty(len(values)), np.empty(dims + 1)
+    ), asked
 
 
 def found(dims: int, forms: Sequence[Form]) -> tuple[float, np.ndarray]:
@@ -66,7 +70,13 @@ def cases(draw: Draw) -> tuple[int, list[Form]]:
     def value() -> Value:
         error = draw(st.sampled_from([0.5, 1.0, 2.0, 3.0]))
         rate = draw(st.sampled_from([-2.0, -1.0, -0.5, 0.5, 1.0, 2.0]))
-        return draw(st.integers(0, dims - 1)), draw(st.integers(-4, 4)), rate, error, error * draw(st.sampled_from([0, 0.7]))
+        return (
+            draw(st.integers(0, dims - 1)),
+            draw(st.integers(-4, 4)),
+            rate,
+            error,
+            error * draw(st.sampled_from([0, 0.7])),
+        )
 
     def interval() -> tuple[float, float]:
         low, width = draw(st.integers(-4, 4)), draw(st.sampled_from([1.0, 3.0]))
