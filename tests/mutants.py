@@ -91,6 +91,7 @@ MUTANTS = [
         ("queues", "if times[middle] < now:", "if times[middle] <= now:"),
         ("queues", "if times[middle] <= now:", "if times[middle] < now:"),
         ("search", "(expired and (path.extended[level] or j == 0))", "(expired and j == 0)"),
+        ("search", "scores.falling[table] and total +", "scores.rising[table] and total +"),
         ("search", "scores.window - (now - here)", "scores.window + (now - here)"),
         ("search", "max(least, total * _SAME) if best", "max(least, total) if best"),
         ("demands", "while place < end and times[place] < until", "while place < end and times[place] <= until"),
@@ -106,7 +107,6 @@ MUTANTS = [
     ], [
         ("queues", "queues.bound[queues.peak[end - 1]] <= bound", "queues.bound[queues.peak[end - 1]] >= bound"),
         ("queues", "queues.time[queues.low[i]]) * scores.unit", "queues.time[queues.end[i] - 1]) * scores.unit"),
-        ("search", "scores.falling[table] and total +", "scores.rising[table] and total +"),
     ]),
     *_mutants("sequence", [
         "sequence/test_gaps.py::test_a_table_is_the_nested_integral",

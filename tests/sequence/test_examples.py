@@ -120,6 +120,12 @@ def test_the_best_match_of_each_last_event() -> None:
     assert asked(f"{question} EMIT BEST", rows) == [(1, 4, 1, 2, 4, 1.0), (1, 5, 1, 2, 5, 1.0)]
 
 
+def test_an_older_event_may_match_where_a_newer_one_does_not() -> None:
+    """From the newer one the missing event would have had to be too quick."""
+    question = f"(x, y, z) FROM r WHERE {XYZ} MISS y 0.5 DELAY y UNIFORM(2, 4) WITHIN 20 THRESHOLD 0.3"
+    assert asked(question, rows_of(("x", 0), ("x", 9), ("z", 10))) == [(0, 10, 0, None, 10, 0.5)]
+
+
 def test_rates_of_readers() -> None:
     where = "x.reader = 'x' AND y.reader IN ('y', 'w') AND z.reader = 'z' AND x.tag = y.tag AND y.tag = z.tag"
     question = f"(x, y, z) FROM r WHERE {where} MISS BY reader FROM rates, x 0 DELAY y UNIFORM(0, 1), x UNIFORM(0, 1)"
