@@ -92,21 +92,15 @@ MUTANTS = [
         ("queues", "if times[middle] <= now:", "if times[middle] < now:"),
         ("search", "(expired and (path.extended[level] or j == 0))", "(expired and j == 0)"),
         ("search", "scores.falling[table] and total +", "scores.rising[table] and total +"),
+        ("queues", "queues.bound[queues.peak[end - 1]] <= bound", "queues.bound[queues.peak[end - 1]] >= bound"),
+        ("queues", "queues.time[queues.low[i]]) * scores.unit", "queues.time[queues.end[i] - 1]) * scores.unit"),
         ("search", "scores.window - (now - here)", "scores.window + (now - here)"),
-        ("search", "max(least, total * _SAME) if best", "max(least, total) if best"),
         ("demands", "while place < end and times[place] < until", "while place < end and times[place] <= until"),
         ("demands", "demands.watch_first[low + 1], demands.watch_first[high + 1]",
          "demands.watch_first[low + 1], demands.watch_first[high]"),
         ("lists", "if not keyed[c]:", "if keyed[c]:"),
         ("programs", "if members[middle] < number:", "if members[middle] <= number:"),
         ("programs", "return 1.0 - number", "return number"),
-    ]),
-    *_mutants("sequence/kernel", [
-        "sequence/test_against_enumeration.py::test_pruned_and_unpruned_runs_are_identical",
-        "sequence/test_against_enumeration.py::test_batch_gives_every_match_with_its_probability",
-    ], [
-        ("queues", "queues.bound[queues.peak[end - 1]] <= bound", "queues.bound[queues.peak[end - 1]] >= bound"),
-        ("queues", "queues.time[queues.low[i]]) * scores.unit", "queues.time[queues.end[i] - 1]) * scores.unit"),
     ]),
     *_mutants("sequence", [
         "sequence/test_gaps.py::test_a_table_is_the_nested_integral",
