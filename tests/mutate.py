@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.mutants import MUTANTS, Mutant
@@ -31,7 +31,7 @@ PATIENCE = 400
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a run: passed, failed or timeout; how long it took; and the first test that failed."""
+    """What became of a run: passed, failed, timeout or broken (no test ran); its seconds; and the test that failed."""
 
     outcome: str
     seconds: float
@@ -49,19 +49,8 @@ class Copy:
 
     def test(self, tests: Sequence[str], compiled: bool) -> Verdict:
         """Run some tests in the copy, up to the first failure."""
-        # Of the hashes of keys, which go round; compiled code does not tell.
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-x",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-W",
-            "ignore:overflow",
-            *tests,
-        ]
+        # In plain Python, hashes that go round would warn.
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore:overflow"]
         environment = {
             **os.environ,
             "PYTHONPATH": str(self.root / "src"),
@@ -71,20 +60,22 @@ class Copy:
         began = time.monotonic()
         try:
             run = subprocess.run(
-                command, cwd=self.root, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
-            )
+                [sys.executable, "-m", "pytest", *options, *tests],
+                cwd=self.root, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False,
+            )  # fmt: skip
         except subprocess.TimeoutExpired:
             return Verdict("timeout", time.monotonic() - began, "")
-        failed = re.search(r"^(?:FAILED|ERROR) \S*?([^/:\s]+::\S+|\S+)", run.stdout, re.MULTILINE)
+        failed = re.search(r"^FAILED (\S+)", run.stdout, re.MULTILINE)
         outcome = {0: "passed", 1: "failed"}.get(run.returncode, "broken")
-        return Verdict(outcome, time.monotonic() - began, failed[1] if failed else run.stdout[-400:])
+        return Verdict(outcome, time.monotonic() - began, failed[1] if failed else "")
 
     def test_mutant(self, mutant: Mutant) -> Verdict:
         """Break a line, run the tests that must notice, and mend it again."""
         path = self.root / "src" / "anabranch" / mutant.file
         whole, cache = path.read_text(), path.parent / "__pycache__"
         aside = cache.with_name("compiled")
-        shutil.move(cache, aside) if cache.exists() else aside.mkdir()
+        cache.mkdir(exist_ok=True)
+        shutil.move(cache, aside)
         try:
             path.write_text(mutant.applied_to(whole))
             return self.test(mutant.tests, mutant.compiled)
@@ -130,13 +121,14 @@ def _tried(copy: Copy, mutants: Iterable[Mutant]) -> int:
     for mutant in mutants:
         verdict = copy.test_mutant(mutant)
         survivors += verdict.outcome != "failed"
-        _tell(mutant.said, verdict)
+        names = {"failed": "killed", "passed": "SURVIVED"}
+        _tell(mutant.said, replace(verdict, outcome=names.get(verdict.outcome, verdict.outcome)))
     _say(f"{survivors} survived")
     return survivors
 
 
 def _tell(what: str, verdict: Verdict) -> None:
-    _say(f"{verdict.outcome:8}{verdict.seconds:6.0f} s  {what}  [{verdict.first}]")
+    _say(f"{verdict.outcome:8} {verdict.seconds:4.0f} s  {what}  {verdict.first}")
 
 
 def _say(line: str) -> None:

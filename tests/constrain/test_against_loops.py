@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 from tests.cases import TIMES, Case, seconds
@@ -81,3 +83,35 @@ def test_nothing_is_kept_when_nothing_can_need_it(case: Case) -> None:
         operator = job.operator()
         operator.open(state)
         assert len(operator.kept) <= 2
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_events_in_many_cells_meet_those_of_the_cells_around(strategy: str) -> None:
+    """So many events that the store cuts space into cells, and clears its lists of what has expired."""
+    draw = np.random.default_rng(5)
+    t, (x, y) = np.sort(draw.integers(0, 300, 600)), draw.uniform(0.0, 40.0, (2, 600))
+    rows = [{"id": i, "t": int(t[i]), "x": float(x[i]), "y": float(y[i])} for i in range(len(t))]
+    workbook = (
+        "CREATE STREAM e KEY (id INTEGER) TIME t INTEGER SPACE (x, y);\n"
+        "CREATE QUERY q AS CONSTRAIN u, v FROM e WHERE v.t - u.t IN [1, 9] AND DISTANCE(u, v) <= 4;"
+    )
+    run = ConstrainRun(job_of(Case(workbook, "q", {"e": rows}, {}), strategy), 1)
+    run.step({"e": rows}, end=True)
+    later, far = t - t[:, None], np.hypot(x - x[:, None], y - y[:, None])
+    wanted = np.argwhere((later >= 1) & (later <= 9) & (far <= 4)).tolist()
+    assert sorted([answer["u"]["id"], answer["v"]["id"]] for answer in run.answers()) == wanted
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("last", ["BC", "CB"])
+def test_what_expires_this_very_moment_is_still_there(strategy: str, last: str) -> None:
+    """The first C meets many A that no B has come for; the list is cleared of them, but not of the last one."""
+    kinds = [*(("A", t) for t in range(61)), *((kind, 62) for kind in last), ("C", 70)]
+    rows = [{"id": i, "kind": kind, "t": t} for i, (kind, t) in enumerate(kinds)]
+    workbook = (
+        "CREATE STREAM e KEY (id INTEGER) VALUE (kind STRING) TIME t INTEGER;\nCREATE QUERY q AS CONSTRAIN u, v, w "
+        "FROM e WHERE u.kind = 'A' AND v.kind = 'B' AND w.kind = 'C' AND v.t - u.t IN [1, 2] AND w.t - u.t IN [5, 50];"
+    )
+    run = ConstrainRun(job_of(Case(workbook, "q", {"e": rows}, {}), strategy), 1)
+    run.step({"e": rows}, end=True)
+    assert [answer["u"]["t"] for answer in run.answers()] == [60]

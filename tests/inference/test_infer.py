@@ -74,6 +74,16 @@ def test_splitting_where_weights_are_far_apart(method: str) -> None:
     assert last.impossible.size == 0
 
 
+@pytest.mark.parametrize("cut", [1, 20])
+def test_particles_of_a_later_call_are_those_of_one_call(cut: int) -> None:
+    readings = np.random.default_rng(3).integers(0, 4, size=(40, 1)).tolist()
+    inference = make(random_model(6, 4, seed=2), "PARTICLE")
+    whole = inference.advance(inference.start(7), *packed(readings))
+    state = inference.start(7)
+    parts = [(start, inference.advance(state, *packed(readings[start:end]))) for start, end in ((0, cut), (cut, 40))]
+    assert_same(joined(parts), whole)
+
+
 @given(cases(steps=6), st.sampled_from(sorted(METHOD_MODELS)))
 def test_many_keys_are_as_one_after_the_other(case: Case, method: str) -> None:
     model, readings = case

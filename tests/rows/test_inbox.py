@@ -64,8 +64,9 @@ def test_rows_of_one_micro_batch_are_never_late_to_each_other() -> None:
 def test_the_watermark_does_not_go_back() -> None:
     inbox = Inbox(LAYOUTS)
     inbox.receive(packets(at(5)), 10)
-    _, late = inbox.receive(packets(at(9)), 3)
-    assert times(late) == [9]
+    for t in (9, 8):
+        _, late = inbox.receive(packets(at(t)), 3)
+        assert times(late) == [t]
 
 
 def test_without_a_watermark_everything_waits() -> None:

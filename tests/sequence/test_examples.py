@@ -119,6 +119,54 @@ def test_the_best_match_of_each_last_event() -> None:
     assert asked(f"{question} EMIT BEST", rows) == [(1, 4, 1, 2, 4, 1.0), (1, 5, 1, 2, 5, 1.0)]
 
 
+def test_an_older_event_may_match_where_a_newer_one_does_not() -> None:
+    """From the newer one the missing event would have had to be too quick."""
+    question = f"(x, y, z) FROM r WHERE {XYZ} MISS y 0.5 DELAY y UNIFORM(2, 4) WITHIN 20 THRESHOLD 0.3"
+    assert asked(question, rows_of(("x", 0), ("x", 9), ("z", 10))) == [(0, 10, 0, None, 10, 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("condition", "answers"),
+    [
+        ("x.warmth + z.warmth IN (2, 5, 7, 11)", [2, 7]), ("NOT (x.warmth + z.warmth IN (2, 5, 7, 11))", [3, 6, 9]),
+        ("NOT (x.warmth > z.warmth AND x.t = 0)", [6, 7, 9]),
+    ],
+)  # fmt: skip
+def test_conditions_on_two_events_are_programs(condition: str, answers: list[int]) -> None:
+    """Asked of the sums 2, 3, 6, 7 and 9 of the warmth of two events; the first is 2 in all, and colder from 6 on."""
+    workbook = (
+        "CREATE STREAM r KEY (tag STRING) VALUE (reader STRING, warmth INTEGER) TIME t INTEGER;\nCREATE QUERY q AS "
+        f"SEQUENCE (x, z) FROM r WHERE x.reader = 'x' AND z.reader = 'z' AND x.tag = z.tag AND {condition} WITHIN 9;"
+    )
+    rows = [{"tag": "a", "reader": "x", "warmth": 2, "t": 0}]
+    rows += [{"tag": "a", "reader": "z", "warmth": warmth, "t": t} for t, warmth in enumerate((0, 1, 4, 5, 7), 1)]
+    run = SequenceRun(local_job(workbook, "q"), 1)
+    run.step({"r": rows}, end=True)
+    assert sorted(2 + answer["z"]["warmth"] for answer in run.answers()) == answers
+
+
+def test_the_best_way_to_an_event_may_go_through_an_older_one() -> None:
+    """Of two y the older is much nearer to x, and hardly further from z: only through it the threshold is met."""
+    question = (
+        f"(x, !n, y, !m, z) FROM r WHERE {XYZ} AND n.reader = 'n' AND n.tag = x.tag AND m.reader = 'm' "
+        "AND m.tag = x.tag MISS n 0.5, m 0.5 DELAY n UNIFORM(0, 10), m UNIFORM(0, 100) WITHIN 20 THRESHOLD 0.665"
+    )
+    likely = 0.9 / (0.5 * 0.1 + 0.9) * 0.95 / (0.5 * 0.05 + 0.95)
+    assert asked(question, rows_of(("x", 0), ("y", 1), ("y", 5), ("z", 6))) == [(0, 6, 0, 1, 6, round(likely, 9))]
+
+
+@pytest.mark.parametrize(("condition", "answers"), [("goes", [1, 3, 4]), ("NOT goes", [2])])
+def test_a_relation_may_be_asked_of_two_events(condition: str, answers: list[int]) -> None:
+    workbook = (
+        f"{STREAM} CREATE RELATION goes (one STRING, other STRING); CREATE QUERY q AS SEQUENCE (x, z) FROM r "
+        f"WHERE x.reader = 'x' AND z.reader <> 'x' AND {condition}(x.reader, z.reader) WITHIN 9;"
+    )
+    goes = [("x", "a"), ("x", "c"), ("x", "d"), ("q", "b")]
+    run = SequenceRun(local_job(workbook, "q", {"goes": goes}), 1)
+    run.step({"r": rows_of(("x", 0), ("a", 1), ("b", 2), ("c", 3), ("d", 4))}, end=True)
+    assert sorted(answer["t"] for answer in run.answers()) == answers
+
+
 def test_rates_of_readers() -> None:
     where = "x.reader = 'x' AND y.reader IN ('y', 'w') AND z.reader = 'z' AND x.tag = y.tag AND y.tag = z.tag"
     question = f"(x, y, z) FROM r WHERE {where} MISS BY reader FROM rates, x 0 DELAY y UNIFORM(0, 1), x UNIFORM(0, 1)"

@@ -329,6 +329,10 @@ def test_a_delay_that_ends_with_the_gap_has_happened_though_sums_are_rounded() -
     table = tabulated(lost(empirical(0.1)), lost(empirical(0.2)))
     assert at(table, 0.1 + 0.2) == 0.1 * 0.1
     assert at(table, 0.3 - 1e-9) == 0.0
+    # 0.5 - 0.4 is a little less than 0.1: the second delay has not passed yet.
+    table = tabulated(lost(empirical(0.4)), lost(empirical(0.1)))
+    assert at(table, 0.5) == 0.0
+    assert at(table, np.nextafter(0.5, 1.0)) == 0.1 * 0.1
 
 
 # ------------------------------------------------------------------ any gap
