@@ -8,25 +8,25 @@ import io
 import json
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cache, reduce
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anabranch import Session
 from anabranch.catalog import Stream
-from anabranch.rows.operator import FINAL
 from tests.runtime.office import write_csv
 
 CASES = Path(__file__).parents[3] / "shared" / "cases"
 
 FOLDERS = ("pattern", "pattern_stream", "sequence", "relate", "monitor", "constrain")
-#: So many queries stream at a time: most of a start is waiting. Spark gives the Python process of each ten seconds to
+#: So many streams run at a time: most of a start is waiting. Spark gives the Python process of each ten seconds to
 #: come up, so that more of them would fail on a busy machine.
 TOGETHER = 3
 
@@ -59,15 +59,15 @@ def run_batch(spark: SparkSession, name: str, partitions: int) -> Verdict:
 def run_streaming(spark: SparkSession, name: str, partitions: int) -> Verdict:
     """Run the queries of a folder as streams: as many files, one a micro-batch, and tasks as there are partitions."""
     session = _session(spark, name, partitions)
-    answers: Answers = {query.name: [] for query in session.catalog.queries()}
-    names = list(answers)
-    with tempfile.TemporaryDirectory(prefix="anabranch-cases-") as folder:
-        for stream, files in _stream_files(session, CASES / name, Path(folder) / "in", partitions):
+    queries = session.catalog.queries()
+    groups = [[query.name for query in group] for group in session.groups(queries)]
+    with tempfile.TemporaryDirectory(prefix="anabranch-cases-") as temporary:
+        folder = Path(temporary)
+        for stream, files in _stream_files(session, CASES / name, folder / "in", partitions):
             session.bind(stream, str(files))
-        for first in range(0, len(names), TOGETHER):
-            chosen = {query: answers[query] for query in names[first : first + TOGETHER]}
-            _stream_together(session, chosen, Path(folder) / "checkpoints")
-    return _verdict(name, {query: [row for row in rows if _is_final(row)] for query, rows in answers.items()})
+        for first in range(0, len(groups), TOGETHER):
+            _stream_together(session, groups[first : first + TOGETHER], folder)
+        return _verdict(name, {query.name: _rows(folder / "out" / query.name) for query in queries})
 
 
 @dataclass(frozen=True)
@@ -88,19 +88,24 @@ def _session(spark: SparkSession, name: str, partitions: int) -> Session:
     return session
 
 
-def _stream_together(session: Session, answers: Answers, checkpoints: Path) -> None:
-    """Start queries, let them read all there is, end their inputs, and stop them; their answers are put into lists."""
+def _stream_together(session: Session, groups: Sequence[Sequence[str]], folder: Path) -> None:
+    """Start streams, each of queries that share a pass, let them read all there is, end their inputs, and stop them."""
     running = []
-    for query, rows in answers.items():
-        take = lambda frame, batch, rows=rows: rows.extend(frame.toArrow().to_pylist())  # noqa: E731
-        checkpoint = str(checkpoints / query)
-        running.append((session.start(query, checkpoint, foreach_batch=take, max_files=1), checkpoint))
+    for names in groups:
+        checkpoint = str(folder / "checkpoints" / names[0])
+        outputs = [str(folder / "out" / name) for name in names]
+        running.append((session.start_together(names, checkpoint, outputs, max_files=1), checkpoint))
     for started, checkpoint in running:
         started.processAllAvailable()
         session.end_input(checkpoint)
     for started, _ in running:
         started.processAllAvailable()
         started.stop()
+
+
+def _rows(folder: Path) -> list[dict[str, Any]]:
+    """The final answers of a query, which its stream has written."""
+    return [row for file in sorted(folder.glob("part-*")) for row in pq.read_table(file).to_pylist()]
 
 
 def _stream_files(session: Session, case: Path, folder: Path, count: int) -> Iterator[tuple[str, Path]]:
@@ -119,10 +124,6 @@ def _in_files(source: Path, folder: Path, time: str, count: int) -> Path:
         part = rows[number * len(rows) // count : (number + 1) * len(rows) // count]
         write_csv(folder / f"{number}.csv", part, ",".join(names))
     return folder
-
-
-def _is_final(row: dict[str, Any]) -> bool:
-    return row.get("status", "final") in FINAL
 
 
 def _verdict(name: str, answers: Answers) -> Verdict:
