@@ -69,7 +69,7 @@ class Copy:
         outcome = {0: "passed", 1: "failed"}.get(run.returncode, "broken")
         return Verdict(outcome, time.monotonic() - began, failed[1] if failed else "")
 
-    def test_mutant(self, mutant: Mutant) -> Verdict:
+    def try_mutant(self, mutant: Mutant) -> Verdict:
         """Break a line, run the tests that must notice, and mend it again."""
         path = self.root / "src" / "anabranch" / mutant.file
         whole, cache = path.read_text(), path.parent / "__pycache__"
@@ -119,7 +119,7 @@ def _tried_whole(copy: Copy, mutants: Iterable[Mutant]) -> int:
 def _tried(copy: Copy, mutants: Iterable[Mutant]) -> int:
     survivors = 0
     for mutant in mutants:
-        verdict = copy.test_mutant(mutant)
+        verdict = copy.try_mutant(mutant)
         survivors += verdict.outcome != "failed"
         names = {"failed": "killed", "passed": "SURVIVED"}
         _tell(mutant.said, replace(verdict, outcome=names.get(verdict.outcome, verdict.outcome)))

@@ -130,3 +130,8 @@ def test_a_run_is_lazy_and_a_counter_sees_every_row(spark: SparkSession) -> None
 def test_a_query_that_is_not_there_is_refused_with_those_that_are(spark: SparkSession) -> None:
     with pytest.raises(AnabranchError, match="there is no query tea; declared are: coffee"):
         office(spark, ROWS).run("tea")
+
+
+def test_a_session_needs_a_partition() -> None:
+    with pytest.raises(AnabranchError, match="at least 1 partition, not 0"):
+        Session(partitions=0)
