@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, Phase, settings
 from numba.core.dispatcher import Dispatcher
 
 from tests.drawn import USUAL
+from tests.spark_home import without_archives
 from tests.untraced import traced_at_first, untraced
 
 # Derandomised: a failure in one run is a failure in the next. No deadline: kernels compile within the first example.
@@ -50,6 +51,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator:
 # A JVM of the tests, here or in a process of its own, does little and not for long: the compiler that makes code fast
 # for hours, and the collector for many cores, would take half of its time.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+os.environ.setdefault("SPARK_HOME", without_archives())
 
 #: Spark's other way to write a checkpoint. The usual one starts a `readlink` for each file, which takes longer than a
 #: micro-batch of a few rows; the processes that `recovery` kills keep to it.

@@ -15,10 +15,9 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -35,14 +34,15 @@ from anabranch.language.reading import read_workbook
 from anabranch.language.unparse import unparse
 from anabranch.plan import Plan
 from anabranch.rows.job import Setting
-from anabranch.rows.operator import FINAL, Counts
+from anabranch.rows.operator import Counts
 from anabranch.rows.packing import Layout
 from anabranch.rows.state import FORMAT
 from anabranch.runtime import batch, streaming
 from anabranch.runtime.checkpoint import Checkpoint
 from anabranch.runtime.inputs import Input, partition_count
 from anabranch.runtime.packets import Packing
-from anabranch.runtime.sinks.files import FORMATS, BatchFiles, claim
+from anabranch.runtime.sinks.files import AnswerFiles
+from anabranch.runtime.sinks.function import to_function
 from anabranch.runtime.sources.derived import layouts_of, reported, with_types_of
 from anabranch.runtime.sources.files import FileInput, is_local, local_folder
 from anabranch.runtime.sources.schema import layouts_for
@@ -305,7 +305,7 @@ class Session:
         """
         if (output is None) == (foreach_batch is None):
             raise AnabranchError("give start either an output folder or a foreach_batch function")
-        sink = _function_sink(foreach_batch) if foreach_batch else _Files([str(output)], file_format)
+        sink = to_function(foreach_batch) if foreach_batch else AnswerFiles([str(output)], file_format)
         return self._start([self._query(name)], checkpoint, sink, trigger, max_files, strict)
 
     def start_together(
@@ -328,10 +328,10 @@ class Session:
             raise AnabranchError(f"{', '.join(names)} cannot share a pass; start each of Session.groups by itself")
         if len(outputs) != len(queries):
             raise AnabranchError(f"{len(queries)} queries have {len(outputs)} output folders; give one to each")
-        return self._start(queries, checkpoint, _Files(outputs, file_format), trigger, max_files, strict)
+        return self._start(queries, checkpoint, AnswerFiles(outputs, file_format), trigger, max_files, strict)
 
     def _start(
-        self, queries: Sequence[Query], checkpoint: str, output: _Output, trigger: dict[str, Any] | None,
+        self, queries: Sequence[Query], checkpoint: str, output: streaming.Output, trigger: dict[str, Any] | None,
         max_files: int | None, strict: bool,
     ) -> StreamingQuery:  # fmt: skip
         name = queries[0].name
@@ -501,59 +501,3 @@ def _refuse_unless_live(plan: Plan) -> None:
 def _sourceless(stream: Stream) -> nodes.CreateStream:
     """What a stream is, wherever it lies: moving a folder does not make saved state another query's."""
     return replace(stream.declaration, source=None)
-
-
-class _Output(Protocol):
-    """Makes the sink of a stream: given the name of its checkpoint, its job, and how many queries it answers."""
-
-    def __call__(self, owner: str, job: Any, n_queries: int) -> streaming.Sink: ...
-
-
-class _Files:
-    """Answers as files, a folder for each query; what is set aside lies beside the first."""
-
-    def __init__(self, folders: Sequence[str], file_format: str) -> None:
-        if file_format not in FORMATS:
-            raise AnabranchError(f"there is no format {file_format}; there are {', '.join(FORMATS)}")
-        self._folders = [local_folder(folder) for folder in folders]
-        self._format = file_format
-
-    def __call__(self, owner: str, job: Any, n_queries: int) -> streaming.Sink:
-        for folder in self._folders:
-            claim(folder, owner)
-        files = [BatchFiles(folder, self._format) for folder in self._folders]
-
-        def write(frame: DataFrame, rejected: DataFrame | None, number: int) -> int:
-            if rejected is not None:
-                folder, name = os.path.split(self._folders[0])
-                BatchFiles(os.path.join(folder, "_quarantine", name), "json").write(rejected, number)
-            if n_queries == 1:
-                return self._write(files[0], self._folders[0], frame, number)
-            table = frame.toArrow()
-            # A query without answers needs no file, unless a batch is replayed that had some: the answers are the same.
-            present = pc.unique(table["question"]).to_pylist()
-            held = streaming.to_frame(frame.sparkSession, table, frame.schema)
-            return sum(files[each].write(job.answers_of(held, each), number) for each in present)
-
-        return write
-
-    def _write(self, files: BatchFiles, folder: str, frame: DataFrame, number: int) -> int:
-        if "status" not in frame.columns:
-            return files.write(frame, number)
-        table = frame.toArrow()
-        final = pc.is_in(table["status"], value_set=pa.array(FINAL))
-        provisional = table.filter(pc.invert(final))
-        if provisional.num_rows:
-            aside = BatchFiles(os.path.join(folder, "_provisional"), self._format)
-            aside.write(streaming.to_frame(frame.sparkSession, provisional, frame.schema), number)
-        return files.write(streaming.to_frame(frame.sparkSession, table.filter(final), frame.schema), number)
-
-
-def _function_sink(function: Callable[[DataFrame, int], None]) -> _Output:
-    def call(frame: DataFrame, rejected: DataFrame | None, number: int) -> int:
-        # Finished once and held, so that the function may use the frame as often as it likes.
-        table = frame.toArrow()
-        function(streaming.to_frame(frame.sparkSession, table, frame.schema), number)
-        return table.num_rows
-
-    return lambda owner, job, n_queries: call

@@ -1,9 +1,8 @@
 """The same job on a live stream: once a micro-batch each bucket's operator is opened, stepped, and saved again.
 
-Spark keeps the bytes in its state store and replays a micro-batch that was not committed; with a sink that
-writes a batch over itself, every
-answer is there exactly once. The end of the input is a row of its own, from a *control* folder beside the
-checkpoint: it closes every instant seen so far.
+Spark keeps the bytes in its state store and replays a micro-batch that was not committed; with a sink that writes a
+batch over itself, every answer is there exactly once. The end of the input is a row of its own, from a *control* folder
+beside the checkpoint: it closes every instant seen so far.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming import StreamingQuery
-from pyspark.sql.types import StructType
 
 from anabranch.rows.checks import QUARANTINE
 from anabranch.rows.clock import Clock
@@ -34,7 +32,10 @@ _OUTCOME = "answers binary, rejected binary, " + ", ".join(f"{name} long" for na
 
 #: Takes the answers and the quarantined rows of one micro-batch, and says how many answers it has delivered; called
 #: again with the same number after a failure.
-Sink = Callable[[DataFrame, DataFrame | None, int], int]
+Sink = Callable[[SparkSession, pa.Table, pa.Table, int], int]
+
+#: Makes the sink of a stream: given the name of its checkpoint, its job, and how many queries it answers.
+Output = Callable[[str, Any, int], Sink]
 
 
 @dataclass(slots=True)
@@ -131,8 +132,8 @@ def _deliver(job: Job, sink: Sink, run: StreamRun, outcomes: DataFrame, batch: i
     answers = _open(gathered["answers"], "answers", job.answer_schema)
     rejected = _open(gathered["rejected"], "rejected", QUARANTINE)
     if answers.num_rows or rejected.num_rows:
-        set_aside = to_frame(spark, rejected) if rejected.num_rows else None
-        run.counts.answers += sink(job.finish(to_frame(spark, answers)), set_aside, batch)
+        finished = job.finish(to_frame(spark, answers)).toArrow()
+        run.counts.answers += sink(spark, finished, rejected, batch)
 
 
 def _open(blobs: pa.ChunkedArray, name: str, schema: pa.Schema) -> pa.Table:
@@ -140,10 +141,10 @@ def _open(blobs: pa.ChunkedArray, name: str, schema: pa.Schema) -> pa.Table:
     return pa.concat_tables([schema.empty_table(), *tables])
 
 
-def to_frame(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> DataFrame:
+def to_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
     """The rows of a table as a frame.
 
     In one chunk, because Spark stops at an empty one, and loses what is behind it; but not in none.
     """
     whole = table.combine_chunks() if table.num_rows else table.schema.empty_table()
-    return spark.createDataFrame(whole, schema=schema or from_arrow_schema(table.schema))
+    return spark.createDataFrame(whole, schema=from_arrow_schema(table.schema))

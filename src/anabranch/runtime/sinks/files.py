@@ -1,23 +1,29 @@
 """Answers as files that every reader may read at any time.
 
-A micro-batch becomes one file, written aside and renamed into place: a reader sees all of it or nothing, and a
-batch that Spark replays
-after a failure replaces its own file, so no answer is lost or there twice.
+A micro-batch becomes one file, written aside and renamed into place: a reader sees all of it or nothing, and a batch
+that Spark replays after a failure replaces its own file, so no answer is lost or there twice.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from pyspark.sql import DataFrame, Observation
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
-from anabranch.errors import DataError
-from anabranch.runtime.sources.files import is_local
+from anabranch.errors import AnabranchError, DataError
+from anabranch.rows.operator import FINAL
+from anabranch.runtime.sources.files import is_local, local_folder
 from anabranch.runtime.spark import with_settings
+from anabranch.runtime.streaming import Sink, to_frame
 
 FORMATS = ("parquet", "csv", "json")
 
@@ -58,15 +64,55 @@ def _without_structs(frame: DataFrame) -> DataFrame:
     return frame.select(*columns)
 
 
-class BatchFiles:
-    """A folder with one file a micro-batch.
+class AnswerFiles:
+    """The answers of a stream as files, a folder for each of its queries; what is set aside lies beside the first.
 
     Parameters
     ----------
-    folder : str
-        A local or shared folder.
+    folders : str
+        Local or shared ones, one a query.
     file_format : 'parquet', 'csv' or 'json'
     """
+
+    def __init__(self, folders: Sequence[str], file_format: str) -> None:
+        if file_format not in FORMATS:
+            raise AnabranchError(f"there is no format {file_format}; there are {', '.join(FORMATS)}")
+        self._folders = [local_folder(folder) for folder in folders]
+        self._format = file_format
+
+    def __call__(self, owner: str, job: Any, n_queries: int) -> Sink:
+        """The sink of a stream that may use the folders: see `streaming.Output`."""
+        for folder in self._folders:
+            claim(folder, owner)
+        files = [_BatchFiles(folder, self._format) for folder in self._folders]
+
+        def write(spark: SparkSession, answers: pa.Table, rejected: pa.Table, batch: int) -> int:
+            if rejected.num_rows:
+                folder, name = os.path.split(self._folders[0])
+                _BatchFiles(os.path.join(folder, "_quarantine", name), "json").write(spark, rejected, batch)
+            if n_queries == 1:
+                return self._write(files[0], spark, answers, batch)
+            # A query without answers needs no file, unless a batch is replayed that had some: the answers are the same.
+            present = pc.unique(answers["question"]).to_pylist()
+            held = to_frame(spark, answers)
+            return sum(files[each].write(spark, job.answers_of(held, each).toArrow(), batch) for each in present)
+
+        return write
+
+    def _write(self, files: _BatchFiles, spark: SparkSession, answers: pa.Table, batch: int) -> int:
+        """The answers of the only query; those that are not final yet are written to a folder of their own."""
+        if "status" not in answers.column_names:
+            return files.write(spark, answers, batch)
+        final = pc.is_in(answers["status"], value_set=pa.array(FINAL))
+        provisional = answers.filter(pc.invert(final))
+        if provisional.num_rows:
+            aside = _BatchFiles(os.path.join(self._folders[0], "_provisional"), self._format)
+            aside.write(spark, provisional, batch)
+        return files.write(spark, answers.filter(final), batch)
+
+
+class _BatchFiles:
+    """A folder with one file a micro-batch."""
 
     def __init__(self, folder: str, file_format: str) -> None:
         self._folder = Path(folder).absolute()
@@ -75,22 +121,28 @@ class BatchFiles:
         # What a killed run left half-written is never read, and never needed.
         shutil.rmtree(self._folder / "_staging", ignore_errors=True)
 
-    def write(self, frame: DataFrame, batch: int) -> int:
+    def write(self, spark: SparkSession, table: pa.Table, batch: int) -> int:
         """Put the rows of a micro-batch in place; says how many there are."""
-        counted = Observation()
-        frame = frame.observe(counted, F.count(F.lit(1)).alias("rows"))
-        staging = self._folder / "_staging" / str(batch)
-        _save(frame.coalesce(1), self._format, str(staging))
-        written = [path for path in staging.iterdir() if path.name.startswith("part-")]
         target = self._folder / f"part-{batch:010d}.{self._format}"
-        if written:
-            _flush(written[0])
-            os.replace(written[0], target)
+        if table.num_rows:
+            staging = self._folder / "_staging" / str(batch)
+            written = self._stage(spark, table, staging)
+            _flush(written)
+            os.replace(written, target)
+            shutil.rmtree(staging.parent)
         else:
-            # Without rows Spark may write no file; a batch that is replayed must then leave none behind.
+            # A batch that is replayed must leave nothing behind.
             target.unlink(missing_ok=True)
-        shutil.rmtree(staging.parent)
-        return int(counted.get["rows"])
+        return table.num_rows
+
+    def _stage(self, spark: SparkSession, table: pa.Table, staging: Path) -> Path:
+        """Write a file that nobody reads yet. Arrow writes Parquet as Spark does, without the time that a job takes."""
+        if self._format == "parquet":
+            staging.mkdir(parents=True)
+            pq.write_table(table, staging / "part.parquet")
+            return staging / "part.parquet"
+        _save(to_frame(spark, table).coalesce(1), self._format, str(staging))
+        return next(path for path in staging.iterdir() if path.name.startswith("part-"))
 
 
 def _flush(path: Path) -> None:
