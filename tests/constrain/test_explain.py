@@ -45,6 +45,7 @@ def test_what_is_decided_during_the_search_is_no_filter(condition: str) -> None:
         ("u.temp + v.temp < 3", "u.temp + v.temp < 3"),
         ("u.temp + v.temp < w.temp", "u.temp + v.temp < w.temp"),
         ("INTERSECTS(u.kind, v.kind)", "INTERSECTS(u.kind, v.kind)"),
+        ("u.t + v.t < w.t", "u.t + v.t < w.t"),  # no difference of two times
     ],
 )
 def test_what_is_asked_of_whole_configurations_is_told(condition: str, told: str) -> None:
@@ -64,6 +65,49 @@ def test_what_follows_is_told_and_drawn() -> None:
 def test_times_and_distances_have_their_units() -> None:
     told = plan("v*2 FROM e WHERE SPAN(v, v) <= 3 DAYS AND DISTANCE(v, v) <= 1500000", "TIMESTAMP", " GEODESIC").why
     assert "v and v': at most 3 days from each other in time, <= 1500 km apart" in told
+
+
+@pytest.mark.parametrize(
+    ("condition", "told"),
+    [
+        ("v.t = u.t", "at the same time"),
+        ("v.t - u.t = 7", "7 seconds later"),
+        ("v.t - u.t >= 90", "at least 1.5 minutes later"),
+        ("v.t - u.t <= 7200", "at most 2 hours later"),
+        ("v.t - u.t IN [-60, 60]", "at most 1 minute from each other in time"),
+        ("v.t - u.t IN [0, 172800]", "0 seconds to 2 days later"),
+    ],
+)
+def test_the_time_between_two_events_is_told(condition: str, told: str) -> None:
+    assert f"u and v: {told}" in plan(f"u, v FROM e WHERE {condition}", "TIMESTAMP").why
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        (
+            "v*2 FROM e",
+            "the time between two events of v, so events would be kept for good; add a bound such as SPAN(v, v)",
+        ),
+        (
+            "u, v FROM e WHERE v.t > u.t",
+            "between u and v, so events would be kept for good; add a bound such as u.t - v.t IN",
+        ),
+    ],
+)
+def test_a_question_that_could_forget_nothing_says_what_would_mend_it(question: str, told: str) -> None:
+    assert told in plan(question).streams
+
+
+def test_the_plane_and_the_globe_are_not_mixed() -> None:
+    on_globe = STREAM.format(time="INTEGER", globe=" GEODESIC").replace("STREAM e", "STREAM g")
+    question = (
+        f"{on_globe} {STREAM.format(time='INTEGER', globe='')} CREATE QUERY q AS CONSTRAIN u, v FROM e AS u, g AS v;"
+    )
+    catalog = declared(question)
+    refused = plan_of(catalog.query("q"), catalog).refused
+    assert refused is not None
+    assert refused.message == "g is on the globe (GEODESIC) and e in the plane"
 
 
 @pytest.mark.parametrize(

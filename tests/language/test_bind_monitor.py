@@ -57,7 +57,7 @@ def test_a_full_buffer_discards_what_contributes_least(catalog: Catalog) -> None
     ("question", "code"),
     [
         ("a FROM reads WHERE a.tag = 'x'", "wrong-model"),
-        ("a, b, c, d, e FROM cars WHERE a.x < b.x", "too-many-names"),
+        ("a, b, c, d, e FROM cars WHERE a.x < b.x", "too-many"),
         ("a FROM cars", "no-condition"),
         ("a, b FROM cars WHERE a.car < b.car AND a.x_rate > b.x_rate AND a.t < 5", "no-condition"),
         ("a FROM cars WHERE a.x < 5 SEMANTICS PERHAPS", "unknown-semantics"),

@@ -23,7 +23,7 @@ REFUSED = {
     "parentheses": ("CREATE " + "(" * 9_000, "too-deep"),
     "brackets": ("CREATE " + "([" * 4_000, "too-deep"),
     "words without end": ("( " * 130_000, "too-long"),
-    "goals": ("CREATE QUERY q AS PATTERN " + " THEN ".join(["s(x, y)"] * 1_000), "too-many-goals"),
+    "goals": ("CREATE QUERY q AS PATTERN " + " THEN ".join(["s(x, y)"] * 1_000), "too-many"),
     "ten thousand goals": ("CREATE QUERY q AS PATTERN " + " THEN ".join(["s(x)"] * 10_000), "too-long"),
     "a hundred thousand ANDs": (ASKED + " AND ".join("x" * 100_000), "too-long"),
     "forty thousand ANDs": (ASKED + " AND ".join("x" * 19_000), "too-long"),

@@ -88,3 +88,7 @@ def test_few_truths_are_integrated_over_jointly(errors: str, most: int) -> None:
             catalog = declared(text)
             refused = plan_of(catalog.query("q"), catalog).refused
             assert (refused is not None) == (count > most and semantics != "MUST")
+
+
+def test_a_question_of_three_names_has_a_bucket_for_every_triple() -> None:
+    assert plan("a, b, c FROM e WHERE a.x < b.x AND b.x < c.x").routing.startswith("every triple of parts of all keys")

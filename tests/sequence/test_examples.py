@@ -245,9 +245,15 @@ def test_a_stream_of_its_own_is_condition_enough() -> None:
     assert plan_of(catalog.query("q"), catalog).refused is None
 
 
-def test_too_many_ways_to_meet_where_are_refused() -> None:
-    pairs = " AND ".join("(x.tag = z.tag OR x.reader = z.tag)" for _ in range(7))
-    catalog = declared(f"{STREAM} CREATE QUERY q AS SEQUENCE (x, z) FROM r WHERE {pairs};")
+@pytest.mark.parametrize(
+    "where",
+    [
+        " AND ".join(["(x.tag = z.tag OR x.reader = z.tag)"] * 7),
+        f"x.tag > z.tag OR ({' AND '.join(['(x.tag = z.tag OR x.reader < z.reader OR z.tag = x.reader)'] * 4)})",
+    ],
+)
+def test_too_many_ways_to_meet_where_are_refused(where: str) -> None:
+    catalog = declared(f"{STREAM} CREATE QUERY q AS SEQUENCE (x, z) FROM r WHERE {where};")
     refused = plan_of(catalog.query("q"), catalog).refused
     assert refused is not None
     assert "can be met in more than 64 ways" in refused.message
@@ -278,3 +284,9 @@ def test_without_a_window_nothing_streams() -> None:
     catalog = declared(text)
     assert "without WITHIN" in plan_of(catalog.query("q"), catalog).streams
     assert bound_query(text, "q").within is None
+
+
+def test_two_columns_that_equal_a_third_are_equal() -> None:
+    question = "(x, z) FROM r WHERE x.tag = z.tag AND x.reader = z.tag AND z.reader = 'z'"
+    rows = [*rows_of(("a", 1), ("b", 2), ("z", 3)), *rows_of(("b", 2), tag="b")]
+    assert asked(question, rows) == [(1, 3, 1, 3, 1.0)]

@@ -21,7 +21,7 @@ from anabranch.constrain.question import BoundConstrain
 from anabranch.errors import Finding
 from anabranch.language.typed import Constant, Operation, Typed, walk
 from anabranch.language.types import Type
-from anabranch.language.words import in_words
+from anabranch.language.words import count_of, in_words
 from anabranch.plan import ConstraintGraph, Edge, Plan, Step
 
 #: The kernel notes the variables that a role has met in the bits of one number.
@@ -73,7 +73,7 @@ def _two_spaces(query: BoundConstrain) -> Finding | None:
     if len(spaces) < 2:
         return None
     message = f"{spaces[True].name} is on the globe (GEODESIC) and {spaces[False].name} in the plane"
-    return Finding("space", message, "declare the SPACE of both in the same way", query.span)
+    return Finding("different-space", message, "declare the SPACE of both in the same way", query.span)
 
 
 def _bad_geometry(query: BoundConstrain) -> Finding | None:
@@ -90,7 +90,7 @@ def _bad_geometry(query: BoundConstrain) -> Finding | None:
                     fault = fault_of(str(part.value))
                     if fault:
                         hint = "write well-known text, such as 'POLYGON((0 0, 1 0, 1 1, 0 0))'"
-                        return Finding("geometry", f"this is no geometry: {fault}", hint, part.span)
+                        return Finding("not-a-geometry", f"this is no geometry: {fault}", hint, part.span)
     return None
 
 
@@ -107,7 +107,7 @@ def _endless(one: str, other: str) -> str:
 def _classification(analysis: ConstrainAnalysis) -> str:
     variables = analysis.query.variables
     events = sum(variable.count for variable in variables)
-    return f"configuration of {events} event{'' if events == 1 else 's'}"
+    return f"configuration of {count_of(events, 'event')}"
 
 
 def _why(analysis: ConstrainAnalysis) -> Iterator[str]:
@@ -217,10 +217,10 @@ def _amount(analysis: ConstrainAnalysis, number: float) -> str:
     """A time in a unit that suits it, where times are TIMESTAMPs; else the number."""
     if analysis.query.streams[0].time.type is not Type.TIMESTAMP:
         return f"{number:.12g}"
-    for seconds, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+    for seconds, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
         if abs(number) >= seconds and number % (seconds / 4) == 0:
-            return f"{number / seconds:g} {unit}"
-    return f"{number:g} seconds"
+            return count_of(number / seconds, unit)
+    return count_of(number, "second")
 
 
 def _length(analysis: ConstrainAnalysis, number: float) -> str:

@@ -12,6 +12,7 @@ from anabranch.language.findings import Findings, listed
 from anabranch.language.temporal import amount_of, parse_date, parse_timestamp
 from anabranch.language.typed import Constant, Member, Operation, Reference, Typed, walk
 from anabranch.language.types import Type, comparable
+from anabranch.language.words import count_of
 
 #: How a string is read where a column of this type stands beside it.
 _READERS: dict[Type, tuple[Callable[[str], int | None], str]] = {
@@ -393,8 +394,3 @@ def _comparison_hint(left: Type, right: Type) -> str:
 def a_type(kind: Type) -> str:
     """A type as a message names it: `a STRING`."""
     return f"{'an' if kind.value[0] in 'IU' else 'a'} {kind.value}"
-
-
-def count_of(number: int, what: str) -> str:
-    """`1 column`, `2 columns`."""
-    return f"{number} {what}{'' if number == 1 else 's'}"

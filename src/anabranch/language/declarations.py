@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from anabranch.catalog import Column, Model, Relation, Stream
 from anabranch.errors import Span
 from anabranch.language import nodes
-from anabranch.language.conditions import a_type, count_of
+from anabranch.language.conditions import a_type
 from anabranch.language.findings import Findings, listed, shown
 from anabranch.language.questions import check_column_types, checked_duration
 from anabranch.language.temporal import instant_of
 from anabranch.language.types import TYPE_NAMES, Type
+from anabranch.language.words import count_of
 
 #: The clauses that only some models read.
 _CLAUSE_MODELS: dict[str, tuple[Model, ...]] = {

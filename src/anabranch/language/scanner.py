@@ -275,7 +275,7 @@ class _Scanner:
                 token = thens[limits.MAX_GOALS - 1]
                 message = f"this pattern has {len(thens) + 1:,} goals, and at most {limits.MAX_GOALS} are allowed"
                 self.wrong(
-                    "too-many-goals",
+                    "too-many",
                     message,
                     token.start,
                     token.end,

@@ -1,4 +1,4 @@
-"""Bound conditions as a user would write them, for plans and messages."""
+"""Bound conditions and counts as a user would write them, for plans and messages."""
 
 from __future__ import annotations
 
@@ -31,3 +31,8 @@ def in_words(tree: Typed | None) -> str:
     if tree.op in ("abs", "distance", "span", "within", "intersects"):
         return f"{tree.op.upper()}({', '.join(parts)})"
     return f" {tree.op} ".join(parts)
+
+
+def count_of(number: float, what: str) -> str:
+    """`1 column`, `2 columns`, `1.5 hours`."""
+    return f"{number:.12g} {what}{'' if number == 1 else 's'}"

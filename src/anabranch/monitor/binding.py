@@ -38,7 +38,7 @@ class Binder(QuestionBinder):
         names = [(variable.name, variable.span) for variable in question.names]
         if len(names) > MAX_NAMES:
             message = f"a MONITOR asks about one to four names, and this has {len(names)}"
-            self.findings.add("too-many-names", message, names[MAX_NAMES][1], "ask about fewer in several queries")
+            self.findings.add("too-many", message, names[MAX_NAMES][1], "ask about fewer in several queries")
         streams = self.operands(names, question.operands)
         for stream in {each.name.lower(): each for each in streams.values() if each is not None}.values():
             check_column_types(stream, self.findings, declared=False)

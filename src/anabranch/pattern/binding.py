@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from anabranch.catalog import Column, Model, Stream
 from anabranch.language import nodes
-from anabranch.language.conditions import ConditionBinder, a_type, count_of, fitted, type_of
+from anabranch.language.conditions import ConditionBinder, a_type, fitted, type_of
 from anabranch.language.findings import Findings, listed, shown
 from anabranch.language.questions import QuestionBinder
 from anabranch.language.typed import Constant, Reference, Typed, conjuncts, references
 from anabranch.language.types import Type, comparable
+from anabranch.language.words import count_of
 from anabranch.pattern.question import BoundGoal, BoundPattern
 from anabranch.pattern.syntax import Goal, Pattern, Step, Term
 

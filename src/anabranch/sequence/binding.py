@@ -7,11 +7,12 @@ from typing import TypeVar
 
 from anabranch.catalog import Model, Relation, Stream
 from anabranch.language import nodes
-from anabranch.language.conditions import a_type, count_of
+from anabranch.language.conditions import a_type
 from anabranch.language.findings import listed, shown
 from anabranch.language.questions import OperandScope, QuestionBinder, find_column, known
 from anabranch.language.temporal import amount_of
 from anabranch.language.types import comparable
+from anabranch.language.words import count_of
 from anabranch.sequence.question import FROM_FILE, LAWS, BoundComponent, BoundDelay, BoundRates, BoundSequence, Check
 from anabranch.sequence.syntax import Delay, Miss, MissBy, Sequence
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from anabranch.language.findings import listed
-from anabranch.language.words import in_words
+from anabranch.language.words import count_of, in_words
 from anabranch.plan import Plan, Step
 from anabranch.sequence.analysis import SequenceAnalysis, analyse
 from anabranch.sequence.question import BoundComponent, BoundDelay, BoundSequence
@@ -37,7 +37,7 @@ def _classification(query: BoundSequence) -> str:
     positives = sum(not component.negative for component in query.components)
     negatives = len(query.components) - positives
     missing = [component.label for component in query.components if component.may_miss]
-    events = f"sequence of {positives} event{'' if positives == 1 else 's'}"
+    events = f"sequence of {count_of(positives, 'event')}"
     events += f" with {negatives} that must not happen" if negatives else ""
     return f"{events}; readings of {listed(missing, 'and')} may be lost" if missing else f"{events}; no reading is lost"
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pyarrow as pa
 
 from anabranch.errors import DataError
-from anabranch.language.conditions import count_of
 from anabranch.language.findings import listed
 from anabranch.language.typed import Typed, conjunction, conjuncts, references
+from anabranch.language.words import count_of
 from anabranch.rows.conditions import Relations, holds
 from anabranch.rows.dictionary import flat
 from anabranch.rows.numbers import numbers_of
