@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from numba.core.dispatcher import Dispatcher
 
+from tests import spark_home
 from tests.drawn import USUAL
-from tests.spark_home import without_archives
-from tests.untraced import traced_at_first, untraced
+from tests.untraced import traced_at_first, unseen, untraced
 
 # Derandomised: a failure in one run is a failure in the next. No deadline: kernels compile within the first example.
 settings.register_profile(
@@ -34,11 +34,17 @@ Dispatcher.compile = untraced(Dispatcher.compile)
 #: So many examples of a property are seen by coverage: later ones find other answers, and hardly any other lines.
 SEEN = 15
 
+#: Nothing of these is seen: what they run of the package has tests of its own, and to be seen takes as long again.
+UNSEEN = ("tests/benchmarks/", "tests/oracles/", "tests/language/test_fuzz.py")
+
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Iterator:
-    """Let coverage look away after the first examples of a property."""
-    handle = getattr(getattr(item, "obj", None), "hypothesis", None)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator:
+    """Let coverage look away after the first examples of a property, or at once."""
+    if pyfuncitem.nodeid.startswith(UNSEEN):
+        with unseen():
+            return (yield)
+    handle = getattr(pyfuncitem.obj, "hypothesis", None)
     if handle is None:
         return (yield)
     whole, handle.inner_test = handle.inner_test, traced_at_first(handle.inner_test, SEEN)
@@ -48,10 +54,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator:
         handle.inner_test = whole
 
 
-# A JVM of the tests, here or in a process of its own, does little and not for long: the compiler that makes code fast
-# for hours, and the collector for many cores, would take half of its time.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-os.environ.setdefault("SPARK_HOME", without_archives())
+spark_home.use()
 
 #: Spark's other way to write a checkpoint. The usual one starts a `readlink` for each file, which takes longer than a
 #: micro-batch of a few rows; the processes that `recovery` kills keep to it.

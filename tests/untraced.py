@@ -4,35 +4,44 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
 
+@contextmanager
+def unseen() -> Iterator[None]:
+    """What is done here is unseen by the tracer of coverage; a debugger sees it."""
+    tracer = sys.gettrace()
+    if not type(tracer).__module__.startswith("coverage"):
+        yield
+        return
+    sys.settrace(None)
+    try:
+        yield
+    finally:
+        sys.settrace(tracer)
+
+
 def untraced(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, unseen by the tracer of coverage; a debugger sees it."""
+    """The function, unseen by the tracer of coverage."""
 
     @wraps(function)
-    def unseen(*arguments: Any, **named: Any) -> Any:
-        tracer = sys.gettrace()
-        if not type(tracer).__module__.startswith("coverage"):
+    def unseen_function(*arguments: Any, **named: Any) -> Any:
+        with unseen():
             return function(*arguments, **named)
-        sys.settrace(None)
-        try:
-            return function(*arguments, **named)
-        finally:
-            sys.settrace(tracer)
 
-    return unseen
+    return unseen_function
 
 
 def traced_at_first(function: Callable[..., Any], calls: int) -> Callable[..., Any]:
     """The function, seen by the tracer of coverage for so many calls, and unseen from then on."""
-    unseen = untraced(function)
+    without = untraced(function)
     count = itertools.count()
 
     @wraps(function)
     def seen_at_first(*arguments: Any, **named: Any) -> Any:
-        return (function if next(count) < calls else unseen)(*arguments, **named)
+        return (function if next(count) < calls else without)(*arguments, **named)
 
     return seen_at_first

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 
+import numpy as np
+
 from anabranch.plan import ConstraintGraph, Edge
 from anabranch.show.svg import EDGE, FAINT, INK, LIKELY, PAPER, UNLIKELY, Svg, element, key, label, page
 from anabranch.show.text import safe, short
@@ -222,32 +224,51 @@ def _settle(lines: Sequence[_Line], nodes: Sequence[Box], room: Box) -> list[Box
     """A place for each label: near the middle of its line, and over no node, other label or, if possible, line."""
     shares = [0.5 + sign * step / 40 for step in range(17) for sign in ((1, -1) if step else (1,))]
     candidates = [[line.place(share) for share in shares] for line in lines]
+    points = np.array([point for line in lines for point in line.points]).reshape(-1, 2)
+    owners = np.repeat(np.arange(len(lines)), [len(line.points) for line in lines])
     # What a label hides of nodes and lines does not change; what it hides of other labels does.
-    fixed = [
-        [
-            _hidden(place, line, lines, nodes, room) + 40 * abs(share - 0.5)
-            for share, place in zip(shares, own, strict=True)
-        ]
-        for line, own in zip(lines, candidates, strict=True)
-    ]
+    fixed = []
+    for number, own in enumerate(candidates):
+        of_others = points[owners != number], owners[owners != number]
+        fixed.append(
+            [
+                10 * _covered(place, nodes, room) + 12 * _crossed(place, *of_others) + 40 * abs(share - 0.5)
+                for share, place in zip(shares, own, strict=True)
+            ]
+        )
     places = [own[0] for own in candidates]
     for _ in range(PASSES):
         for number, own in enumerate(candidates):
-            others = [place.wider(2) for at, place in enumerate(places) if at != number]
-            costs = [
-                cost + 10 * sum(place.shared(other) for other in others)
-                for cost, place in zip(fixed[number], own, strict=True)
-            ]
+            others = _edges_of([place.wider(2) for at, place in enumerate(places) if at != number])
+            costs = [cost + 10 * _shared(place, others) for cost, place in zip(fixed[number], own, strict=True)]
             places[number] = own[costs.index(min(costs))]
     return places
 
 
-def _hidden(place: Box, line: _Line, lines: Sequence[_Line], nodes: Sequence[Box], room: Box) -> float:
-    """How much a label hides there: nodes, what is off the page, and the lines of others."""
+def _covered(place: Box, nodes: Sequence[Box], room: Box) -> float:
+    """How much of nodes, and of what is off the page, a label has there."""
     off_page = place.width * place.height - place.shared(room)
-    covered = sum(place.wider(3).shared(node) for node in nodes) + off_page
-    crossed = sum(1 for other in lines if other is not line and any(map(place.holds, other.points)))
-    return 10 * covered + 12 * crossed
+    return sum(place.wider(3).shared(node) for node in nodes) + off_page
+
+
+def _crossed(place: Box, points: np.ndarray, owners: np.ndarray) -> int:
+    """How many lines a label hides there, by their points."""
+    held = np.all(np.abs(points - (place.x, place.y)) <= (place.width / 2, place.height / 2), axis=1)
+    return len(np.unique(owners[held]))
+
+
+def _edges_of(boxes: Sequence[Box]) -> np.ndarray:
+    """The left, right, upper and lower edges of boxes, a row each."""
+    x, y, width, height = np.array([(box.x, box.y, box.width, box.height) for box in boxes]).reshape(-1, 4).T
+    return np.array([x - width / 2, x + width / 2, y - height / 2, y + height / 2])
+
+
+def _shared(place: Box, others: np.ndarray) -> float:
+    """The area that a box has in common with others, which are given by their edges."""
+    (left,), (right,), (top,), (bottom,) = _edges_of([place])
+    across = np.minimum(right, others[1]) - np.maximum(left, others[0])
+    down = np.minimum(bottom, others[3]) - np.maximum(top, others[2])
+    return float(np.sum(np.maximum(across, 0.0) * np.maximum(down, 0.0)))
 
 
 # ------------------------------------------------------------ drawing
