@@ -11,7 +11,7 @@ from numba.core.dispatcher import Dispatcher
 
 from tests import spark_home
 from tests.drawn import USUAL
-from tests.untraced import traced_at_first, unseen, untraced
+from tests.untraced import seen_at_first, unseen, untraced
 
 # Derandomised: a failure in one run is a failure in the next. No deadline: kernels compile within the first example.
 settings.register_profile(
@@ -32,7 +32,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 Dispatcher.compile = untraced(Dispatcher.compile)
 
 #: So many examples of a property are seen by coverage: later ones find other answers, and hardly any other lines.
-SEEN = 15
+SEEN = 8
 
 #: Nothing of these is seen: what they run of the package has tests of its own, and to be seen takes as long again.
 UNSEEN = ("tests/benchmarks/", "tests/oracles/", "tests/language/test_fuzz.py")
@@ -47,11 +47,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator:
     handle = getattr(pyfuncitem.obj, "hypothesis", None)
     if handle is None:
         return (yield)
-    whole, handle.inner_test = handle.inner_test, traced_at_first(handle.inner_test, SEEN)
-    try:
+    with seen_at_first(handle, SEEN):
         return (yield)
-    finally:
-        handle.inner_test = whole
 
 
 spark_home.use()

@@ -14,7 +14,7 @@ from typing import Any
 def unseen() -> Iterator[None]:
     """What is done here is unseen by the tracer of coverage; a debugger sees it."""
     tracer = sys.gettrace()
-    if not type(tracer).__module__.startswith("coverage"):
+    if not _is_of_coverage(tracer):
         yield
         return
     sys.settrace(None)
@@ -35,13 +35,28 @@ def untraced(function: Callable[..., Any]) -> Callable[..., Any]:
     return unseen_function
 
 
-def traced_at_first(function: Callable[..., Any], calls: int) -> Callable[..., Any]:
-    """The function, seen by the tracer of coverage for so many calls, and unseen from then on."""
-    without = untraced(function)
-    count = itertools.count()
+@contextmanager
+def seen_at_first(handle: Any, calls: int) -> Iterator[None]:
+    """Let coverage see the first examples of a property, but not how Hypothesis draws them."""
+    tracer, whole, count = sys.gettrace(), handle.inner_test, itertools.count()
 
-    @wraps(function)
-    def seen_at_first(*arguments: Any, **named: Any) -> Any:
-        return (function if next(count) < calls else without)(*arguments, **named)
+    @wraps(whole)
+    def example(*arguments: Any, **named: Any) -> Any:
+        if next(count) >= calls or not _is_of_coverage(tracer):
+            return whole(*arguments, **named)
+        sys.settrace(tracer)
+        try:
+            return whole(*arguments, **named)
+        finally:
+            sys.settrace(None)
 
-    return seen_at_first
+    handle.inner_test = example
+    try:
+        with unseen():
+            yield
+    finally:
+        handle.inner_test = whole
+
+
+def _is_of_coverage(tracer: Any) -> bool:
+    return type(tracer).__module__.startswith("coverage")

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(not CASES.exists(), reason="the cases lie beside
 
 @pytest.mark.parametrize("folder", WAYS["batch"].folders)
 def test_batch_gives_the_expected_answers(spark: SparkSession, folder: str) -> None:
-    verdict = run_batch(spark, folder, partitions=7)
+    verdict = run_batch(spark, folder, partitions=2)
     assert verdict.right, verdict.said
 
 
