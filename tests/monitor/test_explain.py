@@ -90,5 +90,18 @@ def test_few_truths_are_integrated_over_jointly(errors: str, most: int) -> None:
             assert (refused is not None) == (count > most and semantics != "MUST")
 
 
-def test_a_question_of_three_names_has_a_bucket_for_every_triple() -> None:
-    assert plan("a, b, c FROM e WHERE a.x < b.x AND b.x < c.x").routing.startswith("every triple of parts of all keys")
+@pytest.mark.parametrize(
+    ("question", "routing"),
+    [
+        ("a FROM e WHERE a.x < 1", "by key"),
+        ("a, b FROM e WHERE a.x < b.x AND a.zone = b.zone", "predictions meet by a.zone = b.zone"),
+        ("a, b FROM e WHERE a.x < b.x AND a.zone < 'z'", "every pair of parts of all keys has a bucket;"),
+        ("a, b, c FROM e WHERE a.x < b.x AND b.x < c.x", "every triple of parts of all keys has a bucket;"),
+        (
+            "a, b, c, d FROM e WHERE a.x < b.x AND b.x < c.x AND c.x < d.x",
+            "every four of parts of all keys has a bucket;",
+        ),
+    ],
+)
+def test_where_predictions_meet_is_told(question: str, routing: str) -> None:
+    assert plan(question).routing.startswith(routing)

@@ -47,6 +47,7 @@ def analysis_of(pattern: str):
         ("at(p, a) THEN at(p, b) THEN at(q, c)", UNSAFE, "one key of at can feed both goal 1 and goal 3"),
         ("at(p, l) THEN at(q, l)", UNSAFE, "in goal 1 it is a value, not a key"),
         ("at('joe', l)+<l | TRUE>", UNSAFE, "in goal 1 it is a value, not a key"),
+        ("at(p, l)+<| TRUE> THEN at(p, m)", UNSAFE, "p is shared, but the + of goal 1 does not share it"),
         ("carries(x, y, _) THEN carries(y, x, _)", UNSAFE, "goals of one stream have it in different key positions"),
         ("at('joe', a) THEN at('joe', b) WHERE a <> b", UNSAFE, "a condition joins a, b"),
         ("at('joe', a) THEN at('joe', l)+<| l <> a>", UNSAFE, "a condition joins a, l"),
