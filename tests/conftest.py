@@ -35,7 +35,13 @@ Dispatcher.compile = untraced(Dispatcher.compile)
 SEEN = 8
 
 #: Nothing of these is seen: what they run of the package has tests of its own, and to be seen takes as long again.
-UNSEEN = ("tests/benchmarks/", "tests/oracles/", "tests/language/test_fuzz.py")
+UNSEEN = (
+    "tests/benchmarks/",
+    "tests/docs/test_docs.py::test_what_is_run_prints_what_the_page_shows[examples/",
+    "tests/examples/",
+    "tests/language/test_fuzz.py",
+    "tests/oracles/",
+)
 
 
 @pytest.hookimpl(wrapper=True)

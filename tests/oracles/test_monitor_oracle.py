@@ -357,7 +357,7 @@ def test_equality_with_an_error_is_refused_by_the_binder() -> None:
 
 
 def test_drawn_cases_are_of_every_kind_and_have_answers() -> None:
-    cases = drawn(monitor_cases(), 90)
+    cases = drawn(monitor_cases(), 120)
     seen = Counter[str]()
     for case in cases:
         rows = list(itertools.chain.from_iterable(case.rows.values()))
