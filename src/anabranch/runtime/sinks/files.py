@@ -138,7 +138,7 @@ class _BatchFiles:
     def _stage(self, spark: SparkSession, table: pa.Table, staging: Path) -> Path:
         """Write a file that nobody reads yet. Arrow writes Parquet as Spark does, without the time that a job takes."""
         if self._format == "parquet":
-            staging.mkdir(parents=True)
+            staging.mkdir(parents=True, exist_ok=True)
             pq.write_table(table, staging / "part.parquet")
             return staging / "part.parquet"
         _save(to_frame(spark, table).coalesce(1), self._format, str(staging))
