@@ -15,7 +15,7 @@ from tests.fuzz_workbooks import run
 
 
 def test_mutated_workbooks_give_positioned_findings_and_nothing_else() -> None:
-    assert [failure.reason for failure in run(1_000, seed=20)] == []
+    assert [failure.reason for failure in run(2_000, seed=20)] == []
 
 
 @examples(40)

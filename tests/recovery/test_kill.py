@@ -40,9 +40,9 @@ SCHEMA = pa.schema(
 )  # fmt: skip
 REPORTS = pa.schema([("car", pa.string()), ("t", pa.int64()), ("x", pa.float64()), ("x_rate", pa.float64())])
 PLACES = ("hall", "coffee", "room")
-FILES = 14
+FILES = 20
 #: After so many micro-batches the stream is killed, each time after a delay of its own.
-KILLS = (2, 5, 8)
+KILLS = (2, 6, 11)
 PATIENCE = 180
 
 
