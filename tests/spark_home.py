@@ -20,8 +20,12 @@ HOME = Path(__file__).parents[1] / ".pytest_cache" / f"spark-{pyspark.__version_
 CLASSES = HOME / "classes.jsa"
 
 #: A JVM of the tests, here or in a process of its own, does little and not for long: the compiler that makes code fast
-#: for hours, and the collector for many cores, would take half of its time.
-_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable -Xlog:all=error:stderr"
+#: for hours, and the collector for many cores, would take half of its time. Without that compiler Java has little room
+#: for compiled code: what does not fit is thrown away, and compiled again.
+_OPTIONS = (
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -Xmn512m "
+    "-Xlog:disable -Xlog:all=error:stderr"
+)
 
 
 def use() -> None:

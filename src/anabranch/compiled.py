@@ -9,6 +9,7 @@ from typing import Any
 from numba import njit
 from numba.core import types
 from numba.core.dispatcher import Dispatcher
+from numba.core.registry import cpu_target
 
 
 def compiled(function: Callable[..., Any]) -> Any:
@@ -28,6 +29,12 @@ def leaf(function: Callable[..., Any]) -> Any:
         return _for_types(njit(cache=True, **options)(function))
     except (KeyError, TypeError):
         return compiled(function)
+
+
+def load_compiler() -> None:
+    """Load what Numba loads at the first call of any of them, a third of a second: processes forked then have it."""
+    cpu_target.typing_context.refresh()
+    cpu_target.target_context.refresh()
 
 
 def _for_types(dispatcher: Any) -> Any:

@@ -11,8 +11,6 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from anabranch.catalog import Stream
 from anabranch.constrain.analysis import ConstrainAnalysis, analyse, strategy_of
@@ -23,7 +21,7 @@ from anabranch.constrain.operator import ConstrainOperator
 from anabranch.constrain.placement import Placement, placement_of, radius_of
 from anabranch.constrain.question import BoundConstrain
 from anabranch.language.typed import Typed
-from anabranch.rows.bucket import EventJob
+from anabranch.rows.event_job import EventJob, ResultColumn
 from anabranch.rows.events import I64, Bools, EventTable, pack_events
 from anabranch.rows.job import Setting
 from anabranch.rows.operator import Operator
@@ -56,8 +54,12 @@ class ConstrainJob(EventJob):
 
     @property
     def answer_schema(self) -> pa.Schema:
-        """One row a solution: its question, the latest time, and its events, those of each stream in a list."""
-        return pa.schema([("question", pa.int32()), ("t", self.time_kind.arrow_type), *self.event_fields])
+        """One row a solution: its question, the latest time, that it is certain, and its events.
+
+        Those of each stream are in a list.
+        """
+        facts = [("question", pa.int32()), ("t", self.time_kind.arrow_type), ("probability", pa.float64())]
+        return pa.schema([*facts, *self.event_fields])
 
     # ------------------------------------------------------------ placement
 
@@ -114,21 +116,17 @@ class ConstrainJob(EventJob):
 
     # ------------------------------------------------------------ answers
 
-    def result_columns(self, answers: DataFrame, question: int) -> DataFrame:
-        """The answers of one question, in its own columns."""
+    def result_columns(self, question: int) -> Sequence[ResultColumn]:
+        """The columns of the answers of one question."""
         query = self.analyses[question].query
-        place = [1] * len(self.layouts)
-        columns = [F.col("t")]
+        place = [0] * len(self.layouts)
+        columns = [ResultColumn("t", "t")]
         for variable in query.variables:
             stream = self.stream_number(variable.stream.name)
-            events = F.col(f"events_{stream}")
-            if variable.count == 1:
-                column = F.element_at(events, place[stream])
-            else:
-                column = F.slice(events, place[stream], variable.count)
+            count = None if variable.count == 1 else variable.count
+            columns.append(ResultColumn(variable.label, f"events_{stream}", place[stream], count))
             place[stream] += variable.count
-            columns.append(column.alias(variable.label))
-        return answers.select(*columns, F.lit(1.0).alias("probability"))
+        return [*columns, ResultColumn("probability", "probability")]
 
 
 def make_job(questions: Sequence[BoundConstrain], setting: Setting) -> ConstrainJob:

@@ -47,7 +47,11 @@ class Answers:
                     found = found[self._holds(analysis, condition, places, found)]
         if not len(found):
             return
-        columns = [pa.repeat(pa.scalar(question, pa.int32()), len(found)), self._times(found.max(axis=1))]
+        columns = [
+            pa.repeat(pa.scalar(question, pa.int32()), len(found)),
+            self._times(found.max(axis=1)),
+            pa.repeat(1.0, len(found)),
+        ]
         columns += [self._events(number, analysis, found) for number in range(len(self._job.layouts))]
         self._tables.append(pa.table(columns, schema=self._job.answer_schema))
 

@@ -105,6 +105,10 @@ class MonitorJob(QuestionJob):
         """The result columns: over an archive nothing is tentative."""
         return answers if self.live else answers.drop("status")
 
+    def finish_table(self, answers: pa.Table) -> pa.Table:
+        """The answers of a stream as they are."""
+        return answers
+
 
 def make_job(questions: Sequence[BoundMonitor], setting: Setting) -> MonitorJob:
     """A question made ready for the workers.

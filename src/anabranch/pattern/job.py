@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -90,6 +91,18 @@ class PatternJob(QuestionJob, KeyPlacement):
             "t", *groups, probability, probability.alias("lower"), probability.alias("upper"),
             F.lit("exact").alias("method"),
         )  # fmt: skip
+
+    def finish_table(self, answers: pa.Table) -> pa.Table:
+        """As `finish`, of the answers of a micro-batch."""
+        head = [field.name for field in self._head]
+        if not self.direct:
+            combined = answers.group_by(head).aggregate([("log_none", "sum")])
+            probability = -np.expm1(combined["log_none_sum"].to_numpy())
+            held = (probability > 0) & (probability >= self.analysis.query.threshold)
+            answers = combined.append_column("probability", pa.array(probability)).filter(pa.array(held))
+        columns = answers.select([*head, "probability", "probability", "probability"])
+        columns = columns.append_column("method", pa.repeat("exact", answers.num_rows))
+        return columns.rename_columns([*head, "probability", "lower", "upper", "method"])
 
 
 class ArchiveJob(PatternJob):

@@ -110,6 +110,9 @@ class RelateJob(QuestionJob, KeyPlacement):
         # Not a partial: Spark looks for type hints, and stumbles over those of one.
         return placed.groupBy("block").applyInArrow(lambda members: decide(self, members), answers)
 
+    def finish_table(self, entities: pa.Table) -> None:
+        """Pairs are what RELATE works at: Spark spreads them."""
+
     def side(self, number: int, members: pa.Table) -> tuple[Side, pa.Table]:
         """One operand's entities among the members of a block."""
         mine = members.filter(pc.equal(members["side"], number)).combine_chunks()

@@ -1,57 +1,21 @@
-"""Questions about events: their jobs, and buckets where late rows are set aside, early ones wait, and some are kept."""
+"""The operators of questions about events: late rows are set aside, early ones wait, and some are kept."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from anabranch.language.typed import Typed
-from anabranch.rows.events import Batch, arrow_type_of
-from anabranch.rows.job import QuestionJob
+from anabranch.rows.events import Batch
 from anabranch.rows.operator import Counts, Outcome
 from anabranch.rows.state import seal, unseal
 from anabranch.rows.times import BEGINNING, TimeKind, restore_doubles
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-
-@dataclass(frozen=True)
-class EventJob(QuestionJob, ABC):
-    """The job of one or several questions about events over the same streams: rows are read, asked and sent once."""
-
-    n_questions: int
-
-    @property
-    @abstractmethod
-    def answer_schema(self) -> pa.Schema:
-        """The columns of an outcome's answers."""
-
-    @property
-    def event_fields(self) -> list[pa.Field]:
-        """The columns of answers that hold events: those of each stream in a list."""
-        return [pa.field(f"events_{number}", pa.list_(arrow_type_of(each))) for number, each in enumerate(self.layouts)]
-
-    def needed(self, stream: int) -> Typed | None:
-        """Every row is read: what is asked of it may be about more than its key."""
-        return None
-
-    def finish(self, answers: DataFrame) -> DataFrame:
-        """The answers of the only question; those of several stay together, to be told apart by `answers_of`."""
-        return self.result_columns(answers, 0) if self.n_questions == 1 else answers
-
-    def answers_of(self, answers: DataFrame, question: int) -> DataFrame:
-        """The answers of one of several questions."""
-        return self.result_columns(answers.where(f"question = {question}"), question)
-
-    @abstractmethod
-    def result_columns(self, answers: DataFrame, question: int) -> DataFrame:
-        """The answers of one question, in its own columns."""
+    from anabranch.rows.event_job import EventJob
 
 
 class EventBucket(ABC):

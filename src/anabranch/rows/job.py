@@ -62,6 +62,9 @@ class Job(Placement, Protocol):
     def finish(self, answers: DataFrame) -> DataFrame:
         """From the operators' answers to the query's: what is left to combine over buckets, and the result columns."""
 
+    def finish_table(self, answers: pa.Table) -> pa.Table | None:
+        """As `finish`, of the answers of a micro-batch, without Spark; None where that is too much for one process."""
+
 
 @dataclass(frozen=True)
 class QuestionJob:

@@ -132,7 +132,9 @@ def _deliver(job: Job, sink: Sink, run: StreamRun, outcomes: DataFrame, batch: i
     answers = _open(gathered["answers"], "answers", job.answer_schema)
     rejected = _open(gathered["rejected"], "rejected", QUARANTINE)
     if answers.num_rows or rejected.num_rows:
-        finished = job.finish(to_frame(spark, answers)).toArrow()
+        finished = job.finish_table(answers)
+        if finished is None:
+            finished = job.finish(to_frame(spark, answers)).toArrow()
         run.counts.answers += sink(spark, finished, rejected, batch)
 
 

@@ -11,12 +11,10 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from anabranch.language.typed import Typed
-from anabranch.rows.bucket import EventJob
 from anabranch.rows.conditions import holds
+from anabranch.rows.event_job import EventJob, ResultColumn
 from anabranch.rows.events import I64, EventTable, pack_events
 from anabranch.rows.job import Setting
 from anabranch.rows.operator import Operator
@@ -123,19 +121,19 @@ class SequenceJob(EventJob):
 
     # ------------------------------------------------------------ answers
 
-    def result_columns(self, answers: DataFrame, question: int) -> DataFrame:
-        """The answers of one question, in its own columns."""
+    def result_columns(self, question: int) -> Sequence[ResultColumn]:
+        """The columns of the answers of one question."""
         query = self.analyses[question].query
-        place = [1] * len(self.layouts)
-        columns = [F.col(name) for name in ("t", "t_start", "probability")]
+        place = [0] * len(self.layouts)
+        columns = [ResultColumn(name, name) for name in ("t", "t_start", "probability")]
         for component in query.components:
             if not component.negative:
                 stream = self.stream_number(component.stream.name)
-                columns.append(F.element_at(F.col(f"events_{stream}"), place[stream]).alias(component.label))
+                columns.append(ResultColumn(component.label, f"events_{stream}", place[stream]))
                 place[stream] += 1
         if "expired" in query.emit:
-            columns.append(F.col("status"))
-        return answers.select(*columns)
+            columns.append(ResultColumn("status", "status"))
+        return columns
 
 
 def scale_of(kind: TimeKind) -> float:

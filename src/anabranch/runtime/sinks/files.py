@@ -94,8 +94,7 @@ class AnswerFiles:
                 return self._write(files[0], spark, answers, batch)
             # A query without answers needs no file, unless a batch is replayed that had some: the answers are the same.
             present = pc.unique(answers["question"]).to_pylist()
-            held = to_frame(spark, answers)
-            return sum(files[each].write(spark, job.answers_of(held, each).toArrow(), batch) for each in present)
+            return sum(files[each].write(spark, job.answers_in(answers, each), batch) for each in present)
 
         return write
 
