@@ -94,7 +94,7 @@ class Feeder:
 
 
 class Reader(threading.Thread):
-    """Reads whatever is visible in the output folder, all the time; nothing may ever be half there."""
+    """Reads whatever is new in the output folder, all the time; nothing may ever be half there."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(daemon=True)
@@ -102,6 +102,7 @@ class Reader(threading.Thread):
         self.wrong: list[str] = []
         self.looks = 0
         self._known: dict[str, list] = {}
+        self._seen: dict[str, tuple[int, int, int]] = {}
         self._done = threading.Event()
 
     def run(self) -> None:
@@ -118,8 +119,13 @@ class Reader(threading.Thread):
             if name.startswith(("_", ".")):
                 continue
             path = self.folder / name
-            if not path.stat().st_size:
+            file = path.stat()
+            if not file.st_size:
                 self.wrong.append(f"{name} is empty")
+            version = file.st_ino, file.st_mtime_ns, file.st_size
+            if self._seen.get(name) == version:
+                continue
+            self._seen[name] = version
             rows = sorted(map(repr, pq.read_table(path).to_pylist()))
             if self._known.setdefault(name, rows) != rows:
                 self.wrong.append(f"{name} has changed")

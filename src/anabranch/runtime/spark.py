@@ -31,9 +31,11 @@ _SETTINGS = {
     # One blob of Arrow per bucket makes shuffles small; Spark's default of 200 partitions would be mostly empty tasks.
     "spark.sql.shuffle.partitions": "4",
     **STREAM_SETTINGS,
-    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
-    # Workers are forked from a daemon that has the kernels loaded already.
+    # Workers are forked from a daemon that has the kernels loaded already. Spark tells those that keep state nothing of
+    # simple tracebacks, and starts one more daemon for another environment: so the environment tells all of them.
     "spark.python.daemon.module": "anabranch.runtime.daemon",
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
+    "spark.executorEnv.SPARK_SIMPLIFIED_TRACEBACK": "1",
 }
 
 
