@@ -79,18 +79,15 @@ class PatternJob(QuestionJob, KeyPlacement):
 
     def finish(self, answers: DataFrame) -> DataFrame:
         """The result columns; without GROUP BY, P(some chain is true) = 1 - prod(1 - p), summed as logarithms."""
-        groups = [F.col(f"`{name}`") for name, _ in self.analysis.group_by]
+        groups = [f"`{name}`" for name, _ in self.analysis.group_by]
         if not self.direct:
-            combined = answers.groupBy("t", *groups).agg(F.sum("log_none").alias("log_none"))
-            answers = combined.select("t", *groups, (-F.expm1("log_none")).alias("probability"))
+            combined = answers.groupBy("t", *groups).agg(F.expr("sum(log_none) AS log_none"))
+            answers = combined.selectExpr("t", *groups, "-expm1(log_none) AS probability")
             answers = answers.where(
                 (F.col("probability") > 0) & (F.col("probability") >= self.analysis.query.threshold)
             )
-        probability = F.col("probability")
-        return answers.select(
-            "t", *groups, probability, probability.alias("lower"), probability.alias("upper"),
-            F.lit("exact").alias("method"),
-        )  # fmt: skip
+        numbers = ("probability", "probability AS lower", "probability AS upper")
+        return answers.selectExpr("t", *groups, *numbers, "'exact' AS method")
 
     def finish_table(self, answers: pa.Table) -> pa.Table:
         """As `finish`, of the answers of a micro-batch."""

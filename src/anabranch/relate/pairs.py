@@ -71,10 +71,12 @@ class Windows:
         pairs = np.frombuffer(joined.buffers()[2], "<i8")[offsets[0] // 8 : offsets[-1] // 8].reshape(-1, 2)
         return Windows((offsets - offsets[0]) // 16, pairs[:, 0].copy(), pairs[:, 1].copy())
 
-    def marked(self) -> kernel.Entities:
-        """The entities as the kernel reads them."""
+    def marked(self, entities: npt.NDArray[Any] | slice = slice(None)) -> kernel.Entities:
+        """The entities as the kernel reads them; only some of them can be asked about, where these are said."""
         lost = self.lo < self.hi
-        marks, t, what, opens, longest = kernel.mark_entities(self.events, self.lo, self.hi, lost)
+        wanted = np.zeros(len(self.events) - 1, np.bool_)
+        wanted[entities] = True
+        marks, t, what, opens, longest = kernel.mark_entities(self.events, self.lo, self.hi, lost, wanted)
         return kernel.Entities(self.events, marks, self.lo, self.hi, t, what, opens, longest)
 
 
@@ -97,7 +99,7 @@ def relate(analysis: RelateAnalysis, doubles: bool, first: Windows, second: Wind
     close = np.flatnonzero(~before & ~after & enough)
     if len(close):
         classes = class_tables(second.lengths[b[close]], analysis)
-        firsts, seconds = first.marked(), second.marked()
+        firsts, seconds = first.marked(a[close]), second.marked(b[close])
         _check_size(firsts.longest[a[close]], seconds.longest[b[close]], classes, analysis)
         hits, misses = kernel.relate_pairs(pairs[close], firsts, seconds, classes, analysis.hits_needed, doubles)
         # For ALL, hits are failures.

@@ -67,14 +67,14 @@ def run(job: Job, feeds: Sequence[Feed], n_partitions: int, strict: bool = False
     """
     packets = reduce(DataFrame.unionAll, (feed.packets() for feed in feeds))
     schema = pa.schema([*job.answer_schema, *_REPORT])
-    partition = F.col("bucket") % n_partitions
-    everything = packets.repartitionById(n_partitions, partition).mapInArrow(
+    # Expressions as text: Python speaks to the JVM once for each, and not once for each of its parts.
+    everything = packets.repartitionById(n_partitions, F.expr(f"bucket % {n_partitions}")).mapInArrow(
         partial(_run_operators, job, schema, strict), from_arrow_schema(schema)
     )
     rows_seen, answers_seen = Observation(), Observation()
-    observed = everything.observe(rows_seen, *(F.sum(f"_{name}").alias(name) for name in REPORTED))
-    raw = observed.where("_read IS NULL").select(*(F.col(f"`{name}`") for name in job.answer_schema.names))
-    answers = job.finish(raw).observe(answers_seen, F.count(F.lit(1)).alias("answers"))
+    observed = everything.observe(rows_seen, *(F.expr(f"sum(_{name}) AS {name}") for name in REPORTED))
+    raw = observed.where("_read IS NULL").selectExpr(*(f"`{name}`" for name in job.answer_schema.names))
+    answers = job.finish(raw).observe(answers_seen, F.expr("count(1) AS answers"))
     return Run(answers, everything, rows_seen, answers_seen)
 
 

@@ -41,7 +41,7 @@ class Entities(NamedTuple):
 
 
 @compiled
-def mark_entities(events: I64, lo: I64, hi: I64, lost: Bools) -> tuple[I64, I64, I8, I32, I64]:
+def mark_entities(events: I64, lo: I64, hi: I64, lost: Bools, wanted: Bools) -> tuple[I64, I64, I8, I32, I64]:
     """What happens when: the marks of entities whose events lie end to end, and the longest run of each.
 
     Parameters
@@ -49,6 +49,7 @@ def mark_entities(events: I64, lo: I64, hi: I64, lost: Bools) -> tuple[I64, I64,
     events : where the events of each entity begin; one entry more than entities
     lo, hi : the window of each event; they do not decrease along an entity
     lost : whether an event is lost; else its window has no length
+    wanted : of which entities marks are wanted; others get none
     """
     n_entities = len(events) - 1
     marks = np.zeros(n_entities + 1, np.int64)
@@ -60,7 +61,7 @@ def mark_entities(events: I64, lo: I64, hi: I64, lost: Bools) -> tuple[I64, I64,
     for entity in range(n_entities):
         begin, end = events[entity], events[entity + 1]
         marks[entity] = n_marks
-        x = begin
+        x = begin if wanted[entity] else end
         while x < end:
             if not lost[x]:
                 n_marks = _mark(when, what, marks[entity], n_marks, lo[x], EVENT)
