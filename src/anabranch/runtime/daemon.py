@@ -44,5 +44,6 @@ class TaskGarbage:
 if __name__ == "__main__":
     sys.path_importer_cache.clear()
     gc.freeze()
+    # Spark has no setting for this; its loop looks `gc` up in the module.
     daemon.gc = TaskGarbage()  # type: ignore[assignment]
     daemon.manager()
