@@ -151,9 +151,14 @@ class Group:
         """How far a form can be from its prediction."""
         return sum((self.lines[value].error for value in form), Fraction(0))
 
-    def plane(self, form: Form) -> tuple[Fraction, Fraction, Fraction]:
-        """The prediction of a form as (a, b, c): a * ta + b * tb + c."""
-        total = [Fraction(0), Fraction(0), Fraction(0)]
+    @cached_property
+    def planes(self) -> dict[Form, tuple[Number, Number, Number]]:
+        """The predictions of all forms, and of each value by itself, as (a, b, c): a * ta + b * tb + c."""
+        return {form: self._plane(form) for form in (*self.numbers, *((value,) for value in self.lines))}
+
+    def _plane(self, form: Form) -> tuple[Number, Number, Number]:
+        zero = 0 * self.lines[form[0]].start  # a fraction, or a double
+        total = [zero, zero, zero]
         for value, sign in zip(form, (1, -1), strict=False):
             total[value[0]] += sign * self.lines[value].rate
             total[2] += sign * self.lines[value].start
@@ -161,7 +166,7 @@ class Group:
 
     def predicted(self, form: Form, point: Point) -> Number:
         """The prediction of a form at a pair of instants."""
-        a, b, c = self.plane(form)
+        a, b, c = self.planes[form]
         return a * point[0] + b * point[1] + c
 
     # ------------------------------------------------------------ instants
@@ -179,7 +184,7 @@ class Group:
 
     def between(self, form: Form, numbers: Interval) -> list[HalfPlane]:
         """The half-planes in which a form is predicted to lie in an interval."""
-        a, b, c = self.plane(form)
+        a, b, c = self.planes[form]
         planes = [HalfPlane(a, b, numbers.high - c, numbers.high_open)] if numbers.high < INFINITY else []
         return [*planes, HalfPlane(-a, -b, c - numbers.low, numbers.low_open)] if numbers.low > -INFINITY else planes
 
@@ -197,7 +202,7 @@ class Group:
             if numbers.low > -INFINITY:
                 rows.append(([-each for each in row[:-1]], row[-1] - numbers.low, numbers.low_open))
         for value in unknown:
-            a, b, c = self.plane((value,))
+            a, b, c = self.planes[(value,)]
             truth = [Fraction(value == each) for each in unknown]
             rows.append(([-a, -b, *truth], c + self.lines[value].error, True))
             rows.append(([a, b, *(-each for each in truth)], self.lines[value].error - c, True))
@@ -212,7 +217,7 @@ class Group:
             if value in unknown:
                 row[2 + unknown.index(value)] += sign
             else:
-                a, b, c = self.plane((value,))
+                a, b, c = self.planes[(value,)]
                 row[0], row[1], row[-1] = row[0] + sign * a, row[1] + sign * b, row[-1] + sign * c
         return row
 
@@ -243,25 +248,33 @@ class Group:
         if len(uncertain) == 1:
             ((form, numbers),) = uncertain.items()
             return self.chance(form, numbers, self.predicted(form, point))
-        cells = itertools.product(*uncertain.values())
-        return sum(self.share(dict(zip(uncertain, cell, strict=True)), point) for cell in cells)
+        return sum(self.share(planes, point) for planes in self.cells)
+
+    @cached_property
+    def cells(self) -> list[list[HalfPlane]]:
+        """The truths that fulfil all constraints, of two values: convex sets, as half-planes of the values."""
+        sides = sorted(self.lines)
+        if len(sides) > 2:
+            raise NotImplementedError(sides)
+        found = []
+        for cell in itertools.product(*self.uncertain.values()):
+            planes: list[HalfPlane] = []
+            for form, numbers in zip(self.uncertain, cell, strict=True):
+                signs = dict(zip(form, (1, -1), strict=False))
+                a, b = (signs.get(side, 0) for side in sides)
+                planes += [HalfPlane(a, b, numbers.high)] if numbers.high < INFINITY else []
+                planes += [HalfPlane(-a, -b, -numbers.low)] if numbers.low > -INFINITY else []
+            found.append(planes)
+        return found
 
     def chance(self, form: Form, numbers: Numbers, center: Number) -> Number:
         """The probability that a form predicted as `center` is one of the numbers."""
         errors = [self.lines[value].error for value in form]
         return sum(below(each.high - center, errors) - below(each.low - center, errors) for each in numbers)
 
-    def share(self, cell: Mapping[Form, Interval], point: Point) -> Number:
+    def share(self, planes: Sequence[HalfPlane], point: Point) -> Number:
         """The share of the box of possible truths that lies in a cell."""
-        sides = sorted(self.lines)
-        if len(sides) > 2:
-            raise NotImplementedError(sides)
-        planes = []
-        for form, numbers in cell.items():
-            a, b = (sum(sign * (value == side) for value, sign in zip(form, (1, -1), strict=False)) for side in sides)
-            planes += [HalfPlane(a, b, numbers.high)] if numbers.high < INFINITY else []
-            planes += [HalfPlane(-a, -b, -numbers.low)] if numbers.low > -INFINITY else []
-        (x, dx), (y, dy) = [(self.predicted((value,), point), self.lines[value].error) for value in sides]
+        (x, dx), (y, dy) = [(self.predicted((value,), point), self.lines[value].error) for value in sorted(self.lines)]
         corners = [(x - dx, y - dy), (x + dx, y - dy), (x + dx, y + dy), (x - dx, y + dy)]
         left = reduce(clipped, planes, list(dict.fromkeys(corners)))
         if dx and dy:
