@@ -168,16 +168,15 @@ def report_day(positions: pd.DataFrame) -> Iterator[str]:
         "over, EXPECTED": ("over", expected),
         "surely_over, MUST": ("surely_over", surely),
     }
-    truths = {query: together(positions, altitude) for query, altitude in ALTITUDE.items()}
+    close = together(positions, LEVELS[-1])
     for name, (query, answers) in asked.items():
-        quality = judge(answers, truths[query], positions)
+        quality = judge(answers, close[close["apart"] <= ALTITUDE[query]], positions)
         numbers = f"{len(answers):>8,}{answers.groupby(PAIR).ngroups:>7,}{quality.answers:>10,}{quality.true:>7,}"
         yield f"  {name:<28}{numbers}{quality.precision:>11.3f}{quality.recall:>8.3f}{quality.gone:>7,}"
     yield ""
     yield "how far apart in altitude those are who are within 10 km to the east and north"
-    apart = together(positions, LEVELS[-1])["apart"]
     for low, high in pairwise(LEVELS):
-        yield f"  {low:>3} to {high:>3} m{((apart >= low) & (apart < high)).sum():>8,}"
+        yield f"  {low:>3} to {high:>3} m{((close['apart'] >= low) & (close['apart'] < high)).sum():>8,}"
     for query, answers in {"near": near, "over": over}.items():
         yield ""
         yield f"{query}: what probabilities say, and what was so"

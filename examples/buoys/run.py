@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -19,17 +19,33 @@ import anabranch as ab
 WORKBOOK = Path(__file__).with_name("buoys.abq")
 
 
-def ask(weeks: pd.DataFrame, *queries: str, instead: Mapping[str, str] | None = None) -> list[pa.Table]:
-    """The answers to queries of the workbook, with other words in the place of some of its own."""
-    text = WORKBOOK.read_text(encoding="utf-8")
-    for words, others in (instead or {}).items():
-        text = text.replace(words, others)
+def ask(weeks: pd.DataFrame, *queries: str) -> list[pa.Table]:
+    """The answers to queries of the workbook."""
+    (answers,) = ask_variants(weeks, queries, [{}])
+    return answers
+
+
+def ask_variants(
+    weeks: pd.DataFrame, queries: Sequence[str], variants: Sequence[Mapping[str, str]]
+) -> list[list[pa.Table]]:
+    """For each variant, the answers to queries of the workbook with other words in the place of some of its own.
+
+    All variants are asked in one pass over the weeks.
+    """
     session = ab.Session()
-    session.execute(text)
+    for number, instead in enumerate(variants):
+        text = WORKBOOK.read_text(encoding="utf-8")
+        names = {f"QUERY {query} AS": f"QUERY {query}_{number} AS" for query in queries}
+        for words, others in {**instead, **names}.items():
+            text = text.replace(words, others)
+        session.execute(text)
     with tempfile.TemporaryDirectory(prefix="anabranch-buoys-") as folder:
         write_weeks(weeks, Path(folder, "weeks.parquet"))
         session.bind("weeks", Path(folder, "weeks.parquet"))
-        return [session.run(query).toArrow() for query in queries]
+        asked = [f"{query}_{number}" for number, query in product(range(len(variants)), queries)]
+        tables = [answers.toArrow() for answers in session.run_all(asked).values()]
+    session.release()
+    return [tables[first : first + len(queries)] for first in range(0, len(tables), len(queries))]
 
 
 def warmest(answers: pa.Table) -> pa.Table:
@@ -81,10 +97,17 @@ def report_waves(wave: pa.Table, back: pa.Table) -> Iterator[str]:
 def report_bounds(weeks: pd.DataFrame) -> Iterator[str]:
     """The same two questions with other bounds: of wind and rise, of the days to the first and to each next buoy."""
     yield "  wind   rise  first   next      wave      back   in 1997: wave      back"
-    for wind, rise, first, after in product((4, 5, 6), (1, 1.25), (42, 56), (21, 35)):
-        instead = {"wind >= 5": f"wind >= {wind}", "rise >= 1": f"rise >= {rise}"}
-        instead |= {"56 DAYS": f"{first} DAYS", "21 DAYS": f"{after} DAYS"}
-        times = [answers["t"].to_pandas() for answers in ask(weeks, "wave", "back", instead=instead)]
+    bounds = list(product((4, 5, 6), (1, 1.25), (42, 56), (21, 35)))
+    variants = [
+        {
+            "wind >= 5": f"wind >= {wind}", "rise >= 1": f"rise >= {rise}",
+            "56 DAYS": f"{first} DAYS", "21 DAYS": f"{after} DAYS",
+        }
+        for wind, rise, first, after in bounds
+    ]  # fmt: skip
+    found = ask_variants(weeks, ("wave", "back"), variants)
+    for (wind, rise, first, after), answers in zip(bounds, found, strict=True):
+        times = [each["t"].to_pandas() for each in answers]
         counts = [len(t) for t in times] + [(t.dt.year == 1997).sum() for t in times]
         numbers = "".join(f"{count:>{width},}" for count, width in zip(counts, (10, 10, 16, 10), strict=True))
         yield f"  {wind:>4}{rise:>7}{first:>7}{after:>7}{numbers}"
