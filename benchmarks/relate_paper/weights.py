@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anabranch.compiled import compiled
+from anabranch.compiled import assign, compiled
 from benchmarks.relate_paper.asked import F64, I64
 from benchmarks.relate_paper.gaps import Side
 
@@ -27,7 +27,7 @@ def make_cache(a: Side, b: Side) -> Cache:
     """Room for every number of events that each gap can have."""
     widths = b.run_end - b.run + 1
     starts = np.zeros(len(widths) + 1, np.int64)
-    starts[1:] = np.cumsum((a.run_end - a.run + 1) * widths)
+    assign(starts[1:], np.cumsum((a.run_end - a.run + 1) * widths))
     return Cache(starts, widths, np.full(starts[-1], np.nan))
 
 

@@ -1,4 +1,4 @@
-"""How the functions of the kernels are compiled: `compiled`, and `leaf` for the smallest of them."""
+"""How the functions of the kernels are compiled: `compiled`, and `leaf` for the smallest of them, such as `assign`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from numba.core import types
 from numba.core.dispatcher import Dispatcher
 from numba.core.registry import cpu_target
 
+#: Numba also makes a form of every function that C could call, which takes a twelfth of the compiler's time.
+_OPTIONS: dict[str, Any] = {"cache": True, "no_cfunc_wrapper": True}
+
 
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile a function at its first call, for the types of its arguments, and keep the result on disk."""
-    return _for_types(njit(cache=True)(function))
+    return _for_types(njit(**_OPTIONS)(function))
 
 
 def leaf(function: Callable[..., Any]) -> Any:
@@ -24,9 +27,8 @@ def leaf(function: Callable[..., Any]) -> Any:
     numbers, that takes much longer than the comparison. A function that makes no arrays need not count. The option
     is one of Numba's own use: where a version does not know it, the function is slower, and as right.
     """
-    options: dict[str, Any] = {"forceinline": True, "_nrt": False}
     try:
-        return _for_types(njit(cache=True, **options)(function))
+        return _for_types(njit(**_OPTIONS, forceinline=True, _nrt=False)(function))
     except (KeyError, TypeError):
         return compiled(function)
 
@@ -54,3 +56,18 @@ def _template_of_types(template: Callable[..., Any], args: Any, kws: Any) -> Any
     return template(
         tuple(map(types.unliteral, args)), {name: types.unliteral(each) for name, each in dict(kws).items()}
     )
+
+
+@leaf
+def assign(target: Any, source: Any) -> None:
+    """Write an array over the beginning of another that has room for it; both have one dimension, or two.
+
+    Where slices are assigned, Numba compiles the messages of all that might not fit, which takes seconds.
+    """
+    if source.ndim == 1:
+        for i in range(len(source)):
+            target[i] = source[i]
+    else:
+        for i in range(len(source)):
+            for j in range(source.shape[1]):
+                target[i, j] = source[i, j]

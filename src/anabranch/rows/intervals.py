@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from anabranch.compiled import compiled
+from anabranch.compiled import assign, compiled
 from anabranch.rows.times import BEGINNING, END
 
 I64 = npt.NDArray[np.int64]
@@ -148,7 +148,7 @@ def _order(entity, seq, n_entities):
         for k in range(1, len(part)):
             in_order &= seq[part[k - 1]] <= seq[part[k]]
         if not in_order:
-            part[:] = part[np.argsort(seq[part], kind="mergesort")]
+            assign(part, part[np.argsort(seq[part], kind="mergesort")])
     return order, starts
 
 

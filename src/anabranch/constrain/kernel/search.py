@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from anabranch.compiled import compiled, leaf
+from anabranch.compiled import assign, compiled, leaf
 from anabranch.constrain.kernel.checks import agree
 from anabranch.constrain.kernel.tables import F64, I64, Table
 
@@ -130,10 +130,12 @@ def _write(question: int, size: int, roles: Table, chosen: I64, depth: int, foun
         start = place
         for each in range(depth + 1):
             if chosen[each, OWN] == u:
-                found[place] = roles[chosen[each, ROLE]].event
+                event, at = roles[chosen[each, ROLE]].event, place
+                while at > start and found[at - 1] > event:
+                    found[at] = found[at - 1]
+                    at -= 1
+                found[at] = event
                 place += 1
-        if place - start > 1:
-            found[start:place] = np.sort(found[start:place])
     return found, place
 
 
@@ -141,5 +143,5 @@ def _write(question: int, size: int, roles: Table, chosen: I64, depth: int, foun
 def larger(array: I64, size: int) -> I64:
     """A copy of an array with room for more than twice as much, and for `size` at least."""
     copy = np.empty(max(size, 2 * len(array)), np.int64)
-    copy[: len(array)] = array
+    assign(copy, array)
     return copy

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from anabranch.compiled import compiled
+from anabranch.compiled import assign, compiled
 from anabranch.splitmix import mix
 
 F64 = npt.NDArray[np.float64]
@@ -99,7 +99,7 @@ def arrive(versions: Versions, known: int, n: int, rules: Rules, newest: F64) ->
             if v != p and versions.held[v] and _is_near(versions, p, v, rules.within):
                 if count == len(pairs):
                     larger = np.empty((2 * count, 2), np.int64)
-                    larger[:count] = pairs
+                    assign(larger, pairs)
                     pairs = larger
                 pairs[count, 0], pairs[count, 1] = p, v
                 count += 1

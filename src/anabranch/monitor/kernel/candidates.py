@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from anabranch.compiled import compiled
+from anabranch.compiled import assign, compiled
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
@@ -196,7 +196,7 @@ def meet(begin: int, most: int, low: F64, high: F64, grid: Grid, keys: Keys) -> 
                 if meets and _agree(k, other, keys.first_ranks, keys.second_ranks, keys.how):
                     if count == len(pairs):
                         larger = np.empty((2 * count, 2), np.int64)
-                        larger[:count] = pairs
+                        assign(larger, pairs)
                         pairs = larger
                     pairs[count, 0], pairs[count, 1] = k, other
                     count += 1

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anabranch.compiled import compiled, leaf
+from anabranch.compiled import assign, compiled, leaf
 from anabranch.monitor.kernel.chances import (
     F64,
     Asked,
@@ -264,7 +264,7 @@ def _cut(body: Body, extra: F64, count: int) -> tuple[F64, int]:
     """The corners of what more half-planes leave, and their number."""
     n, dims = body.n, extra.shape[1] - 1
     found = np.empty((len(body.corners) + count + 2, dims))
-    found[:n] = body.corners[:n, :dims]
+    assign(found, body.corners[:n, :dims])
     if dims == 1:
         return found, _cut_line(found, n, extra, count)
     if dims == 2:
@@ -274,7 +274,8 @@ def _cut(body: Body, extra: F64, count: int) -> tuple[F64, int]:
             found, other = other, found
         return found, n
     more = np.empty((body.n_planes + count, dims + 1))
-    more[: body.n_planes], more[body.n_planes :] = body.planes[: body.n_planes], extra[:count]
+    assign(more, body.planes[: body.n_planes])
+    assign(more[body.n_planes :], extra[:count])
     return found, vertices(more, len(more), found) if count else n
 
 
@@ -341,7 +342,7 @@ def _on_edges(body: Body, lines: Lines, asked: Asked, point: F64) -> float:
             value = weigh(at, lines, asked, slope)
             if value > top:
                 top = value
-                best[:] = at
+                assign(best, at)
             fall = 0.0
             for j in range(2):
                 fall += slope[j] * (body.corners[after, j] - body.corners[k, j])
@@ -353,7 +354,7 @@ def _on_edges(body: Body, lines: Lines, asked: Asked, point: F64) -> float:
             if (step == 0 and fall >= 0.0) or (step == 1 and fall < 0.0) or abs(fall) * (high - low) < PRECISION:
                 break
             share = 1.0 if step == 0 else 0.5 * (low + high)
-    point[:] = best
+    assign(point, best)
     return top
 
 
@@ -383,12 +384,12 @@ def _climb(low: F64, high: F64, body: Body, lines: Lines, asked: Asked, bound: f
     for _ in range(250 * dims):
         broken = _most_broken(x, half, body)
         if broken >= 0:
-            slope[:] = body.planes[broken, :dims]
+            assign(slope, body.planes[broken, :dims])
         else:
             value = weigh(x, lines, asked, slope)
             if value > top:
                 top = value
-                point[:] = x
+                assign(point, x)
             if top >= bound * (1.0 - 1e-13):
                 break
         length = _halve(x, factor, slope)
@@ -537,15 +538,15 @@ def _several_hills(body: Body, lines: Lines, asked: Asked, bound: float, point: 
     best, best_point = 0.0, middle.copy()
     for hill in range(2):
         if tops[hill] > 0.0:
-            point[:] = at[hill]
+            assign(point, at[hill])
             for k in range(dims):
                 nearer_low[k] = max(low[k], at[hill, k] - 0.25 * (high[k] - low[k]))
                 nearer_high[k] = min(high[k], at[hill, k] + 0.25 * (high[k] - low[k]))
             value = _climb(nearer_low, nearer_high, body, lines, asked, bound, point)
             if value > best:
                 best = value
-                best_point[:] = point
-    point[:] = best_point
+                assign(best_point, point)
+    assign(point, best_point)
     return best
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from anabranch.compiled import compiled, leaf
+from anabranch.compiled import assign, compiled, leaf
 from anabranch.monitor.kernel.laws import ZERO
 
 F64 = npt.NDArray[np.float64]
@@ -98,7 +98,7 @@ def vertices(planes: F64, n_planes: int, out: F64) -> int:
     while True:
         point, is_one = _meeting(planes, chosen)
         if is_one and _is_within(planes, n_planes, point) and not _is_known(out, found, point) and found < len(out):
-            out[found] = point
+            assign(out[found], point)
             found += 1
         k = dims - 1
         while k >= 0 and chosen[k] == n_planes - dims + k:
@@ -116,7 +116,7 @@ def _meeting(planes: F64, chosen: I64) -> tuple[F64, bool]:
     dims = len(chosen)
     rows = np.empty((dims, dims + 1))
     for k in range(dims):
-        rows[k] = planes[chosen[k]]
+        assign(rows[k], planes[chosen[k]])
     for k in range(dims):
         best = k
         for j in range(k + 1, dims):
@@ -206,7 +206,7 @@ def earliest(planes: F64, n_planes: int, scratch: F64) -> float:
     """The least highest instant over a set given by its planes: with each instant in turn as the highest."""
     dims = planes.shape[1] - 1
     more = np.zeros((n_planes + dims - 1, dims + 1))
-    more[:n_planes] = planes[:n_planes]
+    assign(more, planes[:n_planes])
     best = np.inf
     for k in range(dims):
         row = n_planes

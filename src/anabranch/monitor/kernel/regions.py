@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from anabranch.compiled import compiled, leaf
+from anabranch.compiled import assign, compiled, leaf
 from anabranch.monitor.kernel.chances import F64, I64, Asked, error_of
 from anabranch.monitor.kernel.highest import Lines, highest, plane_of
 from anabranch.monitor.kernel.laws import ZERO
@@ -107,7 +107,7 @@ def regions(
                 for corner in range(n_corners):
                     middle += found[corner, j] / n_corners
                 sample[count, j] = point[j] + _INWARD * (middle - point[j])
-            corners[starts[count] : starts[count] + n_corners] = found[:n_corners]
+            assign(corners[starts[count] :], found[:n_corners])
             starts[count + 1] = starts[count] + n_corners
             count += 1
     return (
@@ -172,7 +172,8 @@ def _constrained(
             n += 1
         if low > -np.inf:
             plane_of(f, asked, lines, planes[n])
-            planes[n, :dims] *= -1.0
+            for j in range(dims):
+                planes[n, j] = -planes[n, j]
             planes[n, dims] -= low
             is_open[n] = low_open
             n += 1

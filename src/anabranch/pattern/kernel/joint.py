@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from anabranch.compiled import compiled
+from anabranch.compiled import assign, compiled
 from anabranch.pattern.kernel.chains import (
     F64,
     I32,
@@ -80,7 +80,7 @@ def step_joint(
     new_codes = np.empty(new_sizes.sum(), np.int32)
     base = 0
     for axis in axes:
-        new_codes[base : base + len(axis)] = axis
+        assign(new_codes[base:], axis)
         base += len(axis)
     return new_sizes, new_codes, weights, answer_t[:n_answers], answer_p[:n_answers], 0.0
 
@@ -99,7 +99,8 @@ def _move_axis(
     outer = len(before) // (n_old * inner)
     old_at, new_at = np.full(n_values, -1, np.int64), np.full(n_values, -1, np.int64)
     left = np.ones(n_old)
-    old_at[codes] = np.arange(n_old)
+    for i in range(n_old):
+        old_at[codes[i]] = i
     new_codes = np.empty(hi - lo + 1, np.int32)
     emitted = np.zeros(hi - lo + 1, np.int32)
     n_new = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from anabranch.compiled import compiled
+from anabranch.compiled import assign, compiled
 from anabranch.pattern.kernel.chains import (
     CERTAIN,
     DUPLICATE,
@@ -54,7 +54,7 @@ def _merge_sort(part: I64, t: I64, key: I32, prev: I32, value: I32, p: F64) -> N
                 else:
                     spare[k] = part[j]
                     j += 1
-        part[:] = spare
+        assign(part, spare)
         width *= 2
 
 

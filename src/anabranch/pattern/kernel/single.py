@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from anabranch.compiled import compiled
+from anabranch.compiled import assign, compiled
 from anabranch.pattern.kernel.chains import (
     F64,
     I32,
@@ -52,8 +52,8 @@ def step_single(
     n_answers = 0
     for c in range(n_chains):
         n_live = offsets[c + 1] - offsets[c]
-        live_codes[0, :n_live] = codes[offsets[c] : offsets[c + 1]]
-        live[0, :n_live] = weights[offsets[c] : offsets[c + 1]]
+        assign(live_codes[0], codes[offsets[c] : offsets[c + 1]])
+        assign(live[0], weights[offsets[c] : offsets[c + 1]])
         n_live, now, found = _carry_chain(
             rows[starts[c] : starts[c + 1]], t, prev, value, p, letter, delta, accept,
             n_live, live_codes, live, at, left, answer_t[n_answers:], answer_p[n_answers:],
@@ -61,8 +61,8 @@ def step_single(
         answer_chain[n_answers : n_answers + found] = c
         n_answers += found
         base = out_offsets[c]
-        out_codes[base : base + n_live] = live_codes[now, :n_live]
-        out_weights[base : base + n_live] = live[now, :n_live]
+        assign(out_codes[base:], live_codes[now, :n_live])
+        assign(out_weights[base:], live[now, :n_live])
         out_offsets[c + 1] = base + n_live
     used = out_offsets[n_chains]
     return (

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from anabranch.compiled import compiled
+from anabranch.compiled import assign, compiled
 
 I8 = npt.NDArray[np.int8]
 I32 = npt.NDArray[np.int32]
@@ -118,7 +118,7 @@ def segment_classes(
         begun[happened] = classes[2 * happened]
         if happened > 0:
             begun_tie[happened - 1] = classes[2 * happened - 1]
-        later[:] = classes
+        assign(later, classes)
         n_later = counts[happened] = count
     most = counts.max()
     return counts, after[:, :most].copy(), hit[:, :most].copy(), hit_tie[:, :most].copy(), begun, begun_tie
@@ -128,5 +128,5 @@ def segment_classes(
 def _widened(table: Any) -> Any:
     """The table with twice as many columns."""
     wide = np.zeros((table.shape[0], 2 * table.shape[1]), table.dtype)
-    wide[:, : table.shape[1]] = table
+    assign(wide, table)
     return wide

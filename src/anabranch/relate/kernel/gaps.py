@@ -7,7 +7,7 @@ from math import exp, inf, lgamma, log
 import numpy as np
 import numpy.typing as npt
 
-from anabranch.compiled import compiled
+from anabranch.compiled import assign, compiled
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
@@ -56,7 +56,7 @@ def volumes_of_run(lo: I64, hi: I64, marks: I64, doubles: bool, volumes: F64) ->
     for mark in range(last - 1, -1, -1):
         share = length_between(marks[mark], marks[mark + 1], doubles) / whole
         later = volumes[mark + 1, : n_lost + 1]
-        volumes[mark, : n_lost + 1] = _earlier_volumes(later, lo, hi, marks[mark], marks[mark + 1], share)
+        assign(volumes[mark], _earlier_volumes(later, lo, hi, marks[mark], marks[mark + 1], share))
 
 
 @compiled
