@@ -1,7 +1,7 @@
 """What is declared: streams with their uncertainty model, relations, and queries.
 
-The catalogue is filled by the binder from CREATE statements. Column types are UNKNOWN until a
-declaration states them or the session has looked at the source (`with_types`).
+The catalogue is filled by the binder from CREATE statements. Column types are UNKNOWN until a declaration states them
+or the session has looked at the source (`with_types`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The one exception tree: every error has a code, a place in the text where there is one, and a mend.
 
-Everything a user can cause ends in an `AnabranchError`; its `str` is one line,
-`file:line:column: what is wrong; what would be right`. A `WorkbookError` holds every
-finding of a workbook, so that one run of `check` shows them all.
+Everything a user can cause ends in an `AnabranchError`; its `str` is one line, `file:line:column: what is wrong; what
+would be right`. A `WorkbookError` holds every finding of a workbook, so that one run of `check` shows them all.
 """
 
 from __future__ import annotations

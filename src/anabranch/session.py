@@ -294,8 +294,8 @@ class Session:
             A folder for the answers, one file a micro-batch, and for the quarantine (`_quarantine`).
         file_format : 'parquet', 'csv' or 'json'
         foreach_batch : callable, optional
-            Takes the answers of a micro-batch, and its number, in the place of `output`; called
-            again with the same number after a failure.
+            Takes the answers of a micro-batch, and its number, in the place of `output`; called again with the same
+            number after a failure.
         trigger : dict, optional
             As for Spark's `trigger`; the default is a micro-batch as soon as the last is done.
         max_files : int, optional

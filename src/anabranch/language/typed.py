@@ -1,8 +1,7 @@
 """Conditions after binding: small typed trees, the only form in which a condition is ever evaluated.
 
-Four kinds of node are enough, so a lowering (to Spark columns in `rows/columns.py`, to Arrow arrays
-in `rows/conditions.py`) is one table from operator to function. Nothing here is text any more: there is
-nothing to inject.
+Four kinds of node are enough, so a lowering (to Spark columns in `rows/columns.py`, to Arrow arrays in
+`rows/conditions.py`) is one table from operator to function. Nothing here is text any more: there is nothing to inject.
 """
 
 from __future__ import annotations
@@ -40,10 +39,10 @@ class Constant:
 class Reference:
     """A PATTERN variable (`owner` None), or column `name` of the component or operand `owner`.
 
-    Both names are lower case. `default` is the value to use where the component is missing (SEQUENCE).
-    A reference to a whole event (`v` in `DISTANCE(v, w)`) has the name "*"; where its place is a geometry, it is a
-    reference to the column that holds it.
-    `mention` is 2 where a CONSTRAIN condition names the interchangeable `v*5` a second time: the other event of a pair.
+    Both names are lower case. `default` is the value to use where the component is missing (SEQUENCE). A reference to a
+    whole event (`v` in `DISTANCE(v, w)`) has the name "*"; where its place is a geometry, it is a reference to the
+    column that holds it. `mention` is 2 where a CONSTRAIN condition names the interchangeable `v*5` a second time: the
+    other event of a pair.
     """
 
     owner: str | None

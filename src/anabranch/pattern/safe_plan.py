@@ -117,8 +117,8 @@ def common_positions(goals: Goals, stream: Stream, names: Iterable[str]) -> tupl
 def is_independent(goals: Goals, name: str) -> bool:
     """Syntactic independence: different values of the variable read different keys.
 
-    It must be in a key position of every goal, at a place that all goals of one stream have in common,
-    and stay the same over the unfoldings of a Kleene plus.
+    It must be in a key position of every goal, at a place that all goals of one stream have in common, and stay the
+    same over the unfoldings of a Kleene plus.
     """
     places: dict[str, set[int]] = {}
     for goal in goals:

@@ -1,10 +1,9 @@
 """How far event time has come: the watermark of a query over several streams.
 
-A stream's watermark trails its newest row by the lateness its declaration allows; the query's watermark is the
-least of them. An instant is over
-when the watermark is strictly past it, so rows of one instant may come in different micro-batches. Every bucket
-keeps a clock of its own, and
-all show the same time, because every packed batch tells its newest row to every bucket.
+A stream's watermark trails its newest row by the lateness its declaration allows; the query's watermark is the least of
+them. An instant is over when the watermark is strictly past it, so rows of one instant may come in different
+micro-batches. Every bucket keeps a clock of its own, and all show the same time, because every packed batch tells its
+newest row to every bucket.
 """
 
 from __future__ import annotations

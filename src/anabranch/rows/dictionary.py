@@ -1,8 +1,7 @@
 """Dictionaries of tuples: from key or value columns to small integers, and back.
 
-Keys and values are looked at once per distinct tuple and batch, never once per row: a column is
-dictionary-encoded by Arrow, several columns are
-combined by a hash table in Numba, and only the distinct tuples reach a Python dict.
+Keys and values are looked at once per distinct tuple and batch, never once per row: a column is dictionary-encoded by
+Arrow, several columns are combined by a hash table in Numba, and only the distinct tuples reach a Python dict.
 """
 
 from __future__ import annotations

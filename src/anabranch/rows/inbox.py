@@ -1,12 +1,10 @@
 """The inbox of one bucket: packets are decoded to numbers, and rows wait there until the watermark has passed them.
 
-An operator is handed rows only when no more can come before them, so it never sees disorder; that is why any
-split into micro-batches, and any arrival
-order within the watermark, gives the same answers.
+An operator is handed rows only when no more can come before them, so it never sees disorder; that is why any split into
+micro-batches, and any arrival order within the watermark, gives the same answers.
 
-Codes count in the bucket's own dictionaries: a *key* is a (stream, key tuple), a *value* a (stream, value
-tuple); value 0 of every
-stream is *nothing*.
+Codes count in the bucket's own dictionaries: a *key* is a (stream, key tuple), a *value* a (stream, value tuple); value
+0 of every stream is *nothing*.
 """
 
 from __future__ import annotations

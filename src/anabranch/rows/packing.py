@@ -1,8 +1,7 @@
 """Rows to blobs: one Arrow blob per bucket and batch crosses the shuffle, not a row per event.
 
-A *packet* holds the rows of one stream for one bucket as numbers (key code, value code, previous value code,
-time, probability) beside small
-tables of the distinct keys and values, in which the codes count.
+A *packet* holds the rows of one stream for one bucket as numbers (key code, value code, previous value code, time,
+probability) beside small tables of the distinct keys and values, in which the codes count.
 """
 
 from __future__ import annotations

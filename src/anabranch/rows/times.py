@@ -1,8 +1,7 @@
 """Event times as 64-bit integers: what kernels compare, and back.
 
-An integer time is itself, a TIMESTAMP its microseconds since 1970 (UTC), and a double is mapped to the integer
-that sorts the
-same way, so that instants are compared exactly whatever the column's type.
+An integer time is itself, a TIMESTAMP its microseconds since 1970 (UTC), and a double is mapped to the integer that
+sorts the same way, so that instants are compared exactly whatever the column's type.
 """
 
 from __future__ import annotations

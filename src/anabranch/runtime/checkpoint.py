@@ -1,8 +1,7 @@
 """The folder a stream goes on from: Spark's own checkpoint, the control folder, and a manifest of what may not change.
 
-A checkpoint belongs to one query, one number of buckets and one set of columns; opening it with another is
-refused in one line instead of
-failing deep inside Spark.
+A checkpoint belongs to one query, one number of buckets and one set of columns; opening it with another is refused in
+one line instead of failing deep inside Spark.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The inputs of a query, opened: what columns they have, and how their rows get to the workers.
 
-Plain Parquet on a file system that the workers see is read by the workers themselves, which is several times
-faster than
-rows that pass through the JVM; every other source goes through Spark's own reader.
+Plain Parquet on a file system that the workers see is read by the workers themselves, which is several times faster
+than rows that pass through the JVM; every other source goes through Spark's own reader.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Files of a workbook as Spark sees them: format by ending, paths relative to the workbook, types inferred or declared.
 
-CSV and JSON cells that do not fit their declared type are not turned into NULL silently: such a row carries its
-text in `CORRUPT`, and is
-quarantined.
+CSV and JSON cells that do not fit their declared type are not turned into NULL silently: such a row carries its text in
+`CORRUPT`, and is quarantined.
 """
 
 from __future__ import annotations
@@ -104,8 +103,8 @@ class FileInput:
     def schema(self, columns: Sequence[Column]) -> spark_types.StructType:
         """The columns of the files: as they are in Parquet, else inferred, with the declared types in their place.
 
-        `columns` are those the entry needs; a type they state (or that the model fixes, as a probability's)
-        overrules inference.
+        `columns` are those the entry needs; a type they state (or that the model fixes, as a probability's) overrules
+        inference.
         """
         plain = self._plain_schema()
         if plain is not None:
