@@ -14,6 +14,8 @@ from tests.oracles.monitor_regions import SEARCH_ERROR
 INSTANT = 2e-6
 #: A region shorter than this may be a contact that rounding made or missed.
 CONTACT = 1e-8
+#: How far a probability may be from one that the oracle has searched for, also where it may have missed a hill.
+PROBABILITY, PROBABILITY_HILLS = 2 * SEARCH_ERROR, 1e-2
 
 
 def assert_same(found: Sequence[Answer], wanted: Sequence[Answer], labels: Sequence[str], hills: bool = False) -> None:
@@ -64,9 +66,9 @@ def _length(answer: Answer) -> float:
 def _assert_probability(found: Answer, wanted: Answer, hills: bool) -> None:
     difference = found["probability"] - float(wanted["probability"])
     exact = isinstance(wanted["probability"], Fraction)
-    tolerance = 1e-9 if exact else 2 * SEARCH_ERROR
+    tolerance = 1e-9 if exact else PROBABILITY
     assert difference >= -tolerance, (found, wanted)
-    assert difference <= (1e-2 if hills and not exact else tolerance), (found, wanted)
+    assert difference <= (PROBABILITY_HILLS if hills and not exact else tolerance), (found, wanted)
 
 
 def _assert_boundary(found: Answer, wanted: Answer) -> None:
