@@ -13,6 +13,7 @@ from numba.core.registry import cpu_target
 
 #: Numba also makes a form of every function that C could call, which takes a twelfth of the compiler's time.
 _OPTIONS: dict[str, Any] = {"cache": True, "no_cfunc_wrapper": True}
+_LEAF_OPTIONS: dict[str, Any] = {**_OPTIONS, "forceinline": True, "_nrt": False}
 
 
 def compiled(function: Callable[..., Any]) -> Any:
@@ -28,7 +29,7 @@ def leaf(function: Callable[..., Any]) -> Any:
     is one of Numba's own use: where a version does not know it, the function is slower, and as right.
     """
     try:
-        return _for_types(njit(**_OPTIONS, forceinline=True, _nrt=False)(function))
+        return _for_types(njit(**_LEAF_OPTIONS)(function))
     except (KeyError, TypeError):
         return compiled(function)
 

@@ -116,10 +116,11 @@ def assemble(
 
     An entity that is not `complete` is taken as far as its segments are known to be closed.
     """
-    complete = np.broadcast_to(np.asarray(complete, np.bool_), n_entities)
-    order, starts = _order(rows.entity, rows.seq, n_entities)
-    columns = (rows.seq, rows.t, rows.length, rows.role, rows.lo, rows.hi)
-    fault, count, duplicate = _survey(order, starts, complete, *columns)
+    # For columns that must not be written to, as Arrow's, the functions would be compiled once more.
+    given = (rows.seq, rows.t, rows.length, rows.role, rows.lo, rows.hi)
+    columns = [np.require(column, requirements=["C", "W"]) for column in given]
+    order, starts = _order(rows.entity, columns[0], n_entities)
+    fault, count, duplicate = _survey(order, starts, np.full(n_entities, complete, np.bool_), *columns)
     events = np.concatenate([[0], np.cumsum(count)])
     lo, hi = _windows(order, starts, events, fault, *horizon, *columns)
     if fault.any():
