@@ -20,10 +20,10 @@ HOME = Path(__file__).parents[1] / ".pytest_cache" / f"spark-{pyspark.__version_
 CLASSES = HOME / "classes.jsa"
 
 #: A JVM of the tests, here or in a process of its own, does little and not for long: the compiler that makes code fast
-#: for hours, and the collector for many cores, would take half of its time. Without that compiler Java has little room
-#: for compiled code: what does not fit is thrown away, and compiled again.
+#: for hours, and the collector for many cores, would take half of its time. The other compiler may begin earlier.
+#: Without the first, Java has little room for compiled code: what does not fit is thrown away, and compiled again.
 _OPTIONS = (
-    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -Xmn512m "
+    "-XX:TieredStopAtLevel=1 -XX:CompileThresholdScaling=0.3 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -Xmn1g "
     "-Xlog:disable -Xlog:all=error:stderr"
 )
 
