@@ -195,3 +195,16 @@ def test_a_bound_of_weeks_is_exact_to_the_microsecond(strategy: str) -> None:
         f"AND w.t - v.t <= 0.000001 AND DISTANCE(u, w) <= 1 AND SPAN(u, w) < 401 DAYS STRATEGY {strategy}"
     )
     assert ids(run_of(workbook, chain, rows).answers()) == ["abc"]
+
+
+@pytest.mark.parametrize("kind", ["INTEGER", "DOUBLE", "TIMESTAMP"])
+def test_a_span_can_be_one_of_several_conditions(kind: str) -> None:
+    """In OR it bounds nothing, and is worked out for each pair."""
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    at = {id_: began + timedelta(seconds=t) if kind == "TIMESTAMP" else t for id_, t in (("a", 0), ("b", 3), ("c", 7))}
+    rows = [{"id": id_, "t": t, "x": 0, "y": 0} for id_, t in at.items()]
+    workbook = f"CREATE STREAM e KEY (id STRING) VALUE (x DOUBLE) TIME t {kind} SPACE (x, y);"
+    short = "3 SECONDS" if kind == "TIMESTAMP" else "3"
+    long = "100 SECONDS" if kind == "TIMESTAMP" else "100"
+    question = f"u, v FROM e WHERE (SPAN(u, v) <= {short} OR v.id = 'c') AND u.id < v.id AND SPAN(u, v) <= {long}"
+    assert ids(run_of(workbook, question, rows).answers()) == ["ab", "ac", "bc"]

@@ -171,6 +171,14 @@ def test_a_reading_that_the_model_cannot_explain_is_set_aside() -> None:
     assert (run.counts.used, run.counts.quarantined) == (2, 1)
 
 
+def test_state_is_only_good_for_a_model_with_the_same_silence() -> None:
+    told = {
+        repr(InferredFrom(Inference(replace(building(), silence=quiet), "FILTER"), pa.string(), 1.0))
+        for quiet in (None, np.full(3, 0.5), np.full(3, 0.25))
+    }
+    assert len(told) == 3
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

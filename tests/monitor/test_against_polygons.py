@@ -36,7 +36,7 @@ def test_batch_gives_the_regions_of_the_truth(case: Case, n_buckets: int) -> Non
 @examples(30)
 @given(monitor_cases(decimals=True, tables=False), st.sampled_from([1, 6]))
 def test_decimal_fractions_are_off_by_rounding_alone(case: Case, n_buckets: int) -> None:
-    """What is as probable as THRESHOLD asks may be answered or not: the oracle, which searches, may fall short of it."""
+    """What is just as probable as THRESHOLD asks may be answered or not: the oracle searches, and may fall short."""
     threshold = bound_query(case.workbook, case.query).threshold
     short = PROBABILITY_HILLS if has_hills(case) else PROBABILITY
     truth, labels = truth_of(case)

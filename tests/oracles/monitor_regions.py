@@ -352,21 +352,26 @@ def highest(piece: Piece, groups: Sequence[Group]) -> Number:
 def searched(corners: Sequence[Point], probability: Callable[[Point], float], most: float = 1.0) -> float:
     """The highest probability over a polygon by a lattice on it, and finer ones around the best of its points.
 
-    `most` is a bound that cannot be exceeded: there the search ends.
+    The search ends at `most`, a bound that cannot be exceeded, or where a tenth of SEARCH_ERROR is all that a lattice
+    rises: around the top of a hill, a finer one rises less.
     """
     reach = max(max(along) - min(along) for along in zip(*corners, strict=True)) / 8
     tried = {point: probability(point) for point in lattice(corners, 12)}
+    rise = 1.0
     for _ in range(26):
         best = sorted(tried, key=tried.__getitem__, reverse=True)
-        if tried[best[0]] >= most - 1e-12:
+        if tried[best[0]] >= most - 1e-12 or rise < SEARCH_ERROR / 10:
             break
         starts = [best[0], *(point for point in best if math.dist(point, best[0]) > reach)][:2]
         tried = {point: tried[point] for point in starts}
+        rise = 0.0
         for x, y in starts:
             box = [HalfPlane(1, 0, x + reach), HalfPlane(-1, 0, reach - x)]
             box += [HalfPlane(0, 1, y + reach), HalfPlane(0, -1, reach - y)]
-            near = reduce(clipped, box, list(corners))
-            tried |= {point: probability(point) for point in lattice(near, 4)} if near else {}
+            part = reduce(clipped, box, list(corners))
+            near = {point: probability(point) for point in lattice(part, 4)} if part else {}
+            rise = max(rise, max(near.values(), default=0.0) - min(near.values(), default=0.0))
+            tried |= near
         reach /= 2
     return min(max(tried.values()), 1.0)
 

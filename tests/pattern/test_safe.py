@@ -9,6 +9,7 @@ from tests.oracles.pattern import bind_query, probabilities
 from tests.pattern.local import run_whole
 
 from anabranch.pattern.analysis import by_plan
+from anabranch.pattern.safe_plan import compile_plan
 
 DECLARATIONS = """
 CREATE STREAM r KEY (x STRING, y STRING) VALUE (v STRING) TIME t INTEGER MODEL {model};
@@ -69,3 +70,11 @@ def test_probabilities_near_0_keep_their_digits() -> None:
         "u": [{"x": "z", "t": 3, "v": "a", "p": 1e-9}],
     }
     assert run_whole(local_job(workbook, "q"), rows)[(3,)] == pytest.approx(1e-27, rel=1e-9)
+
+
+def test_what_follows_an_unsafe_part_does_not_make_it_safe() -> None:
+    pattern = "s(x, _) THEN r(_, y, 'b') THEN s(x, _) THEN u(_, 'a')"
+    job = local_job(DECLARATIONS.format(model="INDEPENDENT") + f"CREATE QUERY q AS PATTERN {pattern};", "q")
+    refusal = compile_plan(job.analysis.query.goals)
+    assert isinstance(refusal, str)
+    assert refusal == compile_plan(job.analysis.query.goals[:-1])

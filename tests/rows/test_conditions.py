@@ -11,6 +11,7 @@ from tests.drawn import examples
 from tests.oracles import conditions as oracle
 from tests.typed_trees import COLUMNS, RELATIONS, as_python, conditions, rows
 
+from anabranch.catalog import Relation
 from anabranch.language.typed import Constant, Member, Operation, Reference, Typed
 from anabranch.language.types import Type
 from anabranch.rows.conditions import ARROW_TYPES, evaluate, holds
@@ -81,3 +82,18 @@ def test_the_least_integer_has_an_absolute_value() -> None:
     for op in ("abs", "negate"):
         tree = Operation(op, (Constant(-(2**63), Type.INTEGER),), Type.INTEGER)
         assert evaluate(tree, {}, {}, 1).to_pylist() == [2.0**63]
+
+
+@pytest.mark.parametrize("relation", RELATIONS, ids=lambda relation: relation.name)
+def test_null_is_in_no_relation_nor_out_of_it(relation: Relation) -> None:
+    unknown = tuple(Constant(None, Type.UNKNOWN) for _ in relation.columns)
+    assert evaluate(Member(relation, unknown), {}, TABLES, 2).to_pylist() == [None, None]
+
+
+def test_a_relation_is_asked_in_the_type_of_what_is_asked() -> None:
+    """Arrow has several types of text, and a relation has one of them."""
+    relation = next(each for each in RELATIONS if [column.type for column in each.columns] == [Type.STRING])
+    ((known,), *_) = RELATIONS[relation]
+    column = {"x": pa.array([known, "elsewhere", None], pa.large_string())}
+    asked = Member(relation, (Reference(None, "x", Type.STRING),))
+    assert evaluate(asked, column, TABLES, 3).to_pylist() == [True, False, None]

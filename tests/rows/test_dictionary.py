@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.rows.dictionary import Dictionary, all_null, dense_codes, encode_column, encode_tuples
+from anabranch.rows.dictionary import Dictionary, all_null, dense_codes, encode_column, encode_pairs, encode_tuples
 
 STRINGS, INTEGERS, DOUBLES = pa.string(), pa.int64(), pa.float64()
 VALUES = {
@@ -72,6 +72,16 @@ def test_encoded_tuples_are_those_a_dict_would_find(
     assert {plain(found[code]) for code in codes} == {plain(row) for row in rows}
     if len(kinds) > 1 and rows:
         assert len(found) == len({plain(row) for row in found}), "each tuple is there once"
+
+
+@pytest.mark.parametrize("n_codes", [20, 2000])
+def test_pairs_are_numbered_in_order_of_appearance_however_many_codes_there_are(n_codes: int) -> None:
+    first, second = (np.arange(500, dtype=np.int32) * step % n_codes for step in (7, 13))
+    codes, firsts = encode_pairs(first, second, n_codes, n_codes)
+    pairs = list(zip(first.tolist(), second.tolist(), strict=True))
+    distinct = list(dict.fromkeys(pairs))
+    assert [distinct.index(pair) for pair in pairs] == codes.tolist()
+    assert [pairs.index(pair) for pair in distinct] == firsts.tolist()
 
 
 def test_no_columns_are_one_empty_tuple() -> None:

@@ -49,6 +49,14 @@ def multiset(rows: list[dict]) -> Counter:
     return Counter(tuple(sorted(row.items())) for row in rows)
 
 
+def test_values_and_those_before_may_be_of_different_types_of_text() -> None:
+    row = {"person": "ann", "place": "hall", "floor": 1, "prev_place": "hall", "prev_floor": 1, "t": 1, "p": 0.5}
+    table = table_of(MARKOV, [row])
+    before = table["prev_place"].cast(pa.large_string())
+    other = table.set_column(table.column_names.index("prev_place"), "prev_place", before)
+    assert [*route(other, 0, ByKey(MARKOV), 1).packets] == [*route(table, 0, ByKey(MARKOV), 1).packets]
+
+
 @pytest.mark.parametrize("layout", ROWS, ids=lambda layout: layout.name)
 @given(data=st.data())
 def test_what_is_packed_is_unpacked(layout: Layout, data: st.DataObject) -> None:

@@ -108,6 +108,8 @@ def test_what_ran_out_of_time_is_told_when_asked_for() -> None:
     workbook = f"{STREAM} CREATE QUERY q AS SEQUENCE {question};"
     run = SequenceRun(local_job(workbook, "q"), 2)
     run.step({"r": [*rows_of(("x", 0), ("y", 2), ("x", 10), ("y", 11), ("z", 12), ("x", 20))]}, end=True)
+    result = run.job.finish_table(run.outcomes[-1].answers)
+    assert result.column_names == ["t", "t_start", "probability", "x", "y", "z", "status"]
     told = sorted((answer["status"], answer["t"], answer["y"] and answer["y"]["t"]) for answer in run.answers())
     assert told == [("expired", 5, 2), ("expired", 25, None), ("matched", 12, 11)]
 
@@ -165,6 +167,24 @@ def test_a_relation_may_be_asked_of_two_events(condition: str, answers: list[int
     run = SequenceRun(local_job(workbook, "q", {"goes": goes}), 1)
     run.step({"r": rows_of(("x", 0), ("a", 1), ("b", 2), ("c", 3), ("d", 4))}, end=True)
     assert sorted(answer["t"] for answer in run.answers()) == answers
+
+
+def test_null_asked_with_two_events_is_in_no_relation() -> None:
+    workbook = (
+        f"{STREAM} CREATE RELATION by (one STRING, other STRING, way STRING); CREATE QUERY q AS SEQUENCE (x, z) FROM r "
+        "WHERE x.reader = 'x' AND z.reader = 'z' AND {}by(x.reader, z.reader, NULL) WITHIN 9;"
+    )
+    for negated in ("", "NOT "):
+        run = SequenceRun(local_job(workbook.format(negated), "q", {"by": [("x", "z", "foot")]}), 1)
+        run.step({"r": rows_of(("x", 0), ("z", 1))}, end=True)
+        assert run.answers() == []
+
+
+def test_conditions_on_two_events_are_explained() -> None:
+    question = "(x, z) FROM r WHERE x.reader = 'x' AND z.reader = 'z' AND x.tag < z.tag WITHIN 9"
+    catalog = declared(f"{STREAM} CREATE QUERY q AS SEQUENCE {question};")
+    told = [step.does for step in plan_of(catalog.query("q"), catalog).steps if step.id == "filter"]
+    assert told == ["x.tag < z.tag: asked as soon as its events are found"]
 
 
 def test_rates_of_readers() -> None:

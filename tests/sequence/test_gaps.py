@@ -570,6 +570,15 @@ def test_a_function_that_no_pieces_fit_is_given_up(monkeypatch: pytest.MonkeyPat
         tabulated(lost(exponential(1.0)), lost(gamma(0.05, 1.0)))
 
 
+@pytest.mark.parametrize("last", ["EMPIRICAL", "EXPONENTIAL"])
+def test_too_many_sums_of_delays_are_given_up(last: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("gaps", "pieces"):
+        monkeypatch.setattr(f"anabranch.sequence.{module}.MOST_SUMS", 50)
+    some = empirical(*np.linspace(1, 2, 10))
+    with pytest.raises(DataError, match=r"EMPIRICAL delays in one gap, .* make [13]00 sums"):
+        tabulated(lost(some), lost(some if last == "EMPIRICAL" else exponential(1.0)))
+
+
 def test_what_can_be_missed_needs_a_law() -> None:
     with pytest.raises(ValueError, match="needs a law"):
         gap_table([(True, 0.1, None)], None, False)

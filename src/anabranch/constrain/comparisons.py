@@ -53,11 +53,6 @@ class Columns:
     known: list[ColumnOf] = field(default_factory=list)
     groups: int = 0
 
-    @property
-    def width(self) -> int:
-        """How many columns of numbers they are."""
-        return sum(4 if column.box else 1 for column in self.known)
-
     def place(self, wanted: ColumnOf) -> int:
         """Where the numbers of a column begin."""
         if wanted not in self.known:

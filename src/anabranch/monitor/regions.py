@@ -73,14 +73,10 @@ class Regions:
 
     def reach(self) -> F64:
         """(n, dims) how far each region goes along each axis."""
-        if not len(self):
-            return np.zeros_like(self.sample)
         return np.maximum.reduceat(self.corners, self.starts[:-1], axis=0)
 
     def start(self) -> F64:
         """(n, dims) where each region begins along each axis."""
-        if not len(self):
-            return np.zeros_like(self.sample)
         return np.minimum.reduceat(self.corners, self.starts[:-1], axis=0)
 
 

@@ -104,7 +104,7 @@ def _steps(analysis: PatternAnalysis, planned: bool) -> Iterator[Step]:
             yield Step("infer", f"{stream.name} from {stream.source.stream} by {stream.source.method}, key by key")
     yield Step("match", f"{len(analysis.query.goals)} goals, symbols once per distinct key and value")
     if analysis.plan is not None:
-        for line in plan_tree(analysis):
+        for line in plan_tree(analysis.plan, analysis):
             yield Step("plan", line)
         refusal = why_not_by_intervals(analysis)
         if refusal is not None:
@@ -119,13 +119,11 @@ def _steps(analysis: PatternAnalysis, planned: bool) -> Iterator[Step]:
     yield Step("combine", f"for each {group}" if group else some_chain)
 
 
-def plan_tree(analysis: PatternAnalysis) -> Iterator[str]:
-    """The safe plan as an indented tree of projection, selection, seq and reg."""
+def plan_tree(plan: Project, analysis: PatternAnalysis) -> Iterator[str]:
+    """A safe plan as an indented tree of projection, selection, seq and reg."""
     goals = analysis.query.goals
 
-    def lines(node: Project | None, indent: str) -> Iterator[str]:
-        if node is None:
-            return
+    def lines(node: Project, indent: str) -> Iterator[str]:
         if node.variables:
             yield f"{indent}projection of {', '.join(node.variables)}"
             indent += "  "
@@ -140,7 +138,7 @@ def plan_tree(analysis: PatternAnalysis) -> Iterator[str]:
         else:
             yield f"{indent}reg: {' THEN '.join(_shown(goal) for goal in goals[: part.goals])}"
 
-    return lines(analysis.plan, "")
+    return lines(plan, "")
 
 
 def _shown(goal: BoundGoal) -> str:

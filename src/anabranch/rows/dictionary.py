@@ -147,11 +147,9 @@ class Dictionary:
         return pa.table({str(place): column for place, column in enumerate(self._columns)})
 
 
-def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+def flat(column: pa.ChunkedArray) -> pa.Array:
     """A column as one array."""
-    if isinstance(column, pa.ChunkedArray):
-        return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    return column
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
 def _canonical(column: pa.Array) -> list[object]:
