@@ -278,6 +278,8 @@ def test_the_last_rows_of_a_plain_stream_are_not_lost_beside_long_steps(folder: 
         for lo, hi in ((0, 23), (23, 61), (61, 200))
     ]
     assert run_two(job, parts).answers() == pytest.approx(whole.answers(), abs=1e-12)
+    one_after_the_other = run_two(job, [{"readings": readings}, {"door": doors}])
+    assert one_after_the_other.answers() == pytest.approx(whole.answers(), abs=1e-12)
 
 
 @pytest.mark.parametrize(("first", "second"), [(5, 7), (7, 5), (1, 4)])

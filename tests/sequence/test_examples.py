@@ -43,6 +43,15 @@ def test_the_window_includes_its_end() -> None:
     assert asked(question, rows_of(("x", 0), ("z", 6))) == []
 
 
+def test_a_value_that_stands_in_for_a_negative_alone_changes_nothing() -> None:
+    rows = rows_of(("x", 0), ("y", 1), ("z", 2), ("x", 10), ("y", 11), ("z", 12), tag="a")
+    rows[1]["tag"] = "b"
+    xz = "x.reader = 'x' AND z.reader = 'z' AND x.tag = z.tag"
+    for tag in ("y.tag", "y.tag['c']"):
+        question = f"(x, !y, z) FROM r WHERE {xz} AND y.reader = 'y' AND {tag} = 'b' WITHIN 5"
+        assert asked(question, rows) == [(10, 12, 10, 12, 1.0)]
+
+
 def test_events_at_one_time_do_not_follow_each_other() -> None:
     question = f"(x, !y, z) FROM r WHERE {XYZ} WITHIN 5"
     assert asked(question, rows_of(("x", 1), ("z", 1))) == []

@@ -19,7 +19,7 @@ from anabranch.rows.derivation import Derived
 from anabranch.rows.dictionary import Dictionary
 from anabranch.rows.inbox import Rows
 from anabranch.rows.packing import Layout, hash_tuples
-from anabranch.rows.times import BEGINNING, END, step_times, steps_before, steps_of
+from anabranch.rows.times import BEGINNING, step_times, steps_before, steps_of
 
 UNKNOWN_READER = "the model does not know this reader"
 IMPOSSIBLE = "the model cannot explain this reading after those before it"
@@ -77,7 +77,7 @@ class InferredKeys:
         unknown = (reader < 0) & (rows.value != 0)
         step = steps_of(rows.t, self._how.step, self._kind)
         self._begin(keys, rows.key[~unknown], step[~unknown])
-        end = self._end(step, watermark)
+        end = self._end(watermark)
         first_step = np.where(self._begun, np.minimum(self._next, end), end)
         counts = end - first_step
         step_starts = np.concatenate([[0], np.cumsum(counts)])
@@ -124,10 +124,8 @@ class InferredKeys:
         np.minimum.at(self._next, key[waiting], step[waiting])
         self._begun[key] = True
 
-    def _end(self, step: npt.NDArray[np.int64], watermark: int) -> int:
+    def _end(self, watermark: int) -> int:
         """The first step that is not to be taken yet."""
-        if watermark == END:
-            return int(step.max(initial=-1)) + 1
         if watermark == BEGINNING:
             return int(self._next[self._begun].min(initial=0))
         return steps_before(watermark, self._how.step, self._kind)
