@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from anabranch.catalog import Catalog
+from anabranch.errors import DataError
 from anabranch.language.binder import bind, declare
 from anabranch.language.parser import parse
 from anabranch.sequence.analysis import analyse
@@ -291,6 +292,21 @@ def test_alternatives_are_refused() -> None:
     found = objection(analyse(bound(question)))
     assert found is not None
     assert "one" in found.message
+
+
+def test_timestamps_beside_numbers_are_refused() -> None:
+    streams = "".join(
+        f"CREATE STREAM {name} KEY (tag STRING) TIME t {kind};" for name, kind in (("r", "INTEGER"), ("s", "TIMESTAMP"))
+    )
+    catalog = Catalog()
+    assert not declare(
+        parse(f"{streams} CREATE QUERY q AS SEQUENCE (x, y) FROM r AS x, s AS y WHERE x.tag = y.tag;"), catalog
+    )
+    analysis = analyse(bind(catalog.queries()[0], catalog))
+    times = {"r": pa.array([1]), "s": pa.array([1], pa.timestamp("us", "UTC"))}
+    tables = {name: pa.table({"tag": ["a"], "t": time}) for name, time in times.items()}
+    with pytest.raises(DataError, match="the times of some streams are timestamps, and those of others are numbers"):
+        make_history(analysis, tables, {})
 
 
 # ---------------------------------------------------------------- the shop

@@ -55,8 +55,6 @@ def table_of(
     for operand, stream in enumerate(streams):
         rows = found.members[:, operand]
         parts = [*keys[stream].take(held.key[rows]), decode_times(held.code[rows], kind)]
-        if not layouts[stream].keys:
-            parts = parts[-1:]
         columns.append(pa.StructArray.from_arrays(parts, fields=list(schema.field(operand).type)))
     origin = clock_of(held.code, kind)[found.members[:, 0]]
     columns += [_instants(origin, found.interval[:, side], kind) for side in range(2)]
