@@ -255,7 +255,7 @@ class Group:
         """The truths that fulfil all constraints, of two values: convex sets, as half-planes of the values."""
         sides = sorted(self.lines)
         if len(sides) > 2:
-            raise NotImplementedError(sides)
+            raise NotImplementedError(f"forms that connect more than two values: {sides}")
         found = []
         for cell in itertools.product(*self.uncertain.values()):
             planes: list[HalfPlane] = []

@@ -1,7 +1,7 @@
 """One bucket of a job: one step, taken once in batch and once a micro-batch in streaming.
 
 An operator serves one bucket. A runtime opens it (with the bytes it saved last, or None), steps it with packets and a
-watermark, sends its answers on, and keeps the bytes it saves. Batch steps once, with the watermark at the end of time.
+watermark, sends its answers on, and keeps the bytes it saves. Batch steps once, with the watermark past every row.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An archive in one go: pack, shuffle the packets, run each bucket's operator once to the end of time.
+"""An archive in one go: pack, shuffle the packets, run each bucket's operator once, past its last row.
 
 The result is a lazy DataFrame of answers. Beside the answers travel *report rows* with counts and quarantined
 rows, which are observed
