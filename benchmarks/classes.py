@@ -16,9 +16,9 @@ from tests.oracles.pattern import Event as WorldEvent
 from tests.oracles.pattern import Matcher, alternatives, bind_query, results
 
 from anabranch.pattern.archive import ArchiveOperator
-from anabranch.rows.clock import Clock
-from anabranch.rows.job import Job
-from anabranch.rows.routing import route
+from anabranch.transport.job import Job
+from anabranch.transport.routing import route
+from anabranch.transport.watermark import Clock
 from benchmarks.engines import make_job
 from benchmarks.harness import Options, Record, interleaved
 from benchmarks.workloads import Spec, make_stream, room

@@ -49,7 +49,7 @@ ROUNDS = 3
 """The best of so many turns counts: what disturbs a run makes it slower, never faster."""
 
 Solutions = list[tuple[int, np.ndarray]]
-"""A question, and the events of its alerts, a row an alert; a question can come more than once."""
+"""A query, and the events of its alerts, a row an alert; a query can come more than once."""
 
 
 # ------------------------------------------------------------ one measurement
@@ -122,8 +122,8 @@ def _seconds(run: InProcess) -> float:
 def checksum(found: Solutions) -> tuple[int, int]:
     """How many alerts, and a sum over them that does not depend on their order."""
     total, count = np.uint64(0), 0
-    for question, rows in found:
-        mixed = np.full(len(rows), _mix(np.array([question], np.uint64))[0])
+    for query, rows in found:
+        mixed = np.full(len(rows), _mix(np.array([query], np.uint64))[0])
         for place in range(rows.shape[1]):
             mixed = _mix(mixed ^ rows[:, place].astype(np.uint64))
         with np.errstate(over="ignore"):
@@ -141,12 +141,12 @@ def _mix(numbers: np.ndarray) -> np.ndarray:
 
 
 def sorted_alerts(found: Solutions) -> dict[int, np.ndarray]:
-    """The alerts of each question in order."""
+    """The alerts of each query in order."""
     parts: dict[int, list[np.ndarray]] = {}
-    for question, rows in found:
-        parts.setdefault(question, []).append(rows)
-    joined = {question: np.concatenate(rows) for question, rows in parts.items()}
-    return {question: rows[np.lexsort(rows.T)] for question, rows in joined.items() if len(rows)}
+    for query, rows in found:
+        parts.setdefault(query, []).append(rows)
+    joined = {query: np.concatenate(rows) for query, rows in parts.items()}
+    return {query: rows[np.lexsort(rows.T)] for query, rows in joined.items() if len(rows)}
 
 
 def _same(one: object, other: object) -> bool:

@@ -1,7 +1,7 @@
-"""CONSTRAIN through Spark, and the same questions as joins of Spark SQL over the same file.
+"""CONSTRAIN through Spark, and the same queries as joins of Spark SQL over the same file.
 
 The joins are those that one would write: a copy of the events for each variable with what is asked of it alone, and
-conditions on days and on the distance (haversine). Days are a range, which Spark cannot hash; so each question is also
+conditions on days and on the distance (haversine). Days are a range, which Spark cannot hash; so each query is also
 asked *by slots*: time is cut into slots as long as the range, the later of two events is repeated for each slot that it
 can meet, and slots are equal. That is the join of someone who knows how Spark works.
 """

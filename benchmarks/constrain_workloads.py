@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as csv
 
+from anabranch.binding.binder import bind, declare
 from anabranch.catalog import Catalog
 from anabranch.constrain.analysis import LOOSE, NOINDEX
 from anabranch.constrain.events import numbers_of_events
@@ -22,12 +23,11 @@ from anabranch.constrain.functions import holds_of_events
 from anabranch.constrain.job import ConstrainJob, make_job
 from anabranch.constrain.kernel.run import Run
 from anabranch.constrain.kernel.tables import Events
-from anabranch.language.binder import bind, declare
+from anabranch.events.batch import Batch, EventTable
+from anabranch.events.roles import roles_of
 from anabranch.language.parser import parse
-from anabranch.rows.events import Batch, EventTable
-from anabranch.rows.job import Setting
-from anabranch.rows.roles import roles_of
 from anabranch.runtime.sources.schema import layouts_for
+from anabranch.transport.job import JobContext
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "tao_elnino" / "tao-all2.dat.gz"
 
@@ -237,7 +237,7 @@ class Measured:
         if findings:
             raise ValueError(findings)
         bound = [bind(catalog.query(f"q{number}"), catalog) for number in range(1, len(queries) + 1)]
-        return make_job(bound, Setting(layouts_for(bound[0].streams), {}, _FINGERPRINT))
+        return make_job(bound, JobContext(layouts_for(bound[0].streams), {}, _FINGERPRINT))
 
 
 class InProcess:
@@ -270,8 +270,8 @@ class InProcess:
     def alerts(self) -> np.ndarray:
         """How many alerts each query has."""
         counts = np.zeros(len(self.job.analyses), np.int64)
-        for question, found in self.run(self.numbers(*self.roles())).solutions():
-            counts[question] += len(found)
+        for query, found in self.run(self.numbers(*self.roles())).solutions():
+            counts[query] += len(found)
         return counts
 
 

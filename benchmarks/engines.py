@@ -18,17 +18,17 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from anabranch.binding.binder import bind, declare
 from anabranch.catalog import Catalog
+from anabranch.columns.times import END
 from anabranch.families import job_for
-from anabranch.language.binder import bind, declare
 from anabranch.language.parser import parse
-from anabranch.rows.clock import Clock
-from anabranch.rows.job import Job, Setting
-from anabranch.rows.times import END
 from anabranch.runtime.packets import Mail, Packing, pack_files
 from anabranch.runtime.sources.schema import layouts_for
 from anabranch.runtime.spark import make_session
 from anabranch.session import Session
+from anabranch.transport.job import Job, JobContext
+from anabranch.transport.watermark import Clock
 
 #: How far two ways to the same answer may be apart.
 TOLERANCE = 1e-9
@@ -43,7 +43,7 @@ def make_job(workbook: str, query: str, relations: Mapping[str, pa.Table], live:
     if findings:
         raise ValueError(findings)
     bound = bind(catalog.query(query), catalog)
-    return job_for([bound], Setting(layouts_for(bound.streams), relations, _FINGERPRINT, live, (".",)))
+    return job_for([bound], JobContext(layouts_for(bound.streams), relations, _FINGERPRINT, live, (".",)))
 
 
 @contextmanager

@@ -13,21 +13,21 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.binding.binder import bind, declare
 from anabranch.catalog import Catalog
-from anabranch.language.binder import bind, declare
+from anabranch.columns.times import order_doubles
 from anabranch.language.parser import parse
 from anabranch.monitor import operator
 from anabranch.monitor.answers import INVALIDATED, TENTATIVE
 from anabranch.monitor.choices import Choices
 from anabranch.monitor.job import MonitorJob, make_job
 from anabranch.monitor.predictions import I64, Bools, Predictions
-from anabranch.rows.clock import Clock
-from anabranch.rows.job import Setting
-from anabranch.rows.operator import Outcome
-from anabranch.rows.routing import route
-from anabranch.rows.times import order_doubles
 from anabranch.runtime.sources.schema import layouts_for
 from anabranch.simulate.vehicles import NEAR, Options, Told, reports, trajectories, true_pairs
+from anabranch.transport.job import JobContext
+from anabranch.transport.operator import Outcome
+from anabranch.transport.routing import route
+from anabranch.transport.watermark import Clock
 
 Floats = npt.NDArray[np.float64]
 
@@ -45,14 +45,14 @@ _WORKBOOK = """
 
 
 def job_of(vehicles: Options, within: float = 3.0, more: str = "") -> MonitorJob:
-    """The question, ready to run live; `more` are clauses such as BUFFER."""
+    """The query, ready to run live; `more` are clauses such as BUFFER."""
     text = _WORKBOOK.format(error=vehicles.error, period=vehicles.period, near=NEAR, within=within, more=more)
     catalog = Catalog()
     findings = declare(parse(text), catalog)
     if findings:
         raise ValueError(str(findings))
     query = bind(catalog.query("near"), catalog)
-    return make_job([query], Setting(layouts_for(query.streams), {}, _FINGERPRINT, live=True))
+    return make_job([query], JobContext(layouts_for(query.streams), {}, _FINGERPRINT, live=True))
 
 
 # ------------------------------------------------------------ vehicles

@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 
 from anabranch.pattern.automaton import Automaton
 from anabranch.pattern.weights import Batch, Weights, weights_for
-from anabranch.rows.job import Job
+from anabranch.transport.job import Job
 from benchmarks.engines import (
     TOLERANCE,
     LocalStream,

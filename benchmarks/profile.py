@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 from anabranch.pattern import kernel, operator, weights
-from anabranch.rows import inbox, packing, routing
 from anabranch.runtime import packets
+from anabranch.transport import inbox, packing, routing
 
 #: What is timed, in the order of the data: a label, and where the functions of that label are looked up.
 STEPS: dict[str, tuple[tuple[Any, str], ...]] = {

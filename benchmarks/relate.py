@@ -380,7 +380,7 @@ def spark(options: Options) -> Iterator[Record]:
 def _from_files(
     spark: SparkSession, folder: Path, name: str, drawn: traffic.Options, options: Options
 ) -> Iterator[Record]:
-    """Simulate, and ask the simulator's own question in both ways."""
+    """Simulate, and ask the simulator's own query in both ways."""
     simulated = traffic.simulate(drawn, options.seed)
     traffic.write(simulated, folder)
     query = "shared" if drawn.data == "poisson" else "jam"

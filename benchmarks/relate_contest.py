@@ -1,6 +1,6 @@
 """The data of the RELATE benchmark with events lost, and those who are asked about them, ours and the paper's.
 
-The question is always whether at least k segments of the first entity meet some segment of the second. As in the paper
+The query is always whether at least k segments of the first entity meet some segment of the second. As in the paper
 the first and the last event of an entity are never lost.
 """
 
@@ -12,11 +12,11 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from anabranch.columns.times import order_doubles
 from anabranch.relate import kernel
 from anabranch.relate.analysis import RelateAnalysis
 from anabranch.relate.pairs import Windows, class_tables, relate
-from anabranch.relate.question import COMPOSITE, SIMPLE
-from anabranch.rows.times import order_doubles
+from anabranch.relate.query import COMPOSITE, SIMPLE
 from anabranch.simulate import traffic
 from anabranch.simulate.segmented import Entities, lose
 from benchmarks import relate_paper
@@ -27,7 +27,7 @@ INTERSECTS = sum(1 << SIMPLE.index(relation) for relation in COMPOSITE["INTERSEC
 SOME = 1
 
 OURS, TREE, SURE, IGNORE, STATIC = "ours", "tree", "sure tree", "BaselineIgnore", "BaselineStatic"
-"""A tree that is *sure* also stops where the question holds whatever follows."""
+"""A tree that is *sure* also stops where the query holds whatever follows."""
 
 DELTAS = (30, 60)
 SASE = {delta: f"SASE+ ({delta})" for delta in DELTAS}
@@ -41,7 +41,7 @@ _QUESTION = """
 
 @dataclass(frozen=True)
 class Contest:
-    """Pairs of entities, what of them was lost, and a question.
+    """Pairs of entities, what of them was lost, and a query.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class Contest:
 
     @cached_property
     def truth(self) -> np.ndarray:
-        """For each pair whether the question holds of what really happened."""
+        """For each pair whether the query holds of what really happened."""
         whole = replace(self, entities=replace(self.entities, lost=np.zeros(len(self.entities.times), bool)))
         return relate_paper.baselines_of_pairs(whole.asked, False) > 0
 
@@ -107,7 +107,7 @@ class Contest:
 
     @cached_property
     def analysis(self) -> RelateAnalysis:
-        """The question as the package has it."""
+        """The query as the package has it."""
         return make_job(_QUESTION.format(k=self.at_least), "q", {}).analysis
 
     def bare_kernel(self) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
@@ -137,7 +137,7 @@ def road(options: Options, threshold: float, seed: int) -> Contest:
 
 
 def contests(options: Options, seed: int | None = None) -> list[Contest]:
-    """The two synthetic questions, the short one, and the two of the road."""
+    """The two synthetic queries, the short one, and the two of the road."""
     seed = options.seed if seed is None else seed
     return [
         poisson(options, 20, 14, seed),

@@ -2,7 +2,7 @@
 
 `quality` and `calibration` ask about simulated shops, of which the truth is known; they depend on the seed alone.
 `kernel`, `pruning` and `window` run in this process, over events of `sequence_workloads.py`, and are timed by the
-processor's clock; a rate counts all events, also those of kinds that no question asks for. `spark` goes from one CSV
+processor's clock; a rate counts all events, also those of kinds that no query asks for. `spark` goes from one CSV
 file to answers that are thrown away, by the clock on the wall, beside Flink SQL where there is one
 (`sequence_flink.py`). Without --quick the pictures in docs/images are drawn anew.
 """
@@ -34,7 +34,7 @@ from benchmarks.sequence_workloads import (
     InProcess,
     Load,
     LongWay,
-    Question,
+    QueryShape,
     Rows,
     Scored,
     ask_shop,
@@ -99,7 +99,7 @@ def quality(options: Options) -> Iterator[Record]:
 
 
 def shop_qualities(shop_options: ShopOptions, seed: int) -> dict[str, Found]:
-    """Both questions about one shop, asked three ways."""
+    """Both queries about one shop, asked three ways."""
     shop = simulate(shop_options, seed)
     left = pc.is_valid(shop.truth["exit"])
     stolen = shop.truth["stolen"]
@@ -181,7 +181,7 @@ def calibration(options: Options) -> Iterator[Record]:
 
 
 def shop_scores(law: str, items: int, seed: int) -> dict[str, dict[str, list[Reliable]]]:
-    """A shop whose checkout loses three readings in ten: both questions, where no checkout was read."""
+    """A shop whose checkout loses three readings in ten: both queries, where no checkout was read."""
     given = ShopOptions(items=items, shortest=1.0, checkout_law=law, miss_shelf=0, miss_checkout=0.3, miss_exit=0)
     shop = simulate(given, seed)
     stolen = set(shop.truth.filter(shop.truth["stolen"])["tag"].to_pylist())
@@ -245,7 +245,7 @@ def _stages(size: Load, options: Options) -> Iterator[Record]:
     """What each further stage adds."""
     table = size.table(options.seed)
     record = _recorder("kernel", f"(A, B, C), {size}, {OF_KEY} of a key in a window, nothing lost", options)
-    run = InProcess(Question(3, size.window(OF_KEY)), table)
+    run = InProcess(QueryShape(3, size.window(OF_KEY)), table)
     matches = checked(run)
     stages = {
         "lists and search": run.kernel,
@@ -264,7 +264,7 @@ def _thresholds(size: Load, options: Options) -> Iterator[Record]:
     """MISS and DELAY on all but the last, at thresholds above and below the square of the miss rate."""
     table = size.table(options.seed)
     record = _recorder("kernel", f"(A, B, C), {size}, {OF_KEY} of a key in a window, MISS 0.1 on A and B", options)
-    plain = Question(3, size.window(OF_KEY))
+    plain = QueryShape(3, size.window(OF_KEY))
     runs = {"nothing lost": InProcess(plain, table)}
     runs |= {f"threshold {each:g}": InProcess(replace(plain, threshold=each), table) for each in THRESHOLDS}
     matches = {name: checked(run) for name, run in runs.items()}
@@ -281,7 +281,7 @@ def _sweep(what: str, settings: Mapping[str, tuple[Load, float, int]], options: 
     record = _recorder("kernel", f"by {what}", options)
     for name, (size, of_key, components) in settings.items():
         table = size.table(options.seed)
-        plain = Question(components, size.window(of_key))
+        plain = QueryShape(components, size.window(of_key))
         runs = {"plain": InProcess(plain, table), "lossy": InProcess(replace(plain, threshold=USUAL), table)}
         matches = {each: checked(run) for each, run in runs.items()}
         seconds = seconds_of({each: run.kernel for each, run in runs.items()}, options.rounds)
@@ -300,8 +300,8 @@ def checked(run: InProcess) -> int:
     Where nothing is lost they are counted by brute force; else the same search runs without bounds.
     """
     found = run.kernel().events
-    if run.question.threshold is None:
-        expected = count_matches(run.table, run.question)
+    if run.query.threshold is None:
+        expected = count_matches(run.table, run.query)
         if len(found) != expected:
             raise AssertionError(f"{len(found)} matches were found, and there are {expected}")
     else:
@@ -327,19 +327,19 @@ def pruning(options: Options) -> Iterator[Record]:
                 without_keys = of_key == 5
                 events = 50_000 if without_keys else 500_000
                 size = Load(events=5_000 if options.quick else events, rare=rare)
-                question = Question(4, size.window(of_key), threshold=threshold)
-                workload = f"{question}, {size}, {of_key} of a key in a window, threshold {threshold}"
+                query = QueryShape(4, size.window(of_key), threshold=threshold)
+                workload = f"{query}, {size}, {of_key} of a key in a window, threshold {threshold}"
                 record = _recorder("pruning", workload, options)
-                yield from _pruned(question, size.table(options.seed), record, options, without_keys)
+                yield from _pruned(query, size.table(options.seed), record, options, without_keys)
 
 
 def _pruned(
-    question: Question, table: pa.Table, record: Callable[..., Record], options: Options, without_keys: bool
+    query: QueryShape, table: pa.Table, record: Callable[..., Record], options: Options, without_keys: bool
 ) -> Iterator[Record]:
-    by_key = InProcess(question, table)
+    by_key = InProcess(query, table)
     ways = {"both": by_key.kernel, "no bounds": partial(by_key.kernel, bounded=False)}
     if without_keys:
-        in_one = InProcess(replace(question, hashed=False), table)
+        in_one = InProcess(replace(query, hashed=False), table)
         ways |= {"no queues by key": in_one.kernel, "neither": partial(in_one.kernel, bounded=False)}
     found = {name: run() for name, run in ways.items()}
     for each in found.values():
@@ -362,7 +362,7 @@ def window(options: Options) -> Iterator[Record]:
             what = f"(A, B, C), {size}, {of_key:g} of a key in a window of {within:,} ms"
             record = _recorder("window", what, options)
             for threshold in (None, *THRESHOLDS):
-                kept = InProcess(Question(3, within, threshold=threshold), table).step().counts.kept
+                kept = InProcess(QueryShape(3, within, threshold=threshold), table).step().counts.kept
                 name = "nothing lost" if threshold is None else f"threshold {threshold:g}"
                 yield record(name, kept, "events kept", "events in a window", kept / min(within, size.events))
 
@@ -370,7 +370,7 @@ def window(options: Options) -> Iterator[Record]:
 # ------------------------------------------------------------ Spark, and Flink
 
 FLINK = {"(A, B, C)": ("strict", "skip"), "(A, !B, C)": ("negated",)}
-"""The patterns of MATCH_RECOGNIZE that are nearest to each question."""
+"""The patterns of MATCH_RECOGNIZE that are nearest to each query."""
 
 
 def spark(options: Options) -> Iterator[Record]:
@@ -399,34 +399,34 @@ def _through_spark(size: Load, options: Options) -> Iterator[Record]:
             asked = partial(_flink, flink, theirs, table, cores, rounds) if flink else None
             with spark_session(cores) as session:
                 for negative in (False, True):
-                    question = Question(3, size.window(OF_KEY), negative=negative)
-                    yield from _contest(session, question, ours, table, asked, rounds, record)
+                    query = QueryShape(3, size.window(OF_KEY), negative=negative)
+                    yield from _contest(session, query, ours, table, asked, rounds, record)
 
 
 def _contest(
     session: SparkSession,
-    question: Question,
+    query: QueryShape,
     path: Path,
     table: pa.Table,
     flink: Callable | None,
     rounds: int,
     record: Callable,
 ) -> Iterator[Record]:
-    """One question, cold and warm."""
-    asked = open_session(session, question.workbook(f" FROM '{path}'"))
+    """One query, cold and warm."""
+    asked = open_session(session, query.workbook(f" FROM '{path}'"))
     seconds = [_timed(asked) for _ in range(1 + rounds)]
     matches = asked.run("asked").count()
-    if matches != count_matches(table, question):
-        raise AssertionError(f"Spark has {matches} matches of {question}, and there are others")
+    if matches != count_matches(table, query):
+        raise AssertionError(f"Spark has {matches} matches of {query}, and there are others")
     rates = {"first run": table.num_rows / seconds[0], "warm": table.num_rows / median(seconds[1:])}
     for when, rate in rates.items():
-        yield record(f"{question}, {when}", rate, "events/s")
-    yield record(f"{question}: matches", matches, "matches")
-    for pattern in FLINK[str(question)] if flink else ():
-        theirs, count = flink(pattern, question.within)
+        yield record(f"{query}, {when}", rate, "events/s")
+    yield record(f"{query}: matches", matches, "matches")
+    for pattern in FLINK[str(query)] if flink else ():
+        theirs, count = flink(pattern, query.within)
         cold, warm = table.num_rows / theirs[0], table.num_rows / median(theirs[1:])
-        yield record(f"Flink {pattern}, first run", cold, "events/s", str(question), cold / rates["first run"])
-        yield record(f"Flink {pattern}, warm", warm, "events/s", str(question), warm / rates["warm"])
+        yield record(f"Flink {pattern}, first run", cold, "events/s", str(query), cold / rates["first run"])
+        yield record(f"Flink {pattern}, warm", warm, "events/s", str(query), warm / rates["warm"])
         yield record(f"Flink {pattern}: matches", count, "matches")
     yield from load_of(record)
 

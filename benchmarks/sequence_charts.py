@@ -22,7 +22,7 @@ SAID = Axis(0.0, 1.0, marks=(0.0, 0.5, 1.0), name="what is said")
 
 
 def draw_quality(found: Mapping[float, Mapping[str, Mapping[str, Quality]]]) -> None:
-    """Precision, recall and F1 by the share that is lost, a row a question."""
+    """Precision, recall and F1 by the share that is lost, a row a query."""
     queries = next(iter(found.values()))
 
     def curves(query: str, measure: str) -> list[Curve]:

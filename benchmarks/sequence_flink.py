@@ -49,7 +49,7 @@ def measure(python: str, path: Path, pattern: str, within: int, cores: int, roun
 
 
 def statements(path: str, pattern: str, within: int, written: str) -> Iterator[str]:
-    """The source, the two sinks, and the question as a view."""
+    """The source, the two sinks, and the query as a view."""
     yield f"""
         CREATE TABLE events (
           id BIGINT, kind STRING, t BIGINT, ts AS TO_TIMESTAMP_LTZ(t, 3), WATERMARK FOR ts AS ts

@@ -1,7 +1,7 @@
-"""What the SEQUENCE benchmarks run over: events of several kinds and keys, and questions about them.
+"""What the SEQUENCE benchmarks run over: events of several kinds and keys, and queries about them.
 
 Events come one a millisecond, each of a kind and a key of chance: the data on which other engines were measured. A
-question asks for one kind after the other, with equal keys, within a window that is told as the number of events of a
+query asks for one kind after the other, with equal keys, within a window that is told as the number of events of a
 key that it holds on average.
 """
 
@@ -21,17 +21,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from anabranch.columns.times import END
 from anabranch.compiled import compiled
-from anabranch.rows.events import Batch
-from anabranch.rows.operator import Outcome
-from anabranch.rows.routing import route
-from anabranch.rows.times import END
+from anabranch.events.batch import Batch
 from anabranch.sequence.job import SequenceJob
 from anabranch.sequence.kernel.lists import make_lists
 from anabranch.sequence.kernel.search import Found
 from anabranch.sequence.kernel.search import search as find
 from anabranch.sequence.matching import Matcher, Matches
 from anabranch.sequence.programs import matrix_of
+from anabranch.transport.operator import Outcome
+from anabranch.transport.routing import route
 from benchmarks.engines import make_job
 from benchmarks.harness import interleaved
 
@@ -92,11 +92,11 @@ def write_csv(table: pa.Table, path: Path, header: bool = True) -> None:
         pyarrow.csv.write_csv(table, file, pyarrow.csv.WriteOptions(include_header=False, quoting_style="none"))
 
 
-# ------------------------------------------------------------ questions
+# ------------------------------------------------------------ queries
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class QueryShape:
     """One kind after the other, A, B, C and so on.
 
     Attributes
@@ -115,7 +115,7 @@ class Question:
     hashed: bool = True
 
     def workbook(self, source: str = "") -> str:
-        """The question, under the name `asked`."""
+        """The query, under the name `asked`."""
         names = [f"c{number}" for number in range(self.components)]
         signs = ["!" if self.negative and number == 1 else "" for number in range(self.components)]
         wanted = [f"{name}.kind = '{kind}'" for name, kind in zip(names, KINDS, strict=False)]
@@ -149,11 +149,11 @@ class Question:
 
 
 class InProcess:
-    """One question over one table of events: what a worker does, stage by stage."""
+    """One query over one table of events: what a worker does, stage by stage."""
 
-    def __init__(self, question: Question, table: pa.Table) -> None:
-        self.question, self.table = question, table
-        self.job: SequenceJob = make_job(question.workbook(), "asked", {})
+    def __init__(self, query: QueryShape, table: pa.Table) -> None:
+        self.query, self.table = query, table
+        self.job: SequenceJob = make_job(query.workbook(), "asked", {})
         self.analysis, (self.search,) = self.job.analyses[0], self.job.searches[0]
         self.packets = self.route()
         self.batch = Batch.from_packet(0, self.packets[0][1], self.job.layouts, ROLES)
@@ -185,7 +185,7 @@ class InProcess:
         component, event = matcher.roles.variable, matcher.roles.event
         group, n_groups = matcher._groups.of(self.analysis, component, event)
         matrix = matrix_of(self.batch, self.search.columns, {})
-        keyed = np.full(self.question.components, self.question.hashed, np.bool_)
+        keyed = np.full(self.query.components, self.query.hashed, np.bool_)
         fresh = np.ones(len(self.batch), np.bool_)
         return (
             component,
@@ -214,10 +214,10 @@ def in_order(events: Rows) -> Rows:
     return events[np.lexsort(events.T)] if len(events) else events
 
 
-def count_matches(table: pa.Table, question: Question) -> int:
+def count_matches(table: pa.Table, query: QueryShape) -> int:
     """How many matches there are where nothing is lost, counted by looking at every choice of events."""
     ids, kinds, t = _sorted(table)
-    return int(_count(ids, kinds, t, question.components, question.within, question.negative))
+    return int(_count(ids, kinds, t, query.components, query.within, query.negative))
 
 
 def count_next(table: pa.Table, within: int) -> dict[str, int]:
@@ -309,7 +309,7 @@ class Scored:
 
 
 def ask_shop(reads: pa.Table, workbook: str, query: str) -> Scored:
-    """The answers of a question about a shop; its workbook may name files, which are not looked at."""
+    """The answers of a query about a shop; its workbook may name files, which are not looked at."""
     text = re.sub(r"CREATE STREAM reads.*?;", READS, workbook, count=1, flags=re.DOTALL)
     job: SequenceJob = make_job(text, query, {})
     answers = job.operator().step(route(reads, 0, job, 1).packets, END, ended=True).answers
@@ -321,17 +321,17 @@ def ask_shop(reads: pa.Table, workbook: str, query: str) -> Scored:
 
 
 def at_threshold(workbook: str, threshold: float) -> str:
-    """The same questions with another threshold."""
+    """The same queries with another threshold."""
     return re.sub(r"THRESHOLD [0-9.e-]+", f"THRESHOLD {threshold:g}", workbook)
 
 
 def scored_jointly(workbook: str) -> str:
-    """The same questions with the paper's score."""
+    """The same queries with the paper's score."""
     return workbook.replace("SCORING POSTERIOR", "SCORING JOINT")
 
 
 def deterministic(workbook: str) -> str:
-    """The same questions to an engine that believes that everything is read."""
+    """The same queries to an engine that believes that everything is read."""
     return re.sub(r"^ *(MISS|DELAY|SCORING|THRESHOLD 0\.5(?=;)).*?$", _nothing, workbook, flags=re.MULTILINE)
 
 
@@ -378,5 +378,5 @@ class LongWay:
         return pa.table(columns), paid < stay
 
     def workbook(self) -> str:
-        """The question whether an item was weighed and paid for."""
+        """The query whether an item was weighed and paid for."""
         return READS + LONG_WAY.format(**{name: getattr(self, name) for name in self.__slots__})

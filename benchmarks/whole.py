@@ -1,4 +1,4 @@
-"""The five kinds of question, each from files to counted answers: Spark over Parquet and over CSV, and one process.
+"""The five kinds of query, each from files to counted answers: Spark over Parquet and over CSV, and one process.
 
 One workload a kind, of about a million rows; a quarter of that for MONITOR, where a row has many answers. The run in
 one process reads the same Parquet file and calls the stages that Spark's workers run, so what Spark takes longer is the
@@ -18,14 +18,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from anabranch.rows.job import Job
 from anabranch.session import Session
 from anabranch.simulate import buoys, traffic, vehicles
+from anabranch.transport.job import Job
 from benchmarks import pattern, relate
 from benchmarks.engines import consume, make_job, one_thread, open_session, run_in_process, run_stream, spark_session
 from benchmarks.harness import Options, Record, interleaved
 from benchmarks.profile import print_calls
-from benchmarks.sequence_workloads import Load, Question, write_csv
+from benchmarks.sequence_workloads import Load, QueryShape, write_csv
 from benchmarks.workloads import Spec, make_relations, make_stream, written_once
 
 FEW = 1_000
@@ -42,7 +42,7 @@ IN_PROCESS = "one process, Parquet"
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A question, and the rows that it is asked about."""
+    """A query, and the rows that it is asked about."""
 
     kind: str
     what: str
@@ -95,10 +95,10 @@ def _pattern(options: Options) -> Workload:
 
 def _sequence(options: Options) -> Workload:
     load = Load(events=10_000) if options.quick else Load()
-    question = Question(3, load.window(5))
+    query = QueryShape(3, load.window(5))
     name = f"sequence-{load.events}-seed{options.seed}"
     rows = partial(load.table, options.seed)
-    return Workload("SEQUENCE", f"{question}, {load}", name, "asked", question.workbook(f" {SOURCE}"), rows)
+    return Workload("SEQUENCE", f"{query}, {load}", name, "asked", query.workbook(f" {SOURCE}"), rows)
 
 
 def _relate(options: Options) -> Workload:

@@ -1,4 +1,4 @@
-"""Ask a workbook's question from Python, and go on with pandas."""
+"""Ask a workbook's query from Python, and go on with pandas."""
 
 # ruff: noqa: T201 - an example prints
 

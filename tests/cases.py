@@ -1,4 +1,4 @@
-"""What the cases of every kind of question have in common: the case itself, and what its strategies draw from.
+"""What the cases of every kind of query have in common: the case itself, and what its strategies draw from.
 
 A case is workbook text and rows, so that it can be asked of any door of the package: the oracle, a kernel, a batch run,
 a streaming run. Its streams have no FROM; the rows are bound to them by name. In a list of choices the simplest stands
@@ -31,7 +31,7 @@ MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 
 @dataclass(frozen=True)
 class Case:
-    """A question and the data it is asked of.
+    """A query and the data it is asked of.
 
     Attributes
     ----------
@@ -49,9 +49,9 @@ class Case:
     relations: Relations = field(default_factory=dict)
 
 
-def workbook_of(declarations: Iterable[str], question: str) -> str:
+def workbook_of(declarations: Iterable[str], query: str) -> str:
     """The text of a workbook: what is declared, and the query `QUERY`."""
-    return "\n".join([*declarations, f"CREATE QUERY {QUERY} AS {question};"]) + "\n"
+    return "\n".join([*declarations, f"CREATE QUERY {QUERY} AS {query};"]) + "\n"
 
 
 @st.composite

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from anabranch.binding.binder import declare
 from anabranch.catalog import Catalog
 from anabranch.errors import Finding, WorkbookError, line_starts
-from anabranch.language.binder import declare
 from anabranch.language.parser import parse
 from anabranch.language.unparse import unparse
 

@@ -10,17 +10,17 @@ from typing import Any
 
 import pyarrow as pa
 
+from anabranch.binding.binder import bind, declare
 from anabranch.catalog import Catalog
+from anabranch.columns.conditions import ARROW_TYPES
 from anabranch.families import job_for
-from anabranch.language.binder import bind, declare
 from anabranch.language.parser import parse
-from anabranch.rows.clock import Clock
-from anabranch.rows.conditions import ARROW_TYPES
-from anabranch.rows.job import Setting
-from anabranch.rows.operator import Counts, Outcome
-from anabranch.rows.routing import route
 from anabranch.runtime.sources.schema import layouts_for
-from tests.rows.layouts import table_of
+from anabranch.transport.job import JobContext
+from anabranch.transport.operator import Counts, Outcome
+from anabranch.transport.routing import route
+from anabranch.transport.watermark import Clock
+from tests.transport.layouts import table_of
 from tests.untraced import untraced
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -51,12 +51,12 @@ def local_job(
     """A job as the session makes it."""
     query = bound_query(workbook, name)
     tables = relation_tables(workbook, relations)
-    return job_for([query], Setting(layouts_for(query.streams), tables, FINGERPRINT, live, (".",)))
+    return job_for([query], JobContext(layouts_for(query.streams), tables, FINGERPRINT, live, (".",)))
 
 
-def in_setting(job: Any, **changes: Any) -> Any:
-    """The job in another setting: live, or with another fingerprint."""
-    return replace(job, setting=replace(job.setting, **changes))
+def in_context(job: Any, **changes: Any) -> Any:
+    """The job in another context: live, or with another fingerprint."""
+    return replace(job, context=replace(job.context, **changes))
 
 
 def relation_tables(workbook: str, relations: Mapping[str, Iterable[tuple]]) -> dict[str, pa.Table]:
@@ -119,10 +119,10 @@ class LocalRun:
         counts = self.counts
         assert counts.read == counts.used + counts.duplicate + counts.late + counts.quarantined
 
-    def rows_of(self, question: int) -> list[dict[str, Any]]:
-        """What was answered to one of several questions."""
+    def rows_of(self, query: int) -> list[dict[str, Any]]:
+        """What was answered to one of several queries."""
         rows = [row for outcome in self.outcomes for row in outcome.answers.to_pylist()]
-        return [row for row in rows if row["question"] == question]
+        return [row for row in rows if row["query"] == query]
 
     def events_of(self, row: Mapping[str, Any]) -> list[list[Any]]:
         """The events of such an answer, stream by stream."""

@@ -37,15 +37,15 @@ def _mutants(
 
 MUTANTS = [
     # ------------------------------------------------------------ rows
-    *_mutants("rows", ["rows/test_clock.py"], [
-        ("clock", "return newest + 1", "return newest"),
-        ("clock", "return min(\n            earlier(", "return max(\n            earlier("),
+    *_mutants("transport", ["transport/test_watermark.py"], [
+        ("watermark", "return newest + 1", "return newest"),
+        ("watermark", "return min(\n            earlier(", "return max(\n            earlier("),
     ]),
-    *_mutants("rows", ["rows/test_inbox.py"], [
+    *_mutants("transport", ["transport/test_inbox.py"], [
         ("inbox", "late = arrived.t < self._limit(arrived)", "late = arrived.t <= self._limit(arrived)"),
         ("inbox", "self.watermark = max(self.watermark, self._", "self.watermark = max(BEGINNING, self._"),
     ]),
-    *_mutants("rows", [
+    *_mutants("transport", [
         "inference/test_stream.py::test_streams_of_different_steps_go_together",
         "inference/test_stream.py::test_any_split_gives_the_answers_of_an_archive",
     ], [

@@ -1,6 +1,6 @@
 """Hypothesis strategies for syntax trees: every kind of statement, as the parser itself would build it.
 
-`workbooks()` is the whole; `statements()`, `questions()`, `conditions()` and `expressions()` are its parts.
+`workbooks()` is the whole; `statements()`, `queries()`, `conditions()` and `expressions()` are its parts.
 Names are often keywords or need quoting, because those are the ones that go wrong.
 """
 
@@ -16,7 +16,7 @@ from anabranch.language.names import SECONDS_OF, quoted
 from anabranch.language.types import TYPE_NAMES
 from anabranch.monitor.syntax import Monitor
 from anabranch.pattern.syntax import Goal, Kleene, Pattern, Step
-from anabranch.relate.question import COMPOSITE, SIMPLE
+from anabranch.relate.query import COMPOSITE, SIMPLE
 from anabranch.relate.syntax import Quantified, Relate
 from anabranch.sequence.syntax import Component, Delay, Miss, Sequence
 
@@ -146,7 +146,7 @@ def create_streams(draw: st.DrawFn) -> nodes.CreateStream:
 
 create_relations = st.builds(nodes.CreateRelation, names, several(columns), maybe(sources))
 
-# ---------------------------------------------------------------- questions
+# ---------------------------------------------------------------- queries
 
 terms = st.one_of(variables, literals, st.just(nodes.Wildcard()))
 goals = st.builds(Goal, names, several(terms), maybe(conditions()))
@@ -216,16 +216,14 @@ constrains = st.builds(
 )
 
 
-def questions() -> st.SearchStrategy[Any]:
-    """A question of any kind."""
+def queries() -> st.SearchStrategy[Any]:
+    """A query of any kind."""
     return st.one_of(patterns, sequences, relates, monitors(), constrains)
 
 
 def statements() -> st.SearchStrategy[Any]:
     """A statement of any kind."""
-    return st.one_of(
-        create_streams(), create_relations, st.builds(nodes.CreateQuery, names, questions(), maybe(numbers))
-    )
+    return st.one_of(create_streams(), create_relations, st.builds(nodes.CreateQuery, names, queries(), maybe(numbers)))
 
 
 def workbooks() -> st.SearchStrategy[nodes.Workbook]:

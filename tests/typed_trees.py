@@ -13,9 +13,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from anabranch.binding.typed import Constant, Member, Operation, Reference, Typed
 from anabranch.catalog import Column, Relation
 from anabranch.language import nodes
-from anabranch.language.typed import Constant, Member, Operation, Reference, Typed
 from anabranch.language.types import Type
 
 _DAY = 86_400_000_000

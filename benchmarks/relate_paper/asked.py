@@ -14,7 +14,7 @@ F64 = npt.NDArray[np.float64]
 
 
 class Asked(NamedTuple):
-    """Two entities and a question.
+    """Two entities and a query.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Asked(NamedTuple):
 
 
 class ManyAsked(NamedTuple):
-    """Many pairs of entities and a question.
+    """Many pairs of entities and a query.
 
     Attributes
     ----------

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from anabranch.compiled import compiled
-from anabranch.relate.question import SIMPLE
+from anabranch.relate.query import SIMPLE
 
 F64 = npt.NDArray[np.float64]
 

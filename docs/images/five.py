@@ -1,4 +1,4 @@
-"""Draw the five kinds of question from the worlds of `anabranch demo`: five.svg for the README, and one picture a kind.
+"""Draw the five kinds of query from the worlds of `anabranch demo`: five.svg for the README, and one picture a kind.
 
 Run, from the root of the repository:
 
@@ -77,7 +77,7 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of question: what it asks of a world of the demo, in words and in the heart of its query.
+    """A kind of query: what it asks of a world of the demo, in words and in the heart of its query.
 
     `draw` makes a panel of the answers in a world; `rows` are some answers, as (text, probability).
     """
@@ -398,7 +398,7 @@ KINDS = (
 
 
 def answers_to(kind: Kind, worlds: Path) -> pa.Table:
-    """Ask the question of its world."""
+    """Ask the query of its world."""
     session = ab.Session()
     session.execute_file(str(worlds / kind.scenario / f"{kind.scenario}.abq"))
     return in_order(session.run(kind.query).toArrow())
@@ -410,7 +410,7 @@ def in_order(answers: pa.Table) -> pa.Table:
 
 
 def heading(kind: Kind, y: float) -> Iterator[str]:
-    """The kind, and its question in words."""
+    """The kind, and its query in words."""
     yield label(kind.name, EDGE, y, size=14, font_weight=700, fill=LIKELY)
     yield label(kind.words, EDGE + 104, y, size=14.5)
 
@@ -433,7 +433,7 @@ def table(rows: Sequence[tuple[str, float]], left: float, right: float, top: flo
 
 
 def draw_all(worlds: Path, answers: Sequence[pa.Table]) -> Svg:
-    """All five, one below the other: the question, the heart of its query, the world, and some answers."""
+    """All five, one below the other: the query, the heart of its query, the world, and some answers."""
     parts = [key(SIGNS, WIDTH - EDGE, 30)]
     for number, (kind, found) in enumerate(zip(KINDS, answers, strict=True)):
         top = 14 + ROW * number
@@ -444,7 +444,7 @@ def draw_all(worlds: Path, answers: Sequence[pa.Table]) -> Svg:
         parts += query(kind, top + 44)
         parts += kind.draw(found, world, Frame(PANEL, top + 30, ANSWERS - PANEL - 22))
         parts += table(kind.rows(found, world), ANSWERS, WIDTH - EDGE, top + 44)
-    return page(parts, WIDTH, 14 + ROW * len(KINDS), "Five kinds of question, each with a world, a query and answers")
+    return page(parts, WIDTH, 14 + ROW * len(KINDS), "Five kinds of query, each with a world, a query and answers")
 
 
 def draw_one(kind: Kind, worlds: Path, found: pa.Table) -> Svg:
@@ -456,8 +456,8 @@ def draw_one(kind: Kind, worlds: Path, found: pa.Table) -> Svg:
 
 
 def main() -> None:
-    """Ask the questions, and write the pictures."""
-    arguments = argparse.ArgumentParser(description="Draw the five kinds of question.")
+    """Ask the queries, and write the pictures."""
+    arguments = argparse.ArgumentParser(description="Draw the five kinds of query.")
     arguments.add_argument("worlds", type=Path, help="folder written by `anabranch demo --output`")
     arguments.add_argument("output", type=Path, help="the folder to write")
     given = arguments.parse_args()

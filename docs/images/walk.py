@@ -1,4 +1,4 @@
-"""Draw walk.svg, the path of a row through each kind of question, for architecture.md.
+"""Draw walk.svg, the path of a row through each kind of query, for architecture.md.
 
 Run, from the root of the repository:
 
@@ -96,7 +96,7 @@ def picture() -> Svg:
     parts.append(label(batch, 20, foot + 22, size=12))
     streaming = "In streaming it is opened, stepped and saved once a micro-batch; Spark keeps the bytes."
     parts.append(label(streaming, 20, foot + 40, size=12))
-    return page(parts, WIDTH, height, "The path of a row through each kind of question, from file to answer")
+    return page(parts, WIDTH, height, "The path of a row through each kind of query, from file to answer")
 
 
 def _arrow(x: float, y: float) -> str:

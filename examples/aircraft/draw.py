@@ -16,8 +16,8 @@ from prepare import DATA, FOLDER, STEP, degrees, find_data, read_positions
 from run import ALTITUDE, NEAR, PAIR, ask, between, together
 from shapely import MultiPoint
 
+from anabranch.columns.times import TimeKind
 from anabranch.inference.reporting import Reporting, Sensors
-from anabranch.rows.times import TimeKind
 from anabranch.show.map import draw_map
 from anabranch.show.svg import (
     EDGE,

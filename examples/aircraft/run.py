@@ -1,4 +1,4 @@
-"""Ask the questions of aircraft.abq, and hold the answers against all positions."""
+"""Ask the queries of aircraft.abq, and hold the answers against all positions."""
 
 # ruff: noqa: T201 - an example prints
 
@@ -154,7 +154,7 @@ def between(positions: pd.DataFrame, who: pd.Series, when: pd.Series) -> pd.Data
 
 
 def report_day(positions: pd.DataFrame) -> Iterator[str]:
-    """The questions as they are in the workbook."""
+    """The queries as they are in the workbook."""
     (near, over, surely), sent = ask(positions, "near", "over", "surely_over")
     (expected,), _ = ask(positions, "over", instead={"SEMANTICS MAY": "SEMANTICS EXPECTED"})
     yield f"sent: {sent:,} of {len(positions):,} positions, {1 - sent / len(positions):.1%} saved"

@@ -1,4 +1,4 @@
-"""Ask the questions of buoys.abq, and tell by years what is found."""
+"""Ask the queries of buoys.abq, and tell by years what is found."""
 
 # ruff: noqa: T201 - an example prints
 
@@ -95,7 +95,7 @@ def report_waves(wave: pa.Table, back: pa.Table) -> Iterator[str]:
 
 
 def report_bounds(weeks: pd.DataFrame) -> Iterator[str]:
-    """The same two questions with other bounds: of wind and rise, of the days to the first and to each next buoy."""
+    """The same two queries with other bounds: of wind and rise, of the days to the first and to each next buoy."""
     yield "  wind   rise  first   next      wave      back   in 1997: wave      back"
     bounds = list(product((4, 5, 6), (1, 1.25), (42, 56), (21, 35)))
     variants = [
@@ -127,7 +127,7 @@ def _lines(table: pd.DataFrame) -> Iterator[str]:
 
 def main() -> None:
     """Print what is found."""
-    parser = argparse.ArgumentParser(description="Ask the questions of buoys.abq.")
+    parser = argparse.ArgumentParser(description="Ask the queries of buoys.abq.")
     parser.add_argument("--data", type=Path, default=DATA, help=f"the folder that has {FOLDER}")
     parser.add_argument("--bounds", action="store_true", help="only count the waves, with other bounds")
     given = parser.parse_args()

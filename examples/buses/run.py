@@ -1,4 +1,4 @@
-"""Ask the questions of buses.abq, and one of them again with most reports left out, to see what answers are worth."""
+"""Ask the queries of buses.abq, and one of them again with most reports left out, to see what answers are worth."""
 
 # ruff: noqa: T201 - an example prints
 

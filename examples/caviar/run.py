@@ -1,4 +1,4 @@
-"""Ask the questions of caviar.abq, and hold the answers against what people saw in the videos."""
+"""Ask the queries of caviar.abq, and hold the answers against what people saw in the videos."""
 
 # ruff: noqa: T201 - an example prints
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from prepare import HALVES, WORKBOOK, find_data, half_of, options, read_reads, sightings_of, thinned
 
 import anabranch as ab
-from anabranch.language.binder import bind
+from anabranch.binding.binder import bind
 from anabranch.sequence.analysis import analyse
 from anabranch.sequence.files import write_fits
 from anabranch.sequence.fit import fit_delays

@@ -147,7 +147,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A named question; it is bound anew, with the types of its sources, when it is run."""
+    """A named query; it is bound anew, with the types of its sources, when it is run."""
 
     name: str
     declaration: nodes.CreateQuery

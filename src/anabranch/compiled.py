@@ -1,4 +1,4 @@
-"""How the functions of the kernels are compiled: `compiled`, and `leaf` for the smallest of them, such as `assign`."""
+"""How kernel functions are compiled: `compiled`, and `compiled_inline` for the smallest of them, such as `assign`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def compiled(function: Callable[..., Any]) -> Any:
     return _for_types(njit(**_OPTIONS)(function))
 
 
-def leaf(function: Callable[..., Any]) -> Any:
+def compiled_inline(function: Callable[..., Any]) -> Any:
     """Compile a function that allocates nothing, into its callers.
 
     Numba counts the references of every array that is handed to a function, at every call. Where a call compares two
@@ -59,7 +59,7 @@ def _template_of_types(template: Callable[..., Any], args: Any, kws: Any) -> Any
     )
 
 
-@leaf
+@compiled_inline
 def assign(target: Any, source: Any) -> None:
     """Write an array over the beginning of another that has room for it; both have one dimension, or two.
 

@@ -1,27 +1,27 @@
-"""From bound questions to plans and jobs, whatever their kind."""
+"""From bound queries to plans and jobs, whatever their kind."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from anabranch.binding.binder import bind
+from anabranch.binding.bound import BoundQuery
 from anabranch.catalog import Catalog, Query
 from anabranch.errors import Finding, WorkbookError
-from anabranch.kinds import part_of
-from anabranch.language.binder import bind
-from anabranch.language.bound import BoundQuestion
+from anabranch.kinds import load_kind_module
 from anabranch.plan import Plan
-from anabranch.rows.job import Job, Setting
+from anabranch.transport.job import Job, JobContext
 
 
-def plan_for(question: BoundQuestion) -> Plan:
-    """How a bound question is run."""
-    plan: Plan = part_of(question.kind, "explain").plan(question)
+def plan_for(query: BoundQuery) -> Plan:
+    """How a bound query is run."""
+    plan: Plan = load_kind_module(query.kind, "explain").plan(query)
     return plan
 
 
-def job_for(questions: Sequence[BoundQuestion], setting: Setting) -> Job:
-    """A question made ready for the workers; or several of one kind, which share a pass over their streams."""
-    job: Job = part_of(questions[0].kind, "job").make_job(questions, setting)
+def job_for(queries: Sequence[BoundQuery], context: JobContext) -> Job:
+    """A query made ready for the workers; or several of one kind, which share a pass over their streams."""
+    job: Job = load_kind_module(queries[0].kind, "job").make_job(queries, context)
     return job
 
 

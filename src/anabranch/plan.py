@@ -62,7 +62,7 @@ class Plan:
     refused : Finding or None
         Why it cannot be run at all by this version.
     graph : ConstraintGraph or None
-        The variables and what holds between them, where a question is of that form.
+        The variables and what holds between them, where a query is of that form.
     """
 
     query: str

@@ -21,22 +21,18 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from anabranch.binding.binder import bind, check_derived, declare
+from anabranch.binding.bound import BoundQuery
+from anabranch.binding.declarations import made
 from anabranch.catalog import Catalog, Query, Relation, Stream
 from anabranch.errors import AnabranchError, Finding, NotYetBuilt, WorkbookError
 from anabranch.families import groups_of, job_for, plan_for, plan_of
 from anabranch.language import nodes
-from anabranch.language.binder import bind, check_derived, declare
-from anabranch.language.bound import BoundQuestion
-from anabranch.language.declarations import made
 from anabranch.language.findings import Findings
 from anabranch.language.parser import parse
 from anabranch.language.reading import read_workbook
 from anabranch.language.unparse import unparse
 from anabranch.plan import Plan
-from anabranch.rows.job import Setting
-from anabranch.rows.operator import Counts
-from anabranch.rows.packing import Layout
-from anabranch.rows.state import FORMAT
 from anabranch.runtime import batch, streaming
 from anabranch.runtime.checkpoint import Checkpoint
 from anabranch.runtime.inputs import Input, partition_count
@@ -48,6 +44,10 @@ from anabranch.runtime.sources.files import FileInput, is_local, local_folder
 from anabranch.runtime.sources.schema import layouts_for
 from anabranch.runtime.spark import make_session
 from anabranch.runtime.validation import validate_input
+from anabranch.transport.job import JobContext
+from anabranch.transport.operator import Counts
+from anabranch.transport.packing import Layout
+from anabranch.transport.state import FORMAT
 
 #: Buckets of a stream: fixed for the life of its checkpoint, so enough of them for a larger machine than this.
 STREAM_BUCKETS = 16
@@ -149,7 +149,7 @@ class Session:
         else:
             self._frames[name.lower()] = source
 
-    # ------------------------------------------------------------ questions
+    # ------------------------------------------------------------ queries
 
     def explain(self, name: str) -> Plan:
         """How a query will be answered: class, routing, cost, and why; needs no data and no Spark."""
@@ -205,7 +205,7 @@ class Session:
         held = run.answers.persist()
         self._held.append(held)
         # Counting reads every answer, so that Spark holds them all, and the report is complete.
-        found = {row["question"]: row["count"] for row in held.groupBy("question").count().collect()}
+        found = {row["query"]: row["count"] for row in held.groupBy("query").count().collect()}
         counts = run.report()
         for number, query in enumerate(queries):
             own = replace(counts, answers=found.get(number, 0))
@@ -406,7 +406,7 @@ class Session:
 
     def _resolve(
         self, queries: Sequence[Query], place: Checkpoint | None = None
-    ) -> tuple[list[BoundQuestion], dict[str, Input]]:
+    ) -> tuple[list[BoundQuery], dict[str, Input]]:
         """Bind queries with the types their sources really have; the inputs are by lower-case name."""
         inputs: dict[str, Input] = {}
         typed = Catalog(dict(self.catalog.entries))
@@ -419,9 +419,7 @@ class Session:
                     typed.add(with_types_of(entry, inputs[entry.name.lower()].typed_entry()))
         return [bind(query, typed) for query in queries], inputs
 
-    def _job(
-        self, queries: Sequence[Query], bounds: Sequence[BoundQuestion], inputs: dict[str, Input], live: bool
-    ) -> Any:
+    def _job(self, queries: Sequence[Query], bounds: Sequence[BoundQuery], inputs: dict[str, Input], live: bool) -> Any:
         for bound in bounds:
             refused = plan_for(bound).refused
             if refused is not None:
@@ -433,10 +431,10 @@ class Session:
         text = "\n".join([f"state format {FORMAT}", *described, *map(repr, layouts)])
         fingerprint = hashlib.sha256(text.encode()).hexdigest()
         folders = tuple(self._folders[query.name.lower()] for query in queries)
-        return job_for(bounds, Setting(layouts, relations, fingerprint, live, folders))
+        return job_for(bounds, JobContext(layouts, relations, fingerprint, live, folders))
 
-    def _layouts(self, bound: BoundQuestion, inputs: dict[str, Input]) -> tuple[Layout, ...]:
-        """What the workers read: the streams of a question, or what they are made from."""
+    def _layouts(self, bound: BoundQuery, inputs: dict[str, Input]) -> tuple[Layout, ...]:
+        """What the workers read: the streams of a query, or what they are made from."""
         names = [stream.name.lower() for stream in bound.streams]
         read = [inputs[name].typed_entry() for name in names]
         streams = [each for each in read if isinstance(each, Stream)]
@@ -486,8 +484,8 @@ class Session:
         return Input(entry, frame.schema, frame=frame)
 
 
-def _relations(bounds: Sequence[BoundQuestion]) -> list[Relation]:
-    """The relations that questions ask, each once."""
+def _relations(bounds: Sequence[BoundQuery]) -> list[Relation]:
+    """The relations that queries ask, each once."""
     asked = (relation for bound in bounds for relation in bound.declared_relations)
     return list({relation.name.lower(): relation for relation in asked}.values())
 

@@ -13,9 +13,9 @@ from benchmarks.curves import BASELINE, FIRST, PALE, SECOND, Axis, Curve, curves
 from benchmarks.quality import Quality
 from benchmarks.quality_rfid import ASKED, INPUTS, METHODS, MODELS, QUERIES, beats, longest, run_starts, stayed
 
+from anabranch.binding.binder import declare
 from anabranch.catalog import Catalog
 from anabranch.families import objections
-from anabranch.language.binder import declare
 from anabranch.language.parser import parse
 
 SVG = "{http://www.w3.org/2000/svg}"

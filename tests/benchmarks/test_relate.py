@@ -53,13 +53,13 @@ def test_a_lost_event_lies_between_its_recorded_neighbours() -> None:
     times, lost = np.array([0.0, 1, 2, 3, 4, 5, 6, 7]), np.array([0, 1, 1, 0, 0, 0, 1, 0], bool)
     entities = Entities({}, np.array([0, 4, 8]), times, lost, (0.0, 8.0))
     contest = Contest("by hand", entities, np.array([[0, 1]]), 2)
-    pairs, starts, known, lo, hi, *question = contest.asked
+    pairs, starts, known, lo, hi, *query = contest.asked
     assert pairs.tolist() == [[0, 1]]
     assert starts.tolist() == [0, 4, 8]
     np.testing.assert_array_equal(known, [0, np.nan, np.nan, 3, 4, 5, np.nan, 7])
     assert lo.tolist() == [0, 0, 0, 3, 4, 5, 5, 7]
     assert hi.tolist() == [0, 3, 3, 3, 4, 5, 7, 7]
-    assert question[:2] == [2, 1]
+    assert query[:2] == [2, 1]
     assert contest.events == 8
     assert not contest.truth.any(), "they lie apart"
 

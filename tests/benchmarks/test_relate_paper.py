@@ -12,7 +12,7 @@ from benchmarks import relate_paper as paper
 from benchmarks.relate_paper import NO_LIMIT, Asked, ManyAsked
 from hypothesis import given
 
-from anabranch.relate.question import COMPOSITE, SIMPLE
+from anabranch.relate.query import COMPOSITE, SIMPLE
 from tests.drawn import examples
 from tests.oracles.relate import RELATIONS, Entity, entity, holds, probability
 from tests.relate.strategies import COMMON, DEFAULT, DIFFERING, Case, cases
@@ -37,25 +37,25 @@ def asked(case: Case) -> Asked:
 
 
 def about(a: Entity, b: Entity, outer: int, inner: int, relations: int) -> Asked:
-    """A question about two entities."""
+    """A query about two entities."""
     return Asked(*a.arrays, *b.arrays, outer, inner, relations)
 
 
-def tree(question: Asked, limit: int = NO_LIMIT, sure: bool = False) -> tuple[float, int]:
+def tree(query: Asked, limit: int = NO_LIMIT, sure: bool = False) -> tuple[float, int]:
     """The paper's tree, as a rule to its end."""
-    return paper.possible_worlds(question, limit, sure)
+    return paper.possible_worlds(query, limit, sure)
 
 
-def sase(question: Asked, delta: int) -> float:
+def sase(query: Asked, delta: int) -> float:
     """What the tree with so many timestamps for an event says."""
-    return paper.sase(question, delta, NO_LIMIT)[0]
+    return paper.sase(query, delta, NO_LIMIT)[0]
 
 
-def sase_around(question: Asked, delta: int, step: float) -> float:
+def sase_around(query: Asked, delta: int, step: float) -> float:
     """What it says with timestamps around the expected times."""
-    guess_a = paper.expected_times(question.times_a, question.lo_a, question.hi_a)
-    guess_b = paper.expected_times(question.times_b, question.lo_b, question.hi_b)
-    return paper.sase_around(question, guess_a, guess_b, delta, step, NO_LIMIT)[0]
+    guess_a = paper.expected_times(query.times_a, query.lo_a, query.hi_a)
+    guess_b = paper.expected_times(query.times_b, query.lo_b, query.hi_b)
+    return paper.sase_around(query, guess_a, guess_b, delta, step, NO_LIMIT)[0]
 
 
 def test_the_bit_of_every_relation() -> None:
@@ -157,9 +157,9 @@ def test_many_pairs_in_one_call() -> None:
     times, lo, hi = (np.concatenate(columns) for columns in zip(*(each.arrays for each in entities), strict=True))
     events = np.cumsum([0, *(len(each.events) for each in entities)])
     chosen = np.array([(0, 1), (2, 0), (1, 2)])
-    question = (2, SOME, INTERSECTS)
-    given = ManyAsked(chosen, events, times, lo, hi, *question)
-    alone = [about(entities[x], entities[y], *question) for x, y in chosen]
+    query = (2, SOME, INTERSECTS)
+    given = ManyAsked(chosen, events, times, lo, hi, *query)
+    alone = [about(entities[x], entities[y], *query) for x, y in chosen]
     for sure in (False, True):
         found, nodes = paper.possible_worlds_of_pairs(given, NO_LIMIT, sure)
         assert list(zip(found, nodes, strict=True)) == [tree(each, sure=sure) for each in alone]
@@ -254,20 +254,20 @@ def test_where_nothing_is_lost_all_agree(case: Case) -> None:
 def test_one_lost_event_has_its_timestamps_alone() -> None:
     a, b = entity([0, None, 10, 11]), entity([4, 12])
     # 1, 3, 5, 7, 9: two of five are before 4. Around the middle, in steps of 2: 1, 3, 5, 7, 9 again, or 3, 5, 7.
-    question = about(a, b, SOME, SOME, bits("PRECEDES"))
+    query = about(a, b, SOME, SOME, bits("PRECEDES"))
     np.testing.assert_array_equal(paper.expected_times(*a.arrays), [0, 5, 10, 11])
-    assert sase(question, 5) == pytest.approx(2 / 5)
-    assert sase_around(question, 2, 2.0) == pytest.approx(2 / 5)
-    assert sase_around(question, 1, 2.0) == pytest.approx(1 / 3)
-    assert sase_around(question, 100, 2.0) == pytest.approx(2 / 5)
+    assert sase(query, 5) == pytest.approx(2 / 5)
+    assert sase_around(query, 2, 2.0) == pytest.approx(2 / 5)
+    assert sase_around(query, 1, 2.0) == pytest.approx(1 / 3)
+    assert sase_around(query, 100, 2.0) == pytest.approx(2 / 5)
 
 
 def test_nondecreasing_timestamps_of_a_run_are_equally_likely() -> None:
     # Both at 2.5, both at 7.5, or one at each: one of three has both before 4, where order statistics say 0.16.
     a, b = entity([0, None, None, 10]), entity([4, 20])
-    question = about(a, b, ALL, ALL, bits(*COMPOSITE["STARTS BEFORE"]))
-    assert sase(question, 2) == pytest.approx(1 / 3)
-    assert sase(question, 1000) == pytest.approx(0.16, abs=0.001)
+    query = about(a, b, ALL, ALL, bits(*COMPOSITE["STARTS BEFORE"]))
+    assert sase(query, 2) == pytest.approx(1 / 3)
+    assert sase(query, 1000) == pytest.approx(0.16, abs=0.001)
 
 
 @pytest.mark.parametrize("delta", [1, 2, 10])
@@ -322,10 +322,10 @@ def test_dense_timestamps_tend_to_the_exact_probability(case: Case) -> None:
 def test_a_larger_domain_does_not_help_where_the_step_stays() -> None:
     # Whole numbers from 1 to 3 between 0 and 4, and the two ends: 0 is before 1/2 with probability 1/5, not 1/8.
     a, b = entity([-1, None, 5, 6], windows={1: (0, 4)}), entity([Fraction(1, 2), 9])
-    question = about(a, b, SOME, SOME, bits("PRECEDES"))
-    assert tree(question)[0] == pytest.approx(1 / 8)
+    query = about(a, b, SOME, SOME, bits("PRECEDES"))
+    assert tree(query)[0] == pytest.approx(1 / 8)
     for delta in (2, 10, 1000):
-        assert sase_around(question, delta, 1.0) == pytest.approx(1 / 5)
+        assert sase_around(query, delta, 1.0) == pytest.approx(1 / 5)
 
 
 def test_differing_windows_have_no_place_in_the_tree() -> None:

@@ -18,7 +18,7 @@ from benchmarks.sequence_workloads import (
     InProcess,
     Load,
     LongWay,
-    Question,
+    QueryShape,
     ask_shop,
     at_threshold,
     count_matches,
@@ -40,7 +40,7 @@ def events(*rows: tuple[int, str, int]) -> pa.Table:
     return pa.table({"id": np.array(ids), "kind": pa.array(kinds), "t": np.array(t)})
 
 
-# ---------------------------------------------------------------- events and questions
+# ---------------------------------------------------------------- events and queries
 
 
 def test_events_are_drawn_from_a_seed() -> None:
@@ -62,18 +62,18 @@ def test_csv_with_and_without_a_header(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("components", "negative"), [(2, False), (3, False), (4, False), (3, True)])
 def test_matches_are_those_that_are_counted(components: int, negative: bool) -> None:
     table = SMALL.table(3)
-    question = Question(components, SMALL.window(5), negative=negative)
-    run = InProcess(question, table)
-    expected = count_matches(table, question)
+    query = QueryShape(components, SMALL.window(5), negative=negative)
+    run = InProcess(query, table)
+    expected = count_matches(table, query)
     assert expected > 0
     assert len(run.kernel().events) == len(run.matches().events) == run.step().answers.num_rows == expected
 
 
 def test_matches_are_counted_by_hand() -> None:
     table = events((1, "A", 0), (1, "A", 1), (1, "B", 2), (1, "B", 3), (2, "C", 4), (1, "C", 5), (1, "C", 11))
-    assert count_matches(table, Question(3, 10)) == 6  # twice two with the first C, the later A with the other
-    assert count_matches(table, Question(2, 10)) == 4
-    assert count_matches(table, Question(3, 10, negative=True)) == 0
+    assert count_matches(table, QueryShape(3, 10)) == 6  # twice two with the first C, the later A with the other
+    assert count_matches(table, QueryShape(2, 10)) == 4
+    assert count_matches(table, QueryShape(3, 10, negative=True)) == 0
 
 
 def test_what_match_recognize_finds_by_hand() -> None:
@@ -88,12 +88,12 @@ def test_what_match_recognize_finds_by_hand() -> None:
 @pytest.mark.parametrize("threshold", [0.5, 0.05, 0.005])
 def test_losses_are_found_with_and_without_bounds_and_keys(threshold: float) -> None:
     table = SMALL.table(5)
-    question = Question(3, SMALL.window(5), threshold=threshold)
-    by_key, in_one = (InProcess(Question(3, question.within, threshold=threshold, hashed=h), table) for h in (1, 0))
+    query = QueryShape(3, SMALL.window(5), threshold=threshold)
+    by_key, in_one = (InProcess(QueryShape(3, query.within, threshold=threshold, hashed=h), table) for h in (1, 0))
     found = by_key.kernel()
     for other in (by_key.kernel(bounded=False), in_one.kernel(), in_one.kernel(bounded=False)):
         same(found.events, other.events)
-    plain = count_matches(table, Question(3, question.within))
+    plain = count_matches(table, QueryShape(3, query.within))
     assert (found.events >= 0).all(axis=1).sum() == plain
     assert (len(found.events) > plain) == (threshold < 0.1)
 
@@ -103,7 +103,7 @@ def test_other_matches_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         same(np.array([[1, 2]]), np.array([[1, 3]]))
     monkeypatch.setattr(sequence, "count_matches", lambda *_: -1)
     with pytest.raises(AssertionError, match="there are -1"):
-        sequence.checked(InProcess(Question(3, 100), SMALL.table(1)))
+        sequence.checked(InProcess(QueryShape(3, 100), SMALL.table(1)))
 
 
 # ---------------------------------------------------------------- scores

@@ -24,7 +24,7 @@ def office(tmp_path: Path) -> Path:
 def test_a_query_without_a_graph_is_said_in_one_line(office: Path, tmp_path: Path, anabranch: Command) -> None:
     told = anabranch("explain", office, "--query", "coffee", "--graph", "--output", tmp_path / "pictures")
     assert told.status == 0
-    assert told.err == "coffee: there is no graph of a PATTERN question\n"
+    assert told.err == "coffee: there is no graph of a PATTERN query\n"
     assert not (tmp_path / "pictures").exists()
 
 
@@ -40,7 +40,7 @@ def test_a_graph_is_drawn_where_it_is_asked_for(
     assert told.status == 0
     assert told.err.splitlines() == [
         f"coffee: {pictures / 'coffee.svg'}",
-        "anyone: there is no graph of a CONSTRAIN question",
+        "anyone: there is no graph of a CONSTRAIN query",
     ]
     assert "0 to 5 later" in (pictures / "coffee.svg").read_text(encoding="utf-8")
     assert [path.name for path in pictures.iterdir()] == ["coffee.svg"]
@@ -68,7 +68,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(
     assert failed.first.startswith("anabranch: ")
 
 
-def test_a_constrain_question_has_a_graph(tmp_path: Path, anabranch: Command) -> None:
+def test_a_constrain_query_has_a_graph(tmp_path: Path, anabranch: Command) -> None:
     workbook = tmp_path / "w.abq"
     workbook.write_text("""
         CREATE STREAM e KEY (id STRING) VALUE (kind STRING) TIME t DOUBLE SPACE (x, y);

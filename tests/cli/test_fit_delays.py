@@ -11,11 +11,11 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.cli.command import Command
 
+from anabranch.binding.binder import bind, declare
 from anabranch.catalog import Catalog
-from anabranch.language.binder import bind, declare
 from anabranch.language.parser import parse
 from anabranch.sequence.files import read_delay
-from anabranch.sequence.question import BoundDelay, BoundSequence
+from anabranch.sequence.query import BoundDelay, BoundSequence
 
 WORKBOOK = """
 CREATE STREAM reads KEY (tag) VALUE (reader) TIME t FROM 'reads.csv';

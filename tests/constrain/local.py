@@ -1,4 +1,4 @@
-"""CONSTRAIN without a JVM: the buckets of one or several questions, and their answers as rows."""
+"""CONSTRAIN without a JVM: the buckets of one or several queries, and their answers as rows."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class ConstrainRun(local.LocalRun):
 
     job: ConstrainJob
 
-    def answers(self, question: int = 0) -> list[Solution]:
-        """The answers to a question, with the columns that it names."""
-        return [self._answer(question, row) for row in self.rows_of(question)]
+    def answers(self, query: int = 0) -> list[Solution]:
+        """The answers to a query, with the columns that it names."""
+        return [self._answer(query, row) for row in self.rows_of(query)]
 
-    def _answer(self, question: int, row: dict[str, Any]) -> Solution:
+    def _answer(self, query: int, row: dict[str, Any]) -> Solution:
         events = self.events_of(row)
         answer: Solution = {"t": row["t"]}
-        for variable in self.job.analyses[question].query.variables:
+        for variable in self.job.analyses[query].query.variables:
             own = events[self.job.stream_number(variable.stream.name)]
             chosen, own[: variable.count] = tuple(own[: variable.count]), []
             answer[variable.label] = chosen if variable.count > 1 else chosen[0]

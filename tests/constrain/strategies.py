@@ -68,7 +68,7 @@ def constrain_cases(
     decimals: bool = False,
     watermark: int | float | None = None,
 ) -> Case:
-    """A question with data that have at most 14 rows.
+    """A query with data that have at most 14 rows.
 
     Parameters
     ----------
@@ -101,8 +101,8 @@ def constrain_cases(
     style = Style(consistent, connected, polygons, decimals, tuple(relations))
     declarations = [shape.text() for shape in dict.fromkeys(each.shape for each in variables)]
     declarations += [f"CREATE RELATION {name} (a STRING, b STRING);" for name in relations]
-    question = draw(_questions(variables, style))
-    return Case(workbook_of(declarations, question), QUERY, rows, relations)
+    query = draw(_queries(variables, style))
+    return Case(workbook_of(declarations, query), QUERY, rows, relations)
 
 
 @st.composite
@@ -189,12 +189,12 @@ def _rows(draw: Draw, variables: Sequence[Variable]) -> tuple[Rows, list[Variabl
     return rows, modelled
 
 
-# ---------------------------------------------------------------- questions
+# ---------------------------------------------------------------- queries
 
 
 @st.composite
-def _questions(draw: Draw, variables: Sequence[Variable], style: Style) -> str:
-    """The text of a question."""
+def _queries(draw: Draw, variables: Sequence[Variable], style: Style) -> str:
+    """The text of a query."""
     names = ", ".join(variable.text() for variable in variables)
     operands = draw(operands_of([(variable.shape.name, variable.name) for variable in variables]))
     parts = [part for part in draw(conjuncts(variables, style)) if part]

@@ -1,4 +1,4 @@
-"""What a question says of itself: what follows from its bounds, what contradicts, and what must meet."""
+"""What a query says of itself: what follows from its bounds, what contradicts, and what must meet."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ STREAMS = """
 """
 
 
-def analysis_of(question: str) -> ConstrainAnalysis:
-    return analyse(bound_query(f"{STREAMS} CREATE QUERY q AS CONSTRAIN {question};", "q"))
+def analysis_of(query: str) -> ConstrainAnalysis:
+    return analyse(bound_query(f"{STREAMS} CREATE QUERY q AS CONSTRAIN {query};", "q"))
 
 
 def test_bounds_of_chains_follow() -> None:
@@ -63,7 +63,7 @@ def test_bounds_on_the_beginning_of_events_that_last_reach_their_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "told"),
+    ("query", "told"),
     [
         (
             "u, v, w FROM e WHERE v.t - u.t >= 3 AND w.t - v.t >= 2 AND w.t - u.t < 5",
@@ -80,26 +80,26 @@ def test_bounds_on_the_beginning_of_events_that_last_reach_their_ends() -> None:
         ("u, v FROM e WHERE DISTANCE(u, v) < -1", "the way from"),
     ],
 )
-def test_a_contradiction_names_its_cycle(question: str, told: str) -> None:
-    finding = analysis_of(question).contradiction()
+def test_a_contradiction_names_its_cycle(query: str, told: str) -> None:
+    finding = analysis_of(query).contradiction()
     assert finding is not None
     assert told in finding.message
 
 
 @pytest.mark.parametrize(
-    ("question", "pair"),
+    ("query", "pair"),
     [
         ("u, v FROM e", ("u", "v")),
         ("u, v, w FROM e WHERE SPAN(u, v) <= 3 AND v.t - w.t <= 5", ("u", "w")),
         ("v*2 FROM e WHERE v.kind = v.kind", ("v", "v'")),
     ],
 )
-def test_what_cannot_be_forgotten_is_named(question: str, pair: tuple[str, str]) -> None:
-    assert set(analysis_of(question).unbounded() or ()) == set(pair)
+def test_what_cannot_be_forgotten_is_named(query: str, pair: tuple[str, str]) -> None:
+    assert set(analysis_of(query).unbounded() or ()) == set(pair)
 
 
 @pytest.mark.parametrize(
-    ("question", "columns"),
+    ("query", "columns"),
     [
         ("u, v, w FROM e WHERE u.id = v.id AND v.id = w.id", (("id",), ("id",), ("id",))),
         ("u, v, w FROM e WHERE u.id = v.id", ((), (), ())),
@@ -110,8 +110,8 @@ def test_what_cannot_be_forgotten_is_named(question: str, pair: tuple[str, str])
         ("u, v FROM e WHERE u.id = v.id OR u.kind = v.kind", ((), ())),
     ],
 )
-def test_events_meet_by_values_that_are_equal_in_all_of_them(question: str, columns: tuple) -> None:
-    found, as_doubles = analysis_of(question).equal_columns
+def test_events_meet_by_values_that_are_equal_in_all_of_them(query: str, columns: tuple) -> None:
+    found, as_doubles = analysis_of(query).equal_columns
     assert found == columns
     assert not any(as_doubles)
 

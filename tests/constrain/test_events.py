@@ -18,8 +18,8 @@ SHAPES = "CREATE STREAM e KEY (id STRING) VALUE (area {kind}) TIME t INTEGER SPA
 GLOBE = "CREATE STREAM e KEY (id STRING) VALUE (temp DOUBLE) TIME t INTEGER SPACE (lon, lat) GEODESIC;"
 
 
-def run_of(workbook: str, question: str, rows: list[dict[str, Any]], n_buckets: int = 2) -> ConstrainRun:
-    run = ConstrainRun(local_job(f"{workbook} CREATE QUERY q AS CONSTRAIN {question};", "q"), n_buckets)
+def run_of(workbook: str, query: str, rows: list[dict[str, Any]], n_buckets: int = 2) -> ConstrainRun:
+    run = ConstrainRun(local_job(f"{workbook} CREATE QUERY q AS CONSTRAIN {query};", "q"), n_buckets)
     run.step({"e": rows}, end=True)
     return run
 
@@ -93,8 +93,8 @@ def test_geometry_columns_are_read_from_text_and_binary(kind: str, condition: st
         for number, id_ in enumerate("abcd")
     ]
     rows.append({"id": "z", "area": "nowhere" if kind == "STRING" else b"\x07", "t": 2, "x": 0.5, "y": 0.5})
-    question = f"u, v FROM e WHERE {condition} AND SPAN(u, v) <= 9"
-    found = ids(run_of(SHAPES.format(kind=kind), question, rows).answers())
+    query = f"u, v FROM e WHERE {condition} AND SPAN(u, v) <= 9"
+    found = ids(run_of(SHAPES.format(kind=kind), query, rows).answers())
     assert [each for each in found if "z" not in each] == expected
 
 
@@ -188,8 +188,8 @@ def test_a_bound_of_weeks_is_exact_to_the_microsecond(strategy: str) -> None:
     begin, bound = datetime(2026, 1, 1, tzinfo=UTC), timedelta(days=400)
     times = {"a": begin, "b": begin + bound, "c": begin + bound + timedelta(microseconds=1)}
     rows = [{"id": id_, "t": t, "x": 0.0, "y": 0.0} for id_, t in times.items()]
-    question = f"u, v FROM e WHERE v.t - u.t IN [1, 400 DAYS] AND DISTANCE(u, v) <= 1 STRATEGY {strategy}"
-    assert ids(run_of(workbook, question, rows).answers()) == ["ab"]
+    query = f"u, v FROM e WHERE v.t - u.t IN [1, 400 DAYS] AND DISTANCE(u, v) <= 1 STRATEGY {strategy}"
+    assert ids(run_of(workbook, query, rows).answers()) == ["ab"]
     chain = (
         "u, v, w FROM e WHERE u.id = 'a' AND v.id = 'b' AND w.id = 'c' AND v.t - u.t = 400 DAYS "
         f"AND w.t - v.t <= 0.000001 AND DISTANCE(u, w) <= 1 AND SPAN(u, w) < 401 DAYS STRATEGY {strategy}"
@@ -206,5 +206,5 @@ def test_a_span_can_be_one_of_several_conditions(kind: str) -> None:
     workbook = f"CREATE STREAM e KEY (id STRING) VALUE (x DOUBLE) TIME t {kind} SPACE (x, y);"
     short = "3 SECONDS" if kind == "TIMESTAMP" else "3"
     long = "100 SECONDS" if kind == "TIMESTAMP" else "100"
-    question = f"u, v FROM e WHERE (SPAN(u, v) <= {short} OR v.id = 'c') AND u.id < v.id AND SPAN(u, v) <= {long}"
-    assert ids(run_of(workbook, question, rows).answers()) == ["ab", "ac", "bc"]
+    query = f"u, v FROM e WHERE (SPAN(u, v) <= {short} OR v.id = 'c') AND u.id < v.id AND SPAN(u, v) <= {long}"
+    assert ids(run_of(workbook, query, rows).answers()) == ["ab", "ac", "bc"]

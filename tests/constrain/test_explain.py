@@ -1,4 +1,4 @@
-"""The plan of a CONSTRAIN question says what is really done."""
+"""The plan of a CONSTRAIN query says what is really done."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from anabranch.plan import Plan
 STREAM = "CREATE STREAM e KEY (id STRING) VALUE (kind STRING, temp DOUBLE) TIME t {time} SPACE (x, y){globe};"
 
 
-def plan(question: str, time: str = "INTEGER", globe: str = "") -> Plan:
-    workbook = f"{STREAM.format(time=time, globe=globe)} CREATE QUERY q AS CONSTRAIN {question};"
+def plan(query: str, time: str = "INTEGER", globe: str = "") -> Plan:
+    workbook = f"{STREAM.format(time=time, globe=globe)} CREATE QUERY q AS CONSTRAIN {query};"
     catalog = declared(workbook)
     return plan_of(catalog.query("q"), catalog)
 
 
-def steps(question: str, name: str) -> list[str]:
-    return [step.does for step in plan(question).steps if step.id == name]
+def steps(query: str, name: str) -> list[str]:
+    return [step.does for step in plan(query).steps if step.id == name]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_the_time_between_two_events_is_told(condition: str, told: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "told"),
+    ("query", "told"),
     [
         (
             "v*2 FROM e",
@@ -95,23 +95,23 @@ def test_the_time_between_two_events_is_told(condition: str, told: str) -> None:
         ),
     ],
 )
-def test_a_question_that_could_forget_nothing_says_what_would_mend_it(question: str, told: str) -> None:
-    assert told in plan(question).streams
+def test_a_query_that_could_forget_nothing_says_what_would_mend_it(query: str, told: str) -> None:
+    assert told in plan(query).streams
 
 
 def test_the_plane_and_the_globe_are_not_mixed() -> None:
     on_globe = STREAM.format(time="INTEGER", globe=" GEODESIC").replace("STREAM e", "STREAM g")
-    question = (
+    query = (
         f"{on_globe} {STREAM.format(time='INTEGER', globe='')} CREATE QUERY q AS CONSTRAIN u, v FROM e AS u, g AS v;"
     )
-    catalog = declared(question)
+    catalog = declared(query)
     refused = plan_of(catalog.query("q"), catalog).refused
     assert refused is not None
     assert refused.message == "g is on the globe (GEODESIC) and e in the plane"
 
 
 @pytest.mark.parametrize(
-    ("question", "told"),
+    ("query", "told"),
     [
         ("u, v FROM e WHERE u.id = v.id AND SPAN(u, v) <= 2", "by u.id = v.id and by stretches of time, 16 long"),
         ("u, v FROM e WHERE DISTANCE(u, v) <= 2", "by cells of space, 16 wide;"),
@@ -119,8 +119,8 @@ def test_the_plane_and_the_globe_are_not_mixed() -> None:
         ("u, v FROM e WHERE u.kind < v.kind", "all events in one place"),
     ],
 )
-def test_where_events_meet_is_told(question: str, told: str) -> None:
-    assert told in plan(question).routing
+def test_where_events_meet_is_told(query: str, told: str) -> None:
+    assert told in plan(query).routing
 
 
 def test_a_text_that_is_no_geometry_is_refused_with_its_place() -> None:

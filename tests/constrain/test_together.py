@@ -1,4 +1,4 @@
-"""Many questions in one pass give what each gives alone."""
+"""Many queries in one pass give what each gives alone."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tests.drawn import examples
 from tests.local import FINGERPRINT, declared
 from tests.oracles.events import frozen
 
+from anabranch.binding.binder import bind
 from anabranch.constrain.job import ConstrainJob, make_job
 from anabranch.families import groups_of
-from anabranch.language.binder import bind
-from anabranch.rows.job import Setting
 from anabranch.runtime.sources.schema import layouts_for
+from anabranch.transport.job import JobContext
 
 STREAMS = """
     CREATE STREAM e KEY (id STRING) VALUE (kind STRING, temp INTEGER) TIME t INTEGER SPACE (x, y);
@@ -23,7 +23,7 @@ STREAMS = """
 """
 
 #: Each meets in its own way: by place, by value, by time, in one place; with its own strategy.
-QUESTIONS = (
+QUERY_TEXTS = (
     "u, v FROM e WHERE u.kind = 'A' AND DISTANCE(u, v) <= 2 AND v.t - u.t IN [0, 3]",
     "u, v, w FROM e WHERE u.id = v.id AND v.id = w.id AND u.t < v.t AND v.t < w.t AND w.t - u.t <= 6",
     "v*2 FROM e WHERE SPAN(v, v) <= 1 AND v.temp <> v.temp",
@@ -47,25 +47,25 @@ ROWS = st.lists(
 )
 
 
-def job_of(questions: list[str]) -> ConstrainJob:
-    text = STREAMS + "".join(f"CREATE QUERY q{n} AS CONSTRAIN {each};" for n, each in enumerate(questions))
+def job_of(queries: list[str]) -> ConstrainJob:
+    text = STREAMS + "".join(f"CREATE QUERY q{n} AS CONSTRAIN {each};" for n, each in enumerate(queries))
     catalog = declared(text)
     bounds = [bind(query, catalog) for query in catalog.queries()]
-    return make_job(bounds, Setting(layouts_for(bounds[0].streams), {}, FINGERPRINT))
+    return make_job(bounds, JobContext(layouts_for(bounds[0].streams), {}, FINGERPRINT))
 
 
 @examples(25)
 @given(ROWS, st.sampled_from([1, 2, 7]))
-def test_questions_together_answer_as_each_alone(rows: list[dict], n_buckets: int) -> None:
-    together = ConstrainRun(job_of(list(QUESTIONS)), n_buckets)
+def test_queries_together_answer_as_each_alone(rows: list[dict], n_buckets: int) -> None:
+    together = ConstrainRun(job_of(list(QUERY_TEXTS)), n_buckets)
     together.step({"e": rows}, end=True)
-    for number, question in enumerate(QUESTIONS):
-        alone = ConstrainRun(job_of([question]), n_buckets)
+    for number, query in enumerate(QUERY_TEXTS):
+        alone = ConstrainRun(job_of([query]), n_buckets)
         alone.step({"e": rows}, end=True)
         assert Counter(map(frozen, together.answers(number))) == Counter(map(frozen, alone.answers()))
 
 
-def test_questions_over_the_same_streams_share_a_pass() -> None:
+def test_queries_over_the_same_streams_share_a_pass() -> None:
     catalog = declared(
         STREAMS
         + """

@@ -20,10 +20,10 @@ from pathlib import Path
 
 import pytest
 
+from anabranch.binding.binder import declare
 from anabranch.catalog import Catalog
 from anabranch.errors import Finding
 from anabranch.families import objections
-from anabranch.language.binder import declare
 from anabranch.language.parser import parse
 
 ROOT = Path(__file__).parents[2]

@@ -1,4 +1,4 @@
-"""The example of the aircraft: how answers are judged by hand, and its questions on an hour of the real day."""
+"""The example of the aircraft: how answers are judged by hand, and its queries on an hour of the real day."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The example of the buoys: weeks made of days by hand, and its questions on some of the real years."""
+"""The example of the buoys: weeks made of days by hand, and its queries on some of the real years."""
 
 from __future__ import annotations
 

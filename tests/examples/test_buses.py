@@ -1,4 +1,4 @@
-"""The example of the buses: its windows by hand, and its question on one route of the real day."""
+"""The example of the buses: its windows by hand, and its query on one route of the real day."""
 
 from __future__ import annotations
 

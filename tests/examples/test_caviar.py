@@ -1,4 +1,4 @@
-"""The example of the surveillance videos: its streams by hand, and its questions on a few of the real videos."""
+"""The example of the surveillance videos: its streams by hand, and its queries on a few of the real videos."""
 
 from __future__ import annotations
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
+from anabranch.binding.declarations import METHOD_MODELS, WHOLE_ARCHIVE
 from anabranch.catalog import Model
 from anabranch.inference.infer import Inference, Inferred, KeyState
-from anabranch.language.declarations import METHOD_MODELS, WHOLE_ARCHIVE
 from tests.inference.models import Dense, cases, packed, random_model
 
 Case = tuple[Dense, list[list[int]]]

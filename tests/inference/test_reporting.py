@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
+from anabranch.columns.times import TimeKind, order_doubles
 from anabranch.inference.reporting import CORRECTION, FIRST, HEARTBEAT, METHODS, Reporting, Reports, Sensors
-from anabranch.rows.times import TimeKind, order_doubles
 from tests.oracles import reporting as oracle
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]

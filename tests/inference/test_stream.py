@@ -11,19 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anabranch.binding.binder import declare
+from anabranch.binding.declarations import METHOD_MODELS, WHOLE_ARCHIVE
 from anabranch.catalog import Catalog
+from anabranch.columns.times import TimeKind, order_doubles, step_times, steps_of
 from anabranch.errors import WorkbookError
 from anabranch.inference.infer import Inference
 from anabranch.inference.model import Entries, Hmm, Sensing, make_hmm, write_hmm
 from anabranch.inference.stream import IMPOSSIBLE, UNKNOWN_READER, InferredFrom
-from anabranch.language.binder import declare
-from anabranch.language.declarations import METHOD_MODELS, WHOLE_ARCHIVE
 from anabranch.language.parser import parse
 from anabranch.pattern.job import PatternJob, make_job
-from anabranch.rows.job import Setting
-from anabranch.rows.times import TimeKind, order_doubles, step_times, steps_of
 from anabranch.runtime.sources.inferred import inference_of
 from anabranch.runtime.sources.schema import layouts_for
+from anabranch.transport.job import JobContext
 from tests.local import FINGERPRINT, bound_query
 from tests.pattern.local import LocalRun
 
@@ -62,7 +62,7 @@ def inferring_job(text: str, folder: Path, live: bool = False) -> PatternJob:
     at = catalog.stream("at")
     (layout,) = layouts_for([catalog.stream("readings")])
     layout = replace(layout, derive=inference_of(at, at.source, layout, str(folder)))
-    return make_job([bound_query(text, "q")], Setting((layout,), {}, FINGERPRINT, live))
+    return make_job([bound_query(text, "q")], JobContext((layout,), {}, FINGERPRINT, live))
 
 
 def some_readings(seed: int, keys: int = 4, steps: int = 12) -> list[dict]:
@@ -116,7 +116,7 @@ def test_a_query_over_an_inferred_stream_equals_one_over_its_rows(method: str, f
         run.step({"readings": readings}, end=True)
         text = filled("given", method)
         query = bound_query(text, "q")
-        given_run = LocalRun(make_job([query], Setting(layouts_for(query.streams), {}, FINGERPRINT, False)))
+        given_run = LocalRun(make_job([query], JobContext(layouts_for(query.streams), {}, FINGERPRINT, False)))
         given_run.step({"given": inferred_rows(readings, method, building())}, end=True)
         assert run.answers() == pytest.approx(given_run.answers(), abs=1e-9)
         assert run.counts.read == run.counts.used == len(readings)
@@ -162,7 +162,7 @@ def test_a_reading_that_the_model_cannot_explain_is_set_aside() -> None:
     declare(parse(text), catalog)
     (layout,) = layouts_for([catalog.stream("readings")])
     layout = replace(layout, derive=InferredFrom(Inference(hmm, "FILTER"), pa.string(), 1.0))
-    run = LocalRun(make_job([bound_query(text, "q")], Setting((layout,), {}, FINGERPRINT, True)), 1)
+    run = LocalRun(make_job([bound_query(text, "q")], JobContext((layout,), {}, FINGERPRINT, True)), 1)
     run.step(
         {"readings": [{"tag": "a", "reader": r, "t": t} for t, r in enumerate(["east", "west", "east"])]}, end=True
     )
@@ -219,7 +219,7 @@ def test_a_step_of_several_instants_takes_all_their_readings(folder: Path) -> No
     run.step({"readings": rows[2:]}, end=True)
     text = filled("given", "MLE")
     query = bound_query(text, "q")
-    by_hand = LocalRun(make_job([query], Setting(layouts_for(query.streams), {}, FINGERPRINT, False)))
+    by_hand = LocalRun(make_job([query], JobContext(layouts_for(query.streams), {}, FINGERPRINT, False)))
     made = inferred_rows([{"tag": "a", "reader": row["reader"], "t": row["t"] // 5} for row in rows], "MLE", building())
     by_hand.step({"given": [{**row, "t": 5 * row["t"]} for row in made]}, end=True)
     assert run.answers() == by_hand.answers()
@@ -254,7 +254,7 @@ def two_streams(folder: Path, text: str, names: tuple[str, str]) -> PatternJob:
         replace(layout, derive=inference_of(stream, stream.source, layout, str(folder))) if is_inferred else layout
         for layout, stream, is_inferred in zip(layouts_for(read), streams, inferred, strict=True)
     ]
-    return make_job([bound_query(text, "q")], Setting(tuple(layouts), {}, FINGERPRINT, True))
+    return make_job([bound_query(text, "q")], JobContext(tuple(layouts), {}, FINGERPRINT, True))
 
 
 def run_two(job: PatternJob, batches: list[dict[str, list[dict]]]) -> LocalRun:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from anabranch.binding.binder import declare
 from anabranch.catalog import Catalog
 from anabranch.errors import WorkbookError
-from anabranch.language.binder import declare
 from anabranch.language.parser import parse
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "errors"

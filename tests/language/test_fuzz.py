@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import given
 
+from anabranch.binding.binder import declare
 from anabranch.catalog import Catalog
 from anabranch.language import nodes
-from anabranch.language.binder import declare
 from anabranch.language.parser import parse
 from anabranch.language.unparse import unparse
 from tests import strategies

@@ -6,10 +6,10 @@ import time
 
 import pytest
 
+from anabranch.binding.binder import declare
 from anabranch.catalog import Catalog
 from anabranch.errors import Finding, WorkbookError
 from anabranch.language import limits
-from anabranch.language.binder import declare
 from anabranch.language.parser import parse
 
 STREAM = "CREATE STREAM s KEY (k) VALUE (v) TIME t; "

@@ -39,7 +39,7 @@ def statement(text: str) -> Any:
 
 
 def where(condition: str) -> Any:
-    return statement(f"CREATE QUERY q AS PATTERN s(x) WHERE {condition};").question.where
+    return statement(f"CREATE QUERY q AS PATTERN s(x) WHERE {condition};").body.where
 
 
 @pytest.mark.parametrize(
@@ -88,22 +88,22 @@ def test_conditions(text: str, tree: nodes.Expr) -> None:
 )
 @pytest.mark.parametrize("after", ["", " THEN t(x)", " WHERE x > 5", " THRESHOLD 0.5", " GROUP BY x"])
 def test_unfoldings_and_what_follows_them(text: str, tree: Kleene, after: str) -> None:
-    assert statement(f"CREATE QUERY q AS PATTERN s(x, y){text}{after}").question.steps[0].kleene == tree
+    assert statement(f"CREATE QUERY q AS PATTERN s(x, y){text}{after}").body.steps[0].kleene == tree
 
 
 def test_goals_have_terms_and_filters() -> None:
-    step = statement("CREATE QUERY q AS PATTERN s(p, 'a', -3, _, TRUE, `_`)[p > 1]").question.steps[0]
+    step = statement("CREATE QUERY q AS PATTERN s(p, 'a', -3, _, TRUE, `_`)[p > 1]").body.steps[0]
     terms = (Variable("p"), Literal("a"), Literal(-3), Wildcard(), Literal(True), Variable("_"))
     assert step.goal == Goal("s", terms, Compare(">", Variable("p"), Literal(1)))
 
 
 def test_a_where_in_parentheses_selects_on_its_prefix() -> None:
-    question = statement("CREATE QUERY q AS PATTERN ((a(x) WHERE x) THEN b(y) WHERE y) THEN c(z) WHERE z").question
-    assert [step.where for step in question.steps] == [X, Y, None]
-    assert question.where == Z
-    both = statement("CREATE QUERY q AS PATTERN ((a(x) THEN b(y) WHERE x) WHERE y)").question
+    query = statement("CREATE QUERY q AS PATTERN ((a(x) WHERE x) THEN b(y) WHERE y) THEN c(z) WHERE z").body
+    assert [step.where for step in query.steps] == [X, Y, None]
+    assert query.where == Z
+    both = statement("CREATE QUERY q AS PATTERN ((a(x) THEN b(y) WHERE x) WHERE y)").body
     assert both.steps[-1].where == And((X, Y))
-    assert statement("CREATE QUERY q AS PATTERN ((a(x) THEN b(y)))").question.steps[1].where is None
+    assert statement("CREATE QUERY q AS PATTERN ((a(x) THEN b(y)))").body.steps[1].where is None
 
 
 def test_clauses_come_in_any_order() -> None:
@@ -185,24 +185,24 @@ def test_errors_may_be_columns_and_normal() -> None:
     assert errors("(x = spread NORMAL 2, y = 10)") == both
 
 
-def test_questions_of_the_other_kinds() -> None:
+def test_queries_of_the_other_kinds() -> None:
     sequence = statement(
         "CREATE QUERY q AS SEQUENCE (x, !y, z) FROM r MISS y 0.1 DELAY x GAMMA(2, 3 HOURS), y EMPIRICAL 'f'"
-    ).question
+    ).body
     assert [component.negative for component in sequence.components] == [False, True, False]
     assert sequence.delay == (
         Delay("x", "GAMMA", (Duration(2, None), Duration(3, "HOUR"))), Delay("y", "EMPIRICAL", (), "f"),
     )  # fmt: skip
     relate = statement(
         "CREATE QUERY q AS RELATE ALL a (MEETS OR met  BY) SOME b FROM i AS a, i AS b TIMEOUT 5 MINUTES"
-    ).question
+    ).body
     assert (relate.first.at_least, relate.second.at_least) == (None, 1)
     assert relate.relations == ("MEETS", "MET BY")
     monitor = statement(
         "CREATE QUERY q AS MONITOR a FROM c BUFFER 5 DISCARD least contribution MAX DELAY 5 EVERY 1 SECOND"
-    ).question
+    ).body
     assert (monitor.buffer, monitor.discard, monitor.max_delay) == (5, "LEAST CONTRIBUTION", Duration(5, None))
-    constrain = statement("CREATE QUERY q AS CONSTRAIN v*5, w FROM e").question
+    constrain = statement("CREATE QUERY q AS CONSTRAIN v*5, w FROM e").body
     assert constrain.names == (Counted("v", 5), Counted("w"))
 
 
@@ -217,7 +217,7 @@ def test_spans_are_places_in_the_whole_text() -> None:
     relation, query = parse(text).statements
     assert relation.span == Span(1, 1, 1, 22)
     assert query.span == Span(3, 1, 5, 29)
-    negation, call = query.question.where.items
+    negation, call = query.body.where.items
     assert (negation.span, call.span) == (Span(5, 9, 5, 20), Span(5, 25, 5, 29))
     assert query.place("WHERE") == Span(5, 3, 5, 29)
     assert query.place("THRESHOLD") == query.span

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from anabranch.binding.binder import bind, declare
 from anabranch.catalog import Catalog
-from anabranch.language.binder import bind, declare
 from anabranch.language.parser import parse
 
 FIXTURES = sorted((Path(__file__).parents[1] / "fixtures" / "workbooks").glob("*.abq"))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from anabranch.binding.binder import bind, declare
 from anabranch.catalog import Catalog, Query
 from anabranch.errors import Finding
 from anabranch.language import nodes
-from anabranch.language.binder import bind, declare
 from anabranch.language.parser import parse
 
 
@@ -28,18 +28,18 @@ def codes(text: str, catalog: Catalog | None = None) -> list[str]:
     return [finding.code for finding in findings(text, catalog)]
 
 
-def bound(question: str, catalog: Catalog) -> Any:
-    """The question, with its clauses, bound to a catalogue."""
-    return bind(Query("q", declaration(question)), catalog)
+def bound(query: str, catalog: Catalog) -> Any:
+    """The query, with its clauses, bound to a catalogue."""
+    return bind(Query("q", declaration(query)), catalog)
 
 
-def wrong(question: str, catalog: Catalog) -> list[str]:
-    """The codes of what is wrong with a question."""
-    return codes(f"CREATE QUERY q AS {question}", catalog)
+def wrong(query: str, catalog: Catalog) -> list[str]:
+    """The codes of what is wrong with a query."""
+    return codes(f"CREATE QUERY q AS {query}", catalog)
 
 
-def declaration(question: str) -> nodes.CreateQuery:
-    """The statement that asks the question."""
-    (statement,) = parse(f"CREATE QUERY q AS {question}").statements
+def declaration(query: str) -> nodes.CreateQuery:
+    """The statement that asks the query."""
+    (statement,) = parse(f"CREATE QUERY q AS {query}").statements
     assert isinstance(statement, nodes.CreateQuery)
     return statement

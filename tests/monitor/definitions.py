@@ -67,7 +67,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Question:
+class QueryShape:
     """What is asked of a choice of predictions, one for each operand."""
 
     operands: int
@@ -224,16 +224,16 @@ def draws(told: Told, column: str, n: int, random: np.random.Generator) -> F64:
     return found[:n]
 
 
-def share(question: Question, chosen: Sequence[Told], point: Sequence[float], n: int, seed: int) -> float:
+def share(query: QueryShape, chosen: Sequence[Told], point: Sequence[float], n: int, seed: int) -> float:
     """The share of drawn truths at a point that satisfy all constraints on values with an error.
 
     What has no error is true or not, and at a corner that a double has rounded nobody knows: it is left out.
     """
     random = np.random.default_rng(seed)
-    centers = question.centers(chosen, np.array([point], np.float64))
-    truth = {(j, column): centers[j, column][0] + draws(chosen[j], column, n, random) for j, column in question.values}
+    centers = query.centers(chosen, np.array([point], np.float64))
+    truth = {(j, column): centers[j, column][0] + draws(chosen[j], column, n, random) for j, column in query.values}
     found = np.ones(n, np.bool_)
-    for each in question.constraints:
-        if question.error(chosen, each.values) > 0:
+    for each in query.constraints:
+        if query.error(chosen, each.values) > 0:
             found &= each.is_true(truth)
     return float(found.mean())

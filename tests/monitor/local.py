@@ -1,4 +1,4 @@
-"""MONITOR without a JVM: the buckets of a question, and its answers in a form that the truth has too."""
+"""MONITOR without a JVM: the buckets of a query, and its answers in a form that the truth has too."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.cases import Case
 from tests.oracles.monitor import Answer
 from tests.oracles.monitor_predictions import instant
 
+from anabranch.binding.binder import bind
 from anabranch.families import job_for
 from anabranch.language import nodes
-from anabranch.language.binder import bind
 from anabranch.monitor.job import MonitorJob
-from anabranch.rows.job import Setting
 from anabranch.runtime.sources.derived import layouts_of
+from anabranch.transport.job import JobContext
 
 
 class MonitorRun(local.LocalRun):
@@ -57,7 +57,7 @@ def positions_job(workbook: str, name: str, live: bool = False) -> MonitorJob:
         source = stream.source
         read.append(catalog.stream(source.stream) if isinstance(source, nodes.PredictedSource) else stream)
     layouts = layouts_of(query.streams, read, ["."] * len(read))
-    return job_for([query], Setting(layouts, {}, local.FINGERPRINT, live))
+    return job_for([query], JobContext(layouts, {}, local.FINGERPRINT, live))
 
 
 def who(row: Answer, case_names: Sequence[str]) -> tuple[Any, ...]:

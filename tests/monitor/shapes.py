@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 from tests.cases import QUERY, Case
-from tests.monitor.definitions import EXPECTED, MAY, MUST, OPPOSITE, Constraint, Question, Told, Value
+from tests.monitor.definitions import EXPECTED, MAY, MUST, OPPOSITE, Constraint, QueryShape, Told, Value
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
@@ -56,18 +56,18 @@ class Errors:
 class ShapedCase:
     """A case, and what it means.
 
-    `told` are the predictions, and `question` is what is asked of a choice of them; `in_order` is whether the keys of a
+    `told` are the predictions, and `query` is what is asked of a choice of them; `in_order` is whether the keys of a
     choice must be in order.
     """
 
     case: Case
     told: tuple[Told, ...]
-    question: Question
+    query: QueryShape
     in_order: bool
 
     def choices(self) -> Iterator[tuple[Told, ...]]:
         """Every choice of predictions of different keys."""
-        for chosen in itertools.permutations(self.told, self.question.operands):
+        for chosen in itertools.permutations(self.told, self.query.operands):
             keys = [each.key for each in chosen]
             if len(set(keys)) == len(keys) and (not self.in_order or keys == sorted(keys)):
                 yield chosen
@@ -75,7 +75,7 @@ class ShapedCase:
     def chosen(self, answer: dict[str, Any]) -> tuple[Told, ...]:
         """The predictions that an answer is about."""
         by_name = {(each.key, each.time): each for each in self.told}
-        return tuple(by_name[answer[label]["id"], answer[label]["t"]] for label in LABELS[: self.question.operands])
+        return tuple(by_name[answer[label]["id"], answer[label]["t"]] for label in LABELS[: self.query.operands])
 
 
 @st.composite
@@ -104,14 +104,14 @@ def shaped_cases(
     texts = [text for text, _ in parts]
     texts += [f"{one}.id < {two}.id" for one, two in itertools.pairwise(LABELS[:count])] if in_order else []
     labels = LABELS[:count]
-    question = f"MONITOR {', '.join(labels)} FROM {', '.join(f'e AS {label}' for label in labels)}"
-    question += f" WHERE {' AND '.join(texts)}{f' WITHIN {within}' if within else ''} SEMANTICS {meaning}{clauses}"
+    query = f"MONITOR {', '.join(labels)} FROM {', '.join(f'e AS {label}' for label in labels)}"
+    query += f" WHERE {' AND '.join(texts)}{f' WITHIN {within}' if within else ''} SEMANTICS {meaning}{clauses}"
     values = ", ".join(f"{column} DOUBLE" for column in COLUMNS)
     workbook = f"CREATE STREAM e KEY (id INTEGER) VALUE ({values}) TIME t DOUBLE "
-    workbook += f"MODEL PREDICTED ERROR {errors.text()} PERIOD {period};\nCREATE QUERY {QUERY} AS {question};\n"
+    workbook += f"MODEL PREDICTED ERROR {errors.text()} PERIOD {period};\nCREATE QUERY {QUERY} AS {query};\n"
     constraints = tuple(each for _, own in parts for each in own)
     return ShapedCase(
-        Case(workbook, QUERY, {"e": rows}, {}), told, Question(count, constraints, within, meaning), in_order
+        Case(workbook, QUERY, {"e": rows}, {}), told, QueryShape(count, constraints, within, meaning), in_order
     )
 
 

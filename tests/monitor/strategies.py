@@ -210,7 +210,7 @@ class Operand:
 
 @st.composite
 def monitor_cases(draw: Draw, **choices: Any) -> Case:
-    """A question with data; what it may be like is said as in `Choices`."""
+    """A query with data; what it may be like is said as in `Choices`."""
     allowed = Choices(**choices)
     style = draw(_styles(allowed))
     relations = draw(_tables(style)) if allowed.tables and draw(one_in(4)) else {}
@@ -218,10 +218,10 @@ def monitor_cases(draw: Draw, **choices: Any) -> Case:
     shapes = draw(_shapes(style, len(names)))
     within = draw(st.sampled_from(allowed.windows)) if len(names) == 2 else 0
     rows, asked = draw(_rows(shapes, names, within, allowed.most_rows))
-    question = draw(_questions(asked, style, relations)) + draw(_clauses(style, within, len(names)))
+    query = draw(_queries(asked, style, relations)) + draw(_clauses(style, within, len(names)))
     declarations = [shape.text() for shape in shapes]
     declarations += [f"CREATE RELATION {name} (a {style.key_type}, b {style.key_type});" for name in relations]
-    return Case(workbook_of(declarations, question), QUERY, rows, relations)
+    return Case(workbook_of(declarations, query), QUERY, rows, relations)
 
 
 @st.composite
@@ -330,12 +330,12 @@ def _at_instants(draw: Draw, asked: Sequence[Operand], within: float) -> list[Op
     return found
 
 
-# ---------------------------------------------------------------- questions
+# ---------------------------------------------------------------- queries
 
 
 @st.composite
-def _questions(draw: Draw, asked: Sequence[Operand], style: Style, relations: Relations) -> str:
-    """The text of a question, but for its clauses."""
+def _queries(draw: Draw, asked: Sequence[Operand], style: Style, relations: Relations) -> str:
+    """The text of a query, but for its clauses."""
     names = ", ".join(operand.name for operand in asked)
     operands = draw(operands_of([(operand.shape.name, operand.name) for operand in asked]))
     parts = draw(_constraints(asked, style))

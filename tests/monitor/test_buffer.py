@@ -27,10 +27,10 @@ from tests.oracles.monitor_buffer import (
 )
 from tests.splits import splits
 
+from anabranch.columns.times import order_doubles
 from anabranch.monitor.kernel import buffer as kernel
 from anabranch.monitor.operator import MonitorOperator
 from anabranch.monitor.predictions import clock_of
-from anabranch.rows.times import order_doubles
 
 CODES = {
     LEAST_CONTRIBUTION: kernel.LEAST_CONTRIBUTION, OLDEST: kernel.OLDEST, RANDOM: kernel.RANDOM, NEWEST: kernel.NEWEST,

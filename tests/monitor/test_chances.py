@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 from tests.cases import Case
 from tests.drawn import examples
-from tests.monitor.definitions import EXPECTED, MAY, MUST, Question, Told, share
+from tests.monitor.definitions import EXPECTED, MAY, MUST, QueryShape, Told, share
 from tests.monitor.local import run_of
 from tests.monitor.shapes import COLUMNS, ShapedCase, shaped_cases
 from tests.monitor.test_sampled import SLACK, covers
@@ -111,7 +111,7 @@ def still(shaped: ShapedCase) -> ShapedCase:
     rates = {f"{column}_rate": 0.0 for column in COLUMNS}
     rows = {name: [row | rates for row in own] for name, own in shaped.case.rows.items()}
     told = tuple(replace(each, rates=dict.fromkeys(COLUMNS, 0.0)) for each in shaped.told)
-    return ShapedCase(replace(shaped.case, rows=rows), told, shaped.question, shaped.in_order)
+    return ShapedCase(replace(shaped.case, rows=rows), told, shaped.query, shaped.in_order)
 
 
 @examples(20)
@@ -120,7 +120,7 @@ def test_where_nothing_moves_the_probability_is_the_share_of_truths(shaped: Shap
     answers = run_of(shaped.case, [shaped.case.rows], 1).rows()
     event(f"{'some' if answers else 'no'} answers")
     for answer in answers[:3]:
-        found = share(shaped.question, shaped.chosen(answer), answer["sample"], DRAWS, 7)
+        found = share(shaped.query, shaped.chosen(answer), answer["sample"], DRAWS, 7)
         assert abs(found - answer["probability"]) <= doubt(answer["probability"]), (answer, found)
 
 
@@ -130,11 +130,11 @@ def test_no_instant_is_more_probable_than_an_answer_says(shaped: ShapedCase) -> 
     answers = run_of(shaped.case, [shaped.case.rows], 1).rows()
     for answer in answers[:3]:
         chosen = shaped.chosen(answer)
-        points = shaped.question.lattice(chosen, 0.5, 0.25)
+        points = shaped.query.lattice(chosen, 0.5, 0.25)
         points = [point for point in points[:: len(points) // 6 + 1] if covers(answer, point)]
-        points = [point for point in points if shaped.question.matches(chosen, np.array([point]), SLACK)[0]]
+        points = [point for point in points if shaped.query.matches(chosen, np.array([point]), SLACK)[0]]
         for point in [*points, answer["sample"]]:
-            found = share(shaped.question, chosen, point, DRAWS, 7)
+            found = share(shaped.query, chosen, point, DRAWS, 7)
             assert found <= answer["probability"] + doubt(answer["probability"]), (answer, point, found)
 
 
@@ -146,7 +146,7 @@ def test_the_sample_is_near_the_most_probable_instant(shaped: ShapedCase) -> Non
         chosen = shaped.chosen(answer)
         if any(0 < each.errors[column] < 0.5 for each in chosen for column in each.errors):
             continue
-        found = share(shaped.question, chosen, answer["sample"], DRAWS, 7)
+        found = share(shaped.query, chosen, answer["sample"], DRAWS, 7)
         assert found >= answer["probability"] - doubt(answer["probability"]) - 0.03, (answer, found)
 
 
@@ -169,11 +169,11 @@ def test_three_operands_are_taken_together(law: str, within: str) -> None:
 
 
 def asked(shaped: ShapedCase, semantics: str) -> ShapedCase:
-    """The same question in another semantics."""
-    old = shaped.question.semantics
+    """The same query in another semantics."""
+    old = shaped.query.semantics
     workbook = shaped.case.workbook.replace(f"SEMANTICS {old}", f"SEMANTICS {semantics}")
-    question = Question(shaped.question.operands, shaped.question.constraints, shaped.question.within, semantics)
-    return ShapedCase(replace(shaped.case, workbook=workbook), shaped.told, question, shaped.in_order)
+    query = QueryShape(shaped.query.operands, shaped.query.constraints, shaped.query.within, semantics)
+    return ShapedCase(replace(shaped.case, workbook=workbook), shaped.told, query, shaped.in_order)
 
 
 @examples(20)
@@ -188,29 +188,29 @@ def test_the_three_semantics_agree(shaped: ShapedCase) -> None:
     for narrow, wide in ((MUST, EXPECTED), (EXPECTED, MAY)):
         for answer in found[narrow]:
             chosen, sample = shaped.chosen(answer), np.array([answer["sample"]])
-            if not shaped.question.matches(chosen, sample, SLACK)[0]:
+            if not shaped.query.matches(chosen, sample, SLACK)[0]:
                 continue  # a prediction that touches, as of <>, is not EXPECTED, but has no probability
             around = over(shaped, found[wide], chosen, answer["sample"])
             assert around, (narrow, answer)
             assert max(each["probability"] for each in around) >= answer["probability"] - 1e-8
     for chosen in list(shaped.choices())[:6]:
-        points = shaped.question.lattice(chosen, 0.5, 0.25)
+        points = shaped.query.lattice(chosen, 0.5, 0.25)
         for point in points[:: len(points) // 6 + 1]:
-            if not certain(shaped.question, chosen, point):
+            if not certain(shaped.query, chosen, point):
                 continue
-            part = share(shaped.question, chosen, point, 2000, 5)
+            part = share(shaped.query, chosen, point, 2000, 5)
             if part > 0:
                 assert over(shaped, found[MAY], chosen, point), (chosen, point, part)
             if part < 1:
-                assert not asked(shaped, MUST).question.matches(chosen, np.array([point]), SLACK)[0]
+                assert not asked(shaped, MUST).query.matches(chosen, np.array([point]), SLACK)[0]
                 inside = [each for each in over(shaped, found[MUST], chosen, point) if is_inner(each, point)]
                 assert not inside, (chosen, point, part, inside)
 
 
-def certain(question: Question, chosen: Sequence[Told], point: np.ndarray) -> bool:
+def certain(query: QueryShape, chosen: Sequence[Told], point: np.ndarray) -> bool:
     """Whether what has no error is true at a point."""
-    own = [each for each in question.constraints if question.error(chosen, each.values) == 0]
-    exact = Question(question.operands, tuple(own), question.within, EXPECTED)
+    own = [each for each in query.constraints if query.error(chosen, each.values) == 0]
+    exact = QueryShape(query.operands, tuple(own), query.within, EXPECTED)
     return bool(exact.matches(chosen, np.array([point]), SLACK)[0])
 
 

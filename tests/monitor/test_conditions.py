@@ -24,8 +24,8 @@ Row = dict[str, Any]
 
 def pairs(condition: str = "TRUE") -> set[tuple[tuple[int, float], tuple[int, float]]]:
     """The predictions that match, by key and time."""
-    question = "MONITOR a, b FROM e AS a, e AS b WHERE ABS(a.x - b.x) <= 3 AND a.k < b.k"
-    run = MonitorRun(local_job(f"{STREAM} CREATE QUERY q AS {question} AND {condition} SEMANTICS MAY;", "q"), 3)
+    query = "MONITOR a, b FROM e AS a, e AS b WHERE ABS(a.x - b.x) <= 3 AND a.k < b.k"
+    run = MonitorRun(local_job(f"{STREAM} CREATE QUERY q AS {query} AND {condition} SEMANTICS MAY;", "q"), 3)
     run.run([{"e": ROWS}])
     return {tuple((row[label]["k"], row[label]["t"]) for label in ("a", "b")) for row in run.rows()}
 

@@ -1,4 +1,4 @@
-"""The plan of a MONITOR question says what is really done."""
+"""The plan of a MONITOR query says what is really done."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ CREATE STREAM f KEY (zone STRING) VALUE (x DOUBLE) TIME t DOUBLE MODEL PREDICTED
 """
 
 
-def plan(question: str) -> Plan:
-    catalog = declared(f"{STREAM} CREATE QUERY q AS MONITOR {question};")
+def plan(query: str) -> Plan:
+    catalog = declared(f"{STREAM} CREATE QUERY q AS MONITOR {query};")
     return plan_of(catalog.query("q"), catalog)
 
 
@@ -57,16 +57,16 @@ def test_different_columns_may_be_equated_where_streams_differ() -> None:
 
 
 def test_may_of_three_names_takes_no_alternatives_in_a_window() -> None:
-    question = "a, b, c FROM e WHERE ABS(a.x - b.x) > 5 AND ABS(b.x - c.x) <= 5 SEMANTICS MAY"
-    assert plan(question).refused is None
-    refused = plan(f"{question} WITHIN 1").refused
+    query = "a, b, c FROM e WHERE ABS(a.x - b.x) > 5 AND ABS(b.x - c.x) <= 5 SEMANTICS MAY"
+    assert plan(query).refused is None
+    refused = plan(f"{query} WITHIN 1").refused
     assert refused is not None
     assert "two intervals" in refused.message
 
 
 def test_a_buffer_of_three_names_does_not_stream() -> None:
-    question = "a, b, c FROM e WHERE ABS(a.x - b.x) <= 5 AND ABS(b.x - c.x) <= 5 BUFFER 10"
-    assert plan(question).streams.startswith("a BUFFER serves")
+    query = "a, b, c FROM e WHERE ABS(a.x - b.x) <= 5 AND ABS(b.x - c.x) <= 5 BUFFER 10"
+    assert plan(query).streams.startswith("a BUFFER serves")
     assert plan("a, b FROM e WHERE ABS(a.x - b.x) <= 5 BUFFER 10").streams == "yes"
 
 
@@ -91,7 +91,7 @@ def test_few_truths_are_integrated_over_jointly(errors: str, most: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "routing"),
+    ("query", "routing"),
     [
         ("a FROM e WHERE a.x < 1", "by key"),
         ("a, b FROM e WHERE a.x < b.x AND a.zone = b.zone", "predictions meet by a.zone = b.zone"),
@@ -103,5 +103,5 @@ def test_few_truths_are_integrated_over_jointly(errors: str, most: int) -> None:
         ),
     ],
 )
-def test_where_predictions_meet_is_told(question: str, routing: str) -> None:
-    assert plan(question).routing.startswith(routing)
+def test_where_predictions_meet_is_told(query: str, routing: str) -> None:
+    assert plan(query).routing.startswith(routing)

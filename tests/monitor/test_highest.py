@@ -43,7 +43,7 @@ def lattice(dims: int) -> Iterator[np.ndarray]:
             yield np.array(steps) * SIDE / STEPS[dims]
 
 
-def question(dims: int, forms: Sequence[Form]) -> tuple[Lines, Asked]:
+def query(dims: int, forms: Sequence[Form]) -> tuple[Lines, Asked]:
     """Forms that share no value."""
     values = [value for own, _ in forms for value in own]
     axis, base, rate, error, spread = map(np.array, zip(*values, strict=True))
@@ -60,7 +60,7 @@ def question(dims: int, forms: Sequence[Form]) -> tuple[Lines, Asked]:
 
 def found(dims: int, forms: Sequence[Form]) -> tuple[float, np.ndarray]:
     point = np.empty(dims)
-    return highest(simplex(dims), *question(dims, forms), 0.0, point), point
+    return highest(simplex(dims), *query(dims, forms), 0.0, point), point
 
 
 @st.composite
@@ -90,7 +90,7 @@ def cases(draw: Draw) -> tuple[int, list[Form]]:
 @given(cases())
 def test_no_instant_is_more_probable_and_the_best_is_told(case: tuple[int, list[Form]]) -> None:
     dims, forms = case
-    lines, asked = question(dims, forms)
+    lines, asked = query(dims, forms)
     slope = np.empty(dims)
     best = max(weigh(point, lines, asked, slope) for point in lattice(dims))
     top, point = found(dims, forms)

@@ -23,7 +23,7 @@ POSITIONS = "CREATE STREAM positions KEY (id INTEGER) VALUE (fuel DOUBLE) TIME t
 VANS = "CREATE STREAM vans KEY (id INTEGER) VALUE (x DOUBLE, y DOUBLE) TIME t {} "
 MADE = VANS + "PREDICTED FROM positions ERROR {} PERIOD {}{};\n"
 GIVEN = VANS + "MODEL PREDICTED ERROR {} PERIOD {};\n"
-QUESTIONS = (
+QUERY_TEXTS = (
     "MONITOR a, b FROM vans AS a, vans AS b WHERE ABS(a.x - b.x) <= 2 AND ABS(a.y - b.y) <= 2 AND a.id < b.id",
     "MONITOR a, b FROM vans AS a, vans AS b WHERE ABS(a.x - b.x) <= 2 AND a.id < b.id WITHIN 1 SEMANTICS MAY",
     "MONITOR a FROM vans AS a WHERE a.x < 2 SEMANTICS MUST",
@@ -69,9 +69,9 @@ def run_over(job: Any, batches: Sequence[Any], buckets: int) -> MonitorRun:
     return run
 
 
-def workbooks(kind: str, error: str, using: str, question: str, lateness: str = "") -> tuple[str, str]:
+def workbooks(kind: str, error: str, using: str, text: str, lateness: str = "") -> tuple[str, str]:
     """With positions, and with the predictions themselves."""
-    query = f"CREATE QUERY q AS {question};\n"
+    query = f"CREATE QUERY q AS {text};\n"
     made = POSITIONS.format(kind, lateness) + MADE.format(kind, error, 4, using) + query
     return made, GIVEN.format(kind, error, 4) + query
 
@@ -79,21 +79,21 @@ def workbooks(kind: str, error: str, using: str, question: str, lateness: str = 
 @examples(25)
 @given(
     st.data(), st.sampled_from([DOUBLE, INTEGER, TIMESTAMP]), st.sampled_from(["LINEAR", "KALMAN"]),
-    st.sampled_from([("1", (1, 1)), ("(x = 0.5, y = 2)", (0.5, 2))]), st.integers(0, len(QUESTIONS) - 1),
+    st.sampled_from([("1", (1, 1)), ("(x = 0.5, y = 2)", (0.5, 2))]), st.integers(0, len(QUERY_TEXTS) - 1),
 )  # fmt: skip
 def test_any_split_of_positions_answers_as_the_reports_do(
-    data: st.DataObject, kind: str, method: str, error: tuple[str, tuple[float, float]], question: int
+    data: st.DataObject, kind: str, method: str, error: tuple[str, tuple[float, float]], query: int
 ) -> None:
     rows = data.draw(measured(kind))
     using = "" if method == "LINEAR" else " USING KALMAN(0.5, 0.25)"
-    made, given_text = workbooks(kind, error[0], using, QUESTIONS[question])
+    made, given_text = workbooks(kind, error[0], using, QUERY_TEXTS[query])
     predictions = predictions_of(rows, error[1], 4, method)
     truth = answers(bound_query(given_text, "q"), {"vans": predictions}, {})
     event(f"{'some' if truth else 'no'} answers")
     live = data.draw(st.booleans())
     batches = data.draw(splits({"positions": rows}, clock=seconds)) if live else [{"positions": rows}]
     run = run_over(positions_job(made, "q", live), batches, data.draw(st.sampled_from([1, 3])))
-    assert_same(run.rows(), truth, LABELS[question])
+    assert_same(run.rows(), truth, LABELS[query])
     assert run.counts.reported == len(predictions)
     assert run.counts.read == len(rows)
     assert run.counts.duplicate == len(rows) - len({(row["id"], row["t"]) for row in rows})
@@ -104,7 +104,7 @@ def test_any_split_of_positions_answers_as_the_reports_do(
 def test_positions_that_come_late_but_not_too_late_are_taken_in_their_order(data: st.DataObject, delay: int) -> None:
     rows = data.draw(measured(DOUBLE))
     unique = list({(row["id"], row["t"]): row for row in rows}.values())
-    made, given_text = workbooks(DOUBLE, "1", "", QUESTIONS[0], f" WATERMARK {delay}")
+    made, given_text = workbooks(DOUBLE, "1", "", QUERY_TEXTS[0], f" WATERMARK {delay}")
     truth = answers(bound_query(given_text, "q"), {"vans": predictions_of(unique, (1, 1), 4, "LINEAR")}, {})
     batches = data.draw(disordered_splits({"positions": unique}, delay, clock=seconds))
     run = run_over(positions_job(made, "q", live=True), batches, 1)
@@ -114,7 +114,7 @@ def test_positions_that_come_late_but_not_too_late_are_taken_in_their_order(data
 
 @pytest.mark.parametrize("buckets", [1, 3])
 def test_a_position_that_is_too_late_is_set_aside(buckets: int) -> None:
-    made, _ = workbooks(DOUBLE, "1", "", QUESTIONS[0])
+    made, _ = workbooks(DOUBLE, "1", "", QUERY_TEXTS[0])
     at = [{"id": 1, "t": float(t), "fuel": 0.0, "x": 0.0, "y": 0.0} for t in (0, 4, 2, 5)]
     run = MonitorRun(positions_job(made, "q", live=True), buckets)
     for row in at:
@@ -126,7 +126,7 @@ def test_a_position_that_is_too_late_is_set_aside(buckets: int) -> None:
 
 def test_what_waits_is_answered_at_the_end_alone() -> None:
     """A position waits for the watermark: one of its instant may still come before it."""
-    made, _ = workbooks(DOUBLE, "1", "", QUESTIONS[2])
+    made, _ = workbooks(DOUBLE, "1", "", QUERY_TEXTS[2])
     run = MonitorRun(positions_job(made, "q", live=True), 1)
     run.step({"positions": [{"id": 1, "t": 0.0, "fuel": 0.0, "x": 0.0, "y": 0.0}]})
     assert run.rows("tentative") == []

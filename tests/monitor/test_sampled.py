@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from tests.cases import Case
 from tests.drawn import drawn, examples
-from tests.monitor.definitions import MAY, MUST, Question, Told
+from tests.monitor.definitions import MAY, MUST, QueryShape, Told
 from tests.monitor.local import run_of
 from tests.monitor.shapes import ShapedCase, shaped_cases
 from tests.oracles.monitor import Answer
@@ -27,34 +27,34 @@ MOST_POINTS = 10
 
 def assert_sampled(shaped: ShapedCase, answers: Sequence[Answer], step: float = 0.5, own_step: float = 0.125) -> None:
     """Answers are what the definition says of a lattice."""
-    question = shaped.question
+    query = shaped.query
     for chosen in shaped.choices():
         own = [each for each in answers if shaped.chosen(each) == chosen]
-        points = question.lattice(chosen, step, own_step)
-        points = points[question.matches(chosen, points, SLACK)]
-        if question.operands > 2:
+        points = query.lattice(chosen, step, own_step)
+        points = points[query.matches(chosen, points, SLACK)]
+        if query.operands > 2:
             points = points[:: len(points) // MOST_POINTS + 1]
         for point in points:
             assert any(covers(each, point) for each in own), (chosen, point, own)
     for answer in answers:
         chosen = shaped.chosen(answer)
         assert chosen in set_of(shaped), answer
-        assert fits(question, chosen, [answer["sample"]]), (chosen, answer)
+        assert fits(query, chosen, [answer["sample"]]), (chosen, answer)
         assert not np.isnan(answer["probability"])
         assert 0 < answer["probability"] <= 1
-        if question.operands > 1:
-            assert fits(question, chosen, answer["boundary"]), (chosen, answer)
-        assert_interval(question, answer)
+        if query.operands > 1:
+            assert fits(query, chosen, answer["boundary"]), (chosen, answer)
+        assert_interval(query, answer)
 
 
 def set_of(shaped: ShapedCase) -> list[tuple[Told, ...]]:
     return list(shaped.choices())
 
 
-def fits(question: Question, chosen: Sequence[Told], points: Sequence[Sequence[float]]) -> bool:
+def fits(query: QueryShape, chosen: Sequence[Told], points: Sequence[Sequence[float]]) -> bool:
     """Whether all points match, or almost."""
     array = np.array(points, np.float64)
-    return bool((question.applies(chosen, array, LOOSE) & question.matches(chosen, array, LOOSE)).all())
+    return bool((query.applies(chosen, array, LOOSE) & query.matches(chosen, array, LOOSE)).all())
 
 
 def covers(answer: Answer, point: np.ndarray) -> bool:
@@ -83,16 +83,16 @@ def is_inside(corners: np.ndarray, point: np.ndarray) -> bool:
     return found.status == 0 and found.fun <= 1e-6
 
 
-def assert_interval(question: Question, answer: Answer) -> None:
+def assert_interval(query: QueryShape, answer: Answer) -> None:
     """valid_from and valid_to are the range of the latest instant over the boundary, where that is convex."""
     assert answer["valid_from"] - 1e-6 <= max(answer["sample"]) <= answer["valid_to"] + 1e-6
-    if question.operands == 1:
+    if query.operands == 1:
         return
     corners = np.array(answer["boundary"])
     assert abs(corners.max() - answer["valid_to"]) <= 1e-6
     n, dims = corners.shape
     if dims == 2 and len(corners) > 2 and shapely.convex_hull(outline(corners)).area > outline(corners).area + 1e-9:
-        assert question.semantics == MAY
+        assert query.semantics == MAY
         return
     found = linprog(
         np.r_[np.zeros(n), 1.0], np.c_[corners.T, -np.ones(dims)], np.zeros(dims),
@@ -146,8 +146,8 @@ APART = (
 )
 
 
-def apart(errors: str, period: int, question: str, rows: Sequence[dict]) -> list[Answer]:
-    asked = f"CREATE QUERY q AS MONITOR a, b FROM e AS a, e AS b WHERE a.id < b.id AND {question};\n"
+def apart(errors: str, period: int, query: str, rows: Sequence[dict]) -> list[Answer]:
+    asked = f"CREATE QUERY q AS MONITOR a, b FROM e AS a, e AS b WHERE a.id < b.id AND {query};\n"
     case = Case(APART.format(errors, period) + asked, "q", {"e": list(rows)}, {})
     return run_of(case, [case.rows], 1).rows()
 
@@ -174,17 +174,17 @@ def test_regions_without_area_that_overlap_are_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "later", "answers"),
+    ("query", "later", "answers"),
     [
         ("a.x - b.x > 5 WITHIN 1", 0.0, 0), ("a.x - b.x >= 5 WITHIN 1", 0.0, 1),
         ("a.x - b.x < 3 AND a.x - b.x > 2 WITHIN 1", 0.0, 0), ("a.x > b.x WITHIN 1", 3.0, 0),
         ("a.x > b.x WITHIN 1.5", 3.0, 1),
     ],
 )  # fmt: skip
-def test_what_only_touches_an_open_side_is_no_answer(question: str, later: float, answers: int) -> None:
+def test_what_only_touches_an_open_side_is_no_answer(query: str, later: float, answers: int) -> None:
     """The first falls from 5 to 3 in the two units of time that it applies, and no longer applies at their end."""
     rows = [
         {"id": 1, "t": 0.0, "x": 5.0, "x_rate": -1.0, "y": 0.0, "y_rate": 0.0},
         {"id": 2, "t": later, "x": 0.0, "x_rate": 0.0, "y": 0.0, "y_rate": 0.0},
     ]
-    assert len(apart("0", 2, question, rows)) == answers
+    assert len(apart("0", 2, query, rows)) == answers

@@ -11,14 +11,14 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from tests.cases import DOUBLE, EPOCH, INTEGER, TIMES, Case, seconds
 from tests.drawn import examples
-from tests.local import bound_query, in_setting, local_job
+from tests.local import bound_query, in_context, local_job
 from tests.monitor.compare import assert_same, who
 from tests.monitor.local import MonitorRun, run_of
 from tests.monitor.strategies import monitor_cases
 from tests.oracles.monitor import Answer, answers
 from tests.splits import splits
 
-from anabranch.rows.state import StateError
+from anabranch.transport.state import StateError
 
 STREAM = "CREATE STREAM e KEY (id INTEGER) VALUE (x DOUBLE) TIME t {} MODEL PREDICTED ERROR {} PERIOD {};\n"
 ALONE = "MONITOR a FROM e WHERE a.x < 100"
@@ -32,10 +32,10 @@ def row(key: int, time: Any, x: float = 0.0, rate: float = 0.0) -> Row:
 
 
 def run_over(
-    question: str, *batches: Sequence[Row], kind: str = DOUBLE, error: float = 0, period: float = 10, buckets: int = 1
+    query: str, *batches: Sequence[Row], kind: str = DOUBLE, error: float = 0, period: float = 10, buckets: int = 1
 ) -> MonitorRun:
     """A run over rows of one stream that is not at its end."""
-    workbook = f"{STREAM.format(kind, error, period)}CREATE QUERY q AS {question};\n"
+    workbook = f"{STREAM.format(kind, error, period)}CREATE QUERY q AS {query};\n"
     run = MonitorRun(local_job(workbook, "q", live=True), buckets)
     for batch in batches:
         run.step({"e": batch})
@@ -51,12 +51,12 @@ def validity(found: Sequence[Answer]) -> list[tuple[float, float]]:
 
 def test_what_is_validated_so_far_grows_by_the_tick() -> None:
     """The example of the paper: valid from 5 to 20, a delay of 5, and the tick 1 or 2."""
-    question = "MONITOR a FROM e WHERE a.x >= 5 AND a.id = 1 MAX DELAY 5 EVERY {}"
+    query = "MONITOR a FROM e WHERE a.x >= 5 AND a.id = 1 MAX DELAY 5 EVERY {}"
     clock = [[row(1, 0.0, 0.0, 1.0)], *([row(2, float(t))] for t in (9, 15, 16, 17, 30))]
-    one = run_over(question.format(1), *clock, period=20)
+    one = run_over(query.format(1), *clock, period=20)
     assert validity(one.rows("partial")) == [(5, 10), (5, 11), (5, 12)]
     assert validity(one.rows()) == [(5, 20)]
-    two = run_over(question.format(2), *clock, period=20)
+    two = run_over(query.format(2), *clock, period=20)
     assert validity(two.rows("partial")) == [(5, 10), (5, 12)]
     assert validity(two.rows()) == [(5, 20)]
 
@@ -68,9 +68,9 @@ def test_a_tick_that_is_passed_twice_is_told_once() -> None:
 
 def test_of_a_pair_nothing_is_told_that_hangs_on_instants_to_come() -> None:
     """A value of b fits that of a two later alone: it is told where that has come, and not before."""
-    question = f"{PAIR} WITHIN 2 EVERY 1"
+    query = f"{PAIR} WITHIN 2 EVERY 1"
     run = run_over(
-        question, [row(1, 0.0, 0.0, 1.0), row(2, 0.0, 3.0, 1.0)], *([row(3, float(t), 1e6)] for t in (1, 2, 3, 4, 5))
+        query, [row(1, 0.0, 0.0, 1.0), row(2, 0.0, 3.0, 1.0)], *([row(3, float(t), 1e6)] for t in (1, 2, 3, 4, 5))
     )
     assert validity(run.rows("partial")) == [(2, 3), (2, 4), (2, 5)]
     for each in run.rows("partial"):
@@ -212,7 +212,7 @@ def test_every_damaged_byte_of_state_is_noticed() -> None:
 
 def test_state_of_another_query_is_refused() -> None:
     run = some_state()
-    other = in_setting(run.job, fingerprint="f" * 32)
+    other = in_context(run.job, fingerprint="f" * 32)
     with pytest.raises(StateError, match="another query"):
         other.operator().open(run.states[0])
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from anabranch.language.typed import Constant, Member, Reference, Typed
+from anabranch.binding.typed import Constant, Member, Reference, Typed
 from anabranch.language.types import Type
 
 Value = Any
@@ -39,7 +39,7 @@ def evaluate(tree: Typed, bindings: Bindings, relations: Relations, functions: F
     bindings : mapping from PATTERN variable (lower case) to value, or from (owner, mention) to the columns of an event
         The column `*` is the whole event.
     relations : mapping from the name of a relation, as declared, to its rows
-    functions : mapping from an operator of one kind of question to what it does; it sees no NULL
+    functions : mapping from an operator of one kind of query to what it does; it sees no NULL
     """
     if isinstance(tree, Constant):
         return tree.value
@@ -83,7 +83,7 @@ def _not(argument: bool | None) -> bool | None:
 
 
 def _is_null(argument: Value) -> bool:
-    """The one question about NULL that has an answer."""
+    """The one query about NULL that has an answer."""
     return argument is None
 
 

@@ -1,6 +1,6 @@
-"""The truth about a CONSTRAIN question: try every choice of events, and keep those of which all conditions are true.
+"""The truth about a CONSTRAIN query: try every choice of events, and keep those of which all conditions are true.
 
-Nested loops, one per variable, in the order of the question. A condition is asked as soon as all the events it names
+Nested loops, one per variable, in the order of the query. A condition is asked as soon as all the events it names
 are chosen, which changes nothing but the time this takes. Nothing is closed, indexed, bounded or partitioned here, and
 the conditions are evaluated one by one as `tests/oracles/conditions.py` has it: in doubles, where columns are doubles.
 
@@ -41,8 +41,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from anabranch.constrain.question import BoundConstrain
-from anabranch.language.typed import Reference, Typed, walk
+from anabranch.binding.typed import Reference, Typed, walk
+from anabranch.constrain.query import BoundConstrain
 from anabranch.language.types import Type
 from tests.oracles.conditions import Bindings, Functions, Relations, holds
 from tests.oracles.events import NO_RELATIONS, Event, Rows, events_by_stream

@@ -10,15 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from anabranch.constrain.question import BoundConstrain
-from anabranch.language.typed import Constant, Member, Reference, Typed, walk
+from anabranch.binding.typed import Constant, Member, Reference, Typed, walk
+from anabranch.constrain.query import BoundConstrain
 from anabranch.language.types import Type
 from tests.cases import Case
 from tests.oracles.constrain import RADIUS, geometry
 
 
 class Database:
-    """The same question as one SELECT: an alias for each event, and every condition written out for all it is asked of.
+    """The same query as one SELECT: an alias for each event, and every condition written out for all it is asked of.
 
     Three-valued logic, comparisons and joins are SQLite's.
     """

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from anabranch.sequence.question import BoundComponent, BoundDelay
+from anabranch.sequence.query import BoundComponent, BoundDelay
 
 JOINT, POSTERIOR = "joint", "posterior"
 

@@ -1,4 +1,4 @@
-"""The truth about a MONITOR question in batch: every pair of predictions, its half-planes one by one, in fractions.
+"""The truth about a MONITOR query in batch: every pair of predictions, its half-planes one by one, in fractions.
 
 How the definitions are read
 ----------------------------
@@ -54,9 +54,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from anabranch.language.bound import BoundOperand
-from anabranch.language.typed import Operation, Reference, Typed, walk
-from anabranch.monitor.question import BoundMonitor
+from anabranch.binding.bound import BoundOperand
+from anabranch.binding.typed import Operation, Reference, Typed, walk
+from anabranch.monitor.query import BoundMonitor
 from tests.oracles.conditions import Relations, evaluate, holds
 from tests.oracles.events import NO_RELATIONS, Rows
 from tests.oracles.monitor_numbers import ALL, Numbers, common, joined, satisfying

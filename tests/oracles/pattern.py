@@ -1,4 +1,4 @@
-"""The truth about a PATTERN question: enumerate every possible world, apply the definitions, add up.
+"""The truth about a PATTERN query: enumerate every possible world, apply the definitions, add up.
 
 A *world* is one certain history: a set of events. The probability of an answer is the total probability of
 the worlds in which it holds. Inside a world a query is a set of *results*, each a binding of the exported
@@ -43,11 +43,11 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from anabranch.binding.binder import bind, declare
 from anabranch.catalog import Catalog, Model, Stream
 from anabranch.errors import WorkbookError
 from anabranch.language import nodes
-from anabranch.language.binder import bind, declare
-from anabranch.pattern.question import BoundGoal, BoundPattern
+from anabranch.pattern.query import BoundGoal, BoundPattern
 from tests.local import parsed
 from tests.oracles.conditions import Bindings, Relations, Value, holds
 from tests.untraced import untraced

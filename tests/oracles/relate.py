@@ -1,8 +1,8 @@
-"""The truth about a RELATE question: enumerate every order that the events may have had, apply the definitions, add up.
+"""The truth about a RELATE query: enumerate every order that the events may have had, apply the definitions, add up.
 
 An entity is a sequence of point events, numbered from 0: even ones open a segment, the next one closes it. An event has
 a time, or was lost and has a window instead. A *world* is one order of the events of both entities. The probability of
-a question is the total probability of the worlds in which it holds. No state is carried from instant to instant here,
+a query is the total probability of the worlds in which it holds. No state is carried from instant to instant here,
 no quantifier or relation is special, and all arithmetic is in fractions.
 
 How the definitions are read
@@ -235,7 +235,7 @@ def _ranks(places: Places, numbers: dict[int, list[int]]) -> tuple[Rank, ...]:
 
 
 def holds(a: Sequence[Any], b: Sequence[Any], outer: int | None, inner: int | None, relations: frozenset[str]) -> bool:
-    """Whether the question holds for entities whose events all have a time (or a rank)."""
+    """Whether the query holds for entities whose events all have a time (or a rank)."""
     counts = [sum(related(x, y, relations) for y in segments(b)) for x in segments(a)]
     satisfied = sum(enough(count, inner, len(segments(b))) for count in counts)
     return enough(satisfied, outer, len(counts))

@@ -1,6 +1,6 @@
-"""The truth about a SEQUENCE question: try every choice of events or none, and ask everything of each.
+"""The truth about a SEQUENCE query: try every choice of events or none, and ask everything of each.
 
-Nested loops, one per positive component, in the order of the question. What is asked of a choice is asked of it anew,
+Nested loops, one per positive component, in the order of the query. What is asked of a choice is asked of it anew,
 condition by condition (`tests/oracles/conditions.py`); a negative's event is looked for in all rows of its stream; a
 gap is integrated numerically (`tests/oracles/gaps.py`). Nothing is tabulated, bounded, indexed or partitioned here.
 
@@ -38,16 +38,16 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from anabranch.language.typed import Member, Operation, Reference, Typed, walk
+from anabranch.binding.typed import Member, Operation, Reference, Typed, walk
 from anabranch.language.types import Type
-from anabranch.sequence.question import BoundComponent, BoundSequence
+from anabranch.sequence.query import BoundComponent, BoundSequence
 from tests.oracles.conditions import Relations, holds
 from tests.oracles.events import NO_RELATIONS, Event, Rows, events_by_stream
 from tests.oracles.gaps import POSTERIOR, gap_score, parts_of
 from tests.untraced import untraced
 
 #: `t`, `t_start`, `probability`, the row of each positive component by its label (None: missing), and `status` where
-#: the question asks for what expired too.
+#: the query asks for what expired too.
 Match = dict[str, Any]
 #: The event of each component that has one, by its name in lower case.
 Chosen = Mapping[str, Event]
@@ -64,7 +64,7 @@ ROUNDING = 1e-12
 
 @untraced
 def matches(query: BoundSequence, rows: Rows, relations: Relations = NO_RELATIONS) -> list[Match]:
-    """Every match, once, and what expired where the question asks for it.
+    """Every match, once, and what expired where the query asks for it.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def seconds(earlier: Event, later: Event) -> float:
 
 
 def with_rates(query: BoundSequence, literals: Sequence[Typed], relations: Relations) -> BoundSequence:
-    """The question with the chances that MISS BY gives its components in a disjunct."""
+    """The query with the chances that MISS BY gives its components in a disjunct."""
     chances = [_rate(query, each, literals, relations) if each.miss is None else each.miss for each in query.components]
     components = [replace(each, miss=chance) for each, chance in zip(query.components, chances, strict=True)]
     return replace(query, components=tuple(components))
@@ -201,7 +201,7 @@ def _rate(query: BoundSequence, component: BoundComponent, literals: Sequence[Ty
 
 
 class Asking:
-    """The question as one of its disjuncts has it.
+    """The query as one of its disjuncts has it.
 
     Attributes
     ----------

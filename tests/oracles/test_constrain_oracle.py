@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from anabranch.constrain.question import BoundConstrain
-from anabranch.language.typed import Constant, Reference, walk
+from anabranch.binding.typed import Constant, Reference, walk
+from anabranch.constrain.query import BoundConstrain
 from tests.cases import Case
 from tests.constrain.strategies import constrain_cases
 from tests.drawn import drawn, examples
@@ -32,9 +32,9 @@ STREAMS = """
 """
 
 
-def bound(question: str, workbook: str = STREAMS) -> BoundConstrain:
-    """The question over the streams of a workbook."""
-    return bound_query(f"{workbook} CREATE QUERY q AS CONSTRAIN {question};", "q")
+def bound(query: str, workbook: str = STREAMS) -> BoundConstrain:
+    """The query over the streams of a workbook."""
+    return bound_query(f"{workbook} CREATE QUERY q AS CONSTRAIN {query};", "q")
 
 
 def event(id_: str, t: float, x: float | None = 0, y: float | None = 0, kind: Any = None, temp: Any = None) -> Row:
@@ -49,10 +49,10 @@ def ids(found: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
     )
 
 
-def asked(question: str, *events: Row, **others: Any) -> list[tuple[Any, ...]]:
+def asked(query: str, *events: Row, **others: Any) -> list[tuple[Any, ...]]:
     """The keys of the solutions over the stream e; `others` are the rows of other streams."""
     relations = {"goes": {("A", "B"), ("B", "B")}}
-    return ids(solutions(bound(question), {"e": events, **others}, relations))
+    return ids(solutions(bound(query), {"e": events, **others}, relations))
 
 
 # ---------------------------------------------------------------- events and variables
@@ -64,9 +64,9 @@ def test_the_example_of_the_language() -> None:
         event("a1", 0, 0, 0, "A"), event("b1", 5, 0.5, 0.5, "B"), event("b2", 6, 0, 0, "B"),
         event("c1", 6, 1, 1, "C"), event("c2", 11, 1, 1, "C"), event("c3", 5, 0.5, 0.5, "C"),
     ]  # fmt: skip
-    question = """v1, v2, v3 FROM e WHERE v1.kind = 'A' AND v2.kind = 'B' AND v3.kind = 'C'
+    query = """v1, v2, v3 FROM e WHERE v1.kind = 'A' AND v2.kind = 'B' AND v3.kind = 'C'
         AND DISTANCE(v1, v2) < 1 AND v2.t - v1.t IN [0, 5] AND DISTANCE(v2, v3) < 1 AND v3.t - v2.t IN [1, 5]"""
-    (solution,) = solutions(bound(question), {"e": events})
+    (solution,) = solutions(bound(query), {"e": events})
     assert solution == {"v1": events[0], "v2": events[1], "v3": events[3], "t": 6}
     assert list(solution) == ["v1", "v2", "v3", "t"]
 
@@ -96,8 +96,8 @@ def test_a_row_without_key_or_time_is_no_event() -> None:
 
 def test_events_of_two_streams_are_different() -> None:
     rows = [{"id": "a", "t": 0}, {"ID": "b", "T": 3}]
-    question = "u, v FROM e AS u, f AS v WHERE v.t - u.t >= 0"
-    assert asked(question, event("a", 0), event("b", 1), f=rows) == [("a", "a"), ("a", "b"), ("b", "b")]
+    query = "u, v FROM e AS u, f AS v WHERE v.t - u.t >= 0"
+    assert asked(query, event("a", 0), event("b", 1), f=rows) == [("a", "a"), ("a", "b"), ("b", "b")]
 
 
 def test_names_are_as_written_and_t_is_the_latest_time() -> None:
@@ -275,14 +275,14 @@ def test_a_condition_that_names_it_twice_holds_for_every_pair(condition: str, fo
 
 def test_every_choice_of_two_counted_variables() -> None:
     events = [event("a", 0, 0), event("b", 0, 1), event("c", 4, 0), event("d", 4, 1), event("e", 4, 2)]
-    question = "v*2, w*2 FROM e WHERE v.t < w.t AND DISTANCE(v, v) <= DISTANCE(w, w)"
-    assert asked(question, *events) == [("ab", "cd"), ("ab", "ce"), ("ab", "de")]
-    assert asked("v*2, w*2 FROM e WHERE v.t < w.t AND SPAN(v, w) - SPAN(v, w) = 0", *events) == asked(question, *events)
+    query = "v*2, w*2 FROM e WHERE v.t < w.t AND DISTANCE(v, v) <= DISTANCE(w, w)"
+    assert asked(query, *events) == [("ab", "cd"), ("ab", "ce"), ("ab", "de")]
+    assert asked("v*2, w*2 FROM e WHERE v.t < w.t AND SPAN(v, w) - SPAN(v, w) = 0", *events) == asked(query, *events)
     # a and b are as far from c and d, and as far from d and c.
-    question = "v*2, w*2 FROM e WHERE v.t < w.t AND DISTANCE(v, w) = DISTANCE(v, w)"
-    assert asked(question, *events) == [("ab", "cd")]
-    question = "v*2, w FROM e WHERE DISTANCE(v, w) = DISTANCE(v, w) AND w.id = 'b'"
-    assert asked(question, *events) == [("ac", "b"), ("ae", "b"), ("ce", "b")]
+    query = "v*2, w*2 FROM e WHERE v.t < w.t AND DISTANCE(v, w) = DISTANCE(v, w)"
+    assert asked(query, *events) == [("ab", "cd")]
+    query = "v*2, w FROM e WHERE DISTANCE(v, w) = DISTANCE(v, w) AND w.id = 'b'"
+    assert asked(query, *events) == [("ac", "b"), ("ae", "b"), ("ce", "b")]
 
 
 def test_one_of_a_kind_is_a_plain_variable() -> None:

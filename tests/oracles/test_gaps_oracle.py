@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from anabranch.sequence.question import BoundDelay
+from anabranch.sequence.query import BoundDelay
 from tests.oracles.gaps import JOINT, POSTERIOR, Part, gap_score
 
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from anabranch.language.typed import Constant, Operation, Reference, Typed, walk
-from anabranch.monitor.question import BoundMonitor
+from anabranch.binding.typed import Constant, Operation, Reference, Typed, walk
+from anabranch.monitor.query import BoundMonitor
 from tests.cases import Case
 from tests.drawn import examples
 from tests.local import bound_query

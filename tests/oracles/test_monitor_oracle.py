@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from anabranch.monitor.question import BoundMonitor
+from anabranch.monitor.query import BoundMonitor
 from tests.cases import Case
 from tests.drawn import drawn, examples
 from tests.language.workbooks import codes
@@ -33,18 +33,18 @@ STREAMS = """
 """
 
 
-def bound(question: str, error: str = "0") -> BoundMonitor:
-    """The question over the streams above; `error` is that of e."""
-    return bound_query(f"{STREAMS.format(error=error)} CREATE QUERY q AS MONITOR {question};", "q")
+def bound(query: str, error: str = "0") -> BoundMonitor:
+    """The query over the streams above; `error` is that of e."""
+    return bound_query(f"{STREAMS.format(error=error)} CREATE QUERY q AS MONITOR {query};", "q")
 
 
 def row(id_: str, t: Any, x: Any = 0, x_rate: Any = 0, y: Any = 0, y_rate: Any = 0) -> Row:
     return {"id": id_, "t": t, "x": x, "x_rate": x_rate, "y": y, "y_rate": y_rate}
 
 
-def asked(question: str, *rows: Row, error: str = "0", **others: Any) -> list[dict[str, Any]]:
+def asked(query: str, *rows: Row, error: str = "0", **others: Any) -> list[dict[str, Any]]:
     """The answers over the stream e; `others` are the rows of other streams."""
-    return answers(bound(question, error), {"e": rows, **others}, {"near": {("a", "b")}})
+    return answers(bound(query, error), {"e": rows, **others}, {"near": {("a", "b")}})
 
 
 def spans(found: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
@@ -64,10 +64,10 @@ def half(number: int) -> Fraction:
 
 
 def test_the_example_of_the_language() -> None:
-    question = """a, b FROM e AS a, e AS b WHERE ABS(a.x - b.x) <= 400 AND ABS(a.y - b.y) <= 400 AND a.id < b.id
+    query = """a, b FROM e AS a, e AS b WHERE ABS(a.x - b.x) <= 400 AND ABS(a.y - b.y) <= 400 AND a.id < b.id
         WITHIN 3 SECONDS SEMANTICS MAY THRESHOLD 0.5"""
     cars = [row("a", 0, 0, 100), row("b", 1, 900, -100, 100, 0)]
-    (found,) = asked(question, *cars, error="(x = 25, y = 10)")
+    (found,) = asked(query, *cars, error="(x = 25, y = 10)")
     assert list(found) == ["a", "b", "valid_from", "valid_to", "boundary", "probability"]
     assert (found["a"], found["b"]) == ({"id": "a", "t": 0}, {"id": "b", "t": 1})
     # The difference is 1000 - 100 (ta + tb), and may be 450 from ta + tb = 5.5 on: first when both are 2.75.
@@ -107,16 +107,16 @@ def test_what_is_not_known_matches_nothing() -> None:
 
 def test_pairs_are_of_different_keys_in_both_orders_unless_where_says_otherwise() -> None:
     rows = [row("a", 0), row("a", 1), row("b", 0)]
-    question = "a, b FROM e WHERE ABS(a.x - b.x) <= 1"
-    assert spans(asked(question, *rows)) == [("a", "b", 0, 1), ("a", "b", 1, 4), ("b", "a", 0, 1), ("b", "a", 1, 4)]
-    assert spans(asked(f"{question} AND a.id < b.id AND a.t > 0", *rows)) == [("a", "b", 1, 4)]
-    assert len(asked(f"{question} AND near(a.id, b.id)", *rows)) == 2
-    assert len(asked(f"{question} AND (a.id = 'b' OR b.id IN ('c', NULL))", *rows)) == 2
+    query = "a, b FROM e WHERE ABS(a.x - b.x) <= 1"
+    assert spans(asked(query, *rows)) == [("a", "b", 0, 1), ("a", "b", 1, 4), ("b", "a", 0, 1), ("b", "a", 1, 4)]
+    assert spans(asked(f"{query} AND a.id < b.id AND a.t > 0", *rows)) == [("a", "b", 1, 4)]
+    assert len(asked(f"{query} AND near(a.id, b.id)", *rows)) == 2
+    assert len(asked(f"{query} AND (a.id = 'b' OR b.id IN ('c', NULL))", *rows)) == 2
 
 
 def test_equal_keys_of_two_streams_are_different_things() -> None:
-    question = "a, b FROM e AS a, f AS b WHERE ABS(a.x - b.x) <= 1"
-    assert spans(asked(question, row("a", 0), f=[row("a", 1)])) == [("a", "a", 1, 3)]
+    query = "a, b FROM e AS a, f AS b WHERE ABS(a.x - b.x) <= 1"
+    assert spans(asked(query, row("a", 0), f=[row("a", 1)])) == [("a", "a", 1, 3)]
 
 
 def test_times_may_be_timestamps() -> None:
@@ -145,11 +145,11 @@ def test_contact_at_an_open_end_alone_is_no_match() -> None:
 def test_contact_at_a_closed_end_is_a_match_without_length() -> None:
     (found,) = asked("a FROM e WHERE a.x >= 0", row("a", 0, 0, -1))
     assert (found["valid_from"], found["valid_to"], found["probability"]) == (0, 0, 1)
-    question = "a, b FROM e WHERE ABS(a.x - b.x) {} 2 AND a.id < b.id WITHIN 1"
+    query = "a, b FROM e WHERE ABS(a.x - b.x) {} 2 AND a.id < b.id WITHIN 1"
     rows = [row("a", 0, 2, 1), row("b", 0, 0, -1)]
-    (found,) = asked(question.format("<="), *rows)
+    (found,) = asked(query.format("<="), *rows)
     assert found["boundary"] == ((0, 0),)
-    assert asked(question.format("<"), *rows) == []
+    assert asked(query.format("<"), *rows) == []
 
 
 def test_a_region_that_ends_at_an_open_end_is_valid_to_its_supremum() -> None:
@@ -159,15 +159,15 @@ def test_a_region_that_ends_at_an_open_end_is_valid_to_its_supremum() -> None:
 
 def test_the_range_of_the_later_instant_minds_the_diagonal() -> None:
     # ta + tb >= 3: the earliest is when both are 1.5, in the middle of a side.
-    question = "a, b FROM e WHERE ABS(a.x - b.x) >= 3 AND a.id < b.id WITHIN 4"
-    (found,) = asked(question, row("a", 0, 0, 1), row("b", 0, 0, -1))
+    query = "a, b FROM e WHERE ABS(a.x - b.x) >= 3 AND a.id < b.id WITHIN 4"
+    (found,) = asked(query, row("a", 0, 0, 1), row("b", 0, 0, -1))
     assert (found["valid_from"], found["valid_to"]) == (half(3), 4)
     assert found["boundary"] == ((0, 3), (3, 0), (4, 0), (4, 4), (0, 4))
 
 
 def test_within_0_compares_at_the_same_instant() -> None:
-    question = "a, b FROM e WHERE ABS(a.x - b.x) <= 1 AND a.id < b.id"
-    (found,) = asked(question, row("a", 0, 0, 1), row("b", 1, 3, 0))
+    query = "a, b FROM e WHERE ABS(a.x - b.x) <= 1 AND a.id < b.id"
+    (found,) = asked(query, row("a", 0, 0, 1), row("b", 1, 3, 0))
     assert found["boundary"] == ((2, 2), (4, 4))
 
 
@@ -183,8 +183,8 @@ def test_within_0_compares_at_the_same_instant() -> None:
 @pytest.mark.parametrize("semantics", ["EXPECTED", "MAY", "MUST"])
 def test_every_comparator_without_error(comparison: str, found: list[tuple[int, int]], semantics: str) -> None:
     # The difference goes from -2 at 0 to 2 at 4, an end that no longer counts.
-    question = f"a, b FROM e WHERE ABS(a.x - b.x) {comparison} AND a.id < b.id SEMANTICS {semantics}"
-    answered = asked(question, row("a", 0, 0, 1), row("b", 0, 2, 0))
+    query = f"a, b FROM e WHERE ABS(a.x - b.x) {comparison} AND a.id < b.id SEMANTICS {semantics}"
+    answered = asked(query, row("a", 0, 0, 1), row("b", 0, 2, 0))
     assert [(each["valid_from"], each["valid_to"]) for each in answered] == found
     assert {each["probability"] for each in answered} <= {1}
 
@@ -215,17 +215,17 @@ def test_a_single_value_does_not_count_where_there_is_an_error() -> None:
 def test_may_is_not_met_at_the_very_end_of_the_error() -> None:
     assert asked("a FROM e WHERE a.x <= 2 SEMANTICS MAY", row("a", 0, 3, 0), error="1") == []
     # The difference goes from -2 to 2, and may be 2 or more in size but where it is predicted to be 0.
-    question = "a, b FROM e WHERE ABS(a.x - b.x) >= 2 AND a.id < b.id SEMANTICS MAY"
-    found = asked(question, row("a", 0, 0, 1), row("b", 0, 2, 0), error="1")
+    query = "a, b FROM e WHERE ABS(a.x - b.x) >= 2 AND a.id < b.id SEMANTICS MAY"
+    found = asked(query, row("a", 0, 0, 1), row("b", 0, 2, 0), error="1")
     assert [(each["valid_from"], each["valid_to"]) for each in found] == [(0, 2), (2, 4)]
 
 
 def test_columns_leave_a_region_for_each_choice_of_sides() -> None:
-    question = "a, b FROM e WHERE ABS(a.x - b.x) > 1 AND ABS(a.y - b.y) > 1 AND a.id < b.id WITHIN 9"
-    found = asked(question, row("a", 0, 0, 1, 0, 0), row("b", 0, 2, 0, -2, -1))
+    query = "a, b FROM e WHERE ABS(a.x - b.x) > 1 AND ABS(a.y - b.y) > 1 AND a.id < b.id WITHIN 9"
+    found = asked(query, row("a", 0, 0, 1, 0, 0), row("b", 0, 2, 0, -2, -1))
     assert [(each["valid_from"], each["valid_to"]) for each in found] == [(0, 4), (3, 4)]
-    question = "a, b FROM e WHERE ABS(a.x - b.x) > 1 AND ABS(a.y - b.y) > 1 AND a.id < b.id WITHIN 9"
-    found = asked(question, row("a", 0, 0, 1, 2, 0), row("b", 0, 2, 0, 0, 1))
+    query = "a, b FROM e WHERE ABS(a.x - b.x) > 1 AND ABS(a.y - b.y) > 1 AND a.id < b.id WITHIN 9"
+    found = asked(query, row("a", 0, 0, 1, 2, 0), row("b", 0, 2, 0, 0, 1))
     assert [area(each["boundary"]) for each in found] == [1, 1, 1, 1]
 
 
@@ -261,34 +261,34 @@ def test_the_formula_of_the_paper() -> None:
         for name, error in (("e", 2), ("f", 1))
     )
     for limit in (2.5, 1.5):
-        question = f"MONITOR a, b FROM e AS a, f AS b WHERE ABS(a.x - b.x) <= {limit} SEMANTICS MAY"
-        query = bound_query(f"{streams} CREATE QUERY q AS {question};", "q")
+        text = f"MONITOR a, b FROM e AS a, f AS b WHERE ABS(a.x - b.x) <= {limit} SEMANTICS MAY"
+        query = bound_query(f"{streams} CREATE QUERY q AS {text};", "q")
         (found,) = answers(query, {"e": [row("a", 0)], "f": [row("b", 0, 0.25)]})
         above, under = 2 + 0.75 - limit, 2 + 1.25 - limit
         assert found["probability"] == 1 - (above**2 + under**2) / (2 * 4 * 2)
 
 
 def test_the_highest_probability_is_where_the_difference_is_smallest() -> None:
-    question = "a, b FROM e WHERE ABS(a.x - b.x) <= 2 AND a.id < b.id SEMANTICS MAY"
+    query = "a, b FROM e WHERE ABS(a.x - b.x) <= 2 AND a.id < b.id SEMANTICS MAY"
     # The difference falls from 6 to 2, at an end that is open: the supremum is not reached.
-    (found,) = asked(question, row("a", 0, 6, -1), row("b", 0), error="1")
+    (found,) = asked(query, row("a", 0, 6, -1), row("b", 0), error="1")
     assert (found["valid_from"], found["valid_to"], found["probability"]) == (2, 4, half(1))
 
 
 def test_the_highest_probability_may_be_in_the_middle_of_two_bounds() -> None:
     (found,) = asked("a FROM e WHERE a.x IN [1, 2]", row("a", 0, 0, 1), error="1")
     assert found["probability"] == half(1)
-    question = "a, b FROM e WHERE ABS(a.x - b.x) <= 4 AND ABS(a.x - b.x) >= 2 AND a.id < b.id"
-    (found,) = asked(question, row("a", 0, 0, 1), row("b", 0), error="1")
+    query = "a, b FROM e WHERE ABS(a.x - b.x) <= 4 AND ABS(a.x - b.x) >= 2 AND a.id < b.id"
+    (found,) = asked(query, row("a", 0, 0, 1), row("b", 0), error="1")
     assert found["probability"] == Fraction(3, 4)
 
 
 def test_different_columns_multiply() -> None:
-    question = "a, b FROM e WHERE ABS(a.x - b.x) <= 1 AND ABS(a.y - b.y) <= 1 AND a.id < b.id"
-    (found,) = asked(question, row("a", 0), row("b", 0), error="1")
+    query = "a, b FROM e WHERE ABS(a.x - b.x) <= 1 AND ABS(a.y - b.y) <= 1 AND a.id < b.id"
+    (found,) = asked(query, row("a", 0), row("b", 0), error="1")
     assert found["probability"] == pytest.approx(9 / 16, abs=SEARCH_ERROR)
     # One of them is best at 1, the other at 3, and both together between them.
-    (found,) = asked(f"{question} SEMANTICS MAY", row("a", 0, 1, -1, 3, -1), row("b", 0), error="2")
+    (found,) = asked(f"{query} SEMANTICS MAY", row("a", 0, 1, -1, 3, -1), row("b", 0), error="2")
     best = max(_triangle(1 - t, 1, 4) * _triangle(3 - t, 1, 4) for t in np.linspace(0, 4, 4001))
     assert found["probability"] == pytest.approx(best, abs=SEARCH_ERROR)
 
@@ -305,11 +305,11 @@ def _triangle(center: float, limit: float, reach: float) -> float:
 
 def test_constraints_that_share_a_value_are_taken_together() -> None:
     # A and B are uniform on [-1, 1]: A < 0 and |A - B| <= 1 hold on half of the 3/4 of the square.
-    question = "a, b FROM e WHERE ABS(a.x - b.x) <= 1 AND a.x {} AND a.id < b.id SEMANTICS MAY"
-    (found,) = asked(question.format("< 0"), row("a", 0), row("b", 0), error="1")
+    query = "a, b FROM e WHERE ABS(a.x - b.x) <= 1 AND a.x {} AND a.id < b.id SEMANTICS MAY"
+    (found,) = asked(query.format("< 0"), row("a", 0), row("b", 0), error="1")
     assert found["probability"] == pytest.approx(3 / 8, abs=SEARCH_ERROR)
     # A is above 0.5, and B at least A - 1: the integral of 2 - A.
-    (found,) = asked(question.format("> 0.5"), row("a", 0), row("b", 0), error="1")
+    (found,) = asked(query.format("> 0.5"), row("a", 0), row("b", 0), error="1")
     assert found["probability"] == pytest.approx(0.625 / 4, abs=SEARCH_ERROR)
     # Each alone may be, but not both: a is above 5, b below 3.
     impossible = "a, b FROM e WHERE ABS(a.x - b.x) <= 1 AND a.x > 5 AND b.x < 3 SEMANTICS MAY"
@@ -319,18 +319,18 @@ def test_constraints_that_share_a_value_are_taken_together() -> None:
 
 def test_a_region_of_several_convex_sets_has_no_polygon() -> None:
     # The difference may be 1 or more on either side, and where a is above 0 the one reaches further than the other.
-    question = "a, b FROM e WHERE ABS(a.x - b.x) >= 1 AND a.x >= 0 AND a.id < b.id WITHIN 9 SEMANTICS MAY"
-    (found,) = asked(question, row("a", 0, -2, 1), row("b", 0, -2, 1), error="1")
+    query = "a, b FROM e WHERE ABS(a.x - b.x) >= 1 AND a.x >= 0 AND a.id < b.id WITHIN 9 SEMANTICS MAY"
+    (found,) = asked(query, row("a", 0, -2, 1), row("b", 0, -2, 1), error="1")
     assert found["boundary"] is None
     assert (found["valid_from"], found["valid_to"], found["probability"]) == (1, 4, 1)
 
 
 def test_the_threshold_keeps_what_reaches_it() -> None:
-    question = "a FROM e WHERE a.x < 0 THRESHOLD {}"
-    assert len(asked(question.format(0.5), row("a", 0, 0, -1 / 8), error="1")) == 1
-    (found,) = asked(question.format(0.75), row("a", 0, 0, -1 / 8), error="1")
+    query = "a FROM e WHERE a.x < 0 THRESHOLD {}"
+    assert len(asked(query.format(0.5), row("a", 0, 0, -1 / 8), error="1")) == 1
+    (found,) = asked(query.format(0.75), row("a", 0, 0, -1 / 8), error="1")
     assert found["probability"] == Fraction(3, 4)
-    assert asked(question.format(0.76), row("a", 0, 0, -1 / 8), error="1") == []
+    assert asked(query.format(0.76), row("a", 0, 0, -1 / 8), error="1") == []
 
 
 @pytest.mark.parametrize(

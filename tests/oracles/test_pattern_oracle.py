@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anabranch.binding.typed import Constant, Member, Operation, Reference, Typed, references
 from anabranch.catalog import Relation
 from anabranch.language import nodes
-from anabranch.language.typed import Constant, Member, Operation, Reference, Typed, references
 from anabranch.language.types import Type
-from anabranch.pattern.question import BoundGoal, BoundPattern
+from anabranch.pattern.query import BoundGoal, BoundPattern
 from tests.cases import Case
 from tests.drawn import examples
 from tests.oracles.conditions import evaluate
@@ -38,23 +38,23 @@ def went(**paths: str) -> list[dict[str, Any]]:
     ]
 
 
-def certainly(question: str, rows: list[dict[str, Any]], hall: str = "") -> list[Any]:
-    """The answers to a question about one certain world, in order."""
-    answers = ask(f"{CERTAIN} {HALL} CREATE QUERY q AS {question};", "q", {"r": rows}, {"hall": {(v,) for v in hall}})
+def certainly(query: str, rows: list[dict[str, Any]], hall: str = "") -> list[Any]:
+    """The answers to a query about one certain world, in order."""
+    answers = ask(f"{CERTAIN} {HALL} CREATE QUERY q AS {query};", "q", {"r": rows}, {"hall": {(v,) for v in hall}})
     assert set(answers.values()) <= {1.0}
     return sorted(answers)
 
 
-def likely(declaration: str, question: str, rows: list[dict[str, Any]]) -> dict[Any, float]:
-    """The probabilities of the answers to a question about an uncertain stream r."""
-    return ask(f"{declaration} CREATE QUERY q AS {question};", "q", {"r": rows})
+def likely(declaration: str, query: str, rows: list[dict[str, Any]]) -> dict[Any, float]:
+    """The probabilities of the answers to a query about an uncertain stream r."""
+    return ask(f"{declaration} CREATE QUERY q AS {query};", "q", {"r": rows})
 
 
 # ---------------------------------------------------------------- one certain world
 
 
 @pytest.mark.parametrize(
-    ("question", "answers"),
+    ("query", "answers"),
     [
         # The example of the language reference, and the three places a condition can stand.
         ("PATTERN r(_, 'a') THEN r(_, 'b')", [3]),
@@ -69,8 +69,8 @@ def likely(declaration: str, question: str, rows: list[dict[str, Any]]) -> dict[
         ("PATTERN r(k, k)", []),
     ],
 )
-def test_one_key_goes_a_c_b(question: str, answers: list[int]) -> None:
-    assert certainly(question, went(k="acb")) == answers
+def test_one_key_goes_a_c_b(query: str, answers: list[int]) -> None:
+    assert certainly(query, went(k="acb")) == answers
 
 
 def test_a_successor_agrees_before_it_is_chosen() -> None:
@@ -111,7 +111,7 @@ def test_a_group_for_each_binding() -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "path", "answers"),
+    ("query", "path", "answers"),
     [
         # A condition ends the run where it fails; a filter passes over what it does not let through.
         ("PATTERN r(p, 'a') THEN r(p, l)+<p | hall(l)>", "ahxh", [2]),
@@ -134,8 +134,8 @@ def test_a_group_for_each_binding() -> None:
         ("PATTERN r(_, m) THEN r(_, l)+<| l > m> THEN r(_, 'a')", "dcaa", []),
     ],
 )
-def test_kleene_of_one_key(question: str, path: str, answers: list[int]) -> None:
-    assert certainly(question, went(k=path), hall="h") == answers
+def test_kleene_of_one_key(query: str, path: str, answers: list[int]) -> None:
+    assert certainly(query, went(k=path), hall="h") == answers
 
 
 def test_unfoldings_share_a_key_only_if_they_say_so() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from anabranch.relate.question import COMPOSITE, SIMPLE
+from anabranch.relate.query import COMPOSITE, SIMPLE
 from tests.drawn import drawn, examples
 from tests.oracles.relate import RELATIONS, Entity, NoWorld, entity, probability, sampled, worlds
 from tests.relate.strategies import COMMON, DEFAULT, DIFFERING, Case, cases
@@ -234,10 +234,10 @@ def test_enumeration_agrees_with_sampling(
 @examples(25)
 @given(case=cases(wide=True))
 def test_enumeration_agrees_with_sampling_on_drawn_cases(case: Case) -> None:
-    question = (case.a, case.b, case.outer, case.inner, case.relations)
+    query = (case.a, case.b, case.outer, case.inner, case.relations)
     # Six standard errors: there are many cases. With a probability of 0 or 1 every world agrees.
-    exact = float(probability(*question))
-    assert sampled(*question, draws=20_000) == pytest.approx(exact, abs=6 * (exact * (1 - exact) / 20_000) ** 0.5)
+    exact = float(probability(*query))
+    assert sampled(*query, draws=20_000) == pytest.approx(exact, abs=6 * (exact * (1 - exact) / 20_000) ** 0.5)
 
 
 def test_sampling_gives_up_where_hardly_anything_fits() -> None:

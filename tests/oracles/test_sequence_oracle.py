@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from scipy import integrate
 
-from anabranch.sequence.question import BoundDelay, BoundSequence
+from anabranch.sequence.query import BoundDelay, BoundSequence
 from tests.drawn import drawn, examples
 from tests.local import bound_query
 from tests.oracles.events import Row, frozen
@@ -31,14 +31,14 @@ STREAMS = """
 """
 RELATIONS = {"hall": {("x",), ("z",)}, "rates": {("x", 0.25), ("y", 0.5), ("w", 0.5)}}
 
-#: Own conditions for the components that most questions have.
+#: Own conditions for the components that most queries have.
 READERS = "x.reader = 'x' AND y.reader = 'y' AND z.reader = 'z'"
 XZ = "x.reader = 'x' AND z.reader = 'z'"
 
 
-def bound(question: str) -> BoundSequence:
-    """A question over the streams above."""
-    return bound_query(f"{STREAMS} CREATE QUERY q AS SEQUENCE {question};", "q")
+def bound(query: str) -> BoundSequence:
+    """A query over the streams above."""
+    return bound_query(f"{STREAMS} CREATE QUERY q AS SEQUENCE {query};", "q")
 
 
 def event(id_: str, t: float, tag: str | None = "g", temp: float | None = None) -> Row:
@@ -57,9 +57,9 @@ def named(query: BoundSequence, found: Sequence[Match]) -> dict[str, float]:
     return answers
 
 
-def asked(question: str, *events: Row, **others: Sequence[Row]) -> dict[str, Any]:
+def asked(text: str, *events: Row, **others: Sequence[Row]) -> dict[str, Any]:
     """The matches over the stream e; `others` are the rows of other streams."""
-    query = bound(question)
+    query = bound(text)
     return named(query, matches(query, {"e": events, **others}, RELATIONS))
 
 
@@ -85,8 +85,8 @@ def test_what_an_answer_looks_like() -> None:
 
 
 def test_times_strictly_increase_and_within_is_inclusive() -> None:
-    question = f"(x, z) FROM e WHERE {XZ} WITHIN 2"
-    assert asked(question, event("x1", 0), event("z1", 0), event("z2", 2), event("z3", 2.25)) == {"x1 z2": 1.0}
+    query = f"(x, z) FROM e WHERE {XZ} WITHIN 2"
+    assert asked(query, event("x1", 0), event("z1", 0), event("z2", 2), event("z3", 2.25)) == {"x1 z2": 1.0}
     # 0.3 - 0.1 is a little less than 0.2, and 0.4 - 0.1 a little more than 0.3.
     assert asked(f"(x, z) FROM e WHERE {XZ} WITHIN 0.2", event("x", 0.1), event("z", 0.3)) == {"x z": 1.0}
     assert asked(f"(x, z) FROM e WHERE {XZ} WITHIN 0.3", event("x", 0.1), event("z", 0.4)) == {}
@@ -101,13 +101,13 @@ def test_a_row_given_twice_is_one_event() -> None:
 
 def test_streams_of_their_own_need_no_condition() -> None:
     rows = [{"id": "a", "t": 3, "tag": "g"}, {"id": "b", "t": 4, "tag": "h"}]
-    question = "(x, z) FROM e AS x, f AS z WHERE x.tag = z.tag"
-    assert asked(question, event("x1", 0), f=rows) == {"x1 a": 1.0}
+    query = "(x, z) FROM e AS x, f AS z WHERE x.tag = z.tag"
+    assert asked(query, event("x1", 0), f=rows) == {"x1 a": 1.0}
 
 
 def test_integers_and_timestamps() -> None:
-    question = "(x, !y, z) FROM {} WHERE x.reader = 'x' AND y.reader = 'y' AND z.reader = 'z' MISS x 0.25, y 0.5"
-    question += " DELAY x UNIFORM(0, 8), y EXPONENTIAL(1 {}) WITHIN 4"
+    text = "(x, !y, z) FROM {} WHERE x.reader = 'x' AND y.reader = 'y' AND z.reader = 'z' MISS x 0.25, y 0.5"
+    text += " DELAY x UNIFORM(0, 8), y EXPONENTIAL(1 {}) WITHIN 4"
     rows = [{"id": id_, "t": t, "reader": id_[0]} for id_, t in (("x1", 0), ("z1", 3), ("y1", 4), ("z2", 4))]
 
     def quiet(d: float) -> float:
@@ -116,9 +116,9 @@ def test_integers_and_timestamps() -> None:
     # Before z alone, the window opened 4 ago: eps times the integral over the delay of x, uniform over twice that.
     ahead = 0.25 * integrate.quad(quiet, 0, 4, epsabs=1e-13)[0] / 8
     expected = {"x1 z1": quiet(3), "x1 z2": quiet(4), "- z1": ahead, "- z2": ahead}
-    query = bound(question.format("i", ""))
+    query = bound(text.format("i", ""))
     assert named(query, matches(query, {"i": rows})) == about(expected)
-    query = bound(question.format("g", "SECONDS"))
+    query = bound(text.format("g", "SECONDS"))
     start = datetime(2026, 1, 31, 23, 59, 58, tzinfo=UTC)
     moved = [{**row, "t": start + timedelta(seconds=row["t"])} for row in rows]
     found = matches(query, {"g": moved})
@@ -131,24 +131,22 @@ def test_integers_and_timestamps() -> None:
 
 def test_one_missing_component_has_the_chance_that_its_delay_had_passed() -> None:
     events = [event("x", 0), event("z", 3)]
-    question = f"(x, y, z) FROM e WHERE {READERS} MISS y 0.25 DELAY y UNIFORM(1, 5)"
-    assert asked(question, *events) == {"x - z": 0.25 * 0.5}
-    assert asked(f"{question} THRESHOLD 0.125", *events) == {"x - z": 0.125}
-    assert asked(f"{question} THRESHOLD 0.126", *events) == {}
+    query = f"(x, y, z) FROM e WHERE {READERS} MISS y 0.25 DELAY y UNIFORM(1, 5)"
+    assert asked(query, *events) == {"x - z": 0.25 * 0.5}
+    assert asked(f"{query} THRESHOLD 0.125", *events) == {"x - z": 0.125}
+    assert asked(f"{query} THRESHOLD 0.126", *events) == {}
     # A delay that cannot have passed is no match, though there is no threshold.
-    assert asked(question, event("x", 0), event("z", 1)) == {}
+    assert asked(query, event("x", 0), event("z", 1)) == {}
     # It may be missing, and there.
-    assert asked(question, *events, event("y", 2)) == {"x y z": 1.0, "x - z": 0.125}
+    assert asked(query, *events, event("y", 2)) == {"x y z": 1.0, "x - z": 0.125}
 
 
 def test_delays_ahead_of_the_first_event_count_from_the_start_of_the_window() -> None:
-    question = f"(x, y, z) FROM e WHERE {READERS} MISS x 0.25, y 0.5 DELAY x UNIFORM(0, 8), y UNIFORM(0, 4) WITHIN 4"
+    query = f"(x, y, z) FROM e WHERE {READERS} MISS x 0.25, y 0.5 DELAY x UNIFORM(0, 8), y UNIFORM(0, 4) WITHIN 4"
     # y is 1 before z, so the window had opened 3 before y.
-    assert asked(question, event("y", 9), event("z", 10)) == about(
-        {"- y z": 0.25 * 3 / 8, "- - z": 0.125 * 4**2 / 2 / 32}
-    )
+    assert asked(query, event("y", 9), event("z", 10)) == about({"- y z": 0.25 * 3 / 8, "- - z": 0.125 * 4**2 / 2 / 32})
     # The window opened with y: nothing can have been before it.
-    assert asked(question, event("y", 6), event("z", 10)) == about({"- - z": 0.125 * 4**2 / 2 / 32})
+    assert asked(query, event("y", 6), event("z", 10)) == about({"- - z": 0.125 * 4**2 / 2 / 32})
 
 
 def test_a_component_without_miss_is_never_missing() -> None:
@@ -174,49 +172,47 @@ def test_rates_of_readers() -> None:
 
 
 def test_a_negative_between_its_neighbours_ends_the_match() -> None:
-    question = f"(x, !y, z) FROM e WHERE {READERS}"
-    assert asked(question, event("x", 0), event("z", 3), event("y", 2)) == {}
+    query = f"(x, !y, z) FROM e WHERE {READERS}"
+    assert asked(query, event("x", 0), event("z", 3), event("y", 2)) == {}
     # Strictly between.
-    assert asked(question, event("x", 0), event("z", 3), event("y1", 0), event("y2", 3)) == {"x z": 1.0}
+    assert asked(query, event("x", 0), event("z", 3), event("y1", 0), event("y2", 3)) == {"x z": 1.0}
     # With no chance of a loss, its delay says nothing.
-    assert asked(f"{question} DELAY y EXPONENTIAL(1)", event("x", 0), event("z", 3)) == {"x z": 1.0}
+    assert asked(f"{query} DELAY y EXPONENTIAL(1)", event("x", 0), event("z", 3)) == {"x z": 1.0}
     likely = math.exp(-3) / (0.25 * (1 - math.exp(-3)) + math.exp(-3))
-    assert asked(f"{question} MISS y 0.25 DELAY y EXPONENTIAL(1)", event("x", 0), event("z", 3)) == about(
-        {"x z": likely}
-    )
+    assert asked(f"{query} MISS y 0.25 DELAY y EXPONENTIAL(1)", event("x", 0), event("z", 3)) == about({"x z": likely})
 
 
 def test_a_negative_lies_between_the_observed_events_around_it() -> None:
-    question = """(x, !n, y, z) FROM e WHERE x.reader = 'x' AND n.reader = 'n' AND y.reader = 'y' AND z.reader = 'z'
+    query = """(x, !n, y, z) FROM e WHERE x.reader = 'x' AND n.reader = 'n' AND y.reader = 'y' AND z.reader = 'z'
         MISS y 0.25 DELAY y UNIFORM(0, 1)"""
-    assert asked(question, event("x", 0), event("n", 2), event("y", 1), event("z", 3)) == {"x y z": 1.0}
-    assert asked(question, event("x", 0), event("n", 2), event("z", 3)) == {}
+    assert asked(query, event("x", 0), event("n", 2), event("y", 1), event("z", 3)) == {"x y z": 1.0}
+    assert asked(query, event("x", 0), event("n", 2), event("z", 3)) == {}
 
 
 def test_a_negative_ahead_of_the_first_event() -> None:
-    question = "(!y, x, z) FROM e WHERE x.reader = 'x' AND y.reader = 'y' AND z.reader = 'z' WITHIN 4"
+    query = "(!y, x, z) FROM e WHERE x.reader = 'x' AND y.reader = 'y' AND z.reader = 'z' WITHIN 4"
     events = [event("x", 8), event("z", 10)]
-    assert asked(question, *events, event("y", 5.75), event("y1", 8), event("y2", 9)) == {"x z": 1.0}
-    assert asked(question, *events, event("y", 6)) == {}
-    assert asked(question, *events, event("y", 7.75)) == {}
+    assert asked(query, *events, event("y", 5.75), event("y1", 8), event("y2", 9)) == {"x z": 1.0}
+    assert asked(query, *events, event("y", 6)) == {}
+    assert asked(query, *events, event("y", 7.75)) == {}
     # The window had opened 2 before x.
     half = (1 - 2 / 8) / (0.5 * 2 / 8 + 1 - 2 / 8)
-    assert asked(f"{question} MISS y 0.5 DELAY y UNIFORM(0, 8)", *events) == about({"x z": half})
+    assert asked(f"{query} MISS y 0.5 DELAY y UNIFORM(0, 8)", *events) == about({"x z": half})
 
 
 def test_several_negatives_in_a_row() -> None:
-    question = """(x, !y, !w, z) FROM e WHERE x.reader = 'x' AND y.reader = 'y' AND w.reader = 'w' AND z.reader = 'z'
+    query = """(x, !y, !w, z) FROM e WHERE x.reader = 'x' AND y.reader = 'y' AND w.reader = 'w' AND z.reader = 'z'
         MISS y 0.5, w 0.25 DELAY y UNIFORM(0, 8), w UNIFORM(0, 16)"""
     events = [event("x", 0), event("z", 4)]
-    assert asked(question, *events) == about({"x z": (0.5 / 0.75) * (0.75 / (0.0625 + 0.75))})
-    assert asked(question, *events, event("w", 1)) == asked(question, *events, event("y", 1)) == {}
+    assert asked(query, *events) == about({"x z": (0.5 / 0.75) * (0.75 / (0.0625 + 0.75))})
+    assert asked(query, *events, event("w", 1)) == asked(query, *events, event("y", 1)) == {}
 
 
 def test_a_negative_fits_by_its_conditions() -> None:
-    question = f"(x, !y, z) FROM e WHERE {READERS} AND x.tag = y.tag AND y.temp > z.temp AND y.temp > 1"
+    query = f"(x, !y, z) FROM e WHERE {READERS} AND x.tag = y.tag AND y.temp > z.temp AND y.temp > 1"
     events = [event("x", 0), event("z", 3, temp=2)]
     for fitting, tag, temp in ((True, "g", 3), (False, "h", 3), (False, None, 3), (False, "g", 2), (False, "g", None)):
-        assert asked(question, *events, event("y", 1, tag, temp)) == ({} if fitting else {"x z": 1.0})
+        assert asked(query, *events, event("y", 1, tag, temp)) == ({} if fitting else {"x z": 1.0})
 
 
 # ---------------------------------------------------------------- equalities
@@ -225,40 +221,40 @@ def test_a_negative_fits_by_its_conditions() -> None:
 def test_equalities_are_closed_over_what_is_missing_and_what_is_negative() -> None:
     equal = "x.tag = y.tag AND y.tag = z.tag"
     events = [event("x1", 0, "g"), event("x2", 1, "h"), event("x3", 1, None), event("z1", 2, "g"), event("z2", 3, None)]
-    for question in (
+    for query in (
         f"(x, !y, z) FROM e WHERE {READERS} AND {equal}",
         f"(x, y, z) FROM e WHERE {READERS} AND {equal} MISS y 0.5 DELAY y UNIFORM(0, 1)",
     ):
         # NULL equals nothing, NULL neither.
-        assert [key.split()[0] + key.split()[-1] for key in asked(question, *events)] == ["x1z1"]
+        assert [key.split()[0] + key.split()[-1] for key in asked(query, *events)] == ["x1z1"]
 
 
 def test_an_equality_alone_asks_nothing_where_the_other_is_missing() -> None:
-    question = f"(x, z) FROM e WHERE {XZ} AND x.tag = z.tag MISS x 0.5 DELAY x UNIFORM(0, 1) WITHIN 4"
-    assert asked(question, event("z1", 2, None), event("x1", 0, None)) == {"- z1": 0.5}
+    query = f"(x, z) FROM e WHERE {XZ} AND x.tag = z.tag MISS x 0.5 DELAY x UNIFORM(0, 1) WITHIN 4"
+    assert asked(query, event("z1", 2, None), event("x1", 0, None)) == {"- z1": 0.5}
 
 
 def test_classes_of_different_columns() -> None:
-    question = """(x, y, z) FROM e WHERE x.reader = 'x' AND y.temp > 0 AND z.reader = 'z' AND x.tag = y.reader
+    query = """(x, y, z) FROM e WHERE x.reader = 'x' AND y.temp > 0 AND z.reader = 'z' AND x.tag = y.reader
         AND NOT (y.reader <> z.tag) MISS y 0.5 DELAY y UNIFORM(0, 1)"""
-    assert asked(question, event("x", 0, "g"), event("z", 2, "g"), event("z2", 2, "h")) == {"x - z": 0.5}
+    assert asked(query, event("x", 0, "g"), event("z", 2, "g"), event("z2", 2, "h")) == {"x - z": 0.5}
     # Two columns of one event are equal if a third says so, be it missing.
-    question = f"(x, y, z) FROM e WHERE {READERS} AND x.tag = y.tag AND y.tag = x.id MISS y 0.5 DELAY y UNIFORM(0, 1)"
-    assert asked(question, event("x", 0, "x"), event("x1", 0, "g"), event("z", 2)) == {"x - z": 0.5}
+    query = f"(x, y, z) FROM e WHERE {READERS} AND x.tag = y.tag AND y.tag = x.id MISS y 0.5 DELAY y UNIFORM(0, 1)"
+    assert asked(query, event("x", 0, "x"), event("x1", 0, "g"), event("z", 2)) == {"x - z": 0.5}
 
 
 def test_other_equalities_are_conditions_like_any() -> None:
-    question = f"(x, y, z) FROM e WHERE {READERS} AND x.temp + 0 = y.temp AND y.temp = z.temp + 0"
-    question += " MISS y 0.5 DELAY y UNIFORM(0, 1)"
+    query = f"(x, y, z) FROM e WHERE {READERS} AND x.temp + 0 = y.temp AND y.temp = z.temp + 0"
+    query += " MISS y 0.5 DELAY y UNIFORM(0, 1)"
     events = [event("x", 0, temp=1), event("y", 1, temp=1), event("z", 2, temp=2)]
-    assert asked(question, *events) == {"x - z": 0.5}
+    assert asked(query, *events) == {"x - z": 0.5}
 
 
 # ---------------------------------------------------------------- conditions
 
 
 def test_a_condition_of_what_is_missing_is_passed_over() -> None:
-    question = f"(x, y, z) FROM e WHERE {READERS} AND {{}} MISS y 0.5 DELAY y UNIFORM(0, 1)"
+    query = f"(x, y, z) FROM e WHERE {READERS} AND {{}} MISS y 0.5 DELAY y UNIFORM(0, 1)"
     events = [event("x", 0, temp=1), event("y", 1, temp=3), event("z", 2, temp=2)]
     both = {"x y z": 1.0, "x - z": 0.5}
     for condition, found in (
@@ -268,12 +264,12 @@ def test_a_condition_of_what_is_missing_is_passed_over() -> None:
         ("hall(x.reader)", both), ("NOT hall(y.reader)", both), ("hall(y.reader)", {"x - z": 0.5}), ("TRUE", both),
         ("NULL", {}), ("1 = 2", {}),
     ):  # fmt: skip
-        assert asked(question.format(condition), *events) == found, condition
+        assert asked(query.format(condition), *events) == found, condition
 
 
 def test_defaults_stand_for_what_is_missing() -> None:
-    question = f"(x, y, z) FROM e WHERE {READERS} AND {{}} MISS x 0.5, y 0.5 DELAY x UNIFORM(0, 1), y UNIFORM(0, 1)"
-    question += " WITHIN 9"
+    query = f"(x, y, z) FROM e WHERE {READERS} AND {{}} MISS x 0.5, y 0.5 DELAY x UNIFORM(0, 1), y UNIFORM(0, 1)"
+    query += " WITHIN 9"
     events = [event("x", 0, "g", 1), event("z", 2, "g", 2)]
     both = {"x - z": 0.5, "- - z": 0.25}
     for condition, found in (
@@ -290,73 +286,73 @@ def test_defaults_stand_for_what_is_missing() -> None:
         ("y.tag['g'] = z.tag", both), ("y.tag['h'] = z.tag", {}), ("x.tag = y.tag['h']", {"- - z": 0.25}),
         ("x.tag = y.tag['g'] AND y.tag = z.tag", both),
     ):  # fmt: skip
-        assert asked(question.format(condition), *events) == about(found), condition
+        assert asked(query.format(condition), *events) == about(found), condition
     other = event("z", 2, "h", 2)
     condition = "y.tag['h'] = z.tag AND x.tag = y.tag"
-    assert asked(question.format(condition), events[0], other) == about({"- - z": 0.25})
+    assert asked(query.format(condition), events[0], other) == about({"- - z": 0.25})
 
 
 def test_a_default_of_another_component_where_a_negative_is_asked() -> None:
-    question = f"""(x, y, !n, z) FROM e WHERE {READERS} AND n.reader = 'n' AND n.temp > y.temp[{{}}]
+    query = f"""(x, y, !n, z) FROM e WHERE {READERS} AND n.reader = 'n' AND n.temp > y.temp[{{}}]
         MISS y 0.5 DELAY y UNIFORM(0, 1)"""
     events = [event("x", 0), event("n", 2, temp=1), event("z", 3)]
-    assert asked(question.format(0), *events) == {}
-    assert asked(question.format(1), *events) == {"x - z": 0.5}
+    assert asked(query.format(0), *events) == {}
+    assert asked(query.format(1), *events) == {"x - z": 0.5}
     # Without a default the condition is passed over, and the event fits.
-    assert asked(question.replace("[{}]", ""), *events) == {}
+    assert asked(query.replace("[{}]", ""), *events) == {}
 
 
 def test_alternatives_stand_for_themselves() -> None:
     events = [event("x", 0, temp=1), event("w", 0, temp=5), event("z", 2, temp=2)]
-    question = "(x, z) FROM e WHERE z.reader = 'z' AND {}"
-    assert asked(question.format("(x.reader = 'x' OR x.reader = 'w')"), *events) == {"x z": 1.0, "w z": 1.0}
-    assert asked(question.format("x.reader IN ('x', 'w') AND (x.temp < z.temp OR x.t < z.t)"), *events) == {
+    query = "(x, z) FROM e WHERE z.reader = 'z' AND {}"
+    assert asked(query.format("(x.reader = 'x' OR x.reader = 'w')"), *events) == {"x z": 1.0, "w z": 1.0}
+    assert asked(query.format("x.reader IN ('x', 'w') AND (x.temp < z.temp OR x.t < z.t)"), *events) == {
         "x z": 1.0, "w z": 1.0,
     }  # fmt: skip
     denied = "NOT (x.reader <> 'x' AND x.reader <> 'w') AND NOT (x.temp < z.temp OR hall(x.reader))"
-    assert asked(question.format(denied), *events) == {"w z": 1.0}
+    assert asked(query.format(denied), *events) == {"w z": 1.0}
     # The equality is one of a disjunct alone: in the other nothing is closed.
-    question = f"(x, y, z) FROM e WHERE {READERS} AND x.tag = y.tag AND (y.tag = z.tag OR z.temp > 3)"
-    question += " MISS y 0.5 DELAY y UNIFORM(0, 1)"
+    query = f"(x, y, z) FROM e WHERE {READERS} AND x.tag = y.tag AND (y.tag = z.tag OR z.temp > 3)"
+    query += " MISS y 0.5 DELAY y UNIFORM(0, 1)"
     events = [event("x", 0, "g"), event("z1", 2, "g", 1), event("z2", 2, "h", 1), event("z3", 2, "h", 4)]
-    assert asked(question, *events) == {"x - z1": 0.5, "x - z3": 0.5}
+    assert asked(query, *events) == {"x - z1": 0.5, "x - z3": 0.5}
     # What is asked of one component alone is one condition: none of these must happen.
-    question = "(x, !y, z) FROM e WHERE x.reader = 'x' AND z.reader = 'z' AND {}"
+    query = "(x, !y, z) FROM e WHERE x.reader = 'x' AND z.reader = 'z' AND {}"
     for condition in ("y.reader IN ('y', 'w')", "NOT (y.reader <> 'y' AND y.reader <> 'w')"):
-        assert asked(question.format(condition), event("x", 0), event("w", 1), event("z", 3)) == {}
+        assert asked(query.format(condition), event("x", 0), event("w", 1), event("z", 3)) == {}
     # A negative is asked by the conditions of the disjunct.
-    question = f"(x, !y, z) FROM e WHERE {READERS} AND (x.temp = 1 OR y.temp = 1)"
-    assert asked(question, event("x", 0, temp=1), event("y", 1, temp=2), event("z", 3)) == {"x z": 1.0}
-    assert asked(question, event("x", 0, temp=2), event("y", 1, temp=1), event("z", 3)) == {}
+    query = f"(x, !y, z) FROM e WHERE {READERS} AND (x.temp = 1 OR y.temp = 1)"
+    assert asked(query, event("x", 0, temp=1), event("y", 1, temp=2), event("z", 3)) == {"x z": 1.0}
+    assert asked(query, event("x", 0, temp=2), event("y", 1, temp=1), event("z", 3)) == {}
 
 
 # ---------------------------------------------------------------- SCORING POSTERIOR
 
 
 def test_the_posterior_of_one_missing_component() -> None:
-    question = f"(x, y, z) FROM e WHERE {READERS} MISS y 0.25 DELAY y UNIFORM(0, 4) SCORING POSTERIOR"
-    assert asked(question, event("x", 0), event("z", 2)) == about({"x - z": 0.125 / (0.125 + 0.5)})
-    assert asked(question, event("x", 0), event("z", 9)) == about({"x - z": 1.0})
+    query = f"(x, y, z) FROM e WHERE {READERS} MISS y 0.25 DELAY y UNIFORM(0, 4) SCORING POSTERIOR"
+    assert asked(query, event("x", 0), event("z", 2)) == about({"x - z": 0.125 / (0.125 + 0.5)})
+    assert asked(query, event("x", 0), event("z", 9)) == about({"x - z": 1.0})
     # It was read: then it is not missing.
-    assert asked(question, event("x", 0), event("y", 1), event("z", 9)) == {"x y z": 1.0}
-    assert asked(question, event("x", 0), event("y", 9), event("z", 9)) == about({"x - z": 1.0})
+    assert asked(query, event("x", 0), event("y", 1), event("z", 9)) == {"x y z": 1.0}
+    assert asked(query, event("x", 0), event("y", 9), event("z", 9)) == about({"x - z": 1.0})
 
 
 def test_what_was_read_fits_by_its_conditions_and_at_the_head_in_the_window() -> None:
-    question = """(x, z) FROM e WHERE x.reader = 'x' AND z.reader = 'z' AND x.tag = z.tag AND x.temp < z.temp
+    query = """(x, z) FROM e WHERE x.reader = 'x' AND z.reader = 'z' AND x.tag = z.tag AND x.temp < z.temp
         MISS x 0.25 DELAY x UNIFORM(0, 4) WITHIN 4 SCORING POSTERIOR"""
     z = event("z", 9, "g", 2)
     for x, found in (
         (event("x", 5, "g", 1), {"x z": 1.0}), (event("x", 4.75, "g", 1), {"- z": 1.0}),
         (event("x", 5, "h", 1), {"- z": 1.0}), (event("x", 5, "g", 3), {"- z": 1.0}),
     ):  # fmt: skip
-        assert asked(question, x, z) == about(found)
+        assert asked(query, x, z) == about(found)
 
 
 def test_negatives_alone_score_as_ever() -> None:
-    question = f"(x, !y, z) FROM e WHERE {READERS} MISS y 0.5 DELAY y UNIFORM(0, 8)"
+    query = f"(x, !y, z) FROM e WHERE {READERS} MISS y 0.5 DELAY y UNIFORM(0, 8)"
     events = [event("x", 0), event("z", 4)]
-    assert asked(f"{question} SCORING POSTERIOR", *events) == asked(question, *events) == about({"x z": 0.5 / 0.75})
+    assert asked(f"{query} SCORING POSTERIOR", *events) == asked(query, *events) == about({"x z": 0.5 / 0.75})
 
 
 # ---------------------------------------------------------------- ENDING OPEN
@@ -365,28 +361,28 @@ OPEN = "ENDING OPEN WITHIN 4"
 
 
 def test_a_negative_at_the_end() -> None:
-    question = f"(x, !y) FROM e WHERE x.reader = 'x' AND y.reader = 'y' {OPEN}"
-    (match,) = matches(bound(question), {"e": [event("x", 3)]})
+    query = f"(x, !y) FROM e WHERE x.reader = 'x' AND y.reader = 'y' {OPEN}"
+    (match,) = matches(bound(query), {"e": [event("x", 3)]})
     assert match == {"t": 7, "t_start": 3, "probability": 1.0, "x": event("x", 3)}
-    assert asked(question, event("x", 3), event("y", 3), event("y1", 7.25)) == {"x": 1.0}
-    assert asked(question, event("x", 3), event("y", 7)) == {}
-    lost = f"{question} MISS y 0.5 DELAY y UNIFORM(0, 8)"
+    assert asked(query, event("x", 3), event("y", 3), event("y1", 7.25)) == {"x": 1.0}
+    assert asked(query, event("x", 3), event("y", 7)) == {}
+    lost = f"{query} MISS y 0.5 DELAY y UNIFORM(0, 8)"
     assert asked(lost, event("x", 3)) == about({"x": 0.5 / 0.75})
 
 
 def test_a_tail_that_may_be_missing() -> None:
-    question = f"(x, y, !n, z) FROM e WHERE {READERS} AND n.reader = 'n' {OPEN} MISS y 0.5, z 0.25"
-    question += " DELAY y UNIFORM(0, 1), z UNIFORM(0, 8)"
+    query = f"(x, y, !n, z) FROM e WHERE {READERS} AND n.reader = 'n' {OPEN} MISS y 0.5, z 0.25"
+    query += " DELAY y UNIFORM(0, 1), z UNIFORM(0, 8)"
     # y and z within 4: y within 1, z in what is left of 4 after that.
     both = 0.125 * integrate.quad(lambda s: (4 - s) / 8, 0, 1)[0]
-    assert asked(question, event("x", 3)) == about({"x - -": both})
-    assert asked(question, event("x", 3), event("y", 4)) == about({"x - -": both, "x y -": 0.25 * 3 / 8})
-    assert asked(question, event("x", 3), event("z", 7), event("z1", 7.25)) == about({"x - -": both, "x - z": 0.5})
+    assert asked(query, event("x", 3)) == about({"x - -": both})
+    assert asked(query, event("x", 3), event("y", 4)) == about({"x - -": both, "x y -": 0.25 * 3 / 8})
+    assert asked(query, event("x", 3), event("z", 7), event("z1", 7.25)) == about({"x - -": both, "x - z": 0.5})
     # A reading of n ends what it lies in: it comes after y, or before z.
-    assert asked(question, event("x", 3), event("y", 6), event("z", 6.5), event("n", 5)) == {
+    assert asked(query, event("x", 3), event("y", 6), event("z", 6.5), event("n", 5)) == {
         "x y z": 1.0, "x y -": pytest.approx(0.25 / 8),
     }  # fmt: skip
-    posterior = f"{question} SCORING POSTERIOR"
+    posterior = f"{query} SCORING POSTERIOR"
     assert asked(posterior, event("x", 3), event("y", 4)) == about({"x y -": 0.25 * 3 / 8 / (0.25 * 3 / 8 + 5 / 8)})
     assert asked(posterior, event("x", 3), event("y", 4), event("z", 7)) == {"x y z": 1.0}
 
@@ -404,76 +400,76 @@ def test_the_time_of_an_open_ending_is_the_close() -> None:
 
 
 def test_what_expires() -> None:
-    question = f"(x, y, z) FROM e WHERE {READERS} WITHIN 4 EMIT EXPIRED"
-    assert asked(question, event("x", 0)) == {"x - -!": 1.0}
+    query = f"(x, y, z) FROM e WHERE {READERS} WITHIN 4 EMIT EXPIRED"
+    assert asked(query, event("x", 0)) == {"x - -!": 1.0}
     # Continued by y, which nothing continues.
-    assert asked(question, event("x", 0), event("y", 1)) == {"x y -!": 1.0}
-    assert asked(question, event("x", 0), event("y", 1), event("z", 5)) == {"x y -!": 1.0}
-    assert asked(question, event("x", 0), event("y", 5)) == {"x - -!": 1.0}
-    assert asked(question, event("x", 0), event("y", 1), event("z", 4)) == {"x y z": 1.0}
+    assert asked(query, event("x", 0), event("y", 1)) == {"x y -!": 1.0}
+    assert asked(query, event("x", 0), event("y", 1), event("z", 5)) == {"x y -!": 1.0}
+    assert asked(query, event("x", 0), event("y", 5)) == {"x - -!": 1.0}
+    assert asked(query, event("x", 0), event("y", 1), event("z", 4)) == {"x y z": 1.0}
     # Two ways to go on, one of which comes to nothing.
-    assert asked(question, event("x", 0), event("y1", 1), event("y2", 4), event("z", 3)) == {
+    assert asked(query, event("x", 0), event("y1", 1), event("y2", 4), event("z", 3)) == {
         "x y1 z": 1.0, "x y2 -!": 1.0,
     }  # fmt: skip
-    (expired,) = matches(bound(question), {"e": [event("x", 3)]})
+    (expired,) = matches(bound(query), {"e": [event("x", 3)]})
     assert expired == {
         "t": 7, "t_start": 3, "probability": 1.0, "x": event("x", 3), "y": None, "z": None, "status": "expired",
     }  # fmt: skip
-    assert asked(question, event("y", 1), event("z", 2)) == {}
+    assert asked(query, event("y", 1), event("z", 2)) == {}
 
 
 def test_what_expires_though_something_is_missing() -> None:
-    question = f"(x, y, z) FROM e WHERE {READERS} MISS y 0.5 DELAY y UNIFORM(0, 1) WITHIN 4 EMIT EXPIRED"
-    assert asked(question, event("x", 0), event("z", 2)) == {"x - z": 0.5}
+    query = f"(x, y, z) FROM e WHERE {READERS} MISS y 0.5 DELAY y UNIFORM(0, 1) WITHIN 4 EMIT EXPIRED"
+    assert asked(query, event("x", 0), event("z", 2)) == {"x - z": 0.5}
     # The match is not probable enough, so nothing goes on.
-    assert asked(f"{question} THRESHOLD 0.6", event("x", 0), event("z", 2)) == {"x - -!": 1.0}
+    assert asked(f"{query} THRESHOLD 0.6", event("x", 0), event("z", 2)) == {"x - -!": 1.0}
     # Only the first component opens a window.
-    question = f"(x, y, z) FROM e WHERE {READERS} MISS x 0.5 DELAY x UNIFORM(0, 1) WITHIN 4 EMIT EXPIRED"
-    assert asked(question, event("y", 1)) == {}
-    assert asked(question, event("y", 1), event("z", 2)) == {"- y z": 0.5}
+    query = f"(x, y, z) FROM e WHERE {READERS} MISS x 0.5 DELAY x UNIFORM(0, 1) WITHIN 4 EMIT EXPIRED"
+    assert asked(query, event("y", 1)) == {}
+    assert asked(query, event("y", 1), event("z", 2)) == {"- y z": 0.5}
 
 
 def test_what_expires_is_still_open_at_the_close() -> None:
-    question = f"(x, !n, z) FROM e WHERE {XZ} AND n.reader = 'n' WITHIN 4 EMIT EXPIRED"
-    assert asked(question, event("x", 0)) == {"x -!": 1.0}
-    assert asked(question, event("x", 0), event("n", 4)) == {}
-    assert asked(question, event("x", 0), event("n", 4.25), event("z", 4.25)) == {"x -!": 1.0}
-    lost = f"{question} MISS n 0.5 DELAY n UNIFORM(0, 8)"
+    query = f"(x, !n, z) FROM e WHERE {XZ} AND n.reader = 'n' WITHIN 4 EMIT EXPIRED"
+    assert asked(query, event("x", 0)) == {"x -!": 1.0}
+    assert asked(query, event("x", 0), event("n", 4)) == {}
+    assert asked(query, event("x", 0), event("n", 4.25), event("z", 4.25)) == {"x -!": 1.0}
+    lost = f"{query} MISS n 0.5 DELAY n UNIFORM(0, 8)"
     assert asked(lost, event("x", 0)) == about({"x -!": 0.5 / 0.75})
     assert asked(f"{lost} THRESHOLD 0.7", event("x", 0)) == {}
 
 
 def test_a_complete_match_that_something_spoils_does_not_expire() -> None:
-    question = f"(!n, x, z) FROM e WHERE {XZ} AND n.reader = 'n' WITHIN 4 EMIT EXPIRED"
+    query = f"(!n, x, z) FROM e WHERE {XZ} AND n.reader = 'n' WITHIN 4 EMIT EXPIRED"
     events = [event("n", 0), event("x", 1), event("z", 3)]
-    assert asked(question, *events) == {}
-    assert asked(question, *events[:2]) == {"x -!": 1.0}
+    assert asked(query, *events) == {}
+    assert asked(query, *events[:2]) == {"x -!": 1.0}
 
 
 def test_conditions_of_what_is_not_decided_are_not_asked_of_a_partial_match() -> None:
-    question = f"(x, z) FROM e WHERE {XZ} AND z.temp[0] > 5 AND x.temp < z.temp[0] WITHIN 4 EMIT EXPIRED"
-    assert asked(question, event("x", 0, temp=1)) == {"x -!": 1.0}
+    query = f"(x, z) FROM e WHERE {XZ} AND z.temp[0] > 5 AND x.temp < z.temp[0] WITHIN 4 EMIT EXPIRED"
+    assert asked(query, event("x", 0, temp=1)) == {"x -!": 1.0}
 
 
 def test_the_best_of_a_trigger() -> None:
-    question = f"(x, y, z) FROM e WHERE {READERS} MISS y 0.5 DELAY y UNIFORM(0, 8) EMIT BEST"
+    query = f"(x, y, z) FROM e WHERE {READERS} MISS y 0.5 DELAY y UNIFORM(0, 8) EMIT BEST"
     events = [event("x1", 0), event("x2", 1), event("y1", 2), event("y2", 2), event("z1", 5), event("z2", 5)]
     # The latest, from the last component to the first; events of one time by their keys.
-    assert asked(question, *events) == {"x2 y2 z1": 1.0, "x2 y2 z2": 1.0}
+    assert asked(query, *events) == {"x2 y2 z1": 1.0, "x2 y2 z2": 1.0}
     # A certain loss is as probable as a reading, but more is missing. Here the longest gap is the most probable.
-    sure = question.replace("UNIFORM(0, 8)", "UNIFORM(0, 4)")
+    sure = query.replace("UNIFORM(0, 8)", "UNIFORM(0, 4)")
     assert asked(sure, *events[:2], *events[4:5]) == {"x2 - z1": 0.5}
-    assert asked(question, *events[:2], *events[4:5]) == {"x1 - z1": 0.5 * 5 / 8}
+    assert asked(query, *events[:2], *events[4:5]) == {"x1 - z1": 0.5 * 5 / 8}
     posterior = f"{sure} SCORING POSTERIOR"
     assert asked(posterior, *events[:2], event("y", 0.5), event("z", 6)) == {"x1 y z": 1.0}
 
 
 def test_the_best_of_what_expires_and_of_open_endings() -> None:
-    question = f"(x, y, z) FROM e WHERE {READERS} {{}} MISS y 0.5 DELAY y UNIFORM(0, 8) EMIT BEST"
+    query = f"(x, y, z) FROM e WHERE {READERS} {{}} MISS y 0.5 DELAY y UNIFORM(0, 8) EMIT BEST"
     events = [event("x1", 0), event("y1", 1), event("y2", 2), event("x2", 3), event("z1", 3.5)]
-    assert asked(f"{question.format('WITHIN 4')}, EXPIRED", *events) == {"x1 y2 z1": 1.0}
-    assert asked(f"{question.format('WITHIN 3')}, EXPIRED", *events[:-1]) == {"x1 y2 -!": 1.0, "x2 - -!": 1.0}
-    assert asked(question.format("ENDING OPEN WITHIN 4"), *events) == {"x1 y2 z1": 1.0, "x2 - z1": 0.5 / 16}
+    assert asked(f"{query.format('WITHIN 4')}, EXPIRED", *events) == {"x1 y2 z1": 1.0}
+    assert asked(f"{query.format('WITHIN 3')}, EXPIRED", *events[:-1]) == {"x1 y2 -!": 1.0, "x2 - -!": 1.0}
+    assert asked(query.format("ENDING OPEN WITHIN 4"), *events) == {"x1 y2 z1": 1.0, "x2 - z1": 0.5 / 16}
 
 
 def test_candidates_are_there_below_the_threshold_too() -> None:
@@ -485,7 +481,7 @@ def test_candidates_are_there_below_the_threshold_too() -> None:
 # ---------------------------------------------------------------- delays that were seen
 
 
-def test_an_empirical_delay_in_a_question() -> None:
+def test_an_empirical_delay_in_a_query() -> None:
     query = bound(f"(x, y, z) FROM e WHERE {READERS} MISS y 0.5 DELAY y EMPIRICAL 'delays.csv'")
     law = BoundDelay("EMPIRICAL", path="delays.csv", atoms=(2.0, 4.0))
     query = replace(query, components=tuple(replace(each, delay=each.delay and law) for each in query.components))

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for PATTERN: small random worlds, and questions about them.
+"""Hypothesis strategies for PATTERN: small random worlds, and queries about them.
 
 What varies is in `pattern_cases`; values and keys come from tiny domains, so that joins and conditions often hold, and
 more than half of the cases have answers.
@@ -117,7 +117,7 @@ def pattern_cases(
     most_streams: int = 2,
     watermark: int | float | None = None,
 ) -> Case:
-    """A question with data that have at most `most_worlds` possible worlds.
+    """A query with data that have at most `most_worlds` possible worlds.
 
     Parameters
     ----------
@@ -140,10 +140,10 @@ def pattern_cases(
     shapes = list(dict.fromkeys(used))
     tables = draw(_tables())
     rows = draw(_rows(shapes, len(used), most_worlds))
-    question = draw(_questions(class_, used, rows, tables))
+    query = draw(_queries(class_, used, rows, tables))
     declarations = [*(shape.text() for shape in shapes), *(table.text() for table in tables)]
     return Case(
-        workbook=workbook_of(declarations, question),
+        workbook=workbook_of(declarations, query),
         query=QUERY,
         rows=rows,
         relations={table.name: list(table.rows) for table in tables},
@@ -191,7 +191,7 @@ def _tables(draw: Draw) -> list[Table]:
 
 @st.composite
 def _rows(draw: Draw, shapes: Sequence[Shape], goals: int, most_worlds: int) -> Rows:
-    """Rows for each stream, at instants enough for most questions of this many goals.
+    """Rows for each stream, at instants enough for most queries of this many goals.
 
     Every key has an equal share of the worlds, whose number is the product of the keys'.
     """
@@ -316,12 +316,12 @@ def _outcomes(alternatives: Sequence[tuple[tuple[Any, ...], float]]) -> list[tup
     return list(dict.fromkeys(values + left_over))
 
 
-# ---------------------------------------------------------------- questions
+# ---------------------------------------------------------------- queries
 
 
 @st.composite
-def _questions(draw: Draw, class_: str, used: Sequence[Shape], rows: Rows, tables: Sequence[Table]) -> str:
-    """The text of a question of this class, with a goal for each of the streams in `used`."""
+def _queries(draw: Draw, class_: str, used: Sequence[Shape], rows: Rows, tables: Sequence[Table]) -> str:
+    """The text of a query of this class, with a goal for each of the streams in `used`."""
     goals = draw(_goals(class_, used, rows, tables))
     text = goals[0].text
     for count, goal in enumerate(goals[1:], start=1):
@@ -458,7 +458,7 @@ def _conditions(draw: Draw, variables: Mapping[str, str], tables: Sequence[Table
 
 @st.composite
 def _atoms(draw: Draw, variables: Mapping[str, str], tables: Sequence[Table]) -> str:
-    """A relation atom, or a question about one variable, or a comparison of two; TRUE where there are none."""
+    """A relation atom, or a query about one variable, or a comparison of two; TRUE where there are none."""
     askable = [table for table in tables if {type_ for _, type_ in table.columns} <= set(variables.values())]
     if askable and draw(one_in(3)):
         table = draw(st.sampled_from(askable))

@@ -1,4 +1,4 @@
-"""The kernel of RELATE called by itself: entities as windows, a question as numbers."""
+"""The kernel of RELATE called by itself: entities as windows, a query as numbers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from tests.oracles.relate import Entity, Window
 
+from anabranch.columns.times import order_doubles
 from anabranch.relate import kernel
 from anabranch.relate.pairs import Windows
-from anabranch.relate.question import COMPOSITE, SIMPLE
-from anabranch.rows.times import order_doubles
+from anabranch.relate.query import COMPOSITE, SIMPLE
 
 #: The window of every event of an entity, as time codes; both ends are the instant of a recorded one.
 Codes = Sequence[tuple[int, int]]

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for RELATE: small random pairs of entities with lost events, and questions about them.
+"""Hypothesis strategies for RELATE: small random pairs of entities with lost events, and queries about them.
 
 Every entity is drawn whole, then some of its events are lost; windows are laid around the times they had, so there is
 always a world. Times come from a tiny domain, so that recorded events of the two entities often tie, and that ends of
@@ -15,7 +15,7 @@ from typing import Any
 from hypothesis import strategies as st
 from tests.oracles.relate import Entity, entity, related, segments, worlds
 
-from anabranch.relate.question import COMPOSITE, SIMPLE
+from anabranch.relate.query import COMPOSITE, SIMPLE
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
@@ -38,7 +38,7 @@ MOST_LOST = 5
 
 @dataclass(frozen=True)
 class Case:
-    """Two entities and a question: quantifiers (None for ALL) and a union of simple relations."""
+    """Two entities and a query: quantifiers (None for ALL) and a union of simple relations."""
 
     a: Entity
     b: Entity
@@ -54,7 +54,7 @@ class Case:
 
 @st.composite
 def cases(draw: Draw, windows: str = DIFFERING, most_lost: int = MOST_LOST, wide: bool = False) -> Case:
-    """Two entities and a question about them.
+    """Two entities and a query about them.
 
     Parameters
     ----------

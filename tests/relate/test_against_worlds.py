@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import event, given
 from hypothesis import strategies as st
 from tests.drawn import examples
-from tests.local import in_setting, local_job
+from tests.local import in_context, local_job
 from tests.relate.local import Answer, Pair, RelateRun, run_whole
 from tests.relate.strategies import LATEST
 from tests.relate.workloads import TIMES, Workload, arrivals, arrived, clock, workloads
@@ -22,7 +22,7 @@ DELAY = 2
 def jobs_of(case: Workload) -> tuple[RelateJob, RelateJob]:
     """The query over an archive, and over live streams."""
     job = local_job(case.workbook, "q")
-    return job, in_setting(job, live=True)
+    return job, in_context(job, live=True)
 
 
 def assert_same(got: dict[Pair, float], want: dict[Pair, float], threshold: float) -> None:

@@ -16,7 +16,7 @@ from tests.relate.strategies import unions
 
 from anabranch.relate import kernel
 from anabranch.relate.kernel import Classes
-from anabranch.relate.question import COMPOSITE, SIMPLE
+from anabranch.relate.query import COMPOSITE, SIMPLE
 
 
 def test_the_relation_of_two_intervals_is_the_one_whose_definition_holds() -> None:
@@ -56,16 +56,16 @@ def test_classes_are_the_futures_that_segments_can_have(
     n_events: int, inner: int | None, relations: frozenset[str], fails: bool
 ) -> None:
     classes = tables(n_events, inner, relations, fails)
-    question = (n_events, inner, relations, fails)
+    query = (n_events, inner, relations, fails)
     futures: dict[tuple[int, int], set[tuple[bool, ...]]] = {}
     for start in range(2 * n_events + 1):
         for happened, number in classes_of(classes, start, n_events).items():
             assert number < classes.count[happened]
-            assert classes.hit[happened, number] == is_hit(start, 2 * happened, *question)
+            assert classes.hit[happened, number] == is_hit(start, 2 * happened, *query)
             if happened < n_events:
-                assert classes.hit_tie[happened, number] == is_hit(start, 2 * happened + 1, *question)
+                assert classes.hit_tie[happened, number] == is_hit(start, 2 * happened + 1, *query)
             ends = range(2 * happened, 2 * n_events + 1)
-            future = tuple(is_hit(start, end, *question) for end in ends)
+            future = tuple(is_hit(start, end, *query) for end in ends)
             futures.setdefault((happened, number), set()).add(future)
     # Those of one class have one future, and no two classes have the same.
     assert all(len(each) == 1 for each in futures.values())
@@ -75,7 +75,7 @@ def test_classes_are_the_futures_that_segments_can_have(
 
 
 @pytest.mark.parametrize("relation", ["INTERSECTS", "STARTS BEFORE", "ENDS AFTER", "PRECEDES", "CONTAINS"])
-def test_a_few_classes_do_for_most_questions(relation: str) -> None:
+def test_a_few_classes_do_for_most_queries(relation: str) -> None:
     """However many events there are: the cost of a sweep rests on it."""
     relations = frozenset(COMPOSITE.get(relation, (relation,)))
     for inner in (1, None):

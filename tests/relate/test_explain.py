@@ -16,17 +16,17 @@ CREATE STREAM told KEY (road STRING) TIME t INTEGER MODEL INTERVALS ORDER seq LE
 """
 
 
-def plan_of(question: str) -> Plan:
-    return plan(bound_query(f"{STREAMS} CREATE QUERY q AS RELATE {question};", "q"))
+def plan_of(query: str) -> Plan:
+    return plan(bound_query(f"{STREAMS} CREATE QUERY q AS RELATE {query};", "q"))
 
 
-def steps(question: str, name: str) -> list[str]:
-    return [step.does for step in plan_of(question).steps if step.id == name]
+def steps(query: str, name: str) -> list[str]:
+    return [step.does for step in plan_of(query).steps if step.id == name]
 
 
 def test_a_plan_in_full() -> None:
-    question = "AT LEAST 2 a INTERSECTS SOME b FROM jam AS a, jam AS b WHERE a.road = b.road AND a.sector < b.sector"
-    told = str(plan_of(f"{question} TIMEOUT 60")).splitlines()
+    query = "AT LEAST 2 a INTERSECTS SOME b FROM jam AS a, jam AS b WHERE a.road = b.road AND a.sector < b.sector"
+    told = str(plan_of(f"{query} TIMEOUT 60")).splitlines()
     assert told == [
         "q: RELATE",
         "  class      quantified relation of segments",
@@ -87,7 +87,7 @@ def test_pairs_that_cannot_be_related_are_skipped(relation: str, skipped: list[s
 
 
 @pytest.mark.parametrize(
-    ("question", "notes"),
+    ("query", "notes"),
     [
         ("SOME a MEETS SOME b FROM known AS a, known AS b TIMEOUT 9", []),
         (
@@ -130,5 +130,5 @@ def test_pairs_that_cannot_be_related_are_skipped(relation: str, skipped: list[s
         ),
     ],
 )  # fmt: skip
-def test_notes_on_large_numbers_and_on_what_a_stream_keeps(question: str, notes: list[str]) -> None:
-    assert steps(question, "note") == notes
+def test_notes_on_large_numbers_and_on_what_a_stream_keeps(query: str, notes: list[str]) -> None:
+    assert steps(query, "note") == notes

@@ -16,7 +16,7 @@ from tests.relate.strategies import DIFFERING, WINDOWS, Case, cases
 
 from anabranch.relate.analysis import analyse
 from anabranch.relate.pairs import relate
-from anabranch.relate.question import SIMPLE
+from anabranch.relate.query import SIMPLE
 
 ALL, SOME = None, 1
 YEAR = 365 * 24 * 3600

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 
 import pytest
-from tests.local import in_setting, local_job
+from tests.local import in_context, local_job
 from tests.relate.local import RelateRun, run_stream, run_whole
 
 from anabranch.relate import pairing
@@ -62,7 +62,7 @@ def test_where_chooses_pairs(where: str, chosen: Callable[[tuple, tuple], bool])
     want = {(a, b) for a, b in itertools.product(keys, repeat=2) if a != b and chosen(a, b)}
     job = local_job(workbook, "q", {"busy": BUSY})
     whole = run_whole(job, {"s": rows}, n_buckets=4)
-    stream = run_stream(in_setting(job, live=True), [{"s": rows[:9]}, {"s": rows[9:]}], n_buckets=4)
+    stream = run_stream(in_context(job, live=True), [{"s": rows[:9]}, {"s": rows[9:]}], n_buckets=4)
     for run in (whole, stream):
         assert run.answers().keys() == want
         assert run.counts.used == run.counts.read

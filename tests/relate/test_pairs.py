@@ -14,20 +14,18 @@ from anabranch.relate.pairs import relate
 PAIR = np.array([[0, 0]])
 
 
-def asked(question: str):
+def asked(query: str):
     text = f"""
     CREATE STREAM s KEY (k INTEGER) TIME t INTEGER MODEL INTERVALS ORDER seq;
-    CREATE QUERY q AS RELATE {question} FROM s AS a, s AS b;
+    CREATE QUERY q AS RELATE {query} FROM s AS a, s AS b;
     """
     return analyse(bound_query(text, "q"))
 
 
-@pytest.mark.parametrize(
-    "question", ["AT LEAST 3000000000 a INTERSECTS SOME b", "ALL a INTERSECTS AT LEAST 3000000000 b"]
-)
-def test_more_segments_than_there_are_cost_nothing(question: str) -> None:
+@pytest.mark.parametrize("query", ["AT LEAST 3000000000 a INTERSECTS SOME b", "ALL a INTERSECTS AT LEAST 3000000000 b"])
+def test_more_segments_than_there_are_cost_nothing(query: str) -> None:
     one = windows_of([[(0, 0), (0, 9), (0, 9), (9, 9)]])
-    probability, complement = relate(asked(question), False, one, one, PAIR)
+    probability, complement = relate(asked(query), False, one, one, PAIR)
     assert (probability.tolist(), complement.tolist()) == ([0.0], [1.0])
 
 

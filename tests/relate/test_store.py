@@ -11,10 +11,10 @@ from anabranch.relate.job import RelateJob
 SOME_MEET = "SOME a INTERSECTS SOME b"
 
 
-def job_of(clauses: str = "", question: str = SOME_MEET, tail: str = "", live: bool = True) -> RelateJob:
+def job_of(clauses: str = "", query: str = SOME_MEET, tail: str = "", live: bool = True) -> RelateJob:
     return local_job(
         f"CREATE STREAM s KEY (k STRING) TIME t INTEGER MODEL INTERVALS ORDER seq {clauses}; "
-        f"CREATE QUERY q AS RELATE {question} FROM s AS a, s AS b WHERE a.k < b.k COMPLEMENT {tail};",
+        f"CREATE QUERY q AS RELATE {query} FROM s AS a, s AS b WHERE a.k < b.k COMPLEMENT {tail};",
         "q",
         live=live,
     )
@@ -189,7 +189,7 @@ def test_an_entity_of_which_nothing_is_recorded_ends_with_the_input() -> None:
 
 
 @pytest.mark.parametrize(
-    ("clauses", "question", "kept"),
+    ("clauses", "query", "kept"),
     [
         ("LENGTH n", SOME_MEET, {"z"}),
         ("LENGTH n", "ALL a STARTS BEFORE ALL b", {"x", "y", "z"}),
@@ -198,8 +198,8 @@ def test_an_entity_of_which_nothing_is_recorded_ends_with_the_input() -> None:
         ("LENGTH n WINDOW (lo, hi)", SOME_MEET, {"x", "y", "z"}),
     ],
 )
-def test_an_entity_is_forgotten_when_no_other_can_meet_it(clauses: str, question: str, kept: set[str]) -> None:
-    run = stepped(job_of(clauses, question), ENDED, NEXT)
+def test_an_entity_is_forgotten_when_no_other_can_meet_it(clauses: str, query: str, kept: set[str]) -> None:
+    run = stepped(job_of(clauses, query), ENDED, NEXT)
     assert run.kept() == kept
 
 

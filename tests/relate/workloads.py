@@ -26,7 +26,7 @@ from tests.relate.strategies import (
 )
 from tests.splits import Draw, Row, Rows
 
-from anabranch.rows.packing import ROLES
+from anabranch.transport.packing import ROLES
 
 #: The key of an entity: a group, and a number in it.
 Key = tuple[int, int]
@@ -81,8 +81,8 @@ class Workload:
             for a, b in itertools.product(self.first, self.second)
             if self.chosen(a, b) and not (self.same_stream and a == b)
         ]
-        question = (self.outer, self.inner, self.relations)
-        found = {(a, b): float(probability(self.first[a], self.second[b], *question)) for a, b in pairs}
+        query = (self.outer, self.inner, self.relations)
+        found = {(a, b): float(probability(self.first[a], self.second[b], *query)) for a, b in pairs}
         return {pair: p for pair, p in found.items() if p > 0 and p >= self.threshold}
 
 

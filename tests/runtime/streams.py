@@ -11,7 +11,7 @@ from pyspark.sql.streaming import StreamingQuery
 from tests.runtime.office import query, stream, write_parquet, written
 
 from anabranch import Session
-from anabranch.rows.operator import Counts
+from anabranch.transport.operator import Counts
 
 NOW = {"availableNow": True}
 
@@ -19,11 +19,11 @@ NOW = {"availableNow": True}
 class Office:
     """A stream of files and the query on it; every `Office` of one folder goes on from the same checkpoint."""
 
-    def __init__(self, spark: SparkSession, folder: Path, declaration: str = "", question: str = "") -> None:
+    def __init__(self, spark: SparkSession, folder: Path, declaration: str = "", query_text: str = "") -> None:
         self.folder = folder
         self.session = Session(spark)
         self.session.execute(
-            (declaration or stream("at", f"'{folder}/in/*.parquet'", more="WATERMARK 2")) + (question or query())
+            (declaration or stream("at", f"'{folder}/in/*.parquet'", more="WATERMARK 2")) + (query_text or query())
         )
         self.checkpoint, self.output = str(folder / "checkpoint"), folder / "out" / "coffee"
         self.running: StreamingQuery | None = None

@@ -1,4 +1,4 @@
-"""CONSTRAIN on Spark: each alert exactly once on any number of partitions, and many questions in one pass."""
+"""CONSTRAIN on Spark: each alert exactly once on any number of partitions, and many queries in one pass."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_each_alert_comes_once_from_any_number_of_partitions(
     session.release()
 
 
-def test_many_questions_read_their_stream_once(spark: SparkSession, folder: Path, truth: dict) -> None:
+def test_many_queries_read_their_stream_once(spark: SparkSession, folder: Path, truth: dict) -> None:
     session = session_of(spark, folder)
     read = spark.sparkContext.accumulator(0)
     session.run_all(NAMES, counter=read)
@@ -109,14 +109,14 @@ def test_many_questions_read_their_stream_once(spark: SparkSession, folder: Path
     session.release()
 
 
-def test_a_question_alone_is_lazy_and_gives_structs_and_arrays(spark: SparkSession, folder: Path, truth: dict) -> None:
+def test_a_query_alone_is_lazy_and_gives_structs_and_arrays(spark: SparkSession, folder: Path, truth: dict) -> None:
     frame = session_of(spark, folder).run("crowd")
     assert frame.columns == ["t", "v", "probability"]
     assert frame.schema["v"].dataType.elementType.names == ["id", "kind", "temp", "t", "x", "y"]
     assert counted(frame) == truth["crowd"]
 
 
-def test_live_questions_share_a_stream_and_answer_as_the_archive_does(
+def test_live_queries_share_a_stream_and_answer_as_the_archive_does(
     spark: SparkSession, folder: Path, tmp_path: Path, truth: dict
 ) -> None:
     session = session_of(spark, folder)
@@ -143,9 +143,7 @@ def test_arrays_of_events_are_json_in_csv(spark: SparkSession, folder: Path, tmp
     assert first["v"].startswith('[{"id":"k')
 
 
-def test_a_question_that_could_forget_nothing_is_not_streamed(
-    spark: SparkSession, folder: Path, tmp_path: Path
-) -> None:
+def test_a_query_that_could_forget_nothing_is_not_streamed(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
     session = Session(spark)
     session.execute(STREAM + "CREATE QUERY q AS CONSTRAIN u, v FROM e WHERE u.kind = 'A' AND DISTANCE(u, v) < 1;")
     session.bind("e", str(folder))

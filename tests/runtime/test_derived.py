@@ -11,12 +11,12 @@ from pyspark.sql.types import StructType
 from tests.language.workbooks import declared
 
 from anabranch import AnabranchError, Session
+from anabranch.binding.binder import bind
 from anabranch.catalog import Catalog, Stream
+from anabranch.columns.times import TimeKind
 from anabranch.errors import WorkbookError
 from anabranch.inference.reporting import Reporting
-from anabranch.language.binder import bind
 from anabranch.language.types import Type
-from anabranch.rows.times import TimeKind
 from anabranch.runtime.inputs import Input
 from anabranch.runtime.sources.derived import layouts_of, with_types_of
 from anabranch.runtime.sources.schema import layouts_for

@@ -178,7 +178,7 @@ def test_what_belongs_to_another_query_is_refused_in_one_line(spark: SparkSessio
     office.take()
     office.stop()
     before = sorted(path.name for path in office.output.iterdir())
-    changed = Office(spark, tmp_path, question=query("coffee", "at", "GROUP BY x THRESHOLD 0.3"))
+    changed = Office(spark, tmp_path, query=query("coffee", "at", "GROUP BY x THRESHOLD 0.3"))
     later = Office(spark, tmp_path, stream("at", f"'{tmp_path}/in/*.parquet'", more="WATERMARK 3"))
     elsewhere = Office(spark, tmp_path)
     elsewhere.checkpoint = str(tmp_path / "another checkpoint")
@@ -330,7 +330,7 @@ def test_strict_stops_at_a_row_that_must_be_set_aside_late_ones_included(
 
 
 def test_a_query_that_cannot_be_answered_cannot_be_started(spark: SparkSession, tmp_path: Path) -> None:
-    office = Office(spark, tmp_path, question="CREATE QUERY coffee AS PATTERN at(x, y) THEN at(z, y);")
+    office = Office(spark, tmp_path, query="CREATE QUERY coffee AS PATTERN at(x, y) THEN at(z, y);")
     office.add("1", *ROWS)
     with pytest.raises(WorkbookError) as refused:
         office.take()

@@ -1,4 +1,4 @@
-"""An input held against its model on Spark, without any question: all rows of a key meet, whatever the source."""
+"""An input held against its model on Spark, without any query: all rows of a key meet, whatever the source."""
 
 from __future__ import annotations
 

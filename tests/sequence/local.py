@@ -1,4 +1,4 @@
-"""SEQUENCE without a JVM: the buckets of one or several questions, and their answers as rows."""
+"""SEQUENCE without a JVM: the buckets of one or several queries, and their answers as rows."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tests.oracles.events import frozen
 from tests.oracles.sequence import matches
 from tests.sequence.strategies import DELAYS, Case, bound_case
 
-from anabranch.rows.job import Setting
 from anabranch.runtime.sources.schema import layouts_for
 from anabranch.sequence.job import SequenceJob, make_job
+from anabranch.transport.job import JobContext
 
 Answer = dict[str, Any]
 
@@ -24,19 +24,19 @@ class SequenceRun(local.LocalRun):
 
     job: SequenceJob
 
-    def answers(self, question: int = 0) -> list[Answer]:
-        """The answers to a question, with the columns that it names."""
-        return [self._answer(question, row) for row in self.rows_of(question)]
+    def answers(self, query: int = 0) -> list[Answer]:
+        """The answers to a query, with the columns that it names."""
+        return [self._answer(query, row) for row in self.rows_of(query)]
 
-    def _answer(self, question: int, row: dict[str, Any]) -> Answer:
-        query = self.job.analyses[question].query
+    def _answer(self, query: int, row: dict[str, Any]) -> Answer:
+        bound = self.job.analyses[query].query
         events = self.events_of(row)
         answer: Answer = {name: row[name] for name in ("t", "t_start", "probability")}
-        for component in query.components:
+        for component in bound.components:
             if not component.negative:
                 answer[component.label] = events[self.job.stream_number(component.stream.name)].pop(0)
         assert not any(events)
-        if "expired" in query.emit:
+        if "expired" in bound.emit:
             answer["status"] = row["status"]
         return answer
 
@@ -47,7 +47,7 @@ def job_of(case: Case) -> SequenceJob:
     tables = local.relation_tables(case.workbook, case.relations)
     with TemporaryDirectory() as folder:
         (Path(folder) / DELAYS).write_text(case.delays_text())
-        return make_job([query], Setting(layouts_for(query.streams), tables, local.FINGERPRINT, folders=(folder,)))
+        return make_job([query], JobContext(layouts_for(query.streams), tables, local.FINGERPRINT, folders=(folder,)))
 
 
 def run_of(case: Case, batches: Sequence[Any], n_buckets: int = 3) -> SequenceRun:

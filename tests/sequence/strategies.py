@@ -1,6 +1,6 @@
 """Hypothesis strategies for SEQUENCE: a few readings, of which some were lost, and what to look for among them.
 
-Some rows are made to stand for the components, in the order of the question, and most conditions are true of these
+Some rows are made to stand for the components, in the order of the query, and most conditions are true of these
 *models*: so there are answers, and boundaries matter. Keys, tags, readers and times come from tiny domains, so that
 they often tie, and WITHIN is often a difference of times. Times are binary fractions, on which every difference is
 exact. No case depends on the last digits of a probability (`is_contested`).
@@ -38,7 +38,7 @@ from tests.cases import (
 from tests.local import bound_query
 from tests.oracles.sequence import BEST, EXPIRED, candidates, matches
 
-from anabranch.sequence.question import BoundSequence
+from anabranch.sequence.query import BoundSequence
 
 #: The file of EMPIRICAL delays, as the workbook names it.
 DELAYS = "delays.csv"
@@ -77,7 +77,7 @@ NEAR = 1e-7
 
 @dataclass(frozen=True)
 class Case(cases.Case):
-    """A question and the data it is asked of, EMPIRICAL delays among them.
+    """A query and the data it is asked of, EMPIRICAL delays among them.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ class Component:
 
 @dataclass(frozen=True)
 class Style:
-    """What a question may be like; parameters of `sequence_cases`."""
+    """What a query may be like; parameters of `sequence_cases`."""
 
     equalities: Sequence[str]
     laws: Sequence[str]
@@ -174,7 +174,7 @@ def sequence_cases(
     decimals: bool = False,
     watermark: int | float | None = None,
 ) -> Case:
-    """A question with data that have at most 12 rows.
+    """A query with data that have at most 12 rows.
 
     Parameters
     ----------
@@ -210,16 +210,16 @@ def sequence_cases(
     delays = {
         each.name.lower(): tuple(draw(st.lists(st.sampled_from(ATOMS), min_size=1, max_size=4))) for each in components
     }
-    question, used = draw(_questions(components, style, scoring, ending, emit))
+    query, used = draw(_queries(components, style, scoring, ending, emit))
     declarations = [shape.text() for shape in dict.fromkeys(each.shape for each in components)]
     declarations += [f"CREATE RELATION {name} (reader STRING);" for name in relations]
-    case = Case(workbook_of(declarations, question), QUERY, rows, relations, {name: delays[name] for name in used})
+    case = Case(workbook_of(declarations, query), QUERY, rows, relations, {name: delays[name] for name in used})
     assume(not is_contested(case))
     return case
 
 
 def bound_case(case: Case) -> BoundSequence:
-    """The bound question of a case, with its delays."""
+    """The bound query of a case, with its delays."""
     query: BoundSequence = bound_query(case.workbook, case.query)
     components = [
         replace(each, delay=replace(each.delay, atoms=case.delays[each.name]))
@@ -312,14 +312,14 @@ def _rows(draw: Draw, components: Sequence[Component]) -> Rows:
     return rows
 
 
-# ---------------------------------------------------------------- questions
+# ---------------------------------------------------------------- queries
 
 
 @st.composite
-def _questions(
+def _queries(
     draw: Draw, components: Sequence[Component], style: Style, scoring: str, ending: str, emit: str
 ) -> tuple[str, list[str]]:
-    """The text of a question, and the components whose delays are EMPIRICAL."""
+    """The text of a query, and the components whose delays are EMPIRICAL."""
     names = ", ".join(each.text() for each in components)
     operands = draw(operands_of([(each.shape.name, each.name) for each in components]))
     parts = draw(_conjuncts(components, style))

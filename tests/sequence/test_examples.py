@@ -6,16 +6,16 @@ from math import exp
 from typing import Any
 
 import pytest
-from tests.local import FINGERPRINT, bound_query, declared, in_setting, local_job
+from tests.local import FINGERPRINT, bound_query, declared, in_context, local_job
 from tests.sequence.local import SequenceRun
 
+from anabranch.binding.binder import bind
 from anabranch.errors import DataError, StateError
 from anabranch.families import groups_of, plan_of
-from anabranch.language.binder import bind
-from anabranch.rows.checks import LATE
-from anabranch.rows.job import Setting
 from anabranch.runtime.sources.schema import layouts_for
 from anabranch.sequence.job import make_job
+from anabranch.transport.checks import LATE
+from anabranch.transport.job import JobContext
 
 STREAM = "CREATE STREAM r KEY (tag STRING) VALUE (reader STRING) TIME t INTEGER;"
 XYZ = "x.reader = 'x' AND y.reader = 'y' AND z.reader = 'z' AND x.tag = y.tag AND y.tag = z.tag"
@@ -25,9 +25,9 @@ def rows_of(*events: tuple[str, int], tag: str = "a") -> list[dict[str, Any]]:
     return [{"tag": tag, "reader": reader, "t": t} for reader, t in events]
 
 
-def asked(question: str, rows: list[dict[str, Any]], relations: Any = None, n_buckets: int = 2) -> list[tuple]:
+def asked(query: str, rows: list[dict[str, Any]], relations: Any = None, n_buckets: int = 2) -> list[tuple]:
     """The answers as (t_start, t, time of each component, probability)."""
-    workbook = f"{STREAM} CREATE RELATION rates (reader STRING, p DOUBLE); CREATE QUERY q AS SEQUENCE {question};"
+    workbook = f"{STREAM} CREATE RELATION rates (reader STRING, p DOUBLE); CREATE QUERY q AS SEQUENCE {query};"
     run = SequenceRun(local_job(workbook, "q", relations or {}), n_buckets)
     run.step({"r": rows}, end=True)
     found = []
@@ -38,9 +38,9 @@ def asked(question: str, rows: list[dict[str, Any]], relations: Any = None, n_bu
 
 
 def test_the_window_includes_its_end() -> None:
-    question = "(x, z) FROM r WHERE x.reader = 'x' AND z.reader = 'z' AND x.tag = z.tag WITHIN 5"
-    assert asked(question, rows_of(("x", 0), ("z", 5))) == [(0, 5, 0, 5, 1.0)]
-    assert asked(question, rows_of(("x", 0), ("z", 6))) == []
+    query = "(x, z) FROM r WHERE x.reader = 'x' AND z.reader = 'z' AND x.tag = z.tag WITHIN 5"
+    assert asked(query, rows_of(("x", 0), ("z", 5))) == [(0, 5, 0, 5, 1.0)]
+    assert asked(query, rows_of(("x", 0), ("z", 6))) == []
 
 
 def test_a_value_that_stands_in_for_a_negative_alone_changes_nothing() -> None:
@@ -48,56 +48,56 @@ def test_a_value_that_stands_in_for_a_negative_alone_changes_nothing() -> None:
     rows[1]["tag"] = "b"
     xz = "x.reader = 'x' AND z.reader = 'z' AND x.tag = z.tag"
     for tag in ("y.tag", "y.tag['c']"):
-        question = f"(x, !y, z) FROM r WHERE {xz} AND y.reader = 'y' AND {tag} = 'b' WITHIN 5"
-        assert asked(question, rows) == [(10, 12, 10, 12, 1.0)]
+        query = f"(x, !y, z) FROM r WHERE {xz} AND y.reader = 'y' AND {tag} = 'b' WITHIN 5"
+        assert asked(query, rows) == [(10, 12, 10, 12, 1.0)]
 
 
 def test_events_at_one_time_do_not_follow_each_other() -> None:
-    question = f"(x, !y, z) FROM r WHERE {XYZ} WITHIN 5"
-    assert asked(question, rows_of(("x", 1), ("z", 1))) == []
+    query = f"(x, !y, z) FROM r WHERE {XYZ} WITHIN 5"
+    assert asked(query, rows_of(("x", 1), ("z", 1))) == []
     # A negative at the time of a neighbour is not between them.
-    assert asked(question, rows_of(("x", 1), ("y", 1), ("z", 3))) == [(1, 3, 1, 3, 1.0)]
-    assert asked(question, rows_of(("x", 1), ("y", 3), ("z", 3))) == [(1, 3, 1, 3, 1.0)]
-    assert asked(question, rows_of(("x", 1), ("y", 2), ("z", 3))) == []
+    assert asked(query, rows_of(("x", 1), ("y", 1), ("z", 3))) == [(1, 3, 1, 3, 1.0)]
+    assert asked(query, rows_of(("x", 1), ("y", 3), ("z", 3))) == [(1, 3, 1, 3, 1.0)]
+    assert asked(query, rows_of(("x", 1), ("y", 2), ("z", 3))) == []
 
 
 def test_a_negative_at_the_head_counts_from_the_beginning_of_the_window() -> None:
-    question = "(!y, z) FROM r WHERE y.reader = 'y' AND z.reader = 'z' AND y.tag = z.tag WITHIN 5"
-    assert asked(question, rows_of(("y", 0), ("z", 5))) == []
-    assert asked(question, rows_of(("y", 0), ("z", 6))) == [(6, 6, 6, 1.0)]
+    query = "(!y, z) FROM r WHERE y.reader = 'y' AND z.reader = 'z' AND y.tag = z.tag WITHIN 5"
+    assert asked(query, rows_of(("y", 0), ("z", 5))) == []
+    assert asked(query, rows_of(("y", 0), ("z", 6))) == [(6, 6, 6, 1.0)]
 
 
 def test_gaps_can_be_limited_as_well_as_the_whole() -> None:
-    question = f"(x, y, z) FROM r WHERE {XYZ} AND y.t - x.t <= 2 AND z.t - y.t <= 3 WITHIN 10"
-    assert asked(question, rows_of(("x", 0), ("y", 2), ("z", 5))) == [(0, 5, 0, 2, 5, 1.0)]
-    assert asked(question, rows_of(("x", 0), ("y", 3), ("z", 5))) == []
-    assert asked(question, rows_of(("x", 0), ("y", 2), ("z", 6))) == []
+    query = f"(x, y, z) FROM r WHERE {XYZ} AND y.t - x.t <= 2 AND z.t - y.t <= 3 WITHIN 10"
+    assert asked(query, rows_of(("x", 0), ("y", 2), ("z", 5))) == [(0, 5, 0, 2, 5, 1.0)]
+    assert asked(query, rows_of(("x", 0), ("y", 3), ("z", 5))) == []
+    assert asked(query, rows_of(("x", 0), ("y", 2), ("z", 6))) == []
 
 
 def test_equalities_hold_through_what_is_missing() -> None:
-    question = f"(x, y, z) FROM r WHERE {XYZ} MISS y 0.5 DELAY y UNIFORM(0, 1) WITHIN 9"
+    query = f"(x, y, z) FROM r WHERE {XYZ} MISS y 0.5 DELAY y UNIFORM(0, 1) WITHIN 9"
     rows = [*rows_of(("x", 0), tag="a"), *rows_of(("z", 5), tag="b")]
-    assert asked(question, rows) == []
-    assert asked(question, rows_of(("x", 0), ("z", 5))) == [(0, 5, 0, None, 5, 0.5)]
+    assert asked(query, rows) == []
+    assert asked(query, rows_of(("x", 0), ("z", 5))) == [(0, 5, 0, None, 5, 0.5)]
 
 
 def test_an_open_ending_is_decided_when_the_window_closes() -> None:
-    question = (
+    query = (
         "(x, !y) FROM r WHERE x.reader = 'x' AND y.reader = 'y' AND x.tag = y.tag "
         "MISS y 0.5 DELAY y EXPONENTIAL(4) WITHIN 4 ENDING OPEN"
     )
     quiet = exp(-1) / (0.5 * (1 - exp(-1)) + exp(-1))
-    assert asked(question, rows_of(("x", 1))) == [(1, 5, 1, round(quiet, 9))]
-    assert asked(question, rows_of(("x", 1), ("y", 5))) == []
-    assert asked(question, rows_of(("x", 1), ("y", 6))) == [(1, 5, 1, round(quiet, 9))]
+    assert asked(query, rows_of(("x", 1))) == [(1, 5, 1, round(quiet, 9))]
+    assert asked(query, rows_of(("x", 1), ("y", 5))) == []
+    assert asked(query, rows_of(("x", 1), ("y", 6))) == [(1, 5, 1, round(quiet, 9))]
 
 
 def test_a_missing_ending_has_the_chance_that_it_happened_and_was_lost() -> None:
-    question = (
+    query = (
         "(x, z) FROM r WHERE x.reader = 'x' AND z.reader = 'z' AND x.tag = z.tag "
         "MISS z 0.1 DELAY z UNIFORM(0, 8) WITHIN 4 ENDING OPEN"
     )
-    assert asked(question, rows_of(("x", 0), ("z", 3))) == [(0, 4, 0, 3, 1.0), (0, 4, 0, None, 0.05)]
+    assert asked(query, rows_of(("x", 0), ("z", 3))) == [(0, 4, 0, 3, 1.0), (0, 4, 0, None, 0.05)]
 
 
 def test_a_stream_reports_an_open_ending_when_the_watermark_has_passed_it() -> None:
@@ -113,8 +113,8 @@ def test_a_stream_reports_an_open_ending_when_the_watermark_has_passed_it() -> N
 
 
 def test_what_ran_out_of_time_is_told_when_asked_for() -> None:
-    question = f"(x, y, z) FROM r WHERE {XYZ} WITHIN 5 EMIT EXPIRED"
-    workbook = f"{STREAM} CREATE QUERY q AS SEQUENCE {question};"
+    query = f"(x, y, z) FROM r WHERE {XYZ} WITHIN 5 EMIT EXPIRED"
+    workbook = f"{STREAM} CREATE QUERY q AS SEQUENCE {query};"
     run = SequenceRun(local_job(workbook, "q"), 2)
     run.step({"r": [*rows_of(("x", 0), ("y", 2), ("x", 10), ("y", 11), ("z", 12), ("x", 20))]}, end=True)
     result = run.job.finish_table(run.outcomes[-1].answers)
@@ -124,16 +124,16 @@ def test_what_ran_out_of_time_is_told_when_asked_for() -> None:
 
 
 def test_the_best_match_of_each_last_event() -> None:
-    question = f"(x, y, z) FROM r WHERE {XYZ} MISS x 0.5, y 0.5 DELAY x UNIFORM(0, 1), y UNIFORM(0, 1) WITHIN 9"
+    query = f"(x, y, z) FROM r WHERE {XYZ} MISS x 0.5, y 0.5 DELAY x UNIFORM(0, 1), y UNIFORM(0, 1) WITHIN 9"
     rows = rows_of(("x", 0), ("x", 1), ("y", 2), ("z", 4), ("z", 5))
-    assert len(asked(question, rows)) > 2
-    assert asked(f"{question} EMIT BEST", rows) == [(1, 4, 1, 2, 4, 1.0), (1, 5, 1, 2, 5, 1.0)]
+    assert len(asked(query, rows)) > 2
+    assert asked(f"{query} EMIT BEST", rows) == [(1, 4, 1, 2, 4, 1.0), (1, 5, 1, 2, 5, 1.0)]
 
 
 def test_an_older_event_may_match_where_a_newer_one_does_not() -> None:
     """From the newer one the missing event would have had to be too quick."""
-    question = f"(x, y, z) FROM r WHERE {XYZ} MISS y 0.5 DELAY y UNIFORM(2, 4) WITHIN 20 THRESHOLD 0.3"
-    assert asked(question, rows_of(("x", 0), ("x", 9), ("z", 10))) == [(0, 10, 0, None, 10, 0.5)]
+    query = f"(x, y, z) FROM r WHERE {XYZ} MISS y 0.5 DELAY y UNIFORM(2, 4) WITHIN 20 THRESHOLD 0.3"
+    assert asked(query, rows_of(("x", 0), ("x", 9), ("z", 10))) == [(0, 10, 0, None, 10, 0.5)]
 
 
 @pytest.mark.parametrize(
@@ -158,12 +158,12 @@ def test_conditions_on_two_events_are_programs(condition: str, answers: list[int
 
 def test_the_best_way_to_an_event_may_go_through_an_older_one() -> None:
     """Of two y the older is much nearer to x, and hardly further from z: only through it the threshold is met."""
-    question = (
+    query = (
         f"(x, !n, y, !m, z) FROM r WHERE {XYZ} AND n.reader = 'n' AND n.tag = x.tag AND m.reader = 'm' "
         "AND m.tag = x.tag MISS n 0.5, m 0.5 DELAY n UNIFORM(0, 10), m UNIFORM(0, 100) WITHIN 20 THRESHOLD 0.665"
     )
     likely = 0.9 / (0.5 * 0.1 + 0.9) * 0.95 / (0.5 * 0.05 + 0.95)
-    assert asked(question, rows_of(("x", 0), ("y", 1), ("y", 5), ("z", 6))) == [(0, 6, 0, 1, 6, round(likely, 9))]
+    assert asked(query, rows_of(("x", 0), ("y", 1), ("y", 5), ("z", 6))) == [(0, 6, 0, 1, 6, round(likely, 9))]
 
 
 @pytest.mark.parametrize(("condition", "answers"), [("goes", [1, 3, 4]), ("NOT goes", [2])])
@@ -190,32 +190,32 @@ def test_null_asked_with_two_events_is_in_no_relation() -> None:
 
 
 def test_conditions_on_two_events_are_explained() -> None:
-    question = "(x, z) FROM r WHERE x.reader = 'x' AND z.reader = 'z' AND x.tag < z.tag WITHIN 9"
-    catalog = declared(f"{STREAM} CREATE QUERY q AS SEQUENCE {question};")
+    query = "(x, z) FROM r WHERE x.reader = 'x' AND z.reader = 'z' AND x.tag < z.tag WITHIN 9"
+    catalog = declared(f"{STREAM} CREATE QUERY q AS SEQUENCE {query};")
     told = [step.does for step in plan_of(catalog.query("q"), catalog).steps if step.id == "filter"]
     assert told == ["x.tag < z.tag: asked as soon as its events are found"]
 
 
 def test_rates_of_readers() -> None:
     where = "x.reader = 'x' AND y.reader IN ('y', 'w') AND z.reader = 'z' AND x.tag = y.tag AND y.tag = z.tag"
-    question = f"(x, y, z) FROM r WHERE {where} MISS BY reader FROM rates, x 0 DELAY y UNIFORM(0, 1), x UNIFORM(0, 1)"
+    query = f"(x, y, z) FROM r WHERE {where} MISS BY reader FROM rates, x 0 DELAY y UNIFORM(0, 1), x UNIFORM(0, 1)"
     rows = rows_of(("x", 0), ("z", 5))
     alike = {"rates": [("y", 0.25), ("w", 0.25), ("z", 0.9)]}
-    assert asked(f"{question} WITHIN 9", rows, alike) == [(0, 5, 0, None, 5, 0.25)]
+    assert asked(f"{query} WITHIN 9", rows, alike) == [(0, 5, 0, None, 5, 0.25)]
     for rates, reason in (
         ([("y", 0.25), ("w", 0.5)], r"rates has 2 rates \(w and y\) for what y asks of reader; add MISS y"),
         ([("x", 0.25)], r"rates has no rate for what y asks of reader; add MISS y with a number, or a row to rates"),
         ([("y", 1.0)], r"rates: the chance that y loses a reading is 1; it must be 0 or more and below 1"),
     ):
         with pytest.raises(DataError, match=reason):
-            asked(f"{question} WITHIN 9", rows, {"rates": rates})
+            asked(f"{query} WITHIN 9", rows, {"rates": rates})
 
 
 def test_negatives_without_a_key_end_matches_everywhere() -> None:
-    question = "(x, !y, z) FROM r WHERE x.reader = 'x' AND y.reader = 'y' AND z.reader = 'z' AND x.tag = z.tag WITHIN 9"
+    query = "(x, !y, z) FROM r WHERE x.reader = 'x' AND y.reader = 'y' AND z.reader = 'z' AND x.tag = z.tag WITHIN 9"
     rows = [row for tag in "abcd" for row in rows_of(("x", 0), ("z", 4), tag=tag)]
-    assert len(asked(question, rows, n_buckets=7)) == 4
-    assert asked(question, [*rows, *rows_of(("y", 2), tag="other")], n_buckets=7) == []
+    assert len(asked(query, rows, n_buckets=7)) == 4
+    assert asked(query, [*rows, *rows_of(("y", 2), tag="other")], n_buckets=7) == []
 
 
 def test_a_null_key_meets_nothing() -> None:
@@ -229,40 +229,40 @@ def test_a_null_key_meets_nothing() -> None:
 
 
 @pytest.mark.parametrize("n_buckets", [1, 3])
-def test_questions_together_answer_as_each_alone(n_buckets: int) -> None:
-    questions = [
+def test_queries_together_answer_as_each_alone(n_buckets: int) -> None:
+    texts = [
         f"(x, !y, z) FROM r WHERE {XYZ} MISS x 0.1, y 0.1 DELAY x UNIFORM(0, 9), y EXPONENTIAL(3) WITHIN 9",
         "(x, z) FROM r WHERE x.reader = 'x' AND z.reader = 'z' WITHIN 3",
         "(x, !y) FROM r WHERE x.reader = 'x' AND y.reader = 'y' AND x.tag = y.tag WITHIN 3 ENDING OPEN",
         "(z, x) FROM r WHERE (x.reader = 'x' OR x.reader = 'y') AND z.reader = 'z' AND x.tag = z.tag",
     ]
     rows = [row for tag in "abc" for row in rows_of(("x", 0), ("y", 2), ("x", 4), ("z", 6), ("y", 8), tag=tag)]
-    catalog = declared(STREAM + "".join(f"CREATE QUERY q{n} AS SEQUENCE {each};" for n, each in enumerate(questions)))
+    catalog = declared(STREAM + "".join(f"CREATE QUERY q{n} AS SEQUENCE {each};" for n, each in enumerate(texts)))
     assert [[query.name for query in group] for group in groups_of(catalog.queries(), catalog)] == [
         ["q0", "q1", "q2", "q3"]
     ]
     bounds = [bind(query, catalog) for query in catalog.queries()]
     together = SequenceRun(
-        make_job(bounds, Setting(layouts_for(bounds[0].streams), {}, FINGERPRINT, folders=(".",) * len(bounds))),
+        make_job(bounds, JobContext(layouts_for(bounds[0].streams), {}, FINGERPRINT, folders=(".",) * len(bounds))),
         n_buckets,
     )
     together.step({"r": rows}, end=True)
-    for number, question in enumerate(questions):
-        alone = SequenceRun(local_job(f"{STREAM} CREATE QUERY q AS SEQUENCE {question};", "q"), n_buckets)
+    for number, text in enumerate(texts):
+        alone = SequenceRun(local_job(f"{STREAM} CREATE QUERY q AS SEQUENCE {text};", "q"), n_buckets)
         alone.step({"r": rows}, end=True)
         assert alone.answers()
         assert sorted(map(repr, together.answers(number))) == sorted(map(repr, alone.answers()))
 
 
 @pytest.mark.parametrize(
-    ("question", "told"),
+    ("query", "told"),
     [
         ("(x, z) FROM r WHERE x.reader = 'x'", "nothing is asked of 'z' alone, so that it could be any event"),
         ("(x, z) FROM r WHERE (x.reader = 'x' AND z.reader = 'z') OR x.tag = z.tag", "nothing is asked of 'x' alone"),
     ],
 )
-def test_every_component_needs_a_condition_of_its_own(question: str, told: str) -> None:
-    catalog = declared(f"{STREAM} CREATE QUERY q AS SEQUENCE {question};")
+def test_every_component_needs_a_condition_of_its_own(query: str, told: str) -> None:
+    catalog = declared(f"{STREAM} CREATE QUERY q AS SEQUENCE {query};")
     refused = plan_of(catalog.query("q"), catalog).refused
     assert refused is not None
     assert told in refused.message
@@ -300,12 +300,12 @@ def test_a_clock_that_goes_back_beyond_the_watermark_puts_rows_aside() -> None:
     assert run.counts.late == 1
 
 
-def test_state_of_another_question_is_refused() -> None:
+def test_state_of_another_query_is_refused() -> None:
     text = f"{STREAM} CREATE QUERY q AS SEQUENCE (x, z) FROM r WHERE x.reader = 'x' AND z.reader = 'z' WITHIN 9;"
     job = local_job(text, "q")
     saved = job.operator().save()
     with pytest.raises(StateError, match="another"):
-        in_setting(job, fingerprint="f" * 32).operator().open(saved)
+        in_context(job, fingerprint="f" * 32).operator().open(saved)
 
 
 def test_without_a_window_nothing_streams() -> None:
@@ -316,6 +316,6 @@ def test_without_a_window_nothing_streams() -> None:
 
 
 def test_two_columns_that_equal_a_third_are_equal() -> None:
-    question = "(x, z) FROM r WHERE x.tag = z.tag AND x.reader = z.tag AND z.reader = 'z'"
+    query = "(x, z) FROM r WHERE x.tag = z.tag AND x.reader = z.tag AND z.reader = 'z'"
     rows = [*rows_of(("a", 1), ("b", 2), ("z", 3)), *rows_of(("b", 2), tag="b")]
-    assert asked(question, rows) == [(1, 3, 1, 3, 1.0)]
+    assert asked(query, rows) == [(1, 3, 1, 3, 1.0)]

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from anabranch.binding.binder import bind, declare
 from anabranch.catalog import Catalog
 from anabranch.errors import DataError
-from anabranch.language.binder import bind, declare
 from anabranch.language.parser import parse
 from anabranch.sequence.files import read_delay, with_files, write_fits
 from anabranch.sequence.fit import ComponentFit, FittedLaw
-from anabranch.sequence.question import BoundDelay, BoundSequence
+from anabranch.sequence.query import BoundDelay, BoundSequence
 
 FITS = [
     ComponentFit("x", np.array([3.0, 1.5, 1.5]), 9.0, 1 / 3, (FittedLaw("GAMMA", (2.1, 3.25), -7.0),)),
@@ -40,7 +40,7 @@ def test_a_law_without_a_file_stays_as_it_is(tmp_path: Path) -> None:
     assert read_delay(law, "x", str(tmp_path)) is law
 
 
-def test_all_laws_of_a_question_are_read(tmp_path: Path) -> None:
+def test_all_laws_of_a_query_are_read(tmp_path: Path) -> None:
     write_fits(FITS, tmp_path / "learned")
     catalog = Catalog()
     text = """

@@ -8,16 +8,16 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
+from anabranch.binding.binder import bind, declare
 from anabranch.catalog import Catalog
 from anabranch.errors import DataError
-from anabranch.language.binder import bind, declare
 from anabranch.language.parser import parse
 from anabranch.sequence.analysis import analyse
 from anabranch.sequence.fit import ComponentFit, FittedLaw, fit_delays, maximise, points_of
 from anabranch.sequence.history import History, Watch, make_history, objection
 from anabranch.sequence.laws import law_of
 from anabranch.sequence.likelihood import likeliest, log_density
-from anabranch.sequence.question import BoundDelay, BoundSequence
+from anabranch.sequence.query import BoundDelay, BoundSequence
 from anabranch.simulate.shop import MINUTE, Options, simulate
 
 #: Standard deviations that an estimate may be off.
@@ -213,9 +213,9 @@ ASKED = (
 )
 
 
-def bound(question: str) -> BoundSequence:
+def bound(query: str) -> BoundSequence:
     catalog = Catalog()
-    assert not declare(parse(f"{STREAM} CREATE QUERY q AS {question};"), catalog)
+    assert not declare(parse(f"{STREAM} CREATE QUERY q AS {query};"), catalog)
     found = bind(catalog.queries()[0], catalog)
     assert isinstance(found, BoundSequence)
     return found
@@ -226,8 +226,8 @@ def reads(*rows: tuple[str | None, str, int]) -> dict[str, pa.Table]:
     return {"reads": pa.table({"tag": pa.array(tag, pa.string()), "reader": reader, "t": t})}
 
 
-def history_of(question: str, *rows: tuple[str | None, str, int]) -> History:
-    return make_history(analyse(bound(question)), reads(*rows), {})
+def history_of(query: str, *rows: tuple[str | None, str, int]) -> History:
+    return make_history(analyse(bound(query)), reads(*rows), {})
 
 
 BY_TAG = f"{ASKED} AND x.tag = y.tag AND y.tag = z.tag AND z.tag = w.tag"
@@ -267,16 +267,16 @@ def test_without_equal_columns_all_events_meet() -> None:
 
 
 def test_a_negative_that_is_equated_with_nothing_meets_all() -> None:
-    question = f"{ASKED} AND x.tag = z.tag AND z.tag = w.tag"
-    history = history_of(question, ("i", "a", 0), ("i", "b", 4), ("other", "n", 2), ("j", "a", 10), ("j", "b", 17))
+    query = f"{ASKED} AND x.tag = z.tag AND z.tag = w.tag"
+    history = history_of(query, ("i", "a", 0), ("i", "b", 4), ("other", "n", 2), ("j", "a", 10), ("j", "b", 17))
     assert (history.watches[1].seen.tolist(), history.watches[1].unseen.tolist()) == ([2.0], [7.0])
 
 
 def test_an_open_ending_is_watched_until_the_window_closes_or_history_ends() -> None:
-    question = (
+    query = (
         "SEQUENCE (x, !y) FROM reads WHERE x.reader = 'a' AND y.reader = 'n' AND x.tag = y.tag WITHIN 50 ENDING OPEN"
     )
-    history = history_of(question, ("i", "a", 0), ("i", "n", 60), ("j", "a", 20), ("j", "n", 25), ("k", "a", 30))
+    history = history_of(query, ("i", "a", 0), ("i", "n", 60), ("j", "a", 20), ("j", "n", 25), ("k", "a", 30))
     assert history.watches[1].seen.tolist() == [5.0]
     assert history.watches[1].unseen.tolist() == [50.0, 30.0]
     assert fit_delays(history)[0].laws == ()
@@ -288,8 +288,8 @@ def test_the_first_is_awaited_from_the_beginning_of_the_window() -> None:
 
 
 def test_alternatives_are_refused() -> None:
-    question = f"{BY_TAG} AND (x.reader = 'a' OR z.reader = 'b')"
-    found = objection(analyse(bound(question)))
+    query = f"{BY_TAG} AND (x.reader = 'a' OR z.reader = 'b')"
+    found = objection(analyse(bound(query)))
     assert found is not None
     assert "one" in found.message
 

@@ -21,7 +21,7 @@ from anabranch.sequence.gaps import gap_table
 from anabranch.sequence.kernel.tables import Table, joined, score
 from anabranch.sequence.laws import law_of
 from anabranch.sequence.pieces import TooManyPieces, fitted
-from anabranch.sequence.question import BoundDelay
+from anabranch.sequence.query import BoundDelay
 
 CLOSE = 1e-9
 

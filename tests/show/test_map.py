@@ -29,13 +29,13 @@ def event(place: Place) -> dict[str, Any] | None:
 
 
 def counted(*alerts: list[Place]) -> pa.Table:
-    """Answers to a question about v*n, a minute apart."""
+    """Answers to a query about v*n, a minute apart."""
     events = [[event(place) for place in places] for places in alerts]
     return pa.table({"t": minutes(*range(len(alerts))), "v": pa.array(events, pa.list_(EVENT))})
 
 
 def path(*alerts: list[Place]) -> pa.Table:
-    """Answers to a question about a, b, c, ..., a minute apart."""
+    """Answers to a query about a, b, c, ..., a minute apart."""
     columns = {
         name: pa.array([event(place) for place in of], EVENT)
         for name, of in zip("abcd", zip(*alerts, strict=True), strict=False)

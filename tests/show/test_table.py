@@ -87,7 +87,7 @@ def test_bounds_are_shown_where_they_tell_something() -> None:
     assert [column.header.plain for column in answers_table(sampled).columns][3:5] == ["lower", "upper"]
 
 
-def test_answers_of_every_question() -> None:
+def test_answers_of_every_query() -> None:
     """Structs, lists, missing values, no probability at all: each is a line of text."""
     table = pa.table(
         {

@@ -17,9 +17,9 @@ import pyarrow.parquet
 import pytest
 from numpy.typing import NDArray
 
+from anabranch.binding.binder import declare
 from anabranch.catalog import Catalog
 from anabranch.families import objections
-from anabranch.language.binder import declare
 from anabranch.language.parser import parse
 from anabranch.simulate.buoys import Buoys, Options, simulate, simulate_buoys, write
 from anabranch.simulate.ocean import START

@@ -15,9 +15,9 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+from anabranch.binding.binder import declare
 from anabranch.catalog import Catalog
 from anabranch.families import objections
-from anabranch.language.binder import declare
 from anabranch.language.parser import parse
 from anabranch.simulate.building import CORRIDOR, READ_RATES, Building, make_building
 from anabranch.simulate.rfid import STAYED, WORKBOOK, Options, Rfid, simulate, write

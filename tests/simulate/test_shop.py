@@ -16,9 +16,9 @@ import pyarrow.parquet
 import pytest
 from scipy import stats
 
+from anabranch.binding.binder import declare
 from anabranch.catalog import Catalog
 from anabranch.families import objections
-from anabranch.language.binder import declare
 from anabranch.language.parser import parse
 from anabranch.simulate import SCENARIOS
 from anabranch.simulate.segmented import Floats, Mask

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 import pytest
 
+from anabranch.binding.binder import declare
 from anabranch.catalog import Catalog
 from anabranch.families import objections
-from anabranch.language.binder import declare
 from anabranch.language.parser import parse
 from anabranch.simulate.options import make_options, options_of
 from anabranch.simulate.road import Reports, congestion

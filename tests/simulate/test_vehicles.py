@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 import pytest
 
+from anabranch.binding.binder import declare
 from anabranch.catalog import Catalog
 from anabranch.families import objections
-from anabranch.language.binder import declare
 from anabranch.language.parser import parse
 from anabranch.simulate import SCENARIOS
 from anabranch.simulate.segmented import Floats

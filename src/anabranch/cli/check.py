@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
+from anabranch.binding.binder import declare
 from anabranch.catalog import Catalog, Stream
 from anabranch.cli.common import Inputs, Strict, Verbose, Workbook, open_workbook, say
 from anabranch.errors import DataError, WorkbookError
 from anabranch.families import objections
-from anabranch.language.binder import declare
 from anabranch.language.parser import parse
 from anabranch.language.reading import read_workbook
 

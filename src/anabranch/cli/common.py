@@ -19,8 +19,8 @@ from anabranch.families import objections
 from anabranch.language.reading import read_workbook
 
 if TYPE_CHECKING:
-    from anabranch.rows.operator import Counts
     from anabranch.session import Session
+    from anabranch.transport.operator import Counts
 
 FAILED, WRONG = 1, 2
 

@@ -1,4 +1,4 @@
-"""`anabranch demo`: simulated worlds, a question of each kind, and how its answers compare with the truth."""
+"""`anabranch demo`: simulated worlds, a query of each kind, and how its answers compare with the truth."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 #: An answer counts as found where it is at least this probable: an arrival is often shared out over two instants.
 FOUND = 0.25
 
-#: Answers shown of each question.
+#: Answers shown of each query.
 SHOWN = 8
 
 #: Acts that are prepared at a time. Each compiles kernels of its own the first time, which keeps a core busy; and is a
@@ -57,10 +57,10 @@ class Told(NamedTuple):
 
 
 class Act(NamedTuple):
-    """A question about a simulated world: the queries of its workbook, and what is told of their answers."""
+    """A query about a simulated world: the queries of its workbook, and what is told of their answers."""
 
     scenario: str
-    question: str
+    plain_words: str
     queries: tuple[str, ...]
     tell: Callable[[Answers, Path], Told]
     options: Mapping[str, Value] = {}
@@ -88,7 +88,7 @@ def command(output: Folder = None, seed: Seed = 0, verbose: Verbose = False) -> 
 
 
 def _ask(act: Act, folder: Path, seed: int, session: Session) -> tuple[Answers, list[str]]:
-    """Simulate the world of an act: the answers to its questions, and what became of their rows."""
+    """Simulate the world of an act: the answers to its queries, and what became of their rows."""
     workbook = SCENARIOS[act.scenario].write(folder, seed, **act.options)
     session.spark.sparkContext.setLocalProperty("spark.scheduler.pool", act.scenario)
     session.execute_file(str(workbook))
@@ -106,7 +106,7 @@ def _play(act: Act, folder: Path, asked: Future[tuple[Answers, list[str]]], cons
         answers, became = asked.result()
     told = act.tell(answers, folder)
     console.print(told.scene)
-    console.print(act.question, style="bold")
+    console.print(act.plain_words, style="bold")
     say("\n".join(became))
     console.print()
     print_answers(told.rows, console, title=told.title, limit=SHOWN)
@@ -242,7 +242,7 @@ def _what_next(console: Console, workbook: Path) -> None:
     console.print("Next:", style="bold")
     anabranch = "anabranch" if shutil.which("anabranch") else sys.argv[0]
     for what, how in (
-        ("read a question", f"{workbook}"),
+        ("read a query", f"{workbook}"),
         ("see its plan", f"{anabranch} explain {workbook}"),
         ("ask it of a stream", f"{anabranch} stream {workbook} --once --checkpoint cp --output out"),
     ):

@@ -35,7 +35,7 @@ def _draw(plan: Plan, folder: Path) -> None:
     from anabranch.show.graph import draw_graph
 
     if plan.graph is None:
-        say(f"{plan.query}: there is no graph of a {plan.kind} question")
+        say(f"{plan.query}: there is no graph of a {plan.kind} query")
         return
     path = folder / f"{plan.query}.svg"
     folder.mkdir(parents=True, exist_ok=True)

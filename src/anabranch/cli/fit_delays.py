@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from anabranch.binding.binder import bind
+from anabranch.binding.typed import Member, walk
 from anabranch.catalog import Catalog, Query, Stream
 from anabranch.cli.common import Inputs, Master, Verbose, Workbook, chosen_queries, open_workbook, progress, say
 from anabranch.errors import WorkbookError
-from anabranch.language.binder import bind
 from anabranch.language.reading import read_workbook
-from anabranch.language.typed import Member, walk
 from anabranch.language.types import Type
-from anabranch.sequence.question import BoundSequence
+from anabranch.sequence.query import BoundSequence
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,7 +65,7 @@ def command(
 
 
 def _history(session: Session, query: Query, workbook: str) -> tuple[BoundSequence, History]:
-    """The question with the types that its streams have, and the passes through its components."""
+    """The query with the types that its streams have, and the passes through its components."""
     from anabranch.sequence.analysis import analyse
     from anabranch.sequence.history import make_history, objection
 
@@ -85,7 +85,7 @@ def _history(session: Session, query: Query, workbook: str) -> tuple[BoundSequen
 
 
 def _sequence(query: Query, catalog: Catalog) -> BoundSequence:
-    """The bound question, if its delays can be learned."""
+    """The bound query, if its delays can be learned."""
     bound = bind(query, catalog)
     if not isinstance(bound, BoundSequence):
         raise typer.BadParameter(f"{query.name} is no SEQUENCE, and delays are those of its components")
@@ -106,7 +106,7 @@ def _types(table: pa.Table) -> dict[str, Type]:
     """The types of columns; times may come in more of Arrow's than conditions do."""
     import pyarrow as pa
 
-    from anabranch.rows.conditions import ARROW_TYPES
+    from anabranch.columns.conditions import ARROW_TYPES
 
     known = {arrow: own for own, arrow in ARROW_TYPES.items()}
     kinds = (
@@ -164,7 +164,7 @@ def _clauses(bound: BoundSequence, fits: list[ComponentFit], clock: bool) -> str
 
 def _written(law: FittedLaw, clock: bool) -> str:
     """A law in the language, its durations in seconds where time is a TIMESTAMP."""
-    from anabranch.sequence.question import LAWS
+    from anabranch.sequence.query import LAWS
 
     texts = [
         f"{_number(value)} SECONDS" if clock and timed else _number(value)

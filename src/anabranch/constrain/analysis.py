@@ -1,4 +1,4 @@
-"""What a CONSTRAIN question asks: of single events, of pairs, and of more; and what follows for all pairs.
+"""What a CONSTRAIN query asks: of single events, of pairs, and of more; and what follows for all pairs.
 
 A variable that stands for several interchangeable events has two *places* here, which is enough: what holds for two of
 its events holds for any two. Any other variable has one.
@@ -11,11 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
 
-from anabranch.catalog import Stream
-from anabranch.constrain.bounds import Bound, Closed, close, tightest
-from anabranch.constrain.question import STRATEGIES, BoundConstrain, BoundCounted
-from anabranch.errors import Finding
-from anabranch.language.typed import (
+from anabranch.binding.typed import (
     Constant,
     Operation,
     Reference,
@@ -24,6 +20,10 @@ from anabranch.language.typed import (
     walk,
     with_references,
 )
+from anabranch.catalog import Stream
+from anabranch.constrain.bounds import Bound, Closed, close, tightest
+from anabranch.constrain.query import STRATEGIES, BoundConstrain, BoundCounted
+from anabranch.errors import Finding
 from anabranch.language.types import Type
 
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
@@ -46,7 +46,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class ConstrainAnalysis:
-    """A CONSTRAIN question taken apart.
+    """A CONSTRAIN query taken apart.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class ConstrainAnalysis:
         return None
 
     def contradiction(self) -> Finding | None:
-        """Why no events can satisfy the question, if its bounds say so."""
+        """Why no events can satisfy the query, if its bounds say so."""
         for closed, given, what, name in (
             (self.times, self.later, "the time from", self.moment_name),
             (self.distances, self.apart, "the way from", self.name),
@@ -150,7 +150,7 @@ class ConstrainAnalysis:
 
 
 def analyse(query: BoundConstrain) -> ConstrainAnalysis:
-    """Take a question apart."""
+    """Take a query apart."""
     later: Given = {}
     apart: Given = {}
     for number, moment in enumerate(moments_of(query)):
@@ -164,7 +164,7 @@ def analyse(query: BoundConstrain) -> ConstrainAnalysis:
 
 
 def strategy_of(analyses: Sequence[ConstrainAnalysis]) -> str:
-    """How events are kept, where no question says: by an index where distances are bounded, else in lists."""
+    """How events are kept, where no query says: by an index where distances are bounded, else in lists."""
     named = [each.query.strategy for each in analyses if each.query.strategy is not None]
     bounded = all(each.extent < inf for each in analyses)
     return named[0] if named else TIGHT if bounded else NOINDEX

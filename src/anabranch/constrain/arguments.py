@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from anabranch.binding.conditions import a_type
+from anabranch.binding.typed import Constant, Operation, Reference, Typed, walk
 from anabranch.catalog import Stream
-from anabranch.language.conditions import a_type
 from anabranch.language.findings import Findings, shown
-from anabranch.language.typed import Constant, Operation, Reference, Typed, walk
 from anabranch.language.types import Type
 
 _SPATIAL = ("distance", "within", "intersects")
 
-#: The beginning of a geometry in well-known text; the coordinates are read when the question is made ready to run.
+#: The beginning of a geometry in well-known text; the coordinates are read when the query is made ready to run.
 _SHAPE = re.compile(
     r"\s*(?:POINT|LINESTRING|LINEARRING|POLYGON|MULTIPOINT|MULTILINESTRING|MULTIPOLYGON|GEOMETRYCOLLECTION)"
     r"\s*(?:Z\s*)?(?:EMPTY|\(.*)\s*",

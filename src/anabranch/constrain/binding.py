@@ -4,63 +4,63 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from anabranch.binding.conditions import ARITIES, ConditionBinder
+from anabranch.binding.queries import OperandScope, QueryBinder, check_column_types, known
+from anabranch.binding.typed import Reference, Typed, conjuncts, walk, with_references
 from anabranch.catalog import Model, Stream
 from anabranch.constrain.arguments import check_functions
-from anabranch.constrain.question import STRATEGIES, BoundConstrain, BoundCounted
+from anabranch.constrain.query import STRATEGIES, BoundConstrain, BoundCounted
 from anabranch.constrain.syntax import Constrain
 from anabranch.language import limits, nodes
-from anabranch.language.conditions import ARITIES, ConditionBinder
 from anabranch.language.findings import listed, shown
-from anabranch.language.questions import OperandScope, QuestionBinder, check_column_types, known
-from anabranch.language.typed import Reference, Typed, conjuncts, walk, with_references
 
 
-class Binder(QuestionBinder):
+class Binder(QueryBinder):
     """Binds one CONSTRAIN."""
 
     kind = "CONSTRAIN"
     models = (Model.CERTAIN,)
     answer_columns = frozenset({"t", "probability"})
-    takes_lasting = True
+    takes_durations = True
 
-    def bind(self, question: Constrain) -> BoundConstrain | None:
-        """The bound question, None where the findings say why there is none."""
-        streams = self.operands([(counted.name, counted.span) for counted in question.names], question.operands)
+    def bind(self, query: Constrain) -> BoundConstrain | None:
+        """The bound query, None where the findings say why there is none."""
+        streams = self.operands([(counted.name, counted.span) for counted in query.names], query.operands)
         for stream in streams.values():
             if stream is not None:
                 check_column_types(stream, self.findings, declared=False)
-        self.check_clauses(question)
-        conditions = self.conditions(question, streams)
+        self.check_clauses(query)
+        conditions = self.conditions(query, streams)
         if self.findings:
             return None
         variables = tuple(
             BoundCounted(node.name, node.name.lower(), known(streams, node.name), node.count, span=node.span)
-            for node in question.names
+            for node in query.names
         )
         return BoundConstrain(
-            self.query.name, variables, conditions, self.threshold, self.query.span, question.strategy
+            self.query.name, variables, conditions, self.threshold, self.query.span, query.strategy
         )  # fmt: skip
 
-    def check_clauses(self, question: Constrain) -> None:
+    def check_clauses(self, query: Constrain) -> None:
         """How many events a variable stands for, and the word after STRATEGY."""
-        for counted in question.names:
+        for counted in query.names:
             if not 1 <= counted.count <= limits.MAX_COUNT:
                 message = (
                     f"{shown(counted.name)} stands for {counted.count} events, and 1 to {limits.MAX_COUNT} are allowed"
                 )
                 self.findings.add("out-of-range", message, counted.span, f"write {counted.name}*5")
-        if question.strategy is not None and question.strategy not in STRATEGIES:
-            message, hint = f"there is no strategy {shown(question.strategy)}", f"they are {listed(STRATEGIES, 'and')}"
-            self.findings.add("unknown-strategy", message, question.place("STRATEGY"), hint)
+        if query.strategy is not None and query.strategy not in STRATEGIES:
+            message, hint = f"there is no strategy {shown(query.strategy)}", f"they are {listed(STRATEGIES, 'and')}"
+            self.findings.add("unknown-strategy", message, query.place("STRATEGY"), hint)
 
-    def conditions(self, question: Constrain, streams: dict[str, Stream | None]) -> tuple[Typed, ...]:
+    def conditions(self, query: Constrain, streams: dict[str, Stream | None]) -> tuple[Typed, ...]:
         """The conjuncts of WHERE.
 
         Each is bound by itself, because the mentions of a counted variable are counted in what the user wrote:
         `v.kind IN ('A', 'B')` names v once, though it becomes two comparisons.
         """
-        counted = {node.name.lower() for node in question.names if node.count > 1}
-        where = question.where
+        counted = {node.name.lower() for node in query.names if node.count > 1}
+        where = query.where
         parts = where.items if isinstance(where, nodes.And) else () if where is None else (where,)
         bound: list[Typed] = []
         for part in parts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import inf
 
+from anabranch.binding.typed import Constant, Operation, Reference, Typed
 from anabranch.constrain.analysis import (
     ConstrainAnalysis,
     comparison,
@@ -15,7 +16,6 @@ from anabranch.constrain.analysis import (
     time_bound,
 )
 from anabranch.constrain.kernel import tables as checks
-from anabranch.language.typed import Constant, Operation, Reference, Typed
 from anabranch.language.types import Type
 
 
@@ -61,7 +61,7 @@ class Columns:
 
 
 def checks_of(analysis: ConstrainAnalysis, first: int, columns: Columns) -> tuple[list[Check], list[Typed]]:
-    """The checks of a question whose first variable has a number, and the conditions that are not wholly checked."""
+    """The checks of a query whose first variable has a number, and the conditions that are not wholly checked."""
     numbers = {variable.name: first + place for place, variable in enumerate(analysis.query.variables)}
     found, others = [], []
     for condition in analysis.joint:

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from anabranch.binding.typed import Reference
+from anabranch.columns.conditions import evaluate
+from anabranch.columns.numbers import coded, numbers_of
+from anabranch.columns.times import TimeKind
 from anabranch.constrain import geometry
 from anabranch.constrain.comparisons import ColumnOf
 from anabranch.constrain.kernel.tables import Events, make_events
-from anabranch.language.typed import Reference
-from anabranch.rows.conditions import evaluate
-from anabranch.rows.events import Batch, Bools, EventTable
-from anabranch.rows.numbers import coded, numbers_of
-from anabranch.rows.packing import Layout
-from anabranch.rows.times import TimeKind
+from anabranch.events.batch import Batch, Bools, EventTable
+from anabranch.transport.packing import Layout
 
 
 def role_kinds(layouts: Sequence[Layout]) -> Mapping[str, type]:

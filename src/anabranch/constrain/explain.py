@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import inf
 
+from anabranch.binding.typed import Constant, Operation, Typed, walk
+from anabranch.binding.words import count_of, in_words
 from anabranch.constrain.analysis import (
     LOOSE,
     NOINDEX,
@@ -17,11 +19,9 @@ from anabranch.constrain.analysis import (
     time_bound,
 )
 from anabranch.constrain.comparisons import Columns, checks_of
-from anabranch.constrain.question import BoundConstrain
+from anabranch.constrain.query import BoundConstrain
 from anabranch.errors import Finding
-from anabranch.language.typed import Constant, Operation, Typed, walk
 from anabranch.language.types import Type
-from anabranch.language.words import count_of, in_words
 from anabranch.plan import ConstraintGraph, Edge, Plan, Step
 
 #: The kernel notes the variables that a role has met in the bits of one number.
@@ -68,7 +68,7 @@ def _too_many(query: BoundConstrain) -> Finding | None:
 
 
 def _two_spaces(query: BoundConstrain) -> Finding | None:
-    """Events in the plane and on the globe cannot be in one question."""
+    """Events in the plane and on the globe cannot be in one query."""
     spaces = {stream.declaration.geodesic: stream for stream in query.streams if stream.declaration.space}
     if len(spaces) < 2:
         return None
@@ -84,7 +84,7 @@ def _bad_geometry(query: BoundConstrain) -> Finding | None:
                 continue
             for part in node.arguments:
                 if isinstance(part, Constant):
-                    # Imported when it is needed: most questions have no geometry.
+                    # Imported when it is needed: most queries have no geometry.
                     from anabranch.constrain.geometry import fault_of
 
                     fault = fault_of(str(part.value))

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import shapely
 
+from anabranch.binding.typed import Constant, Member, Operation, Reference, Typed
 from anabranch.catalog import Stream
+from anabranch.columns.conditions import Columns, Relations, holds
+from anabranch.columns.numbers import numbers_of
 from anabranch.constrain import geometry
-from anabranch.language.typed import Constant, Member, Operation, Reference, Typed
-from anabranch.rows.conditions import Columns, Relations, holds
-from anabranch.rows.numbers import numbers_of
 
 _FUNCTIONS = ("distance", "within", "intersects", "span")
 

@@ -1,4 +1,4 @@
-"""Questions as the kernel's tables: variables, bounds of pairs, checks between them."""
+"""Queries as the kernel's tables: variables, bounds of pairs, checks between them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from anabranch.binding.typed import Typed
+from anabranch.columns.times import TimeKind
 from anabranch.constrain.analysis import ConstrainAnalysis
 from anabranch.constrain.comparisons import Check, ColumnOf, Columns, checks_of
 from anabranch.constrain.geometry import RADIUS
 from anabranch.constrain.kernel import tables as checks
 from anabranch.constrain.kernel.checks import straight
 from anabranch.constrain.kernel.tables import CHECK, F64, I64, Graph, Table, pair_type, variable_type
-from anabranch.language.typed import Typed
-from anabranch.rows.times import TimeKind
 
 #: Windows of time are laid a little wide, because sums of bounds are rounded; the checks themselves are exact.
 _SLACK = 1e-12
@@ -31,13 +31,13 @@ _FOREVER = 1 << 61
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """Questions made ready for the kernel.
+    """Queries made ready for the kernel.
 
     Attributes
     ----------
     graph : with bounds in the unit of times
     columns : what the kernel compares besides times and places
-    others : for each question the conditions that the kernel cannot decide
+    others : for each query the conditions that the kernel cannot decide
     """
 
     graph: Graph
@@ -45,8 +45,8 @@ class Lowered:
     others: tuple[tuple[Typed, ...], ...]
 
 
-def lower_questions(analyses: Sequence[ConstrainAnalysis], kind: TimeKind) -> Lowered:
-    """Questions over streams with one kind of time."""
+def lower_queries(analyses: Sequence[ConstrainAnalysis], kind: TimeKind) -> Lowered:
+    """Queries over streams with one kind of time."""
     columns = Columns()
     first = np.cumsum([0, *(len(each.query.variables) for each in analyses)])
     given: list[Check] = []
@@ -79,7 +79,7 @@ def _is_geodesic(analysis: ConstrainAnalysis) -> bool:
 def _variables(analyses: Sequence[ConstrainAnalysis], first: I64, kind: TimeKind) -> Table:
     sizes = np.diff(first)
     variables = np.zeros(first[-1], variable_type(_time_type(kind)))
-    variables["question"] = np.repeat(np.arange(len(sizes)), sizes)
+    variables["query"] = np.repeat(np.arange(len(sizes)), sizes)
     variables["first"], variables["size"] = np.repeat(first[:-1], sizes), np.repeat(sizes, sizes)
     variables["count"] = [variable.count for each in analyses for variable in each.query.variables]
     variables["pair"] = np.concatenate([[0], np.cumsum(variables["size"])[:-1]])
@@ -93,7 +93,7 @@ def _time_type(kind: TimeKind) -> type:
 def _pairs(
     analyses: Sequence[ConstrainAnalysis], variables: Table, given: Sequence[Check], kind: TimeKind, radius: float
 ) -> tuple[Table, Table]:
-    """The pairs of each question, row by row, and their checks."""
+    """The pairs of each query, row by row, and their checks."""
     pairs = np.zeros(int(variables["size"].sum()), pair_type(_time_type(kind)))
     between = [_between(each, each.times.value) for each in analyses]
     pairs["latest"] = _in_units(np.concatenate([each.ravel() for each in between]), kind)

@@ -1,6 +1,6 @@
 """CONSTRAIN: rows go where they can meet, and a bucket keeps them until nothing that comes can need them.
 
-One job serves many questions over the same streams: rows are read, asked and sent once for all of them.
+One job serves many queries over the same streams: rows are read, asked and sent once for all of them.
 """
 
 from __future__ import annotations
@@ -12,53 +12,53 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from anabranch.binding.typed import Typed
 from anabranch.catalog import Stream
+from anabranch.columns.times import TimeKind
 from anabranch.constrain.analysis import ConstrainAnalysis, analyse, strategy_of
 from anabranch.constrain.events import places
 from anabranch.constrain.functions import holds_of_events
-from anabranch.constrain.graph import Lowered, lower_questions
+from anabranch.constrain.graph import Lowered, lower_queries
 from anabranch.constrain.operator import ConstrainOperator
 from anabranch.constrain.placement import Placement, placement_of, radius_of
-from anabranch.constrain.question import BoundConstrain
-from anabranch.language.typed import Typed
-from anabranch.rows.event_job import EventJob, ResultColumn
-from anabranch.rows.events import I64, Bools, EventTable, pack_events
-from anabranch.rows.job import Setting
-from anabranch.rows.operator import Operator
-from anabranch.rows.roles import roles_of
-from anabranch.rows.routing import Packets
-from anabranch.rows.times import TimeKind
+from anabranch.constrain.query import BoundConstrain
+from anabranch.events.batch import I64, Bools, EventTable, pack_events
+from anabranch.events.job import EventJob, ResultColumn
+from anabranch.events.roles import roles_of
+from anabranch.transport.job import JobContext
+from anabranch.transport.operator import Operator
+from anabranch.transport.routing import Packets
 
 
 @dataclass(frozen=True)
 class ConstrainJob(EventJob):
-    """CONSTRAIN questions over the same streams, as the workers need them."""
+    """CONSTRAIN queries over the same streams, as the workers need them."""
 
     analyses: tuple[ConstrainAnalysis, ...]
 
     @cached_property
     def lowered(self) -> Lowered:
-        """The questions as numbers."""
-        return lower_questions(self.analyses, self.time_kind)
+        """The queries as numbers."""
+        return lower_queries(self.analyses, self.time_kind)
 
     @cached_property
     def placements(self) -> tuple[Placement, ...]:
-        """How the roles of each question are spread."""
+        """How the roles of each query are spread."""
         scale = 1e6 if self.time_kind is TimeKind.TIMESTAMP else 1.0
         return tuple(placement_of(each, radius_of(each), scale) for each in self.analyses)
 
     @property
     def strategy(self) -> str:
-        """How events are kept: as the questions say, or as the planner chooses."""
+        """How events are kept: as the queries say, or as the planner chooses."""
         return strategy_of(self.analyses)
 
     @property
     def answer_schema(self) -> pa.Schema:
-        """One row a solution: its question, the latest time, that it is certain, and its events.
+        """One row a solution: its query, the latest time, that it is certain, and its events.
 
         Those of each stream are in a list.
         """
-        facts = [("question", pa.int32()), ("t", self.time_kind.arrow_type), ("probability", pa.float64())]
+        facts = [("query", pa.int32()), ("t", self.time_kind.arrow_type), ("probability", pa.float64())]
         return pa.schema([*facts, *self.event_fields])
 
     # ------------------------------------------------------------ placement
@@ -83,7 +83,7 @@ class ConstrainJob(EventJob):
         return pack_events(events, row[role], bucket[own], roles, n_buckets)
 
     def _demands(self, stream: int) -> tuple[list[tuple[int, Typed | None]], Stream | None]:
-        """What is asked of single events of a stream, for each variable of any question that is of it."""
+        """What is asked of single events of a stream, for each variable of any query that is of it."""
         demands: list[tuple[int, Typed | None]] = []
         declared, number = None, 0
         name = self.layouts[stream].name.lower()
@@ -101,9 +101,9 @@ class ConstrainJob(EventJob):
         present, starts = np.unique(variable[order], return_index=True)
         parts, at = [(np.zeros(0, np.int64),) * 3], places(events)
         for number, own in zip(present, np.split(order, starts[1:]), strict=False):
-            question = int(self.lowered.graph.variables["question"][number])
-            placement = self.placements[question]
-            names = placement.equal[number - int(self.lowered.graph.first[question])]
+            query = int(self.lowered.graph.variables["query"][number])
+            placement = self.placements[query]
+            names = placement.equal[number - int(self.lowered.graph.first[query])]
             values = [events.columns[name].take(pa.array(row[own])) for name in names]
             role, bucket, home = placement.copies(values, at[row[own]], events.t[row[own]], n_buckets)
             parts.append((own[role], bucket, home))
@@ -116,12 +116,12 @@ class ConstrainJob(EventJob):
 
     # ------------------------------------------------------------ answers
 
-    def result_columns(self, question: int) -> Sequence[ResultColumn]:
-        """The columns of the answers of one question."""
-        query = self.analyses[question].query
+    def result_columns(self, query: int) -> Sequence[ResultColumn]:
+        """The columns of the answers of one query."""
+        bound = self.analyses[query].query
         place = [0] * len(self.layouts)
         columns = [ResultColumn("t", "t")]
-        for variable in query.variables:
+        for variable in bound.variables:
             stream = self.stream_number(variable.stream.name)
             count = None if variable.count == 1 else variable.count
             columns.append(ResultColumn(variable.label, f"events_{stream}", place[stream], count))
@@ -129,10 +129,10 @@ class ConstrainJob(EventJob):
         return [*columns, ResultColumn("probability", "probability")]
 
 
-def make_job(questions: Sequence[BoundConstrain], setting: Setting) -> ConstrainJob:
-    """Questions over the same streams made ready for the workers."""
-    analyses = tuple(map(analyse, questions))
-    return ConstrainJob(setting, len(analyses), analyses)
+def make_job(queries: Sequence[BoundConstrain], context: JobContext) -> ConstrainJob:
+    """Queries over the same streams made ready for the workers."""
+    analyses = tuple(map(analyse, queries))
+    return ConstrainJob(context, len(analyses), analyses)
 
 
 def _each_once(row: I64, bucket: I64, variable: I64, home: I64, n_rows: int) -> I64:

@@ -1,4 +1,4 @@
-"""One bucket of CONSTRAIN questions."""
+"""One bucket of CONSTRAIN queries."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from anabranch.constrain.analysis import LOOSE, NOINDEX
 from anabranch.constrain.events import numbers_of_events, role_kinds
 from anabranch.constrain.kernel.run import Run
 from anabranch.constrain.solutions import Answers
-from anabranch.rows.bucket import EventBucket
-from anabranch.rows.events import Batch
-from anabranch.rows.operator import Counts
+from anabranch.events.batch import Batch
+from anabranch.events.operator import EventOperator
+from anabranch.transport.operator import Counts
 
 if TYPE_CHECKING:
     from anabranch.constrain.job import ConstrainJob
 
 
-class ConstrainOperator(EventBucket):
-    """One bucket of CONSTRAIN questions."""
+class ConstrainOperator(EventOperator):
+    """One bucket of CONSTRAIN queries."""
 
     def __init__(self, job: ConstrainJob) -> None:
         self._job = job
@@ -35,8 +35,8 @@ class ConstrainOperator(EventBucket):
             job.lowered.graph, events, strategy != NOINDEX, strategy != LOOSE,
             len(self.kept), self.kept.roles["expires"], self.kept.roles["met"],
         )  # fmt: skip
-        for question, found in run.solutions():
-            answers.add(question, found)
+        for query, found in run.solutions():
+            answers.add(query, found)
         counts.kept = run.peak()
         self.kept = batch.with_roles(run.kept(self.now), expires=run.expires, met=run.met)
         return answers.table()

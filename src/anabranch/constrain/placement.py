@@ -1,6 +1,6 @@
 """Where events must meet: cells of space, classes of equal values, and stretches of time.
 
-Each question has a placement of its own, for its own roles. An event goes wherever it can be part of a solution; a
+Each query has a placement of its own, for its own roles. An event goes wherever it can be part of a solution; a
 solution is reported where its last event is *at home*, which is one place, and where all its other events have come.
 """
 
@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from anabranch.constrain.analysis import ConstrainAnalysis
 from anabranch.constrain.geometry import RADIUS
 from anabranch.constrain.kernel.checks import straight
-from anabranch.rows.packing import hash_tuples
 from anabranch.splitmix import mix_all
+from anabranch.transport.packing import hash_tuples
 
 #: Cells are so many times as wide as the furthest way between two events, and stretches of time as long as the longest
 #: time between them: wider ones spread the work less, narrower ones have more events that go to several.
@@ -32,7 +32,7 @@ F64 = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """How the roles of one question are spread.
+    """How the roles of one query are spread.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Placement:
 
 
 def placement_of(analysis: ConstrainAnalysis, radius: float, scale: float) -> Placement:
-    """The placement of a question; `scale` is how many units of a time make one of its bounds."""
+    """The placement of a query; `scale` is how many units of a time make one of its bounds."""
     reach, window = analysis.extent, analysis.span
     if radius and reach >= np.pi * radius:
         reach = inf
@@ -80,7 +80,7 @@ def placement_of(analysis: ConstrainAnalysis, radius: float, scale: float) -> Pl
 
 
 def radius_of(analysis: ConstrainAnalysis) -> float:
-    """The radius of the globe, or 0 where the events of a question are in the plane."""
+    """The radius of the globe, or 0 where the events of a query are in the plane."""
     return RADIUS if any(stream.declaration.geodesic for stream in analysis.query.streams) else 0.0
 
 

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from anabranch.binding.typed import Reference, Typed, walk, with_references
+from anabranch.columns.dictionary import flat
+from anabranch.columns.times import decode_times
 from anabranch.constrain.analysis import ConstrainAnalysis, mentions
 from anabranch.constrain.functions import holds_of_events
-from anabranch.language.typed import Reference, Typed, walk, with_references
-from anabranch.rows.dictionary import flat
-from anabranch.rows.events import Batch, row_numbers
-from anabranch.rows.times import decode_times
+from anabranch.events.batch import Batch, row_numbers
 
 if TYPE_CHECKING:
     from anabranch.constrain.job import ConstrainJob
@@ -38,17 +38,17 @@ class Answers:
         """All solutions that were added and hold."""
         return pa.concat_tables([self._job.answer_schema.empty_table(), *self._tables])
 
-    def add(self, question: int, found: I64) -> None:
-        """Take solutions of a question: the events of its places, a row a solution."""
-        analysis = self._job.analyses[question]
-        for condition in self._job.lowered.others[question]:
+    def add(self, query: int, found: I64) -> None:
+        """Take solutions of a query: the events of its places, a row a solution."""
+        analysis = self._job.analyses[query]
+        for condition in self._job.lowered.others[query]:
             for places in _instances(analysis, condition):
                 if len(found):
                     found = found[self._holds(analysis, condition, places, found)]
         if not len(found):
             return
         columns = [
-            pa.repeat(pa.scalar(question, pa.int32()), len(found)),
+            pa.repeat(pa.scalar(query, pa.int32()), len(found)),
             self._times(found.max(axis=1)),
             pa.repeat(1.0, len(found)),
         ]

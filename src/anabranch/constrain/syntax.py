@@ -9,7 +9,7 @@ from lark import Token
 
 from anabranch.errors import Span
 from anabranch.language import nodes
-from anabranch.language.build_clauses import Clause, QuestionBuilder
+from anabranch.language.build_clauses import Clause, QueryBuilder
 from anabranch.language.names import quoted
 from anabranch.language.unparse import clause, joined, unparse
 
@@ -23,7 +23,7 @@ class Counted(nodes.Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Constrain(nodes.Question):
+class Constrain(nodes.QueryBody):
     """`CONSTRAIN v1, v2 FROM e WHERE ... STRATEGY TIGHT`; `strategy` in upper case."""
 
     kind: ClassVar[str] = "CONSTRAIN"
@@ -42,7 +42,7 @@ class Constrain(nodes.Question):
 # ---------------------------------------------------------------- from the parse tree
 
 
-class Builder(QuestionBuilder):
+class Builder(QueryBuilder):
     """The rules of CONSTRAIN."""
 
     def constrain(self, span: Span, *parts: Any) -> tuple[Constrain, int | float | None]:
@@ -67,6 +67,6 @@ def _counted(node: Counted) -> str:
 
 @unparse.register
 def _constrain(node: Constrain) -> str:
-    question = f"CONSTRAIN {joined(node.names)} FROM {joined(node.operands)}"
+    query = f"CONSTRAIN {joined(node.names)} FROM {joined(node.operands)}"
     clauses = [*clause("WHERE", node.where, unparse), *clause("STRATEGY", node.strategy, quoted)]
-    return " ".join([question, *clauses])
+    return " ".join([query, *clauses])

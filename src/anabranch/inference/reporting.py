@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from anabranch.columns.times import TimeKind, order_doubles, restore_doubles
 from anabranch.inference.kernel.reporting import (
     BELIEFS,
     CORRECTION,
@@ -26,7 +27,6 @@ from anabranch.inference.kernel.reporting import (
     Policy,
     report_rows,
 )
-from anabranch.rows.times import TimeKind, order_doubles, restore_doubles
 
 __all__ = ["CORRECTION", "FIRST", "HEARTBEAT", "METHODS", "Reporting", "Reports", "Sensors"]
 

@@ -14,12 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.columns.dictionary import Dictionary
+from anabranch.columns.times import BEGINNING, step_times, steps_before, steps_of
 from anabranch.inference.infer import Inference, KeyState
-from anabranch.rows.derivation import Derived
-from anabranch.rows.dictionary import Dictionary
-from anabranch.rows.inbox import Rows
-from anabranch.rows.packing import Layout, hash_tuples
-from anabranch.rows.times import BEGINNING, step_times, steps_before, steps_of
+from anabranch.transport.derivation import Derived
+from anabranch.transport.inbox import Rows
+from anabranch.transport.packing import Layout, hash_tuples
 
 UNKNOWN_READER = "the model does not know this reader"
 IMPOSSIBLE = "the model cannot explain this reading after those before it"

@@ -9,13 +9,13 @@ from typing import Any
 from lark import Token, Tree
 
 from anabranch.errors import Span
-from anabranch.kinds import KINDS, part_of
+from anabranch.kinds import KINDS, load_kind_module
 from anabranch.language import limits, nodes
-from anabranch.language.build_clauses import Clause, QuestionBuilder
+from anabranch.language.build_clauses import Clause, QueryBuilder
 from anabranch.language.names import quoted
 
 
-class StatementBuilder(QuestionBuilder):
+class StatementBuilder(QueryBuilder):
     """The rules of statements; `build` makes one statement of one parse tree."""
 
     def build(self, tree: Tree[Token]) -> nodes.Statement | None:
@@ -175,8 +175,8 @@ class StatementBuilder(QuestionBuilder):
 
     # ------------------------------------------------------------ CREATE QUERY
 
-    def create_query(self, span: Span, name: Token, question: tuple[Any, int | float | None]) -> nodes.CreateQuery:
-        return nodes.CreateQuery(name.value, question[0], question[1], span=span, places=question[0].places)
+    def create_query(self, span: Span, name: Token, query: tuple[Any, int | float | None]) -> nodes.CreateQuery:
+        return nodes.CreateQuery(name.value, query[0], query[1], span=span, places=query[0].places)
 
 
 def _error_bound(
@@ -190,6 +190,6 @@ def _error_bound(
 
 @cache
 def builder() -> type[StatementBuilder]:
-    """The builder of statements, with the rules of every kind of question."""
-    kinds = (part_of(kind, "syntax").Builder for kind in KINDS)
+    """The builder of statements, with the rules of every kind of query."""
+    kinds = (load_kind_module(kind, "syntax").Builder for kind in KINDS)
     return type("Builder", (StatementBuilder, *kinds), {})

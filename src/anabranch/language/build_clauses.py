@@ -1,4 +1,4 @@
-"""Parse tree to syntax tree: clauses, and the grammar rules that several kinds of question share."""
+"""Parse tree to syntax tree: clauses, and the grammar rules that several kinds of query share."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def phrase(words: Iterable[Token]) -> str:
     return " ".join(word.value.upper() for word in words)
 
 
-class QuestionBuilder(ExpressionBuilder):
+class QueryBuilder(ExpressionBuilder):
     """The base of the builders of the kinds (`syntax.py` in their folders)."""
 
     def gathered(self, clauses: tuple[Clause, ...]) -> tuple[dict[str, Any], dict[str, Span]]:
@@ -46,7 +46,7 @@ class QuestionBuilder(ExpressionBuilder):
     def asked(
         self, kind: type, span: Span, clauses: tuple[Clause, ...], **fields: Any
     ) -> tuple[Any, int | float | None]:
-        """A question, and the threshold that belongs to its query."""
+        """A query, and the threshold that belongs to its query."""
         given, places = self.gathered(clauses)
         threshold = given.pop("threshold", None)
         return kind(**fields, **given, span=span, places=places), threshold

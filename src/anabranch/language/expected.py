@@ -35,7 +35,7 @@ _MARKS = {
 
 #: Words of other languages, and what ours has in their place.
 _ELSEWHERE = {
-    "SELECT": "a question begins with CREATE QUERY name AS",
+    "SELECT": "a query begins with CREATE QUERY name AS",
     "BEFORE": "the relation is called PRECEDES",
     "AFTER": "the relation is called PRECEDED BY",
     "SEQ": "write SEQUENCE (x, y) or PATTERN x(...) THEN y(...)",

@@ -280,7 +280,7 @@ class CreateRelation(Node):
     source: Source | None = None
 
 
-# ---------------------------------------------------------------- questions
+# ---------------------------------------------------------------- queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +292,7 @@ class Operand(Node):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question(Clauses):
+class QueryBody(Clauses):
     """What a CREATE QUERY asks; the nodes of each kind are in its folder (`syntax.py`)."""
 
     #: The keyword of the kind.
@@ -306,10 +306,10 @@ class Question(Clauses):
 
 @dataclass(frozen=True, slots=True)
 class CreateQuery(Clauses):
-    """`CREATE QUERY name AS question THRESHOLD r`."""
+    """`CREATE QUERY name AS query THRESHOLD r`."""
 
     name: str
-    question: Question
+    body: QueryBody
     threshold: int | float | None = None
 
 

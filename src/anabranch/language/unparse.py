@@ -255,7 +255,7 @@ def _create_relation(node: nodes.CreateRelation) -> str:
 @unparse.register
 def _create_query(node: nodes.CreateQuery) -> str:
     threshold = clause("THRESHOLD", node.threshold, repr)
-    return " ".join([f"CREATE QUERY {quoted(node.name)} AS {unparse(node.question)}", *threshold])
+    return " ".join([f"CREATE QUERY {quoted(node.name)} AS {unparse(node.body)}", *threshold])
 
 
 @unparse.register

@@ -1,4 +1,4 @@
-"""What a MONITOR question asks: values, forms of them, the numbers its constraints leave, and what is asked of rows."""
+"""What a MONITOR query asks: values, forms of them, the numbers its constraints leave, and what is asked of rows."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
 
+from anabranch.binding.bound import BoundOperand
+from anabranch.binding.typed import Operation, Reference, Typed, conjunction, references, with_references
 from anabranch.errors import Finding
-from anabranch.language.bound import BoundOperand
-from anabranch.language.typed import Operation, Reference, Typed, conjunction, references, with_references
 from anabranch.language.types import Type
 from anabranch.monitor.numbers import ALL, Numbers, common, mirrored, satisfying
-from anabranch.monitor.question import BoundConstraint, BoundMonitor, error_of
+from anabranch.monitor.query import BoundConstraint, BoundMonitor, error_of
 
 EXPECTED, MAY, MUST = "EXPECTED", "MAY", "MUST"
 
@@ -26,7 +26,7 @@ Form = tuple[int, int]
 
 @dataclass(frozen=True)
 class MonitorAnalysis:
-    """A MONITOR question taken apart.
+    """A MONITOR query taken apart.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class MonitorAnalysis:
 
     @property
     def operands(self) -> tuple[BoundOperand, ...]:
-        """The names of the question, each with its stream."""
+        """The names of the query, each with its stream."""
         return self.query.operands
 
     @property
@@ -147,7 +147,7 @@ class MonitorAnalysis:
 
 
 def analyse(query: BoundMonitor) -> MonitorAnalysis:
-    """Take a question apart."""
+    """Take a query apart."""
     names = [operand.name for operand in query.operands]
     values: list[Value] = []
     left: dict[Form, Numbers] = {}
@@ -181,7 +181,7 @@ def _owners(part: Typed) -> set[str | None]:
 
 
 def objection(analysis: MonitorAnalysis) -> Finding | None:
-    """Why a question that is well-formed cannot be answered; None where it can."""
+    """Why a query that is well-formed cannot be answered; None where it can."""
     query = analysis.query
     if analysis.dims > 2 and query.semantics == MAY and analysis.alternatives:
         message = f"{query.name} asks MAY of {len(query.operands)} names with a comparison that leaves two intervals"

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from anabranch.columns.dictionary import Dictionary
+from anabranch.columns.times import TimeKind, decode_times
 from anabranch.monitor.analysis import MonitorAnalysis
 from anabranch.monitor.predictions import F64, I64, Predictions, clock_of
 from anabranch.monitor.regions import Regions
-from anabranch.rows.dictionary import Dictionary
-from anabranch.rows.packing import Layout
-from anabranch.rows.times import TimeKind, decode_times
+from anabranch.transport.packing import Layout
 
 #: What an answer is called in its life.
 TENTATIVE, INVALIDATED, VALIDATED, PARTIAL = "tentative", "invalidated", "validated", "partial"

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from anabranch.columns.dictionary import Dictionary
+from anabranch.columns.times import decode_time
 from anabranch.inference.reporting import Sensors
 from anabranch.monitor.placement import is_own
 from anabranch.monitor.predictions import I32, I64, Predictions
-from anabranch.rows.checks import LATE, QUARANTINE, quarantine
-from anabranch.rows.dictionary import Dictionary
-from anabranch.rows.operator import Counts
-from anabranch.rows.packing import Layout
-from anabranch.rows.state import read_tables
-from anabranch.rows.times import decode_time
+from anabranch.transport.checks import LATE, QUARANTINE, quarantine
+from anabranch.transport.operator import Counts
+from anabranch.transport.packing import Layout
+from anabranch.transport.state import read_tables
 
 
 class Arrivals:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from anabranch.binding.bound import BoundOperand
+from anabranch.binding.queries import OperandScope, QueryBinder, check_column_types, known
+from anabranch.binding.typed import conjuncts
 from anabranch.catalog import Model, Stream
 from anabranch.errors import Span
-from anabranch.language.bound import BoundOperand
 from anabranch.language.findings import listed, shown
-from anabranch.language.questions import OperandScope, QuestionBinder, check_column_types, known
-from anabranch.language.typed import conjuncts
 from anabranch.monitor.constraints import Conditions, sort_conditions
-from anabranch.monitor.question import BoundConstraint, BoundMonitor, error_of
+from anabranch.monitor.query import BoundConstraint, BoundMonitor, error_of
 from anabranch.monitor.syntax import Monitor
 
 SEMANTICS = ("EXPECTED", "MAY", "MUST")
@@ -26,52 +26,52 @@ Named = Sequence[tuple[str, Span]]
 Streams = Mapping[str, Stream | None]
 
 
-class Binder(QuestionBinder):
+class Binder(QueryBinder):
     """Binds one MONITOR."""
 
     kind = "MONITOR"
     models = (Model.PREDICTED,)
     answer_columns = frozenset({"valid_from", "valid_to", "boundary", "sample", "probability", "status"})
 
-    def bind(self, question: Monitor) -> BoundMonitor | None:
-        """The bound question, None where the findings say why there is none."""
-        names = [(variable.name, variable.span) for variable in question.names]
+    def bind(self, query: Monitor) -> BoundMonitor | None:
+        """The bound query, None where the findings say why there is none."""
+        names = [(variable.name, variable.span) for variable in query.names]
         if len(names) > MAX_NAMES:
             message = f"a MONITOR asks about one to four names, and this has {len(names)}"
             self.findings.add("too-many", message, names[MAX_NAMES][1], "ask about fewer in several queries")
-        streams = self.operands(names, question.operands)
+        streams = self.operands(names, query.operands)
         for stream in {each.name.lower(): each for each in streams.values() if each is not None}.values():
             check_column_types(stream, self.findings, declared=False)
-        where = self.condition(question.where, OperandScope(self.kind, streams, self.findings))
+        where = self.condition(query.where, OperandScope(self.kind, streams, self.findings))
         conditions = Conditions()
         # What is wrong with a stream or a condition is said already, and not also that there is no constraint.
         if all(each is not None and each.model is Model.PREDICTED for each in streams.values()):
             conditions = sort_conditions(conjuncts(where), streams, self.findings)
             self.check_equalities(conditions.constraints, streams)
-            if not conditions.refused and (question.where is None or where is not None):
-                self.check_constraints(question, names, conditions.constraints, streams)
-        self.check_clauses(question)
-        within = self.duration("WITHIN", question.within) or 0.0
-        every = self.duration("EVERY", question.every, positive=True)
-        max_delay = self.duration("MAX DELAY", question.max_delay)
+            if not conditions.refused and (query.where is None or where is not None):
+                self.check_constraints(query, names, conditions.constraints, streams)
+        self.check_clauses(query)
+        within = self.duration("WITHIN", query.within) or 0.0
+        every = self.duration("EVERY", query.every, positive=True)
+        max_delay = self.duration("MAX DELAY", query.max_delay)
         if self.findings:
             return None
         operands = tuple(BoundOperand(label, label.lower(), known(streams, label), span=span) for label, span in names)
-        discard = None if question.buffer is None else question.discard or DISCARD
+        discard = None if query.buffer is None else query.discard or DISCARD
         return BoundMonitor(
-            self.query.name, operands, conjuncts(where), within, question.semantics or SEMANTICS[0], every, max_delay,
-            question.buffer, discard, self.threshold, self.query.span, conditions.constraints,
+            self.query.name, operands, conjuncts(where), within, query.semantics or SEMANTICS[0], every, max_delay,
+            query.buffer, discard, self.threshold, self.query.span, conditions.constraints,
             conditions.of_rows,
         )  # fmt: skip
 
-    def check_clauses(self, question: Monitor) -> None:
+    def check_clauses(self, query: Monitor) -> None:
         """The clauses that take one of a few words, or a count."""
-        if question.semantics is not None and question.semantics not in SEMANTICS:
+        if query.semantics is not None and query.semantics not in SEMANTICS:
             hint = f"they are {listed(SEMANTICS)}"
-            self.findings.unknown("semantics", question.semantics, SEMANTICS, question.place("SEMANTICS"), hint)
-        if question.buffer is not None and question.buffer < 1:
-            message = f"BUFFER takes a number of predictions from 1, and has {question.buffer}"
-            self.findings.add("out-of-range", message, question.place("BUFFER"), "write BUFFER 325")
+            self.findings.unknown("semantics", query.semantics, SEMANTICS, query.place("SEMANTICS"), hint)
+        if query.buffer is not None and query.buffer < 1:
+            message = f"BUFFER takes a number of predictions from 1, and has {query.buffer}"
+            self.findings.add("out-of-range", message, query.place("BUFFER"), "write BUFFER 325")
 
     def check_equalities(self, constraints: Iterable[BoundConstraint], streams: Streams) -> None:
         """Refuse `=` between values that are known up to an error: its probability is 0."""
@@ -85,14 +85,14 @@ class Binder(QuestionBinder):
                 self.findings.add("equality-of-uncertain", message, constraint.span, hint)
 
     def check_constraints(
-        self, question: Monitor, names: Named, constraints: Sequence[BoundConstraint], streams: Streams
+        self, query: Monitor, names: Named, constraints: Sequence[BoundConstraint], streams: Streams
     ) -> None:
         """There is a constraint, and where there are three names or more, constraints lead from each to all others."""
         labels = list({label.lower(): label for label, _ in names}.values())
         if not constraints:
             example = f"{_value(labels[0], streams)} < 5"
-            hint = f"add WHERE {example}" if question.where is None else f"add AND {example}"
-            self.findings.add("no-condition", "a MONITOR needs a constraint on a value", question.span, hint)
+            hint = f"add WHERE {example}" if query.where is None else f"add AND {example}"
+            self.findings.add("no-condition", "a MONITOR needs a constraint on a value", query.span, hint)
         elif 2 < len(labels) <= MAX_NAMES:
             together = connected(labels[0].lower(), constraints)
             apart = [label for label in labels if label.lower() not in together]

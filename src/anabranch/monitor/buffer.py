@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from anabranch.columns.times import BEGINNING
 from anabranch.monitor.kernel import buffer as kernel
 from anabranch.monitor.predictions import I64, Predictions, clock_of, unit_of
-from anabranch.monitor.question import BoundMonitor
-from anabranch.rows.packing import Layout
-from anabranch.rows.times import BEGINNING
+from anabranch.monitor.query import BoundMonitor
+from anabranch.transport.packing import Layout
 
 _POLICIES = {
     "LEAST CONTRIBUTION": kernel.LEAST_CONTRIBUTION,
@@ -23,7 +23,7 @@ _POLICIES = {
 
 
 class Buffer:
-    """The buffers of all streams of a question, each of the same size.
+    """The buffers of all streams of a query, each of the same size.
 
     Besides the predictions themselves, it remembers the newest time of each stream.
     """

@@ -9,16 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.language.typed import Reference, Typed, conjunction, walk
+from anabranch.binding.typed import Reference, Typed, conjunction, walk
+from anabranch.columns.conditions import holds
+from anabranch.columns.dictionary import Dictionary, flat
+from anabranch.columns.times import decode_times
 from anabranch.monitor.analysis import MAY, MonitorAnalysis, reach
 from anabranch.monitor.constraints import MIRRORED
 from anabranch.monitor.kernel import candidates
 from anabranch.monitor.placement import belongs
 from anabranch.monitor.predictions import F64, I64, Bools, Predictions, clock_of, unit_of
-from anabranch.rows.conditions import holds
-from anabranch.rows.dictionary import Dictionary, flat
-from anabranch.rows.packing import Layout
-from anabranch.rows.times import decode_times
+from anabranch.transport.packing import Layout
 
 #: So many choices are looked at together.
 AT_ONCE = 1 << 18

@@ -10,13 +10,13 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from anabranch.binding.conditions import a_type
+from anabranch.binding.typed import Constant, Member, Operation, Reference, Typed, walk
 from anabranch.catalog import Stream
 from anabranch.errors import Span
-from anabranch.language.conditions import a_type
 from anabranch.language.findings import Findings, shown
-from anabranch.language.typed import Constant, Member, Operation, Reference, Typed, walk
 from anabranch.language.types import Type
-from anabranch.monitor.question import BoundConstraint
+from anabranch.monitor.query import BoundConstraint
 
 #: Each comparison with its sides changed.
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from anabranch.language.nodes import PredictedSource
 from anabranch.monitor.analysis import EXPECTED, MUST, MonitorAnalysis, analyse, objection
 from anabranch.monitor.numbers import Interval, Numbers
-from anabranch.monitor.question import BoundMonitor
+from anabranch.monitor.query import BoundMonitor
 from anabranch.plan import ConstraintGraph, Edge, Plan, Step
 
 _SEMANTICS = {

@@ -15,23 +15,23 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from anabranch.language.typed import Typed, conjunction, conjuncts, disjunction, references
+from anabranch.binding.typed import Typed, conjunction, conjuncts, disjunction, references
+from anabranch.columns.conditions import holds
+from anabranch.columns.dictionary import flat
+from anabranch.columns.times import encode_times
 from anabranch.monitor.analysis import MonitorAnalysis, analyse
 from anabranch.monitor.answers import schema_of
 from anabranch.monitor.operator import MonitorOperator
 from anabranch.monitor.placement import homes_of, packets, parts_of
-from anabranch.monitor.question import BoundMonitor
-from anabranch.rows.conditions import holds
-from anabranch.rows.dictionary import flat
-from anabranch.rows.job import QuestionJob, Setting
-from anabranch.rows.operator import Operator
-from anabranch.rows.routing import Packets, distinct_keys
-from anabranch.rows.times import encode_times
+from anabranch.monitor.query import BoundMonitor
+from anabranch.transport.job import JobContext, QueryJob
+from anabranch.transport.operator import Operator
+from anabranch.transport.routing import Packets, distinct_keys
 
 
 @dataclass(frozen=True)
-class MonitorJob(QuestionJob):
-    """A MONITOR question as the workers need it."""
+class MonitorJob(QueryJob):
+    """A MONITOR query as the workers need it."""
 
     analysis: MonitorAnalysis
 
@@ -43,7 +43,7 @@ class MonitorJob(QuestionJob):
 
     @cached_property
     def columns(self) -> tuple[int, ...]:
-        """The place of each value of the question among those of its stream."""
+        """The place of each value of the query among those of its stream."""
         return tuple(
             [name.lower() for name in self.layouts[self.streams[operand]].values].index(column)
             for operand, column in self.analysis.values
@@ -110,12 +110,12 @@ class MonitorJob(QuestionJob):
         return answers
 
 
-def make_job(questions: Sequence[BoundMonitor], setting: Setting) -> MonitorJob:
-    """A question made ready for the workers.
+def make_job(queries: Sequence[BoundMonitor], context: JobContext) -> MonitorJob:
+    """A query made ready for the workers.
 
     MAX DELAY is how late a prediction may come, where the stream itself allows less.
     """
-    (question,) = questions
-    delay = question.max_delay or 0.0
-    patient = tuple(replace(layout, lateness=max(layout.lateness, delay)) for layout in setting.layouts)
-    return MonitorJob(replace(setting, layouts=patient), analyse(question))
+    (query,) = queries
+    delay = query.max_delay or 0.0
+    patient = tuple(replace(layout, lateness=max(layout.lateness, delay)) for layout in context.layouts)
+    return MonitorJob(replace(context, layouts=patient), analyse(query))

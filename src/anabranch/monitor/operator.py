@@ -1,4 +1,4 @@
-"""One bucket of a MONITOR question: the evaluator of new predictions, and the validator of what was found."""
+"""One bucket of a MONITOR query: the evaluator of new predictions, and the validator of what was found."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from anabranch.language.typed import references
+from anabranch.binding.typed import references
+from anabranch.columns.conditions import holds
+from anabranch.columns.times import BEGINNING, TimeKind
 from anabranch.monitor.answers import INVALIDATED, PARTIAL, TENTATIVE, VALIDATED, table_of
 from anabranch.monitor.arrivals import Arrivals
 from anabranch.monitor.buffer import Buffer
 from anabranch.monitor.choices import Choices
 from anabranch.monitor.predictions import F64, I64, Bools, Predictions, clock_of, ends, unit_of, without_repeats
 from anabranch.monitor.regions import Evaluator, Regions
-from anabranch.rows.conditions import holds
-from anabranch.rows.operator import Counts, Outcome
-from anabranch.rows.state import seal, unseal
-from anabranch.rows.times import BEGINNING, TimeKind
+from anabranch.transport.operator import Counts, Outcome
+from anabranch.transport.state import seal, unseal
 
 if TYPE_CHECKING:
     from anabranch.monitor.job import MonitorJob
@@ -30,7 +30,7 @@ _MARGIN = 1e-9
 
 
 class MonitorOperator:
-    """One bucket of a MONITOR question.
+    """One bucket of a MONITOR query.
 
     What it remembers are predictions, and the choices of them whose answers are not all validated.
     """

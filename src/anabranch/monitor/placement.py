@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from anabranch.monitor.predictions import Bools
-from anabranch.rows.packing import hash_tuples
-from anabranch.rows.state import write_tables
+from anabranch.transport.packing import hash_tuples
+from anabranch.transport.state import write_tables
 
 I64 = npt.NDArray[np.int64]
 

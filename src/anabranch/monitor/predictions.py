@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from anabranch.rows.packing import Layout
-from anabranch.rows.times import TimeKind, restore_doubles
+from anabranch.columns.times import TimeKind, restore_doubles
+from anabranch.transport.packing import Layout
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]

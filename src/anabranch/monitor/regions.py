@@ -13,7 +13,7 @@ from anabranch.monitor.kernel.regions import Given
 from anabranch.monitor.kernel.regions import regions as kernel_regions
 from anabranch.monitor.predictions import F64, I64, Bools, Predictions, clock_of, unit_of
 from anabranch.monitor.tables import Tables, make_tables
-from anabranch.rows.packing import Layout
+from anabranch.transport.packing import Layout
 
 #: The kernel is given so many choices at once: it makes room for all corners that there could be.
 _AT_ONCE = 1 << 14

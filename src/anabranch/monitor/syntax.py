@@ -9,13 +9,13 @@ from lark import Token
 
 from anabranch.errors import Span
 from anabranch.language import nodes
-from anabranch.language.build_clauses import Clause, QuestionBuilder, phrase
+from anabranch.language.build_clauses import Clause, QueryBuilder, phrase
 from anabranch.language.names import quoted
 from anabranch.language.unparse import clause, joined, unparse
 
 
 @dataclass(frozen=True, slots=True)
-class Monitor(nodes.Question):
+class Monitor(nodes.QueryBody):
     """`MONITOR a, b FROM cars AS a, cars AS b WHERE ...`."""
 
     kind: ClassVar[str] = "MONITOR"
@@ -39,7 +39,7 @@ class Monitor(nodes.Question):
 # ---------------------------------------------------------------- from the parse tree
 
 
-class Builder(QuestionBuilder):
+class Builder(QueryBuilder):
     """The rules of MONITOR."""
 
     def monitor(self, span: Span, *parts: Any) -> tuple[Monitor, int | float | None]:

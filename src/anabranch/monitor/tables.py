@@ -1,4 +1,4 @@
-"""A question as the kernel needs it: arrays of values, forms, alternatives, and of what is uncertain."""
+"""A query as the kernel needs it: arrays of values, forms, alternatives, and of what is uncertain."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ZERO = -1
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """A question as the kernel takes it; `dims` is how many instants there are to choose."""
+    """A query as the kernel takes it; `dims` is how many instants there are to choose."""
 
     frame: Frame
     asked: Asked
@@ -44,7 +44,7 @@ class Tables:
 def make_tables(
     analysis: MonitorAnalysis, columns: Sequence[int], spreads: Sequence[float], uncertain: Sequence[bool]
 ) -> Tables:
-    """The tables of a question.
+    """The tables of a query.
 
     Parameters
     ----------

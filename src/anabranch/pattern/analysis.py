@@ -17,10 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from anabranch.catalog import Model, Stream
-from anabranch.errors import Finding
-from anabranch.language import nodes
-from anabranch.language.typed import (
+from anabranch.binding.typed import (
     Constant,
     Operation,
     Reference,
@@ -31,8 +28,11 @@ from anabranch.language.typed import (
     references,
     with_references,
 )
+from anabranch.catalog import Model, Stream
+from anabranch.errors import Finding
+from anabranch.language import nodes
 from anabranch.language.types import Type
-from anabranch.pattern.question import BoundGoal, BoundPattern
+from anabranch.pattern.query import BoundGoal, BoundPattern
 from anabranch.pattern.safe_plan import (
     Project,
     Seq,

@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from anabranch.columns.dictionary import encode_tuples
+from anabranch.columns.times import decode_times
 from anabranch.errors import TooLarge
 from anabranch.pattern.analysis import by_plan
 from anabranch.pattern.automaton import Automaton, accept_bit, match_bit
@@ -28,9 +30,7 @@ from anabranch.pattern.safe import Events, SafePlan
 from anabranch.pattern.safe_plan import common_positions
 from anabranch.pattern.sampling import estimate
 from anabranch.pattern.weights import Answers, Batch, weights_for
-from anabranch.rows.dictionary import encode_tuples
-from anabranch.rows.operator import Outcome
-from anabranch.rows.times import decode_times
+from anabranch.transport.operator import Outcome
 
 if TYPE_CHECKING:
     from anabranch.pattern.job import ArchiveJob

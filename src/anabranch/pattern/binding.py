@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
+from anabranch.binding.conditions import ConditionBinder, a_type, fitted, type_of
+from anabranch.binding.queries import QueryBinder
+from anabranch.binding.typed import Constant, Reference, Typed, conjuncts, references
+from anabranch.binding.words import count_of
 from anabranch.catalog import Column, Model, Stream
 from anabranch.language import nodes
-from anabranch.language.conditions import ConditionBinder, a_type, fitted, type_of
 from anabranch.language.findings import Findings, listed, shown
-from anabranch.language.questions import QuestionBinder
-from anabranch.language.typed import Constant, Reference, Typed, conjuncts, references
 from anabranch.language.types import Type, comparable
-from anabranch.language.words import count_of
-from anabranch.pattern.question import BoundGoal, BoundPattern
+from anabranch.pattern.query import BoundGoal, BoundPattern
 from anabranch.pattern.syntax import Goal, Pattern, Step, Term
 
 
@@ -39,35 +39,35 @@ class _Goal:
     selections: list[Typed] = field(default_factory=list)
 
 
-class Binder(QuestionBinder):
+class Binder(QueryBinder):
     """Binds one PATTERN."""
 
     kind = "PATTERN"
     models = (Model.CERTAIN, Model.INDEPENDENT, Model.MARKOV)
     answer_columns = frozenset({"t", "probability", "lower", "upper", "method"})
 
-    def bind(self, question: Pattern) -> BoundPattern | None:
-        """The bound question, None where the findings say why there is none."""
+    def bind(self, query: Pattern) -> BoundPattern | None:
+        """The bound query, None where the findings say why there is none."""
         prefix = _Prefix()
         goals: list[_Goal] = []
-        for step in question.steps:
+        for step in query.steps:
             goals.append(self.goal(step, prefix))
             if step.where is not None:
                 self.select(step.where, goals, prefix)
-        if question.where is not None:
-            self.select(question.where, goals, prefix)
-        group_by = self.group_by(question, prefix)
-        accuracy = self.ratio("ACCURACY", question.accuracy, 0.01, question.place("ACCURACY"), open_ends=True)
-        confidence = self.ratio("CONFIDENCE", question.confidence, 0.99, question.place("CONFIDENCE"), open_ends=True)
-        if question.seed is not None and question.seed < 0:
-            message = f"SEED must be 0 or more, and is {question.seed}"
-            self.findings.add("out-of-range", message, question.place("SEED"), "write a whole number such as 7")
-        bound = [_finished(step, goal) for step, goal in zip(question.steps, goals, strict=True)]
+        if query.where is not None:
+            self.select(query.where, goals, prefix)
+        group_by = self.group_by(query, prefix)
+        accuracy = self.ratio("ACCURACY", query.accuracy, 0.01, query.place("ACCURACY"), open_ends=True)
+        confidence = self.ratio("CONFIDENCE", query.confidence, 0.99, query.place("CONFIDENCE"), open_ends=True)
+        if query.seed is not None and query.seed < 0:
+            message = f"SEED must be 0 or more, and is {query.seed}"
+            self.findings.add("out-of-range", message, query.place("SEED"), "write a whole number such as 7")
+        bound = [_finished(step, goal) for step, goal in zip(query.steps, goals, strict=True)]
         if self.findings:
             return None
         return BoundPattern(
             self.query.name, tuple(goal for goal in bound if goal), group_by,
-            self.threshold, accuracy, confidence, question.seed or 0, self.query.span,
+            self.threshold, accuracy, confidence, query.seed or 0, self.query.span,
         )  # fmt: skip
 
     # ------------------------------------------------------------ goals
@@ -178,11 +178,11 @@ class Binder(QuestionBinder):
                     goal.selections.append(conjunct)
                     break
 
-    def group_by(self, question: Pattern, prefix: _Prefix) -> tuple[tuple[str, str], ...]:
+    def group_by(self, query: Pattern, prefix: _Prefix) -> tuple[tuple[str, str], ...]:
         """The grouping variables, as written and in lower case."""
         scope = _VariableScope(prefix.exported, prefix.kept, self.findings)
-        grouped = self.distinct((variable.name, variable.span) for variable in question.group_by)
-        for variable in question.group_by:
+        grouped = self.distinct((variable.name, variable.span) for variable in query.group_by)
+        for variable in query.group_by:
             scope.variable(variable)
         return tuple((label, name) for name, (label, _) in grouped.items())
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from anabranch.binding.declarations import WHOLE_ARCHIVE
 from anabranch.errors import WorkbookError
 from anabranch.language import nodes
-from anabranch.language.declarations import WHOLE_ARCHIVE
 from anabranch.language.unparse import unparse
 from anabranch.pattern.analysis import PatternAnalysis, analyse, by_plan, objections, why_not_by_intervals
-from anabranch.pattern.question import BoundGoal, BoundPattern
+from anabranch.pattern.query import BoundGoal, BoundPattern
 from anabranch.pattern.safe_plan import Project, Seq
 from anabranch.plan import Plan, Step
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from anabranch.pattern.intake import Intake, Received
 from anabranch.pattern.machine import Signature
-from anabranch.rows.packing import hash_tuples
 from anabranch.splitmix import GOLDEN, mix
+from anabranch.transport.packing import hash_tuples
 
 U64 = npt.NDArray[np.uint64]
 

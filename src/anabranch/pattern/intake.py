@@ -13,17 +13,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from anabranch.binding.typed import Typed, references
 from anabranch.catalog import Model
-from anabranch.language.typed import Typed, references
+from anabranch.columns.conditions import Relations, holds
+from anabranch.columns.dictionary import Dictionary, encode_pairs
 from anabranch.pattern import kernel
 from anabranch.pattern.analysis import PatternAnalysis
 from anabranch.pattern.automaton import accept_bit, match_bit
-from anabranch.rows.checks import LATE, OVERFULL, QUARANTINE, quarantine
-from anabranch.rows.conditions import Relations, holds
-from anabranch.rows.dictionary import Dictionary, encode_pairs
-from anabranch.rows.inbox import Inbox, Rows
-from anabranch.rows.operator import Counts
-from anabranch.rows.packing import Layout
+from anabranch.transport.checks import LATE, OVERFULL, QUARANTINE, quarantine
+from anabranch.transport.inbox import Inbox, Rows
+from anabranch.transport.operator import Counts
+from anabranch.transport.packing import Layout
 
 _KERNEL_MODEL = {
     Model.CERTAIN: kernel.CERTAIN,

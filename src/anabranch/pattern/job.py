@@ -10,20 +10,20 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from anabranch.language.typed import Typed
+from anabranch.binding.typed import Typed
 from anabranch.pattern.analysis import PatternAnalysis, analyse
 from anabranch.pattern.archive import ArchiveOperator
 from anabranch.pattern.intake import Intake
 from anabranch.pattern.operator import PatternOperator
-from anabranch.pattern.question import BoundPattern
-from anabranch.rows.job import QuestionJob, Setting
-from anabranch.rows.operator import Operator
-from anabranch.rows.routing import KeyPlacement
+from anabranch.pattern.query import BoundPattern
+from anabranch.transport.job import JobContext, QueryJob
+from anabranch.transport.operator import Operator
+from anabranch.transport.routing import KeyPlacement
 
 
 @dataclass(frozen=True)
-class PatternJob(QuestionJob, KeyPlacement):
-    """A PATTERN question that can stream, as the workers need it."""
+class PatternJob(QueryJob, KeyPlacement):
+    """A PATTERN query that can stream, as the workers need it."""
 
     analysis: PatternAnalysis
 
@@ -103,7 +103,7 @@ class PatternJob(QuestionJob, KeyPlacement):
 
 
 class ArchiveJob(PatternJob):
-    """A PATTERN question over an archive, as the workers need it."""
+    """A PATTERN query over an archive, as the workers need it."""
 
     @property
     def answer_schema(self) -> pa.Schema:
@@ -125,9 +125,9 @@ class ArchiveJob(PatternJob):
         return answers
 
 
-def make_job(questions: Sequence[BoundPattern], setting: Setting) -> PatternJob:
-    """A question made ready for the workers."""
-    (question,) = questions
-    analysis = analyse(question)
-    kind = PatternJob if setting.live or analysis.surely_exact else ArchiveJob
-    return kind(setting, analysis)
+def make_job(queries: Sequence[BoundPattern], context: JobContext) -> PatternJob:
+    """A query made ready for the workers."""
+    (query,) = queries
+    analysis = analyse(query)
+    kind = PatternJob if context.live or analysis.surely_exact else ArchiveJob
+    return kind(context, analysis)

@@ -16,11 +16,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from anabranch.binding.typed import Reference, Typed, references, walk
+from anabranch.columns.conditions import ARROW_TYPES, Relations, holds
 from anabranch.errors import TooLarge
-from anabranch.language.typed import Reference, Typed, references, walk
 from anabranch.pattern.analysis import PatternAnalysis
-from anabranch.pattern.question import BoundGoal
-from anabranch.rows.conditions import ARROW_TYPES, Relations, holds
+from anabranch.pattern.query import BoundGoal
 
 Mask = Any
 Values = tuple[Any, ...]

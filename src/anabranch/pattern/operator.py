@@ -1,4 +1,4 @@
-"""One bucket of a PATTERN question that can stream: values turned into letters, weights carried on."""
+"""One bucket of a PATTERN query that can stream: values turned into letters, weights carried on."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from anabranch.columns.times import decode_times
 from anabranch.pattern.automaton import Automaton, RegularMachine
 from anabranch.pattern.weights import Batch, weights_for
-from anabranch.rows.inbox import Rows
-from anabranch.rows.operator import Outcome
-from anabranch.rows.state import seal, unseal
-from anabranch.rows.times import decode_times
+from anabranch.transport.inbox import Rows
+from anabranch.transport.operator import Outcome
+from anabranch.transport.state import seal, unseal
 
 if TYPE_CHECKING:
     from anabranch.pattern.job import PatternJob

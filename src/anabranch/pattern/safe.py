@@ -1,6 +1,6 @@
 """Safe plans over an archive: O(T^2) for T instants and each binding of a regular leaf, in O(T) memory.
 
-Every part of a plan answers one question: for each instant a, in order, what is the probability that the part is true
+Every part of a plan answers one query: for each instant a, in order, what is the probability that the part is true
 at *no* instant of [a, b], for every b >= a? It answers with one vector of logarithms for each a, so that vectors, and
 never squares, are held:
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from anabranch.catalog import Stream
 from anabranch.language import nodes
-from anabranch.pattern.question import BoundGoal
+from anabranch.pattern.query import BoundGoal
 
 Goals = tuple[BoundGoal, ...]
 

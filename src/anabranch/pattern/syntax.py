@@ -9,7 +9,7 @@ from lark import Token
 
 from anabranch.errors import Span
 from anabranch.language import nodes
-from anabranch.language.build_clauses import Clause, QuestionBuilder
+from anabranch.language.build_clauses import Clause, QueryBuilder
 from anabranch.language.names import quoted
 from anabranch.language.unparse import clause, joined, unparse
 
@@ -43,7 +43,7 @@ class Step(nodes.Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern(nodes.Question):
+class Pattern(nodes.QueryBody):
     """`PATTERN step THEN step ... WHERE ... GROUP BY ...`."""
 
     kind: ClassVar[str] = "PATTERN"
@@ -71,7 +71,7 @@ class _Prefix:
     steps: tuple[Step, ...]
 
 
-class Builder(QuestionBuilder):
+class Builder(QueryBuilder):
     """The rules of PATTERN."""
 
     def pattern(self, span: Span, *parts: Any) -> tuple[Pattern, int | float | None]:

@@ -1,10 +1,10 @@
-"""What a RELATE question asks, as numbers, and what of it Spark can decide."""
+"""What a RELATE query asks, as numbers, and what of it Spark can decide."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from anabranch.language.typed import (
+from anabranch.binding.typed import (
     Operation,
     Reference,
     Typed,
@@ -14,7 +14,7 @@ from anabranch.language.typed import (
     references,
     with_references,
 )
-from anabranch.relate.question import SIMPLE, BoundQuantified, BoundRelate
+from anabranch.relate.query import SIMPLE, BoundQuantified, BoundRelate
 
 #: ALL, in the place of the number of segments that a quantifier asks for.
 ALL = 0
@@ -22,7 +22,7 @@ ALL = 0
 
 @dataclass(frozen=True, slots=True)
 class RelateAnalysis:
-    """A RELATE question taken apart.
+    """A RELATE query taken apart.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class RelateAnalysis:
 
     @property
     def hits_needed(self) -> int:
-        """How many segments of the first operand decide the question: enough hits, or one failure for ALL."""
+        """How many segments of the first operand decide the query: enough hits, or one failure for ALL."""
         return self.outer or 1
 
     @property
@@ -57,7 +57,7 @@ class RelateAnalysis:
         return relation in self.query.relations
 
     def lasts(self, stream: str) -> bool:
-        """Whether an entity of a stream can satisfy the question together with one that comes wholly after it."""
+        """Whether an entity of a stream can satisfy the query together with one that comes wholly after it."""
         first, second = (operand.stream.name.lower() == stream.lower() for operand in self.query.operands)
         return (first and self.asks("PRECEDES")) or (second and self.asks("PRECEDED BY"))
 
@@ -77,7 +77,7 @@ class RelateAnalysis:
 
 
 def analyse(query: BoundRelate) -> RelateAnalysis:
-    """Take a question apart."""
+    """Take a query apart."""
     outer, inner = (ALL if operand.at_least is None else operand.at_least for operand in query.operands)
     relations = sum(1 << SIMPLE.index(relation) for relation in query.relations)
     equated = tuple(part for part in conjuncts(query.where) if _equality(query, part) is not None)

@@ -4,42 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from anabranch.binding.queries import OperandScope, QueryBinder, known
+from anabranch.binding.typed import Reference, Typed, walk
 from anabranch.catalog import Model, Stream
 from anabranch.language.findings import listed, shown
-from anabranch.language.questions import OperandScope, QuestionBinder, known
-from anabranch.language.typed import Reference, Typed, walk
-from anabranch.relate.question import COMPOSITE, SIMPLE, BoundQuantified, BoundRelate
+from anabranch.relate.query import COMPOSITE, SIMPLE, BoundQuantified, BoundRelate
 from anabranch.relate.syntax import Relate
 
 
-class Binder(QuestionBinder):
+class Binder(QueryBinder):
     """Binds one RELATE."""
 
     kind = "RELATE"
     models = (Model.INTERVALS,)
     answer_columns = frozenset({"probability", "complement", "status"})
 
-    def bind(self, question: Relate) -> BoundRelate | None:
-        """The bound question, None where the findings say why there is none."""
-        both = (question.first, question.second)
-        streams = self.operands([(operand.name, operand.span) for operand in both], question.operands)
+    def bind(self, query: Relate) -> BoundRelate | None:
+        """The bound query, None where the findings say why there is none."""
+        both = (query.first, query.second)
+        streams = self.operands([(operand.name, operand.span) for operand in both], query.operands)
         for operand in both:
             if operand.at_least is not None and operand.at_least < 1:
                 message = f"AT LEAST takes a number of segments from 1, and has {operand.at_least}"
                 self.findings.add("out-of-range", message, operand.span, f"write SOME {operand.name} for at least one")
-        where = self.condition(question.where, OperandScope(self.kind, streams, self.findings))
+        where = self.condition(query.where, OperandScope(self.kind, streams, self.findings))
         self.check_keys(where, streams)
-        timeout = self.duration("TIMEOUT", question.timeout, positive=True)
+        timeout = self.duration("TIMEOUT", query.timeout, positive=True)
         if self.findings:
             return None
         first, second = (
             BoundQuantified(node.name, node.name.lower(), known(streams, node.name), node.at_least, span=node.span)
             for node in both
         )
-        wanted = {simple for relation in question.relations for simple in COMPOSITE.get(relation, (relation,))}
+        wanted = {simple for relation in query.relations for simple in COMPOSITE.get(relation, (relation,))}
         relations = tuple(relation for relation in SIMPLE if relation in wanted)
         return BoundRelate(
-            self.query.name, first, relations, second, where, timeout, question.complement, self.threshold,
+            self.query.name, first, relations, second, where, timeout, query.complement, self.threshold,
             self.query.span,
         )  # fmt: skip
 

@@ -9,10 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.columns.dictionary import flat
+from anabranch.columns.times import TimeKind
 from anabranch.relate.pairing import Side, pairs_of
 from anabranch.relate.pairs import Windows, relate
-from anabranch.rows.dictionary import flat
-from anabranch.rows.times import TimeKind
 
 if TYPE_CHECKING:
     from anabranch.relate.job import RelateJob

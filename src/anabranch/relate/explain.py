@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from anabranch.plan import Plan, Step
 from anabranch.relate.analysis import RelateAnalysis, analyse
-from anabranch.relate.question import BoundQuantified, BoundRelate
+from anabranch.relate.query import BoundQuantified, BoundRelate
 
 
 def plan(query: BoundRelate) -> Plan:

@@ -10,17 +10,17 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from anabranch.language.typed import Typed
+from anabranch.binding.typed import Typed
+from anabranch.columns.dictionary import flat
 from anabranch.language.types import Type
 from anabranch.relate.analysis import RelateAnalysis, analyse
 from anabranch.relate.deciding import decide
 from anabranch.relate.operator import RelateOperator
 from anabranch.relate.pairing import Side, as_doubles, in_blocks
-from anabranch.relate.question import BoundRelate
-from anabranch.rows.dictionary import flat
-from anabranch.rows.job import QuestionJob, Setting
-from anabranch.rows.operator import Operator
-from anabranch.rows.routing import KeyPlacement
+from anabranch.relate.query import BoundRelate
+from anabranch.transport.job import JobContext, QueryJob
+from anabranch.transport.operator import Operator
+from anabranch.transport.routing import KeyPlacement
 
 #: What is known of an entity, besides its key.
 _ENTITY = [
@@ -36,8 +36,8 @@ _ENTITY = [
 
 
 @dataclass(frozen=True)
-class RelateJob(QuestionJob, KeyPlacement):
-    """A RELATE question as the workers need it."""
+class RelateJob(QueryJob, KeyPlacement):
+    """A RELATE query as the workers need it."""
 
     analysis: RelateAnalysis
 
@@ -122,7 +122,7 @@ class RelateJob(QuestionJob, KeyPlacement):
         return Side(keys, earliest, latest, flat(mine["changed"]).to_numpy(zero_copy_only=False)), mine
 
 
-def make_job(questions: Sequence[BoundRelate], setting: Setting) -> RelateJob:
-    """A question made ready for the workers."""
-    (question,) = questions
-    return RelateJob(setting, analyse(question))
+def make_job(queries: Sequence[BoundRelate], context: JobContext) -> RelateJob:
+    """A query made ready for the workers."""
+    (query,) = queries
+    return RelateJob(context, analyse(query))

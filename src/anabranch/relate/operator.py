@@ -1,4 +1,4 @@
-"""One bucket of a RELATE question: puts entities together, and keeps them until nothing can come of them."""
+"""One bucket of a RELATE query: puts entities together, and keeps them until nothing can come of them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from anabranch.columns.times import BEGINNING
 from anabranch.relate.store import EntityStore, Step
-from anabranch.rows.operator import Counts, Outcome
-from anabranch.rows.state import seal, unseal
-from anabranch.rows.times import BEGINNING
+from anabranch.transport.operator import Counts, Outcome
+from anabranch.transport.state import seal, unseal
 
 if TYPE_CHECKING:
     from anabranch.relate.job import RelateJob

@@ -17,12 +17,12 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from anabranch.binding.typed import Typed, conjunction, conjuncts
+from anabranch.columns.conditions import holds
+from anabranch.columns.dictionary import encode_tuples
 from anabranch.compiled import compiled
-from anabranch.language.typed import Typed, conjunction, conjuncts
 from anabranch.language.types import Type
 from anabranch.relate.analysis import RelateAnalysis
-from anabranch.rows.conditions import holds
-from anabranch.rows.dictionary import encode_tuples
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -98,7 +98,7 @@ class Side:
 
 
 def pairs_of(analysis: RelateAnalysis, first: Side, second: Side, relations: Mapping[str, pa.Table]) -> Iterator[I64]:
-    """All pairs (n, 2) of a block that WHERE chooses and that can satisfy the question, some at a time.
+    """All pairs (n, 2) of a block that WHERE chooses and that can satisfy the query, some at a time.
 
     Candidates are found by the equal columns and by time; only they are asked the rest of WHERE.
     """

@@ -81,7 +81,7 @@ class Windows:
 
 
 def relate(analysis: RelateAnalysis, doubles: bool, first: Windows, second: Windows, pairs: I64) -> tuple[F64, F64]:
-    """The probability that the question holds, and that it does not, for pairs (n, 2) of entities' numbers.
+    """The probability that the query holds, and that it does not, for pairs (n, 2) of entities' numbers.
 
     Where one entity lies wholly before the other, or has fewer segments than are asked for, no kernel is needed.
 

@@ -14,14 +14,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from anabranch.columns.dictionary import Dictionary
+from anabranch.columns.times import BEGINNING, END, decode_time, later
+from anabranch.relate.assembly import FAULTS, IntervalRows, assemble
 from anabranch.relate.pairs import Windows
-from anabranch.rows.checks import LATE, QUARANTINE, quarantine
-from anabranch.rows.dictionary import Dictionary
-from anabranch.rows.intervals import FAULTS, IntervalRows, assemble
-from anabranch.rows.operator import Counts
-from anabranch.rows.packing import ROLES, Layout
-from anabranch.rows.state import read_tables
-from anabranch.rows.times import BEGINNING, END, decode_time, later
+from anabranch.transport.checks import LATE, QUARANTINE, quarantine
+from anabranch.transport.operator import Counts
+from anabranch.transport.packing import ROLES, Layout
+from anabranch.transport.state import read_tables
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -9,7 +9,7 @@ from lark import Token
 
 from anabranch.errors import Span
 from anabranch.language import nodes
-from anabranch.language.build_clauses import Clause, QuestionBuilder, phrase
+from anabranch.language.build_clauses import Clause, QueryBuilder, phrase
 from anabranch.language.names import quoted
 from anabranch.language.unparse import clause, joined, unparse
 
@@ -23,7 +23,7 @@ class Quantified(nodes.Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Relate(nodes.Question):
+class Relate(nodes.QueryBody):
     """`RELATE <quantified> <relation> <quantified>`; relations in upper case, words single-spaced."""
 
     kind: ClassVar[str] = "RELATE"
@@ -45,7 +45,7 @@ class Relate(nodes.Question):
 # ---------------------------------------------------------------- from the parse tree
 
 
-class Builder(QuestionBuilder):
+class Builder(QueryBuilder):
     """The rules of RELATE."""
 
     def relate(
@@ -93,6 +93,6 @@ def _quantified(node: Quantified) -> str:
 @unparse.register
 def _relate(node: Relate) -> str:
     relations = node.relations[0] if len(node.relations) == 1 else f"({' OR '.join(node.relations)})"
-    question = f"RELATE {unparse(node.first)} {relations} {unparse(node.second)} FROM {joined(node.operands)}"
+    query = f"RELATE {unparse(node.first)} {relations} {unparse(node.second)} FROM {joined(node.operands)}"
     clauses = [*clause("WHERE", node.where, unparse), *clause("TIMEOUT", node.timeout, unparse)]
-    return " ".join([question, *clauses, *(["COMPLEMENT"] if node.complement else [])])
+    return " ".join([query, *clauses, *(["COMPLEMENT"] if node.complement else [])])

@@ -16,12 +16,12 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from anabranch.rows.checks import QUARANTINE
-from anabranch.rows.clock import Clock
-from anabranch.rows.job import Job
-from anabranch.rows.operator import REPORTED, Counts
-from anabranch.rows.state import read_tables, write_tables
-from anabranch.runtime.packets import PACKET_SCHEMA, Mail, Stage
+from anabranch.runtime.packets import PACKET_SCHEMA, BucketInput, Stage
+from anabranch.transport.checks import QUARANTINE
+from anabranch.transport.job import Job
+from anabranch.transport.operator import REPORTED, Counts
+from anabranch.transport.state import read_tables, write_tables
+from anabranch.transport.watermark import Clock
 
 _REPORT = pa.schema([*((f"_{name}", pa.int64()) for name in REPORTED), ("_rejected", pa.binary())])
 
@@ -82,10 +82,10 @@ def _run_operators(
     job: Job, schema: pa.Schema, strict: bool, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Run the operators of the buckets that this partition holds."""
-    mail: dict[int, Mail] = {}
+    mail: dict[int, BucketInput] = {}
     for batch in batches:
         for row in batch.to_pylist():
-            mail.setdefault(row["bucket"], Mail(len(job.layouts))).add(row)
+            mail.setdefault(row["bucket"], BucketInput(len(job.layouts))).add(row)
     for received in mail.values():
         watermark = Clock(job.layouts).advance(received.newest, ended=True)
         outcome = job.operator().step(received.packets, watermark, ended=True)

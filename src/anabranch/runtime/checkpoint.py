@@ -14,7 +14,7 @@ from pathlib import Path
 from pyspark.sql.types import StructType
 
 from anabranch.errors import StateError
-from anabranch.rows.state import FORMAT
+from anabranch.transport.state import FORMAT
 
 _MANIFEST = "anabranch.json"
 

@@ -16,10 +16,10 @@ from pyspark import daemon
 
 import anabranch.inference.stream  # noqa: F401  (loaded for the workers to be)
 from anabranch.compiled import load_compiler
-from anabranch.kinds import KINDS, part_of
+from anabranch.kinds import KINDS, load_kind_module
 
 for kind in KINDS:
-    part_of(kind, "job")
+    load_kind_module(kind, "job")
 load_compiler()
 
 

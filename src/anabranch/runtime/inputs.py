@@ -18,16 +18,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
 from anabranch.catalog import Column, Relation, Stream
+from anabranch.columns.conditions import ARROW_TYPES
 from anabranch.errors import DataError, Finding, WorkbookError
 from anabranch.language.types import Type
-from anabranch.rows.checks import QUARANTINE, check_rows
-from anabranch.rows.columns import lower
-from anabranch.rows.conditions import ARROW_TYPES
-from anabranch.rows.packing import Layout
 from anabranch.runtime.batch import Feed
+from anabranch.runtime.filters import lower
 from anabranch.runtime.packets import ROWS_AT_ONCE, Packing, pack_files, pack_rows, set_unreadable_aside
 from anabranch.runtime.sources.files import FileInput, is_local
 from anabranch.runtime.sources.schema import CORRUPT, match_columns, types_of
+from anabranch.transport.checks import QUARANTINE, check_rows
+from anabranch.transport.packing import Layout
 
 #: Relations travel to every worker; larger ones belong in a stream.
 MAX_RELATION_ROWS = 5_000_000

@@ -13,13 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from anabranch.columns.times import BEGINNING, END
 from anabranch.errors import DataError
-from anabranch.rows.checks import QUARANTINE, quarantine
-from anabranch.rows.job import Job
-from anabranch.rows.operator import Counts
-from anabranch.rows.routing import Routed, route
-from anabranch.rows.state import read_tables, write_tables
-from anabranch.rows.times import BEGINNING, END
+from anabranch.transport.checks import QUARANTINE, quarantine
+from anabranch.transport.job import Job
+from anabranch.transport.operator import Counts
+from anabranch.transport.routing import Routed, route
+from anabranch.transport.state import read_tables, write_tables
 
 #: One row a bucket and batch. `read` and `ignored` count rows, `rejected` holds a QUARANTINE table or is NULL.
 PACKET_SCHEMA = (
@@ -185,7 +185,7 @@ def end_packets(n_streams: int, n_buckets: int, batches: Iterator[pa.RecordBatch
                 yield _packet_rows(nothing, stream, n_buckets, every=True)
 
 
-class Mail:
+class BucketInput:
     """Everything that came to one bucket in one step: packets, and what the summary needs of their senders."""
 
     def __init__(self, n_streams: int) -> None:

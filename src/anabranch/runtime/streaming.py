@@ -18,15 +18,15 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming import StreamingQuery
 
-from anabranch.rows.checks import QUARANTINE
-from anabranch.rows.clock import Clock
-from anabranch.rows.job import Job
-from anabranch.rows.operator import REPORTED, ROW_COUNTS, Counts
-from anabranch.rows.state import read_tables, write_tables
 from anabranch.runtime.batch import Feed
-from anabranch.runtime.packets import PACKET_SCHEMA, Mail, end_packets
+from anabranch.runtime.packets import PACKET_SCHEMA, BucketInput, end_packets
 from anabranch.runtime.processor import BucketProcessor, Saved
 from anabranch.runtime.spark import STREAM_SETTINGS, with_settings
+from anabranch.transport.checks import QUARANTINE
+from anabranch.transport.job import Job
+from anabranch.transport.operator import REPORTED, ROW_COUNTS, Counts
+from anabranch.transport.state import read_tables, write_tables
+from anabranch.transport.watermark import Clock
 
 _OUTCOME = "answers binary, rejected binary, " + ", ".join(f"{name} long" for name in REPORTED)
 
@@ -93,7 +93,7 @@ def start(
 
 def _step(job: Job, strict: bool, saved: Saved | None, rows: Iterable[Row]) -> tuple[Saved, Row]:
     """One micro-batch of one bucket: its operator is opened, stepped and saved again."""
-    mail = Mail(len(job.layouts))
+    mail = BucketInput(len(job.layouts))
     for row in rows:
         mail.add(row)
     clock = Clock(job.layouts, saved[0] if saved else None)

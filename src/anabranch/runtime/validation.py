@@ -1,4 +1,4 @@
-"""A stream's input checked on Spark, key by key, without any question."""
+"""A stream's input checked on Spark, key by key, without any query."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from anabranch.catalog import Model
-from anabranch.rows.checks import QUARANTINE
-from anabranch.rows.packing import Layout
-from anabranch.rows.validation import validate
+from anabranch.relate.validation import validate
 from anabranch.runtime.inputs import Input
 from anabranch.runtime.packets import set_unreadable_aside
+from anabranch.transport.checks import QUARANTINE
+from anabranch.transport.packing import Layout
 
 
 def validate_input(source: Input, model: Model, layout: Layout) -> DataFrame:

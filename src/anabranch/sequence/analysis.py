@@ -1,4 +1,4 @@
-"""What a SEQUENCE question asks: its disjuncts, each with what is asked of single events, and of several together.
+"""What a SEQUENCE query asks: its disjuncts, each with what is asked of single events, and of several together.
 
 WHERE becomes a disjunction of conjunctions, and each disjunct stands for itself. A condition on one component alone is
 never taken apart: `y.reader IN ('a', 'b')` of a negative y means that neither must happen.
@@ -11,9 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 
-from anabranch.errors import Finding
-from anabranch.language.findings import shown
-from anabranch.language.typed import (
+from anabranch.binding.typed import (
     Constant,
     Operation,
     Reference,
@@ -22,8 +20,10 @@ from anabranch.language.typed import (
     walk,
     with_references,
 )
+from anabranch.errors import Finding
+from anabranch.language.findings import shown
 from anabranch.language.types import Type
-from anabranch.sequence.question import BoundComponent, BoundSequence
+from anabranch.sequence.query import BoundComponent, BoundSequence
 
 #: More ways to meet a WHERE than anybody means.
 MOST_DISJUNCTS = 64
@@ -52,7 +52,7 @@ class Disjunct:
 
 @dataclass(frozen=True)
 class SequenceAnalysis:
-    """A SEQUENCE question taken apart."""
+    """A SEQUENCE query taken apart."""
 
     query: BoundSequence
     disjuncts: tuple[Disjunct, ...]
@@ -117,7 +117,7 @@ class SequenceAnalysis:
         return Operation("=", sides, Type.BOOLEAN)
 
     def objection(self) -> Finding | None:
-        """What stands against the question as it is written."""
+        """What stands against the query as it is written."""
         if not self.disjuncts:
             message = f"the WHERE of {self.query.name} can be met in more than {MOST_DISJUNCTS} ways"
             return Finding("too-many", message, "put lists into a RELATION, or split the query", self.query.span)
@@ -140,7 +140,7 @@ def _both_met(keyed: set[Place], first: str, second: str) -> bool:
 
 
 def analyse(query: BoundSequence) -> SequenceAnalysis:
-    """Take a question apart."""
+    """Take a query apart."""
     ways = [[]] if query.where is None else _disjunctive(query.where, False)
     ways = [] if ways is None else ways
     return SequenceAnalysis(query, tuple(_disjunct(query, literals) for literals in ways))

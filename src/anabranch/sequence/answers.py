@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from anabranch.rows.dictionary import flat
-from anabranch.rows.events import I64, Batch, Numbers, row_numbers
-from anabranch.rows.times import TimeKind
+from anabranch.columns.dictionary import flat
+from anabranch.columns.times import TimeKind
+from anabranch.events.batch import I64, Batch, Numbers, row_numbers
 from anabranch.sequence.analysis import SequenceAnalysis
 from anabranch.sequence.matching import Matches
 
@@ -39,9 +39,9 @@ class Answers:
         """All answers so far."""
         return pa.concat_tables([self._job.answer_schema.empty_table(), *self._tables])
 
-    def add(self, question: int, parts: list[Matches], expired: bool) -> None:
-        """Take what the searches of a question found, one for each of its disjuncts."""
-        analysis = self._job.analyses[question]
+    def add(self, query: int, parts: list[Matches], expired: bool) -> None:
+        """Take what the searches of a query found, one for each of its disjuncts."""
+        analysis = self._job.analyses[query]
         events = np.concatenate([part.events for part in parts])
         scores = np.concatenate([part.scores for part in parts])
         if not len(events):
@@ -54,10 +54,10 @@ class Answers:
             events, scores = events[best], scores[best]
         first = np.argmax(events >= 0, axis=1)
         start = self._t[events[np.arange(len(events)), first]]
-        decided = self._t[events[:, -1]] if forward else self._close(start, self._job.window(question))
+        decided = self._t[events[:, -1]] if forward else self._close(start, self._job.window(query))
         status = EXPIRED if expired else MATCHED
         columns = [
-            pa.repeat(pa.scalar(question, pa.int32()), len(events)), self._times(decided), self._times(start),
+            pa.repeat(pa.scalar(query, pa.int32()), len(events)), self._times(decided), self._times(start),
             pa.array(scores), pa.repeat(pa.scalar(status), len(events)),
         ]  # fmt: skip
         columns += [self._events(number, analysis, events) for number in range(len(self._job.layouts))]

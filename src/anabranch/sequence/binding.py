@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
+from anabranch.binding.conditions import a_type
+from anabranch.binding.queries import OperandScope, QueryBinder, find_column, known
+from anabranch.binding.words import count_of
 from anabranch.catalog import Model, Relation, Stream
 from anabranch.language import nodes
-from anabranch.language.conditions import a_type
 from anabranch.language.findings import listed, shown
-from anabranch.language.questions import OperandScope, QuestionBinder, find_column, known
 from anabranch.language.temporal import amount_of
 from anabranch.language.types import comparable
-from anabranch.language.words import count_of
-from anabranch.sequence.question import FROM_FILE, LAWS, BoundComponent, BoundDelay, BoundRates, BoundSequence, Check
+from anabranch.sequence.query import FROM_FILE, LAWS, BoundComponent, BoundDelay, BoundRates, BoundSequence, Check
 from anabranch.sequence.syntax import Delay, Miss, MissBy, Sequence
 
 #: What can stand after ENDING, EMIT and SCORING; ALL and JOINT are what holds without.
@@ -24,30 +24,30 @@ SCORINGS = ("JOINT", "POSTERIOR")
 _Item = TypeVar("_Item", Miss, Delay)
 
 
-class Binder(QuestionBinder):
+class Binder(QueryBinder):
     """Binds one SEQUENCE."""
 
     kind = "SEQUENCE"
     models = (Model.CERTAIN,)
     answer_columns = frozenset({"t", "t_start", "probability", "status"})
 
-    def bind(self, question: Sequence) -> BoundSequence | None:
-        """The bound question, None where the findings say why there is none."""
-        names = [(component.name, component.span) for component in question.components]
-        streams = self.operands(names, question.operands)
-        own = [item for item in question.miss if isinstance(item, Miss)]
+    def bind(self, query: Sequence) -> BoundSequence | None:
+        """The bound query, None where the findings say why there is none."""
+        names = [(component.name, component.span) for component in query.components]
+        streams = self.operands(names, query.operands)
+        own = [item for item in query.miss if isinstance(item, Miss)]
         chances: dict[str, float | None] = {
             name: self.chance(node) for name, node in self.of_components("MISS", own, streams).items()
         }
-        rates = self.rates(question)
+        rates = self.rates(query)
         if rates is not None:
-            chances = self.by_reader(question, rates, streams) | chances
-        delay = self.of_components("DELAY", question.delay, streams)
+            chances = self.by_reader(query, rates, streams) | chances
+        delay = self.of_components("DELAY", query.delay, streams)
         laws = {name: self.delay(node) for name, node in delay.items()}
         scope = OperandScope(self.kind, streams, self.findings, defaults=True)
-        where = self.condition(question.where, scope)
-        within = self.duration("WITHIN", question.within, positive=True)
-        self.check_words(question)
+        where = self.condition(query.where, scope)
+        within = self.duration("WITHIN", query.within, positive=True)
+        self.check_words(query)
         if self.findings:
             return None
         components = tuple(
@@ -55,13 +55,13 @@ class Binder(QuestionBinder):
                 node.name, node.name.lower(), known(streams, node.name), node.negative,
                 chances.get(node.name.lower(), 0.0), laws.get(node.name.lower()), span=node.span,
             )
-            for node in question.components
+            for node in query.components
         )  # fmt: skip
-        self.check_components(question, components)
+        self.check_components(query, components)
         return None if self.findings else BoundSequence(
             self.query.name, components, where, within, self.threshold, self.query.span,
-            question.ending == "OPEN", frozenset(word.lower() for word in question.emit if word != "ALL"),
-            (question.scoring or "JOINT").lower(), rates,
+            query.ending == "OPEN", frozenset(word.lower() for word in query.emit if word != "ALL"),
+            (query.scoring or "JOINT").lower(), rates,
         )  # fmt: skip
 
     # ------------------------------------------------------------ MISS
@@ -73,9 +73,9 @@ class Binder(QuestionBinder):
             self.findings.add("out-of-range", message, node.span, "write a fraction such as 0.1")
         return float(node.probability)
 
-    def rates(self, question: Sequence) -> BoundRates | None:
+    def rates(self, query: Sequence) -> BoundRates | None:
         """`MISS BY reader FROM rates`, where it is written."""
-        given = [item for item in question.miss if isinstance(item, MissBy)]
+        given = [item for item in query.miss if isinstance(item, MissBy)]
         if not given:
             return None
         for again in given[1:]:
@@ -94,14 +94,14 @@ class Binder(QuestionBinder):
         return BoundRates(node.column.lower(), relation, node.span)
 
     def by_reader(
-        self, question: Sequence, rates: BoundRates, streams: Mapping[str, Stream | None]
+        self, query: Sequence, rates: BoundRates, streams: Mapping[str, Stream | None]
     ) -> dict[str, float | None]:
         """The components whose chance is that of their reader: all whose stream has the column."""
         found: dict[str, float | None] = {}
-        last = question.components[-1].name.lower()
+        last = query.components[-1].name.lower()
         for name, stream in streams.items():
             column = None if stream is None else find_column(stream, rates.column)
-            if column is None or (name == last and question.ending != "OPEN"):
+            if column is None or (name == last and query.ending != "OPEN"):
                 continue
             if not comparable(column.type, rates.relation.columns[0].type):
                 named = f"{rates.relation.name}.{rates.relation.columns[0].name}"
@@ -170,31 +170,31 @@ class Binder(QuestionBinder):
             )
         return value
 
-    def check_words(self, question: Sequence) -> None:
+    def check_words(self, query: Sequence) -> None:
         """The words after ENDING, EMIT and SCORING."""
         for clause, given, words in (
-            ("ENDING", filter(None, [question.ending]), ENDINGS),
-            ("EMIT", question.emit, EMITTED),
-            ("SCORING", filter(None, [question.scoring]), SCORINGS),
+            ("ENDING", filter(None, [query.ending]), ENDINGS),
+            ("EMIT", query.emit, EMITTED),
+            ("SCORING", filter(None, [query.scoring]), SCORINGS),
         ):
             for word in given:
                 if word not in words:
                     hint = f"after {clause} stands {listed(words)}"
-                    self.findings.unknown(clause.lower(), word, words, question.place(clause), hint)
+                    self.findings.unknown(clause.lower(), word, words, query.place(clause), hint)
 
-    def check_components(self, question: Sequence, components: tuple[BoundComponent, ...]) -> None:
+    def check_components(self, query: Sequence, components: tuple[BoundComponent, ...]) -> None:
         """What the components ask of each other and of the clauses."""
-        (self.check_open if question.ending == "OPEN" else self.check_ending)(question, components)
-        for component in components if question.ending == "OPEN" else components[:-1]:
+        (self.check_open if query.ending == "OPEN" else self.check_ending)(query, components)
+        for component in components if query.ending == "OPEN" else components[:-1]:
             if component.may_miss and component.delay is None:
                 message = f"{shown(component.label)} may be missing, so its delay must be known"
                 hint = f"add DELAY {component.label} EXPONENTIAL(mean)"
                 self.findings.add("no-delay", message, component.span, hint)
-        if question.within is None and "EXPIRED" in question.emit:
+        if query.within is None and "EXPIRED" in query.emit:
             message = "a partial match runs out of time when its window closes, and this has no window"
-            self.findings.add("no-window", message, question.place("EMIT"), "add WITHIN, such as WITHIN 12 HOURS")
+            self.findings.add("no-window", message, query.place("EMIT"), "add WITHIN, such as WITHIN 12 HOURS")
 
-    def check_ending(self, question: Sequence, components: tuple[BoundComponent, ...]) -> None:
+    def check_ending(self, query: Sequence, components: tuple[BoundComponent, ...]) -> None:
         """The last component is positive and observed; what may be missing before the first needs a window."""
         first, last = components[0], components[-1]
         if last.negative:
@@ -204,21 +204,21 @@ class Binder(QuestionBinder):
         elif last.may_miss:
             message = f"the last component, {shown(last.label)}, is always observed"
             hint = f"leave {last.label} out of MISS, or add ENDING OPEN"
-            self.findings.add("last-component", message, question.place("MISS"), hint)
-        if question.within is None and (first.negative or first.may_miss):
+            self.findings.add("last-component", message, query.place("MISS"), hint)
+        if query.within is None and (first.negative or first.may_miss):
             why = "must not happen" if first.negative else "may be missing"
             message = f"{shown(first.label)} {why} before the first observed event, so the window must be bounded"
             self.findings.add("no-window", message, first.span, "add WITHIN, such as WITHIN 12 HOURS")
 
-    def check_open(self, question: Sequence, components: tuple[BoundComponent, ...]) -> None:
+    def check_open(self, query: Sequence, components: tuple[BoundComponent, ...]) -> None:
         """With ENDING OPEN the window begins at the first component, and has an end."""
         first = components[0]
-        if "EXPIRED" in question.emit:
+        if "EXPIRED" in query.emit:
             message = "with ENDING OPEN what did not come is a match already, with its probability"
-            self.findings.add("open-expired", message, question.place("EMIT"), "leave out EXPIRED, or ENDING OPEN")
-        if question.within is None:
+            self.findings.add("open-expired", message, query.place("EMIT"), "leave out EXPIRED, or ENDING OPEN")
+        if query.within is None:
             message = "an open ending is decided when the window closes, and this has no window"
-            self.findings.add("no-window", message, question.place("ENDING"), "add WITHIN, such as WITHIN 12 HOURS")
+            self.findings.add("no-window", message, query.place("ENDING"), "add WITHIN, such as WITHIN 12 HOURS")
         if first.negative or first.may_miss:
             why = "is negative" if first.negative else "may be missing"
             message = f"with ENDING OPEN the window begins at the first component, and {shown(first.label)} {why}"

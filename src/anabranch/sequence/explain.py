@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from anabranch.binding.words import count_of, in_words
 from anabranch.language.findings import listed
-from anabranch.language.words import count_of, in_words
 from anabranch.plan import Plan, Step
 from anabranch.sequence.analysis import SequenceAnalysis, analyse
-from anabranch.sequence.question import BoundComponent, BoundDelay, BoundSequence
+from anabranch.sequence.query import BoundComponent, BoundDelay, BoundSequence
 
 
 def plan(query: BoundSequence) -> Plan:

@@ -17,9 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from anabranch.columns.csv_files import number_of, read_rows, write_rows
 from anabranch.errors import DataError
-from anabranch.rows.csv_files import number_of, read_rows, write_rows
-from anabranch.sequence.question import FROM_FILE, LAWS, BoundDelay, BoundSequence
+from anabranch.sequence.query import FROM_FILE, LAWS, BoundDelay, BoundSequence
 
 if TYPE_CHECKING:
     from anabranch.sequence.fit import ComponentFit
@@ -29,7 +29,7 @@ _NAMED = {law: parameters for law, parameters in LAWS.items() if law not in FROM
 
 
 def with_files(query: BoundSequence, folder: str) -> BoundSequence:
-    """The question with the laws of its delays read from their files, relative to the folder of its workbook."""
+    """The query with the laws of its delays read from their files, relative to the folder of its workbook."""
     components = (
         each if each.delay is None else replace(each, delay=read_delay(each.delay, each.name, folder))
         for each in query.components

@@ -28,7 +28,7 @@ from anabranch.sequence.likelihood import (
     likeliest,
     log_density,
 )
-from anabranch.sequence.question import BoundDelay
+from anabranch.sequence.query import BoundDelay
 
 #: Rounds of expectation-maximisation, and the relative gain at which they end.
 MOST_ROUNDS, SMALLEST_GAIN = 200, 1e-6

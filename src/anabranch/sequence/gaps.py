@@ -37,7 +37,7 @@ from anabranch.sequence.pieces import (
     steps_of_sums,
     sums,
 )
-from anabranch.sequence.question import BoundDelay
+from anabranch.sequence.query import BoundDelay
 
 Array = npt.NDArray[np.float64]
 Values = Callable[[Array], Array]

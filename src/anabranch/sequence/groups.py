@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.rows.dictionary import dense_codes
-from anabranch.rows.events import Batch
+from anabranch.columns.dictionary import dense_codes
+from anabranch.events.batch import Batch
 from anabranch.sequence.analysis import Place, SequenceAnalysis
 
 I64 = npt.NDArray[np.int64]
@@ -22,7 +22,7 @@ def as_compared(column: pa.Array, as_doubles: bool) -> pa.Array:
 
 
 class Groups:
-    """The groups of events, for the keys that questions have; what is coded for one is kept for the next."""
+    """The groups of events, for the keys that queries have; what is coded for one is kept for the next."""
 
     def __init__(self, batch: Batch) -> None:
         self._batch = batch

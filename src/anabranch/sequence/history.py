@@ -20,11 +20,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.columns.conditions import Relations, holds
+from anabranch.columns.dictionary import encode_tuples, flat
 from anabranch.errors import DataError, Finding
-from anabranch.rows.conditions import Relations, holds
-from anabranch.rows.dictionary import encode_tuples, flat
 from anabranch.sequence.analysis import SequenceAnalysis
-from anabranch.sequence.question import BoundComponent
+from anabranch.sequence.query import BoundComponent
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
@@ -78,7 +78,7 @@ class _Events:
 
 
 def objection(analysis: SequenceAnalysis) -> Finding | None:
-    """What stands against learning from the history of a question."""
+    """What stands against learning from the history of a query."""
     query = analysis.query
     if len(analysis.disjuncts) != 1:
         message = f"{query.name} has several alternatives (OR), and delays are learned of one"
@@ -91,7 +91,7 @@ def make_history(analysis: SequenceAnalysis, tables: Mapping[str, pa.Table], rel
 
     Parameters
     ----------
-    analysis : of a question with one disjunct
+    analysis : of a query with one disjunct
     tables : the rows of its streams, by lower-case name
     relations : the rows of the relations that its conditions name, by lower-case name
 
@@ -228,7 +228,7 @@ def _watch(events: _Events, part: I64, since: F64, until: F64) -> Watch:
     everywhere = len(events.part) > 0 and events.part[0] == EVERYWHERE
     own = np.full(len(known), EVERYWHERE) if everywhere else part[known]
     n = len(known)
-    # Events and questions in one line: what follows a question is the first event after it.
+    # Events and queries in one line: what follows a query is the first event after it.
     line_part, line_time = np.concatenate([own, events.part]), np.concatenate([since[known], events.time])
     order = np.lexsort((np.arange(len(line_part)) < n, line_time, line_part))
     at = np.where(order >= n, np.arange(len(order)), len(order))

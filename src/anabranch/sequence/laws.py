@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from anabranch.sequence.question import BoundDelay
+from anabranch.sequence.query import BoundDelay
 
 Array = npt.NDArray[np.float64]
 Values = Callable[[Array], Array]

@@ -1,4 +1,4 @@
-"""A SEQUENCE question as numbers: its searches, each with tables of scores, programs, and what must not be found."""
+"""A SEQUENCE query as numbers: its searches, each with tables of scores, programs, and what must not be found."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from sys import float_info
 import numpy as np
 import numpy.typing as npt
 
-from anabranch.language.typed import Reference, Typed, walk
-from anabranch.rows.conditions import Relations
+from anabranch.binding.typed import Reference, Typed, walk
+from anabranch.columns.conditions import Relations
 from anabranch.sequence.analysis import Disjunct, SequenceAnalysis, owners
 from anabranch.sequence.gaps import Between, gap_table
-from anabranch.sequence.kernel.question import ALWAYS, NEVER, Demands, Scores
+from anabranch.sequence.kernel.query import ALWAYS, NEVER, Demands, Scores
 from anabranch.sequence.kernel.tables import Table, joined
 from anabranch.sequence.programs import ColumnOf, Programs
-from anabranch.sequence.question import BoundComponent
+from anabranch.sequence.query import BoundComponent
 from anabranch.sequence.rates import with_rates
 
 I64 = npt.NDArray[np.int64]
@@ -48,7 +48,7 @@ class Search:
 
 
 def lower(analysis: SequenceAnalysis, relations: Relations, scale: float) -> tuple[Search, ...]:
-    """All searches of a question; `scale` is how many units of a time make one of its delays."""
+    """All searches of a query; `scale` is how many units of a time make one of its delays."""
     tables = _Tables(analysis)
     return tuple(
         _Lowering(analysis, number, disjunct, relations, scale, tables).search(reverse, expired)
@@ -72,7 +72,7 @@ def window_of(within: float | None, scale: float) -> float:
 
 @dataclass(slots=True)
 class _Tables:
-    """The tables of a question, each made once."""
+    """The tables of a query, each made once."""
 
     analysis: SequenceAnalysis
     known: dict[tuple[Between, ...], Table] = field(default_factory=dict)

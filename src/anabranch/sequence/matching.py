@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from anabranch.rows.conditions import Relations
-from anabranch.rows.events import I64, Batch, Bools, Numbers
+from anabranch.columns.conditions import Relations
+from anabranch.events.batch import I64, Batch, Bools, Numbers
 from anabranch.sequence.analysis import SequenceAnalysis
 from anabranch.sequence.groups import Groups
 from anabranch.sequence.kernel.lists import Lists, make_lists
@@ -39,7 +39,7 @@ class Roles:
 
 
 class Matches(NamedTuple):
-    """(n, m) the event of each positive component, in the order of the question, -1 where missing; and the scores."""
+    """(n, m) the event of each positive component, in the order of the query, -1 where missing; and the scores."""
 
     events: I64
     scores: npt.NDArray[np.float64]

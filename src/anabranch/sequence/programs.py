@@ -14,15 +14,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.language.typed import Constant, Member, Operation, Reference, Typed, walk
+from anabranch.binding.typed import Constant, Member, Operation, Reference, Typed, walk
+from anabranch.columns.conditions import Relations, evaluate, same_type
+from anabranch.columns.dictionary import flat
+from anabranch.columns.numbers import coded, numbers_of
+from anabranch.events.batch import Batch, Bools
 from anabranch.language.types import Type
-from anabranch.rows.conditions import Relations, evaluate, same_type
-from anabranch.rows.dictionary import flat
-from anabranch.rows.events import Batch, Bools
-from anabranch.rows.numbers import coded, numbers_of
 from anabranch.sequence.analysis import of_event, owners, stand_in
 from anabranch.sequence.kernel import programs as kernel
-from anabranch.sequence.question import BoundSequence
+from anabranch.sequence.query import BoundSequence
 
 F64 = npt.NDArray[np.float64]
 

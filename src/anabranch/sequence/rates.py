@@ -6,19 +6,19 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from anabranch.binding.typed import Typed, conjunction, conjuncts, references
+from anabranch.binding.words import count_of
+from anabranch.columns.conditions import Relations, holds
+from anabranch.columns.dictionary import flat
+from anabranch.columns.numbers import numbers_of
 from anabranch.errors import DataError
 from anabranch.language.findings import listed
-from anabranch.language.typed import Typed, conjunction, conjuncts, references
-from anabranch.language.words import count_of
-from anabranch.rows.conditions import Relations, holds
-from anabranch.rows.dictionary import flat
-from anabranch.rows.numbers import numbers_of
 from anabranch.sequence.analysis import Disjunct
-from anabranch.sequence.question import BoundComponent, BoundRates, BoundSequence
+from anabranch.sequence.query import BoundComponent, BoundRates, BoundSequence
 
 
 def with_rates(query: BoundSequence, disjunct: Disjunct, relations: Relations) -> tuple[BoundComponent, ...]:
-    """The components of a question with the chance of a loss of each."""
+    """The components of a query with the chance of a loss of each."""
     found = []
     for component, own in zip(query.components, disjunct.own, strict=True):
         if component.miss is None and query.rates is not None:

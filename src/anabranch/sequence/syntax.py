@@ -9,7 +9,7 @@ from lark import Token
 
 from anabranch.errors import Span
 from anabranch.language import nodes
-from anabranch.language.build_clauses import Clause, QuestionBuilder
+from anabranch.language.build_clauses import Clause, QueryBuilder
 from anabranch.language.names import quoted
 from anabranch.language.unparse import clause, joined, string, unparse
 
@@ -49,7 +49,7 @@ class Delay(nodes.Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence(nodes.Question):
+class Sequence(nodes.QueryBody):
     """`SEQUENCE (x, !y, z) FROM ...`."""
 
     kind: ClassVar[str] = "SEQUENCE"
@@ -73,7 +73,7 @@ class Sequence(nodes.Question):
 # ---------------------------------------------------------------- from the parse tree
 
 
-class Builder(QuestionBuilder):
+class Builder(QueryBuilder):
     """The rules of SEQUENCE."""
 
     def sequence(self, span: Span, *parts: Any) -> tuple[Sequence, int | float | None]:

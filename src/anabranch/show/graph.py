@@ -1,4 +1,4 @@
-"""What holds between the variables of a question, as an SVG picture: variables on a circle, lines between them.
+"""What holds between the variables of a query, as an SVG picture: variables on a circle, lines between them.
 
 What the user wrote is solid, what follows from it is dashed. A line is read along its arrow: 'a → b, 0 to 5 later' says
 that b comes so much after a. Labels look for the place on their line where they hide the least.

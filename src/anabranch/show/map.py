@@ -92,7 +92,7 @@ def draw_map(
     Parameters
     ----------
     answers : pa.Table
-        Of a CONSTRAIN question: `t`, and a struct or an array of structs for each variable. Events without a place are
+        Of a CONSTRAIN query: `t`, and a struct or an array of structs for each variable. Events without a place are
         passed over, and so are columns that have none.
     title : str
         Stands above the map.

@@ -112,7 +112,7 @@ def calibration(answers: pa.Table, truth: pa.Table, group: str, bins: int = 10, 
     """Among the answers of about the same probability, the share that is true.
 
     A probability is about one instant, so an answer is true where an event lies at its very instant; a wider `within`
-    asks a kinder question, which probabilities do not answer. Only the answers that are given are looked at: where
+    asks a kinder query, which probabilities do not answer. Only the answers that are given are looked at: where
     some are left out by a threshold, the lowest bins lack them.
 
     Parameters

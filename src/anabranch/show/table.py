@@ -26,7 +26,7 @@ def answers_table(
     Parameters
     ----------
     answers : pa.Table
-        Rows of any question. `lower` and `upper` are shown where they differ from the probability.
+        Rows of any query. `lower` and `upper` are shown where they differ from the probability.
     title : str
         Stands above, such as the name of the query.
     limit : int

@@ -268,7 +268,7 @@ def simulate(options: Options | None = None, seed: int = 0) -> Rfid:
 
 
 def write(world: Rfid, folder: Path) -> Path:
-    """Write a simulated building as files, with a workbook that asks four questions; return the workbook's path."""
+    """Write a simulated building as files, with a workbook that asks four queries; return the workbook's path."""
     tables = {"readings": world.readings, "true_locations": world.locations, "true_events": world.events}
     workbook = write_files(folder, "rfid", WORKBOOK, tables, world.relations)
     for model, parts in world.models.items():

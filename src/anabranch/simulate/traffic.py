@@ -127,18 +127,18 @@ def simulate(options: Options | None = None, seed: int = 0) -> Traffic:
     if options.data == "poisson":
         true = simulate_poisson(options, happening)
         low, high = (f"{end:.0f}" for end in true.horizon)
-        as_times, reports, questions = pa.array, None, POISSON
+        as_times, reports, queries = pa.array, None, POISSON
     else:
         true, told = simulate_road(options, happening)
         low, high = map(_moment, true.horizon)
-        as_times, reports, questions = _seconds, _report_rows(told), ROAD
+        as_times, reports, queries = _seconds, _report_rows(told), ROAD
     keys = ", ".join(true.keys)
     streams = (STREAM.format(name=name, keys=keys, low=low, high=high) for name in ("congestion", "true_congestion"))
     return Traffic(
         congestion=table(lose(true, options.loss, losing), as_times),
         truth=table(true, as_times),
         reports=reports,
-        workbook=questions.format(streams="\n".join(streams)),
+        workbook=queries.format(streams="\n".join(streams)),
     )
 
 

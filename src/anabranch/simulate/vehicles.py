@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
+from anabranch.columns.times import TimeKind, order_doubles
 from anabranch.inference.reporting import Reporting, Sensors
-from anabranch.rows.times import TimeKind, order_doubles
 from anabranch.simulate.files import write_files
 from anabranch.simulate.options import choice, option
 from anabranch.simulate.segmented import Floats, Integers

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from anabranch.compiled import compiled, leaf
+from anabranch.compiled import compiled, compiled_inline
 from anabranch.constrain.kernel.search import OWN, ROLE, search
 from anabranch.constrain.kernel.store import candidates, keep
 from anabranch.constrain.kernel.tables import F64, I64, Table
@@ -63,9 +63,9 @@ def arrive(
     return x, found[:length]
 
 
-@leaf
+@compiled_inline
 def _largest(variables: Table) -> tuple[int, int]:
-    """The most variables, and the most events, of any question."""
+    """The most variables, and the most events, of any query."""
     size, places = 0, 0
     for v in range(len(variables)):
         size = max(size, variables[v].size)
@@ -76,7 +76,7 @@ def _largest(variables: Table) -> tuple[int, int]:
     return size, places
 
 
-@leaf
+@compiled_inline
 def _meet(
     variables: Table, pairs: Table, checks: Table, events: Table, columns: F64, roles: Table, scale: float,
     radius: float, items: Table, begin: I64, end: I64, base: I64, cells: I64, spans: I64, need: I64, role: int,
@@ -107,7 +107,7 @@ def _meet(
     return top, True, complete
 
 
-@leaf
+@compiled_inline
 def _remember(
     variables: Table, pairs: Table, events: Table, roles: Table, tight: bool, spans: I64, role: int, pool: I64
 ) -> None:
@@ -126,7 +126,7 @@ def _remember(
     roles[role].expires = _expiry(variables, pairs, events, roles, tight, role)
 
 
-@leaf
+@compiled_inline
 def _expiry(variables: Table, pairs: Table, events: Table, roles: Table, tight: bool, role: int) -> Any:
     """The last moment at which something may come that makes a role part of a solution."""
     v = roles[role].variable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from anabranch.compiled import leaf
+from anabranch.compiled import compiled_inline
 from anabranch.constrain.kernel.tables import (
     AT_LEAST,
     AT_MOST,
@@ -26,7 +26,7 @@ from anabranch.constrain.kernel.tables import (
 _NEAR = 1e-13
 
 
-@leaf
+@compiled_inline
 def _compare(how: int, left: float, right: float) -> bool:
     if how == LESS:
         return left < right
@@ -41,14 +41,14 @@ def _compare(how: int, left: float, right: float) -> bool:
     return left != right and not np.isnan(left) and not np.isnan(right)
 
 
-@leaf
+@compiled_inline
 def _square(events: Table, i: int, j: int) -> float:
     """The square of the straight way between two events."""
     x, y, z = events[i].x - events[j].x, events[i].y - events[j].y, events[i].z - events[j].z
     return x * x + y * y + z * z
 
 
-@leaf
+@compiled_inline
 def distance(events: Table, i: int, j: int, radius: float) -> float:
     """How far two events are apart, in the unit of the plane, or in metres on the globe."""
     if radius == 0.0:
@@ -61,7 +61,7 @@ def straight(way: float, radius: float) -> float:
     return way if radius == 0.0 else 2.0 * np.sin(min(way / (2.0 * radius), np.pi / 2.0))
 
 
-@leaf
+@compiled_inline
 def _is_apart(how: int, value: float, limit: float, events: Table, i: int, j: int, radius: float) -> bool:
     """Whether a distance compares as asked; roots and arcs are left out where squares decide."""
     square = _square(events, i, j)
@@ -72,7 +72,7 @@ def _is_apart(how: int, value: float, limit: float, events: Table, i: int, j: in
     return _compare(how, distance(events, i, j, radius), value)
 
 
-@leaf
+@compiled_inline
 def _gap(columns: F64, i: int, left: int, j: int, right: int) -> float:
     """How far two boxes are apart; a box is four columns: its least x and y, then its greatest."""
     if np.isnan(columns[i, left]) or np.isnan(columns[j, right]):
@@ -82,7 +82,7 @@ def _gap(columns: F64, i: int, left: int, j: int, right: int) -> float:
     return np.hypot(x, y)
 
 
-@leaf
+@compiled_inline
 def _holds(checks: Table, check: int, events: Table, columns: F64, i: int, j: int, scale: float, radius: float) -> bool:
     """Whether a check holds for event i on its left and event j on its right."""
     what, how, value = checks[check].what, checks[check].how, checks[check].value
@@ -103,7 +103,7 @@ def _holds(checks: Table, check: int, events: Table, columns: F64, i: int, j: in
     return _compare(how, abs(apart) if what == SPAN else apart, value)
 
 
-@leaf
+@compiled_inline
 def agree(
     pairs: Table, checks: Table, events: Table, columns: F64, pair: int, i: int, j: int, scale: float, radius: float
 ) -> bool:

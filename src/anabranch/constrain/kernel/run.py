@@ -48,7 +48,7 @@ class Run:
         return self._given.roles["met"]
 
     def solutions(self) -> Iterator[tuple[int, I64]]:
-        """Let the events come; gives (question, events of its places) in parts, a row a solution."""
+        """Let the events come; gives (query, events of its places) in parts, a row a solution."""
         graph, store, (events, columns, roles) = self._graph, self._store, self._given
         counts = np.add.reduceat(graph.variables["count"], graph.first[:-1])
         x = self._n_old
@@ -57,7 +57,7 @@ class Run:
                 graph.variables, graph.pairs, graph.checks, events, columns, roles, graph.scale, graph.radius,
                 store.items, store.begin, store.end, store.base, store.cells, self._tight, x, ENOUGH,
             )  # fmt: skip
-            yield from _by_question(found, 1 + counts)
+            yield from _by_query(found, 1 + counts)
 
     def kept(self, now: Any) -> npt.NDArray[np.bool_]:
         """Which roles may still be needed by events at `now` or later."""
@@ -83,13 +83,13 @@ def _keep_all(items: Table, end: I64, events: Table, roles: Table, count: int) -
         keep(items, end, events, roles, role)
 
 
-def _by_question(found: I64, width: I64) -> Iterator[tuple[int, I64]]:
-    """Solutions as they were written, apart by their questions."""
+def _by_query(found: I64, width: I64) -> Iterator[tuple[int, I64]]:
+    """Solutions as they were written, apart by their queries."""
     starts = _starts(found, width)
-    questions = found[starts]
-    for question in np.unique(questions):
-        own = starts[questions == question]
-        yield int(question), found[own[:, None] + np.arange(1, width[question])]
+    queries = found[starts]
+    for query in np.unique(queries):
+        own = starts[queries == query]
+        yield int(query), found[own[:, None] + np.arange(1, width[query])]
 
 
 @compiled

@@ -6,16 +6,16 @@ fewest goes first; each choice shortens the lists of the others, and is given up
 Interchangeable events of one variable are chosen from the end of its list towards the beginning, so that each set of
 them is found once.
 
-Three arrays are the state of a search. `spans[depth, u]` is where the list of variable u of the question begins and
+Three arrays are the state of a search. `spans[depth, u]` is where the list of variable u of the query begins and
 ends in the pool; `need[u]` is how many events it needs still; `chosen[depth]` is the role that was chosen, its variable
-within the question, and the place in the list from which the next depth chooses (-1 before it began).
+within the query, and the place in the list from which the next depth chooses (-1 before it began).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from anabranch.compiled import assign, compiled, leaf
+from anabranch.compiled import assign, compiled, compiled_inline
 from anabranch.constrain.kernel.checks import agree
 from anabranch.constrain.kernel.tables import F64, I64, Table
 
@@ -30,7 +30,7 @@ def search(
 ) -> tuple[I64, I64, int]:  # fmt: skip
     """Write all solutions that contain the role chosen at depth 0; gives the pool, the solutions, and their size.
 
-    The lists of depth 0 are those of the roles that agree with it. A solution is written as its question, then the
+    The lists of depth 0 are those of the roles that agree with it. A solution is written as its query, then the
     events of its variables, those of a counted one in rising order.
     """
     variable = variables[roles[chosen[0, ROLE]].variable]
@@ -40,7 +40,7 @@ def search(
         if chosen[depth, POINTER] < 0:
             own = _fewest(spans, need, depth, variable.size)
             if own < 0:
-                found, size = _write(variable.question, variable.size, roles, chosen, depth, found, size)
+                found, size = _write(variable.query, variable.size, roles, chosen, depth, found, size)
                 depth -= 1
                 continue
             chosen[depth + 1, OWN] = own
@@ -64,7 +64,7 @@ def search(
     return pool, found, size
 
 
-@leaf
+@compiled_inline
 def _fewest(spans: I64, need: I64, depth: int, size: int) -> int:
     """The variable that needs events and has the fewest to choose from; -1 where none needs any."""
     best, fewest = -1, 0
@@ -75,7 +75,7 @@ def _fewest(spans: I64, need: I64, depth: int, size: int) -> int:
     return best
 
 
-@leaf
+@compiled_inline
 def _used(spans: I64, depth: int, size: int, top: int) -> int:
     """How much of the pool the lists up to a depth take."""
     used = top
@@ -84,7 +84,7 @@ def _used(spans: I64, depth: int, size: int, top: int) -> int:
     return used
 
 
-@leaf
+@compiled_inline
 def _shorten(
     variables: Table, pairs: Table, checks: Table, events: Table, columns: F64, roles: Table, scale: float,
     radius: float, spans: I64, need: I64, chosen: I64, depth: int, pool: I64, place: int,
@@ -113,18 +113,18 @@ def _shorten(
     return True
 
 
-@leaf
+@compiled_inline
 def _may_follow(pairs: Table, pair: int, t: float, other: float) -> bool:
     """Whether the bounds of a pair allow two times."""
     return t + pairs[pair].earliest <= other <= t + pairs[pair].latest
 
 
 @compiled
-def _write(question: int, size: int, roles: Table, chosen: I64, depth: int, found: I64, length: int) -> tuple[I64, int]:
+def _write(query: int, size: int, roles: Table, chosen: I64, depth: int, found: I64, length: int) -> tuple[I64, int]:
     """Write down the roles chosen at depths 0 to `depth`: the events of each variable in its places."""
     if length + depth + 2 > len(found):
         found = larger(found, length + depth + 2)
-    found[length] = question
+    found[length] = query
     place = length + 1
     for u in range(size):
         start = place

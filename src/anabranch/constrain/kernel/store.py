@@ -1,7 +1,7 @@
 """The events that may still be needed, and those among them that a new event could meet.
 
 Items are kept in lists in order of time: one for each variable, or, with an index, one for each variable and cell of a
-grid in space. Each question has a grid of its own, with cells no narrower than its events may be apart.
+grid in space. Each query has a grid of its own, with cells no narrower than its events may be apart.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anabranch.compiled import compiled, leaf
+from anabranch.compiled import compiled, compiled_inline
 from anabranch.constrain.kernel.checks import agree
 from anabranch.constrain.kernel.tables import F64, I64, Events, Graph, Table, item_type
 
@@ -20,7 +20,7 @@ _MANY = 16
 #: A grid has at most so many cells along an axis.
 _MOST_CELLS = 16
 
-#: An axis is cut where so many roles of a question or more come to a cell, on average.
+#: An axis is cut where so many roles of a query or more come to a cell, on average.
 _ROLES_A_CELL = 8.0
 
 
@@ -32,7 +32,7 @@ class Store(NamedTuple):
     items : of all lists
     begin, end : where each list begins and ends; there is room for all that can come
     base : of each variable, its first list
-    cells : (questions, 3) how many cells each grid has along an axis
+    cells : (queries, 3) how many cells each grid has along an axis
     """
 
     items: Table
@@ -51,7 +51,7 @@ def new_store(graph: Graph, given: Events, indexed: bool) -> Store:
     extent = (known.max(axis=0) - low if len(known) else np.zeros(3)) * (1 + 1e-9)
     cells = _cells(graph, roles, extent) if indexed else np.ones((len(graph.reach), 3), np.int64)
     narrow = cells / np.where(extent > 0, extent, 1.0)
-    own = np.prod(cells, axis=1)[graph.variables["question"]]
+    own = np.prod(cells, axis=1)[graph.variables["query"]]
     base = np.concatenate([[0], np.cumsum(own)]).astype(np.int64)
     sizes = np.zeros(base[-1], np.int64)
     _assign(graph.variables, given.events, roles, base, low, cells, narrow, sizes)
@@ -62,14 +62,14 @@ def new_store(graph: Graph, given: Events, indexed: bool) -> Store:
 
 def _cells(graph: Graph, roles: Table, extent: F64) -> I64:
     """How many cells along each axis: none narrower than the reach, nor more than there are roles for."""
-    asked = np.bincount(graph.variables["question"][roles["variable"]], minlength=len(graph.reach))
+    asked = np.bincount(graph.variables["query"][roles["variable"]], minlength=len(graph.reach))
     with np.errstate(divide="ignore", invalid="ignore"):
         fitting = np.where(extent > 0, np.floor(extent / graph.reach[:, None]), 1.0)
     most = np.sqrt(asked / _ROLES_A_CELL)[:, None]
     return np.clip(np.nan_to_num(np.minimum(fitting, most), nan=1.0), 1, _MOST_CELLS).astype(np.int64)
 
 
-@leaf
+@compiled_inline
 def _cell(place: float, low: float, narrow: float, cells: int) -> int:
     """The number of the cell along an axis; the first for a place that is not known."""
     if np.isnan(place):
@@ -85,7 +85,7 @@ def _assign(
     """Tell every role its list, and count the roles of each."""
     for role in range(len(roles)):
         v, event = roles[role].variable, events[roles[role].event]
-        q = variables[v].question
+        q = variables[v].query
         x = roles[role].x = _cell(event.x, low[0], narrow[q, 0], cells[q, 0])
         y = roles[role].y = _cell(event.y, low[1], narrow[q, 1], cells[q, 1])
         z = roles[role].z = _cell(event.z, low[2], narrow[q, 2], cells[q, 2])
@@ -93,7 +93,7 @@ def _assign(
         sizes[roles[role].list] += 1
 
 
-@leaf
+@compiled_inline
 def keep(items: Table, end: I64, events: Table, roles: Table, role: int) -> None:
     """Add a role to its list."""
     event, own = events[roles[role].event], roles[role].list
@@ -102,7 +102,7 @@ def keep(items: Table, end: I64, events: Table, roles: Table, role: int) -> None
     end[own] += 1
 
 
-@leaf
+@compiled_inline
 def candidates(
     items: Table, begin: I64, end: I64, base: I64, cells: I64, variables: Table, pairs: Table, checks: Table,
     events: Table, columns: F64, roles: Table, role: int, other: int, scale: float, radius: float, pool: I64, top: int,
@@ -112,7 +112,7 @@ def candidates(
     There must be room for all kept roles. Lists of the cells around the new role's own are looked through.
     """
     v = roles[role].variable
-    q, pair = variables[v].question, variables[v].pair + other - variables[v].first
+    q, pair = variables[v].query, variables[v].pair + other - variables[v].first
     x, y, z = roles[role].x, roles[role].y, roles[role].z
     for i in range(max(x - 1, 0), min(x + 2, cells[q, 0])):
         for j in range(max(y - 1, 0), min(y + 2, cells[q, 1])):
@@ -126,7 +126,7 @@ def candidates(
     return top
 
 
-@leaf
+@compiled_inline
 def _from_list(
     items: Table, begin: I64, end: I64, number: int, pairs: Table, checks: Table, events: Table, columns: F64,
     roles: Table, x: int, pair: int, scale: float, radius: float, pool: I64, top: int,
@@ -155,7 +155,7 @@ def _from_list(
     return top
 
 
-@leaf
+@compiled_inline
 def _clear(items: Table, start: int, end: I64, number: int, roles: Table, now: float) -> None:
     """Take the items that have expired out of a list, from a place on."""
     kept = start

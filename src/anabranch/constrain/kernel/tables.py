@@ -1,6 +1,6 @@
-"""Questions, events and lists as tables of numbers: record arrays, so that a kernel is handed few of them.
+"""Queries, events and lists as tables of numbers: record arrays, so that a kernel is handed few of them.
 
-A *variable* is a number over all questions together. A *pair* is two variables of one question, in this order. A
+A *variable* is a number over all queries together. A *pair* is two variables of one query, in this order. A
 *role* is an event as one variable that it can be. An *item* is a role that is kept, with its time and place beside it,
 for they decide most often.
 
@@ -42,11 +42,11 @@ CHECK = np.dtype(
 def variable_type(time: npt.DTypeLike) -> np.dtype[np.void]:
     """A variable.
 
-    Its question, and the first variable and the number of variables of that; how many events it stands for; the pair of
-    it with the first variable of its question (the others follow); the most that any other event of a solution may be
+    Its query, and the first variable and the number of variables of that; how many events it stands for; the pair of
+    it with the first variable of its query (the others follow); the most that any other event of a solution may be
     later.
     """
-    names = ("question", "first", "size", "count", "pair")
+    names = ("query", "first", "size", "count", "pair")
     return np.dtype([*((name, "i8") for name in names), ("longest", time)])
 
 
@@ -56,7 +56,7 @@ def pair_type(time: npt.DTypeLike) -> np.dtype[np.void]:
     The least and the most that the second may be later than the first, as follows from all bounds together; the square
     of how far apart they may be at most (`near`), and of how far they can be apart and surely pass all checks (`sure`,
     where these are bounds alone, else -1); where its checks begin and end. `turn` is of the first variable alone: which
-    variable of the question is looked for in the turn that has the place of this pair.
+    variable of the query is looked for in the turn that has the place of this pair.
     """
     return np.dtype(
         [
@@ -79,7 +79,7 @@ def role_type(time: npt.DTypeLike) -> np.dtype[np.void]:
     """A role.
 
     Its event and variable; whether solutions that it completes are reported here; until when it is kept; the variables
-    of its question of which an event has come that agrees with it (bits); the list that it is kept in, and its cell.
+    of its query of which an event has come that agrees with it (bits); the list that it is kept in, and its cell.
     """
     numbers = [(name, "i8") for name in ("event", "variable", "home", "list", "x", "y", "z")]
     return np.dtype([*numbers, ("expires", time), ("met", "u8")])
@@ -91,12 +91,12 @@ def item_type(time: npt.DTypeLike) -> np.dtype[np.void]:
 
 
 class Graph(NamedTuple):
-    """Questions: their variables, pairs and checks.
+    """Queries: their variables, pairs and checks.
 
     Attributes
     ----------
-    first : the first variable of each question; one entry more than questions
-    reach : of each question, how far apart its events may be, as places are measured; infinite where nothing says so
+    first : the first variable of each query; one entry more than queries
+    reach : of each query, how far apart its events may be, as places are measured; infinite where nothing says so
     scale : how many units of a time make one of a check's value
     radius : of the globe in metres, or 0 for the plane
     """

@@ -112,7 +112,7 @@ def _next_cell(here: I64, low: F64, high: F64, k: int, sizes: F64) -> bool:
 
 @compiled
 def _agree(i: int, j: int, first_ranks: I64, second_ranks: I64, how: I64) -> bool:
-    """Whether two predictions compare as the question asks of their keys; a rank below 0 is NULL."""
+    """Whether two predictions compare as the query asks of their keys; a rank below 0 is NULL."""
     for k in range(len(how)):
         left, right = first_ranks[k, i], second_ranks[k, j]
         if left < 0 or right < 0:

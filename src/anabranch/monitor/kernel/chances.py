@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from anabranch.compiled import compiled, leaf
+from anabranch.compiled import compiled, compiled_inline
 from anabranch.monitor.kernel.laws import (
     CUTS,
     FEW_NODES,
@@ -31,7 +31,7 @@ from anabranch.monitor.kernel.laws import (
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 
-#: More intervals, and more bends of an integrand, than a question can have are not kept.
+#: More intervals, and more bends of an integrand, than a query can have are not kept.
 _MOST_INTERVALS = 32
 _MOST_BENDS = 256
 
@@ -75,19 +75,19 @@ def form_chance(f: int, middle: float, asked: Asked, e: F64) -> tuple[float, flo
     return min(1.0, max(0.0, total)), slope
 
 
-@leaf
+@compiled_inline
 def middle_of(f: int, asked: Asked, center: F64) -> float:
     """What a form is predicted to be."""
     return center[asked.forms[f, 0]] - (center[asked.forms[f, 1]] if asked.forms[f, 1] >= 0 else 0.0)
 
 
-@leaf
+@compiled_inline
 def error_of(f: int, asked: Asked, e: F64) -> float:
     """How far a form can be from its prediction."""
     return e[asked.forms[f, 0]] + (e[asked.forms[f, 1]] if asked.forms[f, 1] >= 0 else 0.0)
 
 
-@leaf
+@compiled_inline
 def forms_of(g: int, asked: Asked) -> tuple[int, int]:
     """How many forms a group has, and the last of them."""
     count, last = ZERO, NONE

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anabranch.compiled import assign, compiled, leaf
+from anabranch.compiled import assign, compiled, compiled_inline
 from anabranch.monitor.kernel.chances import (
     F64,
     Asked,
@@ -43,14 +43,14 @@ class Lines(NamedTuple):
     plane: F64
 
 
-@leaf
+@compiled_inline
 def _predict(point: F64, lines: Lines, asked: Asked) -> None:
     """Work out the predictions of all values at some instants, as `lines.center`."""
     for v in range(len(lines.center)):
         lines.center[v] = lines.base[v] + lines.rate[v] * point[asked.axis[v]]
 
 
-@leaf
+@compiled_inline
 def plane_of(f: int, asked: Asked, lines: Lines, plane: F64) -> None:
     """The prediction of a form as a linear function of the instants: coefficients, then constant."""
     for j in range(len(plane)):
@@ -87,7 +87,7 @@ def highest(body: Body, lines: Lines, asked: Asked, enough: float, point: F64) -
     return _several_hills(body, lines, asked, bound, point)
 
 
-@leaf
+@compiled_inline
 def _is_certain(point: F64, lines: Lines, asked: Asked) -> bool:
     """Whether all constraints hold at some instants, whatever the errors are."""
     _predict(point, lines, asked)
@@ -103,7 +103,7 @@ def _is_certain(point: F64, lines: Lines, asked: Asked) -> bool:
     return True
 
 
-@leaf
+@compiled_inline
 def _mean(corners: F64, n: int, point: F64) -> None:
     for j in range(len(point)):
         point[j] = 0.0
@@ -141,13 +141,13 @@ def _bound(body: Body, lines: Lines, asked: Asked, point: F64) -> tuple[float, i
     return bound, groups, is_alone, is_convex
 
 
-@leaf
+@compiled_inline
 def _between(corners: F64, one: int, other: int, share: float, point: F64) -> None:
     for j in range(len(point)):
         point[j] = corners[one, j] + share * (corners[other, j] - corners[one, j])
 
 
-@leaf
+@compiled_inline
 def _range(plane: F64, corners: F64, n: int) -> tuple[float, float, int, int]:
     """The least and the highest value of a linear function over the corners, and at which of them."""
     dims = len(plane) - 1
@@ -207,7 +207,7 @@ def _sampled_middle(f: int, low: float, high: float, asked: Asked, e: F64) -> fl
 # ---------------------------------------------------------------- several forms
 
 
-@leaf
+@compiled_inline
 def _is_uncertain(f: int, asked: Asked) -> bool:
     for g in range(len(asked.groups)):
         if asked.groups[g, f]:
@@ -399,7 +399,7 @@ def _climb(low: F64, high: F64, body: Body, lines: Lines, asked: Asked, bound: f
     return top
 
 
-@leaf
+@compiled_inline
 def _size(numbers: F64) -> float:
     most = 0.0
     for number in numbers:

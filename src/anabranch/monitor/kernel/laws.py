@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from anabranch.compiled import compiled, leaf
+from anabranch.compiled import compiled, compiled_inline
 
 _ROOT_2 = math.sqrt(2.0)
 #: Numbers to count from. A literal would be a type of its own to Numba, and all that it is given to compiled once more.
@@ -25,7 +25,7 @@ FEW_NODES, FEW_WEIGHTS = np.polynomial.legendre.leggauss(3)
 CUTS = np.array([-8.0, -5.0, -2.0, 0.0, 2.0, 5.0, 8.0])
 
 
-@leaf
+@compiled_inline
 def density(x: float, e: float, s: float) -> float:
     """The density of an error at `x`, which is within [-e, e]."""
     if s == 0.0:
@@ -34,7 +34,7 @@ def density(x: float, e: float, s: float) -> float:
     return math.exp(-0.5 * z * z) / (s * math.sqrt(2.0 * math.pi) * math.erf(e / (s * _ROOT_2)))
 
 
-@leaf
+@compiled_inline
 def at_most(x: float, e: float, s: float) -> float:
     """The probability that an error is at most `x`."""
     if x >= e:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from anabranch.compiled import assign, compiled, leaf
+from anabranch.compiled import assign, compiled, compiled_inline
 from anabranch.monitor.kernel.laws import ZERO
 
 F64 = npt.NDArray[np.float64]
@@ -29,7 +29,7 @@ class Body(NamedTuple):
     n_planes: int
 
 
-@leaf
+@compiled_inline
 def excess(plane: F64, point: F64) -> float:
     """By how much a point is beyond a half-plane."""
     total = -plane[len(point)]
@@ -38,7 +38,7 @@ def excess(plane: F64, point: F64) -> float:
     return total
 
 
-@leaf
+@compiled_inline
 def is_beyond(corners: F64, n: int, plane: F64) -> bool:
     """Whether any corner of a polygon is beyond a half-plane."""
     for k in range(n):
@@ -47,7 +47,7 @@ def is_beyond(corners: F64, n: int, plane: F64) -> bool:
     return False
 
 
-@leaf
+@compiled_inline
 def clip(corners: F64, n: int, plane: F64, out: F64) -> int:
     """What a half-plane leaves of a convex polygon of `n` corners, written to `out`; gives their number.
 
@@ -72,7 +72,7 @@ def clip(corners: F64, n: int, plane: F64, out: F64) -> int:
     return _without_repeats(out, found)
 
 
-@leaf
+@compiled_inline
 def _without_repeats(corners: F64, n: int) -> int:
     """Corners without those that repeat their neighbour; gives their number."""
     kept = 0
@@ -162,7 +162,7 @@ def _is_known(out: F64, found: int, point: F64) -> bool:
     return False
 
 
-@leaf
+@compiled_inline
 def is_open_contact(plane: F64, corners: F64, n: int) -> bool:
     """Whether a set that may not touch a plane does nothing else: all its corners are on the plane."""
     dims = len(plane) - 1
@@ -178,7 +178,7 @@ def is_open_contact(plane: F64, corners: F64, n: int) -> bool:
     return True
 
 
-@leaf
+@compiled_inline
 def latest(corners: F64, n: int) -> float:
     """The highest instant of any point: that of a corner."""
     best = -np.inf
@@ -188,7 +188,7 @@ def latest(corners: F64, n: int) -> float:
     return best
 
 
-@leaf
+@compiled_inline
 def earliest_in_plane(corners: F64, n: int) -> float:
     """The least max(ta, tb) over a polygon: at a corner, or where an edge crosses the diagonal."""
     best = np.inf
@@ -221,7 +221,7 @@ def earliest(planes: F64, n_planes: int, scratch: F64) -> float:
     return best
 
 
-@leaf
+@compiled_inline
 def counter_clockwise(corners: F64, n: int) -> None:
     """Turn the corners of a polygon so that the least (ta, tb) comes first, in place."""
     first = ZERO
@@ -236,7 +236,7 @@ def counter_clockwise(corners: F64, n: int) -> None:
     _reverse(corners, ZERO, n)
 
 
-@leaf
+@compiled_inline
 def _reverse(corners: F64, begin: int, end: int) -> None:
     while begin < end - 1:
         end -= 1

@@ -1,4 +1,4 @@
-"""The instants at which predictions satisfy a question: for each choice of predictions, the convex sets that do.
+"""The instants at which predictions satisfy a query: for each choice of predictions, the convex sets that do.
 
 All instants of a choice are counted from the time of its first prediction, so that nothing is lost to large numbers.
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from anabranch.compiled import assign, compiled, leaf
+from anabranch.compiled import assign, compiled, compiled_inline
 from anabranch.monitor.kernel.chances import F64, I64, Asked, error_of
 from anabranch.monitor.kernel.highest import Lines, highest, plane_of
 from anabranch.monitor.kernel.laws import ZERO
@@ -116,7 +116,7 @@ def regions(
     )  # fmt: skip
 
 
-@leaf
+@compiled_inline
 def _place(rows: I64, given: Given, frame: Frame, low: F64, high: F64, lines: Lines) -> None:
     """When each prediction of a choice applies, and its lines, counted from the time of the first."""
     for j in range(len(rows)):

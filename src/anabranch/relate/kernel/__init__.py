@@ -6,7 +6,7 @@ between them placed by `gaps.py`.
 
 **Cost.** A mark takes O(classes x counts) for each combination of how many events of the two open runs have happened;
 a gap between two marks takes that once for each event that may happen in it. There are two or three classes for most
-questions, and as many counts as AT LEAST asks for.
+queries, and as many counts as AT LEAST asks for.
 
 **Compiled code.** Numba's cache of a function notices a change in the function's own file alone. After one in a module
 that others import (`gaps.py`, say), remove the caches: `make clean`.

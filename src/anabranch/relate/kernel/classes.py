@@ -86,7 +86,7 @@ def segment_classes(
     n_starts = 2 * n_events + 1
     classes = np.zeros(n_starts, np.int64)
     later = np.zeros(n_starts, np.int64)
-    width = 4  # most questions need no more classes
+    width = 4  # most queries need no more classes
     after = np.zeros((n_events + 1, width), np.int32)
     hit = np.zeros((n_events + 1, width), np.int8)
     hit_tie = np.zeros((n_events + 1, width), np.int8)

@@ -20,10 +20,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
 from anabranch.errors import AnabranchError, DataError
-from anabranch.rows.operator import FINAL
 from anabranch.runtime.sources.files import is_local, local_folder
 from anabranch.runtime.spark import with_settings
 from anabranch.runtime.streaming import Sink, to_frame
+from anabranch.transport.operator import FINAL
 
 FORMATS = ("parquet", "csv", "json")
 
@@ -93,7 +93,7 @@ class AnswerFiles:
             if n_queries == 1:
                 return self._write(files[0], spark, answers, batch)
             # A query without answers needs no file, unless a batch is replayed that had some: the answers are the same.
-            present = pc.unique(answers["question"]).to_pylist()
+            present = pc.unique(answers["query"]).to_pylist()
             return sum(files[each].write(spark, job.answers_in(answers, each), batch) for each in present)
 
         return write

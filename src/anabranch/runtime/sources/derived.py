@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from anabranch.catalog import Column, Relation, Stream
+from anabranch.columns.conditions import ARROW_TYPES
 from anabranch.inference.reporting import Reporting
 from anabranch.language import nodes
 from anabranch.language.types import Type
-from anabranch.rows.conditions import ARROW_TYPES
-from anabranch.rows.packing import Layout
 from anabranch.runtime.sources.inferred import inference_of
 from anabranch.runtime.sources.schema import layouts_for, prediction_of
+from anabranch.transport.packing import Layout
 
 
 def with_types_of(entry: Stream | Relation, read: Stream | Relation) -> Stream | Relation:

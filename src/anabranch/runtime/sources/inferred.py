@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from anabranch.catalog import Stream
+from anabranch.columns.conditions import ARROW_TYPES
+from anabranch.columns.times import TimeKind
 from anabranch.errors import DataError, Finding, WorkbookError
 from anabranch.inference.infer import Inference
 from anabranch.inference.model import read_hmm
 from anabranch.inference.stream import InferredFrom
 from anabranch.language import nodes
 from anabranch.language.temporal import amount_of
-from anabranch.rows.conditions import ARROW_TYPES
-from anabranch.rows.packing import Layout
-from anabranch.rows.times import TimeKind
+from anabranch.transport.packing import Layout
 
 
 def inference_of(stream: Stream, source: nodes.InferredSource, readings: Layout, folder: str) -> InferredFrom:

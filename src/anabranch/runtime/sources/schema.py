@@ -14,12 +14,12 @@ import pyarrow as pa
 from pyspark.sql import types as spark_types
 
 from anabranch.catalog import Column, Model, Relation, Stream
+from anabranch.columns.conditions import ARROW_TYPES
+from anabranch.columns.times import TimeKind, instant_code
 from anabranch.errors import Finding, WorkbookError
 from anabranch.language.temporal import amount_of, instant_of
 from anabranch.language.types import Type
-from anabranch.rows.conditions import ARROW_TYPES
-from anabranch.rows.packing import IntervalColumns, Layout, SpaceColumns
-from anabranch.rows.times import TimeKind, instant_code
+from anabranch.transport.packing import IntervalColumns, Layout, SpaceColumns
 
 _TYPES: dict[type, Type] = {
     spark_types.StringType: Type.STRING,

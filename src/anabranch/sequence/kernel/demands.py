@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy.typing as npt
 
-from anabranch.compiled import leaf
+from anabranch.compiled import compiled_inline
 from anabranch.sequence.kernel.lists import Lists
 from anabranch.sequence.kernel.programs import FAILS, truth
-from anabranch.sequence.kernel.question import I64, Demands
+from anabranch.sequence.kernel.query import I64, Demands
 from anabranch.sequence.kernel.queues import first_after, first_within
 
 
-@leaf
+@compiled_inline
 def agree(
     demands: Demands, lists: Lists, times: npt.NDArray[Any], group: int, bound: I64, t: npt.NDArray[Any],
     window: float, low: int, high: int,
@@ -29,7 +29,7 @@ def agree(
     return True
 
 
-@leaf
+@compiled_inline
 def is_open(
     demands: Demands, lists: Lists, times: npt.NDArray[Any], group: int, bound: I64, t: npt.NDArray[Any],
     window: float, number: int,
@@ -42,13 +42,13 @@ def is_open(
     return True
 
 
-@leaf
+@compiled_inline
 def _says(demands: Demands, number: int, bound: I64, trigger: int) -> int:
     start, stop = demands.program[number], demands.program[number + 1]
     return truth(demands.programs, start, stop, bound, trigger, demands.matrix, demands.members, demands.stack)
 
 
-@leaf
+@compiled_inline
 def _is_found(
     demands: Demands, lists: Lists, times: npt.NDArray[Any], group: int, bound: I64, t: npt.NDArray[Any],
     window: float, guard: int,

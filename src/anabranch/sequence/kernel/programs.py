@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from anabranch.compiled import leaf
+from anabranch.compiled import compiled_inline
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
@@ -33,7 +33,7 @@ CODES = {
 FAILS, HOLDS, PASSED_OVER = 0, 1, 2
 
 
-@leaf
+@compiled_inline
 def truth(programs: I64, start: int, stop: int, bound: I64, anchor: int, matrix: F64, members: F64, stack: F64) -> int:
     """Whether one condition holds of the events that are bound to components (-1: missing).
 
@@ -63,7 +63,7 @@ def truth(programs: I64, start: int, stop: int, bound: I64, anchor: int, matrix:
     return HOLDS if stack[0] == 1.0 else FAILS
 
 
-@leaf
+@compiled_inline
 def _of_one(code: int, number: Any) -> float:
     if code == NEGATE:
         return -number
@@ -74,7 +74,7 @@ def _of_one(code: int, number: Any) -> float:
     return 1.0 if np.isnan(number) else 0.0
 
 
-@leaf
+@compiled_inline
 def _of_two(code: int, left: float, right: float) -> float:
     if code >= EQUAL:
         return _compared(code, left, right)
@@ -89,7 +89,7 @@ def _of_two(code: int, left: float, right: float) -> float:
     return left / right if code == DIVIDE else np.fmod(left, right)
 
 
-@leaf
+@compiled_inline
 def _compared(code: int, left: float, right: float) -> float:
     if np.isnan(left) or np.isnan(right):
         return np.nan
@@ -108,7 +108,7 @@ def _compared(code: int, left: float, right: float) -> float:
     return 1.0 if found else 0.0
 
 
-@leaf
+@compiled_inline
 def _is_member(members: F64, start: int, stop: int, number: float) -> float:
     if np.isnan(number):
         return np.nan

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from anabranch.compiled import compiled, leaf
+from anabranch.compiled import compiled, compiled_inline
 from anabranch.sequence.kernel.lists import Lists
-from anabranch.sequence.kernel.question import ALWAYS, F64, I64, NEVER, TABLE_ERROR, Scores
+from anabranch.sequence.kernel.query import ALWAYS, F64, I64, NEVER, TABLE_ERROR, Scores
 from anabranch.sequence.kernel.tables import score
 
 
@@ -54,7 +54,7 @@ def new_queues(times: npt.NDArray[Any], m: int) -> Queues:
     )  # fmt: skip
 
 
-@leaf
+@compiled_inline
 def open_group(queues: Queues, lists: Lists, positives: I64, group: int) -> None:
     """Begin with the events of another group."""
     for i in range(len(positives)):
@@ -62,7 +62,7 @@ def open_group(queues: Queues, lists: Lists, positives: I64, group: int) -> None
         queues.coming[i] = queues.low[i] = queues.end[i] = queues.peak_low[i] = queues.peak_end[i] = begin
 
 
-@leaf
+@compiled_inline
 def next_arrival(queues: Queues, lists: Lists, times: npt.NDArray[Any], positives: I64, group: int) -> int:
     """The number of the earliest item to come; -1 where there is none."""
     found = -1
@@ -74,7 +74,7 @@ def next_arrival(queues: Queues, lists: Lists, times: npt.NDArray[Any], positive
     return found
 
 
-@leaf
+@compiled_inline
 def bound_of(queues: Queues, scores: Scores, s: int, now: float) -> float:
     """An upper bound of all ways to an event of number s now."""
     head = scores.head[s]
@@ -84,7 +84,7 @@ def bound_of(queues: Queues, scores: Scores, s: int, now: float) -> float:
     return best
 
 
-@leaf
+@compiled_inline
 def _bound_through(queues: Queues, scores: Scores, best: float, i: int, s: int, now: float) -> float:
     """The higher of `best` and an upper bound of the ways from the entries of number i to an event of number s now."""
     table = scores.gap[i, s]
@@ -110,7 +110,7 @@ def _bound_through(queues: Queues, scores: Scores, best: float, i: int, s: int, 
     return max(best, most)
 
 
-@leaf
+@compiled_inline
 def enqueue(queues: Queues, i: int, event: int, now: float, bound: float) -> None:
     """Add an entry to the queue of number i."""
     place = queues.end[i]
@@ -123,7 +123,7 @@ def enqueue(queues: Queues, i: int, event: int, now: float, bound: float) -> Non
     queues.peak_end[i] = end + 1
 
 
-@leaf
+@compiled_inline
 def first_within(times: npt.NDArray[Any], low: int, high: int, now: float, window: float) -> int:
     """The first of some times in rising order that is no longer ago than the window."""
     while low < high:
@@ -135,7 +135,7 @@ def first_within(times: npt.NDArray[Any], low: int, high: int, now: float, windo
     return low
 
 
-@leaf
+@compiled_inline
 def first_at(times: npt.NDArray[Any], low: int, high: int, now: float) -> int:
     """The first of some times in rising order that is now or later."""
     while low < high:
@@ -147,7 +147,7 @@ def first_at(times: npt.NDArray[Any], low: int, high: int, now: float) -> int:
     return low
 
 
-@leaf
+@compiled_inline
 def first_after(times: npt.NDArray[Any], low: int, high: int, now: float) -> int:
     """The first of some times in rising order that is later than now."""
     while low < high:

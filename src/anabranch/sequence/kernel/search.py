@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from anabranch.compiled import compiled, leaf
+from anabranch.compiled import compiled, compiled_inline
 from anabranch.sequence.kernel.demands import agree, is_open
 from anabranch.sequence.kernel.lists import Lists
-from anabranch.sequence.kernel.question import ALWAYS, F64, I64, NEVER, TABLE_ERROR, Bools, Demands, Scores
+from anabranch.sequence.kernel.query import ALWAYS, F64, I64, NEVER, TABLE_ERROR, Bools, Demands, Scores
 from anabranch.sequence.kernel.queues import (
     Queues,
     bound_of,
@@ -73,13 +73,13 @@ class Path(NamedTuple):
     extended: Bools
 
 
-@leaf
+@compiled_inline
 def _begin(path: Path, positives: I64, event: int) -> None:
     path.depth[0] = -1
     _descend(path, positives, len(positives) - 1, event, 1.0)
 
 
-@leaf
+@compiled_inline
 def _descend(path: Path, positives: I64, number: int, event: int, score: float) -> None:
     """Go one level down: the event of a number is found."""
     level = path.depth[0] + 1
@@ -89,7 +89,7 @@ def _descend(path: Path, positives: I64, number: int, event: int, score: float) 
     path.entry[level], path.low[level] = -1, 0
 
 
-@leaf
+@compiled_inline
 def _ascend(path: Path, positives: I64) -> None:
     """Go one level up: all that lies beyond it is done."""
     level = path.depth[0]
@@ -97,7 +97,7 @@ def _ascend(path: Path, positives: I64) -> None:
     path.depth[0] = level - 1
 
 
-@leaf
+@compiled_inline
 def _open_queue(
     path: Path, queues: Queues, scores: Scores, lists: Lists, positives: I64, group: int, t: npt.NDArray[Any],
     least: float,
@@ -115,7 +115,7 @@ def _open_queue(
     path.entry[level] = first_at(queues.time, path.low[level], end, here) - 1
 
 
-@leaf
+@compiled_inline
 def _advance(
     path: Path, queues: Queues, scores: Scores, demands: Demands, lists: Lists, times: npt.NDArray[Any], group: int,
     t: npt.NDArray[Any], least: float,
@@ -140,7 +140,7 @@ def _advance(
         path.bound[positives[i]] = -1
 
 
-@leaf
+@compiled_inline
 def _completed(
     path: Path, scores: Scores, demands: Demands, lists: Lists, times: npt.NDArray[Any], group: int,
     t: npt.NDArray[Any], least: float, expired: bool,
@@ -166,7 +166,7 @@ def _completed(
     return total if good else 0.0
 
 
-@leaf
+@compiled_inline
 def next_match(
     path: Path, queues: Queues, scores: Scores, demands: Demands, lists: Lists, times: npt.NDArray[Any], group: int,
     t: npt.NDArray[Any], least: float, expired: bool,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from anabranch.compiled import compiled, leaf
+from anabranch.compiled import compiled, compiled_inline
 
 Array = npt.NDArray[np.float64]
 
@@ -114,7 +114,7 @@ def _guide(breaks: Array) -> tuple[int, npt.NDArray[np.int64]]:
     return int(low), guide
 
 
-@leaf
+@compiled_inline
 def score(tables: Tables, number: int, gap: float) -> float:
     """The score of a gap of this length, 0 or more, by one of the tables."""
     # The bits of positive numbers are in the order of the numbers: a few lead to where there is little to search.
@@ -135,7 +135,7 @@ def score(tables: Tables, number: int, gap: float) -> float:
     return min(1.0, max(0.0, low + high * (square * square)))
 
 
-@leaf
+@compiled_inline
 def piece_at(breaks: Array, first: int, last: int, x: float) -> int:
     """The last of the pieces from `first` to before `last` whose break is at most `x`; the first if there is none."""
     piece, count = first, last - first
@@ -146,7 +146,7 @@ def piece_at(breaks: Array, first: int, last: int, x: float) -> int:
     return piece
 
 
-@leaf
+@compiled_inline
 def value(pieces: Pieces, piece: int, x: float) -> float:
     """The polynomial of a piece at `x`."""
     z = (x - pieces.breaks[piece]) * pieces.scale[piece]
@@ -206,7 +206,7 @@ def convolved(ends: Array, density: Array, pieces: Pieces, nodes: Array, weights
     return found
 
 
-@leaf
+@compiled_inline
 def _integral(
     low: float, high: float, ends: Array, density: Array, row: int, pieces: Pieces, piece: int, x: float,
     nodes: Array, weights: Array,

@@ -1,0 +1,1 @@
+"""Binding: names resolved against the catalog, types checked, conditions turned into typed trees."""

@@ -1,0 +1,38 @@
+"""Bound conditions and counts as a user would write them, for plans and messages."""
+
+from __future__ import annotations
+
+from anabranch.binding.typed import Constant, Member, Reference, Typed
+from anabranch.language.types import Type
+
+
+def in_words(tree: Typed | None) -> str:
+    """A condition as a user would write it."""
+    if tree is None:
+        return ""
+    if isinstance(tree, Constant):
+        quoted = tree.type in (Type.STRING, Type.BINARY)
+        return f"'{tree.value}'" if quoted else "NULL" if tree.value is None else f"{tree.value}"
+    if isinstance(tree, Reference):
+        name = "" if tree.name == "*" else tree.name
+        return ".".join(filter(None, (tree.owner, name))) or "it"
+    parts = [in_words(part) for part in tree.arguments]
+    if isinstance(tree, Member):
+        return f"{tree.relation.name}({', '.join(parts)})"
+    if tree.op in ("and", "or"):
+        joined = f" {tree.op.upper()} ".join(parts)
+        return joined if tree.op == "and" else f"({joined})"
+    if tree.op == "not":
+        return f"NOT ({parts[0]})"
+    if tree.op == "is_null":
+        return f"{parts[0]} IS NULL"
+    if tree.op == "negate":
+        return f"-{parts[0]}"
+    if tree.op in ("abs", "distance", "span", "within", "intersects"):
+        return f"{tree.op.upper()}({', '.join(parts)})"
+    return f" {tree.op} ".join(parts)
+
+
+def count_of(number: float, what: str) -> str:
+    """`1 column`, `2 columns`, `1.5 hours`."""
+    return f"{number:.12g} {what}{'' if number == 1 else 's'}"

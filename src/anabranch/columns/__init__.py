@@ -1,0 +1,1 @@
+"""Arrow and NumPy columns: times, dictionaries, conditions and numbers."""

@@ -1,0 +1,46 @@
+"""A CONSTRAIN query after binding: names resolved to catalogue entries, conditions typed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from anabranch.binding.bound import BoundOperand, BoundQuery, streams_of
+from anabranch.binding.typed import Typed
+from anabranch.catalog import Stream
+from anabranch.errors import Span
+from anabranch.language.nodes import NOWHERE
+
+STRATEGIES = ("LOOSE", "TIGHT", "NOINDEX")
+
+
+@dataclass(frozen=True, slots=True)
+class BoundCounted(BoundOperand):
+    """A variable of a CONSTRAIN; `count` above 1 stands for that many interchangeable events."""
+
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class BoundConstrain(BoundQuery):
+    """A CONSTRAIN query; `conditions` are the conjuncts of WHERE.
+
+    A condition that names a counted variable once holds for each of its events; one that names it twice has
+    references with `mention` 1 and 2, and holds for every pair. `strategy` is LOOSE, TIGHT, NOINDEX, or None where
+    not given.
+    """
+
+    kind: ClassVar[str] = "CONSTRAIN"
+    shares_pass: ClassVar[bool] = True
+
+    name: str
+    variables: tuple[BoundCounted, ...]
+    conditions: tuple[Typed, ...] = ()
+    threshold: float = 0.0
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    strategy: str | None = None
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """The streams the query names, each once."""
+        return streams_of(self.variables)

@@ -1,0 +1,93 @@
+"""A PATTERN query after binding: names resolved to catalogue entries, conditions typed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from anabranch.binding.bound import BoundQuery
+from anabranch.binding.typed import Typed
+from anabranch.catalog import Stream
+from anabranch.errors import Span
+from anabranch.language import nodes
+from anabranch.language.nodes import NOWHERE
+from anabranch.pattern.syntax import Term
+
+
+@dataclass(frozen=True, slots=True)
+class BoundGoal:
+    """One goal of a PATTERN, with everything that is asked of its events.
+
+    Attributes
+    ----------
+    stream : Stream
+    terms : tuple of Variable, Literal or Wildcard
+        One per KEY column, then one per VALUE column. Variable names are lower case. A literal beside a TIMESTAMP
+        column is an integer, microseconds since 1970 UTC; beside a DATE column the days since 1970.
+    filter : Typed or None
+        The `[cond]`: part of what the goal can match.
+    kleene : bool
+        Whether the goal carries a `+`.
+    shared : tuple of str
+        The variables V of `+<V | cond>`; they are bound by the goal and exported.
+    step_condition : Typed or None
+        The cond of `+<V | cond>`, asked of each unfolding after it was chosen.
+    selections : tuple of Typed
+        The WHERE conjuncts that apply at the prefix ending with this goal: the first that binds all their variables.
+    span : Span
+    """
+
+    stream: Stream
+    terms: tuple[Term, ...]
+    filter: Typed | None = None
+    kleene: bool = False
+    shared: tuple[str, ...] = ()
+    step_condition: Typed | None = None
+    selections: tuple[Typed, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    @property
+    def key_terms(self) -> tuple[Term, ...]:
+        """The terms in key positions."""
+        return self.terms[: len(self.stream.keys)]
+
+    @property
+    def variables(self) -> set[str]:
+        """Every variable of the goal."""
+        return {term.name for term in self.terms if isinstance(term, nodes.Variable)}
+
+    @property
+    def exported(self) -> set[str]:
+        """The variables that later goals and WHERE can use."""
+        return set(self.shared) if self.kleene else self.variables
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPattern(BoundQuery):
+    """A PATTERN query. `group_by` holds (name as written, lower-case variable)."""
+
+    kind: ClassVar[str] = "PATTERN"
+
+    name: str
+    goals: tuple[BoundGoal, ...]
+    group_by: tuple[tuple[str, str], ...] = ()
+    threshold: float = 0.0
+    accuracy: float = 0.01
+    confidence: float = 0.99
+    seed: int = 0
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    @property
+    def conditions(self) -> tuple[Typed, ...]:
+        """Every condition of the query."""
+        return tuple(
+            condition
+            for goal in self.goals
+            for condition in (goal.filter, goal.step_condition, *goal.selections)
+            if condition is not None
+        )
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """The streams the query names, each once, in order of appearance."""
+        return tuple({goal.stream.name.lower(): goal.stream for goal in self.goals}.values())

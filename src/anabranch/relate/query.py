@@ -1,0 +1,68 @@
+"""A RELATE query after binding: names resolved to catalogue entries, conditions typed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from anabranch.binding.bound import BoundOperand, BoundQuery, streams_of
+from anabranch.binding.typed import Typed
+from anabranch.catalog import Stream
+from anabranch.errors import Span
+from anabranch.language.nodes import NOWHERE
+
+#: The 13 simple relations; exactly one of them holds between two intervals.
+SIMPLE = (
+    "PRECEDES", "MEETS", "OVERLAPS", "STARTS", "DURING", "FINISHES", "EQUALS",
+    "PRECEDED BY", "MET BY", "OVERLAPPED BY", "STARTED BY", "CONTAINS", "FINISHED BY",
+)  # fmt: skip
+
+#: Relations that are unions of simple ones.
+COMPOSITE = {
+    "INTERSECTS": tuple(relation for relation in SIMPLE if relation not in ("PRECEDES", "PRECEDED BY")),
+    "STARTS BEFORE": ("PRECEDES", "MEETS", "OVERLAPS", "CONTAINS", "FINISHED BY"),
+    "ENDS AFTER": ("PRECEDED BY", "MET BY", "OVERLAPPED BY", "STARTED BY", "CONTAINS"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BoundQuantified(BoundOperand):
+    """An operand of a RELATE with its quantifier: ALL where `at_least` is None, SOME where it is 1."""
+
+    at_least: int | None = 1
+
+
+@dataclass(frozen=True, slots=True)
+class BoundRelate(BoundQuery):
+    """A RELATE query.
+
+    `relations` is the union asked for, as a subset of the 13 simple relations in a fixed order: composites are
+    spelled out. `timeout` is None where not given. `complement` asks for a column of that name.
+    """
+
+    kind: ClassVar[str] = "RELATE"
+
+    name: str
+    first: BoundQuantified
+    relations: tuple[str, ...]
+    second: BoundQuantified
+    where: Typed | None = None
+    timeout: float | None = None
+    complement: bool = False
+    threshold: float = 0.0
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    @property
+    def conditions(self) -> tuple[Typed, ...]:
+        """Every condition of the query."""
+        return () if self.where is None else (self.where,)
+
+    @property
+    def operands(self) -> tuple[BoundQuantified, BoundQuantified]:
+        """Both operands."""
+        return self.first, self.second
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """The streams the query names, each once."""
+        return streams_of(self.operands)

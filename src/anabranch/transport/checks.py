@@ -1,0 +1,180 @@
+"""What a row must have to be used: rows that break their stream's model are set aside with the reason, never lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import date, datetime
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.columns.times import BEGINNING, END, TimeKind, encode_known_times, encode_times
+from anabranch.compiled import compiled
+from anabranch.transport.packing import ROLES, IntervalColumns, Layout, SpaceColumns, role_numbers, whole_numbers
+
+#: A quarantined row: the stream, why, and the row itself as JSON.
+QUARANTINE = pa.schema([("stream", pa.string()), ("reason", pa.string()), ("row", pa.string())])
+
+#: Why a row is set aside after the shuffle, where the rows of its key have met.
+LATE = "late"
+OVERFULL = "the probabilities of its group sum above 1"
+
+#: A (key, t) or (key, t, prev) may sum to this much above 1 and still be read as rounding.
+TOLERANCE = 1e-6
+
+
+def check_rows(table: pa.Table, layout: Layout) -> tuple[pa.Table, pa.Table]:
+    """Split rows into those that can be used and, as a QUARANTINE table, those that cannot."""
+    bad = np.zeros(table.num_rows, np.bool_)
+    reasons: list[tuple[str, npt.NDArray[np.bool_]]] = []
+    for reason, found in _faults(table, layout):
+        fresh = found & ~bad
+        if fresh.any():
+            reasons.append((reason, fresh))
+            bad |= fresh
+    if not reasons:
+        return table, QUARANTINE.empty_table()
+    parts = [
+        quarantine(layout.name, reason, table.filter(pa.array(fresh)).select(layout.columns).to_pylist())
+        for reason, fresh in reasons
+    ]
+    return table.filter(pa.array(~bad)), pa.concat_tables(parts)
+
+
+def _faults(table: pa.Table, layout: Layout) -> Iterable[tuple[str, npt.NDArray[np.bool_]]]:
+    for name in layout.keys:
+        yield f"{name} is NULL", _is_null(table[name])
+        if pa.types.is_floating(table[name].type):
+            yield f"{name} is not a number", _true(pc.is_nan(table[name]))
+    if layout.interval is None:
+        yield f"{layout.time} is NULL", _is_null(table[layout.time])
+    else:  # an event of an interval may have lost its time, not its position
+        yield from _interval_faults(table, layout.time, layout.interval, layout.time_kind)
+    yield from _time_faults(table, layout.time, layout.time_kind)
+    if layout.start:
+        yield f"{layout.start} is NULL", _is_null(table[layout.start])
+        yield from _time_faults(table, layout.start, layout.time_kind)
+        yield f"{layout.start} is after {layout.time}", _true(pc.greater(table[layout.start], table[layout.time]))
+    if layout.space is not None and layout.space.shape_type is None:
+        yield from _space_faults(table, layout.space)
+    if layout.rates or layout.reporting:
+        yield from _prediction_faults(table, layout)
+    if layout.probability and not _all_probabilities(table[layout.probability]):
+        p = pc.cast(table[layout.probability], pa.float64())
+        yield f"{layout.probability} is NULL", _is_null(p)
+        yield f"{layout.probability} is not a number", _true(pc.is_nan(p))
+        yield f"{layout.probability} is outside [0, 1]", _true(pc.or_(pc.less(p, 0.0), pc.greater(p, 1.0)))
+
+
+def _time_faults(table: pa.Table, name: str, kind: TimeKind) -> Iterable[tuple[str, npt.NDArray[np.bool_]]]:
+    if kind is TimeKind.DOUBLE:
+        yield f"{name} is not a finite number", _not_finite(table[name])
+        return
+    # The two ends of 64 bits stand for no time yet and for the end of the input.
+    ends = pc.min_max(table[name])
+    codes = encode_times(pa.array([ends["min"], ends["max"]]).drop_null(), kind)
+    if BEGINNING in codes or END in codes:
+        codes = encode_known_times(table[name], kind, unknown=0)
+        yield f"{name} is out of range", (codes == BEGINNING) | (codes == END)
+
+
+def _prediction_faults(table: pa.Table, layout: Layout) -> Iterable[tuple[str, npt.NDArray[np.bool_]]]:
+    """What is predicted, or a prediction is made from, is all known."""
+    for name in dict.fromkeys((*layout.values, *layout.rates, *layout.error_columns)):
+        yield f"{name} is NULL", _is_null(table[name])
+        yield f"{name} is not a finite number", _not_finite(table[name])
+    for name in layout.error_columns:
+        yield f"{name} is negative", _true(pc.less(pc.cast(table[name], pa.float64()), 0.0))
+
+
+def _space_faults(table: pa.Table, space: SpaceColumns) -> Iterable[tuple[str, npt.NDArray[np.bool_]]]:
+    """A coordinate may be missing: then it is not known where the event was."""
+    for name, most in zip(space.columns, (180, 90), strict=True):
+        yield f"{name} is not a finite number", _not_finite(table[name])
+        if space.geodesic:
+            outside = pc.greater(pc.abs(pc.cast(table[name], pa.float64())), float(most))
+            yield f"{name} is outside [-{most}, {most}] degrees", _true(outside)
+
+
+def _interval_faults(
+    table: pa.Table, time: str, interval: IntervalColumns, kind: TimeKind
+) -> Iterable[tuple[str, npt.NDArray[np.bool_]]]:
+    yield (
+        f"{interval.order} is not a position: it must be 1 or more",
+        ~_true(pc.greater_equal(table[interval.order], 1)),
+    )
+    if interval.length:
+        yield f"{interval.length} is not a number of events", _true(pc.less(table[interval.length], 1))
+    if interval.role:
+        role, seq = role_numbers(table[interval.role]), whole_numbers(table[interval.order])
+        yield f"{interval.role} is not one of {', '.join(ROLES)}", role == -2
+        yield f"{interval.role} does not fit the position", (role >= 0) & (role != _role_at(seq, role))
+    if interval.window:
+        for name in interval.window:
+            yield from _time_faults(table, name, kind)
+        low, high = (table[name] for name in interval.window)
+        yield f"{interval.window[0]} is after {interval.window[1]}", _true(pc.greater(low, high))
+        outside = _true(pc.less(table[time], low)) | _true(pc.greater(table[time], high))
+        yield f"{time} is outside its window", outside
+
+
+def _role_at(seq: npt.NDArray[np.int64], role: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The role at a position: the first starts, an even one suspends (or ends, if it says so), others resume."""
+    start, suspend, resume, end = range(len(ROLES))
+    even = np.where(role == end, end, suspend)
+    return np.where(seq == 1, start, np.where(seq % 2 == 0, even, resume))
+
+
+def _all_probabilities(column: pa.ChunkedArray) -> bool:
+    """Whether nothing is wrong with a column of probabilities, the usual case, in one pass."""
+    doubles = pa.types.is_float64(column.type) and not column.null_count
+    return doubles and all(_in_unit_interval(chunk.to_numpy()) for chunk in column.chunks)
+
+
+@compiled
+def _in_unit_interval(values):
+    good = True
+    for value in values:
+        good &= (value >= 0.0) & (value <= 1.0)
+    return good
+
+
+def _not_finite(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    return _true(pc.invert(pc.is_finite(pc.cast(column, pa.float64()))))
+
+
+def _is_null(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    if not column.null_count:
+        return np.zeros(len(column), np.bool_)
+    return column.is_null().to_numpy()
+
+
+def _true(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    return pc.fill_null(column, False).to_numpy()
+
+
+def quarantine(stream: str, reason: str, rows: Iterable[dict[str, object]]) -> pa.Table:
+    """Rows set aside for one reason."""
+    texts = [json.dumps(_finite(row), default=_plain, ensure_ascii=False) for row in rows]
+    return pa.table({"stream": [stream] * len(texts), "reason": [reason] * len(texts), "row": texts}, schema=QUARANTINE)
+
+
+def _finite(row: dict[str, object]) -> dict[str, object]:
+    """The row with NaN and the infinities as text: JSON has no such numbers."""
+    return {
+        name: _NOT_FINITE.get(str(value), value) if isinstance(value, float) else value for name, value in row.items()
+    }
+
+
+_NOT_FINITE: dict[str, object] = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.hex()
+    return str(value)

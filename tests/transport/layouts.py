@@ -1,0 +1,124 @@
+"""Layouts and tables for the tests of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from anabranch.columns.times import TimeKind
+from anabranch.inference.reporting import Reporting
+from anabranch.transport.packing import IntervalColumns, Layout
+from anabranch.transport.routing import KeyPlacement
+
+MARKOV = Layout(
+    name="at",
+    keys=("person",),
+    values=("place", "floor"),
+    previous=("prev_place", "prev_floor"),
+    time="t",
+    time_kind=TimeKind.INTEGER,
+    probability="p",
+    key_types=(pa.string(),),
+    value_types=(pa.string(), pa.int64()),
+)
+
+INDEPENDENT = Layout(
+    name="seen",
+    keys=("tag", "antenna"),
+    values=("place",),
+    previous=(),
+    time="t",
+    time_kind=TimeKind.DOUBLE,
+    probability="p",
+    key_types=(pa.float64(), pa.int64()),
+    value_types=(pa.string(),),
+)
+
+CERTAIN = Layout(
+    name="door",
+    keys=("door",),
+    values=(),
+    previous=(),
+    time="t",
+    time_kind=TimeKind.INTEGER,
+    probability=None,
+    key_types=(pa.int64(),),
+    value_types=(),
+)
+
+PREDICTED = Layout(
+    name="cars",
+    keys=("car",),
+    values=("x", "y"),
+    previous=(),
+    time="t",
+    time_kind=TimeKind.DOUBLE,
+    probability=None,
+    key_types=(pa.string(),),
+    value_types=(pa.float64(), pa.int64()),
+    rates=("x_rate", "y_rate"),
+    errors=("spread", 5.0),
+    normals=(None, 2.0),
+    period=30.0,
+)
+
+POSITIONS = replace(
+    PREDICTED, name="positions", rates=(), errors=(25.0, 5.0), reporting=Reporting((25.0, 5.0), period=30.0)
+)
+
+INTERVALS = Layout(
+    name="iv",
+    keys=("k",),
+    values=(),
+    previous=(),
+    time="t",
+    time_kind=TimeKind.INTEGER,
+    probability=None,
+    key_types=(pa.string(),),
+    value_types=(),
+    interval=IntervalColumns("seq", "n", "what", ("lo", "hi")),
+)
+
+
+def types_of(layout: Layout) -> dict[str, pa.DataType]:
+    """The type of each column of a layout."""
+    types = dict(zip(layout.keys, layout.key_types, strict=True))
+    types |= zip(layout.values, layout.value_types, strict=True)
+    types |= zip(layout.previous, layout.value_types, strict=False)
+    types[layout.time] = layout.time_kind.arrow_type
+    types |= dict.fromkeys([*layout.rates, *layout.error_columns], pa.float64())
+    if layout.probability:
+        types[layout.probability] = pa.float64()
+    if layout.interval:
+        times = dict.fromkeys(layout.interval.window or (), layout.time_kind.arrow_type)
+        types |= dict.fromkeys(layout.interval.columns, pa.int64()) | times
+        types |= {layout.interval.role: pa.string()} if layout.interval.role else {}
+    if layout.start:
+        types[layout.start] = layout.time_kind.arrow_type
+    if layout.space:
+        types = dict.fromkeys(layout.space.columns, layout.space.shape_type or pa.float64()) | types
+    return types
+
+
+def table_of(layout: Layout, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Rows as a source has them; what a row does not say is NULL."""
+    return pa.table({name: pa.array([row.get(name) for row in rows], kind) for name, kind in types_of(layout).items()})
+
+
+class ByKey(KeyPlacement):
+    """Places every key by the hash of the whole of it."""
+
+    layouts: Sequence[Layout] = ()
+    relations: Mapping[str, pa.Table] = {}
+
+    def __init__(self, *layouts: Layout) -> None:
+        self.layouts = layouts
+
+    def needed(self, stream: int) -> None:
+        return None
+
+    def spread(self, stream: int, keys: Mapping[str, pa.Array]) -> list[pa.Array]:
+        return list(keys.values())

@@ -1,0 +1,149 @@
+"""Rows that break their stream's model are set aside with the reason, and no row is lost."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.transport.layouts import CERTAIN, INDEPENDENT, MARKOV, POSITIONS, PREDICTED, table_of
+
+from anabranch.columns.times import BEGINNING, END
+from anabranch.transport.checks import QUARANTINE, check_rows, quarantine
+from anabranch.transport.packing import Layout
+
+GOOD = {
+    MARKOV: {
+        "person": "ann", "place": None, "floor": None, "prev_place": None, "prev_floor": None, "t": 0, "p": 0.5,
+    },
+    INDEPENDENT: {"tag": 0.0, "antenna": 1, "place": "hall", "t": -0.5, "p": 1.0},
+    CERTAIN: {"door": 1, "t": 3},
+    PREDICTED: {"car": "a", "x": 1.5, "y": 2, "t": 0.5, "x_rate": -1.0, "y_rate": 0.0, "spread": 0.0},
+    POSITIONS: {"car": "a", "x": 1.5, "y": 2, "t": 0.5},
+}  # fmt: skip
+
+BAD = [
+    (MARKOV, {"person": None}, "person is NULL"),
+    (MARKOV, {"t": None}, "t is NULL"),
+    (MARKOV, {"t": END}, "t is out of range"),
+    (MARKOV, {"t": BEGINNING}, "t is out of range"),
+    (MARKOV, {"p": None}, "p is NULL"),
+    (MARKOV, {"p": math.nan}, "p is not a number"),
+    (MARKOV, {"p": -1e-9}, "p is outside [0, 1]"),
+    (MARKOV, {"p": 1.0000001}, "p is outside [0, 1]"),
+    (MARKOV, {"p": math.inf}, "p is outside [0, 1]"),
+    (MARKOV, {"p": -math.inf}, "p is outside [0, 1]"),
+    (INDEPENDENT, {"tag": math.nan}, "tag is not a number"),
+    (INDEPENDENT, {"antenna": None}, "antenna is NULL"),
+    (INDEPENDENT, {"t": math.nan}, "t is not a finite number"),
+    (INDEPENDENT, {"t": math.inf}, "t is not a finite number"),
+    (INDEPENDENT, {"t": -math.inf}, "t is not a finite number"),
+    (CERTAIN, {"door": None}, "door is NULL"),
+    (CERTAIN, {"t": None}, "t is NULL"),
+    (PREDICTED, {"x": None}, "x is NULL"),
+    (PREDICTED, {"y": None}, "y is NULL"),
+    (PREDICTED, {"x": math.nan}, "x is not a finite number"),
+    (PREDICTED, {"y_rate": None}, "y_rate is NULL"),
+    (PREDICTED, {"x_rate": math.inf}, "x_rate is not a finite number"),
+    (PREDICTED, {"spread": None}, "spread is NULL"),
+    (PREDICTED, {"spread": math.nan}, "spread is not a finite number"),
+    (PREDICTED, {"spread": math.inf}, "spread is not a finite number"),
+    (PREDICTED, {"spread": -1e-9}, "spread is negative"),
+    (POSITIONS, {"x": None}, "x is NULL"),
+    (POSITIONS, {"y": None}, "y is NULL"),
+    (POSITIONS, {"x": math.nan}, "x is not a finite number"),
+    (POSITIONS, {"x": -math.inf}, "x is not a finite number"),
+    (POSITIONS, {"t": math.nan}, "t is not a finite number"),
+]
+
+
+@pytest.mark.parametrize(("layout", "change", "reason"), BAD, ids=lambda value: str(value)[:30])
+def test_a_bad_row_is_set_aside_with_its_reason(layout: Layout, change: dict, reason: str) -> None:
+    good = GOOD[layout]
+    kept, aside = check_rows(table_of(layout, [good, good | change, good]), layout)
+    assert kept.to_pylist() == [good, good]
+    (row,) = aside.to_pylist()
+    assert (row["stream"], row["reason"]) == (layout.name, reason)
+    told = json.loads(row["row"])
+    assert told.keys() == good.keys()
+    assert all(told[name] == good[name] for name in good.keys() - change.keys())
+
+
+def test_the_ends_of_what_is_allowed_are_allowed() -> None:
+    rows = [GOOD[MARKOV] | {"p": p, "t": t} for p in (0.0, -0.0, 1.0) for t in (0, -1, END - 1, BEGINNING + 1)]
+    kept, aside = check_rows(table_of(MARKOV, rows), MARKOV)
+    assert kept.num_rows == len(rows)
+    assert aside.num_rows == 0
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "tag": st.none() | st.floats(),
+                "antenna": st.none() | st.integers(0, 2),
+                "place": st.none() | st.text(max_size=3),
+                "t": st.none() | st.floats(),
+                "p": st.none() | st.floats(),
+            }
+        ),
+        max_size=30,
+    )
+)
+def test_no_row_is_lost_or_there_twice(rows: list[dict]) -> None:
+    kept, aside = check_rows(table_of(INDEPENDENT, rows), INDEPENDENT)
+    assert kept.num_rows + aside.num_rows == len(rows)
+    assert aside.schema == QUARANTINE
+    usable = [
+        row
+        for row in rows
+        if row["tag"] is not None and not math.isnan(row["tag"]) and row["antenna"] is not None
+        and row["t"] is not None and math.isfinite(row["t"])
+        and row["p"] is not None and 0 <= row["p"] <= 1
+    ]  # fmt: skip
+    assert kept.to_pylist() == usable
+
+
+def test_narrow_and_decimal_columns_are_checked_as_numbers() -> None:
+    table = pa.table(
+        {
+            "tag": pa.array([1.0, math.nan], pa.float32()),
+            "antenna": pa.array([1, 2], pa.int8()),
+            "place": pa.array(["hall", "hall"]).dictionary_encode(),
+            "t": pa.array([Decimal("1.5"), Decimal("2.5")]),
+            "p": pa.array([1, 0], pa.int32()),
+        }
+    )
+    kept, aside = check_rows(table, INDEPENDENT)
+    assert kept.num_rows == 1
+    assert aside["reason"].to_pylist() == ["tag is not a number"]
+
+
+def test_an_error_of_minus_nothing_is_none() -> None:
+    kept, aside = check_rows(table_of(PREDICTED, [GOOD[PREDICTED] | {"spread": -0.0}]), PREDICTED)
+    assert (kept.num_rows, aside.num_rows) == (1, 0)
+
+
+def test_an_error_may_be_a_column_that_has_another_part() -> None:
+    layout = replace(PREDICTED, errors=("y", "y"))
+    assert layout.columns == ["car", "x", "y", "t", "x_rate", "y_rate"]
+    kept, aside = check_rows(table_of(layout, [GOOD[PREDICTED] | {"y": -1}, GOOD[PREDICTED]]), layout)
+    assert (kept.num_rows, aside["reason"].to_pylist()) == (1, ["y is negative"])
+
+
+def test_quarantined_rows_are_json_whatever_they_hold() -> None:
+    row = {
+        "when": datetime(2026, 1, 2, 3, 4, tzinfo=UTC), "day": date(2026, 1, 2), "raw": b"\x00\xff",
+        "amount": Decimal("1.50"), "name": "café", "nothing": None, "infinite": math.inf, "missing": math.nan,
+    }  # fmt: skip
+    text = quarantine("s", "why", [row])["row"][0].as_py()
+    told = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert told["when"] == "2026-01-02T03:04:00+00:00"
+    assert (told["day"], told["raw"], told["amount"], told["name"]) == ("2026-01-02", "00ff", "1.50", "café")
+    assert (told["infinite"], told["missing"]) == ("Infinity", "NaN")

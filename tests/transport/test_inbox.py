@@ -1,0 +1,125 @@
+"""The inbox: rows wait until the watermark has passed them, late ones are sorted out, and all survive a restart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.transport.layouts import CERTAIN, MARKOV, ByKey, table_of
+
+from anabranch.columns.times import BEGINNING, END
+from anabranch.transport.inbox import Inbox, Rows
+from anabranch.transport.routing import route
+from anabranch.transport.state import read_tables, write_tables
+
+LAYOUTS = (MARKOV, replace(CERTAIN, name="bell", keys=("bell",)))
+
+
+def at(t: int, person: str = "ann", place: str | None = "hall") -> dict:
+    return {"person": person, "place": place, "floor": 1, "prev_place": None, "prev_floor": None, "t": t, "p": 0.5}
+
+
+def bell(t: int, number: int = 1) -> dict:
+    return {"bell": number, "t": t}
+
+
+def packets(*rows: dict) -> list[tuple[int, bytes]]:
+    """The packets of one micro-batch for a single bucket."""
+    found = []
+    for stream, layout in enumerate(LAYOUTS):
+        own = [row for row in rows if layout.keys[0] in row]
+        routed = route(table_of(layout, own), stream, ByKey(*LAYOUTS), 1)
+        found += [(stream, blob) for _, blob in routed.packets]
+    return found
+
+
+def times(rows: Rows) -> list[int]:
+    return sorted(rows.t.tolist())
+
+
+def test_rows_wait_for_the_watermark() -> None:
+    inbox = Inbox(LAYOUTS)
+    ready, late = inbox.receive(packets(at(5), bell(7), at(9)), 7)
+    assert (times(ready), times(late)) == ([5], [])
+    ready, late = inbox.receive([], 8)
+    assert (times(ready), times(late)) == ([7], [])
+    ready, late = inbox.receive([], END)
+    assert (times(ready), times(late)) == ([9], [])
+
+
+def test_a_row_that_the_last_watermark_had_passed_is_late() -> None:
+    inbox = Inbox(LAYOUTS)
+    inbox.receive(packets(at(5)), 6)
+    ready, late = inbox.receive(packets(at(5), at(6), bell(2)), 10)
+    assert (times(ready), times(late)) == ([6], [2, 5])
+
+
+def test_rows_of_one_micro_batch_are_never_late_to_each_other() -> None:
+    ready, late = Inbox(LAYOUTS).receive(packets(at(1), at(1000)), 1000)
+    assert (times(ready), times(late)) == ([1], [])
+
+
+def test_the_watermark_does_not_go_back() -> None:
+    inbox = Inbox(LAYOUTS)
+    inbox.receive(packets(at(5)), 10)
+    for t in (9, 8):
+        _, late = inbox.receive(packets(at(t)), 3)
+        assert times(late) == [t]
+
+
+def test_without_a_watermark_everything_waits() -> None:
+    inbox = Inbox(LAYOUTS)
+    ready, late = inbox.receive(packets(at(-(2**62)), at(0)), BEGINNING)
+    assert (len(ready), len(late), len(inbox.pending)) == (0, 0, 2)
+
+
+def test_late_rows_are_described_as_their_source_had_them() -> None:
+    inbox = Inbox(LAYOUTS)
+    inbox.receive([], 10)
+    _, late = inbox.receive(packets(at(3, "bob", None), bell(4, 8)), 10)
+    described = [inbox.describe(late, index) for index in range(2)]
+    assert described == [at(3, "bob", None), bell(4, 8)]
+
+
+def test_a_value_that_is_null_throughout_is_nothing() -> None:
+    inbox = Inbox(LAYOUTS)
+    ready, _ = inbox.receive(packets(at(1) | {"place": None, "floor": None}, at(2)), END)
+    by_time = dict(zip(ready.t.tolist(), ready.value.tolist(), strict=True))
+    assert by_time[1] == 0
+    assert by_time[2] != 0
+    assert ready.prev.tolist() == [0, 0]
+
+
+def test_an_event_without_value_columns_is_not_nothing() -> None:
+    ready, _ = Inbox(LAYOUTS).receive(packets(bell(1)), END)
+    assert ready.value.tolist() == [1]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(
+                st.builds(at, st.integers(0, 9), st.sampled_from(["ann", "bob"]), st.sampled_from([None, "a", "b"]))
+                | st.builds(bell, st.integers(0, 9), st.integers(0, 2)),
+                max_size=6,
+            ),
+            st.integers(0, 10),
+        ),
+        max_size=5,
+    )
+)
+def test_saved_and_opened_between_any_two_steps_it_is_the_same(steps: list[tuple[list[dict], int]]) -> None:
+    lasting, saved = Inbox(LAYOUTS), write_tables(Inbox(LAYOUTS).save())
+    seen: Counter = Counter()
+    for rows, watermark in [*steps, ([], END)]:
+        opened = Inbox(LAYOUTS)
+        opened.load(read_tables(saved))
+        blobs = packets(*rows)
+        for first, second in zip(lasting.receive(blobs, watermark), opened.receive(blobs, watermark), strict=True):
+            told = Counter(tuple(lasting.describe(first, index).items()) for index in range(len(first)))
+            assert told == Counter(tuple(opened.describe(second, index).items()) for index in range(len(second)))
+            seen += told
+        saved = write_tables(opened.save())
+    assert seen == Counter(tuple(row.items()) for rows, _ in steps for row in rows), "each row ready or late, once"
