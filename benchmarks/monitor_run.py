@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.arrays import I64, Bools
 from anabranch.binding.binder import bind, declare
 from anabranch.catalog import Catalog
 from anabranch.columns.times import order_doubles
@@ -21,7 +22,7 @@ from anabranch.monitor import operator
 from anabranch.monitor.answers import INVALIDATED, TENTATIVE
 from anabranch.monitor.choices import Choices
 from anabranch.monitor.job import MonitorJob, make_job
-from anabranch.monitor.predictions import I64, Bools, Predictions
+from anabranch.monitor.predictions import Predictions
 from anabranch.runtime.sources.schema import layouts_for
 from anabranch.simulate.vehicles import NEAR, Options, Told, reports, trajectories, true_pairs
 from anabranch.transport.job import JobContext

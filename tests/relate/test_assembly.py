@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.local import in_context, local_job
 from tests.relate.local import run_stream, run_whole
-from tests.rows.test_validation import found
+from tests.relate.test_validation import found
 from tests.transport.layouts import INTERVALS, table_of
 
 from anabranch.columns.times import BEGINNING, END

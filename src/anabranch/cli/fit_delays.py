@@ -181,7 +181,8 @@ def _draw(bound: BoundSequence, fits: list[ComponentFit], folder: Path) -> None:
     """`delays.svg`: the delays of each component under its best law."""
     import numpy as np
 
-    from anabranch.sequence.likelihood import F64, log_density
+    from anabranch.arrays import F64
+    from anabranch.sequence.likelihood import log_density
     from anabranch.show.delays import Panel, draw_delays
 
     def density_of(law: FittedLaw) -> Callable[[F64], F64]:

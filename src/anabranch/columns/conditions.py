@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.arrays import Bools
 from anabranch.binding.typed import Constant, Member, Reference, Typed
 from anabranch.columns.dictionary import flat
 from anabranch.language.types import Type
@@ -31,7 +31,7 @@ Columns = Mapping[str, pa.Array]
 Relations = Mapping[str, pa.Table]
 
 
-def holds(condition: Typed | None, columns: Columns, relations: Relations, n_rows: int) -> npt.NDArray[np.bool_]:
+def holds(condition: Typed | None, columns: Columns, relations: Relations, n_rows: int) -> Bools:
     """Where a condition is TRUE (not FALSE and not NULL); None is true everywhere.
 
     Parameters

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.arrays import I32, Bools
 from anabranch.compiled import compiled
 
 #: One object for every NaN, because a dict finds an object it holds even where it does not equal itself.
@@ -77,7 +77,7 @@ def encode_pairs(first, second, n_first: int, n_second: int):
     return dense_codes(first.astype(np.int64) * n_second + second)
 
 
-def encode_column(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], pa.Array]:
+def encode_column(column: pa.ChunkedArray) -> tuple[I32, pa.Array]:
     """The code of each entry of a column, and the distinct entries (NULL among them where it occurs)."""
     if not pa.types.is_dictionary(column.type):
         column = pc.dictionary_encode(column)
@@ -89,7 +89,7 @@ def encode_column(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], pa.Ar
     return indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False), entries
 
 
-def encode_tuples(columns: Sequence[pa.ChunkedArray], n_rows: int) -> tuple[npt.NDArray[np.int32], pa.Table]:
+def encode_tuples(columns: Sequence[pa.ChunkedArray], n_rows: int) -> tuple[I32, pa.Table]:
     """The code of each row's tuple, and a table of the distinct tuples. No columns: one tuple, the empty one."""
     if not columns:
         return np.zeros(n_rows, np.int32), pa.table({_UNIT: [True]})
@@ -116,7 +116,7 @@ class Dictionary:
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def encode(self, table: pa.Table) -> npt.NDArray[np.int32]:
+    def encode(self, table: pa.Table) -> I32:
         """The numbers of a table's tuples; new tuples are added."""
         columns = [flat(pc.cast(column, kind)) for column, kind in zip(table.columns, self._types, strict=True)]
         lists = [_canonical(column) for column in columns]
@@ -133,7 +133,7 @@ class Dictionary:
             ]
         return codes
 
-    def take(self, codes: npt.NDArray[np.int32]) -> list[pa.Array]:
+    def take(self, codes: I32) -> list[pa.Array]:
         """The columns of the tuples with these numbers."""
         chosen = pa.array(codes)
         return [column.take(chosen) for column in self._columns]
@@ -159,7 +159,7 @@ def _canonical(column: pa.Array) -> list[object]:
     return values
 
 
-def all_null(table: pa.Table) -> npt.NDArray[np.bool_]:
+def all_null(table: pa.Table) -> Bools:
     """Which tuples are NULL throughout: *nothing*, where they are values."""
     result = np.ones(table.num_rows, np.bool_)
     for column in table.columns:

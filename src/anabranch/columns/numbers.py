@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-F64 = npt.NDArray[np.float64]
+from anabranch.arrays import F64
 
 #: Whole numbers up to this are exact as doubles.
 EXACT = 1 << 53

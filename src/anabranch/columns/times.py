@@ -9,9 +9,10 @@ from __future__ import annotations
 from enum import Enum
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from anabranch.arrays import F64, I64
 
 #: No watermark yet: nothing is late, and no instant is over.
 BEGINNING = np.iinfo(np.int64).min
@@ -38,7 +39,7 @@ class TimeKind(Enum):
         }[self]
 
 
-def order_doubles(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+def order_doubles(values: F64) -> I64:
     """Map doubles to integers that sort the same way.
 
     >>> order_doubles(np.array([-1.0, -0.0, 0.0, 0.5])).tolist()
@@ -48,13 +49,13 @@ def order_doubles(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     return np.where(bits < 0, -(bits & _MAGNITUDE), bits)
 
 
-def restore_doubles(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def restore_doubles(codes: I64) -> F64:
     """The doubles that `order_doubles` mapped."""
     bits = np.where(codes < 0, (-codes) | ~_MAGNITUDE, codes)
     return bits.astype(np.int64).view(np.float64)
 
 
-def encode_times(column: pa.ChunkedArray | pa.Array, kind: TimeKind) -> npt.NDArray[np.int64]:
+def encode_times(column: pa.ChunkedArray | pa.Array, kind: TimeKind) -> I64:
     """The codes of a time column without NULLs."""
     if kind is TimeKind.DOUBLE:
         return order_doubles(pc.cast(column, pa.float64()).to_numpy())
@@ -69,7 +70,7 @@ def instant_code(instant: int | float, kind: TimeKind) -> int:
     return int(order_doubles(np.array([instant]))[0]) if kind is TimeKind.DOUBLE else int(instant)
 
 
-def encode_known_times(column: pa.ChunkedArray, kind: TimeKind, unknown: int = BEGINNING) -> npt.NDArray[np.int64]:
+def encode_known_times(column: pa.ChunkedArray, kind: TimeKind, unknown: int = BEGINNING) -> I64:
     """The codes of a time column; `unknown` where it is NULL."""
     if not column.null_count:
         return encode_times(column, kind)
@@ -78,7 +79,7 @@ def encode_known_times(column: pa.ChunkedArray, kind: TimeKind, unknown: int = B
     return codes
 
 
-def decode_times(codes: npt.NDArray[np.int64], kind: TimeKind) -> pa.Array:
+def decode_times(codes: I64, kind: TimeKind) -> pa.Array:
     """The times that `encode_times` mapped, in the type of an answer."""
     if kind is TimeKind.DOUBLE:
         return pa.array(restore_doubles(codes))
@@ -90,7 +91,7 @@ def decode_time(code: int, kind: TimeKind) -> object:
     return decode_times(np.array([code]), kind)[0].as_py()
 
 
-def steps_of(codes: npt.NDArray[np.int64], step: float, kind: TimeKind) -> npt.NDArray[np.int64]:
+def steps_of(codes: I64, step: float, kind: TimeKind) -> I64:
     """The number of the step that each time lies in: step n is [n * step, (n + 1) * step).
 
     `step` is in seconds for a TIMESTAMP, else in the unit of the column; a step of integers is a whole number.
@@ -102,7 +103,7 @@ def steps_of(codes: npt.NDArray[np.int64], step: float, kind: TimeKind) -> npt.N
     return codes // _scaled(step, kind)
 
 
-def step_times(steps: npt.NDArray[np.int64], step: float, kind: TimeKind) -> npt.NDArray[np.int64]:
+def step_times(steps: I64, step: float, kind: TimeKind) -> I64:
     """The code of the time at which each step begins."""
     return order_doubles(steps.astype(np.float64) * step) if kind is TimeKind.DOUBLE else steps * _scaled(step, kind)
 
@@ -118,7 +119,7 @@ def _scaled(step: float, kind: TimeKind) -> int:
     return max(1, round(step * 1_000_000 if kind is TimeKind.TIMESTAMP else step))
 
 
-def later(codes: npt.NDArray[np.int64], delay: float, kind: TimeKind) -> npt.NDArray[np.int64]:
+def later(codes: I64, delay: float, kind: TimeKind) -> I64:
     """The codes of the times `delay` after some, in seconds for a TIMESTAMP, else in the unit of the column."""
     # 0.7 + 0.1 is a little less than 0.8, and 8.2 seconds are a little less than 8,200,000 microseconds.
     rounding = 4 * np.finfo(np.float64).eps

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from math import inf
 
 import numpy as np
-import numpy.typing as npt
+
+from anabranch.arrays import F64, I64, Bools
 
 #: Sums of decimal fractions are not exact: a cycle that misses zero by this much, of its largest bound, is a zero one.
 _ROUNDING = 1e-12
@@ -38,8 +39,8 @@ class Closed:
     cycle : places along which the bounds contradict each other, the first again at the end; empty where they do not
     """
 
-    value: npt.NDArray[np.float64]
-    strict: npt.NDArray[np.bool_]
+    value: F64
+    strict: Bools
     cycle: tuple[int, ...] = ()
 
     def bound(self, i: int, j: int) -> Bound:
@@ -68,9 +69,9 @@ def close(n: int, given: Mapping[tuple[int, int], Bound]) -> Closed:
 
 
 def _contradiction(
-    value: npt.NDArray[np.float64],
-    strict: npt.NDArray[np.bool_],
-    following: npt.NDArray[np.int64],
+    value: F64,
+    strict: Bools,
+    following: I64,
     given: Mapping[tuple[int, int], Bound],
 ) -> tuple[int, ...]:
     """A cycle whose bounds sum below 0, or to 0 with a strict one among them."""

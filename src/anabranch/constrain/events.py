@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from anabranch.arrays import F64, Bools
 from anabranch.binding.typed import Reference
 from anabranch.columns.conditions import evaluate
 from anabranch.columns.numbers import coded, numbers_of
@@ -14,7 +15,7 @@ from anabranch.columns.times import TimeKind
 from anabranch.constrain import geometry
 from anabranch.constrain.comparisons import ColumnOf
 from anabranch.constrain.kernel.tables import Events, make_events
-from anabranch.events.batch import Batch, Bools, EventTable
+from anabranch.events.batch import Batch, EventTable
 from anabranch.transport.packing import Layout
 
 
@@ -24,7 +25,7 @@ def role_kinds(layouts: Sequence[Layout]) -> Mapping[str, type]:
     return {"variable": np.int64, "home": np.bool_, "expires": times, "met": np.uint64}
 
 
-def places(events: EventTable) -> geometry.F64:
+def places(events: EventTable) -> F64:
     """(n, 3): where each event was; NaN where it is not known, or is more than a point."""
     space = events.layout.space
     if space is None or space.shape_type is not None:
@@ -50,7 +51,7 @@ def numbers_of_events(batch: Batch, columns: Sequence[ColumnOf]) -> Events:
     return make_events(batch.t, begin, at, matrix, batch.first, batch.roles["variable"], batch.roles["home"])
 
 
-def _matrix(batch: Batch, columns: Sequence[ColumnOf]) -> geometry.F64:
+def _matrix(batch: Batch, columns: Sequence[ColumnOf]) -> F64:
     """(n, numbers): the values that checks compare; NaN for events of other streams."""
     matrix = np.full((len(batch), sum(4 if column.box else 1 for column in columns)), np.nan)
     names = [table.layout.name.lower() for table in batch.tables]

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import shapely
 
+from anabranch.arrays import F64, Bools
 from anabranch.binding.typed import Constant, Member, Operation, Reference, Typed
 from anabranch.catalog import Stream
 from anabranch.columns.conditions import Columns, Relations, holds
@@ -23,9 +23,7 @@ _FUNCTIONS = ("distance", "within", "intersects", "span")
 Streams = Mapping[str, Stream]
 
 
-def holds_of_events(
-    condition: Typed | None, columns: Columns, streams: Streams, relations: Relations, n: int
-) -> npt.NDArray[np.bool_]:
+def holds_of_events(condition: Typed | None, columns: Columns, streams: Streams, relations: Relations, n: int) -> Bools:
     """Where a condition on events is TRUE.
 
     Parameters
@@ -97,7 +95,7 @@ def _span(one: pa.Array, other: pa.Array) -> pa.Array:
     return pc.abs(pc.subtract(one, other))
 
 
-def _place(value: Typed, columns: Columns, streams: Streams, n: int) -> tuple[geometry.F64, geometry.F64]:
+def _place(value: Typed, columns: Columns, streams: Streams, n: int) -> tuple[F64, F64]:
     """The coordinates of an event, or of a point that is written."""
     if isinstance(value, Constant):
         point = shapely.from_wkt(str(value.value))

@@ -10,11 +10,12 @@ import pyarrow as pa
 import shapely
 from shapely.errors import ShapelyError
 
+from anabranch.arrays import F64
+
 #: Metres; the mean radius of the Earth.
 RADIUS = 6_371_008.8
 
 Shapes = npt.NDArray[np.object_]
-F64 = npt.NDArray[np.float64]
 
 
 def fault_of(text: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from anabranch.arrays import F64, I64
 from anabranch.binding.typed import Typed
 from anabranch.columns.times import TimeKind
 from anabranch.constrain.analysis import ConstrainAnalysis
@@ -17,7 +18,7 @@ from anabranch.constrain.comparisons import Check, ColumnOf, Columns, checks_of
 from anabranch.constrain.geometry import RADIUS
 from anabranch.constrain.kernel import tables as checks
 from anabranch.constrain.kernel.checks import straight
-from anabranch.constrain.kernel.tables import CHECK, F64, I64, Graph, Table, pair_type, variable_type
+from anabranch.constrain.kernel.tables import CHECK, Graph, Table, pair_type, variable_type
 
 #: Windows of time are laid a little wide, because sums of bounds are rounded; the checks themselves are exact.
 _SLACK = 1e-12

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from anabranch.arrays import I64, Bools
 from anabranch.binding.typed import Typed
 from anabranch.catalog import Stream
 from anabranch.columns.times import TimeKind
@@ -22,7 +23,7 @@ from anabranch.constrain.graph import Lowered, lower_queries
 from anabranch.constrain.operator import ConstrainOperator
 from anabranch.constrain.placement import Placement, placement_of, radius_of
 from anabranch.constrain.query import BoundConstrain
-from anabranch.events.batch import I64, Bools, EventTable, pack_events
+from anabranch.events.batch import EventTable, pack_events
 from anabranch.events.job import EventJob, ResultColumn
 from anabranch.events.roles import roles_of
 from anabranch.transport.job import JobContext

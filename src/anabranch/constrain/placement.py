@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.arrays import F64, I64, U64, Bools
 from anabranch.constrain.analysis import ConstrainAnalysis
 from anabranch.constrain.geometry import RADIUS
 from anabranch.constrain.kernel.checks import straight
@@ -24,10 +25,6 @@ from anabranch.transport.packing import hash_tuples
 #: Cells are so many times as wide as the furthest way between two events, and stretches of time as long as the longest
 #: time between them: wider ones spread the work less, narrower ones have more events that go to several.
 _WIDE = 8.0
-
-I64 = npt.NDArray[np.int64]
-U64 = npt.NDArray[np.uint64]
-F64 = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +88,7 @@ def _as_doubles(column: pa.Array) -> pa.Array:
 # ---------------------------------------------------------------- space and time
 
 
-def _cells(at: F64, reach: float) -> tuple[I64, U64, npt.NDArray[np.bool_]]:
+def _cells(at: F64, reach: float) -> tuple[I64, U64, Bools]:
     """The cells within reach of each place; none for a place that is not known."""
     width = _WIDE * reach or 1.0
     known = np.flatnonzero(~np.isnan(at).any(axis=1))
@@ -115,9 +112,7 @@ def _cells(at: F64, reach: float) -> tuple[I64, U64, npt.NDArray[np.bool_]]:
     return np.concatenate(roles), np.concatenate(codes), np.concatenate(homes)
 
 
-def _stretches(
-    role: I64, code: U64, home: npt.NDArray[np.bool_], t: npt.NDArray[Any], window: float
-) -> tuple[I64, U64, npt.NDArray[np.bool_]]:
+def _stretches(role: I64, code: U64, home: Bools, t: npt.NDArray[Any], window: float) -> tuple[I64, U64, Bools]:
     """Each copy in the stretch of its time, and once more in the next one where it may be needed there."""
     if t.dtype == np.float64:
         length = _WIDE * window * (1 + 1e-9) or 1.0

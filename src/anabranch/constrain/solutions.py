@@ -8,9 +8,9 @@ from itertools import permutations, product
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from anabranch.arrays import I64, Bools
 from anabranch.binding.typed import Reference, Typed, walk, with_references
 from anabranch.columns.dictionary import flat
 from anabranch.columns.times import decode_times
@@ -20,8 +20,6 @@ from anabranch.events.batch import Batch, row_numbers
 
 if TYPE_CHECKING:
     from anabranch.constrain.job import ConstrainJob
-
-I64 = npt.NDArray[np.int64]
 
 
 class Answers:
@@ -82,7 +80,7 @@ class Answers:
 
     def _holds(
         self, analysis: ConstrainAnalysis, condition: Typed, places: dict[tuple[str, int], int], found: I64
-    ) -> npt.NDArray[np.bool_]:
+    ) -> Bools:
         """Whether a condition holds of those events of each solution that stand at some places."""
         columns: dict[str, pa.Array] = {}
         streams = {}

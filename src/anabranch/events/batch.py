@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.arrays import I64, Bools, Numbers
 from anabranch.columns.dictionary import dense_codes, encode_tuples, flat
 from anabranch.columns.numbers import numbers_of
 from anabranch.columns.times import TimeKind, encode_times, order_doubles, restore_doubles
@@ -20,10 +19,6 @@ from anabranch.transport.checks import LATE, QUARANTINE, quarantine
 from anabranch.transport.packing import Layout
 from anabranch.transport.routing import Packets
 from anabranch.transport.state import read_tables, write_tables
-
-I64 = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-Numbers = npt.NDArray[Any]
 
 
 def arrow_type_of(layout: Layout) -> pa.StructType:

@@ -14,20 +14,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.arrays import F64, I32, I64, U64, Bools
 from anabranch.binding.typed import Constant, Operation, Reference, Typed, conjuncts, references, walk
 from anabranch.columns.numbers import EXACT, is_exact, numbers_of
 from anabranch.compiled import compiled
 from anabranch.language.types import Type
 
-I64 = npt.NDArray[np.int64]
-U64 = npt.NDArray[np.uint64]
-
 #: Where a condition holds of some columns, of so many rows.
-Ask = Callable[[Typed, Mapping[str, pa.Array], int], npt.NDArray[np.bool_]]
+Ask = Callable[[Typed, Mapping[str, pa.Array], int], Bools]
 
 _COMPARISONS = ("<", "<=", ">", ">=", "=", "<>")
 
@@ -42,7 +39,7 @@ for _bit in range(64):
 class Property:
     """A column coded: the code of each row, and for each code a value that stands for it."""
 
-    codes: npt.NDArray[np.int32]
+    codes: I32
     columns: Mapping[str, pa.Array]
     n_codes: int
 
@@ -158,7 +155,7 @@ def _numbers(name: str, column: pa.Array, parts: Sequence[Typed]) -> Property:
 
 
 @compiled
-def _between(values: npt.NDArray[np.float64], cuts: npt.NDArray[np.float64]) -> npt.NDArray[np.int32]:
+def _between(values: F64, cuts: F64) -> I32:
     codes = np.empty(len(values), np.int32)
     for i in range(len(values)):
         low, high = 0, len(cuts)
@@ -185,7 +182,7 @@ def _allowed(coded: Property, parts: Parts, ask: Ask, n_variables: int) -> U64:
 
 
 @compiled
-def _count(codes: npt.NDArray[np.int32], tables: U64, starts: I64) -> I64:
+def _count(codes: I32, tables: U64, starts: I64) -> I64:
     """Where the roles of each row begin."""
     first = np.zeros(codes.shape[1] + 1, np.int64)
     for row in range(codes.shape[1]):
@@ -202,7 +199,7 @@ def _count(codes: npt.NDArray[np.int32], tables: U64, starts: I64) -> I64:
 
 
 @compiled
-def _write(codes: npt.NDArray[np.int32], tables: U64, starts: I64, first: I64, places: I64) -> I64:
+def _write(codes: I32, tables: U64, starts: I64, first: I64, places: I64) -> I64:
     """The numbers of the demands that each row meets, row by row."""
     numbers = np.empty(first[-1], np.int64)
     place = 0

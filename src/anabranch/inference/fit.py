@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from anabranch.arrays import F64, I32, I64
 from anabranch.errors import DataError
-from anabranch.inference.kernel import F64, I32, I64
 from anabranch.inference.model import Entries, Hmm, Sensing, make_hmm
 
 

@@ -9,11 +9,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.arrays import I32, I64
 from anabranch.columns.dictionary import encode_tuples
 from anabranch.columns.times import TimeKind, decode_times, encode_times, steps_of
 from anabranch.errors import DataError
 from anabranch.inference.fit import Labelled
-from anabranch.inference.kernel import I32, I64
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from anabranch.arrays import F64, I32, I64
 from anabranch.binding.declarations import METHOD_MODELS, WHOLE_ARCHIVE
 from anabranch.catalog import Model
 from anabranch.inference import kernel
-from anabranch.inference.kernel import F64, I32, I64
 from anabranch.inference.model import Hmm, chain_of, sensors_of
 
 

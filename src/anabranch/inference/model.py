@@ -19,9 +19,10 @@ from pathlib import Path
 
 import numpy as np
 
+from anabranch.arrays import F64, I32, I64
 from anabranch.columns.csv_files import number_of, read_rows, write_rows
 from anabranch.errors import DataError
-from anabranch.inference.kernel import BITS, F64, I32, I64, SMALLEST, Chain, Sensors
+from anabranch.inference.kernel import BITS, SMALLEST, Chain, Sensors
 
 SUM_TOLERANCE = 1e-6
 """How far the probabilities of a distribution may be from 1 in total."""

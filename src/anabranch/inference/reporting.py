@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from anabranch.arrays import F64, I8, I64
 from anabranch.columns.times import TimeKind, order_doubles, restore_doubles
 from anabranch.inference.kernel.reporting import (
     BELIEFS,
@@ -82,12 +83,12 @@ class Reporting:
         if self.method not in METHODS:
             raise ValueError(f"there is no method {self.method}; there are: {', '.join(METHODS)}")
 
-    def accelerations(self) -> npt.NDArray[np.float64]:
+    def accelerations(self) -> F64:
         """The spread of the accelerations of each column."""
         given = self.acceleration
         return np.array([2 * e / (self.period / 3) ** 2 if given is None else given for e in self.errors], np.float64)
 
-    def noises(self) -> npt.NDArray[np.float64]:
+    def noises(self) -> F64:
         """The standard deviation of the measurements of each column."""
         return np.array([e / 10 if self.noise is None else self.noise for e in self.errors], np.float64)
 
@@ -123,9 +124,9 @@ class Reports:
         How many measurements had the key and the time of an earlier one, and were passed over.
     """
 
-    row: npt.NDArray[np.int64]
-    rates: npt.NDArray[np.float64]
-    cause: npt.NDArray[np.int8]
+    row: I64
+    rates: F64
+    cause: I8
     duplicates: int
 
 
@@ -157,9 +158,7 @@ class Sensors:
         self._policy = how.policy(kind)
         self._memory = _empty_memory(0, len(how.errors), kind)
 
-    def report(
-        self, key: npt.NDArray[np.integer], t: npt.NDArray[np.int64], values: npt.NDArray[np.float64]
-    ) -> Reports:
+    def report(self, key: npt.NDArray[np.integer], t: I64, values: F64) -> Reports:
         """Take measurements, and say which of them are reported.
 
         Parameters
@@ -183,7 +182,7 @@ class Sensors:
         made = (verdicts != SILENT) & (verdicts != DUPLICATE)
         return Reports(order[made], rates, verdicts[made], int(np.count_nonzero(verdicts == DUPLICATE)))
 
-    def _times(self, codes: npt.NDArray[np.int64]) -> npt.NDArray:
+    def _times(self, codes: I64) -> npt.NDArray:
         """Times whose differences mean something: the codes of doubles have none."""
         times = restore_doubles(codes) if self._kind is TimeKind.DOUBLE else codes.astype(np.int64, copy=False)
         return np.ascontiguousarray(times)

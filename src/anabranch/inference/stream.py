@@ -10,10 +10,10 @@ import hashlib
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.arrays import I32, I64
 from anabranch.columns.dictionary import Dictionary
 from anabranch.columns.times import BEGINNING, step_times, steps_before, steps_of
 from anabranch.inference.infer import Inference, KeyState
@@ -104,13 +104,13 @@ class InferredKeys:
         used = ~unknown & ~impossible
         return Derived(made, {UNKNOWN_READER: unknown, IMPOSSIBLE: impossible}, _count_duplicates(rows.where(used)))
 
-    def _readers(self, readings: Dictionary) -> npt.NDArray[np.int64]:
+    def _readers(self, readings: Dictionary) -> I64:
         """The model's code of each value of the readings; -1 for those it does not know, and for nothing."""
         codes = {name: code for code, name in enumerate(self._how.inference.hmm.readers)}
         (names,) = readings.take(np.arange(len(readings), dtype=np.int32))
         return np.array([codes.get(name, -1) for name in pc.cast(names, pa.string()).to_pylist()], np.int64)
 
-    def _begin(self, keys: Dictionary, key: npt.NDArray[np.int32], step: npt.NDArray[np.int64]) -> None:
+    def _begin(self, keys: Dictionary, key: I32, step: I64) -> None:
         """Make room for new keys, and let those begin that are read for the first time."""
         known = len(self._states)
         if len(keys) > known:

@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from anabranch.arrays import F64, I64
 from anabranch.columns.dictionary import Dictionary
 from anabranch.columns.times import TimeKind, decode_times
 from anabranch.monitor.analysis import MonitorAnalysis
-from anabranch.monitor.predictions import F64, I64, Predictions, clock_of
+from anabranch.monitor.predictions import Predictions, clock_of
 from anabranch.monitor.regions import Regions
 from anabranch.transport.packing import Layout
 

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from anabranch.arrays import I32, I64
 from anabranch.columns.dictionary import Dictionary
 from anabranch.columns.times import decode_time
 from anabranch.inference.reporting import Sensors
 from anabranch.monitor.placement import is_own
-from anabranch.monitor.predictions import I32, I64, Predictions
+from anabranch.monitor.predictions import Predictions
 from anabranch.transport.checks import LATE, QUARANTINE, quarantine
 from anabranch.transport.operator import Counts
 from anabranch.transport.packing import Layout

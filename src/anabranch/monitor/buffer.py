@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from anabranch.arrays import I64
 from anabranch.columns.times import BEGINNING
 from anabranch.monitor.kernel import buffer as kernel
-from anabranch.monitor.predictions import I64, Predictions, clock_of, unit_of
+from anabranch.monitor.predictions import Predictions, clock_of, unit_of
 from anabranch.monitor.query import BoundMonitor
 from anabranch.transport.packing import Layout
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.arrays import F64, I64, Bools
 from anabranch.binding.typed import Reference, Typed, conjunction, walk
 from anabranch.columns.conditions import holds
 from anabranch.columns.dictionary import Dictionary, flat
@@ -17,7 +18,7 @@ from anabranch.monitor.analysis import MAY, MonitorAnalysis, reach
 from anabranch.monitor.constraints import MIRRORED
 from anabranch.monitor.kernel import candidates
 from anabranch.monitor.placement import belongs
-from anabranch.monitor.predictions import F64, I64, Bools, Predictions, clock_of, unit_of
+from anabranch.monitor.predictions import Predictions, clock_of, unit_of
 from anabranch.transport.packing import Layout
 
 #: So many choices are looked at together.

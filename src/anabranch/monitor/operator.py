@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from anabranch.arrays import F64, I64, Bools
 from anabranch.binding.typed import references
 from anabranch.columns.conditions import holds
 from anabranch.columns.times import BEGINNING, TimeKind
@@ -16,7 +17,7 @@ from anabranch.monitor.answers import INVALIDATED, PARTIAL, TENTATIVE, VALIDATED
 from anabranch.monitor.arrivals import Arrivals
 from anabranch.monitor.buffer import Buffer
 from anabranch.monitor.choices import Choices
-from anabranch.monitor.predictions import F64, I64, Bools, Predictions, clock_of, ends, unit_of, without_repeats
+from anabranch.monitor.predictions import Predictions, clock_of, ends, unit_of, without_repeats
 from anabranch.monitor.regions import Evaluator, Regions
 from anabranch.transport.operator import Counts, Outcome
 from anabranch.transport.state import seal, unseal

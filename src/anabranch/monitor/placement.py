@@ -13,11 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from anabranch.monitor.predictions import Bools
+from anabranch.arrays import I32, I64, Bools
 from anabranch.transport.packing import hash_tuples
 from anabranch.transport.state import write_tables
-
-I64 = npt.NDArray[np.int64]
 
 
 def parts_of(n_buckets: int, operands: int) -> list[tuple[int, ...]]:
@@ -38,13 +36,13 @@ def homes_of(columns: list[pa.Array], n_keys: int, n_parts: int) -> I64:
     return (hash_tuples(columns, n_keys) % np.uint64(n_parts)).astype(np.int64)
 
 
-def belongs(homes: npt.NDArray[np.int32], parts: tuple[int, ...]) -> Bools:
+def belongs(homes: I32, parts: tuple[int, ...]) -> Bools:
     """Whether a choice of predictions, (n, operands) by their homes, is the bucket's to answer."""
     return (np.sort(homes, axis=1) == np.array(sorted(parts))).all(axis=1)
 
 
 def packets(
-    columns: dict[str, npt.NDArray[np.generic]], codes: npt.NDArray[np.int32], keys: pa.Table, homes: I64,
+    columns: dict[str, npt.NDArray[np.generic]], codes: I32, keys: pa.Table, homes: I64,
     buckets: list[tuple[int, ...]],
 ) -> list[tuple[int, bytes]]:  # fmt: skip
     """One packet a bucket: the rows of the keys of its parts, and those keys; a home of -1 goes nowhere."""

@@ -6,16 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from anabranch.arrays import F64, I32, I64, Bools
 from anabranch.columns.times import TimeKind, restore_doubles
 from anabranch.transport.packing import Layout
-
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
-F64 = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 
 def unit_of(kind: TimeKind) -> float:

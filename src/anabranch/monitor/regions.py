@@ -8,10 +8,11 @@ from dataclasses import dataclass, fields
 import numpy as np
 import shapely
 
+from anabranch.arrays import F64, I64, Bools
 from anabranch.monitor.analysis import MAY, MonitorAnalysis
 from anabranch.monitor.kernel.regions import Given
 from anabranch.monitor.kernel.regions import regions as kernel_regions
-from anabranch.monitor.predictions import F64, I64, Bools, Predictions, clock_of, unit_of
+from anabranch.monitor.predictions import Predictions, clock_of, unit_of
 from anabranch.monitor.tables import Tables, make_tables
 from anabranch.transport.packing import Layout
 

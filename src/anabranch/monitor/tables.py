@@ -8,16 +8,13 @@ from itertools import product
 from math import inf
 
 import numpy as np
-import numpy.typing as npt
 
+from anabranch.arrays import F64, I64
 from anabranch.monitor.analysis import EXPECTED, MAY, MUST, Form, MonitorAnalysis
 from anabranch.monitor.kernel.chances import Asked
 from anabranch.monitor.kernel.highest import PRECISION
 from anabranch.monitor.kernel.regions import Frame
 from anabranch.monitor.numbers import ALL, Interval, Numbers, essential
-
-F64 = npt.NDArray[np.float64]
-I64 = npt.NDArray[np.int64]
 
 _WIDEN = {EXPECTED: 0, MAY: 1, MUST: -1}
 #: In the place of a value, the number 0 that a single value is compared with.

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from anabranch.arrays import I32, I64
 from anabranch.columns.dictionary import encode_tuples
 from anabranch.columns.times import decode_times
 from anabranch.errors import TooLarge
@@ -75,7 +75,7 @@ class ArchiveOperator:
         exact, too_large = self._exact()
         return Outcome(self._answers(exact, too_large), received.rejected, received.counts)
 
-    def _read_events(self, received: Received) -> tuple[npt.NDArray[np.int32], list[Signature], npt.NDArray[np.int64]]:
+    def _read_events(self, received: Received) -> tuple[I32, list[Signature], I64]:
         """For each row the number of its event's signature, the signatures, and each row's symbols."""
         numbers: dict[Signature, int] = {}
         of_row = np.zeros(len(received.rows), np.int32)
@@ -123,7 +123,7 @@ class ArchiveOperator:
         numbers, times, p = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return (numbers, times, p), too_large
 
-    def _rows_of(self, chains: Sequence[int]) -> list[npt.NDArray[np.int64]]:
+    def _rows_of(self, chains: Sequence[int]) -> list[I64]:
         """The rows of each chain, without keys that never match anything."""
         received = self._received
         parts = [received.used[received.starts[chain] : received.starts[chain + 1]] for chain in chains]
@@ -182,7 +182,7 @@ class ArchiveOperator:
         true = np.flatnonzero(p > 0.0)
         return np.full(len(true), chain, np.int32), times[true], np.minimum(p[true], 1.0)
 
-    def _bindings(self, variables: tuple[str, ...], goals: int, events: Events) -> npt.NDArray[np.int32]:
+    def _bindings(self, variables: tuple[str, ...], goals: int, events: Events) -> I32:
         """The number of the binding of some key variables that each row stands for."""
         numbers = np.zeros(len(events.key), np.int32)
         if not variables:
@@ -221,7 +221,7 @@ class ArchiveOperator:
         arrays.append(pa.array([row[3] for _, row in kept], pa.string()))
         return pa.table(arrays, schema=job.answer_schema)
 
-    def _groups(self) -> tuple[npt.NDArray[np.int32], pa.Table]:
+    def _groups(self) -> tuple[I32, pa.Table]:
         """The group of each chain, and the values that groups have in common."""
         n_chains = self._intake.n_chains
         if not self._analysis.group_by:
@@ -246,7 +246,7 @@ class ArchiveOperator:
         return rows
 
 
-def _matches(symbols: npt.NDArray[np.int64], goal: int, values: list[tuple[object, ...]]) -> list[Match | None]:
+def _matches(symbols: I64, goal: int, values: list[tuple[object, ...]]) -> list[Match | None]:
     """What each distinct event is to a goal."""
     matched = (symbols & match_bit(goal) != 0).tolist()
     accepted = (symbols & accept_bit(goal) != 0).tolist()

@@ -11,8 +11,8 @@ from collections.abc import Hashable, Iterable
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from anabranch.arrays import I32, Bools
 from anabranch.errors import TooLarge
 from anabranch.language.limits import MAX_GOALS
 
@@ -39,15 +39,15 @@ class Tables(Protocol):
     """What the kernels read of an automaton."""
 
     @property
-    def delta(self) -> npt.NDArray[np.int32]:
+    def delta(self) -> I32:
         """The state that follows each state and letter."""
 
     @property
-    def accept(self) -> npt.NDArray[np.bool_]:
+    def accept(self) -> Bools:
         """Whether the query is true where a state reads a letter."""
 
     @property
-    def union(self) -> npt.NDArray[np.int32]:
+    def union(self) -> I32:
         """The letter of two letters together; empty where they are never united."""
 
 
@@ -140,7 +140,7 @@ class Automaton(Generic[S]):
             self._explore()
             self._make_tables()
 
-    def index_of(self, letters: Iterable[int]) -> npt.NDArray[np.int32]:
+    def index_of(self, letters: Iterable[int]) -> I32:
         """The numbers of known letters."""
         return np.array([self._letter_of[letter] for letter in letters], dtype=np.int32)
 

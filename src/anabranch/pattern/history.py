@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from anabranch.arrays import F64, I32, I64, U64
 from anabranch.pattern.intake import Intake, Received
 from anabranch.pattern.machine import Signature
 from anabranch.splitmix import GOLDEN, mix
 from anabranch.transport.packing import hash_tuples
-
-U64 = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +31,9 @@ class Outcomes:
 
     key: int
     model: int
-    prev: npt.NDArray[np.int32]
-    value: npt.NDArray[np.int32]
-    p: npt.NDArray[np.float64]
+    prev: I32
+    value: I32
+    p: F64
     signatures: dict[int, Signature]
     hashes: U64
     seed: int
@@ -62,7 +60,7 @@ class Histories:
         self,
         intake: Intake,
         received: Received,
-        signature: npt.NDArray[np.int32],
+        signature: I32,
         signatures: Sequence[Signature],
         seed: int,
     ) -> None:
@@ -72,7 +70,7 @@ class Histories:
         self._signatures = signatures
         self._seed = seed
 
-    def of(self, rows: npt.NDArray[np.int64]) -> History:
+    def of(self, rows: I64) -> History:
         """The history of a chain, given its rows by instant and key."""
         received = self._received
         t, key = received.rows.t[rows], received.key[rows]
@@ -87,7 +85,7 @@ class Histories:
             start = end
         return history
 
-    def _outcomes(self, rows: npt.NDArray[np.int64], t: int) -> Outcomes:
+    def _outcomes(self, rows: I64, t: int) -> Outcomes:
         received = self._received
         stream, key = int(received.rows.stream[rows[0]]), int(received.rows.key[rows[0]])
         hashes = self._value_hashes[stream]

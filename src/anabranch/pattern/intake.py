@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from anabranch.arrays import I32, I64, Bools
 from anabranch.binding.typed import Typed, references
 from anabranch.catalog import Model
 from anabranch.columns.conditions import Relations, holds
@@ -46,11 +46,11 @@ class Received:
     """
 
     rows: Rows
-    key: npt.NDArray[np.int32]
-    model: npt.NDArray[np.int32]
-    chain: npt.NDArray[np.int32]
-    used: npt.NDArray[np.int64]
-    starts: npt.NDArray[np.int64]
+    key: I32
+    model: I32
+    chain: I32
+    used: I64
+    starts: I64
     rejected: pa.Table
     counts: Counts
 
@@ -68,10 +68,10 @@ class Distinct:
     """
 
     stream: int
-    rows: npt.NDArray[np.bool_] | slice
-    event: npt.NDArray[np.int32]
+    rows: Bools | slice
+    event: I32
     columns: dict[str, pa.Array]
-    real: npt.NDArray[np.bool_]
+    real: Bools
 
 
 class Intake:
@@ -161,7 +161,7 @@ class Intake:
         rejected = self._quarantine([*unused, (LATE, late)])
         return Received(rows, key, model, chain, used, starts, rejected, counts)
 
-    def _is_plain(self, rows: Rows) -> npt.NDArray[np.bool_]:
+    def _is_plain(self, rows: Rows) -> Bools:
         """Which rows are as their source has them."""
         return ~np.isin(rows.stream, list(self._derivers))
 
@@ -186,7 +186,7 @@ class Intake:
             )
         return Rows.concat(parts), unused, counts
 
-    def _number_chains(self, rows: Rows) -> npt.NDArray[np.int32]:
+    def _number_chains(self, rows: Rows) -> I32:
         """The chain of each row; keys seen for the first time are given theirs."""
         if self._chain_is_key:
             return rows.key
@@ -236,7 +236,7 @@ class Intake:
             if condition is not None
         )
 
-    def masks(self, events: Distinct) -> npt.NDArray[np.int64]:
+    def masks(self, events: Distinct) -> I64:
         """The symbols of distinct events, as bit masks; nothing has none."""
         masks = np.zeros(len(events.real), np.int64)
         for goal, test in enumerate(self._analysis.tests):
@@ -247,7 +247,7 @@ class Intake:
         masks[~events.real] = 0
         return masks
 
-    def _holds(self, condition: Typed | None, events: Distinct) -> npt.NDArray[np.bool_]:
+    def _holds(self, condition: Typed | None, events: Distinct) -> Bools:
         return holds(condition, events.columns, self._relations, len(events.real))
 
     def key_columns(self, stream: int) -> list[pa.Array]:

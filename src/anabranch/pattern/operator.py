@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from anabranch.arrays import I32
 from anabranch.columns.times import decode_times
 from anabranch.pattern.automaton import Automaton, RegularMachine
 from anabranch.pattern.weights import Batch, weights_for
@@ -55,7 +55,7 @@ class PatternOperator:
         answers = self._answers(*self._weights.step(batch, self._automaton))
         return Outcome(answers, received.rejected, received.counts)
 
-    def _letters(self, rows: Rows) -> npt.NDArray[np.int32]:
+    def _letters(self, rows: Rows) -> I32:
         """The number of the letter that each row's event emits."""
         letter = np.zeros(len(rows), np.int32)
         for events in self._intake.distinct_events(rows):

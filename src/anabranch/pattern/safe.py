@@ -20,17 +20,13 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from anabranch.arrays import F64, I32, I64, Bools
 from anabranch.compiled import compiled
 from anabranch.pattern import kernel
 from anabranch.pattern.automaton import Automaton, RegularMachine, Tables, accept_bit, match_bit
 from anabranch.pattern.safe_plan import Project, Seq
 from anabranch.pattern.weights import Batch, Weights, weights_for
-
-F64 = npt.NDArray[np.float64]
-I64 = npt.NDArray[np.int64]
-I32 = npt.NDArray[np.int32]
 
 #: The letters of a single goal: nothing, a match, an accepted match.
 _NOTHING, _MATCH, _ACCEPTED = 0, 1, 2
@@ -55,7 +51,7 @@ class Events:
     n_instants: int
     n_values: int
 
-    def where(self, chosen: npt.NDArray[np.bool_]) -> Events:
+    def where(self, chosen: Bools) -> Events:
         """The rows for which `chosen` holds."""
         names = ("instant", "stream", "stream_key", "key", "model", "prev", "value", "p", "mask")
         return replace(self, **{name: getattr(self, name)[chosen] for name in names})
@@ -71,7 +67,7 @@ class Events:
 @dataclass(frozen=True, slots=True)
 class _Tables:
     delta: I32
-    accept: npt.NDArray[np.bool_]
+    accept: Bools
     union: I32
 
 
@@ -201,7 +197,7 @@ class _Chains:
         """From the weights as they are: each chain's probability of acceptance at each instant from `instant` on."""
         return self._run(deepcopy(self.weights), self._instant >= instant, tables)
 
-    def _run(self, weights: Weights, chosen: npt.NDArray[np.bool_], tables: Tables) -> F64:
+    def _run(self, weights: Weights, chosen: Bools, tables: Tables) -> F64:
         found = np.zeros((self._n_chains, self.n_instants))
         rows, events = self._order[chosen], self._events
         starts = np.concatenate([[0], np.cumsum(np.bincount(self._chain[chosen], minlength=self._n_chains))])

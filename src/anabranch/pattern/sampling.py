@@ -11,16 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import betaincinv, ndtri
 
+from anabranch.arrays import F64, I32, I64, U64
 from anabranch.pattern import kernel
 from anabranch.pattern.history import History
 from anabranch.pattern.machine import Machine, Partial, Signature
 from anabranch.pattern.words import count_bits, draw_values
-
-U64 = npt.NDArray[np.uint64]
-F64 = npt.NDArray[np.float64]
 
 WORDS_AT_FIRST = 16
 #: The most words that are drawn together: 256 KiB for each value of a key.
@@ -35,7 +32,7 @@ class Estimate:
     `unseen` is the upper end of the interval of a time at which it was true in no world.
     """
 
-    t: npt.NDArray[np.int64]
+    t: I64
     probability: F64
     lower: F64
     upper: F64
@@ -65,7 +62,7 @@ def estimate(machine: Machine, histories: Sequence[History], accuracy: float, co
         target = _next_target(words, counts, accuracy, share)
 
 
-def interval(hits: npt.NDArray[np.int64], worlds: int, error: float) -> tuple[F64, F64]:
+def interval(hits: I64, worlds: int, error: float) -> tuple[F64, F64]:
     """Clopper and Pearson's interval: it fails to hold the truth with probability at most `error`.
 
     Examples
@@ -80,7 +77,7 @@ def interval(hits: npt.NDArray[np.int64], worlds: int, error: float) -> tuple[F6
     return lower, upper
 
 
-def _next_target(words: int, counts: npt.NDArray[np.int64], accuracy: float, error: float) -> int:
+def _next_target(words: int, counts: I64, accuracy: float, error: float) -> int:
     """How many words should do, by the normal approximation and a little more; never much beyond what is needed."""
     share = counts / (64 * words)
     spread = float((share * (1 - share)).max(initial=0.0))
@@ -100,7 +97,7 @@ def _true_worlds(machine: Machine, histories: Sequence[History], first_word: int
 def _run_chain(machine: Machine, history: History, first_word: int, n_words: int) -> Iterator[tuple[int, U64]]:
     everywhere = np.full(n_words, _EVERYWHERE)
     nowhere = np.zeros(1, np.int32), everywhere.reshape(1, -1)
-    at: dict[int, tuple[npt.NDArray[np.int32], U64]] = {}
+    at: dict[int, tuple[I32, U64]] = {}
     partials: dict[Partial, U64] = {}
     for t, keys in history:
         events: dict[Signature, U64] = {}

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from anabranch.arrays import F64, I32, I64
 from anabranch.errors import TooLarge
 from anabranch.pattern import kernel
 from anabranch.pattern.automaton import Tables
@@ -21,26 +21,26 @@ from anabranch.pattern.intake import Received
 #: The most weights a chain may hold when several Markov keys feed it: 8 MiB of doubles.
 JOINT_LIMIT = 1 << 20
 
-Answers = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.float64]]
+Answers = tuple[I32, I64, F64]
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Rows in order and clean, as the kernels read them: `rows` numbers the rows to use, chain after chain."""
 
-    rows: npt.NDArray[np.int64]
-    starts: npt.NDArray[np.int64]
-    t: npt.NDArray[np.int64]
-    key: npt.NDArray[np.int32]
-    model: npt.NDArray[np.int32]
-    prev: npt.NDArray[np.int32]
-    value: npt.NDArray[np.int32]
-    p: npt.NDArray[np.float64]
-    letter: npt.NDArray[np.int32]
+    rows: I64
+    starts: I64
+    t: I64
+    key: I32
+    model: I32
+    prev: I32
+    value: I32
+    p: F64
+    letter: I32
     n_values: int
 
     @classmethod
-    def of(cls, received: Received, letter: npt.NDArray[np.int32], n_values: int) -> Batch:
+    def of(cls, received: Received, letter: I32, n_values: int) -> Batch:
         """The rows that a step received, with the letters that their events emit."""
         rows = received.rows
         return cls(
@@ -79,7 +79,7 @@ def weights_for(single: bool, markov: bool) -> Weights:
 class IndependentWeights:
     """A weight per (chain, state)."""
 
-    weights: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 1)))
+    weights: F64 = field(default_factory=lambda: np.zeros((0, 1)))
     unites = True
 
     def grow(self, n_chains: int, n_states: int) -> None:
@@ -108,9 +108,9 @@ class IndependentWeights:
 class SingleWeights:
     """A weight per (chain, value of its one Markov key, state); a chain holds the values that have any weight."""
 
-    offsets: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
-    codes: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
-    weights: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 1)))
+    offsets: I64 = field(default_factory=lambda: np.zeros(1, np.int64))
+    codes: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
+    weights: F64 = field(default_factory=lambda: np.zeros((0, 1)))
     unites = False
 
     def grow(self, n_chains: int, n_states: int) -> None:
@@ -150,9 +150,9 @@ class Product:
     """One chain that several keys feed: an axis per Markov key, and a weight per combination of values and state."""
 
     keys: list[int]
-    sizes: npt.NDArray[np.int64]
-    codes: npt.NDArray[np.int32]
-    weights: npt.NDArray[np.float64]
+    sizes: I64
+    codes: I32
+    weights: F64
 
 
 @dataclass(slots=True)
@@ -204,7 +204,7 @@ class JointWeights:
         return chains, times, probabilities
 
     @staticmethod
-    def _add_axes(chain: Product, batch: Batch, rows: npt.NDArray[np.int64]) -> None:
+    def _add_axes(chain: Product, batch: Batch, rows: I64) -> None:
         """A Markov key that the chain meets for the first time has been at nothing."""
         remembering = rows[batch.model[rows] == kernel.MARKOV]
         for key in np.unique(batch.key[remembering]).tolist():
@@ -237,10 +237,10 @@ class JointWeights:
         ]
 
 
-def _matrix_table(matrix: npt.NDArray[np.float64]) -> pa.Table:
+def _matrix_table(matrix: F64) -> pa.Table:
     """A column per automaton state, so that columns of zeros compress to nothing."""
     return pa.table({str(state): np.ascontiguousarray(matrix[:, state]) for state in range(matrix.shape[1])})
 
 
-def _table_matrix(table: pa.Table) -> npt.NDArray[np.float64]:
+def _table_matrix(table: pa.Table) -> F64:
     return np.stack([column.to_numpy() for column in table.columns], axis=1).copy()

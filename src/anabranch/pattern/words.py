@@ -11,14 +11,10 @@ the same worlds come out however keys are spread and whatever was drawn before.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from anabranch.arrays import F64, I32, U64
 from anabranch.compiled import compiled
 from anabranch.splitmix import GOLDEN, mix
-
-U64 = npt.NDArray[np.uint64]
-I32 = npt.NDArray[np.int32]
-F64 = npt.NDArray[np.float64]
 
 _NONE = np.uint64(0)
 

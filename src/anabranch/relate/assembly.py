@@ -10,14 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from anabranch.arrays import I8, I64, Bools, Numbers
 from anabranch.columns.times import BEGINNING, END
 from anabranch.compiled import assign, compiled
-
-I64 = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 #: An entity may have this many point events, and lose this many in a row.
 MOST_EVENTS = 20_000
@@ -61,12 +58,12 @@ class IntervalRows:
         """The columns by name."""
         return {name: getattr(self, name) for name in self.__slots__}
 
-    def where(self, chosen: npt.NDArray) -> IntervalRows:
+    def where(self, chosen: Numbers) -> IntervalRows:
         """The rows at a mask or an index."""
         return IntervalRows(**{name: column[chosen] for name, column in self.arrays().items()})
 
     @staticmethod
-    def of(entity: npt.NDArray, columns: Mapping[str, npt.NDArray]) -> IntervalRows:
+    def of(entity: Numbers, columns: Mapping[str, Numbers]) -> IntervalRows:
         """Rows from the columns that their stream has."""
         n = len(entity)
         unknown = {"length": 0, "role": -1, "lo": BEGINNING, "hi": END}
@@ -103,16 +100,14 @@ class Assembled:
     duplicate : for each row, whether it says what another says
     """
 
-    fault: npt.NDArray[np.int8]
+    fault: I8
     events: I64
     lo: I64
     hi: I64
-    duplicate: npt.NDArray[np.bool_]
+    duplicate: Bools
 
 
-def assemble(
-    rows: IntervalRows, n_entities: int, horizon: tuple[int, int], complete: npt.NDArray[np.bool_] | bool = True
-) -> Assembled:
+def assemble(rows: IntervalRows, n_entities: int, horizon: tuple[int, int], complete: Bools | bool = True) -> Assembled:
     """Put entities together.
 
     An entity that is not `complete` is taken as far as its segments are known to be closed.
@@ -157,7 +152,7 @@ def _order(entity: I64, seq: I64, n_entities: int) -> tuple[I64, I64]:
 @compiled
 def _survey(
     order: I64, starts: I64, complete: Bools, seq: I64, t: I64, length: I64, role: I64, lo: I64, hi: I64
-) -> tuple[npt.NDArray[np.int8], I64, Bools]:
+) -> tuple[I8, I64, Bools]:
     """How many events each entity has, and what is wrong with its rows."""
     n_entities = len(starts) - 1
     fault = np.zeros(n_entities, np.int8)
@@ -203,7 +198,7 @@ def _survey(
 
 @compiled
 def _windows(
-    order: I64, starts: I64, events: I64, fault: npt.NDArray[np.int8], horizon_lo: int, horizon_hi: int,
+    order: I64, starts: I64, events: I64, fault: I8, horizon_lo: int, horizon_hi: int,
     seq: I64, t: I64, length: I64, role: I64, row_lo: I64, row_hi: I64,
 ) -> tuple[I64, I64]:  # fmt: skip
     """The window of every event; notes entities that leave none for one of theirs."""

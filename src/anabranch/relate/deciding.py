@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.arrays import F64, I64, Bools
 from anabranch.columns.dictionary import flat
 from anabranch.columns.times import TimeKind
 from anabranch.relate.pairing import Side, pairs_of
@@ -45,7 +45,7 @@ class _Deciding:
             for was, side in zip(before, (firsts, seconds), strict=True)
         ]
 
-    def answers(self, pairs: npt.NDArray[np.int64], first: Side, second: Side) -> pa.Table:
+    def answers(self, pairs: I64, first: Side, second: Side) -> pa.Table:
         """The answers about some pairs."""
         query, live = self._job.analysis.query, self._job.live
         probability, complement = self._relate(self._now, pairs)
@@ -68,13 +68,11 @@ class _Deciding:
         columns += [pc.if_else(pa.array(final[holds]), "final", "provisional")] if live else []
         return pa.table(columns, schema=schema)
 
-    def _relate(
-        self, known: list[Windows], pairs: npt.NDArray[np.int64]
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def _relate(self, known: list[Windows], pairs: I64) -> tuple[F64, F64]:
         doubles = self._job.layouts[0].time_kind is TimeKind.DOUBLE
         return relate(self._job.analysis, doubles, known[0], known[1], pairs)
 
-    def _fell(self, pairs: npt.NDArray[np.int64], asked: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    def _fell(self, pairs: I64, asked: Bools) -> Bools:
         """Which of the pairs asked held before the last change: they were reported, and must be taken back."""
         known = self._was_known[0][pairs[:, 0]] & self._was_known[1][pairs[:, 1]]
         chosen = np.flatnonzero(asked & known)

@@ -11,21 +11,18 @@ from dataclasses import dataclass
 from math import isqrt
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from anabranch.arrays import I64, Bools
 from anabranch.binding.typed import Typed, conjunction, conjuncts
 from anabranch.columns.conditions import holds
 from anabranch.columns.dictionary import encode_tuples
 from anabranch.compiled import compiled
 from anabranch.language.types import Type
 from anabranch.relate.analysis import RelateAnalysis
-
-I64 = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 #: A worker looks at no more than about this many pairs at once.
 PAIRS_AT_ONCE = 1_000_000
@@ -91,7 +88,7 @@ class Side:
     keys: dict[str, pa.Array]
     earliest: I64
     latest: I64
-    changed: Mask
+    changed: Bools
 
     def __len__(self) -> int:
         return len(self.changed)
@@ -164,8 +161,8 @@ def _candidates(
     order: I64,
     earliest: I64,
     latest: I64,
-    changed_first: Mask,
-    changed_second: Mask,
+    changed_first: Bools,
+    changed_second: Bools,
     must_reach: bool,
 ) -> I64:
     """Pairs in the given ranges of which either changed, and that overlap if they must."""
@@ -191,7 +188,7 @@ def _is_chosen(
     pairs: I64,
     rest: Typed | None,
     relations: Mapping[str, pa.Table],
-) -> Mask:
+) -> Bools:
     """Which pairs meet the rest of WHERE, and are not one key twice."""
     columns = {
         f"{operand.name}.{name}": column.take(pa.array(pairs[:, place]))

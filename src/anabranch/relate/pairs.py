@@ -10,15 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from anabranch.arrays import F64, I64
 from anabranch.errors import TooLarge
 from anabranch.relate import kernel
 from anabranch.relate.analysis import ALL, RelateAnalysis
 
 #: A pair may carry this many weights at once: three times as many doubles are held.
 MOST_WEIGHTS = 1 << 26
-
-F64 = npt.NDArray[np.float64]
-I64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

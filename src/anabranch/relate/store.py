@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from anabranch.arrays import I8, I64, Bools
 from anabranch.columns.dictionary import Dictionary
 from anabranch.columns.times import BEGINNING, END, decode_time, later
 from anabranch.relate.assembly import FAULTS, IntervalRows, assemble
@@ -22,9 +22,6 @@ from anabranch.transport.checks import LATE, QUARANTINE, quarantine
 from anabranch.transport.operator import Counts
 from anabranch.transport.packing import ROLES, Layout
 from anabranch.transport.state import read_tables
-
-I64 = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _END = ROLES.index("end")
 
@@ -41,9 +38,9 @@ class Step:
     """
 
     now: Windows
-    shown: Mask
+    shown: Bools
     before: Windows | None
-    changed: Mask
+    changed: Bools
     rejected: list[pa.Table] = field(default_factory=list)
     counts: Counts = field(default_factory=Counts)
 
@@ -99,7 +96,7 @@ class EntityStore:
         columns = {name: tables["rows"][name].to_numpy() for name in tables["rows"].column_names}
         return IntervalRows.of(self.keys.encode(tables["keys"])[columns.pop("key")], columns)
 
-    def _ends(self, watermark: int, input_ended: bool) -> tuple[Mask, Mask]:
+    def _ends(self, watermark: int, input_ended: bool) -> tuple[Bools, Bools]:
         """Which entities have ended, and which rows came after a silence that ended theirs."""
         rows, n_entities = self.rows, len(self.over)
         cut_off = np.zeros(len(rows), np.bool_)
@@ -132,7 +129,7 @@ class EntityStore:
         until[entity[stops]] = limit[stops]
         return until
 
-    def _refuse(self, fresh: Mask, fault: npt.NDArray[np.int8], counts: Counts) -> list[pa.Table]:
+    def _refuse(self, fresh: Bools, fault: I8, counts: Counts) -> list[pa.Table]:
         """Set aside the rows of entities that have ended and cannot be."""
         tables = []
         for number in np.unique(fault[fresh & (fault > 0)]):
@@ -178,7 +175,7 @@ class EntityStore:
             return self._layout.horizon[0]
         return int(begun.t.min(initial=END))
 
-    def forget(self, gone: Mask) -> None:
+    def forget(self, gone: Bools) -> None:
         """Forget the events of entities. Their keys stay known, because what comes of them later is late."""
         self.rows = self.rows.where(~gone[self.rows.entity])
 

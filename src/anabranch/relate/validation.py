@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.arrays import I32, Bools
 from anabranch.catalog import Model
 from anabranch.columns.dictionary import encode_tuples
 from anabranch.relate.assembly import FAULTS, IntervalRows, assemble
@@ -30,15 +30,15 @@ def validate(table: pa.Table, layout: Layout, model: Model) -> pa.Table:
     return pa.concat_tables(parts)
 
 
-def _set_aside(table: pa.Table, layout: Layout, reason: str, bad: npt.NDArray[np.bool_]) -> pa.Table:
+def _set_aside(table: pa.Table, layout: Layout, reason: str, bad: Bools) -> pa.Table:
     return quarantine(layout.name, reason, table.filter(pa.array(bad)).to_pylist())
 
 
-def _codes(table: pa.Table, names: Sequence[str]) -> npt.NDArray[np.int32]:
+def _codes(table: pa.Table, names: Sequence[str]) -> I32:
     return encode_tuples([table[name] for name in names], table.num_rows)[0]
 
 
-def _overfull(table: pa.Table, layout: Layout) -> npt.NDArray[np.bool_]:
+def _overfull(table: pa.Table, layout: Layout) -> Bools:
     """Rows of a (key, t), or (key, t, prev), whose probabilities sum above 1; a row given twice counts once."""
     group = _codes(table, (*layout.keys, layout.time, *layout.previous))
     _, firsts = np.unique(_codes(table, layout.columns), return_index=True)

@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from anabranch.arrays import F64, I64, Numbers
 from anabranch.columns.dictionary import flat
 from anabranch.columns.times import TimeKind
-from anabranch.events.batch import I64, Batch, Numbers, row_numbers
+from anabranch.events.batch import Batch, row_numbers
 from anabranch.sequence.analysis import SequenceAnalysis
 from anabranch.sequence.matching import Matches
 
 if TYPE_CHECKING:
     from anabranch.sequence.job import SequenceJob
 
-F64 = npt.NDArray[np.float64]
 
 #: Scores that agree in so many bits differ by rounding alone.
 _SAME = 40

@@ -14,20 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 from scipy import optimize, special
 from scipy.stats import qmc
 
+from anabranch.arrays import F64
 from anabranch.sequence.history import History, Watch
 from anabranch.sequence.laws import law_of
-from anabranch.sequence.likelihood import (
-    F64,
-    Parameters,
-    candidates,
-    criterion,
-    likeliest,
-    log_density,
-)
+from anabranch.sequence.likelihood import Parameters, candidates, criterion, likeliest, log_density
 from anabranch.sequence.query import BoundDelay
 
 #: Rounds of expectation-maximisation, and the relative gain at which they end.
@@ -189,7 +182,7 @@ class Gaps:
     places: tuple[int, ...]
     lengths: F64
     counts: F64
-    delays: npt.NDArray[np.float64]
+    delays: F64
     log_weights: F64
 
 

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from anabranch.arrays import F64
 from anabranch.errors import DataError
 from anabranch.sequence.kernel.tables import Pieces, Table, convolved, shifted
 from anabranch.sequence.laws import Law, law_of
@@ -39,7 +40,7 @@ from anabranch.sequence.pieces import (
 )
 from anabranch.sequence.query import BoundDelay
 
-Array = npt.NDArray[np.float64]
+Array = F64
 Values = Callable[[Array], Array]
 
 _ZERO = np.zeros(1)

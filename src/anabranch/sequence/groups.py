@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.arrays import I64
 from anabranch.columns.dictionary import dense_codes
 from anabranch.events.batch import Batch
 from anabranch.sequence.analysis import Place, SequenceAnalysis
-
-I64 = npt.NDArray[np.int64]
 
 
 def as_compared(column: pa.Array, as_doubles: bool) -> pa.Array:

@@ -16,18 +16,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.arrays import F64, I64
 from anabranch.columns.conditions import Relations, holds
 from anabranch.columns.dictionary import encode_tuples, flat
 from anabranch.errors import DataError, Finding
 from anabranch.sequence.analysis import SequenceAnalysis
 from anabranch.sequence.query import BoundComponent
-
-F64 = npt.NDArray[np.float64]
-I64 = npt.NDArray[np.int64]
 
 #: Parts of history besides those numbered from 0: that of what is equated with nothing, and none.
 EVERYWHERE, NOWHERE = -1, -2

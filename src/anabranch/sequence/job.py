@@ -12,10 +12,11 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from anabranch.arrays import I64
 from anabranch.binding.typed import Typed
 from anabranch.columns.conditions import holds
 from anabranch.columns.times import TimeKind
-from anabranch.events.batch import I64, EventTable, pack_events
+from anabranch.events.batch import EventTable, pack_events
 from anabranch.events.job import EventJob, ResultColumn
 from anabranch.events.roles import roles_of
 from anabranch.sequence.analysis import SequenceAnalysis, analyse

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from anabranch.arrays import F64
 from anabranch.sequence.query import BoundDelay
 
-Array = npt.NDArray[np.float64]
+Array = F64
 Values = Callable[[Array], Array]
 
 _ROOT_2 = np.sqrt(2.0)

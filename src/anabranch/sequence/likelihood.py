@@ -6,10 +6,10 @@ from collections.abc import Callable
 from math import inf, log, pi, sqrt
 
 import numpy as np
-import numpy.typing as npt
 from scipy import optimize, special
 
-F64 = npt.NDArray[np.float64]
+from anabranch.arrays import F64
+
 Parameters = tuple[float, ...]
 
 #: Laws with two parameters are told from each other where delays have so many values.

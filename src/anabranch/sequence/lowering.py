@@ -8,8 +8,8 @@ from math import inf, prod
 from sys import float_info
 
 import numpy as np
-import numpy.typing as npt
 
+from anabranch.arrays import I64
 from anabranch.binding.typed import Reference, Typed, walk
 from anabranch.columns.conditions import Relations
 from anabranch.sequence.analysis import Disjunct, SequenceAnalysis, owners
@@ -19,8 +19,6 @@ from anabranch.sequence.kernel.tables import Table, joined
 from anabranch.sequence.programs import ColumnOf, Programs
 from anabranch.sequence.query import BoundComponent
 from anabranch.sequence.rates import with_rates
-
-I64 = npt.NDArray[np.int64]
 
 #: Scores are rounded; a match whose score is this little below the threshold, as a share of it, is at the threshold.
 _ROUNDING = 1e-9

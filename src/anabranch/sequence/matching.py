@@ -6,10 +6,10 @@ from math import inf
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from anabranch.arrays import F64, I64, Bools, Numbers
 from anabranch.columns.conditions import Relations
-from anabranch.events.batch import I64, Batch, Bools, Numbers
+from anabranch.events.batch import Batch
 from anabranch.sequence.analysis import SequenceAnalysis
 from anabranch.sequence.groups import Groups
 from anabranch.sequence.kernel.lists import Lists, make_lists
@@ -42,7 +42,7 @@ class Matches(NamedTuple):
     """(n, m) the event of each positive component, in the order of the query, -1 where missing; and the scores."""
 
     events: I64
-    scores: npt.NDArray[np.float64]
+    scores: F64
 
 
 class Matcher:

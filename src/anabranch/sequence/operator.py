@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from anabranch.events.batch import Batch, Bools
+from anabranch.arrays import Bools
+from anabranch.events.batch import Batch
 from anabranch.events.operator import EventOperator
 from anabranch.sequence.answers import Answers
 from anabranch.sequence.lowering import Search

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from anabranch.arrays import F64
 from anabranch.sequence.kernel.tables import Pieces
 
-Array = npt.NDArray[np.float64]
+Array = F64
 Values = Callable[[Array], Array]
 
 #: What a piece may be wrong by, of the size of the function there.

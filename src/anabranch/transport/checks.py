@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from datetime import date, datetime
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.arrays import I64, Bools
 from anabranch.columns.times import BEGINNING, END, TimeKind, encode_known_times, encode_times
 from anabranch.compiled import compiled
 from anabranch.transport.packing import ROLES, IntervalColumns, Layout, SpaceColumns, role_numbers, whole_numbers
@@ -29,7 +29,7 @@ TOLERANCE = 1e-6
 def check_rows(table: pa.Table, layout: Layout) -> tuple[pa.Table, pa.Table]:
     """Split rows into those that can be used and, as a QUARANTINE table, those that cannot."""
     bad = np.zeros(table.num_rows, np.bool_)
-    reasons: list[tuple[str, npt.NDArray[np.bool_]]] = []
+    reasons: list[tuple[str, Bools]] = []
     for reason, found in _faults(table, layout):
         fresh = found & ~bad
         if fresh.any():
@@ -44,7 +44,7 @@ def check_rows(table: pa.Table, layout: Layout) -> tuple[pa.Table, pa.Table]:
     return table.filter(pa.array(~bad)), pa.concat_tables(parts)
 
 
-def _faults(table: pa.Table, layout: Layout) -> Iterable[tuple[str, npt.NDArray[np.bool_]]]:
+def _faults(table: pa.Table, layout: Layout) -> Iterable[tuple[str, Bools]]:
     for name in layout.keys:
         yield f"{name} is NULL", _is_null(table[name])
         if pa.types.is_floating(table[name].type):
@@ -69,7 +69,7 @@ def _faults(table: pa.Table, layout: Layout) -> Iterable[tuple[str, npt.NDArray[
         yield f"{layout.probability} is outside [0, 1]", _true(pc.or_(pc.less(p, 0.0), pc.greater(p, 1.0)))
 
 
-def _time_faults(table: pa.Table, name: str, kind: TimeKind) -> Iterable[tuple[str, npt.NDArray[np.bool_]]]:
+def _time_faults(table: pa.Table, name: str, kind: TimeKind) -> Iterable[tuple[str, Bools]]:
     if kind is TimeKind.DOUBLE:
         yield f"{name} is not a finite number", _not_finite(table[name])
         return
@@ -81,7 +81,7 @@ def _time_faults(table: pa.Table, name: str, kind: TimeKind) -> Iterable[tuple[s
         yield f"{name} is out of range", (codes == BEGINNING) | (codes == END)
 
 
-def _prediction_faults(table: pa.Table, layout: Layout) -> Iterable[tuple[str, npt.NDArray[np.bool_]]]:
+def _prediction_faults(table: pa.Table, layout: Layout) -> Iterable[tuple[str, Bools]]:
     """What is predicted, or a prediction is made from, is all known."""
     for name in dict.fromkeys((*layout.values, *layout.rates, *layout.error_columns)):
         yield f"{name} is NULL", _is_null(table[name])
@@ -90,7 +90,7 @@ def _prediction_faults(table: pa.Table, layout: Layout) -> Iterable[tuple[str, n
         yield f"{name} is negative", _true(pc.less(pc.cast(table[name], pa.float64()), 0.0))
 
 
-def _space_faults(table: pa.Table, space: SpaceColumns) -> Iterable[tuple[str, npt.NDArray[np.bool_]]]:
+def _space_faults(table: pa.Table, space: SpaceColumns) -> Iterable[tuple[str, Bools]]:
     """A coordinate may be missing: then it is not known where the event was."""
     for name, most in zip(space.columns, (180, 90), strict=True):
         yield f"{name} is not a finite number", _not_finite(table[name])
@@ -101,7 +101,7 @@ def _space_faults(table: pa.Table, space: SpaceColumns) -> Iterable[tuple[str, n
 
 def _interval_faults(
     table: pa.Table, time: str, interval: IntervalColumns, kind: TimeKind
-) -> Iterable[tuple[str, npt.NDArray[np.bool_]]]:
+) -> Iterable[tuple[str, Bools]]:
     yield (
         f"{interval.order} is not a position: it must be 1 or more",
         ~_true(pc.greater_equal(table[interval.order], 1)),
@@ -121,7 +121,7 @@ def _interval_faults(
         yield f"{time} is outside its window", outside
 
 
-def _role_at(seq: npt.NDArray[np.int64], role: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _role_at(seq: I64, role: I64) -> I64:
     """The role at a position: the first starts, an even one suspends (or ends, if it says so), others resume."""
     start, suspend, resume, end = range(len(ROLES))
     even = np.where(role == end, end, suspend)
@@ -142,17 +142,17 @@ def _in_unit_interval(values):
     return good
 
 
-def _not_finite(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+def _not_finite(column: pa.ChunkedArray) -> Bools:
     return _true(pc.invert(pc.is_finite(pc.cast(column, pa.float64()))))
 
 
-def _is_null(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+def _is_null(column: pa.ChunkedArray) -> Bools:
     if not column.null_count:
         return np.zeros(len(column), np.bool_)
     return column.is_null().to_numpy()
 
 
-def _true(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+def _true(column: pa.ChunkedArray) -> Bools:
     return pc.fill_null(column, False).to_numpy()
 
 

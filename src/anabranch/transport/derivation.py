@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+
+from anabranch.arrays import Bools
 
 if TYPE_CHECKING:
     from anabranch.columns.dictionary import Dictionary
@@ -59,5 +59,5 @@ class Derived:
     """
 
     rows: Rows
-    rejected: dict[str, npt.NDArray[np.bool_]]
+    rejected: dict[str, Bools]
     duplicate: int

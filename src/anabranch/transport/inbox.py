@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from anabranch.arrays import F64, I32, I64, Bools
 from anabranch.columns.dictionary import Dictionary, all_null
 from anabranch.columns.times import BEGINNING, END, TimeKind, decode_time, step_times, steps_before, steps_of
 from anabranch.transport.packing import Layout
@@ -26,12 +27,12 @@ from anabranch.transport.state import read_tables
 class Rows:
     """Equally long arrays, one entry a row. `key` and `value` count in the dictionaries of `stream`."""
 
-    stream: npt.NDArray[np.int32]
-    key: npt.NDArray[np.int32]
-    value: npt.NDArray[np.int32]
-    prev: npt.NDArray[np.int32]
-    t: npt.NDArray[np.int64]
-    p: npt.NDArray[np.float64]
+    stream: I32
+    key: I32
+    value: I32
+    prev: I32
+    t: I64
+    p: F64
 
     def __len__(self) -> int:
         return len(self.t)
@@ -40,7 +41,7 @@ class Rows:
         """The columns by name."""
         return {name: getattr(self, name) for name in self.__slots__}
 
-    def where(self, chosen: npt.NDArray[np.bool_]) -> Rows:
+    def where(self, chosen: Bools) -> Rows:
         """The rows for which `chosen` holds."""
         return Rows(**{name: column[chosen] for name, column in self.arrays().items()})
 
@@ -102,7 +103,7 @@ class Inbox:
         here = np.array([watermark])
         return min([watermark, *(int(step_times(steps_of(here, *step), *step)[0]) for step in steps)])
 
-    def _limit(self, rows: Rows) -> int | npt.NDArray[np.int64]:
+    def _limit(self, rows: Rows) -> int | I64:
         """The time before which rows are not waited for any more: the end of the last step that began, or of all."""
         if all(layout.derive is None for layout in self.layouts):
             return self.watermark

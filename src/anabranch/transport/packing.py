@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.arrays import I32, I64, U64
 from anabranch.columns.dictionary import encode_tuples
 from anabranch.columns.times import BEGINNING, END, TimeKind, encode_known_times, encode_times, order_doubles
 from anabranch.compiled import compiled
@@ -127,7 +128,7 @@ def _hash_bytes(offsets, data, hashes):
         hashes[i] = (h ^ np.uint64(0xFF)) * _FNV_PRIME
 
 
-def hash_tuples(columns: Sequence[pa.Array], n_rows: int) -> npt.NDArray[np.uint64]:
+def hash_tuples(columns: Sequence[pa.Array], n_rows: int) -> U64:
     """A 64-bit hash of each tuple that is the same in every process and every version.
 
     Integers of any width, and strings of any encoding, hash by their value.
@@ -184,7 +185,7 @@ def _compact(codes, scratch):
 
 
 def pack(
-    table: pa.Table, layout: Layout, bucket_of_key: npt.NDArray[np.int64], key_codes: npt.NDArray[np.int32],
+    table: pa.Table, layout: Layout, bucket_of_key: I64, key_codes: I32,
     keys: pa.Table, n_buckets: int,
 ) -> Iterator[tuple[int, bytes]]:  # fmt: skip
     """Cut checked rows into one packet per bucket; a key whose bucket is -1 takes no part.
@@ -221,7 +222,7 @@ def pack(
         )
 
 
-def _numbers(table: pa.Table, layout: Layout, key_codes: npt.NDArray[np.int32]) -> dict[str, npt.NDArray]:
+def _numbers(table: pa.Table, layout: Layout, key_codes: I32) -> dict[str, npt.NDArray]:
     if layout.interval:
         return {"key": key_codes, **interval_numbers(table, layout)}
     columns: dict[str, npt.NDArray] = {"key": key_codes, "t": encode_times(table[layout.time], layout.time_kind)}
@@ -247,12 +248,12 @@ def interval_numbers(table: pa.Table, layout: Layout) -> dict[str, npt.NDArray]:
     return columns
 
 
-def whole_numbers(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+def whole_numbers(column: pa.ChunkedArray) -> I64:
     """A column of whole numbers; 0 where there is none."""
     return pc.fill_null(pc.cast(column, pa.int64()), 0).to_numpy()
 
 
-def role_numbers(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+def role_numbers(column: pa.ChunkedArray) -> I64:
     """The place of each role in ROLES; -1 where there is none, -2 where it is not a role."""
     names = pc.utf8_lower(pc.cast(column, pa.string()))
     numbers = pc.fill_null(pc.index_in(names, value_set=pa.array(ROLES)), -2)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from anabranch.arrays import I32, I64
 from anabranch.binding.typed import Typed
 from anabranch.columns.conditions import holds
 from anabranch.columns.dictionary import encode_tuples, flat
@@ -33,7 +33,7 @@ class Placement(Protocol):
         """The packets of good rows, and how many rows can take no part in any answer, and are not sent."""
 
 
-def distinct_keys(rows: pa.Table, layout: Layout) -> tuple[npt.NDArray[np.int32], pa.Table]:
+def distinct_keys(rows: pa.Table, layout: Layout) -> tuple[I32, pa.Table]:
     """The code of each row's key, and the distinct keys, in the types of their stream.
 
     Files may hold one column in several types; a key has one place.
@@ -66,7 +66,7 @@ class KeyPlacement(ABC):
     def spread(self, stream: int, keys: Mapping[str, pa.Array]) -> list[pa.Array]:
         """The columns by which distinct keys are spread over buckets, given theirs; what must meet is equal there."""
 
-    def buckets(self, stream: int, keys: pa.Table, n_buckets: int) -> npt.NDArray[np.int64]:
+    def buckets(self, stream: int, keys: pa.Table, n_buckets: int) -> I64:
         """The bucket of each distinct key; -1 for a key that can take no part in any answer."""
         names = [name.lower() for name in self.layouts[stream].keys]
         columns = dict(zip(names, map(flat, keys.columns), strict=False))

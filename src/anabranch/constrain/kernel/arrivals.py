@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from anabranch.arrays import F64, I64
 from anabranch.compiled import compiled, compiled_inline
 from anabranch.constrain.kernel.search import OWN, ROLE, search
 from anabranch.constrain.kernel.store import candidates, keep
-from anabranch.constrain.kernel.tables import F64, I64, Table
+from anabranch.constrain.kernel.tables import Table
 
 
 @compiled

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from anabranch.arrays import F64
 from anabranch.compiled import compiled_inline
 from anabranch.constrain.kernel.tables import (
     AT_LEAST,
@@ -14,7 +15,6 @@ from anabranch.constrain.kernel.tables import (
     DIFFERENCE,
     DISTANCE,
     EQUAL,
-    F64,
     LESS,
     MORE,
     SPAN,

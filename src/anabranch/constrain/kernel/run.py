@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from anabranch.arrays import I64, U64, Bools
 from anabranch.compiled import compiled
 from anabranch.constrain.kernel.arrivals import arrive
 from anabranch.constrain.kernel.store import keep, new_store
-from anabranch.constrain.kernel.tables import I64, Events, Graph, Table
+from anabranch.constrain.kernel.tables import Events, Graph, Table
 
 #: Solutions are handed over whenever they take so many numbers, so that memory does not grow with their number.
 ENOUGH = 4_000_000
@@ -43,7 +44,7 @@ class Run:
         return self._given.roles["expires"]
 
     @property
-    def met(self) -> npt.NDArray[np.uint64]:
+    def met(self) -> U64:
         """Of each role, the variables of which an event has come that agrees with it, as bits."""
         return self._given.roles["met"]
 
@@ -59,7 +60,7 @@ class Run:
             )  # fmt: skip
             yield from _by_query(found, 1 + counts)
 
-    def kept(self, now: Any) -> npt.NDArray[np.bool_]:
+    def kept(self, now: Any) -> Bools:
         """Which roles may still be needed by events at `now` or later."""
         return self.expires >= now
 

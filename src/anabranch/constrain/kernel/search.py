@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from anabranch.arrays import F64, I64
 from anabranch.compiled import assign, compiled, compiled_inline
 from anabranch.constrain.kernel.checks import agree
-from anabranch.constrain.kernel.tables import F64, I64, Table
+from anabranch.constrain.kernel.tables import Table
 
 #: The columns of `chosen`.
 ROLE, OWN, POINTER = range(3)

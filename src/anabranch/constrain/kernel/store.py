@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anabranch.arrays import F64, I64
 from anabranch.compiled import compiled, compiled_inline
 from anabranch.constrain.kernel.checks import agree
-from anabranch.constrain.kernel.tables import F64, I64, Events, Graph, Table, item_type
+from anabranch.constrain.kernel.tables import Events, Graph, Table, item_type
 
 #: A list is cleared of items that have expired where so many of them were met, and most of those met were such.
 _MANY = 16

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-I64 = npt.NDArray[np.int64]
-F64 = npt.NDArray[np.float64]
+from anabranch.arrays import F64, I64, Bools
+
 Table = npt.NDArray[np.void]
 
 #: What a check compares, of two events: two columns, the difference of two columns, the amount of that difference, two
@@ -123,7 +123,7 @@ class Events(NamedTuple):
 
 def make_events(
     t: npt.NDArray[np.generic], begin: npt.NDArray[np.generic], at: F64, columns: F64,
-    first: I64, variable: I64, home: npt.NDArray[np.bool_],
+    first: I64, variable: I64, home: Bools,
 ) -> Events:  # fmt: skip
     """Events from arrays: times, places (n, 3), columns, where the roles of each begin, and the roles."""
     n, kind = len(t), t.dtype

@@ -23,7 +23,7 @@ that others import (`weights.py`, say), remove the caches: `make clean`.
 """
 
 from anabranch.inference.kernel.forward import filter_rows, mle_path
-from anabranch.inference.kernel.inputs import F64, I32, I64, SMALLEST, Chain, Sensors, distinct_readings
+from anabranch.inference.kernel.inputs import SMALLEST, Chain, Sensors, distinct_readings
 from anabranch.inference.kernel.particles import particle_rows
 from anabranch.inference.kernel.smoothing import marginal_rows, smooth_rows
 from anabranch.inference.kernel.viterbi import viterbi_path
@@ -31,9 +31,6 @@ from anabranch.inference.kernel.weights import BITS
 
 __all__ = [
     "BITS",
-    "F64",
-    "I32",
-    "I64",
     "SMALLEST",
     "Chain",
     "Sensors",

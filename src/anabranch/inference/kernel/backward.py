@@ -10,9 +10,10 @@ import math
 
 import numpy as np
 
+from anabranch.arrays import F64, I32, I64, Bools
 from anabranch.compiled import compiled
 from anabranch.inference.kernel.forward import mle_path
-from anabranch.inference.kernel.inputs import F64, I32, I64, Bools, Chain, Sensors
+from anabranch.inference.kernel.inputs import Chain, Sensors
 from anabranch.inference.kernel.weights import (
     block_length,
     copy_weights,

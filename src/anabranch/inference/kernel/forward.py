@@ -10,8 +10,9 @@ import math
 
 import numpy as np
 
+from anabranch.arrays import F64, I32, I64
 from anabranch.compiled import compiled
-from anabranch.inference.kernel.inputs import F64, I32, I64, Chain, Sensors
+from anabranch.inference.kernel.inputs import Chain, Sensors
 from anabranch.inference.kernel.rows import emit, make_columns, with_room
 from anabranch.inference.kernel.weights import copy_weights, is_deep, likeliest, settle, spread, total_weight, weigh
 

@@ -5,14 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from anabranch.arrays import F64, I32, I64, Bools
 from anabranch.compiled import compiled
-
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
-F64 = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 #: The least positive probability that a model may hold: a weight times two of them is still a normal double.
 SMALLEST = 1e-60

@@ -18,12 +18,9 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from anabranch.arrays import F64, I8, I32, Bools
 from anabranch.compiled import compiled
-from anabranch.inference.kernel.inputs import F64, I32, Bools
-
-I8 = npt.NDArray[np.int8]
 
 # What becomes of a measurement.
 SILENT, FIRST, CORRECTION, HEARTBEAT, DUPLICATE = np.int8(0), np.int8(1), np.int8(2), np.int8(3), np.int8(4)

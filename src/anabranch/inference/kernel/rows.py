@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from anabranch.arrays import F64, I32
 from anabranch.compiled import compiled
-from anabranch.inference.kernel.inputs import F64, I32
 from anabranch.inference.kernel.weights import likeliest, plain, total_weight
 
 #: Rows of less probability than this are left out, pruned or not: a double can barely hold them.

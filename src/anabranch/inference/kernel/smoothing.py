@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from anabranch.arrays import F64, I32, I64
 from anabranch.compiled import compiled
 from anabranch.inference.kernel.backward import fill_block, make_marks, mark_steps
-from anabranch.inference.kernel.inputs import F64, I32, I64, Chain, Sensors
+from anabranch.inference.kernel.inputs import Chain, Sensors
 from anabranch.inference.kernel.rows import NOTHING, emit, make_columns, with_room
 from anabranch.inference.kernel.weights import block_length, fill_weights, plain, settle, total_weight
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from anabranch.arrays import F64, I32, I64
 from anabranch.compiled import compiled
 from anabranch.inference.kernel.forward import correct, predict
-from anabranch.inference.kernel.inputs import F64, I32, I64, Chain, Sensors
+from anabranch.inference.kernel.inputs import Chain, Sensors
 from anabranch.inference.kernel.weights import DOWN, block_length, copy_weights, fill_weights, is_deep, likeliest
 
 

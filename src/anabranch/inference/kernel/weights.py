@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 
+from anabranch.arrays import F64, I32, I64
 from anabranch.compiled import compiled
-from anabranch.inference.kernel.inputs import F64, I32, I64, Sensors
+from anabranch.inference.kernel.inputs import Sensors
 
 BITS = 512
 UP, DOWN = 2.0**BITS, 2.0**-BITS

@@ -13,14 +13,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from anabranch.arrays import F64, I64, Bools
 from anabranch.compiled import assign, compiled
 from anabranch.splitmix import mix
-
-F64 = npt.NDArray[np.float64]
-I64 = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 #: What is discarded where a buffer is full.
 LEAST_CONTRIBUTION, OLDEST, RANDOM, NEWEST = range(4)

@@ -10,13 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from anabranch.arrays import F64, I32, I64, U64
 from anabranch.compiled import assign, compiled
-
-F64 = npt.NDArray[np.float64]
-I64 = npt.NDArray[np.int64]
-U64 = npt.NDArray[np.uint64]
 
 #: A box is noted in no more than about this many cells along an axis: cells are made that large.
 _MOST_CELLS = 64
@@ -144,8 +140,8 @@ class Keys(NamedTuple):
     first_ranks: I64
     second_ranks: I64
     how: I64
-    first_home: npt.NDArray[np.int32]
-    second_home: npt.NDArray[np.int32]
+    first_home: I32
+    second_home: I32
     apart: bool
 
 

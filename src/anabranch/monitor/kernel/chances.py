@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from anabranch.arrays import F64, I64, Bools
 from anabranch.compiled import compiled, compiled_inline
 from anabranch.monitor.kernel.laws import (
     CUTS,
@@ -27,9 +27,6 @@ from anabranch.monitor.kernel.laws import (
     difference,
     sorted_few,
 )
-
-F64 = npt.NDArray[np.float64]
-I64 = npt.NDArray[np.int64]
 
 #: More intervals, and more bends of an integrand, than a query can have are not kept.
 _MOST_INTERVALS = 32
@@ -51,7 +48,7 @@ class Asked(NamedTuple):
     forms: I64
     first: I64
     sets: F64
-    groups: npt.NDArray[np.bool_]
+    groups: Bools
     spreads: F64
     axis: I64
 

@@ -12,16 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anabranch.arrays import F64
 from anabranch.compiled import assign, compiled, compiled_inline
-from anabranch.monitor.kernel.chances import (
-    F64,
-    Asked,
-    error_of,
-    form_chance,
-    forms_of,
-    joint_chance,
-    middle_of,
-)
+from anabranch.monitor.kernel.chances import Asked, error_of, form_chance, forms_of, joint_chance, middle_of
 from anabranch.monitor.kernel.laws import NONE, ZERO
 from anabranch.monitor.kernel.polygons import Body, clip, excess, vertices
 

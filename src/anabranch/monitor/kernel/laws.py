@@ -9,8 +9,8 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from anabranch.arrays import F64
 from anabranch.compiled import compiled, compiled_inline
 
 _ROOT_2 = math.sqrt(2.0)
@@ -98,7 +98,7 @@ def _convolved(z: float, e1: float, s1: float, e2: float, s2: float) -> tuple[fl
 
 
 @compiled
-def sorted_few(numbers: npt.NDArray[np.float64], n: int) -> npt.NDArray[np.float64]:
+def sorted_few(numbers: F64, n: int) -> F64:
     """The first `n` numbers in order: for a few, the plain way is fast, and quickly compiled."""
     found = numbers[:n].copy()
     for k in range(1, n):

@@ -8,13 +8,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from anabranch.arrays import F64, I64
 from anabranch.compiled import assign, compiled, compiled_inline
 from anabranch.monitor.kernel.laws import ZERO
-
-F64 = npt.NDArray[np.float64]
-I64 = npt.NDArray[np.int64]
 
 #: What is this much smaller than the numbers it came from is rounding.
 ROUNDING = 1e-12

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from anabranch.arrays import F64, I64, Bools
 from anabranch.compiled import assign, compiled, compiled_inline
-from anabranch.monitor.kernel.chances import F64, I64, Asked, error_of
+from anabranch.monitor.kernel.chances import Asked, error_of
 from anabranch.monitor.kernel.highest import Lines, highest, plane_of
 from anabranch.monitor.kernel.laws import ZERO
 from anabranch.monitor.kernel.polygons import (
@@ -48,7 +49,7 @@ class Frame(NamedTuple):
     value_of: I64
     cells: F64
     widen: int
-    links: npt.NDArray[np.bool_]
+    links: Bools
     within: float
     enough: float
 
@@ -131,7 +132,7 @@ def _place(rows: I64, given: Given, frame: Frame, low: F64, high: F64, lines: Li
 
 
 @compiled
-def _framed(low: F64, high: F64, frame: Frame, planes: F64, is_open: npt.NDArray[np.bool_]) -> int:
+def _framed(low: F64, high: F64, frame: Frame, planes: F64, is_open: Bools) -> int:
     """The half-planes of what applies when, and of the window; gives their number."""
     dims = planes.shape[1] - 1
     n = 0
@@ -152,9 +153,7 @@ def _framed(low: F64, high: F64, frame: Frame, planes: F64, is_open: npt.NDArray
 
 
 @compiled
-def _constrained(
-    cell: F64, widen: int, asked: Asked, lines: Lines, planes: F64, is_open: npt.NDArray[np.bool_], n: int
-) -> int:
+def _constrained(cell: F64, widen: int, asked: Asked, lines: Lines, planes: F64, is_open: Bools, n: int) -> int:
     """The half-planes in which all forms are predicted as they must be; -1 where there is no such prediction."""
     dims = planes.shape[1] - 1
     for f in range(len(asked.forms)):
@@ -181,9 +180,7 @@ def _constrained(
 
 
 @compiled
-def _corners(
-    low: F64, high: F64, planes: F64, is_open: npt.NDArray[np.bool_], n_planes: int, scratch: F64
-) -> tuple[F64, int]:
+def _corners(low: F64, high: F64, planes: F64, is_open: Bools, n_planes: int, scratch: F64) -> tuple[F64, int]:
     """The corners of what some half-planes leave; none where they only touch a side that is open."""
     dims = planes.shape[1] - 1
     if n_planes < 0:
@@ -205,7 +202,7 @@ def _corners(
 
 
 @compiled
-def _line(planes: F64, is_open: npt.NDArray[np.bool_], n_planes: int, scratch: F64) -> tuple[F64, int]:
+def _line(planes: F64, is_open: Bools, n_planes: int, scratch: F64) -> tuple[F64, int]:
     """The interval that the half-planes of one axis leave, as its ends."""
     low, high = -np.inf, np.inf
     for k in range(n_planes):

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from anabranch.arrays import F64, I32, I64
 from anabranch.compiled import compiled
-
-I8 = npt.NDArray[np.int8]
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
-F64 = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 # How a row fared in `clean_rows`.
 USED, DUPLICATE, OVERFULL = 0, 1, 2

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from anabranch.arrays import F64, I32, I64, Bools
 from anabranch.compiled import compiled
-from anabranch.pattern.kernel.chains import (
-    F64,
-    I32,
-    I64,
-    INDEPENDENT,
-    ROUNDING,
-    Bools,
-    answer_space,
-    mix,
-)
+from anabranch.pattern.kernel.chains import INDEPENDENT, ROUNDING, answer_space, mix
 
 
 @compiled

@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from anabranch.arrays import F64, I32, I64, Bools
 from anabranch.compiled import assign, compiled
-from anabranch.pattern.kernel.chains import (
-    F64,
-    I32,
-    I64,
-    MARKOV,
-    ROUNDING,
-    Bools,
-    answer_space,
-    end_of_instant,
-    end_of_key,
-    mix,
-)
+from anabranch.pattern.kernel.chains import MARKOV, ROUNDING, answer_space, end_of_instant, end_of_key, mix
 
 
 @compiled

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from anabranch.arrays import F64, I8, I32, I64
 from anabranch.compiled import assign, compiled
-from anabranch.pattern.kernel.chains import (
-    CERTAIN,
-    DUPLICATE,
-    F64,
-    I8,
-    I32,
-    I64,
-    OVERFULL,
-    USED,
-)
+from anabranch.pattern.kernel.chains import CERTAIN, DUPLICATE, OVERFULL, USED
 
 #: A (key, t) or (key, t, prev) may sum to this much above 1 and still be read as rounding.
 TOLERANCE = 1e-6

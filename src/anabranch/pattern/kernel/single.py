@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from anabranch.arrays import F64, I32, I64, Bools
 from anabranch.compiled import assign, compiled
-from anabranch.pattern.kernel.chains import (
-    F64,
-    I32,
-    I64,
-    ROUNDING,
-    Bools,
-    answer_space,
-)
+from anabranch.pattern.kernel.chains import ROUNDING, answer_space
 
 
 @compiled

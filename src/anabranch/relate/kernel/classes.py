@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from anabranch.arrays import I8, I32
 from anabranch.compiled import assign, compiled
-
-I8 = npt.NDArray[np.int8]
-I32 = npt.NDArray[np.int32]
 
 _PRECEDES, _MEETS, _OVERLAPS, _STARTS, _DURING, _FINISHES, _EQUALS = range(7)
 _PRECEDED_BY, _MET_BY, _OVERLAPPED_BY, _STARTED_BY, _CONTAINS, _FINISHED_BY = range(7, 13)

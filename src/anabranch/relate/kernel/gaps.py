@@ -5,12 +5,9 @@ from __future__ import annotations
 from math import exp, inf, lgamma, log
 
 import numpy as np
-import numpy.typing as npt
 
+from anabranch.arrays import F64, I64
 from anabranch.compiled import assign, compiled
-
-I64 = npt.NDArray[np.int64]
-F64 = npt.NDArray[np.float64]
 
 
 @compiled

@@ -5,14 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from anabranch.arrays import I8, I32, I64, Bools
 from anabranch.compiled import compiled
-
-I8 = npt.NDArray[np.int8]
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 #: What happens at a mark of an entity, in this order.
 CLOSES, EVENT, OPENS = 1, 2, 4

@@ -15,17 +15,12 @@ Times are 64-bit codes that sort as the instants do; lengths are taken of what t
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from anabranch.arrays import F64, I8, I32, I64
 from anabranch.compiled import compiled
 from anabranch.relate.kernel.classes import Classes
 from anabranch.relate.kernel.gaps import length_between, rates_of_ragged_run, rates_of_run, volumes_of_run
 from anabranch.relate.kernel.marks import CLOSES, EVENT, OPENS, Entities
-
-I8 = npt.NDArray[np.int8]
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
-F64 = npt.NDArray[np.float64]
 
 #: Weights are w[layer, i, j, q, c]: what is carried from gap to gap, and two layers for the terms of a series. The last
 #: count, as many hits as are needed, has a weight within a gap alone, and no class.

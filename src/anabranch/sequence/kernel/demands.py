@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy.typing as npt
 
+from anabranch.arrays import I64
 from anabranch.compiled import compiled_inline
 from anabranch.sequence.kernel.lists import Lists
 from anabranch.sequence.kernel.programs import FAILS, truth
-from anabranch.sequence.kernel.query import I64, Demands
+from anabranch.sequence.kernel.query import Demands
 from anabranch.sequence.kernel.queues import first_after, first_within
 
 

@@ -9,12 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from anabranch.arrays import F64, I64
 from anabranch.compiled import compiled_inline
-
-I64 = npt.NDArray[np.int64]
-F64 = npt.NDArray[np.float64]
 
 #: LOAD a column of the event of a component, or `other`, another column, where it is missing and there is one (-1:
 #: none). CONSTANT loads a column of any event. MEMBER asks whether a number is among `members[column:other]`.

@@ -13,14 +13,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from anabranch.arrays import F64, I64, Bools
 from anabranch.sequence.kernel.tables import Tables
-
-I64 = npt.NDArray[np.int64]
-F64 = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 #: In the place of the number of a table: nothing lies between, so the score is 1; or it is 0 throughout.
 ALWAYS, NEVER = -1, -2

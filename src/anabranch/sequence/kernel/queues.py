@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from anabranch.arrays import F64, I64
 from anabranch.compiled import compiled, compiled_inline
 from anabranch.sequence.kernel.lists import Lists
-from anabranch.sequence.kernel.query import ALWAYS, F64, I64, NEVER, TABLE_ERROR, Scores
+from anabranch.sequence.kernel.query import ALWAYS, NEVER, TABLE_ERROR, Scores
 from anabranch.sequence.kernel.tables import score
 
 

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from anabranch.arrays import F64, I64, Bools
 from anabranch.compiled import compiled, compiled_inline
 from anabranch.sequence.kernel.demands import agree, is_open
 from anabranch.sequence.kernel.lists import Lists
-from anabranch.sequence.kernel.query import ALWAYS, F64, I64, NEVER, TABLE_ERROR, Bools, Demands, Scores
+from anabranch.sequence.kernel.query import ALWAYS, NEVER, TABLE_ERROR, Demands, Scores
 from anabranch.sequence.kernel.queues import (
     Queues,
     bound_of,

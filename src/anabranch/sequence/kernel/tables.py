@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from anabranch.arrays import F64, I64
 from anabranch.compiled import compiled, compiled_inline
 
-Array = npt.NDArray[np.float64]
+Array = F64
 
 #: Of the bits of a number, exponent and the first 6 of its fraction lead to a bucket: 64 from a number to its double.
 _SHIFT = 46
@@ -67,12 +67,12 @@ class Tables(NamedTuple):
     `guide[bucket[k] + b]` is the piece in which they begin.
     """
 
-    first: npt.NDArray[np.int64]
-    place: npt.NDArray[np.int64]
-    width: npt.NDArray[np.int64]
-    bucket: npt.NDArray[np.int64]
-    lowest: npt.NDArray[np.int64]
-    guide: npt.NDArray[np.int64]
+    first: I64
+    place: I64
+    width: I64
+    bucket: I64
+    lowest: I64
+    guide: I64
     breaks: Array
     scale: Array
     coefficients: Array
@@ -97,11 +97,11 @@ def joined(tables: Sequence[Table]) -> Tables:
     )
 
 
-def _starts(lengths: Sequence[int]) -> npt.NDArray[np.int64]:
+def _starts(lengths: Sequence[int]) -> I64:
     return np.cumsum([0, *lengths], dtype=np.int64)
 
 
-def _guide(breaks: Array) -> tuple[int, npt.NDArray[np.int64]]:
+def _guide(breaks: Array) -> tuple[int, I64]:
     """The leading bits of the first break after 0, and the piece in which the gaps with these, the next, ... begin."""
     if len(breaks) == 1:
         return 0, np.zeros(2, dtype=np.int64)

@@ -1,0 +1,17 @@
+"""Type aliases of NumPy arrays, named by element type and width."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Bools = npt.NDArray[np.bool_]
+I8 = npt.NDArray[np.int8]
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+U64 = npt.NDArray[np.uint64]
+F64 = npt.NDArray[np.float64]
+#: Integers or doubles, such as event times.
+Numbers = npt.NDArray[Any]
