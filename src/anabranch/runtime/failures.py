@@ -1,29 +1,27 @@
-"""A failed run in one line: what a worker or the JVM said, without their tracebacks."""
+"""A failed run as one error with a one-line message: that of the worker or of the JVM, without their tracebacks."""
 
 from __future__ import annotations
 
-import re
-
 from anabranch import errors
-
-# A worker's exception comes back as text, inside the exception that Spark raises here.
-_OURS = re.compile(r"anabranch\.errors\.(\w+): (.*)")
-_PYTHON = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception|Interrupt|Arrow\w+)): (.*)$", re.MULTILINE)
+from anabranch.patches import spark_tracebacks
 
 
 def translate(error: Exception) -> errors.AnabranchError:
-    """The error as one of ours: the same if it is one, else the last thing that was said about it."""
+    """Return an error as an `AnabranchError`: unchanged if it is one, else with the last message of its text."""
     if isinstance(error, errors.AnabranchError):
         return error
     text = str(error)
-    ours = _OURS.search(text)
-    if ours:
-        kind = getattr(errors, ours.group(1), errors.AnabranchError)
-        if issubclass(kind, errors.AnabranchError) and not issubclass(kind, errors.WorkbookError):
-            return kind(ours.group(2))
-    said = _PYTHON.findall(text)
-    if said:
-        name, message = said[-1]
-        return errors.AnabranchError(f"{name}: {message}")
-    first = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
-    return errors.AnabranchError(first)
+    raised = spark_tracebacks.anabranch_error(text)
+    if raised:
+        kind = getattr(errors, raised.class_name, errors.AnabranchError)
+        # A WorkbookError is made from findings, which the text does not have.
+        if (
+            isinstance(kind, type)
+            and issubclass(kind, errors.AnabranchError)
+            and not issubclass(kind, errors.WorkbookError)
+        ):
+            return kind(raised.message)
+    raised = spark_tracebacks.python_error(text)
+    if raised:
+        return errors.AnabranchError(f"{raised.class_name}: {raised.message}")
+    return errors.AnabranchError(spark_tracebacks.first_line(text) or type(error).__name__)

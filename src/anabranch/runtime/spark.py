@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +12,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from anabranch.errors import AnabranchError
+from anabranch.patches.stderr_redirect import stderr_to_file
 from anabranch.runtime.java import ensure_java
 
 #: What a stream needs of any session, also of one that the user brings.
@@ -65,7 +64,7 @@ def make_session(master: str | None = None, verbose: bool = False, **settings: s
         builder = builder.config(name.replace("__", "."), value)
     if verbose:
         return builder.getOrCreate()
-    with _errors_to_file() as log:
+    with stderr_to_file() as log:
         try:
             spark = builder.getOrCreate()
         except Exception as error:
@@ -97,22 +96,6 @@ def with_settings(spark: SparkSession, settings: dict[str, str]) -> Iterator[Non
                 spark.conf.unset(name)
             else:
                 spark.conf.set(name, known)
-
-
-@contextmanager
-def _errors_to_file() -> Iterator[Path]:
-    """Send what is printed to standard error to a file, here and in every process started meanwhile."""
-    handle, name = tempfile.mkstemp(prefix="anabranch-spark-", suffix=".log")
-    atexit.register(Path(name).unlink, missing_ok=True)
-    sys.stderr.flush()
-    kept = os.dup(2)
-    os.dup2(handle, 2)
-    try:
-        yield Path(name)
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(handle)
 
 
 def _last_line(log: Path) -> str:
