@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from anabranch.show.series import Series, instants, timeline
-from anabranch.show.svg import (
+from anabranch.charts.svg_chart import bar_width, probability_bars, threshold_line, true_mark
+from anabranch.drawing.svg import (
     EDGE,
     FAINT,
     GRID,
@@ -30,16 +30,13 @@ from anabranch.show.svg import (
     TRUE,
     Scale,
     Svg,
-    bar_width,
     element,
     key,
     label,
     page,
-    probability_bars,
-    threshold_line,
     time_axis,
-    true_mark,
 )
+from anabranch.evaluation.series import Series, instants, timeline
 from anabranch.simulate.office import ANTENNAS, COFFEE_ROOM, HALLS, OFFICES
 
 PERSON, OWN_OFFICE = "ben", "office-2"

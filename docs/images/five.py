@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import anabranch as ab
-from anabranch.show.series import instants, timeline
-from anabranch.show.svg import (
+from anabranch.charts.svg_chart import bar_width, probability_bars, true_mark
+from anabranch.drawing.svg import (
     EDGE,
     FAINT,
     GRID,
@@ -34,14 +34,12 @@ from anabranch.show.svg import (
     UNLIKELY,
     Scale,
     Svg,
-    bar_width,
     element,
     key,
     label,
     page,
-    probability_bars,
-    true_mark,
 )
+from anabranch.evaluation.series import instants, timeline
 from anabranch.simulate.office import ANTENNAS
 
 MONOSPACE = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"

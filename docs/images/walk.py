@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from anabranch.show.svg import FAINT, GRID, INK, LIKELY, Svg, element, label, page
+from anabranch.drawing.svg import FAINT, GRID, INK, LIKELY, Svg, element, label, page
 
 WIDTH, LEFT, TOP, LINE = 1120, 112, 64, 15
 STEPS = ("read, check", "place", "packet", "what waits", "what is kept", "kernel", "finish")

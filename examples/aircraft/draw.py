@@ -16,10 +16,9 @@ from prepare import DATA, FOLDER, STEP, degrees, find_data, read_positions
 from run import ALTITUDE, NEAR, PAIR, ask, between, together
 from shapely import MultiPoint
 
+from anabranch.charts import draw_map
 from anabranch.columns.times import TimeKind
-from anabranch.inference.reporting import Reporting, Sensors
-from anabranch.show.map import draw_map
-from anabranch.show.svg import (
+from anabranch.drawing.svg import (
     EDGE,
     FAINT,
     LIKELY,
@@ -34,6 +33,7 @@ from anabranch.show.svg import (
     page,
     time_axis,
 )
+from anabranch.inference.reporting import Reporting, Sensors
 
 FIRST, LAST = pd.Timestamp("2018-08-01 12:00", tz="UTC"), pd.Timestamp("2018-08-01 12:30", tz="UTC")
 POINT = pd.Timedelta(minutes=1)

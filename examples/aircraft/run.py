@@ -17,7 +17,7 @@ import pyarrow as pa
 from prepare import DATA, FOLDER, STEP, find_data, read_positions
 
 import anabranch as ab
-from anabranch.show.quality import Bin, calibration
+from anabranch.evaluation import Bin, calibration
 
 WORKBOOK = Path(__file__).with_name("aircraft.abq")
 
@@ -182,7 +182,7 @@ def report_day(positions: pd.DataFrame) -> Iterator[str]:
         yield f"{query}: what probabilities say, and what was so"
         yield f"  {'probability':<18}{'answers':>9}{'said':>8}{'so':>8}"
         for each in reliability(answers, positions, ALTITUDE[query]):
-            yield f"  {each.low:.1f} to {each.high:<11.1f}{each.answers:>9,}{each.said:>8.3f}{each.true:>8.3f}"
+            yield f"  {each.low:.1f} to {each.high:<11.1f}{each.answers:>9,}{each.predicted:>8.3f}{each.observed:>8.3f}"
 
 
 def report_errors(positions: pd.DataFrame) -> Iterator[str]:

@@ -14,9 +14,9 @@ import pyarrow as pa
 from prepare import ACTIVITIES, READINGS, WORKBOOK, Room, every_second, find_data, fit, options, read_rooms, write_room
 
 import anabranch as ab
+from anabranch.evaluation import Quality, qualities
 from anabranch.inference.infer import Inference
 from anabranch.inference.model import Hmm
-from anabranch.show.quality import Quality, qualities
 
 METHODS = ("FILTER", "MLE", "MARGINALS", "VITERBI")
 """MARGINALS are those of SMOOTH."""

@@ -12,8 +12,8 @@ import pyarrow as pa
 from prepare import DATA, FOLDER, find_data, read_readings, weeks_of
 from run import ask
 
-from anabranch.show.map import draw_map
-from anabranch.show.svg import Svg
+from anabranch.charts import draw_map
+from anabranch.drawing.svg import Svg
 
 BEGIN = pd.Timestamp("1996-10-01", tz="UTC")
 """Before it no answer of 1997 begins."""

@@ -12,8 +12,8 @@ import pandas as pd
 from prepare import DATA, FOLDER, LINES, find_data, read_names, read_reports, read_stops, visits_of
 from run import ask, every
 
-from anabranch.show.svg import EDGE, FAINT, GRID, LIKELY, TRUE, UNLIKELY, Scale, Svg, element, key, label, page
-from anabranch.show.text import probability_text
+from anabranch.drawing.svg import EDGE, FAINT, GRID, LIKELY, TRUE, UNLIKELY, Scale, Svg, element, key, label, page
+from anabranch.text import probability_text
 
 BUSES = ("D40 14:15 7223", "D40 14:30 7220")
 KEPT = 3

@@ -14,7 +14,7 @@ import pyarrow as pa
 from prepare import DATA, FOLDER, LINES, find_data, read_names, read_reports, read_stops, stream_of, visits_of
 
 import anabranch as ab
-from anabranch.show.quality import Bin, Quality, calibration, qualities
+from anabranch.evaluation import Bin, Quality, calibration, qualities
 
 WORKBOOK = Path(__file__).with_name("buses.abq")
 
@@ -148,7 +148,7 @@ def report_reliability(bins: Sequence[Bin]) -> Iterator[str]:
     """The lines that hold probabilities against the shares that are true."""
     yield f"  {'probability':<18}{'answers':>9}{'said':>8}{'true':>8}"
     for each in bins:
-        yield f"  {each.low:.1f} to {each.high:<11.1f}{each.answers:>9,}{each.said:>8.3f}{each.true:>8.3f}"
+        yield f"  {each.low:.1f} to {each.high:<11.1f}{each.answers:>9,}{each.predicted:>8.3f}{each.observed:>8.3f}"
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from prepare import CLEAN, DATA, FOLDER, NOISY, find_data, most_likely, read_act
 from prepare import write_streams as write
 
 import anabranch as ab
-from anabranch.show.quality import Quality, qualities
+from anabranch.evaluation import Quality, qualities
 
 WORKBOOK = Path(__file__).with_name("caviar.abq")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from anabranch.show.svg import EDGE, FAINT, GRID, LIKELY, TRUE, UNLIKELY, Scale, Svg, element, key, label, page
+from anabranch.drawing.svg import EDGE, FAINT, GRID, LIKELY, TRUE, UNLIKELY, Scale, Svg, element, key, label, page
 
 WIDTH, HEAD, LEFT, GAP, TALL, ROW = 800, 86, 116, 44, 130, 168
 

@@ -112,7 +112,7 @@ def test_probabilities_are_held_against_what_was_so_then(compare):
     positions = pd.concat([flight("a", [0, 0]), flight("b", [0, 40_000])], ignore_index=True)
     some = answers(answer(0, 4, 0.92), answer(0, 8, 0.94), answer(8, 10, 0.96), answer(15, 20, 0.1))
     (told,) = compare.reliability(some, positions, 300)
-    assert (told.answers, told.said, told.true) == (3, pytest.approx(0.94), pytest.approx(1 / 3))
+    assert (told.answers, told.predicted, told.observed) == (3, pytest.approx(0.94), pytest.approx(1 / 3))
 
 
 # ---------------------------------------------------------------- an hour of the real day

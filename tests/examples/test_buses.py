@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from anabranch.show.quality import expected_error
+from anabranch.evaluation import expected_error
 from tests.examples.scripts import load, real
 
 

@@ -19,7 +19,7 @@ import typer
 from rich.console import Console
 
 from anabranch.cli.common import Verbose, progress, say, summary
-from anabranch.show import print_answers, print_chart, print_verdicts
+from anabranch.charts import print_answers, print_chart, print_verdicts
 from anabranch.simulate import SCENARIOS
 from anabranch.simulate.options import Value
 

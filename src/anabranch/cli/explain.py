@@ -32,7 +32,7 @@ def command(workbook: Workbook, query: Queries = None, graph: Graph = False, out
 
 def _draw(plan: Plan, folder: Path) -> None:
     """Write the picture of a plan, and say where it is; or that there is nothing to draw."""
-    from anabranch.show.graph import draw_graph
+    from anabranch.charts.graph import draw_graph
 
     if plan.graph is None:
         say(f"{plan.query}: there is no graph of a {plan.kind} query")

@@ -131,7 +131,7 @@ def _show(fit: ComponentFit, console: Console) -> None:
     """A component: how much was seen, and how likely each law makes it."""
     import pyarrow as pa
 
-    from anabranch.show.table import print_answers
+    from anabranch.charts.table import print_answers
 
     title = f"{fit.label}: {_counted(len(fit.delays), 'delay')} seen"
     if fit.miss is not None:
@@ -183,7 +183,7 @@ def _draw(bound: BoundSequence, fits: list[ComponentFit], folder: Path) -> None:
 
     from anabranch.arrays import F64
     from anabranch.sequence.likelihood import log_density
-    from anabranch.show.delays import Panel, draw_delays
+    from anabranch.charts.delays import Panel, draw_delays
 
     def density_of(law: FittedLaw) -> Callable[[F64], F64]:
         return lambda x: np.exp(log_density(law.law, law.parameters, x))

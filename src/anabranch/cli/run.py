@@ -27,7 +27,7 @@ from anabranch.cli.common import (
     summary,
     told_together,
 )
-from anabranch.show import print_answers
+from anabranch.charts import print_answers
 
 if TYPE_CHECKING:
     from anabranch.session import Session

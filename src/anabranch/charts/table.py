@@ -1,0 +1,120 @@
+"""Answers as a table for the terminal and for notebooks."""
+
+from __future__ import annotations
+
+import math
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from anabranch.text import as_ascii, can_draw, cell, probability_text, safe, short
+
+BAR_WIDTH = 10
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+PROBABILITY = "probability"
+
+
+def answers_table(
+    answers: pa.Table, *, title: str = "", limit: int = 20, total: int | None = None, ascii_only: bool = False
+) -> Table:
+    """Return answers as a table, with a bar for the probability.
+
+    Parameters
+    ----------
+    answers : pa.Table
+        The answers of any query. `lower` and `upper` are shown if they differ from the probability.
+    title : str
+        The title of the table, such as the name of the query.
+    limit : int
+        The maximum number of rows; the rest is counted.
+    total : int, optional
+        The number of all answers, if `answers` has only the first of them.
+    ascii_only : bool
+        For terminals without block characters.
+    """
+    shown = answers.slice(0, limit).select(_useful_columns(answers))
+    hidden = (answers.num_rows if total is None else total) - shown.num_rows
+    caption = f"… and {hidden:,} more" if hidden > 0 else "no answers" if shown.num_rows == 0 else ""
+    table = Table(
+        title=Text(safe(short(title), ascii_only=ascii_only), style="bold") if title else None,
+        caption=Text(as_ascii(caption) if ascii_only else caption) if caption else None,
+        title_justify="left",
+        caption_justify="left",
+        box=box.ASCII2 if ascii_only else box.SIMPLE_HEAD,
+    )
+    for field in shown.schema:
+        number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
+        table.add_column(
+            _heading(field, ascii_only),
+            justify="right" if number and field.name != PROBABILITY else "left",
+            overflow="fold",
+            # In a narrow terminal, long names are folded before numbers and times are.
+            no_wrap=number or pa.types.is_timestamp(field.type),
+        )
+    for row in range(shown.num_rows):
+        table.add_row(*(_cell(shown[name][row], name, ascii_only) for name in shown.column_names))
+    return table
+
+
+def print_answers(
+    answers: pa.Table,
+    console: Console | None = None,
+    *,
+    title: str = "",
+    limit: int = 20,
+    total: int | None = None,
+) -> None:
+    """Print `answers_table` with the characters and colours that the console has."""
+    console = console or Console()
+    ascii_only = not can_draw(console.encoding)
+    console.print(answers_table(answers, title=title, limit=limit, total=total, ascii_only=ascii_only))
+
+
+def bar(share: float, width: int = BAR_WIDTH, *, ascii_only: bool = False) -> str:
+    """Return a horizontal bar; every share above 0 is visible, and only 1 fills the bar.
+
+    Examples
+    --------
+    >>> [bar(share, 4) for share in (0.0, 0.01, 0.5, 1.0)]
+    ['    ', '▏   ', '██  ', '████']
+    """
+    share = min(max(share, 0.0), 1.0)
+    if ascii_only:
+        return ("#" * _parts(share, width)).ljust(width)
+    full, rest = divmod(_parts(share, 8 * width), 8)
+    return ("█" * full + EIGHTHS[rest].strip()).ljust(width)
+
+
+def _parts(share: float, of: int) -> int:
+    """Return a share in whole parts; a share between 0 and 1 is never rounded to none or all of them."""
+    rounded = round(share * of)
+    return min(max(rounded, 1), of - 1) if 0 < share < 1 else rounded
+
+
+def _useful_columns(answers: pa.Table) -> list[str]:
+    """Return the columns to show: not bounds that equal the probability, nor the corners of a polygon."""
+    names: list[str] = answers.column_names
+    if "valid_from" in names:
+        names = [name for name in names if name not in ("boundary", "sample")]
+    if not {PROBABILITY, "lower", "upper"} <= set(names):
+        return names
+    differ = [pc.any(pc.not_equal(answers[bound], answers[PROBABILITY])).as_py() for bound in ("lower", "upper")]
+    return [name for name in names if any(differ) or name not in ("lower", "upper")]
+
+
+def _heading(field: pa.Field, ascii_only: bool) -> Text:
+    zone = field.type.tz if pa.types.is_timestamp(field.type) else None
+    name = short(field.name)
+    return Text(safe(f"{name} ({zone})" if zone else name, ascii_only=ascii_only))
+
+
+def _cell(scalar: pa.Scalar, name: str, ascii_only: bool) -> Text:
+    """Return a cell as `Text`: Rich interprets markup in strings, but not in `Text`."""
+    value = scalar.as_py() if name == PROBABILITY else None
+    if not isinstance(value, float) or not math.isfinite(value):
+        return Text(cell(scalar, ascii_only=ascii_only))
+    return Text.assemble(f"{probability_text(value):>6} ", (bar(value, ascii_only=ascii_only), "cyan"))

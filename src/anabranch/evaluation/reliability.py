@@ -1,0 +1,71 @@
+"""Whether probabilities are calibrated: of the answers with probability 0.8, about 80% should be true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from anabranch.evaluation.matching import group_codes, have_near
+from anabranch.evaluation.series import instants
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Answers of similar probability.
+
+    Attributes
+    ----------
+    low, high : float
+        The range of probabilities.
+    answers : int
+        The number of answers in it.
+    predicted : float
+        Their mean probability.
+    observed : float
+        The share of them that is true.
+    """
+
+    low: float
+    high: float
+    answers: int
+    predicted: float
+    observed: float
+
+
+def calibration(answers: pa.Table, truth: pa.Table, group: str, bins: int = 10, within: float = 0.0) -> list[Bin]:
+    """Return the share of true answers for each range of probabilities.
+
+    A probability is about one instant, so an answer is true if an event happened at exactly that instant; a larger
+    `within` tests a weaker claim than the probabilities make. Only the answers in the table count: where a threshold
+    has removed some, the lowest bins lack them.
+
+    Parameters
+    ----------
+    answers, truth, group
+        As in `qualities`.
+    bins : int
+        The number of ranges of equal width from 0 to 1; those without answers are left out.
+    within : float
+        The tolerance in time, in the unit of `t`; seconds for timestamps.
+    """
+    answer_groups, event_groups = group_codes(answers, truth, group)
+    probabilities = np.asarray(answers["probability"], dtype=np.float64)
+    true = have_near(answer_groups, instants(answers["t"]), event_groups, instants(truth["t"]), within)
+    # Rounding errors can put a probability a little above 1 or below 0.
+    bin_of = np.clip((probabilities * bins).astype(np.int64), 0, bins - 1)
+    return [
+        Bin(
+            n / bins, (n + 1) / bins, int(inside.sum()), float(probabilities[inside].mean()), float(true[inside].mean())
+        )
+        for n in range(bins)
+        if (inside := bin_of == n).any()
+    ]
+
+
+def expected_error(bins: Sequence[Bin]) -> float:
+    """Return the expected calibration error: |predicted - observed|, averaged over the answers."""
+    answers = sum(bin.answers for bin in bins)
+    return sum(bin.answers * abs(bin.predicted - bin.observed) for bin in bins) / answers if answers else float("nan")
