@@ -13,9 +13,10 @@ import pyarrow as pa
 from anabranch.binding.binder import bind, declare
 from anabranch.catalog import Catalog
 from anabranch.columns.conditions import ARROW_TYPES
-from anabranch.families import job_for
+from anabranch.kinds import load_kind_module
 from anabranch.language.parser import parse
-from anabranch.runtime.sources.schema import layouts_for
+from anabranch.planning.layouts import layouts_for
+from anabranch.planning.prepared import Prepared, prepare, with_job
 from anabranch.transport.job import JobContext
 from anabranch.transport.operator import Counts, Outcome
 from anabranch.transport.routing import route
@@ -37,6 +38,13 @@ def bound_query(workbook: str, name: str) -> Any:
     return bind(catalog.query(name), catalog)
 
 
+def prepared_query(workbook: str, name: str) -> Prepared:
+    """The prepared query of a workbook, for the types that its streams state."""
+    catalog = declared(workbook)
+    query = catalog.query(name)
+    return prepare(query, bind(query, catalog))
+
+
 def declared(workbook: str) -> Catalog:
     """What a workbook declares."""
     catalog = Catalog()
@@ -49,14 +57,23 @@ def local_job(
     workbook: str, name: str, relations: Mapping[str, Iterable[tuple]] = MappingProxyType({}), live: bool = False
 ) -> Any:
     """A job as the session makes it."""
-    query = bound_query(workbook, name)
+    prepared = prepared_query(workbook, name)
     tables = relation_tables(workbook, relations)
-    return job_for([query], JobContext(layouts_for(query.streams), tables, FINGERPRINT, live, (".",)))
+    layouts = layouts_for(prepared.bound.streams)
+    _, job = with_job([prepared], JobContext(layouts, tables, FINGERPRINT, live, (".",)))
+    return job
+
+
+def make_job(bound: Sequence[Any], context: JobContext) -> Any:
+    """The job of bound queries over the same streams."""
+    kind = bound[0].kind
+    analyses = [load_kind_module(kind, "analysis").analyse(query) for query in bound]
+    return load_kind_module(kind, "job").make_job(analyses, context)
 
 
 def in_context(job: Any, **changes: Any) -> Any:
     """The job in another context: live, or with another fingerprint."""
-    return replace(job, context=replace(job.context, **changes))
+    return replace(job, spec=replace(job.spec, context=replace(job.spec.context, **changes)))
 
 
 def relation_tables(workbook: str, relations: Mapping[str, Iterable[tuple]]) -> dict[str, pa.Table]:

@@ -1,4 +1,4 @@
-"""The one public door: declare, bind, run, start, explain.
+"""`Session`: the public API. Declares workbooks, binds inputs, explains, runs and starts queries.
 
 Example::
 
@@ -10,58 +10,35 @@ Example::
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from anabranch.binding.binder import bind, check_derived, declare
-from anabranch.binding.bound import BoundQuery
-from anabranch.binding.declarations import made
+from anabranch.binding.derived_streams import derivation_word
 from anabranch.catalog import Catalog, Query, Relation, Stream
-from anabranch.errors import AnabranchError, Finding, NotYetBuilt, WorkbookError
-from anabranch.families import groups_of, job_for, plan_for, plan_of
+from anabranch.errors import AnabranchError, Finding, WorkbookError
 from anabranch.language import nodes
-from anabranch.language.findings import Findings
 from anabranch.language.parser import parse
 from anabranch.language.reading import read_workbook
-from anabranch.language.unparse import unparse
 from anabranch.plan import Plan
-from anabranch.runtime import batch, streaming
+from anabranch.planning.planner import Planner
+from anabranch.planning.prepared import Prepared
+from anabranch.runtime import batch, execution, streaming
 from anabranch.runtime.checkpoint import Checkpoint
-from anabranch.runtime.inputs import Input, partition_count
-from anabranch.runtime.packets import Packing
+from anabranch.runtime.finishing import finish_frame
 from anabranch.runtime.sinks.files import AnswerFiles
 from anabranch.runtime.sinks.function import to_function
-from anabranch.runtime.sources.derived import layouts_of, reported, with_types_of
-from anabranch.runtime.sources.files import FileInput, is_local, local_folder
-from anabranch.runtime.sources.schema import layouts_for
+from anabranch.runtime.sources.bindings import Bindings
+from anabranch.runtime.sources.files import local_folder
 from anabranch.runtime.spark import make_session
 from anabranch.runtime.validation import validate_input
-from anabranch.transport.job import JobContext
 from anabranch.transport.operator import Counts
-from anabranch.transport.packing import Layout
-from anabranch.transport.state import FORMAT
-
-#: Buckets of a stream: fixed for the life of its checkpoint, so enough of them for a larger machine than this.
-STREAM_BUCKETS = 16
-
-#: Readings are few and what is inferred from them is much: a partition takes its keys in so many parts, one at a time.
-BUCKETS_A_PARTITION = 32
-
-
-@dataclass(frozen=True, slots=True)
-class SharedRun:
-    """A query that was run together with others: the run of all of them, and what became of its rows."""
-
-    run: batch.Run
-    counts: Counts
 
 
 class Session:
@@ -70,12 +47,12 @@ class Session:
     Parameters
     ----------
     spark : SparkSession, optional
-        The session to run on. The default is the active one, or a new local one, started when it is needed.
+        The Spark session to use. The default is the active one, or a new local one, started on first use.
     start : callable, optional
-        Makes the Spark session where none is given.
+        Creates the Spark session if none is given.
     partitions : int, optional
-        How many partitions the buckets of a query are spread over, which is how many tasks can work on them at a time.
-        The default is a few a core in batch, more where the input is large, and one a core in streaming.
+        The number of partitions of a run, which limits its parallelism. The default is a few per core in batch, more
+        for large inputs, and one per core in streaming.
 
     Examples
     --------
@@ -97,88 +74,101 @@ class Session:
         self._spark = spark
         self._start_spark = start
         self._partitions = partitions
-        self.catalog = Catalog()
-        self._frames: dict[str, DataFrame] = {}
-        self._paths: dict[str, str] = {}
+        self._planner = Planner()
+        self._bindings = Bindings(self.catalog, lambda: self.spark, lambda name: self.run(name))
         self._origins: dict[str, tuple[str, str]] = {}
-        self._folders: dict[str, str] = {}
-        self._runs: dict[str, batch.Run | SharedRun | streaming.StreamRun] = {}
-        self._held: list[DataFrame] = []
+        self._runs: dict[str, batch.Run | batch.GroupRun | streaming.StreamRun] = {}
+        self._cached: list[DataFrame] = []
 
     @property
     def spark(self) -> SparkSession:
-        """The Spark session; started by its first use."""
+        """The Spark session; started on first use."""
         if self._spark is None:
             self._spark = self._start_spark()
         return self._spark
 
+    @property
+    def catalog(self) -> Catalog:
+        """The declared streams, relations and queries."""
+        return self._planner.catalog
+
     # ------------------------------------------------------------ declarations
 
     def execute(self, text: str, file: str = "<workbook>") -> None:
-        """Declare the statements of a workbook; relative paths in it are relative to `file`, or the current folder.
+        """Declare the statements of a workbook. Paths in it are relative to `file`, or to the current folder.
 
         Raises
         ------
         WorkbookError
-            With everything that is wrong; nothing is then declared.
+            With all findings; nothing is declared then.
         """
         workbook = parse(text, file)
-        findings = declare(workbook, self.catalog)
+        findings = self._planner.declare(workbook)
         if findings:
             raise WorkbookError(findings, text, file)
         folder = os.path.dirname(os.path.abspath(file)) if os.path.exists(file) else os.getcwd()
         for statement in workbook.statements:
             self._origins[statement.name.lower()] = (text, file)
-            self._folders[statement.name.lower()] = folder
+            self._bindings.folders[statement.name.lower()] = folder
 
     def execute_file(self, path: str) -> None:
         """Declare the statements of a workbook file."""
         self.execute(read_workbook(path), path)
 
     def bind(self, name: str, source: DataFrame | str | os.PathLike[str]) -> None:
-        """Give a stream or relation its input: a DataFrame, or the path of a file or folder."""
-        entry = self.catalog.get(name)
-        if not isinstance(entry, Stream | Relation):
+        """Set the input of a stream or relation: a DataFrame, or the path of a file or folder."""
+        if not isinstance(self.catalog.get(name), Stream | Relation):
             known = ", ".join(self.catalog.names((Stream, Relation))) or "none"
             raise AnabranchError(f"there is no stream or relation {name} to bind; declared are: {known}")
-        self._frames.pop(name.lower(), None)
-        self._paths.pop(name.lower(), None)
-        if isinstance(source, str | os.PathLike):
-            path = os.fspath(source)
-            self._paths[name.lower()] = os.path.abspath(path) if is_local(path) else path
-        else:
-            self._frames[name.lower()] = source
+        self._bindings.bind(name, source)
 
-    # ------------------------------------------------------------ queries
+    # ------------------------------------------------------------ planning
 
     def explain(self, name: str) -> Plan:
-        """How a query will be answered: class, routing, cost, and why; needs no data and no Spark."""
+        """How a query will be answered: class, routing, cost, and why. Needs neither data nor Spark."""
+        return self.prepare(name).plan
+
+    def prepare(self, name: str) -> Prepared:
+        """The bound query, its analysis and its plan, for the declared types; without a job."""
         query = self._query(name)
         with self._errors_of(query.name):
-            return plan_of(query, self.catalog)
+            return self._planner.prepare(query)
+
+    def objections(self, queries: Sequence[Query]) -> list[Finding]:
+        """Every reason why one of the queries cannot run; empty if there is none."""
+        return self._planner.objections(queries)
+
+    def groups(self, queries: Sequence[Query]) -> list[list[Query]]:
+        """Queries that share one pass over their streams, together; every other query alone."""
+        with self._errors_of(queries[0].name if queries else ""):
+            return self._planner.groups(queries)
+
+    # ------------------------------------------------------------ batch
 
     def run(self, name: str, strict: bool = False, counter: Any = None) -> DataFrame:
-        """The answers to a query over the archive, as a lazy DataFrame in which every row carries its probability.
+        """The answers of a query over the archive, as a lazy DataFrame; every row has its probability.
 
         Parameters
         ----------
         strict : bool
-            Fail where a row must be set aside, instead of keeping it in the quarantine.
+            Fail on the first invalid row instead of quarantining it.
         counter : Spark accumulator, optional
-            Counts the rows while they are read, for a progress bar.
+            Counts rows as they are read, for a progress bar.
         """
         query = self._query(name)
-        run, _ = self._run([query], strict, counter)
+        with self._errors_of(query.name):
+            resolved = execution.resolve(self._planner, self._bindings, [query])
+            run = execution.run_batch(self.spark, resolved, self._partitions, strict, counter)
         self._runs[query.name.lower()] = run
         return run.answers
 
     def run_all(
         self, names: Sequence[str] | None = None, strict: bool = False, counter: Any = None
     ) -> dict[str, DataFrame]:
-        """The answers to several queries, all of them where none is named.
+        """The answers of several queries; the default is all.
 
-        Queries that can share one pass over their streams do (SEQUENCE, CONSTRAIN): they are run at once, and Spark
-        keeps their answers until `release` is called. The answers of all others are lazy, as `run` gives them.
+        Queries that share one pass over their streams (SEQUENCE, CONSTRAIN) are run at once, and Spark caches their
+        answers until `release` is called. The answers of all others are lazy, as those of `run`.
         """
         queries = self.catalog.queries() if names is None else [self._query(name) for name in names]
         answers: dict[str, DataFrame] = {}
@@ -186,90 +176,75 @@ class Session:
             if len(group) == 1:
                 answers[group[0].name] = self.run(group[0].name, strict, counter)
             else:
-                answers |= self._run_shared(group, strict, counter)
+                answers |= self._run_group(group, strict, counter)
         return {query.name: answers[query.name] for query in queries}
 
-    def groups(self, queries: Sequence[Query]) -> list[list[Query]]:
-        """Queries that share one pass over their streams, together; every other by itself."""
-        with self._errors_of(queries[0].name if queries else ""):
-            return groups_of(queries, self.catalog)
+    def _run_group(self, queries: Sequence[Query], strict: bool, counter: Any) -> dict[str, DataFrame]:
+        with self._errors_of(queries[0].name):
+            resolved = execution.resolve(self._planner, self._bindings, queries)
+            run = execution.run_batch(self.spark, resolved, self._partitions, strict, counter)
+        cached = run.answers.persist()
+        self._cached.append(cached)
+        # Counting reads every answer, so that all are cached and the counts are complete.
+        n_answers = {row["query"]: row["count"] for row in cached.groupBy("query").count().collect()}
+        counts = run.counts()
+        for number, query in enumerate(queries):
+            self._runs[query.name.lower()] = batch.GroupRun(run, replace(counts, answers=n_answers.get(number, 0)))
+        return {
+            query.name: finish_frame(resolved.job.finishing(number), cached) for number, query in enumerate(queries)
+        }
 
     def release(self) -> None:
-        """Let Spark forget the answers that `run_all` had it keep."""
-        for frame in self._held:
+        """Remove the answers that `run_all` has cached."""
+        for frame in self._cached:
             frame.unpersist()
-        self._held.clear()
+        self._cached.clear()
 
-    def _run_shared(self, queries: Sequence[Query], strict: bool, counter: Any) -> dict[str, DataFrame]:
-        run, job = self._run(queries, strict, counter)
-        held = run.answers.persist()
-        self._held.append(held)
-        # Counting reads every answer, so that Spark holds them all, and the report is complete.
-        found = {row["query"]: row["count"] for row in held.groupBy("query").count().collect()}
-        counts = run.report()
-        for number, query in enumerate(queries):
-            own = replace(counts, answers=found.get(number, 0))
-            self._runs[query.name.lower()] = SharedRun(run, own)
-        return {query.name: job.answers_of(held, number) for number, query in enumerate(queries)}
-
-    def _run(self, queries: Sequence[Query], strict: bool, counter: Any) -> tuple[batch.Run, Any]:
-        """A batch run of one query, or of several that share it, and its job."""
-        with self._errors_of(queries[0].name):
-            bounds, inputs = self._resolve(queries)
-            job = self._job(queries, bounds, inputs, live=False)
-            sources = [inputs[stream.name.lower()] for stream in bounds[0].streams]
-            n_partitions = self._partitions or partition_count(sources, self.spark.sparkContext.defaultParallelism)
-            inferred = any(layout.derive is not None for layout in job.layouts)
-            n_buckets = n_partitions * (BUCKETS_A_PARTITION if inferred else 1)
-            # An inferred stream goes on to the newest reading of any key, so every bucket must learn of it.
-            packings = [Packing(job, number, n_buckets, inferred, counter) for number in range(len(sources))]
-            feeds = [source.feed(self.spark, each) for source, each in zip(sources, packings, strict=True)]
-            return batch.run(job, feeds, n_partitions, strict), job
+    # ------------------------------------------------------------ what happened to the rows
 
     def has_run(self, name: str) -> bool:
         """Whether a query has been run or started."""
         return name.lower() in self._runs
 
-    def report(self, name: str) -> Counts:
-        """What became of the rows of a query's last run: read, used, late, quarantined.
+    def counts(self, name: str) -> Counts:
+        """What happened to the rows of a query's last run: read, used, duplicate, late, quarantined.
 
-        After `run` it waits for an action on the answers that reads them all.
+        After `run`, it blocks until an action has read all answers.
         """
         run = self._run_of(name)
-        return run.report() if isinstance(run, batch.Run) else run.counts
+        return run.counts() if isinstance(run, batch.Run) else run.counts
 
     def quarantine(self, name: str) -> DataFrame:
-        """The rows that the last batch run of a query set aside, with the reason."""
+        """The rows that the last batch run of a query quarantined, with the reason."""
         run = self._run_of(name)
-        if isinstance(run, SharedRun):
-            return run.run.quarantine()
-        if not isinstance(run, batch.Run):
-            raise AnabranchError(f"{name} runs as a stream; its quarantine is written beside its answers")
-        return run.quarantine()
+        if isinstance(run, streaming.StreamRun):
+            raise AnabranchError(f"{name} runs as a stream; its quarantine is written next to its answers")
+        return (run.run if isinstance(run, batch.GroupRun) else run).quarantine()
 
     def rows(self, name: str) -> tuple[pa.Table, pa.Table]:
-        """The rows of a stream's input as it was declared, all in memory and in no order; no query is run.
+        """The rows of a stream's input, all in memory and in no order; no query is run.
 
         Returns
         -------
-        The rows that can be used, and those that cannot, each with the reason (stream, reason, row).
+        The valid rows, and the others with the reason (stream, reason, row).
         """
         stream = self._stream(name)
         if isinstance(stream.source, nodes.DerivedSource):
-            raise AnabranchError(f"{stream.name} is {made(stream.source)}, and has no rows but in a query")
+            raise AnabranchError(
+                f"{stream.name} is {derivation_word(stream.source)}; it has rows only while a query runs"
+            )
         with self._errors_of(stream.name):
-            source, _, layout = self._source_of(stream)
+            source, layout = execution.open_stream(self._bindings, stream)
             return source.checked_rows(layout)
 
     def validate(self, name: str) -> DataFrame:
         """The rows of a stream's input that its model does not allow, with the reason; no query is run.
 
-        The input of a stream that is inferred is its readings, of one that is predicted from positions those.
+        The input of a derived stream is that of the stream that it is derived from.
         """
         stream = self._stream(name)
         with self._errors_of(stream.name):
-            source, read, layout = self._source_of(stream)
-            return validate_input(source, read.model, layout)
+            return validate_input(*execution.open_stream(self._bindings, stream))
 
     # ------------------------------------------------------------ streaming
 
@@ -289,22 +264,22 @@ class Session:
         Parameters
         ----------
         checkpoint : str
-            A folder; a stopped query goes on from it.
+            Checkpoint folder; a restarted stream resumes from it.
         output : str, optional
-            A folder for the answers, one file a micro-batch, and for the quarantine (`_quarantine`).
+            Folder for the answers, one file per micro-batch. Quarantined rows go to `_quarantine` next to it.
         file_format : 'parquet', 'csv' or 'json'
         foreach_batch : callable, optional
-            Takes the answers of a micro-batch, and its number, in the place of `output`; called again with the same
-            number after a failure.
+            Called with the answers of each micro-batch and its number, instead of `output`. After a failure it is
+            called again with the same number.
         trigger : dict, optional
-            As for Spark's `trigger`; the default is a micro-batch as soon as the last is done.
+            As for Spark's `trigger`; the default starts a micro-batch as soon as the previous one is done.
         max_files : int, optional
-            The most new files a micro-batch takes.
+            The maximum number of new files per micro-batch.
         strict : bool
-            Fail where a row must be set aside, late ones included.
+            Fail on the first invalid or late row instead of quarantining it.
         """
         if (output is None) == (foreach_batch is None):
-            raise AnabranchError("give start either an output folder or a foreach_batch function")
+            raise AnabranchError("start takes either an output folder or a foreach_batch function")
         sink = to_function(foreach_batch) if foreach_batch else AnswerFiles([str(output)], file_format)
         return self._start([self._query(name)], checkpoint, sink, trigger, max_files, strict)
 
@@ -318,57 +293,45 @@ class Session:
         max_files: int | None = None,
         strict: bool = False,
     ) -> StreamingQuery:
-        """Start several queries that share one pass over their streams (see `groups`), each with its own output folder.
+        """Start a group of queries that share one pass over their streams (see `groups`), each with its output folder.
 
-        They share a checkpoint, so that a query can join or leave with a new one only. Quarantined rows are written
-        once, beside the answers of the first.
+        They share a checkpoint, so adding or removing a query needs a new one. Quarantined rows are written once, next
+        to the answers of the first query.
         """
         queries = [self._query(name) for name in names]
         if len(self.groups(queries)) != 1:
             raise AnabranchError(f"{', '.join(names)} cannot share a pass; start each of Session.groups by itself")
         if len(outputs) != len(queries):
-            raise AnabranchError(f"{len(queries)} queries have {len(outputs)} output folders; give one to each")
+            raise AnabranchError(f"{len(queries)} queries have {len(outputs)} output folders; pass one for each query")
         return self._start(queries, checkpoint, AnswerFiles(outputs, file_format), trigger, max_files, strict)
 
     def _start(
-        self, queries: Sequence[Query], checkpoint: str, output: streaming.Output, trigger: dict[str, Any] | None,
+        self, queries: Sequence[Query], folder: str, output: streaming.Output, trigger: dict[str, Any] | None,
         max_files: int | None, strict: bool,
     ) -> StreamingQuery:  # fmt: skip
-        name = queries[0].name
-        with self._errors_of(name):
-            place = Checkpoint(local_folder(checkpoint))
-            bounds, inputs = self._resolve(queries, place)
-            for bound in bounds:
-                _refuse_unless_live(plan_for(bound))
-            job = self._job(queries, bounds, inputs, live=True)
-            schemas = {source.entry.name.lower(): source.schema for source in inputs.values()}
-            place.claim(job.fingerprint, STREAM_BUCKETS, schemas)
-            sink = output(place.id, job, len(queries))
-            sources = [inputs[stream.name.lower()] for stream in bounds[0].streams]
-            packings = [Packing(job, number, STREAM_BUCKETS, every=True) for number in range(len(sources))]
-            feeds = [source.live_feed(each, max_files) for source, each in zip(sources, packings, strict=True)]
-            run = streaming.start(
-                self.spark, job, feeds, sink, name=name, checkpoint=place.spark, control=place.control,
-                n_buckets=STREAM_BUCKETS, n_partitions=self._partitions or self.spark.sparkContext.defaultParallelism,
-                trigger=trigger or {"processingTime": "0 seconds"}, strict=strict,
-            )  # fmt: skip
-        known = self._runs.get(name.lower())
-        if isinstance(known, streaming.StreamRun):
-            run.counts += known.counts
+        with self._errors_of(queries[0].name):
+            checkpoint = Checkpoint(local_folder(folder))
+            resolved = execution.resolve(self._planner, self._bindings, queries, checkpoint)
+            run = execution.start_stream(
+                self.spark, resolved, checkpoint, output, self._partitions, trigger, max_files, strict
+            )
+        earlier = self._runs.get(queries[0].name.lower())
+        if isinstance(earlier, streaming.StreamRun):
+            run.counts += earlier.counts
         for query in queries:
             self._runs[query.name.lower()] = run
         return run.query
 
     def end_input(self, checkpoint: str) -> None:
-        """Say that no more input will come: a stream on this checkpoint then answers about everything it has read."""
+        """Mark the end of the input: a stream on this checkpoint then answers about all rows that it has read."""
         Checkpoint(local_folder(checkpoint)).end_input()
 
-    # ------------------------------------------------------------ inside
+    # ------------------------------------------------------------ look-ups
 
     def _query(self, name: str) -> Query:
         query = self.catalog.query(name)
         if query is None:
-            known = ", ".join(each.name for each in self.catalog.queries()) or "none"
+            known = ", ".join(query.name for query in self.catalog.queries()) or "none"
             raise AnabranchError(f"there is no query {name}; declared are: {known}")
         return query
 
@@ -379,17 +342,7 @@ class Session:
             raise AnabranchError(f"there is no stream {name}; declared are: {known}")
         return stream
 
-    def _source_of(self, stream: Stream) -> tuple[Input, Stream, Layout]:
-        """The input of a stream by itself, what is read there (its readings, where it is inferred), and the layout."""
-        source = self._open(stream, None)
-        typed = source.typed_entry()
-        read = typed if isinstance(typed, Stream) else stream
-        (layout,) = layouts_for([read])
-        if isinstance(stream.source, nodes.PredictedSource) and read.name != stream.name:
-            layout = reported(stream, read, layout)
-        return source, read, layout
-
-    def _run_of(self, name: str) -> batch.Run | SharedRun | streaming.StreamRun:
+    def _run_of(self, name: str) -> batch.Run | batch.GroupRun | streaming.StreamRun:
         run = self._runs.get(self._query(name).name.lower())
         if run is None:
             raise AnabranchError(f"{name} has not been run yet")
@@ -397,105 +350,9 @@ class Session:
 
     @contextmanager
     def _errors_of(self, name: str) -> Iterator[None]:
-        """Errors say which text of which file they are about."""
+        """Add the text and the file of the workbook to errors."""
         try:
             yield
         except WorkbookError as error:
             text, file = self._origins.get(name.lower(), ("", "<workbook>"))
             raise type(error)(error.findings, text, file) from None
-
-    def _resolve(
-        self, queries: Sequence[Query], place: Checkpoint | None = None
-    ) -> tuple[list[BoundQuery], dict[str, Input]]:
-        """Bind queries with the types their sources really have; the inputs are by lower-case name."""
-        inputs: dict[str, Input] = {}
-        typed = Catalog(dict(self.catalog.entries))
-        for query in queries:
-            bound = bind(query, self.catalog)
-            entries: list[Stream | Relation] = [*bound.streams, *_relations([bound])]
-            for entry in entries:
-                if entry.name.lower() not in inputs:
-                    inputs[entry.name.lower()] = self._open(entry, place)
-                    typed.add(with_types_of(entry, inputs[entry.name.lower()].typed_entry()))
-        return [bind(query, typed) for query in queries], inputs
-
-    def _job(self, queries: Sequence[Query], bounds: Sequence[BoundQuery], inputs: dict[str, Input], live: bool) -> Any:
-        for bound in bounds:
-            refused = plan_for(bound).refused
-            if refused is not None:
-                raise WorkbookError([refused])
-        relations = {relation.name.lower(): inputs[relation.name.lower()].rows() for relation in _relations(bounds)}
-        layouts = self._layouts(bounds[0], inputs)
-        described = [unparse(query.declaration) for query in queries]
-        described += [unparse(_sourceless(stream)) for stream in bounds[0].streams]
-        text = "\n".join([f"state format {FORMAT}", *described, *map(repr, layouts)])
-        fingerprint = hashlib.sha256(text.encode()).hexdigest()
-        folders = tuple(self._folders[query.name.lower()] for query in queries)
-        return job_for(bounds, JobContext(layouts, relations, fingerprint, live, folders))
-
-    def _layouts(self, bound: BoundQuery, inputs: dict[str, Input]) -> tuple[Layout, ...]:
-        """What the workers read: the streams of a query, or what they are made from."""
-        names = [stream.name.lower() for stream in bound.streams]
-        read = [inputs[name].typed_entry() for name in names]
-        streams = [each for each in read if isinstance(each, Stream)]
-        return layouts_of(bound.streams, streams, [self._folders[name] for name in names])
-
-    def _open(self, entry: Stream | Relation, place: Checkpoint | None) -> Input:
-        """The source of a stream or relation, in streaming (`place`) with the schema it had when the stream began."""
-        name = entry.name.lower()
-        source = entry.source
-        if name in self._frames:
-            return Input(entry, self._frames[name].schema, frame=self._frames[name])
-        if name in self._paths:
-            source = nodes.FileSource(self._paths[name])
-        if source is None:
-            hint = f"write FROM 'path', give --input {entry.name}=path, or bind a DataFrame to it"
-            raise WorkbookError([Finding("no-source", f"{entry.name} has no input", hint, entry.declaration.span)])
-        if isinstance(source, nodes.FileSource):
-            files = FileInput(self.spark, entry, source, self._folders[name])
-            saved = place.schema(name) if place else None
-            return Input(entry, saved or files.schema(entry.columns), files=files)
-        if isinstance(source, nodes.TableSource):
-            return self._open_table(entry, source, place)
-        if isinstance(source, nodes.QuerySource) and place is None:
-            frame = self.run(source.name)
-            return Input(entry, frame.schema, frame=frame)
-        if isinstance(source, nodes.QuerySource):
-            what = "FROM QUERY cannot stream"
-            raise NotYetBuilt([Finding("not-yet-built", what, "use a file or a table", source.span)])
-        return self._open(self._made_from(entry, source), place)
-
-    def _made_from(self, entry: Stream | Relation, source: nodes.DerivedSource) -> Stream:
-        """The stream whose rows another is made from, if it can be; it may have been declared anew since."""
-        read, findings = self.catalog.stream(source.stream), Findings()
-        if isinstance(entry, Stream):
-            check_derived(entry, source, self.catalog, findings)
-        if findings or read is None:
-            raise WorkbookError(findings.in_order())
-        return read
-
-    def _open_table(self, entry: Stream | Relation, source: nodes.TableSource, place: Checkpoint | None) -> Input:
-        if not self.spark.catalog.tableExists(source.name):
-            known = ", ".join(table.name for table in self.spark.catalog.listTables()[:10]) or "none"
-            message = f"there is no Spark table {source.name}"
-            raise WorkbookError([Finding("source", message, f"the current database has: {known}", source.span)])
-        live = place is not None and isinstance(entry, Stream)
-        frame = self.spark.readStream.table(source.name) if live else self.spark.table(source.name)
-        return Input(entry, frame.schema, frame=frame)
-
-
-def _relations(bounds: Sequence[BoundQuery]) -> list[Relation]:
-    """The relations that queries ask, each once."""
-    asked = (relation for bound in bounds for relation in bound.declared_relations)
-    return list({relation.name.lower(): relation for relation in asked}.values())
-
-
-def _refuse_unless_live(plan: Plan) -> None:
-    if plan.streams != "yes":
-        finding = Finding("cannot-stream", f"{plan.query} cannot stream: {plan.streams}", "", plan.span)
-        raise WorkbookError([finding])
-
-
-def _sourceless(stream: Stream) -> nodes.CreateStream:
-    """What a stream is, wherever it lies: moving a folder does not make saved state another query's."""
-    return replace(stream.declaration, source=None)

@@ -26,8 +26,8 @@ class ConstrainRun(local.LocalRun):
     def _answer(self, query: int, row: dict[str, Any]) -> Solution:
         events = self.events_of(row)
         answer: Solution = {"t": row["t"]}
-        for variable in self.job.analyses[query].query.variables:
-            own = events[self.job.stream_number(variable.stream.name)]
+        for variable in self.job.spec.analyses[query].query.variables:
+            own = events[self.job.spec.stream_number(variable.stream.name)]
             chosen, own[: variable.count] = tuple(own[: variable.count]), []
             answer[variable.label] = chosen if variable.count > 1 else chosen[0]
         assert not any(events)

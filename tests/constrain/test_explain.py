@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.local import declared
 
-from anabranch.families import plan_of
 from anabranch.plan import Plan
+from anabranch.planning.planner import Planner
 
 STREAM = "CREATE STREAM e KEY (id STRING) VALUE (kind STRING, temp DOUBLE) TIME t {time} SPACE (x, y){globe};"
 
@@ -14,7 +14,7 @@ STREAM = "CREATE STREAM e KEY (id STRING) VALUE (kind STRING, temp DOUBLE) TIME 
 def plan(query: str, time: str = "INTEGER", globe: str = "") -> Plan:
     workbook = f"{STREAM.format(time=time, globe=globe)} CREATE QUERY q AS CONSTRAIN {query};"
     catalog = declared(workbook)
-    return plan_of(catalog.query("q"), catalog)
+    return Planner(catalog).prepare(catalog.query("q")).plan
 
 
 def steps(query: str, name: str) -> list[str]:
@@ -105,7 +105,7 @@ def test_the_plane_and_the_globe_are_not_mixed() -> None:
         f"{on_globe} {STREAM.format(time='INTEGER', globe='')} CREATE QUERY q AS CONSTRAIN u, v FROM e AS u, g AS v;"
     )
     catalog = declared(query)
-    refused = plan_of(catalog.query("q"), catalog).refused
+    refused = Planner(catalog).prepare(catalog.query("q")).plan.refused
     assert refused is not None
     assert refused.message == "g is on the globe (GEODESIC) and e in the plane"
 

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.constrain.local import ConstrainRun
 from tests.drawn import examples
-from tests.local import FINGERPRINT, declared
+from tests.local import FINGERPRINT, declared, make_job
 from tests.oracles.events import frozen
 
 from anabranch.binding.binder import bind
-from anabranch.constrain.job import ConstrainJob, make_job
-from anabranch.families import groups_of
-from anabranch.runtime.sources.schema import layouts_for
+from anabranch.constrain.job import ConstrainJob
+from anabranch.planning.layouts import layouts_for
+from anabranch.planning.planner import Planner
 from anabranch.transport.job import JobContext
 
 STREAMS = """
@@ -75,5 +75,5 @@ def test_queries_over_the_same_streams_share_a_pass() -> None:
         CREATE QUERY two AS CONSTRAIN v*3 FROM e WHERE SPAN(v, v) <= 9;
         """
     )
-    groups = groups_of(catalog.queries(), catalog)
+    groups = Planner(catalog).groups(catalog.queries())
     assert [[query.name for query in group] for group in groups] == [["one", "two"], ["other"], ["pattern"]]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from anabranch.binding.declarations import METHOD_MODELS, WHOLE_ARCHIVE
+from anabranch.binding.derived_streams import METHOD_MODELS, WHOLE_ARCHIVE
 from anabranch.catalog import Model
 from anabranch.inference.infer import Inference, Inferred, KeyState
 from tests.inference.models import Dense, cases, packed, random_model

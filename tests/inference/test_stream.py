@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.binding.binder import declare
-from anabranch.binding.declarations import METHOD_MODELS, WHOLE_ARCHIVE
+from anabranch.binding.derived_streams import METHOD_MODELS, WHOLE_ARCHIVE
 from anabranch.catalog import Catalog
 from anabranch.columns.times import TimeKind, order_doubles, step_times, steps_of
 from anabranch.errors import WorkbookError
@@ -20,11 +20,11 @@ from anabranch.inference.infer import Inference
 from anabranch.inference.model import Entries, Hmm, Sensing, make_hmm, write_hmm
 from anabranch.inference.stream import IMPOSSIBLE, UNKNOWN_READER, InferredFrom
 from anabranch.language.parser import parse
-from anabranch.pattern.job import PatternJob, make_job
-from anabranch.runtime.sources.inferred import inference_of
-from anabranch.runtime.sources.schema import layouts_for
+from anabranch.pattern.job import PatternJob
+from anabranch.planning.inferred import inference_of
+from anabranch.planning.layouts import layouts_for
 from anabranch.transport.job import JobContext
-from tests.local import FINGERPRINT, bound_query
+from tests.local import FINGERPRINT, bound_query, make_job
 from tests.pattern.local import LocalRun
 
 ROOMS = ("hall", "office", "lab")
@@ -61,7 +61,7 @@ def inferring_job(text: str, folder: Path, live: bool = False) -> PatternJob:
     assert not declare(parse(text), catalog)
     at = catalog.stream("at")
     (layout,) = layouts_for([catalog.stream("readings")])
-    layout = replace(layout, derive=inference_of(at, at.source, layout, str(folder)))
+    layout = replace(layout, derivation=inference_of(at, at.source, layout, str(folder)))
     return make_job([bound_query(text, "q")], JobContext((layout,), {}, FINGERPRINT, live))
 
 
@@ -251,7 +251,7 @@ def two_streams(folder: Path, text: str, names: tuple[str, str]) -> PatternJob:
         catalog.stream("readings") if is_inferred else each for each, is_inferred in zip(streams, inferred, strict=True)
     ]
     layouts = [
-        replace(layout, derive=inference_of(stream, stream.source, layout, str(folder))) if is_inferred else layout
+        replace(layout, derivation=inference_of(stream, stream.source, layout, str(folder))) if is_inferred else layout
         for layout, stream, is_inferred in zip(layouts_for(read), streams, inferred, strict=True)
     ]
     return make_job([bound_query(text, "q")], JobContext(tuple(layouts), {}, FINGERPRINT, True))

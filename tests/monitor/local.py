@@ -12,10 +12,9 @@ from tests.oracles.monitor import Answer
 from tests.oracles.monitor_predictions import instant
 
 from anabranch.binding.binder import bind
-from anabranch.families import job_for
 from anabranch.language import nodes
 from anabranch.monitor.job import MonitorJob
-from anabranch.runtime.sources.derived import layouts_of
+from anabranch.planning.derived import layouts_of
 from anabranch.transport.job import JobContext
 
 
@@ -57,7 +56,7 @@ def positions_job(workbook: str, name: str, live: bool = False) -> MonitorJob:
         source = stream.source
         read.append(catalog.stream(source.stream) if isinstance(source, nodes.PredictedSource) else stream)
     layouts = layouts_of(query.streams, read, ["."] * len(read))
-    return job_for([query], JobContext(layouts, {}, local.FINGERPRINT, live))
+    return local.make_job([query], JobContext(layouts, {}, local.FINGERPRINT, live))
 
 
 def who(row: Answer, case_names: Sequence[str]) -> tuple[Any, ...]:

@@ -7,9 +7,9 @@ import itertools
 import pytest
 from tests.local import bound_query, declared
 
-from anabranch.families import plan_of
 from anabranch.monitor.analysis import analyse
 from anabranch.plan import Plan
+from anabranch.planning.planner import Planner
 
 STREAM = """
 CREATE STREAM e KEY (id STRING, zone STRING) VALUE (x DOUBLE, y DOUBLE) TIME t DOUBLE MODEL PREDICTED ERROR 1 PERIOD 10;
@@ -19,7 +19,7 @@ CREATE STREAM f KEY (zone STRING) VALUE (x DOUBLE) TIME t DOUBLE MODEL PREDICTED
 
 def plan(query: str) -> Plan:
     catalog = declared(f"{STREAM} CREATE QUERY q AS MONITOR {query};")
-    return plan_of(catalog.query("q"), catalog)
+    return Planner(catalog).prepare(catalog.query("q")).plan
 
 
 def test_a_plan_names_the_forms_and_what_is_left_of_them() -> None:
@@ -86,7 +86,7 @@ def test_few_truths_are_integrated_over_jointly(errors: str, most: int) -> None:
         for semantics in ("EXPECTED", "MUST"):
             text = f"{stream} CREATE QUERY q AS MONITOR {', '.join(names)} FROM e WHERE {links} SEMANTICS {semantics};"
             catalog = declared(text)
-            refused = plan_of(catalog.query("q"), catalog).refused
+            refused = Planner(catalog).prepare(catalog.query("q")).plan.refused
             assert (refused is not None) == (count > most and semantics != "MUST")
 
 

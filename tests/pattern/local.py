@@ -23,7 +23,7 @@ class LocalRun(local.LocalRun):
         combined: dict[tuple, float] = {}
         for outcome in self.outcomes:
             for row in outcome.answers.to_pylist():
-                place = len(self.job.analysis.group_by) + 1
+                place = len(self.job.spec.analysis.group_by) + 1
                 key, number = list(row.values())[:place], list(row.values())[place]
                 if self.complete:
                     assert tuple(key) not in combined, "an answer was given twice"
@@ -32,7 +32,7 @@ class LocalRun(local.LocalRun):
                     combined[tuple(key)] = combined.get(tuple(key), 0.0) + number
         if not self.complete:
             combined = {key: -math.expm1(number) for key, number in combined.items()}
-        threshold = self.job.analysis.query.threshold
+        threshold = self.job.spec.analysis.query.threshold
         return {key: p for key, p in combined.items() if p > 0 and p >= threshold}
 
 

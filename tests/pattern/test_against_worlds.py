@@ -57,7 +57,7 @@ def nothing_is_too_large() -> Iterator[None]:
 @given(pattern_cases(classes=CLASSES), st.integers(1, 4))
 def test_batch_equals_worlds(case: Case, n_buckets: int) -> None:
     job = job_of(case)
-    assert_same(run_whole(job, case.rows, n_buckets), expected(case), job.analysis.query.threshold)
+    assert_same(run_whole(job, case.rows, n_buckets), expected(case), job.spec.analysis.query.threshold)
 
 
 @examples(25)
@@ -70,7 +70,7 @@ def test_any_split_into_micro_batches_gives_the_batch_answers(data: st.DataObjec
         run.step(part)
     run.step({}, end=True)
     assert run.counts.late == 0
-    assert_same(run.answers(), run_whole(job, case.rows), job.analysis.query.threshold)
+    assert_same(run.answers(), run_whole(job, case.rows), job.spec.analysis.query.threshold)
 
 
 @examples(25)
@@ -84,7 +84,7 @@ def test_any_order_within_the_watermark_gives_the_batch_answers(data: st.DataObj
     run.step({}, end=True)
     assert run.counts.late == 0
     assert run.counts.read == run.counts.used + run.counts.duplicate
-    assert_same(run.answers(), run_whole(job, case.rows), job.analysis.query.threshold)
+    assert_same(run.answers(), run_whole(job, case.rows), job.spec.analysis.query.threshold)
 
 
 @given(pattern_cases(classes=STREAMABLE))

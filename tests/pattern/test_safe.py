@@ -51,8 +51,8 @@ def test_a_projection_between_two_sequences(model: str, kleene: str, last: str, 
     pattern = NESTED.format(last=last).replace("s(x, _)", f"s(x, _){kleene}") + where
     workbook = DECLARATIONS.format(model=model) + f"CREATE QUERY q AS PATTERN {pattern};"
     job = local_job(workbook, "q", {"hall": [("b",)]})
-    assert by_plan(job.analysis) is not None
-    assert job.analysis.plan.part.head.variables == ("x",)
+    assert by_plan(job.spec.analysis) is not None
+    assert job.spec.analysis.plan.part.head.variables == ("x",)
     for seed in range(5):
         rows = some_rows(seed, model)
         want = probabilities(bind_query(workbook, "q"), rows, {"hall": {("b",)}})
@@ -75,6 +75,6 @@ def test_probabilities_near_0_keep_their_digits() -> None:
 def test_what_follows_an_unsafe_part_does_not_make_it_safe() -> None:
     pattern = "s(x, _) THEN r(_, y, 'b') THEN s(x, _) THEN u(_, 'a')"
     job = local_job(DECLARATIONS.format(model="INDEPENDENT") + f"CREATE QUERY q AS PATTERN {pattern};", "q")
-    refusal = compile_plan(job.analysis.query.goals)
+    refusal = compile_plan(job.spec.analysis.query.goals)
     assert isinstance(refusal, str)
-    assert refusal == compile_plan(job.analysis.query.goals[:-1])
+    assert refusal == compile_plan(job.spec.analysis.query.goals[:-1])

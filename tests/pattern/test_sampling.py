@@ -59,12 +59,12 @@ def sampled(rows: dict[str, list[dict]], options: str = "", n_buckets: int = 1) 
 @given(pattern_cases(classes=CLASSES))
 def test_estimates_are_near_the_truth(case: Case) -> None:
     job = job_of(case)
-    assume("method" in job.answer_schema.names and job.analysis.query.threshold == 0)
+    assume("method" in job.answer_schema.names and job.spec.analysis.query.threshold == 0)
     run = LocalRun(job, 2)
     run.step(case.rows, end=True)
     want, got = expected(case), run.answers()
     for key in want.keys() | got.keys():
-        assert abs(want.get(key, 0.0) - got.get(key, 0.0)) <= 3 * job.analysis.query.accuracy
+        assert abs(want.get(key, 0.0) - got.get(key, 0.0)) <= 3 * job.spec.analysis.query.accuracy
 
 
 def test_the_same_seed_gives_the_same_answers_however_rows_are_spread_and_ordered() -> None:

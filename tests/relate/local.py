@@ -39,7 +39,7 @@ class RelateRun(local.LocalRun):
         """One micro-batch, and the answers that it gives."""
         super().step(rows, end)
         self.entities = pa.concat_tables([outcome.answers for outcome in self.outcomes[-self.n_buckets :]])
-        answers = decide(self.job, members(self.job, self.entities))
+        answers = decide(self.job.spec, members(self.job, self.entities))
         self.reported.append([_answer(row) for row in answers.to_pylist()])
 
     def held(self) -> dict[Pair, Answer]:
@@ -47,7 +47,7 @@ class RelateRun(local.LocalRun):
         there = self.entities.filter(self.entities["there"])
         for name, value in (("changed", pa.array([True] * len(there))), ("before", pa.nulls(len(there), pa.binary()))):
             there = there.set_column(there.schema.get_field_index(name), name, value)
-        return dict(_answer(row) for row in decide(self.job, members(self.job, there)).to_pylist())
+        return dict(_answer(row) for row in decide(self.job.spec, members(self.job, there)).to_pylist())
 
     def answers(self) -> dict[Pair, Answer]:
         """Every answer that stays: all of a batch run, the final ones of a stream."""
@@ -70,7 +70,7 @@ class RelateRun(local.LocalRun):
         """What the buckets keep, stream by stream."""
         found = []
         for state in self.states:
-            operator = RelateOperator(self.job)
+            operator = RelateOperator(self.job.spec)
             operator.open(state)
             found += operator._stores
         return found
@@ -89,7 +89,7 @@ def members(job: RelateJob, entities: pa.Table) -> pa.Table:
     """The entities as members of one block, once for each operand that their stream serves."""
     names = [layout.name.lower() for layout in job.layouts]
     sides = []
-    for side, operand in enumerate(job.analysis.query.operands):
+    for side, operand in enumerate(job.spec.analysis.query.operands):
         mine = entities.filter(pc.equal(entities["stream"], names.index(operand.stream.name.lower())))
         place = {"block": 0, "side": side}
         sides.append(pa.table({name: pa.array([value] * mine.num_rows, pa.int32()) for name, value in place.items()}))

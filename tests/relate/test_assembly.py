@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.local import in_context, local_job
 from tests.relate.local import run_stream, run_whole
-from tests.relate.test_validation import found
+from tests.runtime.test_model_checks import found
 from tests.transport.layouts import INTERVALS, table_of
 
 from anabranch.columns.times import BEGINNING, END
 from anabranch.relate.assembly import FAULTS, MOST_EVENTS, MOST_LOST, IntervalRows, assemble
 from anabranch.transport.checks import check_rows
-from anabranch.transport.packing import interval_numbers
+from anabranch.transport.interval_columns import interval_numbers
 
 STREAM = "KEY (k STRING) TIME t INTEGER MODEL INTERVALS ORDER seq"
 QUERY = "CREATE QUERY q AS RELATE SOME a INTERSECTS SOME b FROM s AS a, s AS b WHERE a.k < b.k"

@@ -26,7 +26,7 @@ from tests.relate.strategies import (
 )
 from tests.splits import Draw, Row, Rows
 
-from anabranch.transport.packing import ROLES
+from anabranch.transport.interval_columns import ROLES
 
 #: The key of an entity: a group, and a number in it.
 Key = tuple[int, int]

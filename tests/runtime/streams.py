@@ -58,7 +58,7 @@ class Office:
 
     @property
     def counts(self) -> Counts:
-        return self.session.report("coffee")
+        return self.session.counts("coffee")
 
     def quarantined(self) -> list[dict]:
         files = sorted((self.output.parent / "_quarantine" / "coffee").glob("*.json"))

@@ -38,7 +38,7 @@ def test_spark_gives_the_answers_and_counts_of_the_operators_alone(spark: SparkS
             session.bind(name, spark.createDataFrame(table).repartition(3))
         local = local_run(case)
         assert same(collect(session.run(case.query)), local.answers()), case.workbook
-        counts = session.report(case.query)
+        counts = session.counts(case.query)
         # Spark may have skipped rows whose key can take no part; the operators count such rows as used.
         skipped = local.counts.read - counts.read
         assert skipped >= 0
@@ -62,7 +62,7 @@ def test_bad_rows_are_kept_apart_with_the_reason_and_every_row_is_accounted_for(
     given_twice = [ROWS[0], ROWS[0]]
     session = office(spark, [*ROWS, *(row for row, _ in BAD), *given_twice, ("eve", "coffee", 2, 1.0)])
     assert same(collect(session.run("coffee")), ANSWERS), "eve was never in the hall: her whole group is set aside"
-    counts = session.report("coffee")
+    counts = session.counts("coffee")
     assert (counts.read, counts.used, counts.duplicate, counts.late, counts.quarantined) == (17, 7, 2, 0, 8)
     aside = [(json.loads(row["row"]), row["reason"], row["stream"]) for row in session.quarantine("coffee").collect()]
     told = sorted((str(tuple(row[name] for name in SCHEMA.names)), reason) for row, reason, _ in aside)
@@ -79,7 +79,7 @@ def test_a_group_that_sums_to_one_but_for_rounding_is_used(spark: SparkSession) 
     tenths = [("ann", f"place {n}", 1, 0.1) for n in range(9)]
     session = office(spark, [*tenths, ("ann", "hall", 1, 0.1 + 5e-7), ("ann", "coffee", 2, 1.0)])
     assert collect(session.run("coffee")) == pytest.approx({(2, "ann"): 0.1}, abs=1e-6)
-    assert session.report("coffee").quarantined == 0
+    assert session.counts("coffee").quarantined == 0
 
 
 def test_strict_fails_at_the_first_row_that_must_be_set_aside(spark: SparkSession) -> None:
@@ -117,7 +117,7 @@ def test_without_group_by_the_groups_are_combined(spark: SparkSession) -> None:
 def test_a_run_is_lazy_and_a_counter_sees_every_row(spark: SparkSession) -> None:
     session = office(spark, ROWS)
     with pytest.raises(AnabranchError, match="coffee has not been run yet"):
-        session.report("coffee")
+        session.counts("coffee")
     counter = spark.sparkContext.accumulator(0)
     answers = session.run("coffee", counter=counter)
     assert session.has_run("COFFEE")

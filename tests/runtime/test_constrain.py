@@ -101,7 +101,7 @@ def test_many_queries_read_their_stream_once(spark: SparkSession, folder: Path, 
     session.run_all(NAMES, counter=read)
     assert read.value == 1500
     for name in NAMES:
-        report = session.report(name)
+        report = session.counts(name)
         assert report.answers == truth[name].total()
         assert (report.read, report.used + report.duplicate, report.late) == (1500, 1500, 0)
         assert 0 < report.kept < 1500
@@ -131,7 +131,7 @@ def test_live_queries_share_a_stream_and_answer_as_the_archive_does(
         for name, path in zip(NAMES, outputs, strict=True)
     }
     assert found == truth
-    assert 0 < session.report("near").kept < 1500
+    assert 0 < session.counts("near").kept < 1500
 
 
 def test_arrays_of_events_are_json_in_csv(spark: SparkSession, folder: Path, tmp_path: Path) -> None:

@@ -17,9 +17,10 @@ from anabranch.columns.times import TimeKind
 from anabranch.errors import WorkbookError
 from anabranch.inference.reporting import Reporting
 from anabranch.language.types import Type
+from anabranch.planning.derived import layouts_of, with_types_of
+from anabranch.planning.layouts import layouts_for
 from anabranch.runtime.inputs import Input
-from anabranch.runtime.sources.derived import layouts_of, with_types_of
-from anabranch.runtime.sources.schema import layouts_for
+from anabranch.transport.layout import PredictionColumns
 
 WORKBOOK = """
 CREATE STREAM positions KEY (lane, Car) VALUE (speed, name) TIME T SPACE (X, y) WATERMARK 5;
@@ -82,8 +83,8 @@ def test_the_layout_of_predictions() -> None:
     schema = StructType().add("bus", "string").add("x", "double").add("y", "integer").add("t", "timestamp")
     schema = schema.add("x_rate", "double").add("y_rate", "float").add("spread", "integer")
     (layout,) = layouts_for([read_from(catalog, "buses", schema)])
-    assert (layout.rates, layout.errors, layout.normals) == (("x_rate", "y_rate"), ("spread", 4.0), (9.0, None))
-    assert (layout.period, layout.time_kind, layout.reporting) == (120.0, TimeKind.TIMESTAMP, None)
+    assert layout.prediction == PredictionColumns(("spread", 4.0), (9.0, None), 120.0, ("x_rate", "y_rate"))
+    assert layout.time_kind is TimeKind.TIMESTAMP
     assert layout.columns == ["bus", "x", "y", "t", "x_rate", "y_rate", "spread"]
 
 
@@ -93,9 +94,9 @@ def test_the_layout_of_positions_is_what_is_needed_of_them() -> None:
     assert (layout.name, layout.keys, layout.values, layout.time) == ("positions", ("Car", "lane"), ("X", "speed"), "T")
     assert (layout.key_types, layout.value_types) == ((pa.string(), pa.int64()), (pa.float64(), pa.float64()))
     assert layout.columns == ["Car", "lane", "X", "speed", "T"]
-    assert (layout.rates, layout.errors, layout.normals, layout.period) == ((), (25.0, 3.0), (10.0, None), 30.0)
-    assert layout.reporting == Reporting((25.0, 3.0), 30.0, "KALMAN", 0.5, 2.0)
-    assert (layout.lateness, layout.space, layout.derive) == (5.0, None, None)
+    reporting = Reporting((25.0, 3.0), 30.0, "KALMAN", 0.5, 2.0)
+    assert layout.prediction == PredictionColumns((25.0, 3.0), (10.0, None), 30.0, reporting=reporting)
+    assert (layout.lateness, layout.space, layout.derivation) == (5.0, None, None)
 
 
 @pytest.mark.parametrize(("clauses", "lateness"), [("WATERMARK 9", 9.0), ("WATERMARK 1", 5.0)])
@@ -103,7 +104,7 @@ def test_the_longer_watermark_counts(clauses: str, lateness: float) -> None:
     cars, positions = made(clauses)
     (layout,) = layouts_of([cars], [positions], ["."])
     assert layout.lateness == lateness
-    assert layout.reporting == Reporting((25.0, 3.0), 30.0)
+    assert layout.prediction.reporting == Reporting((25.0, 3.0), 30.0)
 
 
 def test_predictions_that_are_given_are_not_made_from_positions() -> None:
@@ -113,7 +114,8 @@ def test_predictions_that_are_given_are_not_made_from_positions() -> None:
     schema = schema.add("t", "double").add("x_rate", "double").add("speed_rate", "double")
     cars = read_from(catalog, "cars", schema)
     (layout,) = layouts_of([cars], [cars], ["."])
-    assert (layout.name, layout.rates, layout.reporting) == ("cars", ("x_rate", "speed_rate"), None)
+    assert (layout.name, layout.prediction.rates) == ("cars", ("x_rate", "speed_rate"))
+    assert layout.prediction.reporting is None
 
 
 def test_times_of_one_query_are_of_one_kind() -> None:
@@ -122,7 +124,7 @@ def test_times_of_one_query_are_of_one_kind() -> None:
     schema = schema.add("x_rate", "double").add("y_rate", "float").add("spread", "integer")
     cars, positions = made()
     buses = read_from(catalog, "buses", schema)
-    with pytest.raises(WorkbookError, match="the streams of one query differ in their times"):
+    with pytest.raises(WorkbookError, match="the streams of one query have different time types"):
         layouts_of([cars, buses], [positions, buses], [".", "."])
 
 
@@ -159,7 +161,7 @@ def test_the_positions_are_validated_and_predictions_have_no_rows(spark: SparkSe
     session.bind("positions", spark.createDataFrame(rows, POSITIONS))
     found = sorted(row.reason for row in session.validate("cars").collect())
     assert found == ["Car is NULL", "speed is NULL"]
-    with pytest.raises(AnabranchError, match="cars is predicted, and has no rows but in a query"):
+    with pytest.raises(AnabranchError, match="cars is predicted; it has rows only while a query runs"):
         session.rows("cars")
 
 

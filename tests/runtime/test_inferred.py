@@ -42,7 +42,7 @@ def test_a_batch_gives_the_answers_of_the_operators(spark: SparkSession, tmp_pat
     session.bind("readings", str(write_csv(tmp_path / "readings.csv", rows, NAMES)))
     answers = session.run("q")
     assert same(collect(answers), alone(method, tmp_path))
-    counts = session.report("q")
+    counts = session.counts("q")
     assert counts.read == counts.used == len(READINGS)
 
 
@@ -58,7 +58,7 @@ def test_a_stream_gives_the_answers_of_a_batch(spark: SparkSession, tmp_path: Pa
     session.end_input(str(tmp_path / "cp"))
     session.start("q", str(tmp_path / "cp"), **options).awaitTermination()
     assert same(written(tmp_path / "out"), alone("FILTER", tmp_path))
-    assert session.report("q").late == 0
+    assert session.counts("q").late == 0
 
 
 def test_what_needs_the_whole_archive_cannot_stream(spark: SparkSession, tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_each_answer_comes_once_from_any_number_of_partitions(
         frame = session.run(name)
         assert "status" not in frame.columns
         assert_same([told(row) for row in frame.toArrow().to_pylist()], truth[name], LABELS[name])
-        counts = session.report(name)
+        counts = session.counts(name)
         assert counts.read == counts.used == pq.ParquetDataset(folder).read(["t"]).num_rows
 
 
@@ -104,7 +104,7 @@ def test_a_live_stream_validates_what_the_archive_answers(
     assert_same([told(row) for row in rows], truth["near"], LABELS["near"])
     aside = pa.concat_tables(pq.read_table(path) for path in sorted((output / "_provisional").glob("*.parquet")))
     assert set(pc.unique(aside["status"]).to_pylist()) == {"tentative", "invalidated"}
-    assert 0 < session.report("near").kept < session.report("near").read
+    assert 0 < session.counts("near").kept < session.counts("near").read
 
 
 def test_positions_are_reported_as_the_simulated_sensors_report_them(
@@ -120,6 +120,6 @@ def test_positions_are_reported_as_the_simulated_sensors_report_them(
     session.bind("positions", str(positions))
     rows = session.run("near").toArrow().to_pylist()
     assert_same([told(row) for row in rows], truth["near"], LABELS["near"])
-    counts = session.report("near")
+    counts = session.counts("near")
     assert counts.used == len(vehicles.positions)
     assert counts.reported == len(vehicles.cars)

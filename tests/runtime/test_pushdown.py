@@ -31,17 +31,17 @@ def test_a_named_key_becomes_a_filter_of_the_scan(spark: SparkSession, tmp_path:
     plan = answers._jdf.queryExecution().executedPlan().toString()
     assert "EqualTo(person,p7)" in plan
     assert {row.t: row.probability for row in answers.collect()}.keys() == set(range(1, 10))
-    assert session.report("q").read == 11  # the ten rows of p7, and the row without a key
-    assert session.report("q").quarantined == 1
+    assert session.counts("q").read == 11  # the ten rows of p7, and the row without a key
+    assert session.counts("q").quarantined == 1
 
 
 def test_a_relation_on_the_key_becomes_a_filter_too(spark: SparkSession, tmp_path: Path) -> None:
     session = session_with(spark, tmp_path, "at(x, 'hall')[staff(x)] GROUP BY x")
     assert {row.x for row in session.run("q").collect()} == {"p7"}
-    assert session.report("q").read == 21
+    assert session.counts("q").read == 21
 
 
 def test_where_every_key_can_match_every_row_is_read(spark: SparkSession, tmp_path: Path) -> None:
     session = session_with(spark, tmp_path, "at('p7', 'hall') THEN at(y, 'office')")
     session.run("q").collect()
-    assert session.report("q").read == 501
+    assert session.counts("q").read == 501

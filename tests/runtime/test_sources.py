@@ -137,7 +137,7 @@ def test_a_cell_that_does_not_fit_its_column_is_quarantined_and_not_null(spark: 
         session = Session(spark)
         session.execute_file(workbook(tmp_path, stream("at", f"'{name}'", "t INTEGER", "person STRING") + query()))
         assert same(collect(session.run("coffee")), ANSWERS), name
-        counts = session.report("coffee")
+        counts = session.counts("coffee")
         assert (counts.read, counts.used, counts.quarantined) == (8, 6, 2), name
         aside = session.quarantine("coffee").collect()
         assert {row["reason"] for row in aside} == {"a cell does not fit its column's type"}
@@ -202,7 +202,7 @@ def test_an_empty_file_has_no_answers(spark: SparkSession, tmp_path: Path) -> No
     session.execute_file(workbook(tmp_path, text))
     for name in ("q1", "q2"):
         assert collect(session.run(name)) == {}
-        assert session.report(name).read == 0
+        assert session.counts(name).read == 0
 
 
 # ---------------------------------------------------------------- times

@@ -61,7 +61,7 @@ def test_files_in_any_order_within_the_watermark_give_the_answers_of_a_batch(
         running.processAllAvailable()
         session.end_input(str(folder / "cp"))
         running.processAllAvailable()
-        counts = session.report("q")
+        counts = session.counts("q")
         assert counts.late == 0
         assert counts.read == counts.used + counts.duplicate == sum(map(len, case.rows.values()))
         assert same(written(folder / "out"), local_run(case).answers()), case.workbook

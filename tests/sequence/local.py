@@ -8,12 +8,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests import local
+from tests.local import make_job
 from tests.oracles.events import frozen
 from tests.oracles.sequence import matches
 from tests.sequence.strategies import DELAYS, Case, bound_case
 
-from anabranch.runtime.sources.schema import layouts_for
-from anabranch.sequence.job import SequenceJob, make_job
+from anabranch.planning.layouts import layouts_for
+from anabranch.sequence.job import SequenceJob
 from anabranch.transport.job import JobContext
 
 Answer = dict[str, Any]
@@ -29,12 +30,12 @@ class SequenceRun(local.LocalRun):
         return [self._answer(query, row) for row in self.rows_of(query)]
 
     def _answer(self, query: int, row: dict[str, Any]) -> Answer:
-        bound = self.job.analyses[query].query
+        bound = self.job.spec.analyses[query].query
         events = self.events_of(row)
         answer: Answer = {name: row[name] for name in ("t", "t_start", "probability")}
         for component in bound.components:
             if not component.negative:
-                answer[component.label] = events[self.job.stream_number(component.stream.name)].pop(0)
+                answer[component.label] = events[self.job.spec.stream_number(component.stream.name)].pop(0)
         assert not any(events)
         if "expired" in bound.emit:
             answer["status"] = row["status"]

@@ -6,15 +6,15 @@ from math import exp
 from typing import Any
 
 import pytest
-from tests.local import FINGERPRINT, bound_query, declared, in_context, local_job
+from tests.local import FINGERPRINT, bound_query, declared, in_context, local_job, make_job
 from tests.sequence.local import SequenceRun
 
 from anabranch.binding.binder import bind
 from anabranch.errors import DataError, StateError
-from anabranch.families import groups_of, plan_of
-from anabranch.runtime.sources.schema import layouts_for
-from anabranch.sequence.job import make_job
+from anabranch.planning.layouts import layouts_for
+from anabranch.planning.planner import Planner
 from anabranch.transport.checks import LATE
+from anabranch.transport.finishing import finish_table
 from anabranch.transport.job import JobContext
 
 STREAM = "CREATE STREAM r KEY (tag STRING) VALUE (reader STRING) TIME t INTEGER;"
@@ -117,7 +117,7 @@ def test_what_ran_out_of_time_is_told_when_asked_for() -> None:
     workbook = f"{STREAM} CREATE QUERY q AS SEQUENCE {query};"
     run = SequenceRun(local_job(workbook, "q"), 2)
     run.step({"r": [*rows_of(("x", 0), ("y", 2), ("x", 10), ("y", 11), ("z", 12), ("x", 20))]}, end=True)
-    result = run.job.finish_table(run.outcomes[-1].answers)
+    result = finish_table(run.job.finishing(), run.outcomes[-1].answers)
     assert result.column_names == ["t", "t_start", "probability", "x", "y", "z", "status"]
     told = sorted((answer["status"], answer["t"], answer["y"] and answer["y"]["t"]) for answer in run.answers())
     assert told == [("expired", 5, 2), ("expired", 25, None), ("matched", 12, 11)]
@@ -192,7 +192,7 @@ def test_null_asked_with_two_events_is_in_no_relation() -> None:
 def test_conditions_on_two_events_are_explained() -> None:
     query = "(x, z) FROM r WHERE x.reader = 'x' AND z.reader = 'z' AND x.tag < z.tag WITHIN 9"
     catalog = declared(f"{STREAM} CREATE QUERY q AS SEQUENCE {query};")
-    told = [step.does for step in plan_of(catalog.query("q"), catalog).steps if step.id == "filter"]
+    told = [step.does for step in Planner(catalog).prepare(catalog.query("q")).plan.steps if step.id == "filter"]
     assert told == ["x.tag < z.tag: asked as soon as its events are found"]
 
 
@@ -238,7 +238,7 @@ def test_queries_together_answer_as_each_alone(n_buckets: int) -> None:
     ]
     rows = [row for tag in "abc" for row in rows_of(("x", 0), ("y", 2), ("x", 4), ("z", 6), ("y", 8), tag=tag)]
     catalog = declared(STREAM + "".join(f"CREATE QUERY q{n} AS SEQUENCE {each};" for n, each in enumerate(texts)))
-    assert [[query.name for query in group] for group in groups_of(catalog.queries(), catalog)] == [
+    assert [[query.name for query in group] for group in Planner(catalog).groups(catalog.queries())] == [
         ["q0", "q1", "q2", "q3"]
     ]
     bounds = [bind(query, catalog) for query in catalog.queries()]
@@ -263,7 +263,7 @@ def test_queries_together_answer_as_each_alone(n_buckets: int) -> None:
 )
 def test_every_component_needs_a_condition_of_its_own(query: str, told: str) -> None:
     catalog = declared(f"{STREAM} CREATE QUERY q AS SEQUENCE {query};")
-    refused = plan_of(catalog.query("q"), catalog).refused
+    refused = Planner(catalog).prepare(catalog.query("q")).plan.refused
     assert refused is not None
     assert told in refused.message
 
@@ -271,7 +271,7 @@ def test_every_component_needs_a_condition_of_its_own(query: str, told: str) -> 
 def test_a_stream_of_its_own_is_condition_enough() -> None:
     other = "CREATE STREAM s KEY (tag STRING) TIME t INTEGER;"
     catalog = declared(f"{STREAM} {other} CREATE QUERY q AS SEQUENCE (x, z) FROM r AS x, s AS z;")
-    assert plan_of(catalog.query("q"), catalog).refused is None
+    assert Planner(catalog).prepare(catalog.query("q")).plan.refused is None
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def test_a_stream_of_its_own_is_condition_enough() -> None:
 )
 def test_too_many_ways_to_meet_where_are_refused(where: str) -> None:
     catalog = declared(f"{STREAM} CREATE QUERY q AS SEQUENCE (x, z) FROM r WHERE {where};")
-    refused = plan_of(catalog.query("q"), catalog).refused
+    refused = Planner(catalog).prepare(catalog.query("q")).plan.refused
     assert refused is not None
     assert "can be met in more than 64 ways" in refused.message
 
@@ -311,7 +311,7 @@ def test_state_of_another_query_is_refused() -> None:
 def test_without_a_window_nothing_streams() -> None:
     text = f"{STREAM} CREATE QUERY q AS SEQUENCE (x, z) FROM r WHERE x.reader = 'x' AND z.reader = 'z';"
     catalog = declared(text)
-    assert "without WITHIN" in plan_of(catalog.query("q"), catalog).streams
+    assert "without WITHIN" in Planner(catalog).prepare(catalog.query("q")).plan.streams
     assert bound_query(text, "q").within is None
 
 

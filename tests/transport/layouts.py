@@ -8,19 +8,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from anabranch.columns.times import TimeKind
+from anabranch.columns.times import END, TimeKind
 from anabranch.inference.reporting import Reporting
-from anabranch.transport.packing import IntervalColumns, Layout
+from anabranch.transport.layout import DistributionColumns, IntervalColumns, Layout, PredictionColumns
 from anabranch.transport.routing import KeyPlacement
+
+#: A watermark past every time that a test uses.
+PAST_ALL_ROWS = END - 1
 
 MARKOV = Layout(
     name="at",
     keys=("person",),
     values=("place", "floor"),
-    previous=("prev_place", "prev_floor"),
     time="t",
     time_kind=TimeKind.INTEGER,
-    probability="p",
+    distribution=DistributionColumns("p", ("prev_place", "prev_floor")),
     key_types=(pa.string(),),
     value_types=(pa.string(), pa.int64()),
 )
@@ -29,10 +31,9 @@ INDEPENDENT = Layout(
     name="seen",
     keys=("tag", "antenna"),
     values=("place",),
-    previous=(),
     time="t",
     time_kind=TimeKind.DOUBLE,
-    probability="p",
+    distribution=DistributionColumns("p"),
     key_types=(pa.float64(), pa.int64()),
     value_types=(pa.string(),),
 )
@@ -41,10 +42,8 @@ CERTAIN = Layout(
     name="door",
     keys=("door",),
     values=(),
-    previous=(),
     time="t",
     time_kind=TimeKind.INTEGER,
-    probability=None,
     key_types=(pa.int64(),),
     value_types=(),
 )
@@ -53,30 +52,25 @@ PREDICTED = Layout(
     name="cars",
     keys=("car",),
     values=("x", "y"),
-    previous=(),
     time="t",
     time_kind=TimeKind.DOUBLE,
-    probability=None,
     key_types=(pa.string(),),
     value_types=(pa.float64(), pa.int64()),
-    rates=("x_rate", "y_rate"),
-    errors=("spread", 5.0),
-    normals=(None, 2.0),
-    period=30.0,
+    prediction=PredictionColumns(("spread", 5.0), (None, 2.0), 30.0, ("x_rate", "y_rate")),
 )
 
 POSITIONS = replace(
-    PREDICTED, name="positions", rates=(), errors=(25.0, 5.0), reporting=Reporting((25.0, 5.0), period=30.0)
+    PREDICTED,
+    name="positions",
+    prediction=PredictionColumns((25.0, 5.0), (None, 2.0), 30.0, reporting=Reporting((25.0, 5.0), period=30.0)),
 )
 
 INTERVALS = Layout(
     name="iv",
     keys=("k",),
     values=(),
-    previous=(),
     time="t",
     time_kind=TimeKind.INTEGER,
-    probability=None,
     key_types=(pa.string(),),
     value_types=(),
     interval=IntervalColumns("seq", "n", "what", ("lo", "hi")),
@@ -89,9 +83,10 @@ def types_of(layout: Layout) -> dict[str, pa.DataType]:
     types |= zip(layout.values, layout.value_types, strict=True)
     types |= zip(layout.previous, layout.value_types, strict=False)
     types[layout.time] = layout.time_kind.arrow_type
-    types |= dict.fromkeys([*layout.rates, *layout.error_columns], pa.float64())
-    if layout.probability:
-        types[layout.probability] = pa.float64()
+    if layout.prediction:
+        types |= dict.fromkeys([*layout.prediction.rates, *layout.prediction.error_columns], pa.float64())
+    if layout.distribution:
+        types[layout.distribution.probability] = pa.float64()
     if layout.interval:
         times = dict.fromkeys(layout.interval.window or (), layout.time_kind.arrow_type)
         types |= dict.fromkeys(layout.interval.columns, pa.int64()) | times
@@ -120,5 +115,5 @@ class ByKey(KeyPlacement):
     def needed(self, stream: int) -> None:
         return None
 
-    def spread(self, stream: int, keys: Mapping[str, pa.Array]) -> list[pa.Array]:
+    def routing_columns(self, stream: int, keys: Mapping[str, pa.Array]) -> list[pa.Array]:
         return list(keys.values())

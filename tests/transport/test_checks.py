@@ -16,7 +16,7 @@ from tests.transport.layouts import CERTAIN, INDEPENDENT, MARKOV, POSITIONS, PRE
 
 from anabranch.columns.times import BEGINNING, END
 from anabranch.transport.checks import QUARANTINE, check_rows, quarantine
-from anabranch.transport.packing import Layout
+from anabranch.transport.layout import Layout
 
 GOOD = {
     MARKOV: {
@@ -131,7 +131,7 @@ def test_an_error_of_minus_nothing_is_none() -> None:
 
 
 def test_an_error_may_be_a_column_that_has_another_part() -> None:
-    layout = replace(PREDICTED, errors=("y", "y"))
+    layout = replace(PREDICTED, prediction=replace(PREDICTED.prediction, errors=("y", "y")))
     assert layout.columns == ["car", "x", "y", "t", "x_rate", "y_rate"]
     kept, aside = check_rows(table_of(layout, [GOOD[PREDICTED] | {"y": -1}, GOOD[PREDICTED]]), layout)
     assert (kept.num_rows, aside["reason"].to_pylist()) == (1, ["y is negative"])

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.transport.layouts import CERTAIN, MARKOV, ByKey, table_of
+from tests.transport.layouts import CERTAIN, MARKOV, PAST_ALL_ROWS, ByKey, table_of
 
-from anabranch.columns.times import BEGINNING, END
-from anabranch.transport.inbox import Inbox, Rows
+from anabranch.columns.times import BEGINNING
+from anabranch.transport.inbox import Inbox
 from anabranch.transport.routing import route
+from anabranch.transport.rows import Rows
 from anabranch.transport.state import read_tables, write_tables
 
 LAYOUTS = (MARKOV, replace(CERTAIN, name="bell", keys=("bell",)))
@@ -45,7 +46,7 @@ def test_rows_wait_for_the_watermark() -> None:
     assert (times(ready), times(late)) == ([5], [])
     ready, late = inbox.receive([], 8)
     assert (times(ready), times(late)) == ([7], [])
-    ready, late = inbox.receive([], END)
+    ready, late = inbox.receive([], PAST_ALL_ROWS)
     assert (times(ready), times(late)) == ([9], [])
 
 
@@ -72,7 +73,7 @@ def test_the_watermark_does_not_go_back() -> None:
 def test_without_a_watermark_everything_waits() -> None:
     inbox = Inbox(LAYOUTS)
     ready, late = inbox.receive(packets(at(-(2**62)), at(0)), BEGINNING)
-    assert (len(ready), len(late), len(inbox.pending)) == (0, 0, 2)
+    assert (len(ready), len(late), len(inbox.held)) == (0, 0, 2)
 
 
 def test_late_rows_are_described_as_their_source_had_them() -> None:
@@ -85,7 +86,7 @@ def test_late_rows_are_described_as_their_source_had_them() -> None:
 
 def test_a_value_that_is_null_throughout_is_nothing() -> None:
     inbox = Inbox(LAYOUTS)
-    ready, _ = inbox.receive(packets(at(1) | {"place": None, "floor": None}, at(2)), END)
+    ready, _ = inbox.receive(packets(at(1) | {"place": None, "floor": None}, at(2)), PAST_ALL_ROWS)
     by_time = dict(zip(ready.t.tolist(), ready.value.tolist(), strict=True))
     assert by_time[1] == 0
     assert by_time[2] != 0
@@ -93,7 +94,7 @@ def test_a_value_that_is_null_throughout_is_nothing() -> None:
 
 
 def test_an_event_without_value_columns_is_not_nothing() -> None:
-    ready, _ = Inbox(LAYOUTS).receive(packets(bell(1)), END)
+    ready, _ = Inbox(LAYOUTS).receive(packets(bell(1)), PAST_ALL_ROWS)
     assert ready.value.tolist() == [1]
 
 
@@ -113,7 +114,7 @@ def test_an_event_without_value_columns_is_not_nothing() -> None:
 def test_saved_and_opened_between_any_two_steps_it_is_the_same(steps: list[tuple[list[dict], int]]) -> None:
     lasting, saved = Inbox(LAYOUTS), write_tables(Inbox(LAYOUTS).save())
     seen: Counter = Counter()
-    for rows, watermark in [*steps, ([], END)]:
+    for rows, watermark in [*steps, ([], PAST_ALL_ROWS)]:
         opened = Inbox(LAYOUTS)
         opened.load(read_tables(saved))
         blobs = packets(*rows)

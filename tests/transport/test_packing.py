@@ -10,12 +10,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.transport.layouts import CERTAIN, INDEPENDENT, MARKOV, ByKey, table_of
+from tests.transport.layouts import CERTAIN, INDEPENDENT, MARKOV, PAST_ALL_ROWS, ByKey, table_of
 
 from anabranch.columns.dictionary import encode_tuples
-from anabranch.columns.times import END
+from anabranch.columns.hashing import hash_tuples
 from anabranch.transport.inbox import Inbox
-from anabranch.transport.packing import Layout, hash_tuples, pack
+from anabranch.transport.layout import Layout
+from anabranch.transport.packing import pack
 from anabranch.transport.routing import route
 
 places = st.none() | st.sampled_from(["", "hall", "café", "room"])
@@ -68,7 +69,7 @@ def test_what_is_packed_is_unpacked(layout: Layout, data: st.DataObject) -> None
     unpacked, keys_of = [], {}
     for bucket, blob in routed.packets:
         inbox = Inbox([layout])
-        ready, late = inbox.receive([(0, blob)], END)
+        ready, late = inbox.receive([(0, blob)], PAST_ALL_ROWS)
         assert len(late) == 0
         described = [inbox.describe(ready, index) for index in range(len(ready))]
         unpacked += described
@@ -87,7 +88,7 @@ def test_keys_without_a_bucket_are_left_out_and_counted(rows: list[dict]) -> Non
     anns = sum(row["person"] == "ann" for row in rows)
     assert routed.ignored == len(rows) - anns
     inbox = Inbox([MARKOV])
-    ready, _ = inbox.receive([(0, blob) for _, blob in routed.packets], END)
+    ready, _ = inbox.receive([(0, blob) for _, blob in routed.packets], PAST_ALL_ROWS)
     assert len(ready) == anns
 
 
@@ -100,7 +101,7 @@ def test_a_packet_holds_only_the_keys_and_values_of_its_rows() -> None:
     codes, keys = encode_tuples([table["person"]], 3)
     packets = dict(pack(table, MARKOV, np.array([0, 1]), codes, keys, 2))
     inbox = Inbox([MARKOV])
-    inbox.receive([(0, packets[1])], END)
+    inbox.receive([(0, packets[1])], PAST_ALL_ROWS)
     assert inbox.keys[0].to_table().column(0).to_pylist() == ["bob"]
     assert inbox.values[0].to_table().column(0).to_pylist() == [None, "room"]
 

@@ -6,13 +6,12 @@ from typing import Annotated
 
 import typer
 
-from anabranch.binding.binder import declare
-from anabranch.catalog import Catalog, Stream
+from anabranch.catalog import Stream
 from anabranch.cli.common import Inputs, Strict, Verbose, Workbook, open_workbook, say
 from anabranch.errors import DataError, WorkbookError
-from anabranch.families import objections
 from anabranch.language.parser import parse
 from anabranch.language.reading import read_workbook
+from anabranch.planning.planner import Planner
 
 Data = Annotated[
     bool, typer.Option("--data", help="Also read the inputs, on Spark, and count rows that cannot be used.")
@@ -25,12 +24,13 @@ def command(
     """Parse, bind and analyse a workbook; say everything that is wrong with it."""
     text = read_workbook(workbook)
     parsed = parse(text, workbook)
-    catalog = Catalog()
-    findings = declare(parsed, catalog) + objections(catalog.queries(), catalog)
+    planner = Planner()
+    findings = planner.declare(parsed)
+    findings += planner.objections(planner.catalog.queries())
     if findings:
         raise WorkbookError(findings, text, workbook)
-    told = f"{len(parsed.statements)} statements, {len(catalog.queries())} queries"
-    say(f"{workbook}: {told}; nothing wrong was found")
+    statements, queries = len(parsed.statements), len(planner.catalog.queries())
+    say(f"{workbook}: {statements} statements, {queries} queries; no errors found")
     if data:
         _check_data(workbook, input, strict, verbose)
 

@@ -15,7 +15,6 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from anabranch.catalog import Query
 from anabranch.errors import AnabranchError, WorkbookError
-from anabranch.families import objections
 from anabranch.language.reading import read_workbook
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ def chosen_queries(session: Session, names: list[str] | None) -> list[Query]:
 
 def refuse_unanswerable(session: Session, workbook: str, queries: list[Query]) -> None:
     """Say everything that stands against the chosen queries before any of them is run."""
-    findings = objections(queries, session.catalog)
+    findings = session.objections(queries)
     if findings:
         raise WorkbookError(findings, read_workbook(workbook), workbook)
 

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from anabranch.catalog import Query
+from anabranch.charts import print_answers
 from anabranch.cli.common import (
     Inputs,
     Master,
@@ -27,7 +28,6 @@ from anabranch.cli.common import (
     summary,
     told_together,
 )
-from anabranch.charts import print_answers
 
 if TYPE_CHECKING:
     from anabranch.session import Session
@@ -76,7 +76,7 @@ def run_queries(session: Session, queries: Sequence[Query], output: str | None, 
         answers = session.run_all(names, strict, counter)
         shown = {name: _deliver(frame, name, output, file_format) for name, frame in answers.items()}
     for name, first in shown.items():
-        counts = session.report(name)
+        counts = session.counts(name)
         if first is not None:
             print_answers(first, Console(), title=name, limit=SHOWN, total=counts.answers)
         say(summary(name, counts, time.monotonic() - began))

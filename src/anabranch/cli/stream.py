@@ -101,11 +101,11 @@ class _Group:
     def rows(self) -> int:
         """How many rows were read."""
         name = self.queries[0].name
-        return self.session.report(name).read if self.session.has_run(name) else 0
+        return self.session.counts(name).read if self.session.has_run(name) else 0
 
     def tell(self, began: float) -> None:
         """Say what became of the rows."""
-        say(summary(self.name, self.session.report(self.queries[0].name), time.monotonic() - began))
+        say(summary(self.name, self.session.counts(self.queries[0].name), time.monotonic() - began))
 
 
 def _once(group: _Group) -> None:

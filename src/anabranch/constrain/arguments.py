@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from anabranch.binding.conditions import a_type
+from anabranch.binding.type_rules import a_type
 from anabranch.binding.typed import Constant, Operation, Reference, Typed, walk
 from anabranch.catalog import Stream
 from anabranch.language.findings import Findings, shown

@@ -1,11 +1,13 @@
-"""CONSTRAIN: variables, some standing for several interchangeable events, and the conditions between them."""
+"""Binds CONSTRAIN queries: variables, some of which stand for several interchangeable events, and conditions."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from anabranch.binding.conditions import ARITIES, ConditionBinder
-from anabranch.binding.queries import OperandScope, QueryBinder, check_column_types, known
+from anabranch.binding.query_binder import QueryBinder, known_stream
+from anabranch.binding.scopes import OperandScope
+from anabranch.binding.stream_columns import check_column_types
 from anabranch.binding.typed import Reference, Typed, conjuncts, walk, with_references
 from anabranch.catalog import Model, Stream
 from anabranch.constrain.arguments import check_functions
@@ -23,44 +25,44 @@ class Binder(QueryBinder):
     answer_columns = frozenset({"t", "probability"})
     takes_durations = True
 
-    def bind(self, query: Constrain) -> BoundConstrain | None:
-        """The bound query, None where the findings say why there is none."""
-        streams = self.operands([(counted.name, counted.span) for counted in query.names], query.operands)
+    def bind(self, body: Constrain) -> BoundConstrain | None:
+        """Return the bound query, or None if there are findings."""
+        streams = self.operands([(counted.name, counted.span) for counted in body.names], body.operands)
         for stream in streams.values():
             if stream is not None:
                 check_column_types(stream, self.findings, declared=False)
-        self.check_clauses(query)
-        conditions = self.conditions(query, streams)
+        self.check_clauses(body)
+        conditions = self.conditions(body, streams)
         if self.findings:
             return None
         variables = tuple(
-            BoundCounted(node.name, node.name.lower(), known(streams, node.name), node.count, span=node.span)
-            for node in query.names
+            BoundCounted(node.name, node.name.lower(), known_stream(streams, node.name), node.count, span=node.span)
+            for node in body.names
         )
         return BoundConstrain(
-            self.query.name, variables, conditions, self.threshold, self.query.span, query.strategy
+            self.query.name, variables, conditions, self.threshold, self.query.span, body.strategy
         )  # fmt: skip
 
-    def check_clauses(self, query: Constrain) -> None:
-        """How many events a variable stands for, and the word after STRATEGY."""
-        for counted in query.names:
+    def check_clauses(self, body: Constrain) -> None:
+        """Report a wrong number of events, or an unknown option of STRATEGY."""
+        for counted in body.names:
             if not 1 <= counted.count <= limits.MAX_COUNT:
                 message = (
-                    f"{shown(counted.name)} stands for {counted.count} events, and 1 to {limits.MAX_COUNT} are allowed"
+                    f"{shown(counted.name)} stands for {counted.count} events (1 to {limits.MAX_COUNT} are allowed)"
                 )
                 self.findings.add("out-of-range", message, counted.span, f"write {counted.name}*5")
-        if query.strategy is not None and query.strategy not in STRATEGIES:
-            message, hint = f"there is no strategy {shown(query.strategy)}", f"they are {listed(STRATEGIES, 'and')}"
-            self.findings.add("unknown-strategy", message, query.place("STRATEGY"), hint)
+        if body.strategy is not None and body.strategy not in STRATEGIES:
+            span, hint = body.clause_span("STRATEGY"), f"use {listed(STRATEGIES)}"
+            self.findings.unknown("STRATEGY option", body.strategy, STRATEGIES, span, hint)
 
-    def conditions(self, query: Constrain, streams: dict[str, Stream | None]) -> tuple[Typed, ...]:
-        """The conjuncts of WHERE.
+    def conditions(self, body: Constrain, streams: dict[str, Stream | None]) -> tuple[Typed, ...]:
+        """Bind the conjuncts of WHERE.
 
-        Each is bound by itself, because the mentions of a counted variable are counted in what the user wrote:
-        `v.kind IN ('A', 'B')` names v once, though it becomes two comparisons.
+        Each is bound separately, because the mentions of a counted variable are counted in the text of the user:
+        `v.kind IN ('A', 'B')` names v once, although it becomes two comparisons.
         """
-        counted = {node.name.lower() for node in query.names if node.count > 1}
-        where = query.where
+        counted = {node.name.lower() for node in body.names if node.count > 1}
+        where = body.where
         parts = where.items if isinstance(where, nodes.And) else () if where is None else (where,)
         bound: list[Typed] = []
         for part in parts:
@@ -72,10 +74,12 @@ class Binder(QueryBinder):
 
 
 def _with_first_mentions(condition: Typed) -> Typed:
-    """The condition without second mentions of variables that it does not mention first.
+    """Renumber a second mention of a variable as the first if the condition has no first mention of it.
 
-    What names v twice may fall into conjuncts that name it once, and these hold for each event:
-    `3 BETWEEN v.low AND v.high` does.
+    A condition that names v twice may be split into conjuncts that name it once and hold for each event, such as
+    `3 BETWEEN v.low AND v.high`.
     """
     first = {node.owner for node in walk(condition) if isinstance(node, Reference) and node.mention == 1}
-    return with_references(condition, lambda each: each if each.owner in first else replace(each, mention=1))
+    return with_references(
+        condition, lambda reference: reference if reference.owner in first else replace(reference, mention=1)
+    )

@@ -15,11 +15,12 @@ from anabranch.columns.times import TimeKind
 from anabranch.constrain import geometry
 from anabranch.constrain.comparisons import ColumnOf
 from anabranch.constrain.kernel.tables import Events, make_events
-from anabranch.events.batch import Batch, EventTable
-from anabranch.transport.packing import Layout
+from anabranch.events.batch import Batch
+from anabranch.events.table import EventTable
+from anabranch.transport.layout import Layout
 
 
-def role_kinds(layouts: Sequence[Layout]) -> Mapping[str, type]:
+def role_types(layouts: Sequence[Layout]) -> Mapping[str, type]:
     """The columns of roles: `expires` and `met` are what the kernel left, and mean nothing for events yet to come."""
     times = np.float64 if layouts[0].time_kind is TimeKind.DOUBLE else np.int64
     return {"variable": np.int64, "home": np.bool_, "expires": times, "met": np.uint64}

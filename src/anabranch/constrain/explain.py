@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from math import inf
 
 from anabranch.binding.typed import Constant, Operation, Typed, walk
-from anabranch.binding.words import count_of, in_words
+from anabranch.binding.words import condition_text, count_of
 from anabranch.constrain.analysis import (
     LOOSE,
     NOINDEX,
     TIGHT,
     ConstrainAnalysis,
-    analyse,
     is_begin,
     mentions,
     strategy_of,
@@ -34,9 +33,9 @@ _STRATEGIES = {
 }
 
 
-def plan(query: BoundConstrain) -> Plan:
+def plan(analysis: ConstrainAnalysis) -> Plan:
     """Say how a query will be run, or why it cannot be."""
-    analysis = analyse(query)
+    query = analysis.query
     unbounded = analysis.unbounded()
     return Plan(
         query=query.name,
@@ -113,7 +112,7 @@ def _classification(analysis: ConstrainAnalysis) -> str:
 def _why(analysis: ConstrainAnalysis) -> Iterator[str]:
     for variable, demand in zip(analysis.query.variables, analysis.unary, strict=True):
         many = "each event of " if variable.count > 1 else ""
-        asked = f"has {in_words(demand)}" if demand is not None else "is any event"
+        asked = f"has {condition_text(demand)}" if demand is not None else "is any event"
         yield f"{many}{variable.label} {asked} (of {variable.stream.name})"
     for edge in _edges(analysis):
         yield f"{edge.one} and {edge.other}: {edge.label}{'' if edge.given else ' (follows)'}"
@@ -159,7 +158,7 @@ def _steps(analysis: ConstrainAnalysis) -> Iterator[Step]:
     yield Step("search", "for each new event the kept ones that fit it, then whole configurations by forward checking")
     _, rest = checks_of(analysis, 0, Columns())
     for condition in rest:
-        yield Step("filter", f"{in_words(condition)}: asked of whole configurations")
+        yield Step("filter", f"{condition_text(condition)}: asked of whole configurations")
 
 
 # ---------------------------------------------------------------- the graph
@@ -169,7 +168,7 @@ def _graph(analysis: ConstrainAnalysis) -> ConstraintGraph:
     nodes = tuple(
         (
             f"{variable.label}*{variable.count}" if variable.count > 1 else variable.label,
-            in_words(demand) if demand else "",
+            condition_text(demand) if demand else "",
         )
         for variable, demand in zip(analysis.query.variables, analysis.unary, strict=True)
     )
@@ -245,7 +244,7 @@ def _asked(analysis: ConstrainAnalysis, i: int, j: int) -> Iterator[str]:
             isinstance(node, Operation) and node.op in ("distance", "span") for node in walk(condition)
         )
         if {owner for owner, _ in mentions(condition)} == names and not bound and not _is_of_ends(analysis, condition):
-            yield in_words(condition)
+            yield condition_text(condition)
 
 
 def _is_of_ends(analysis: ConstrainAnalysis, condition: Typed) -> bool:

@@ -1,6 +1,6 @@
-"""CONSTRAIN: rows go where they can meet, and a bucket keeps them until nothing that comes can need them.
+"""The jobs of CONSTRAIN: rows are routed to the buckets where they can meet.
 
-One job serves many queries over the same streams: rows are read, asked and sent once for all of them.
+One job serves many queries over the same streams: rows are read, tested and sent once for all of them.
 """
 
 from __future__ import annotations
@@ -16,56 +16,41 @@ from anabranch.arrays import I64, Bools
 from anabranch.binding.typed import Typed
 from anabranch.catalog import Stream
 from anabranch.columns.times import TimeKind
-from anabranch.constrain.analysis import ConstrainAnalysis, analyse, strategy_of
+from anabranch.constrain.analysis import ConstrainAnalysis
 from anabranch.constrain.events import places
 from anabranch.constrain.functions import holds_of_events
-from anabranch.constrain.graph import Lowered, lower_queries
 from anabranch.constrain.operator import ConstrainOperator
 from anabranch.constrain.placement import Placement, placement_of, radius_of
-from anabranch.constrain.query import BoundConstrain
-from anabranch.events.batch import EventTable, pack_events
-from anabranch.events.job import EventJob, ResultColumn
+from anabranch.constrain.spec import ConstrainSpec
+from anabranch.events.job import EventJob
+from anabranch.events.packets import pack_events
 from anabranch.events.roles import roles_of
+from anabranch.events.table import EventTable
+from anabranch.transport.finishing import ResultColumn
 from anabranch.transport.job import JobContext
 from anabranch.transport.operator import Operator
 from anabranch.transport.routing import Packets
 
 
 @dataclass(frozen=True)
-class ConstrainJob(EventJob):
-    """CONSTRAIN queries over the same streams, as the workers need them."""
+class ConstrainJob(EventJob[ConstrainSpec]):
+    """CONSTRAIN queries over the same streams."""
 
-    analyses: tuple[ConstrainAnalysis, ...]
-
-    @cached_property
-    def lowered(self) -> Lowered:
-        """The queries as numbers."""
-        return lower_queries(self.analyses, self.time_kind)
+    @property
+    def n_queries(self) -> int:
+        """How many queries the job serves."""
+        return len(self.spec.analyses)
 
     @cached_property
     def placements(self) -> tuple[Placement, ...]:
-        """How the roles of each query are spread."""
-        scale = 1e6 if self.time_kind is TimeKind.TIMESTAMP else 1.0
-        return tuple(placement_of(each, radius_of(each), scale) for each in self.analyses)
+        """How the roles of each query are routed."""
+        scale = 1e6 if self.spec.time_kind is TimeKind.TIMESTAMP else 1.0
+        return tuple(placement_of(analysis, radius_of(analysis), scale) for analysis in self.spec.analyses)
 
-    @property
-    def strategy(self) -> str:
-        """How events are kept: as the queries say, or as the planner chooses."""
-        return strategy_of(self.analyses)
-
-    @property
-    def answer_schema(self) -> pa.Schema:
-        """One row a solution: its query, the latest time, that it is certain, and its events.
-
-        Those of each stream are in a list.
-        """
-        facts = [("query", pa.int32()), ("t", self.time_kind.arrow_type), ("probability", pa.float64())]
-        return pa.schema([*facts, *self.event_fields])
-
-    # ------------------------------------------------------------ placement
+    # ------------------------------------------------------------ routing
 
     def pack(self, stream: int, rows: pa.Table, n_buckets: int) -> tuple[Packets, int]:
-        """A packet for each bucket: rows that can be some variable, and which."""
+        """One packet per bucket: the rows that can be a variable, and which variables."""
         layout = self.layouts[stream]
         events = EventTable.from_rows(rows, layout)
         demands, declared = self._demands(stream)
@@ -84,11 +69,11 @@ class ConstrainJob(EventJob):
         return pack_events(events, row[role], bucket[own], roles, n_buckets)
 
     def _demands(self, stream: int) -> tuple[list[tuple[int, Typed | None]], Stream | None]:
-        """What is asked of single events of a stream, for each variable of any query that is of it."""
+        """For each variable of a stream, in all queries, the condition on its event alone; and the stream."""
         demands: list[tuple[int, Typed | None]] = []
         declared, number = None, 0
         name = self.layouts[stream].name.lower()
-        for analysis in self.analyses:
+        for analysis in self.spec.analyses:
             for variable, demand in zip(analysis.query.variables, analysis.unary, strict=True):
                 if variable.stream.name.lower() == name:
                     demands.append((number, demand))
@@ -102,9 +87,9 @@ class ConstrainJob(EventJob):
         present, starts = np.unique(variable[order], return_index=True)
         parts, at = [(np.zeros(0, np.int64),) * 3], places(events)
         for number, own in zip(present, np.split(order, starts[1:]), strict=False):
-            query = int(self.lowered.graph.variables["query"][number])
+            query = int(self.spec.lowered.graph.variables["query"][number])
             placement = self.placements[query]
-            names = placement.equal[number - int(self.lowered.graph.first[query])]
+            names = placement.equal[number - int(self.spec.lowered.graph.first[query])]
             values = [events.columns[name].take(pa.array(row[own])) for name in names]
             role, bucket, home = placement.copies(values, at[row[own]], events.t[row[own]], n_buckets)
             parts.append((own[role], bucket, home))
@@ -113,27 +98,25 @@ class ConstrainJob(EventJob):
 
     def operator(self) -> Operator:
         """The operator of one bucket."""
-        return ConstrainOperator(self)
+        return ConstrainOperator(self.spec)
 
     # ------------------------------------------------------------ answers
 
     def result_columns(self, query: int) -> Sequence[ResultColumn]:
-        """The columns of the answers of one query."""
-        bound = self.analyses[query].query
-        place = [0] * len(self.layouts)
+        """The result columns of one query."""
+        index = [0] * len(self.layouts)
         columns = [ResultColumn("t", "t")]
-        for variable in bound.variables:
-            stream = self.stream_number(variable.stream.name)
+        for variable in self.spec.analyses[query].query.variables:
+            stream = self.spec.stream_number(variable.stream.name)
             count = None if variable.count == 1 else variable.count
-            columns.append(ResultColumn(variable.label, f"events_{stream}", place[stream], count))
-            place[stream] += variable.count
+            columns.append(ResultColumn(variable.label, f"events_{stream}", index[stream], count))
+            index[stream] += variable.count
         return [*columns, ResultColumn("probability", "probability")]
 
 
-def make_job(queries: Sequence[BoundConstrain], context: JobContext) -> ConstrainJob:
-    """Queries over the same streams made ready for the workers."""
-    analyses = tuple(map(analyse, queries))
-    return ConstrainJob(context, len(analyses), analyses)
+def make_job(analyses: Sequence[ConstrainAnalysis], context: JobContext) -> ConstrainJob:
+    """The job of queries over the same streams."""
+    return ConstrainJob(ConstrainSpec(context, tuple(analyses)))
 
 
 def _each_once(row: I64, bucket: I64, variable: I64, home: I64, n_rows: int) -> I64:

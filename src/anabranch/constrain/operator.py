@@ -1,38 +1,34 @@
-"""One bucket of CONSTRAIN queries."""
+"""The operator of CONSTRAIN."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from anabranch.constrain.analysis import LOOSE, NOINDEX
-from anabranch.constrain.events import numbers_of_events, role_kinds
+from anabranch.constrain.events import numbers_of_events, role_types
 from anabranch.constrain.kernel.run import Run
 from anabranch.constrain.solutions import Answers
+from anabranch.constrain.spec import ConstrainSpec
 from anabranch.events.batch import Batch
 from anabranch.events.operator import EventOperator
 from anabranch.transport.operator import Counts
 
-if TYPE_CHECKING:
-    from anabranch.constrain.job import ConstrainJob
-
 
 class ConstrainOperator(EventOperator):
-    """One bucket of CONSTRAIN queries."""
+    """The operator of one bucket of CONSTRAIN queries."""
 
-    def __init__(self, job: ConstrainJob) -> None:
-        self._job = job
-        super().__init__(job, role_kinds(job.layouts))
+    def __init__(self, spec: ConstrainSpec) -> None:
+        self._spec = spec
+        super().__init__(spec, role_types(spec.layouts))
 
     def answers_of(self, batch: Batch, ended: bool, counts: Counts) -> pa.Table:
         """Every solution whose last event is one of the new ones."""
-        job = self._job
-        answers = Answers(job, batch)
-        events = numbers_of_events(batch, job.lowered.columns)
-        strategy = job.strategy
+        spec = self._spec
+        answers = Answers(spec, batch)
+        events = numbers_of_events(batch, spec.lowered.columns)
+        strategy = spec.strategy
         run = Run(
-            job.lowered.graph, events, strategy != NOINDEX, strategy != LOOSE,
+            spec.lowered.graph, events, strategy != NOINDEX, strategy != LOOSE,
             len(self.kept), self.kept.roles["expires"], self.kept.roles["met"],
         )  # fmt: skip
         for query, found in run.solutions():

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.arrays import F64, I64, U64, Bools
+from anabranch.columns.hashing import hash_tuples
 from anabranch.constrain.analysis import ConstrainAnalysis
 from anabranch.constrain.geometry import RADIUS
 from anabranch.constrain.kernel.checks import straight
 from anabranch.splitmix import mix_all
-from anabranch.transport.packing import hash_tuples
 
 #: Cells are so many times as wide as the furthest way between two events, and stretches of time as long as the longest
 #: time between them: wider ones spread the work less, narrower ones have more events that go to several.

@@ -1,4 +1,4 @@
-"""A CONSTRAIN query after binding: names resolved to catalogue entries, conditions typed."""
+"""Bound CONSTRAIN queries: names are resolved to catalog entries, and conditions are typed."""
 
 from __future__ import annotations
 

@@ -5,41 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations, product
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from anabranch.arrays import I64, Bools
 from anabranch.binding.typed import Reference, Typed, walk, with_references
-from anabranch.columns.dictionary import flat
 from anabranch.columns.times import decode_times
 from anabranch.constrain.analysis import ConstrainAnalysis, mentions
 from anabranch.constrain.functions import holds_of_events
-from anabranch.events.batch import Batch, row_numbers
-
-if TYPE_CHECKING:
-    from anabranch.constrain.job import ConstrainJob
+from anabranch.constrain.spec import ConstrainSpec
+from anabranch.events.batch import Batch, lists_of_events, row_numbers
 
 
 class Answers:
     """The solutions among the events of a batch, in the schema of their job."""
 
-    def __init__(self, job: ConstrainJob, batch: Batch) -> None:
-        self._job = job
+    def __init__(self, spec: ConstrainSpec, batch: Batch) -> None:
+        self._spec = spec
         self._batch = batch
-        self._code = batch.code
+        self._code = batch.event_time
         self._row = row_numbers(batch.stream, len(batch.tables))
         self._tables: list[pa.Table] = []
 
     def table(self) -> pa.Table:
         """All solutions that were added and hold."""
-        return pa.concat_tables([self._job.answer_schema.empty_table(), *self._tables])
+        return pa.concat_tables([self._spec.answer_schema.empty_table(), *self._tables])
 
     def add(self, query: int, found: I64) -> None:
         """Take solutions of a query: the events of its places, a row a solution."""
-        analysis = self._job.analyses[query]
-        for condition in self._job.lowered.others[query]:
+        analysis = self._spec.analyses[query]
+        for condition in self._spec.lowered.others[query]:
             for places in _instances(analysis, condition):
                 if len(found):
                     found = found[self._holds(analysis, condition, places, found)]
@@ -50,26 +46,22 @@ class Answers:
             self._times(found.max(axis=1)),
             pa.repeat(1.0, len(found)),
         ]
-        columns += [self._events(number, analysis, found) for number in range(len(self._job.layouts))]
-        self._tables.append(pa.table(columns, schema=self._job.answer_schema))
+        columns += [self._events(number, analysis, found) for number in range(len(self._spec.layouts))]
+        self._tables.append(pa.table(columns, schema=self._spec.answer_schema))
 
     def _times(self, events: I64) -> pa.Array:
-        return decode_times(self._code[events], self._job.time_kind)
+        return decode_times(self._code[events], self._spec.time_kind)
 
     def _events(self, stream: int, analysis: ConstrainAnalysis, found: I64) -> pa.Array:
         """The events of one stream as a list for each solution."""
         own, place = [], 0
         for variable in analysis.query.variables:
-            if self._job.stream_number(variable.stream.name) == stream:
+            if self._spec.stream_number(variable.stream.name) == stream:
                 events = found[:, place : place + variable.count]
                 own.append(self._by_key(stream, events) if variable.count > 1 else events)
             place += variable.count
-        kind = self._job.answer_schema.field(f"events_{stream}").type
         rows = self._row[np.concatenate(own, axis=1)] if own else np.zeros((len(found), 0), np.int64)
-        table = self._batch.tables[stream].table.take(pa.array(rows.ravel())).combine_chunks()
-        structs = pa.StructArray.from_arrays([flat(column) for column in table.columns], fields=list(kind.value_type))
-        offsets = np.arange(len(rows) + 1, dtype=np.int32) * rows.shape[1]
-        return pa.ListArray.from_arrays(pa.array(offsets), structs, type=kind)
+        return lists_of_events(self._batch, stream, rows, self._spec.answer_schema.field(f"events_{stream}").type)
 
     def _by_key(self, stream: int, events: I64) -> I64:
         """Sets of events, each in order of time, then of key, then of the other columns."""
@@ -87,14 +79,14 @@ class Answers:
         variables = {variable.name: variable for variable in analysis.query.variables}
         for (owner, mention), place in places.items():
             stream = variables[owner].stream
-            name, number = f"{owner} {mention}", self._job.stream_number(stream.name)
+            name, number = f"{owner} {mention}", self._spec.stream_number(stream.name)
             streams[name] = stream
             rows = pa.array(self._row[found[:, place]])
             table = self._batch.tables[number]
             for column in _columns_of(condition, owner, table.columns):
                 columns[f"{name}.{column}"] = table.columns[column].take(rows)
         told_apart = with_references(condition, lambda each: replace(each, owner=f"{each.owner} {each.mention}"))
-        return holds_of_events(told_apart, columns, streams, self._job.relations, len(found))
+        return holds_of_events(told_apart, columns, streams, self._spec.relations, len(found))
 
 
 def _columns_of(condition: Typed, owner: str, known: dict[str, pa.Array]) -> Sequence[str]:

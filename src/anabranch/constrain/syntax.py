@@ -1,4 +1,4 @@
-"""The syntax of CONSTRAIN: its part of the tree, made of what the parser read, and written as text again."""
+"""The syntax of CONSTRAIN: its nodes, how they are built from the parse tree, and how they are written as text."""
 
 from __future__ import annotations
 
@@ -23,37 +23,31 @@ class Counted(nodes.Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Constrain(nodes.QueryBody):
-    """`CONSTRAIN v1, v2 FROM e WHERE ... STRATEGY TIGHT`; `strategy` in upper case."""
+class Constrain(nodes.OperandQueryBody):
+    """`CONSTRAIN v1, v2 FROM e WHERE ... STRATEGY TIGHT`; `strategy` is in upper case."""
 
     kind: ClassVar[str] = "CONSTRAIN"
 
     names: tuple[Counted, ...]
-    operands: tuple[nodes.Operand, ...]
     where: nodes.Expr | None = None
     strategy: str | None = None
-
-    @property
-    def stream_names(self) -> tuple[str, ...]:
-        """The streams that it names, as written."""
-        return tuple(operand.stream for operand in self.operands)
 
 
 # ---------------------------------------------------------------- from the parse tree
 
 
 class Builder(QueryBuilder):
-    """The rules of CONSTRAIN."""
+    """The grammar rules of CONSTRAIN."""
 
     def constrain(self, span: Span, *parts: Any) -> tuple[Constrain, int | float | None]:
         names = tuple(part for part in parts if isinstance(part, Counted))
-        return self.asked(Constrain, span, parts[len(names) + 1 :], names=names, operands=parts[len(names)])
+        return self.query_body(Constrain, span, parts[len(names) + 1 :], names=names, operands=parts[len(names)])
 
     def strategy(self, span: Span, name: Token) -> Clause:
         return Clause("STRATEGY", {"strategy": name.value.upper()}, span)
 
     def counted(self, span: Span, name: Token, _star: Token | None, count: Token | None) -> Counted:
-        number = 1 if count is None else self.whole(f"{name.value}*n", count.value, self.span_of(count))
+        number = 1 if count is None else self.integer(f"{name.value}*n", count.value, self.span_of(count))
         return Counted(name.value, number, span=span)
 
 

@@ -1,133 +1,32 @@
-"""Events as workers hold them: the rows of each stream as they were, all in one order, each with its roles."""
+"""Events of all streams of a job in one order, each with the roles it can play."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from anabranch.arrays import I64, Bools, Numbers
-from anabranch.columns.dictionary import dense_codes, encode_tuples, flat
-from anabranch.columns.numbers import numbers_of
-from anabranch.columns.times import TimeKind, encode_times, order_doubles, restore_doubles
+from anabranch.columns.dictionary import flat
+from anabranch.columns.times import TimeKind
 from anabranch.compiled import compiled
-from anabranch.splitmix import mix_all
+from anabranch.events.table import EventTable
 from anabranch.transport.checks import LATE, QUARANTINE, quarantine
-from anabranch.transport.packing import Layout
-from anabranch.transport.routing import Packets
-from anabranch.transport.state import read_tables, write_tables
-
-
-def arrow_type_of(layout: Layout) -> pa.StructType:
-    """The type of an event in an answer: all columns of its stream."""
-    return pa.struct(list(_types(layout).items()))
-
-
-def _types(layout: Layout) -> dict[str, pa.DataType]:
-    known: dict[str, pa.DataType] = {}
-    if layout.space is not None:
-        known = {name: layout.space.shape_type or pa.float64() for name in layout.space.columns}
-    known |= dict(zip((*layout.keys, *layout.values), (*layout.key_types, *layout.value_types), strict=True))
-    known |= dict.fromkeys(filter(None, (layout.start, layout.time)), layout.time_kind.arrow_type)
-    return {name: known[name] for name in layout.columns}
-
-
-class EventTable:
-    """Rows of one stream."""
-
-    def __init__(self, table: pa.Table, layout: Layout) -> None:
-        self.table = table
-        self.layout = layout
-
-    @staticmethod
-    def from_rows(rows: pa.Table, layout: Layout) -> EventTable:
-        """Rows of a source, in the types of their stream."""
-        columns = [_cast(flat(rows[name]), kind) for name, kind in _types(layout).items()]
-        return EventTable(pa.table(columns, names=list(_types(layout))), layout)
-
-    def __len__(self) -> int:
-        return self.table.num_rows
-
-    @cached_property
-    def columns(self) -> dict[str, pa.Array]:
-        """The columns by lower-case name."""
-        return {name.lower(): flat(self.table[name]) for name in self.table.column_names}
-
-    @cached_property
-    def code(self) -> I64:
-        """Times as codes that sort as the times do."""
-        return encode_times(self.table[self.layout.time], self.layout.time_kind)
-
-    @cached_property
-    def t(self) -> Numbers:
-        """Times as numbers to calculate with."""
-        return self._times(self.layout.time)
-
-    @property
-    def begin(self) -> Numbers:
-        """When each event began."""
-        return self.t if self.layout.start is None else self._times(self.layout.start)
-
-    def _times(self, name: str) -> Numbers:
-        codes = encode_times(self.table[name], self.layout.time_kind)
-        return restore_doubles(codes) if self.layout.time_kind is TimeKind.DOUBLE else codes
-
-    def ranks(self, rows: I64) -> I64:
-        """The places of some rows in their order: by time, then by key, then by the other columns; NULL comes first."""
-        table, layout = self.table.take(pa.array(rows)), self.layout
-        columns: dict[str, pa.ChunkedArray] = {}
-        for name in dict.fromkeys((layout.time, *layout.keys, *layout.columns)):
-            columns |= {f"{name} is there": table[name].is_valid(), name: table[name]}
-        order = pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns]).to_numpy()
-        rank = np.empty(len(order), np.int64)
-        rank[order] = np.arange(len(order))
-        return rank
-
-    def repeated(self) -> Bools:
-        """Which rows are given once more, all columns alike."""
-        again = np.zeros(len(self), np.bool_)
-        codes, firsts = dense_codes(_mixed_numbers([self.code, *self._number_columns()]))
-        if len(firsts) == len(self):
-            return again
-        # Only rows whose numbers are alike are compared with each other.
-        alike = np.flatnonzero(np.bincount(codes)[codes] > 1)
-        chosen = self.table.take(pa.array(alike))
-        same, _ = encode_tuples(chosen.columns, len(alike))
-        _, seen = np.unique(same, return_index=True)
-        again[alike] = True
-        again[alike[seen]] = False
-        return again
-
-    def _number_columns(self) -> list[I64]:
-        doubles = [column for column in self.columns.values() if pa.types.is_floating(column.type)]
-        return [order_doubles(numbers_of(column)) for column in doubles]
-
-
-def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    cast = column if column.type == kind else column.cast(kind)
-    return pc.add(cast, 0.0) if pa.types.is_floating(kind) else cast  # -0.0 and 0.0 are one number
-
-
-def _mixed_numbers(columns: Sequence[I64]) -> I64:
-    hashes = np.zeros(len(columns[0]), np.uint64)
-    for column in columns:
-        hashes = mix_all(hashes ^ column.view(np.uint64))
-    return hashes.view(np.int64)
+from anabranch.transport.layout import Layout
+from anabranch.transport.state import read_tables
 
 
 class Batch:
-    """Events of all streams of a job, in one order, each with its roles: what it can be in which query.
+    """Events of all streams of a job, in one order, each with its roles: which variable of which query it can be.
 
     Attributes
     ----------
-    tables : the rows of each stream, in the order of their events
-    stream : of each event
-    counted : whether this bucket counts the row
-    first : where the roles of each event begin; one entry more than events
-    roles : columns of numbers by name, one entry a role; which ones is the family's choice
+    tables : the events of each stream, in order
+    stream : number of the stream of each event
+    counted : whether this bucket counts the row; a row that goes to several buckets is counted by one
+    first : index of the first role of each event; one entry more than events
+    roles : columns of numbers by name, one entry per role; each kind has its own columns
     """
 
     def __init__(
@@ -140,8 +39,8 @@ class Batch:
         return len(self.stream)
 
     @property
-    def code(self) -> I64:
-        """The time of each event as a code."""
+    def event_time(self) -> I64:
+        """The code of the time of each event."""
         return self.gathered([table.code for table in self.tables], np.int64)
 
     @property
@@ -159,12 +58,12 @@ class Batch:
             whole[self.stream == number] = part
         return whole
 
-    # ------------------------------------------------------------ made and kept
+    # ------------------------------------------------------------ construction and state
 
     @staticmethod
     def empty(layouts: Sequence[Layout], kinds: Mapping[str, type]) -> Batch:
         """No events; `kinds` are the types of the columns of roles."""
-        tables = [EventTable(_empty(layout), layout) for layout in layouts]
+        tables = [EventTable.empty(layout) for layout in layouts]
         roles: dict[str, Numbers] = {name: np.zeros(0, kind) for name, kind in kinds.items()}
         return Batch(tables, np.zeros(0, np.int64), np.zeros(0, np.bool_), np.zeros(1, np.int64), roles)
 
@@ -221,7 +120,7 @@ class Batch:
         columns = {column: roles[column].to_numpy().copy() for column in roles.column_names}
         return Batch(own, events["stream"].to_numpy(), events["counted"].to_numpy(), first, columns)
 
-    # ------------------------------------------------------------ chosen
+    # ------------------------------------------------------------ selection
 
     def take(self, chosen: I64) -> Batch:
         """Some events, in the order given."""
@@ -236,7 +135,7 @@ class Batch:
         return Batch(tables, stream, self.counted[chosen], first, roles)
 
     def where(self, chosen: Bools) -> Batch:
-        """The events for which `chosen` holds."""
+        """The events at which a mask is true."""
         return self if chosen.all() else self.take(np.flatnonzero(chosen))
 
     def with_roles(self, alive: Bools, **changed: Numbers) -> Batch:
@@ -248,7 +147,7 @@ class Batch:
 
     def by_time(self) -> Batch:
         """The same events in order of time."""
-        code = self.code
+        code = self.event_time
         return self if (code[1:] >= code[:-1]).all() else self.take(np.argsort(code, kind="stable"))
 
     def without_duplicates(self) -> tuple[Batch, int]:
@@ -256,15 +155,22 @@ class Batch:
         again = self.gathered([table.repeated() for table in self.tables], np.bool_)
         return self.where(~again), int((again & self.counted).sum())
 
-    def set_aside(self) -> pa.Table:
-        """The rows as they were, for the quarantine, because they came too late; each is set aside by one bucket."""
+    def quarantined_late(self) -> pa.Table:
+        """The rows for the quarantine of late rows; a row is quarantined by the bucket that counts it."""
         own = self.where(self.counted)
         parts = [quarantine(each.layout.name, LATE, each.table.to_pylist()) for each in own.tables]
         return pa.concat_tables([QUARANTINE.empty_table(), *parts])
 
 
-def _empty(layout: Layout) -> pa.Table:
-    return pa.schema(list(_types(layout).items())).empty_table()
+def lists_of_events(batch: Batch, stream: int, rows: I64, list_type: pa.ListType) -> pa.Array:
+    """Rows (n, k) of a stream as one list of k events for each answer; -1 is NULL, a missing event."""
+    missing = (rows < 0).ravel()
+    table = batch.tables[stream].table.take(pa.array(rows.ravel(), mask=missing)).combine_chunks()
+    events = pa.StructArray.from_arrays(
+        [flat(column) for column in table.columns], fields=list(list_type.value_type), mask=pa.array(missing)
+    )
+    offsets = np.arange(len(rows) + 1, dtype=np.int32) * rows.shape[1]
+    return pa.ListArray.from_arrays(pa.array(offsets), events, type=list_type)
 
 
 def row_numbers(stream: I64, n_streams: int) -> I64:
@@ -289,39 +195,3 @@ def _gather(first: I64, chosen: I64) -> tuple[I64, I64]:
         for number in range(begins[place + 1] - begins[place]):
             roles[begins[place] + number] = first[chosen[place]] + number
     return begins, roles
-
-
-# ---------------------------------------------------------------- packets
-
-
-def pack_events(
-    events: EventTable, row: I64, bucket: I64, roles: Mapping[str, Numbers], n_buckets: int
-) -> tuple[Packets, int]:
-    """A packet for each bucket: the rows that have a role there, with these; and how many rows have none anywhere.
-
-    Parameters
-    ----------
-    row, bucket : of each role, its row and where it goes; rows in rising order in each bucket
-    roles : further columns of the roles, one of them `variable`
-    """
-    order = np.argsort(bucket, kind="stable")
-    starts = np.searchsorted(bucket[order], np.arange(n_buckets + 1))
-    owner = np.full(len(events), -1, np.int64)
-    packets = []
-    for number in range(n_buckets):
-        own = order[starts[number] : starts[number + 1]]
-        if len(own):
-            chosen = {name: column[own] for name, column in roles.items()}
-            packets.append((number, _packet(events, row[own], chosen, owner, number)))
-    return packets, int((owner < 0).sum())
-
-
-def _packet(events: EventTable, row: I64, roles: Mapping[str, Numbers], owner: I64, number: int) -> bytes:
-    """The rows of one bucket with their roles; the first bucket that a row goes to counts it (`owner` is written)."""
-    rows, place = np.unique(row, return_inverse=True)
-    counted = owner[rows] < 0
-    owner[rows[counted]] = number
-    told = pa.table({"row": place.astype(np.int32), **roles})
-    return write_tables(
-        {"rows": events.table.take(pa.array(rows)).append_column("#counted", pa.array(counted)), "roles": told}
-    )

@@ -83,6 +83,20 @@ class Reporting:
         if self.method not in METHODS:
             raise ValueError(f"there is no method {self.method}; there are: {', '.join(METHODS)}")
 
+    def identity(self) -> dict[str, object]:
+        """The parameters of the policy, which identify the state of its sensors."""
+        return {
+            "errors": list(self.errors),
+            "period": self.period,
+            "method": self.method,
+            "acceleration": self.acceleration,
+            "noise": self.noise,
+        }
+
+    def open(self, kind: TimeKind) -> Sensors:
+        """The sensors of one bucket."""
+        return Sensors(self, kind)
+
     def accelerations(self) -> F64:
         """The spread of the accelerations of each column."""
         given = self.acceleration

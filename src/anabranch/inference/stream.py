@@ -7,6 +7,7 @@ any more says something of where it is.
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,17 +16,18 @@ import pyarrow.compute as pc
 
 from anabranch.arrays import I32, I64
 from anabranch.columns.dictionary import Dictionary
-from anabranch.columns.times import BEGINNING, step_times, steps_before, steps_of
+from anabranch.columns.hashing import hash_tuples
+from anabranch.columns.times import BEGINNING, TimeKind, step_times, steps_before, steps_of
 from anabranch.inference.infer import Inference, KeyState
+from anabranch.inference.model import Hmm
 from anabranch.transport.derivation import Derived
-from anabranch.transport.inbox import Rows
-from anabranch.transport.packing import Layout, hash_tuples
+from anabranch.transport.rows import Rows
 
 UNKNOWN_READER = "the model does not know this reader"
 IMPOSSIBLE = "the model cannot explain this reading after those before it"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True)
 class InferredFrom:
     """How a stream is inferred: the method with its model, the type of the hidden values, and the length of a step."""
 
@@ -33,36 +35,37 @@ class InferredFrom:
     value_type: pa.DataType
     step: float
 
-    def __repr__(self) -> str:
-        """Tells one model from another: saved state is only good for the same."""
-        hmm = self.inference.hmm
-        digest = hashlib.sha256(repr((hmm.locations, hmm.readers, hmm.sensing)).encode())
-        for array in (
-            hmm.initial,
-            hmm.starts,
-            hmm.targets,
-            hmm.p,
-            hmm.reader_starts,
-            hmm.reader_locations,
-            hmm.reader_p,
-        ):
-            digest.update(np.ascontiguousarray(array).tobytes())
-        if hmm.silence is not None:
-            digest.update(hmm.silence.tobytes())
-        how = f"{self.inference.method}({self.inference.particles}) prune {self.inference.prune!r}"
-        return f"InferredFrom({how}, step {self.step!r}, {self.value_type}, model {digest.hexdigest()})"
+    def identity(self) -> dict[str, object]:
+        """The method and a digest of the model: state is valid for the same model only."""
+        return {
+            "method": self.inference.method,
+            "particles": self.inference.particles,
+            "prune": self.inference.prune,
+            "step": self.step,
+            "value type": str(self.value_type),
+            "model": digest_of(self.inference.hmm),
+        }
 
-    def open(self, layout: Layout) -> InferredKeys:
+    def open(self, kind: TimeKind) -> InferredKeys:
         """The keys of one bucket."""
-        return InferredKeys(self, layout)
+        return InferredKeys(self, kind)
+
+
+def digest_of(hmm: Hmm) -> str:
+    """A digest of the contents of a model."""
+    digest = hashlib.sha256(json.dumps([hmm.locations, hmm.readers, hmm.sensing.name]).encode())
+    arrays = [hmm.initial, hmm.starts, hmm.targets, hmm.p, hmm.reader_starts, hmm.reader_locations, hmm.reader_p]
+    for array in arrays if hmm.silence is None else [*arrays, hmm.silence]:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 class InferredKeys:
     """The inferred keys of one bucket: what is remembered of each, and how far it has come."""
 
-    def __init__(self, how: InferredFrom, layout: Layout) -> None:
+    def __init__(self, how: InferredFrom, kind: TimeKind) -> None:
         self._how = how
-        self._kind = layout.time_kind
+        self._kind = kind
         self._states: list[KeyState] = []
         #: For each key the step it is to take next, and whether it was read yet.
         self._next = np.zeros(0, np.int64)

@@ -14,7 +14,7 @@ from anabranch.columns.times import TimeKind, decode_times
 from anabranch.monitor.analysis import MonitorAnalysis
 from anabranch.monitor.predictions import Predictions, clock_of
 from anabranch.monitor.regions import Regions
-from anabranch.transport.packing import Layout
+from anabranch.transport.layout import Layout
 
 #: What an answer is called in its life.
 TENTATIVE, INVALIDATED, VALIDATED, PARTIAL = "tentative", "invalidated", "validated", "partial"

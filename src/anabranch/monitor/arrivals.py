@@ -10,13 +10,13 @@ import pyarrow as pa
 from anabranch.arrays import I32, I64
 from anabranch.columns.dictionary import Dictionary
 from anabranch.columns.times import decode_time
-from anabranch.inference.reporting import Sensors
 from anabranch.monitor.placement import is_own
 from anabranch.monitor.predictions import Predictions
 from anabranch.transport.checks import LATE, QUARANTINE, quarantine
+from anabranch.transport.layout import Layout, require_prediction
 from anabranch.transport.operator import Counts
-from anabranch.transport.packing import Layout
 from anabranch.transport.state import read_tables
+from anabranch.transport.watermark import Advance, ReorderBuffer
 
 
 class Arrivals:
@@ -30,15 +30,17 @@ class Arrivals:
 
     def __init__(self, layouts: Sequence[Layout]) -> None:
         self._layouts = layouts
+        self._predictions = [require_prediction(layout) for layout in layouts]
         self._width = max(len(layout.values) for layout in layouts)
         self.keys = [Dictionary(layout.key_types) for layout in layouts]
         self.parts: tuple[int, ...] | None = None
         #: The part of each key, by stream.
         self._homes = [np.zeros(0, np.int32) for _ in layouts]
-        #: Positions that wait for the watermark: what a sensor says depends on all that it measured before.
-        self._waiting = Predictions.empty(self._width)
+        #: Positions are held until the watermark has passed them: a report depends on all earlier measurements.
+        self._positions = ReorderBuffer(Predictions.empty(self._width), Predictions.concat)
         self._sensors = [
-            Sensors(layout.reporting, layout.time_kind) if layout.reporting else None for layout in layouts
+            None if prediction.reporting is None else prediction.reporting.open(layout.time_kind)
+            for layout, prediction in zip(layouts, self._predictions, strict=True)
         ]
 
     @property
@@ -47,30 +49,25 @@ class Arrivals:
         return self.parts is None or is_own(self.parts)
 
     def receive(
-        self, packets: Sequence[tuple[int, bytes]], before: int, watermark: int, counts: Counts
+        self, packets: Sequence[tuple[int, bytes]], advance: Advance, counts: Counts
     ) -> tuple[Predictions, pa.Table]:
-        """Take packets: the predictions that have come, and the rows that came too late, as they were.
+        """Take packets; returns the new predictions, and the late rows as their source had them.
 
-        Parameters
-        ----------
-        before, watermark : the watermark before this step, and now
+        Predictions are not held: they are compared when they arrive. Positions are.
         """
         rows = Predictions.concat([Predictions.empty(self._width), *(self._decode(*packet) for packet in packets)])
-        late = rows.code < before
-        rejected = self._set_aside(rows.take(late)) if self.is_own else QUARANTINE.empty_table()
-        rows = rows.take(~late)
+        late = advance.is_late(rows.code)
+        rejected = self._set_aside(rows.where(late)) if self.is_own else QUARANTINE.empty_table()
+        rows = rows.where(~late)
         counts.late += rejected.num_rows
         measured = np.array([sensors is not None for sensors in self._sensors])[rows.stream]
         if self.is_own:
             counts.used += int((~measured).sum())
-        waiting = Predictions.concat([self._waiting, rows.take(measured)])
-        ready = waiting.code < watermark
-        self._waiting = waiting.take(~ready)
-        reported = self._reported(waiting.take(ready), counts)
-        return Predictions.concat([rows.take(~measured), *reported]), rejected
+        positions, _ = self._positions.receive(rows.where(measured), advance)
+        return Predictions.concat([rows.where(~measured), *self._reported(positions, counts)]), rejected
 
     def _decode(self, stream: int, blob: bytes) -> Predictions:
-        tables, layout = read_tables(blob), self._layouts[stream]
+        tables, layout, prediction = read_tables(blob), self._layouts[stream], self._predictions[stream]
         rows = tables["rows"]
         n = rows.num_rows
         self.parts = tuple(tables["parts"]["part"].to_pylist())
@@ -80,13 +77,13 @@ class Arrivals:
         values, rates, errors = (np.zeros((n, self._width)) for _ in range(3))
         for place, name in enumerate(layout.values):
             values[:, place] = rows[f"#{name}"].to_numpy()
-        for place, name in enumerate(layout.rates):
+        for place, name in enumerate(prediction.rates):
             rates[:, place] = rows[f"#{name}"].to_numpy()
-        for place, error in enumerate(layout.errors):
+        for place, error in enumerate(prediction.errors):
             errors[:, place] = rows[f"#{error}"].to_numpy() if isinstance(error, str) else error
         return Predictions(
             np.full(n, stream, np.int32), key, self._homes[stream][key], rows["t"].to_numpy().copy(), np.zeros(n),
-            np.full(n, float(layout.period or 0.0)), np.zeros(n, np.int64), np.ones(n, np.bool_), values, rates, errors,
+            np.full(n, prediction.period), np.zeros(n, np.int64), np.ones(n, np.bool_), values, rates, errors,
         )  # fmt: skip
 
     def _note_homes(self, stream: int, codes: I32, homes: I64) -> None:
@@ -126,20 +123,23 @@ class Arrivals:
 
     def _row(self, rows: Predictions, row: int, stream: int) -> dict[str, object]:
         """A row as its source had it."""
-        layout = self._layouts[stream]
+        layout, prediction = self._layouts[stream], self._predictions[stream]
         told = dict(zip(layout.keys, self.keys[stream].tuple_of(rows.key[row]), strict=False))
         told[layout.time] = decode_time(rows.code[row], layout.time_kind)
         told |= {name: float(rows.values[row, place]) for place, name in enumerate(layout.values)}
-        told |= {name: float(rows.rates[row, place]) for place, name in enumerate(layout.rates)}
+        told |= {name: float(rows.rates[row, place]) for place, name in enumerate(prediction.rates)}
         return told | {
-            name: float(rows.errors[row, place]) for place, name in enumerate(layout.errors) if isinstance(name, str)
+            name: float(rows.errors[row, place])
+            for place, name in enumerate(prediction.errors)
+            if isinstance(name, str)
         }
 
     # ------------------------------------------------------------ state
 
     def save(self) -> dict[str, pa.Table]:
         """Everything that must be known to go on."""
-        tables = {"waiting": self._waiting.save(), "parts": pa.table({"part": pa.array(self.parts or (), pa.int64())})}
+        parts = pa.table({"part": pa.array(self.parts or (), pa.int64())})
+        tables = {"waiting": self._positions.held.save(), "parts": parts}
         for number, (keys, homes, sensors) in enumerate(zip(self.keys, self._homes, self._sensors, strict=True)):
             tables[f"keys {number}"] = keys.to_table()
             tables[f"homes {number}"] = pa.table({"home": homes})
@@ -149,7 +149,7 @@ class Arrivals:
 
     def load(self, tables: Mapping[str, pa.Table]) -> None:
         """Take over what `save` gave."""
-        self._waiting = Predictions.load(tables["waiting"], self._width)
+        self._positions.held = Predictions.load(tables["waiting"], self._width)
         self.parts = tuple(tables["parts"]["part"].to_pylist()) or None
         for number, sensors in enumerate(self._sensors):
             self.keys[number].encode(tables[f"keys {number}"])

@@ -1,11 +1,13 @@
-"""MONITOR: up to four operands of PREDICTED streams, constraints, and how answers are validated."""
+"""Binds MONITOR queries: up to four operands, constraints on predicted values, and how answers are validated."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from anabranch.binding.bound import BoundOperand
-from anabranch.binding.queries import OperandScope, QueryBinder, check_column_types, known
+from anabranch.binding.query_binder import QueryBinder, known_stream
+from anabranch.binding.scopes import OperandScope
+from anabranch.binding.stream_columns import check_column_types
 from anabranch.binding.typed import conjuncts
 from anabranch.catalog import Model, Stream
 from anabranch.errors import Span
@@ -16,10 +18,10 @@ from anabranch.monitor.syntax import Monitor
 
 SEMANTICS = ("EXPECTED", "MAY", "MUST")
 
-#: The policy of a full buffer where none is written.
+#: The default policy of a full buffer.
 DISCARD = "LEAST CONTRIBUTION"
 
-#: More names than this are beyond what a person asks of predictions, and what can be answered in time.
+#: The most names of a query: with more, the answers would come too late.
 MAX_NAMES = 4
 
 Named = Sequence[tuple[str, Span]]
@@ -33,87 +35,91 @@ class Binder(QueryBinder):
     models = (Model.PREDICTED,)
     answer_columns = frozenset({"valid_from", "valid_to", "boundary", "sample", "probability", "status"})
 
-    def bind(self, query: Monitor) -> BoundMonitor | None:
-        """The bound query, None where the findings say why there is none."""
-        names = [(variable.name, variable.span) for variable in query.names]
+    def bind(self, body: Monitor) -> BoundMonitor | None:
+        """Return the bound query, or None if there are findings."""
+        names = [(variable.name, variable.span) for variable in body.names]
         if len(names) > MAX_NAMES:
-            message = f"a MONITOR asks about one to four names, and this has {len(names)}"
-            self.findings.add("too-many", message, names[MAX_NAMES][1], "ask about fewer in several queries")
-        streams = self.operands(names, query.operands)
-        for stream in {each.name.lower(): each for each in streams.values() if each is not None}.values():
+            message = f"MONITOR takes one to four names, but this has {len(names)}"
+            self.findings.add("too-many", message, names[MAX_NAMES][1], "split it into several queries")
+        streams = self.operands(names, body.operands)
+        for stream in {stream.name.lower(): stream for stream in streams.values() if stream is not None}.values():
             check_column_types(stream, self.findings, declared=False)
-        where = self.condition(query.where, OperandScope(self.kind, streams, self.findings))
+        where = self.condition(body.where, OperandScope(self.kind, streams, self.findings))
         conditions = Conditions()
-        # What is wrong with a stream or a condition is said already, and not also that there is no constraint.
-        if all(each is not None and each.model is Model.PREDICTED for each in streams.values()):
+        # If a stream or a condition is invalid, a missing constraint is not reported as well.
+        if all(stream is not None and stream.model is Model.PREDICTED for stream in streams.values()):
             conditions = sort_conditions(conjuncts(where), streams, self.findings)
             self.check_equalities(conditions.constraints, streams)
-            if not conditions.refused and (query.where is None or where is not None):
-                self.check_constraints(query, names, conditions.constraints, streams)
-        self.check_clauses(query)
-        within = self.duration("WITHIN", query.within) or 0.0
-        every = self.duration("EVERY", query.every, positive=True)
-        max_delay = self.duration("MAX DELAY", query.max_delay)
+            if not conditions.refused and (body.where is None or where is not None):
+                self.check_constraints(body, names, conditions.constraints, streams)
+        self.check_clauses(body)
+        within = self.duration("WITHIN", body.within) or 0.0
+        every = self.duration("EVERY", body.every, positive=True)
+        max_delay = self.duration("MAX DELAY", body.max_delay)
         if self.findings:
             return None
-        operands = tuple(BoundOperand(label, label.lower(), known(streams, label), span=span) for label, span in names)
-        discard = None if query.buffer is None else query.discard or DISCARD
+        operands = tuple(
+            BoundOperand(label, label.lower(), known_stream(streams, label), span=span) for label, span in names
+        )
+        discard = None if body.buffer is None else body.discard or DISCARD
         return BoundMonitor(
-            self.query.name, operands, conjuncts(where), within, query.semantics or SEMANTICS[0], every, max_delay,
-            query.buffer, discard, self.threshold, self.query.span, conditions.constraints,
+            self.query.name, operands, conjuncts(where), within, body.semantics or SEMANTICS[0], every, max_delay,
+            body.buffer, discard, self.threshold, self.query.span, conditions.constraints,
             conditions.of_rows,
         )  # fmt: skip
 
-    def check_clauses(self, query: Monitor) -> None:
-        """The clauses that take one of a few words, or a count."""
-        if query.semantics is not None and query.semantics not in SEMANTICS:
-            hint = f"they are {listed(SEMANTICS)}"
-            self.findings.unknown("semantics", query.semantics, SEMANTICS, query.place("SEMANTICS"), hint)
-        if query.buffer is not None and query.buffer < 1:
-            message = f"BUFFER takes a number of predictions from 1, and has {query.buffer}"
-            self.findings.add("out-of-range", message, query.place("BUFFER"), "write BUFFER 325")
+    def check_clauses(self, body: Monitor) -> None:
+        """Report an unknown option of SEMANTICS, or a BUFFER below 1."""
+        if body.semantics is not None and body.semantics not in SEMANTICS:
+            span, hint = body.clause_span("SEMANTICS"), f"use {listed(SEMANTICS)}"
+            self.findings.unknown("SEMANTICS option", body.semantics, SEMANTICS, span, hint)
+        if body.buffer is not None and body.buffer < 1:
+            message = f"BUFFER must be 1 or more, not {body.buffer}"
+            self.findings.add("out-of-range", message, body.clause_span("BUFFER"), "write BUFFER 325")
 
     def check_equalities(self, constraints: Iterable[BoundConstraint], streams: Streams) -> None:
-        """Refuse `=` between values that are known up to an error: its probability is 0."""
+        """Report `=` between values with an error: its probability is 0."""
         for constraint in constraints:
             uncertain = [
-                value.name for value in constraint.values if error_of(known(streams, value.owner or ""), value.name) > 0
+                value.name
+                for value in constraint.values
+                if error_of(known_stream(streams, value.owner or ""), value.name) > 0
             ]
             if constraint.op == "=" and uncertain:
-                message = f"= between values with an error has probability 0, and {shown(uncertain[0])} has one"
-                hint = "write ABS(... - ...) <= a bound"
+                message = f"= has probability 0, because {shown(uncertain[0])} has an error"
+                hint = "write ABS(... - ...) <= bound"
                 self.findings.add("equality-of-uncertain", message, constraint.span, hint)
 
     def check_constraints(
-        self, query: Monitor, names: Named, constraints: Sequence[BoundConstraint], streams: Streams
+        self, body: Monitor, names: Named, constraints: Sequence[BoundConstraint], streams: Streams
     ) -> None:
-        """There is a constraint, and where there are three names or more, constraints lead from each to all others."""
+        """Report a query without a constraint, and names that no constraint connects with the others."""
         labels = list({label.lower(): label for label, _ in names}.values())
         if not constraints:
-            example = f"{_value(labels[0], streams)} < 5"
-            hint = f"add WHERE {example}" if query.where is None else f"add AND {example}"
-            self.findings.add("no-condition", "a MONITOR needs a constraint on a value", query.span, hint)
+            example = f"{_example_value(labels[0], streams)} < 5"
+            hint = f"add WHERE {example}" if body.where is None else f"add AND {example}"
+            self.findings.add("no-condition", "MONITOR needs a constraint on a value", body.span, hint)
         elif 2 < len(labels) <= MAX_NAMES:
-            together = connected(labels[0].lower(), constraints)
-            apart = [label for label in labels if label.lower() not in together]
-            if apart:
-                others = [label for label in labels if label.lower() in together]
-                message = f"no constraint compares a value of {listed(apart)} with one of {listed(others)}"
-                pair = f"{_value(others[-1], streams)} - {_value(apart[0], streams)}"
-                place = next(span for label, span in names if label == apart[0])
-                self.findings.add("not-connected", message, place, f"add a constraint such as ABS({pair}) <= 5")
+            reached = connected(labels[0].lower(), constraints)
+            others = [label for label in labels if label.lower() not in reached]
+            if others:
+                first = [label for label in labels if label.lower() in reached]
+                message = f"no constraint connects {listed(others)} with {listed(first)}"
+                pair = f"{_example_value(first[-1], streams)} - {_example_value(others[0], streams)}"
+                span = next(span for label, span in names if label == others[0])
+                self.findings.add("not-connected", message, span, f"add a constraint such as ABS({pair}) <= 5")
 
 
 def connected(name: str, constraints: Iterable[BoundConstraint]) -> set[str]:
-    """The operand, and those that constraints on two values lead to from it."""
+    """The operands connected to `name`, directly or indirectly, by constraints on two values; includes `name`."""
     pairs = [{value.owner or "" for value in constraint.values} for constraint in constraints]
-    found = {name}
-    while more := [pair for pair in pairs if pair & found and not pair <= found]:
-        found = found.union(*more)
-    return found
+    reached = {name}
+    while crossing := [pair for pair in pairs if pair & reached and not pair <= reached]:
+        reached = reached.union(*crossing)
+    return reached
 
 
-def _value(label: str, streams: Streams) -> str:
-    """A value of an operand, as an example."""
+def _example_value(label: str, streams: Streams) -> str:
+    """A value column of an operand, for an example in a hint."""
     stream = streams.get(label.lower())
     return f"{label}.{stream.values[0].name if stream is not None and stream.values else 'v'}"

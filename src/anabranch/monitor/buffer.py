@@ -11,9 +11,9 @@ import pyarrow as pa
 from anabranch.arrays import I64
 from anabranch.columns.times import BEGINNING
 from anabranch.monitor.kernel import buffer as kernel
-from anabranch.monitor.predictions import Predictions, clock_of, unit_of
+from anabranch.monitor.predictions import Predictions, clock_of, periods_of, unit_of
 from anabranch.monitor.query import BoundMonitor
-from anabranch.transport.packing import Layout
+from anabranch.transport.layout import Layout
 
 _POLICIES = {
     "LEAST CONTRIBUTION": kernel.LEAST_CONTRIBUTION,
@@ -36,7 +36,7 @@ class Buffer:
         self._rules = kernel.Rules(
             query.buffer or 0,
             _POLICIES[query.discard or "LEAST CONTRIBUTION"],
-            np.array([layout.period for layout in layouts], np.float64),
+            periods_of(layouts),
             float(query.within),
             query.within + lateness,
         )

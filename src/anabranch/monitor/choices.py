@@ -10,16 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.arrays import F64, I64, Bools
-from anabranch.binding.typed import Reference, Typed, conjunction, walk
+from anabranch.binding.typed import MIRRORED, Reference, Typed, conjunction, walk
 from anabranch.columns.conditions import holds
 from anabranch.columns.dictionary import Dictionary, flat
 from anabranch.columns.times import decode_times
 from anabranch.monitor.analysis import MAY, MonitorAnalysis, reach
-from anabranch.monitor.constraints import MIRRORED
 from anabranch.monitor.kernel import candidates
 from anabranch.monitor.placement import belongs
 from anabranch.monitor.predictions import Predictions, clock_of, unit_of
-from anabranch.transport.packing import Layout
+from anabranch.transport.layout import Layout, require_prediction
 
 #: So many choices are looked at together.
 AT_ONCE = 1 << 18
@@ -101,7 +100,7 @@ class Choices:
         for place, value in enumerate(layout.values):
             if name == f"{value}_rate".lower():
                 return pa.array(held.rates[rows, place])
-        errors = [str(each).lower() for each in layout.errors]
+        errors = [str(each).lower() for each in require_prediction(layout).errors]
         return pa.array(held.errors[rows, errors.index(name)])
 
     def _able(self, held: Predictions, operand: int) -> Bools:

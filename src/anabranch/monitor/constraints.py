@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from anabranch.binding.conditions import a_type
-from anabranch.binding.typed import Constant, Member, Operation, Reference, Typed, walk
+from anabranch.binding.type_rules import a_type
+from anabranch.binding.typed import MIRRORED, Constant, Member, Operation, Reference, Typed, walk
 from anabranch.catalog import Stream
 from anabranch.errors import Span
 from anabranch.language.findings import Findings, shown
@@ -19,7 +19,6 @@ from anabranch.language.types import Type
 from anabranch.monitor.query import BoundConstraint
 
 #: Each comparison with its sides changed.
-MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 #: Each comparison turned round.
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from anabranch.language.nodes import PredictedSource
-from anabranch.monitor.analysis import EXPECTED, MUST, MonitorAnalysis, analyse, objection
+from anabranch.monitor.analysis import EXPECTED, MUST, MonitorAnalysis, objection
 from anabranch.monitor.numbers import Interval, Numbers
 from anabranch.monitor.query import BoundMonitor
 from anabranch.plan import ConstraintGraph, Edge, Plan, Step
@@ -17,9 +17,9 @@ _SEMANTICS = {
 }
 
 
-def plan(query: BoundMonitor) -> Plan:
+def plan(analysis: MonitorAnalysis) -> Plan:
     """Say how a query will be run."""
-    analysis = analyse(query)
+    query = analysis.query
     return Plan(
         query=query.name,
         kind="MONITOR",

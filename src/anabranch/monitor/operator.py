@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +18,10 @@ from anabranch.monitor.buffer import Buffer
 from anabranch.monitor.choices import Choices
 from anabranch.monitor.predictions import Predictions, clock_of, ends, unit_of, without_repeats
 from anabranch.monitor.regions import Evaluator, Regions
+from anabranch.monitor.spec import MonitorSpec
 from anabranch.transport.operator import Counts, Outcome
 from anabranch.transport.state import seal, unseal
-
-if TYPE_CHECKING:
-    from anabranch.monitor.job import MonitorJob
+from anabranch.transport.watermark import Watermark
 
 #: An answer is validated where it ends this much before the watermark. Many end just where a prediction begins, and so
 #: does the watermark; worked out anew after a cut an end may differ by a rounding, which must not decide.
@@ -36,30 +34,30 @@ class MonitorOperator:
     What it remembers are predictions, and the choices of them whose answers are not all validated.
     """
 
-    def __init__(self, job: MonitorJob) -> None:
-        self._job = job
-        self._width = max(len(layout.values) for layout in job.layouts)
-        self._evaluator = Evaluator(job.analysis, job.layouts, job.streams, job.columns)
+    def __init__(self, spec: MonitorSpec) -> None:
+        self._spec = spec
+        self._width = max(len(layout.values) for layout in spec.layouts)
+        self._evaluator = Evaluator(spec.analysis, spec.layouts, spec.streams, spec.columns)
         self.open(None)
 
     def open(self, state: bytes | None) -> None:
         """Begin anew, or go on from saved bytes."""
-        self._arrivals = Arrivals(self._job.layouts)
+        self._arrivals = Arrivals(self._spec.layouts)
         self._held = Predictions.empty(self._width)
-        self._members = np.zeros((0, len(self._job.streams)), np.int64)
+        self._members = np.zeros((0, len(self._spec.streams)), np.int64)
         self._due = np.zeros(0)
-        self._watermark = BEGINNING
+        self._watermark = Watermark(self._spec.layouts)
         self._ticked = -np.inf
-        self._buffer = Buffer(self._job.analysis.query, self._job.layouts) if self._job.is_buffered else None
+        self._buffer = Buffer(self._spec.analysis.query, self._spec.layouts) if self._spec.is_buffered else None
         if state is not None:
-            tables = unseal(state, self._job.fingerprint)
+            tables = unseal(state, self._spec.fingerprint)
             self._arrivals.load(tables)
             self._held = Predictions.load(tables["held"], self._width)
             pending = tables["pending choices"]
             self._due = pending["due"].to_numpy().copy()
-            own = [pending[str(place)].to_numpy() for place in range(len(self._job.streams))]
+            own = [pending[str(place)].to_numpy() for place in range(len(self._spec.streams))]
             self._members = np.ascontiguousarray(np.stack(own, axis=1))
-            self._watermark = tables["progress"]["watermark"][0].as_py()
+            self._watermark.at = tables["progress"]["watermark"][0].as_py()
             self._ticked = tables["progress"]["ticked"][0].as_py()
             if self._buffer is not None:
                 self._buffer.load(tables["buffer"])
@@ -70,24 +68,24 @@ class MonitorOperator:
         tables = {
             "held": self._held.save(),
             "pending choices": pa.table(choices | {"due": self._due}),
-            "progress": pa.table({"watermark": [self._watermark], "ticked": [float(self._ticked)]}),
+            "progress": pa.table({"watermark": [self._watermark.at], "ticked": [float(self._ticked)]}),
         }
         if self._buffer is not None:
             tables["buffer"] = self._buffer.save()
-        return seal(tables | self._arrivals.save(), self._job.fingerprint)
+        return seal(tables | self._arrivals.save(), self._spec.fingerprint)
 
     def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
         """Take packets, and give what is found, what is taken back, and what nothing can change any more."""
-        before, self._watermark = self._watermark, max(self._watermark, watermark)
+        advance = self._watermark.advance(watermark)
         counts = Counts()
-        fresh, rejected = self._arrivals.receive(packets, before, self._watermark, counts)
-        shown = self._take(fresh, before, ended, counts)
-        if self._job.live:
+        fresh, rejected = self._arrivals.receive(packets, advance, counts)
+        shown = self._take(fresh, advance.before, ended, counts)
+        if self._spec.live:
             shown += self._partial()
         self._forget()
-        if self._job.live and self._arrivals.is_own:
+        if self._spec.live and self._arrivals.is_own:
             counts.kept = len(self._held)
-        return Outcome(pa.concat_tables([self._job.answer_schema.empty_table(), *shown]), rejected, counts)
+        return Outcome(pa.concat_tables([self._spec.answer_schema.empty_table(), *shown]), rejected, counts)
 
     # ------------------------------------------------------------ evaluation
 
@@ -100,12 +98,12 @@ class MonitorOperator:
             counts.used -= repeated
         is_fresh = np.arange(len(was)) >= known
         choices = Choices(
-            self._job.analysis, self._job.layouts, self._job.streams, self._job.columns, self._arrivals.keys,
-            self._job.relations, self._arrivals.parts,
+            self._spec.analysis, self._spec.layouts, self._spec.streams, self._spec.columns, self._arrivals.keys,
+            self._spec.relations, self._arrivals.parts,
         )  # fmt: skip
         was = self._with_abilities(choices, was, is_fresh)
         if self._buffer is None:
-            held = was.ending(ends(was, self._job.layouts))
+            held = was.ending(ends(was, self._spec.layouts))
             found = choices.of(held, is_fresh)
         else:
             held, pairs = self._buffer.take(was, known)
@@ -121,12 +119,12 @@ class MonitorOperator:
     def _with_abilities(self, choices: Choices, held: Predictions, is_fresh: Bools) -> Predictions:
         """Note which operands the new predictions can be."""
         able = held.able.copy()
-        for operand, stream in enumerate(self._job.streams):
+        for operand, stream in enumerate(self._spec.streams):
             rows = np.flatnonzero(is_fresh & (held.stream == stream))
-            condition = self._job.analysis.own_conditions(operand)
+            condition = self._spec.analysis.own_conditions(operand)
             names = {name for _, name in references(condition)} if condition is not None else set()
             columns = {name: choices.column(held, rows, stream, name) for name in names}
-            able[rows] |= holds(condition, columns, self._job.relations, len(rows)).astype(np.int64) << operand
+            able[rows] |= holds(condition, columns, self._spec.relations, len(rows)).astype(np.int64) << operand
         return replace(held, able=able)
 
     def _cut(self, held: Predictions, was: Predictions, known: int, before: int) -> tuple[list[pa.Table], Regions]:
@@ -138,7 +136,7 @@ class MonitorOperator:
         cut[:known] = (held.end[:known] < was.end[:known]) | (held.begin[:known] > was.begin[:known])
         touched = cut[self._members].any(axis=1)
         if not touched.any():
-            return [], Regions.empty(len(self._job.streams), self._job.analysis.dims)
+            return [], Regions.empty(len(self._spec.streams), self._spec.analysis.dims)
         members = self._members[touched]
         self._members, self._due = self._members[~touched], self._due[~touched]
         said = self._evaluator.regions(was, members)
@@ -167,7 +165,7 @@ class MonitorOperator:
 
     def _keep(self, found: Regions, before: int, shown: list[pa.Table], ended: bool, is_new: bool) -> None:
         """Show regions, and remember the choices of those that may still change."""
-        final = np.ones(len(found), np.bool_) if ended else self._is_final(found, self._held, self._watermark)
+        final = np.ones(len(found), np.bool_) if ended else self._is_final(found, self._held, self._watermark.at)
         shown += self._show(found.take(final), self._held, VALIDATED)
         waiting = found.take(~final)
         if not len(waiting):
@@ -193,7 +191,7 @@ class MonitorOperator:
 
     @property
     def _kind(self) -> TimeKind:
-        return self._job.layouts[0].time_kind
+        return self._spec.layouts[0].time_kind
 
     def _since(self, origins: I64, code: int) -> F64:
         """How long after some times a watermark is."""
@@ -214,23 +212,23 @@ class MonitorOperator:
         """Show what is final of the pending choices, and forget those of which nothing is left."""
         if not len(self._members):
             return
-        since = self._since(self._held.code[self._members[:, 0]], self._watermark)
+        since = self._since(self._held.code[self._members[:, 0]], self._watermark.at)
         is_due = np.ones(len(self._due), np.bool_) if ended else self._due < since
         members = self._members[is_due]
         self._members, self._due = self._members[~is_due], self._due[~is_due]
         found = self._evaluator.regions(self._held, members)
         found = found.take(~self._is_final(found, self._held, before))
-        final = np.ones(len(found), np.bool_) if ended else self._is_final(found, self._held, self._watermark)
+        final = np.ones(len(found), np.bool_) if ended else self._is_final(found, self._held, self._watermark.at)
         shown += self._show(found.take(final), self._held, VALIDATED)
         self._remember(found.take(~final))
 
     def _partial(self) -> list[pa.Table]:
         """With EVERY, at each tick that the watermark passes: what is validated so far of answers that go on."""
-        every = self._job.analysis.query.every
-        if every is None or self._watermark == BEGINNING or not len(self._members):
+        every = self._spec.analysis.query.every
+        if every is None or self._watermark.at == BEGINNING or not len(self._members):
             return []
         scale = unit_of(self._kind)
-        ticks = float(clock_of(np.array([self._watermark]), self._kind)[0]) * scale / every
+        ticks = float(clock_of(np.array([self._watermark.at]), self._kind)[0]) * scale / every
         # A watermark of doubles trails by a rounding: 9.999999999999998 has passed 10.
         tick = np.floor(ticks + 16 * np.finfo(np.float64).eps * abs(ticks)) * every
         if tick <= self._ticked:
@@ -244,21 +242,21 @@ class MonitorOperator:
         return self._show(found.take(grown), self._held, PARTIAL)
 
     def _show(self, found: Regions, held: Predictions, status: str) -> list[pa.Table]:
-        job = self._job
-        if not len(found) or not (job.live or status == VALIDATED):
+        spec = self._spec
+        if not len(found) or not (spec.live or status == VALIDATED):
             return []
-        return [table_of(found, held, status, job.answer_schema, job.layouts, job.streams, self._arrivals.keys)]
+        return [table_of(found, held, status, spec.answer_schema, spec.layouts, spec.streams, self._arrivals.keys)]
 
     # ------------------------------------------------------------ memory
 
     def _forget(self) -> None:
         """Forget predictions that nothing to come can be compared with, and that no pending choice is of."""
-        if not self._job.live:
+        if not self._spec.live:
             return
         needed = np.zeros(len(self._held), np.bool_)
         needed[self._members.reshape(-1)] = True
-        window = self._job.analysis.query.within
-        since = self._since(self._held.code, self._watermark)
+        window = self._spec.analysis.query.within
+        since = self._since(self._held.code, self._watermark.at)
         needed |= self._held.buffered & (self._held.end + window >= since)
         if needed.all():
             return

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from anabranch.arrays import I32, I64, Bools
-from anabranch.transport.packing import hash_tuples
+from anabranch.columns.hashing import hash_tuples
 from anabranch.transport.state import write_tables
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from anabranch.arrays import F64, I32, I64, Bools
 from anabranch.columns.times import TimeKind, restore_doubles
-from anabranch.transport.packing import Layout
+from anabranch.transport.layout import Layout, require_prediction
 
 
 def unit_of(kind: TimeKind) -> float:
@@ -70,6 +70,15 @@ class Predictions:
     def take(self, chosen: Bools | I64) -> Predictions:
         """Some of them."""
         return Predictions(**{each.name: getattr(self, each.name)[chosen] for each in fields(Predictions)})
+
+    def where(self, chosen: Bools) -> Predictions:
+        """The predictions at which a mask is true."""
+        return self if chosen.all() else self.take(chosen)
+
+    @property
+    def event_time(self) -> I64:
+        """The code of the time of each prediction."""
+        return self.code
 
     def ending(self, end: F64) -> Predictions:
         """The same with other ends."""
@@ -160,5 +169,9 @@ def ends(held: Predictions, layouts: Sequence[Layout]) -> F64:
     gap[:-1] = np.where(goes_on, (clock[two] - clock[one]) * unit_of(kind), np.inf)
     until = np.empty(len(held))
     until[order] = gap[np.cumsum(begins) - 1]
-    periods = np.array([layout.period for layout in layouts], np.float64)
-    return np.minimum(until, periods[held.stream])
+    return np.minimum(until, periods_of(layouts)[held.stream])
+
+
+def periods_of(layouts: Sequence[Layout]) -> F64:
+    """The PERIOD of each stream."""
+    return np.array([require_prediction(layout).period for layout in layouts])

@@ -14,7 +14,7 @@ from anabranch.monitor.kernel.regions import Given
 from anabranch.monitor.kernel.regions import regions as kernel_regions
 from anabranch.monitor.predictions import Predictions, clock_of, unit_of
 from anabranch.monitor.tables import Tables, make_tables
-from anabranch.transport.packing import Layout
+from anabranch.transport.layout import Layout, require_prediction
 
 #: The kernel is given so many choices at once: it makes room for all corners that there could be.
 _AT_ONCE = 1 << 14
@@ -97,7 +97,9 @@ class Evaluator:
         self._kind = layouts[0].time_kind
         self._columns = columns
         owners = [layouts[streams[operand]] for operand, _ in analysis.values]
-        self._spreads = [layout.normals[column] or 0.0 for layout, column in zip(owners, columns, strict=True)]
+        self._spreads = [
+            require_prediction(layout).normals[column] or 0.0 for layout, column in zip(owners, columns, strict=True)
+        ]
         self._tables: dict[tuple[bool, ...], Tables] = {}
 
     def regions(self, held: Predictions, members: I64) -> Regions:

@@ -1,4 +1,4 @@
-"""The syntax of MONITOR: its part of the tree, made of what the parser read, and written as text again."""
+"""The syntax of MONITOR: its nodes, how they are built from the parse tree, and how they are written as text."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from anabranch.language.unparse import clause, joined, unparse
 
 
 @dataclass(frozen=True, slots=True)
-class Monitor(nodes.QueryBody):
+class Monitor(nodes.OperandQueryBody):
     """`MONITOR a, b FROM cars AS a, cars AS b WHERE ...`."""
 
     kind: ClassVar[str] = "MONITOR"
 
     names: tuple[nodes.Variable, ...]
-    operands: tuple[nodes.Operand, ...]
     where: nodes.Expr | None = None
     within: nodes.Duration | None = None
     semantics: str | None = None
@@ -30,21 +29,16 @@ class Monitor(nodes.QueryBody):
     buffer: int | None = None
     discard: str | None = None
 
-    @property
-    def stream_names(self) -> tuple[str, ...]:
-        """The streams that it names, as written."""
-        return tuple(operand.stream for operand in self.operands)
-
 
 # ---------------------------------------------------------------- from the parse tree
 
 
 class Builder(QueryBuilder):
-    """The rules of MONITOR."""
+    """The grammar rules of MONITOR."""
 
     def monitor(self, span: Span, *parts: Any) -> tuple[Monitor, int | float | None]:
         names = tuple(part for part in parts if isinstance(part, nodes.Variable))
-        return self.asked(Monitor, span, parts[len(names) + 1 :], names=names, operands=parts[len(names)])
+        return self.query_body(Monitor, span, parts[len(names) + 1 :], names=names, operands=parts[len(names)])
 
     def semantics(self, span: Span, name: Token) -> Clause:
         return Clause("SEMANTICS", {"semantics": name.value.upper()}, span)
@@ -56,7 +50,7 @@ class Builder(QueryBuilder):
         return Clause("MAX DELAY", {"max_delay": duration}, span)
 
     def buffer(self, span: Span, size: Token, discard: str | None) -> Clause:
-        return Clause("BUFFER", {"buffer": self.whole("BUFFER", size.value, span), "discard": discard}, span)
+        return Clause("BUFFER", {"buffer": self.integer("BUFFER", size.value, span), "discard": discard}, span)
 
     def discard(self, span: Span, *words: Token) -> str:
         return phrase(words)

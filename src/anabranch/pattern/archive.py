@@ -11,7 +11,6 @@ state. Where that is too much, each chain is tried by what its own data can reac
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -23,17 +22,15 @@ from anabranch.errors import TooLarge
 from anabranch.pattern.analysis import by_plan
 from anabranch.pattern.automaton import Automaton, accept_bit, match_bit
 from anabranch.pattern.history import Histories
-from anabranch.pattern.intake import Received
+from anabranch.pattern.intake import Intake, Received
 from anabranch.pattern.joint import joint_answers
 from anabranch.pattern.machine import Machine, Match, SetMachine, Signature
 from anabranch.pattern.safe import Events, SafePlan
 from anabranch.pattern.safe_plan import common_positions
 from anabranch.pattern.sampling import estimate
+from anabranch.pattern.spec import ArchiveSpec
 from anabranch.pattern.weights import Answers, Batch, weights_for
 from anabranch.transport.operator import Outcome
-
-if TYPE_CHECKING:
-    from anabranch.pattern.job import ArchiveJob
 
 #: How often a partial result may be held against an event to find out whether a chain is small: a second or so.
 MOST_WORK = 200_000
@@ -47,11 +44,11 @@ _NO_ANSWERS: Answers = (np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0
 class ArchiveOperator:
     """One bucket of a PATTERN query over an archive: takes everything in one step."""
 
-    def __init__(self, job: ArchiveJob) -> None:
-        self._job = job
-        self._analysis = job.analysis
-        self._intake = job.intake()
-        self._machine = Machine(job.analysis, job.relations)
+    def __init__(self, spec: ArchiveSpec) -> None:
+        self._spec = spec
+        self._analysis = spec.analysis
+        self._intake = Intake(spec)
+        self._machine = Machine(spec.analysis, spec.relations)
         #: For all groups together; 0 where every chain was answered exactly.
         self.worlds_drawn = 0
 
@@ -89,7 +86,7 @@ class ArchiveOperator:
                 if test.stream != events.stream:
                     parts.append([None] * len(symbols))
                     continue
-                columns = [events.columns[test.places[name]].to_pylist() for name in names]
+                columns = [events.columns[test.variable_columns[name]].to_pylist() for name in names]
                 values: list[tuple[object, ...]] = list(zip(*columns, strict=True)) if columns else [()] * len(symbols)
                 parts.append(_matches(symbols, goal, values))
             codes = [numbers.setdefault(each, len(numbers)) for each in zip(*parts, strict=True)]
@@ -203,7 +200,7 @@ class ArchiveOperator:
 
     def _answers(self, exact: Answers, too_large: list[int]) -> pa.Table:
         """Chains put together by group: some chain of it is true."""
-        job, analysis = self._job, self._analysis
+        spec, analysis = self._spec, self._analysis
         group_of, groups = self._groups()
         chains, times, p = exact
         pairs, place = np.unique(np.stack([group_of[chains], times]), axis=1, return_inverse=True)
@@ -215,11 +212,11 @@ class ArchiveOperator:
             rows |= self._sampled(group, [c for c in too_large if group_of[c] == group], known)
         kept = [(key, row) for key, row in rows.items() if row[0] > 0 and row[0] >= analysis.query.threshold]
         found = pa.array([group for (group, _), _ in kept], pa.int64())
-        arrays = [decode_times(np.array([t for (_, t), _ in kept], np.int64), job.layouts[0].time_kind)]
+        arrays = [decode_times(np.array([t for (_, t), _ in kept], np.int64), spec.time_kind)]
         arrays += [groups.column(place).take(found) for place in range(len(analysis.group_by))]
         arrays += [pa.array([row[place] for _, row in kept], pa.float64()) for place in range(3)]
         arrays.append(pa.array([row[3] for _, row in kept], pa.string()))
-        return pa.table(arrays, schema=job.answer_schema)
+        return pa.table(arrays, schema=spec.answer_schema)
 
     def _groups(self) -> tuple[I32, pa.Table]:
         """The group of each chain, and the values that groups have in common."""

@@ -15,15 +15,15 @@ import pyarrow as pa
 from anabranch.arrays import I32, I64, Bools
 from anabranch.binding.typed import Typed, references
 from anabranch.catalog import Model
-from anabranch.columns.conditions import Relations, holds
+from anabranch.columns.conditions import holds
 from anabranch.columns.dictionary import Dictionary, encode_pairs
 from anabranch.pattern import kernel
-from anabranch.pattern.analysis import PatternAnalysis
 from anabranch.pattern.automaton import accept_bit, match_bit
+from anabranch.pattern.spec import PatternSpec
 from anabranch.transport.checks import LATE, OVERFULL, QUARANTINE, quarantine
-from anabranch.transport.inbox import Inbox, Rows
+from anabranch.transport.inbox import Inbox
 from anabranch.transport.operator import Counts
-from anabranch.transport.packing import Layout
+from anabranch.transport.rows import Rows
 
 _KERNEL_MODEL = {
     Model.CERTAIN: kernel.CERTAIN,
@@ -77,24 +77,21 @@ class Distinct:
 class Intake:
     """The inbox of a bucket, and the numbers of its chains."""
 
-    def __init__(
-        self,
-        analysis: PatternAnalysis,
-        layouts: tuple[Layout, ...],
-        chain_types: Sequence[pa.DataType],
-        relations: Relations,
-    ) -> None:
+    def __init__(self, spec: PatternSpec) -> None:
+        analysis, layouts = spec.analysis, spec.layouts
         self._analysis = analysis
         self._layouts = layouts
-        self._relations = relations
+        self._relations = spec.relations
         self._models = np.array([_KERNEL_MODEL[stream.model] for stream in analysis.streams], np.int32)
         self._inbox = Inbox(layouts)
         # Where a chain is a key, the dictionary of keys serves for both.
-        self.chains = self._inbox.keys[0] if self._chain_is_key else Dictionary(chain_types)
+        self.chains = self._inbox.keys[0] if self._chain_is_key else Dictionary(spec.chain_types)
         self._chain_of = [np.zeros(0, np.int32) for _ in analysis.streams]
         #: What makes the rows of inferred streams, by stream.
         self._derivers = {
-            stream: layout.derive.open(layout) for stream, layout in enumerate(layouts) if layout.derive is not None
+            stream: layout.derivation.open(layout.time_kind)
+            for stream, layout in enumerate(layouts)
+            if layout.derivation is not None
         }
         self._values = [
             self._derivers[stream].values if stream in self._derivers else values

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -11,30 +10,29 @@ import pyarrow as pa
 from anabranch.arrays import I32
 from anabranch.columns.times import decode_times
 from anabranch.pattern.automaton import Automaton, RegularMachine
+from anabranch.pattern.intake import Intake
+from anabranch.pattern.spec import PatternSpec
 from anabranch.pattern.weights import Batch, weights_for
-from anabranch.transport.inbox import Rows
 from anabranch.transport.operator import Outcome
+from anabranch.transport.rows import Rows
 from anabranch.transport.state import seal, unseal
-
-if TYPE_CHECKING:
-    from anabranch.pattern.job import PatternJob
 
 
 class PatternOperator:
     """One bucket of a PATTERN query that can stream: carries the weights of its chains forward."""
 
-    def __init__(self, job: PatternJob) -> None:
-        self._job = job
+    def __init__(self, spec: PatternSpec) -> None:
+        self._spec = spec
         self.open(None)
 
     def open(self, state: bytes | None) -> None:
         """Begin anew, or go on from saved bytes."""
-        analysis = self._job.analysis
-        self._intake = self._job.intake()
+        analysis = self._spec.analysis
+        self._intake = Intake(self._spec)
         self._weights = weights_for(analysis.single, analysis.markov)
         self._automaton = Automaton(RegularMachine(analysis.kleene), union_closed=self._weights.unites)
         if state is not None:
-            tables = unseal(state, self._job.fingerprint)
+            tables = unseal(state, self._spec.fingerprint)
             self._intake.load(tables)
             states = tables["automaton"]
             self._automaton.extend((), zip(states["waiting"].to_pylist(), states["repeating"].to_pylist(), strict=True))
@@ -45,7 +43,7 @@ class PatternOperator:
         waiting, repeating = zip(*self._automaton.states, strict=True)
         tables = self._intake.save() | self._weights.save()
         tables["automaton"] = pa.table({"waiting": waiting, "repeating": repeating})
-        return seal(tables, self._job.fingerprint)
+        return seal(tables, self._spec.fingerprint)
 
     def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
         """Take packets and give every answer about instants before the watermark."""
@@ -66,18 +64,18 @@ class PatternOperator:
 
     def _answers(self, chains, times, probabilities) -> pa.Table:
         """Answers in the schema of the job; chains that one group holds together are combined."""
-        job = self._job
-        if job.direct:
-            kept = probabilities >= job.analysis.query.threshold
+        spec = self._spec
+        if spec.direct:
+            kept = probabilities >= spec.analysis.query.threshold
             chains, times, probabilities = chains[kept], times[kept], probabilities[kept]
-        columns = self._intake.chains.take(chains) if job.analysis.group_by else []
-        arrays = [decode_times(times, job.layouts[0].time_kind)]
-        arrays += [columns[place] for _, place in job.analysis.group_by]
-        if job.direct:
-            return pa.table([*arrays, pa.array(probabilities)], schema=job.answer_schema)
+        columns = self._intake.chains.take(chains) if spec.analysis.group_by else []
+        arrays = [decode_times(times, spec.time_kind)]
+        arrays += [columns[place] for _, place in spec.analysis.group_by]
+        if spec.direct:
+            return pa.table([*arrays, pa.array(probabilities)], schema=spec.answer_schema)
         with np.errstate(divide="ignore"):
             log_none = pa.array(np.log1p(-probabilities))
-        names = job.answer_schema.names
+        names = spec.answer_schema.names
         table = pa.table([*arrays, log_none], names=names)
         summed = table.group_by(names[:-1], use_threads=False).aggregate([("log_none", "sum")])
-        return summed.rename_columns({"log_none_sum": "log_none"}).select(names).cast(job.answer_schema)
+        return summed.rename_columns({"log_none_sum": "log_none"}).select(names).cast(spec.answer_schema)

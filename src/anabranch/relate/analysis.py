@@ -1,34 +1,29 @@
-"""What a RELATE query asks, as numbers, and what of it Spark can decide."""
+"""Analyses RELATE queries: relations and quantifiers as numbers, and the conditions that Spark can evaluate."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from anabranch.binding.typed import (
-    Operation,
-    Reference,
-    Typed,
-    conjunction,
-    conjuncts,
-    disjunction,
-    references,
-    with_references,
-)
+from anabranch.binding.equalities import equated_columns
+from anabranch.binding.typed import Reference, Typed, conjunction, conjuncts, disjunction, of_event, references
 from anabranch.relate.query import SIMPLE, BoundQuantified, BoundRelate
 
-#: ALL, in the place of the number of segments that a quantifier asks for.
+#: The quantifier ALL, instead of a number of segments.
 ALL = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RelateAnalysis:
-    """A RELATE query taken apart.
+    """The analysis of a RELATE query.
 
     Attributes
     ----------
-    relations : the simple relations asked for; bit i stands for SIMPLE[i]
-    outer, inner : how many segments of the first and of the second operand, or ALL
-    equated : the conjuncts of WHERE that ask a column of the first operand to equal one of the second
+    relations : int
+        The simple relations of the query; bit i stands for SIMPLE[i].
+    outer, inner : int
+        The number of segments of the first and of the second operand, or ALL.
+    equated : tuple of Typed
+        The conjuncts of WHERE that equate a column of the first operand with one of the second.
     """
 
     query: BoundRelate
@@ -39,37 +34,37 @@ class RelateAnalysis:
 
     @property
     def equalities(self) -> tuple[tuple[Reference, Reference], ...]:
-        """(column of the first, column of the second) that must be equal."""
+        """The pairs (column of the first operand, column of the second) that must be equal."""
         return tuple(filter(None, (_equality(self.query, part) for part in self.equated)))
 
     @property
     def hits_needed(self) -> int:
-        """How many segments of the first operand decide the query: enough hits, or one failure for ALL."""
+        """The number of segments of the first operand that decide the query: enough hits, or one failure for ALL."""
         return self.outer or 1
 
     @property
     def same_stream(self) -> bool:
-        """Whether both operands are of one stream, so that a key could meet itself."""
+        """Whether both operands have the same stream, so that a key could be paired with itself."""
         return self.query.first.stream.name.lower() == self.query.second.stream.name.lower()
 
     def asks(self, relation: str) -> bool:
-        """Whether a simple relation is among those asked for."""
+        """Whether a simple relation is one of those of the query."""
         return relation in self.query.relations
 
     def lasts(self, stream: str) -> bool:
-        """Whether an entity of a stream can satisfy the query together with one that comes wholly after it."""
+        """Whether an entity of a stream can satisfy the query with an entity that begins after its end."""
         first, second = (operand.stream.name.lower() == stream.lower() for operand in self.query.operands)
         return (first and self.asks("PRECEDES")) or (second and self.asks("PRECEDED BY"))
 
     def needed(self, stream: str) -> Typed | None:
-        """What a key of a stream must meet to be any operand; None where every key may."""
-        own = [operand for operand in self.query.operands if operand.stream.name.lower() == stream.lower()]
-        return disjunction([self._demands(operand) for operand in own])
+        """The condition that a key of a stream must satisfy to be an operand; None if every key can."""
+        operands = [operand for operand in self.query.operands if operand.stream.name.lower() == stream.lower()]
+        return disjunction([self._own_conditions(operand) for operand in operands])
 
-    def _demands(self, operand: BoundQuantified) -> Typed | None:
-        """The conjuncts of WHERE that speak of one operand alone, on its columns."""
+    def _own_conditions(self, operand: BoundQuantified) -> Typed | None:
+        """The conjuncts of WHERE on one operand only, on its columns."""
         own = [
-            with_references(part, lambda reference: replace(reference, owner=None))
+            of_event(part)
             for part in conjuncts(self.query.where)
             if {owner for owner, _ in references(part)} == {operand.name}
         ]
@@ -77,7 +72,7 @@ class RelateAnalysis:
 
 
 def analyse(query: BoundRelate) -> RelateAnalysis:
-    """Take a query apart."""
+    """Analyse a bound query."""
     outer, inner = (ALL if operand.at_least is None else operand.at_least for operand in query.operands)
     relations = sum(1 << SIMPLE.index(relation) for relation in query.relations)
     equated = tuple(part for part in conjuncts(query.where) if _equality(query, part) is not None)
@@ -85,10 +80,9 @@ def analyse(query: BoundRelate) -> RelateAnalysis:
 
 
 def _equality(query: BoundRelate, condition: Typed) -> tuple[Reference, Reference] | None:
-    """The columns that a condition `a.x = b.y` equates, the first operand's first."""
-    if not isinstance(condition, Operation) or condition.op != "=":
+    """The columns that a condition `a.x = b.y` equates, that of the first operand first."""
+    equated = equated_columns(condition)
+    if equated is None or equated[0].owner == equated[1].owner:
         return None
-    left, right = condition.arguments
-    if not isinstance(left, Reference) or not isinstance(right, Reference) or left.owner == right.owner:
-        return None
+    left, right = equated
     return (left, right) if left.owner == query.first.name else (right, left)

@@ -1,10 +1,11 @@
-"""RELATE: two quantified operands, and the union of simple relations that is asked of them."""
+"""Binds RELATE queries: two quantified operands, and the simple relations between them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from anabranch.binding.queries import OperandScope, QueryBinder, known
+from anabranch.binding.query_binder import QueryBinder, known_stream
+from anabranch.binding.scopes import OperandScope
 from anabranch.binding.typed import Reference, Typed, walk
 from anabranch.catalog import Model, Stream
 from anabranch.language.findings import listed, shown
@@ -19,36 +20,38 @@ class Binder(QueryBinder):
     models = (Model.INTERVALS,)
     answer_columns = frozenset({"probability", "complement", "status"})
 
-    def bind(self, query: Relate) -> BoundRelate | None:
-        """The bound query, None where the findings say why there is none."""
-        both = (query.first, query.second)
-        streams = self.operands([(operand.name, operand.span) for operand in both], query.operands)
-        for operand in both:
+    def bind(self, body: Relate) -> BoundRelate | None:
+        """Return the bound query, or None if there are findings."""
+        quantified = (body.first, body.second)
+        streams = self.operands([(operand.name, operand.span) for operand in quantified], body.operands)
+        for operand in quantified:
             if operand.at_least is not None and operand.at_least < 1:
-                message = f"AT LEAST takes a number of segments from 1, and has {operand.at_least}"
+                message = f"AT LEAST must be 1 or more, not {operand.at_least}"
                 self.findings.add("out-of-range", message, operand.span, f"write SOME {operand.name} for at least one")
-        where = self.condition(query.where, OperandScope(self.kind, streams, self.findings))
+        where = self.condition(body.where, OperandScope(self.kind, streams, self.findings))
         self.check_keys(where, streams)
-        timeout = self.duration("TIMEOUT", query.timeout, positive=True)
+        timeout = self.duration("TIMEOUT", body.timeout, positive=True)
         if self.findings:
             return None
         first, second = (
-            BoundQuantified(node.name, node.name.lower(), known(streams, node.name), node.at_least, span=node.span)
-            for node in both
+            BoundQuantified(
+                node.name, node.name.lower(), known_stream(streams, node.name), node.at_least, span=node.span
+            )
+            for node in quantified
         )
-        wanted = {simple for relation in query.relations for simple in COMPOSITE.get(relation, (relation,))}
-        relations = tuple(relation for relation in SIMPLE if relation in wanted)
+        simple = {name for relation in body.relations for name in COMPOSITE.get(relation, (relation,))}
+        relations = tuple(relation for relation in SIMPLE if relation in simple)
         return BoundRelate(
-            self.query.name, first, relations, second, where, timeout, query.complement, self.threshold,
+            self.query.name, first, relations, second, where, timeout, body.complement, self.threshold,
             self.query.span,
         )  # fmt: skip
 
     def check_keys(self, where: Typed | None, streams: Mapping[str, Stream | None]) -> None:
-        """WHERE chooses pairs of entities, so it speaks of their keys: other columns differ from event to event."""
+        """Report columns in WHERE that are no keys: WHERE selects entities, and other columns vary by event."""
         for node in () if where is None else walk(where):
             if not isinstance(node, Reference) or node.owner is None:
                 continue
-            keys = [column.name for column in known(streams, node.owner).keys]
+            keys = [column.name for column in known_stream(streams, node.owner).keys]
             if node.name not in [key.lower() for key in keys]:
-                message = f"{shown(node.name)} belongs to single events, and WHERE chooses whole entities"
-                self.findings.add("not-a-key", message, node.span, f"use the key: {listed(keys)}")
+                message = f"WHERE in RELATE can only use key columns, but {shown(node.name)} is not a key"
+                self.findings.add("not-a-key", message, node.span, f"use {listed(keys)}")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from anabranch.plan import Plan, Step
-from anabranch.relate.analysis import RelateAnalysis, analyse
+from anabranch.relate.analysis import RelateAnalysis
 from anabranch.relate.query import BoundQuantified, BoundRelate
 
 
-def plan(query: BoundRelate) -> Plan:
+def plan(analysis: RelateAnalysis) -> Plan:
     """Say how a query will be run."""
-    analysis = analyse(query)
+    query = analysis.query
     return Plan(
         query=query.name,
         kind="RELATE",

@@ -3,53 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from anabranch.columns.times import BEGINNING
+from anabranch.relate.spec import RelateSpec
 from anabranch.relate.store import EntityStore, Step
 from anabranch.transport.operator import Counts, Outcome
 from anabranch.transport.state import seal, unseal
-
-if TYPE_CHECKING:
-    from anabranch.relate.job import RelateJob
+from anabranch.transport.watermark import Watermark
 
 
 class RelateOperator:
     """One bucket of a RELATE query: keeps entities until nothing can come of them any more."""
 
-    def __init__(self, job: RelateJob) -> None:
-        self._job = job
+    def __init__(self, spec: RelateSpec) -> None:
+        self._spec = spec
         self.open(None)
 
     def open(self, state: bytes | None) -> None:
         """Begin anew, or go on from saved bytes."""
-        job = self._job
-        self._stores = [EntityStore(layout, job.analysis.query.timeout) for layout in job.layouts]
-        self._watermark = BEGINNING
+        spec = self._spec
+        self._stores = [EntityStore(layout, spec.analysis.query.timeout) for layout in spec.layouts]
+        self._watermark = Watermark(spec.layouts)
         if state is not None:
-            tables = unseal(state, job.fingerprint)
-            self._watermark = tables["watermark"]["watermark"][0].as_py()
+            tables = unseal(state, spec.fingerprint)
+            self._watermark.at = tables["watermark"]["watermark"][0].as_py()
             for number, store in enumerate(self._stores):
                 store.load({name: tables[f"{name} {number}"] for name in ("rows", "keys", "over")})
 
     def save(self) -> bytes:
         """The state, to be opened again."""
-        tables = {"watermark": pa.table({"watermark": [self._watermark]})}
+        tables = {"watermark": pa.table({"watermark": [self._watermark.at]})}
         for number, store in enumerate(self._stores):
             tables |= {f"{name} {number}": table for name, table in store.save().items()}
-        return seal(tables, self._job.fingerprint)
+        return seal(tables, self._spec.fingerprint)
 
     def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
         """Take packets, and give every entity that an answer may be about."""
-        watermarks = (self._watermark, max(self._watermark, watermark))
-        self._watermark = watermarks[1]
+        advance = self._watermark.advance(watermark)
         answers, rejected, counts, steps = [], [], Counts(), []
         for number, store in enumerate(self._stores):
             blobs = [blob for stream, blob in packets if stream == number]
-            step = store.step(blobs, watermarks, ended, self._job.live)
+            step = store.step(blobs, advance, ended, self._spec.live)
             answers.append(self._entities(number, store, step))
             rejected += step.rejected
             counts += step.counts
@@ -63,10 +59,10 @@ class RelateOperator:
         if step.before is not None:
             # An entity that turned out to be none is shown once more as what it was held for.
             shown, known = np.flatnonzero(step.shown | (step.before.lengths > 0)), known.followed_by(step.before)
-        n, schema, there = len(shown), self._job.answer_schema, step.shown[shown]
+        n, schema, there = len(shown), self._spec.answer_schema, step.shown[shown]
         now = known.select(np.where(there, shown, len(step.shown) + shown))
         columns: dict[str, pa.Array] = dict(
-            zip(self._job.key_names(stream).values(), store.keys.take(shown.astype(np.int32)), strict=True)
+            zip(self._spec.key_names(stream).values(), store.keys.take(shown.astype(np.int32)), strict=True)
         )
         earliest, latest, before = now.earliest, now.latest, pa.nulls(n, pa.binary())
         if step.before is not None:
@@ -93,10 +89,10 @@ class RelateOperator:
 
         Every event to come is at the watermark or after it, but for lost ones that a HORIZON or WINDOW lets reach back.
         """
-        back = [layout.horizon[0] for layout in self._job.layouts if layout.reaches_back]
-        reach = min([self._watermark, *back, *(store.first_instant() for store in self._stores)])
-        for layout, store, step in zip(self._job.layouts, self._stores, steps, strict=True):
-            if not self._job.analysis.lasts(layout.name):
+        back = [layout.horizon[0] for layout in self._spec.layouts if layout.reaches_back]
+        reach = min([self._watermark.at, *back, *(store.first_instant() for store in self._stores)])
+        for layout, store, step in zip(self._spec.layouts, self._stores, steps, strict=True):
+            if not self._spec.analysis.lasts(layout.name):
                 over = np.flatnonzero(step.shown & store.over)
                 gone = np.zeros(len(store.over), np.bool_)
                 gone[over] = step.now.select(over).latest < reach

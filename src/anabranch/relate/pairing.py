@@ -1,84 +1,29 @@
-"""Who meets whom: entities to blocks, by Spark, and within a block to pairs.
+"""Candidate pairs of entities within a block.
 
-Where WHERE equates columns of the two operands, equal values make a block, and an entity travels once. Else the blocks
-are a square: an entity belongs to a row of it as the first operand, and to a column as the second.
+Spark brings the entities that may be partners together in blocks (`Pairing`, `runtime/blocks.py`); here they become
+pairs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import isqrt
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
 from anabranch.arrays import I64, Bools
 from anabranch.binding.typed import Typed, conjunction, conjuncts
 from anabranch.columns.conditions import holds
-from anabranch.columns.dictionary import encode_tuples
+from anabranch.columns.dictionary import encode_tuples, flat
 from anabranch.compiled import compiled
 from anabranch.language.types import Type
 from anabranch.relate.analysis import RelateAnalysis
+from anabranch.relate.spec import RelateSpec
 
 #: A worker looks at no more than about this many pairs at once.
 PAIRS_AT_ONCE = 1_000_000
-
-#: Blocks for each core, so that a block that takes long does not hold up the others.
-_BLOCKS_A_CORE = 8
-
-
-# ---------------------------------------------------------------- blocks
-
-
-def in_blocks(
-    entities: DataFrame, analysis: RelateAnalysis, keys: list[dict[str, str]], streams: list[int]
-) -> DataFrame:
-    """The entities, once for each block and side (0 or 1) that they take part in.
-
-    Parameters
-    ----------
-    keys : for each operand, what the entities call the key columns of the workbook
-    streams : for each operand, the number of its stream
-    """
-    n_blocks = _BLOCKS_A_CORE * entities.sparkSession.sparkContext.defaultParallelism
-    places = []
-    for side, (names, stream) in enumerate(zip(keys, streams, strict=True)):
-        blocks = _equal_values(analysis, names, side, n_blocks) if analysis.equalities else _line(names, side, n_blocks)
-        sides = F.array_repeat(F.lit(side), F.size(blocks))
-        mine = F.when(F.col("stream") == stream, F.arrays_zip(blocks.alias("block"), sides.alias("side")))
-        places.append(F.coalesce(mine.cast(_PLACES), F.array().cast(_PLACES)))
-    return entities.withColumn("place", F.explode(F.concat(*places))).select("place.*", *entities.columns)
-
-
-_PLACES = "array<struct<block: int, side: int>>"
-
-
-def _equal_values(analysis: RelateAnalysis, names: dict[str, str], side: int, n_blocks: int) -> Column:
-    columns = []
-    for pair in analysis.equalities:
-        column = F.col(names[pair[side].name])
-        # Numbers that are equal hash the same only if they are of one type.
-        columns.append(column.cast("double") if any(each.type is Type.DOUBLE for each in pair) else column)
-    return F.array(_share(columns, n_blocks))
-
-
-def _line(names: dict[str, str], side: int, n_blocks: int) -> Column:
-    """The row, or the column, of the square that an entity belongs to."""
-    width = isqrt(n_blocks)
-    mine = _share([F.col(name) for name in names.values()], width)
-    along = F.sequence(F.lit(0), F.lit(width - 1))
-    return F.transform(along, lambda each: mine * width + each if side == 0 else each * width + mine)
-
-
-def _share(columns: list[Column], n_shares: int) -> Column:
-    return F.pmod(F.xxhash64(*columns), F.lit(n_shares)).cast("int")
-
-
-# ---------------------------------------------------------------- pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +37,15 @@ class Side:
 
     def __len__(self) -> int:
         return len(self.changed)
+
+
+def side_of(spec: RelateSpec, number: int, members: pa.Table) -> tuple[Side, pa.Table]:
+    """The entities of one operand among the members of a block."""
+    entities = members.filter(pc.equal(members["side"], number)).combine_chunks()
+    names = spec.key_names(spec.streams[number])
+    keys = {name: flat(entities[column]) for name, column in names.items()}
+    earliest, latest = (entities[name].to_numpy() for name in ("earliest", "latest"))
+    return Side(keys, earliest, latest, flat(entities["changed"]).to_numpy(zero_copy_only=False)), entities
 
 
 def pairs_of(analysis: RelateAnalysis, first: Side, second: Side, relations: Mapping[str, pa.Table]) -> Iterator[I64]:

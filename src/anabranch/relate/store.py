@@ -19,9 +19,11 @@ from anabranch.columns.times import BEGINNING, END, decode_time, later
 from anabranch.relate.assembly import FAULTS, IntervalRows, assemble
 from anabranch.relate.pairs import Windows
 from anabranch.transport.checks import LATE, QUARANTINE, quarantine
+from anabranch.transport.interval_columns import ROLES
+from anabranch.transport.layout import Layout
 from anabranch.transport.operator import Counts
-from anabranch.transport.packing import ROLES, Layout
 from anabranch.transport.state import read_tables
+from anabranch.transport.watermark import Advance
 
 _END = ROLES.index("end")
 
@@ -55,19 +57,22 @@ class EntityStore:
         self.rows = IntervalRows.concat([])
         self.over = np.zeros(0, np.bool_)
 
-    def step(self, blobs: Sequence[bytes], watermarks: tuple[int, int], input_ended: bool, live: bool) -> Step:
-        """Take packets; `watermarks` are that before and that after them."""
+    def step(self, blobs: Sequence[bytes], advance: Advance, input_ended: bool, live: bool) -> Step:
+        """Take packets.
+
+        Rows are not held. A row is late if its time is known and late, or if its entity has ended.
+        """
         arrived = IntervalRows.concat([self._decode(blob) for blob in blobs])
         n_entities = len(self.keys)
         self.over = np.concatenate([self.over, np.zeros(n_entities - len(self.over), np.bool_)])
-        late = self.over[arrived.entity] | ((arrived.t > BEGINNING) & (arrived.t < watermarks[0]))
+        late = self.over[arrived.entity] | ((arrived.t > BEGINNING) & advance.is_late(arrived.t))
         changed = np.zeros(n_entities, np.bool_)
         changed[arrived.entity[~late]] = True
         known = self.rows
         counts = Counts(late=int(late.sum()))
         rejected = [self._set_aside(LATE, arrived.where(late))]
         self.rows = IntervalRows.concat([self.rows, arrived.where(~late)])
-        ended, cut_off = self._ends(watermarks[1], input_ended)
+        ended, cut_off = self._ends(advance, input_ended)
         if cut_off.any():
             counts += Counts(late=int(cut_off.sum()))
             rejected.append(self._set_aside(LATE, self.rows.where(cut_off)))
@@ -96,14 +101,14 @@ class EntityStore:
         columns = {name: tables["rows"][name].to_numpy() for name in tables["rows"].column_names}
         return IntervalRows.of(self.keys.encode(tables["keys"])[columns.pop("key")], columns)
 
-    def _ends(self, watermark: int, input_ended: bool) -> tuple[Bools, Bools]:
+    def _ends(self, advance: Advance, input_ended: bool) -> tuple[Bools, Bools]:
         """Which entities have ended, and which rows came after a silence that ended theirs."""
         rows, n_entities = self.rows, len(self.over)
         cut_off = np.zeros(len(rows), np.bool_)
         ended = self.over | input_ended
         if self._timeout is not None:
             until = self._silence(n_entities)
-            ended |= until < watermark
+            ended |= advance.is_ready(until)
             cut_off = ended[rows.entity] & ~self.over[rows.entity] & (rows.t > until[rows.entity])
             # A row without a time belongs to the recorded event ahead of it.
             first_cut = np.full(n_entities, END)
@@ -112,7 +117,7 @@ class EntityStore:
         length = np.zeros(n_entities, np.int64)  # which one row may tell for all
         np.maximum.at(length, rows.entity, rows.length)
         is_last = (rows.role == _END) | (rows.seq == length[rows.entity])
-        seen = is_last & ~cut_off & (rows.t > BEGINNING) & (rows.t < watermark)
+        seen = is_last & ~cut_off & (rows.t > BEGINNING) & advance.is_ready(rows.t)
         ended[rows.entity[seen]] = True
         return ended, cut_off
 

@@ -1,4 +1,4 @@
-"""The syntax of RELATE: its part of the tree, made of what the parser read, and written as text again."""
+"""The syntax of RELATE: its nodes, how they are built from the parse tree, and how they are written as text."""
 
 from __future__ import annotations
 
@@ -23,30 +23,24 @@ class Quantified(nodes.Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Relate(nodes.QueryBody):
-    """`RELATE <quantified> <relation> <quantified>`; relations in upper case, words single-spaced."""
+class Relate(nodes.OperandQueryBody):
+    """`RELATE <quantified> <relation> <quantified>`; relations in upper case, with single spaces."""
 
     kind: ClassVar[str] = "RELATE"
 
     first: Quantified
     relations: tuple[str, ...]
     second: Quantified
-    operands: tuple[nodes.Operand, ...]
     where: nodes.Expr | None = None
     timeout: nodes.Duration | None = None
     complement: bool = False
-
-    @property
-    def stream_names(self) -> tuple[str, ...]:
-        """The streams that it names, as written."""
-        return tuple(operand.stream for operand in self.operands)
 
 
 # ---------------------------------------------------------------- from the parse tree
 
 
 class Builder(QueryBuilder):
-    """The rules of RELATE."""
+    """The grammar rules of RELATE."""
 
     def relate(
         self,
@@ -57,7 +51,9 @@ class Builder(QueryBuilder):
         operands: tuple[nodes.Operand, ...],
         *clauses: Clause,
     ) -> tuple[Relate, int | float | None]:
-        return self.asked(Relate, span, clauses, first=first, relations=relations, second=second, operands=operands)
+        return self.query_body(
+            Relate, span, clauses, first=first, relations=relations, second=second, operands=operands
+        )
 
     def all_of(self, span: Span, name: Token) -> Quantified:
         return Quantified(name.value, None, span=span)
@@ -66,7 +62,7 @@ class Builder(QueryBuilder):
         return Quantified(name.value, 1, span=span)
 
     def at_least(self, span: Span, number: Token, name: Token) -> Quantified:
-        return Quantified(name.value, self.whole("AT LEAST", number.value, self.span_of(number)), span=span)
+        return Quantified(name.value, self.integer("AT LEAST", number.value, self.span_of(number)), span=span)
 
     def relations(self, span: Span, *relations: str) -> tuple[str, ...]:
         return relations
@@ -86,8 +82,8 @@ class Builder(QueryBuilder):
 
 @unparse.register
 def _quantified(node: Quantified) -> str:
-    word = {None: "ALL", 1: "SOME"}.get(node.at_least, f"AT LEAST {node.at_least}")
-    return f"{word} {quoted(node.name)}"
+    quantifier = {None: "ALL", 1: "SOME"}.get(node.at_least, f"AT LEAST {node.at_least}")
+    return f"{quantifier} {quoted(node.name)}"
 
 
 @unparse.register

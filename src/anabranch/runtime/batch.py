@@ -1,8 +1,7 @@
-"""An archive in one go: pack, shuffle the packets, run each bucket's operator once, past its last row.
+"""Batch runs: rows are packed, packets shuffled, and the operator of each bucket is stepped once, past its last row.
 
-The result is a lazy DataFrame of answers. Beside the answers travel *report rows* with counts and quarantined
-rows, which are observed
-(`Run.report`) or selected (`Run.quarantine`), and filtered out of the answers.
+The result is a lazy DataFrame of answers. The operators' output also has *count rows*, with counts and quarantined
+rows. They are observed (`Run.counts`) or selected (`Run.quarantine`), and filtered out of the answers.
 """
 
 from __future__ import annotations
@@ -16,14 +15,15 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from anabranch.runtime.finishing import finish_frame
 from anabranch.runtime.packets import PACKET_SCHEMA, BucketInput, Stage
 from anabranch.transport.checks import QUARANTINE
 from anabranch.transport.job import Job
-from anabranch.transport.operator import REPORTED, Counts
+from anabranch.transport.operator import COUNTED, Counts
 from anabranch.transport.state import read_tables, write_tables
 from anabranch.transport.watermark import Clock
 
-_REPORT = pa.schema([*((f"_{name}", pa.int64()) for name in REPORTED), ("_rejected", pa.binary())])
+_COUNT_ROW = pa.schema([*((f"_{name}", pa.int64()) for name in COUNTED), ("_rejected", pa.binary())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,62 +40,70 @@ class Feed:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A batch run of one query: its answers, and what became of its rows."""
+    """A batch run: its answers, and what happened to its rows."""
 
     answers: DataFrame
     everything: DataFrame
     rows_seen: Observation
     answers_seen: Observation
 
-    def report(self) -> Counts:
-        """The counts of the action that was last run on the answers; blocks until there was one."""
+    def counts(self) -> Counts:
+        """The counts of the last action on the answers; blocks until there was one."""
         seen = self.rows_seen.get
-        return Counts(
-            **{name: int(seen[name] or 0) for name in REPORTED}, answers=int(self.answers_seen.get["answers"])
-        )
+        return Counts(**{name: int(seen[name] or 0) for name in COUNTED}, answers=int(self.answers_seen.get["answers"]))
 
     def quarantine(self) -> DataFrame:
-        """The rows that were set aside, with the reason; runs the query once more."""
+        """The quarantined rows, with the reason; runs the query again."""
         blobs = self.everything.where("_rejected IS NOT NULL").select("_rejected")
         return blobs.mapInArrow(_open_rejected, from_arrow_schema(QUARANTINE))
 
 
-def run(job: Job, feeds: Sequence[Feed], n_partitions: int, strict: bool = False) -> Run:
-    """Run a job over its feeds, one a stream, its buckets spread evenly over some partitions.
+@dataclass(frozen=True, slots=True)
+class GroupRun:
+    """The part of one query in the run of a group: the run, and the counts with the answers of this query."""
 
-    With `strict`, a row that must be set aside fails the run.
+    run: Run
+    counts: Counts
+
+
+def run(job: Job, feeds: Sequence[Feed], n_partitions: int, strict: bool = False) -> Run:
+    """Run a job over its feeds, one per stream, with its buckets distributed evenly over the partitions.
+
+    With `strict`, a row that would be quarantined fails the run. The answers of a group of queries are not finished;
+    `finish_frame` gives those of one query.
     """
     packets = reduce(DataFrame.unionAll, (feed.packets() for feed in feeds))
-    schema = pa.schema([*job.answer_schema, *_REPORT])
-    # Expressions as text: Python speaks to the JVM once for each, and not once for each of its parts.
+    schema = pa.schema([*job.answer_schema, *_COUNT_ROW])
+    # Expressions as text: one call to the JVM each, instead of one call per node.
     everything = packets.repartitionById(n_partitions, F.expr(f"bucket % {n_partitions}")).mapInArrow(
         partial(_run_operators, job, schema, strict), from_arrow_schema(schema)
     )
     rows_seen, answers_seen = Observation(), Observation()
-    observed = everything.observe(rows_seen, *(F.expr(f"sum(_{name}) AS {name}") for name in REPORTED))
+    observed = everything.observe(rows_seen, *(F.expr(f"sum(_{name}) AS {name}") for name in COUNTED))
     raw = observed.where("_read IS NULL").selectExpr(*(f"`{name}`" for name in job.answer_schema.names))
-    answers = job.finish(raw).observe(answers_seen, F.expr("count(1) AS answers"))
+    finished = finish_frame(job.finishing(), raw) if job.n_queries == 1 else raw
+    answers = finished.observe(answers_seen, F.expr("count(1) AS answers"))
     return Run(answers, everything, rows_seen, answers_seen)
 
 
 def _run_operators(
     job: Job, schema: pa.Schema, strict: bool, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Run the operators of the buckets that this partition holds."""
-    mail: dict[int, BucketInput] = {}
+    """Run the operators of the buckets of this partition."""
+    inputs: dict[int, BucketInput] = {}
     for batch in batches:
         for row in batch.to_pylist():
-            mail.setdefault(row["bucket"], BucketInput(len(job.layouts))).add(row)
-    for received in mail.values():
+            inputs.setdefault(row["bucket"], BucketInput(len(job.layouts))).add(row)
+    for received in inputs.values():
         watermark = Clock(job.layouts).advance(received.newest, ended=True)
         outcome = job.operator().step(received.packets, watermark, ended=True)
         counts = received.counts
         counts += outcome.counts
-        rejected = received.set_aside(outcome.rejected, strict)
+        rejected = received.quarantined(outcome.rejected, strict)
         yield from _padded(outcome.answers, schema).to_batches(max_chunksize=100_000)
-        report = {f"_{name}": [getattr(counts, name)] for name in REPORTED}
-        report["_rejected"] = [write_tables({"rejected": rejected}) if rejected.num_rows else None]
-        yield from _padded(pa.table(report, schema=_REPORT), schema).to_batches()
+        count_row = {f"_{name}": [getattr(counts, name)] for name in COUNTED}
+        count_row["_rejected"] = [write_tables({"rejected": rejected}) if rejected.num_rows else None]
+        yield from _padded(pa.table(count_row, schema=_COUNT_ROW), schema).to_batches()
 
 
 def _padded(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -1,7 +1,7 @@
-"""The folder a stream goes on from: Spark's own checkpoint, the control folder, and a manifest of what may not change.
+"""Checkpoint folders: Spark's own checkpoint, the control folder, and a manifest of what must not change.
 
-A checkpoint belongs to one query, one number of buckets and one set of columns; opening it with another is refused in
-one line instead of failing deep inside Spark.
+A checkpoint belongs to one identity (`planning/identity.py`), one number of buckets and one set of source columns.
+Opening it with others is refused in one line, instead of failing inside Spark.
 """
 
 from __future__ import annotations
@@ -9,18 +9,20 @@ from __future__ import annotations
 import json
 import os
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql.types import StructType
 
 from anabranch.errors import StateError
+from anabranch.planning.identity import Document, differences
 from anabranch.transport.state import FORMAT
 
 _MANIFEST = "anabranch.json"
 
 
 class Checkpoint:
-    """One query's checkpoint folder; created where it does not exist."""
+    """The checkpoint folder of a stream; created if it does not exist."""
 
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder).absolute()
@@ -31,41 +33,42 @@ class Checkpoint:
 
     @property
     def id(self) -> str:
-        """A name of its own, which marks the output folders that it writes to."""
+        """A unique name, which marks the output folders of the stream."""
         return self._manifest["id"]
 
     def schema(self, name: str) -> StructType | None:
-        """The columns a source had when the stream was first started."""
+        """The columns that a source had when the stream was first started."""
         saved = self._manifest.get("schemas", {}).get(name)
         return StructType.fromJson(saved) if saved else None
 
-    def claim(self, fingerprint: str, n_buckets: int, schemas: dict[str, StructType]) -> None:
-        """Make the checkpoint this query's, or refuse it where it is another's."""
-        ours = {"format": FORMAT, "query": fingerprint, "buckets": n_buckets}
-        if "query" in self._manifest:
-            self._refuse_changes(ours)
+    def claim(self, identity: Document, n_buckets: int, schemas: Mapping[str, StructType]) -> None:
+        """Write the manifest of a new checkpoint; refuse a checkpoint of another identity."""
+        if "format" in self._manifest:
+            self._refuse_changes(identity, n_buckets)
             return
-        self._manifest |= ours
+        self._manifest |= {"format": FORMAT, "buckets": n_buckets, "identity": identity}
         self._manifest["schemas"] = {name: schema.jsonValue() for name, schema in schemas.items()}
         draft = self._folder / f".{_MANIFEST}.{uuid.uuid4().hex}"
         draft.write_text(json.dumps(self._manifest, indent=1))
         os.replace(draft, self._folder / _MANIFEST)
 
     def end_input(self) -> None:
-        """Leave a control file, which a stream on this checkpoint reads as the end of its input."""
+        """Write a control file, which a stream on this checkpoint reads as the end of its input."""
         draft = self._folder / f".end.{uuid.uuid4().hex}"
         draft.write_text("end\n")
         os.replace(draft, Path(self.control) / f"end-{uuid.uuid4().hex}.txt")
 
-    def _refuse_changes(self, ours: dict) -> None:
-        told = {
-            "format": f"has state of format {self._manifest['format']}, this version writes {FORMAT}",
-            "buckets": f"was made with {self._manifest['buckets']} buckets, not {ours['buckets']}",
-            "query": "belongs to another query, or to this one before it or its streams were changed",
-        }
-        for name, text in told.items():
-            if self._manifest[name] != ours[name]:
-                raise StateError(f"the checkpoint {self._folder} {text}; start with a new checkpoint folder")
+    def _refuse_changes(self, identity: Document, n_buckets: int) -> None:
+        saved = self._manifest
+        if saved["format"] != FORMAT:
+            reason = f"has state format {saved['format']}, this version writes {FORMAT}"
+        elif saved["buckets"] != n_buckets:
+            reason = f"was created with {saved['buckets']} buckets, not {n_buckets}"
+        else:
+            # Compared as JSON, in which tuples and lists are the same.
+            reason = differences(json.loads(json.dumps(identity)), saved["identity"])
+        if reason:
+            raise StateError(f"the checkpoint {self._folder} {reason}; start with a new checkpoint folder")
 
     def _read(self) -> dict:
         path = self._folder / _MANIFEST

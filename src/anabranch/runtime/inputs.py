@@ -23,11 +23,11 @@ from anabranch.errors import DataError, Finding, WorkbookError
 from anabranch.language.types import Type
 from anabranch.runtime.batch import Feed
 from anabranch.runtime.filters import lower
-from anabranch.runtime.packets import ROWS_AT_ONCE, Packing, pack_files, pack_rows, set_unreadable_aside
+from anabranch.runtime.packets import ROWS_AT_ONCE, Packing, pack_files, pack_rows, quarantine_unreadable
 from anabranch.runtime.sources.files import FileInput, is_local
 from anabranch.runtime.sources.schema import CORRUPT, match_columns, types_of
 from anabranch.transport.checks import QUARANTINE, check_rows
-from anabranch.transport.packing import Layout
+from anabranch.transport.layout import Layout
 
 #: Relations travel to every worker; larger ones belong in a stream.
 MAX_RELATION_ROWS = 5_000_000
@@ -127,7 +127,7 @@ class Input:
         table = frame.toArrow()
         unreadable = QUARANTINE.empty_table()
         if corrupt is not None:
-            table, unreadable = set_unreadable_aside(table, layout.name, corrupt)
+            table, unreadable = quarantine_unreadable(table, layout.name, corrupt)
         good, rejected = check_rows(table.select(list(names.values())).rename_columns(list(names)), layout)
         types = dict(zip((*layout.keys, *layout.values), (*layout.key_types, *layout.value_types), strict=True))
         columns = [good[name].cast(types.get(name, good[name].type)) for name in layout.columns]

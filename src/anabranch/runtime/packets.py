@@ -1,6 +1,6 @@
-"""What batch and streaming share on the workers: rows to packets before the shuffle, and a bucket's mail after it.
+"""Shared by batch and streaming, on the workers: rows become packets before the shuffle, and inputs of buckets after.
 
-Only blobs cross between Spark and Python: a packed row is (bucket, stream, newest time, counts, blob).
+Only blobs cross between Spark and Python: a packet row is (bucket, stream, newest time, end of input, counts, blob).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anabranch.columns.times import BEGINNING, END
+from anabranch.columns.times import BEGINNING
 from anabranch.errors import DataError
 from anabranch.transport.checks import QUARANTINE, quarantine
 from anabranch.transport.job import Job
@@ -21,9 +21,10 @@ from anabranch.transport.operator import Counts
 from anabranch.transport.routing import Routed, route
 from anabranch.transport.state import read_tables, write_tables
 
-#: One row a bucket and batch. `read` and `ignored` count rows, `rejected` holds a QUARANTINE table or is NULL.
+#: One row per bucket and batch. `read` and `ignored` count rows, `rejected` holds a QUARANTINE table or is NULL.
 PACKET_SCHEMA = (
-    "bucket int, stream int, newest long, read long, ignored long, quarantined long, rejected binary, blob binary"
+    "bucket int, stream int, newest long, ended boolean, read long, ignored long, quarantined long, rejected binary, "
+    "blob binary"
 )
 
 _PACKET_ARROW = pa.schema(
@@ -31,6 +32,7 @@ _PACKET_ARROW = pa.schema(
         ("bucket", pa.int32()),
         ("stream", pa.int32()),
         ("newest", pa.int64()),
+        ("ended", pa.bool_()),
         ("read", pa.int64()),
         ("ignored", pa.int64()),
         ("quarantined", pa.int64()),
@@ -52,9 +54,9 @@ class Packing:
     Attributes
     ----------
     every : bool
-        Send a packet row to every bucket, also an empty one, so that each learns how far time has come (streaming).
+        Send a packet row to every bucket, even an empty one, so that all buckets know the newest time (streaming).
     counter : accumulator or None
-        Counts rows while they are read, for a progress bar.
+        Counts rows as they are read, for a progress bar.
     """
 
     job: Job
@@ -64,7 +66,7 @@ class Packing:
     counter: Any = None
 
     def packet_rows(self, table: pa.Table, unreadable: pa.Table | None = None) -> pa.RecordBatch:
-        """Route a batch of rows, and give its packets as rows for the shuffle."""
+        """Route a batch of rows; returns its packets as rows for the shuffle."""
         if self.counter is not None:
             self.counter.add(table.num_rows)
         routed = route(table, self.stream, self.job, self.n_buckets)
@@ -72,12 +74,12 @@ class Packing:
 
 
 def pack_rows(packing: Packing, names: dict[str, str], corrupt: str | None) -> Stage:
-    """A stage that packs rows which Spark has read.
+    """A stage that packs rows that Spark has read.
 
     Parameters
     ----------
-    names : what each column of the layout is called in the rows
-    corrupt : the column with the text of unreadable rows, where there is one
+    names : for each column of the layout, its name in the rows
+    corrupt : the column with the text of unreadable rows, if there is one
     """
     return partial(_pack_rows, packing, names, corrupt)
 
@@ -87,12 +89,12 @@ def _pack_rows(packing: Packing, names, corrupt, batches):
     for table in _tables(batches):
         unreadable = None
         if corrupt is not None:
-            table, unreadable = set_unreadable_aside(table, layout.name, corrupt)
+            table, unreadable = quarantine_unreadable(table, layout.name, corrupt)
         yield packing.packet_rows(table.select(list(names.values())).rename_columns(list(names)), unreadable)
 
 
 def pack_files(packing: Packing) -> Stage:
-    """A stage that is given paths of Parquet files (and row groups; else all), and reads and packs their rows."""
+    """A stage that gets paths of Parquet files, with row groups or without, and reads and packs their rows."""
     return partial(_pack_files, packing)
 
 
@@ -139,8 +141,8 @@ def _tables(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held)
 
 
-def set_unreadable_aside(table: pa.Table, stream: str, corrupt: str) -> tuple[pa.Table, pa.Table]:
-    """Split off the rows that Spark's reader could not read; `corrupt` is the column with their text."""
+def quarantine_unreadable(table: pa.Table, stream: str, corrupt: str) -> tuple[pa.Table, pa.Table]:
+    """Separate the rows that Spark could not parse; `corrupt` is the column with their text."""
     column = table[corrupt]
     if column.null_count == len(column):
         return table, QUARANTINE.empty_table()
@@ -150,9 +152,9 @@ def set_unreadable_aside(table: pa.Table, stream: str, corrupt: str) -> tuple[pa
 
 
 def _packet_rows(
-    routed: Routed, stream: int, n_buckets: int, every: bool, unreadable: pa.Table | None = None
+    routed: Routed, stream: int, n_buckets: int, every: bool, unreadable: pa.Table | None = None, ended: bool = False
 ) -> pa.RecordBatch:
-    """The packets of one batch as rows for the shuffle; the first of them carries the counts."""
+    """The packets of one batch as rows for the shuffle; the first row has the counts."""
     blobs = dict(routed.packets)
     buckets = list(range(n_buckets)) if every else (list(blobs) or [0])
     rejected = routed.rejected if unreadable is None else pa.concat_tables([routed.rejected, unreadable])
@@ -163,6 +165,7 @@ def _packet_rows(
             pa.array(buckets, pa.int32()),
             pa.array([stream] * len(buckets), pa.int32()),
             pa.array([routed.newest] * len(buckets), pa.int64()),
+            pa.array([ended] * len(buckets), pa.bool_()),
             pa.array([routed.read + unread if head else 0 for head in first], pa.int64()),
             pa.array([routed.ignored if head else 0 for head in first], pa.int64()),
             pa.array([rejected.num_rows if head else 0 for head in first], pa.int64()),
@@ -177,16 +180,16 @@ def _packet_rows(
 
 
 def end_packets(n_streams: int, n_buckets: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Tell every bucket that the input has ended, where a control file says so."""
+    """A packet for every bucket that says that the input has ended, for each control file that says so."""
     for batch in batches:
         if batch.num_rows:
-            nothing = Routed([], 0, 0, END, QUARANTINE.empty_table())
+            nothing = Routed([], 0, 0, BEGINNING, QUARANTINE.empty_table())
             for stream in range(n_streams):
-                yield _packet_rows(nothing, stream, n_buckets, every=True)
+                yield _packet_rows(nothing, stream, n_buckets, every=True, ended=True)
 
 
 class BucketInput:
-    """Everything that came to one bucket in one step: packets, and what the summary needs of their senders."""
+    """Everything that one bucket receives in one step: packets, and the counts of their senders."""
 
     def __init__(self, n_streams: int) -> None:
         self.packets: list[tuple[int, bytes]] = []
@@ -196,20 +199,18 @@ class BucketInput:
         self.rejected: list[pa.Table] = []
 
     def add(self, row: Any) -> None:
-        """Take one packed row, a dict or a Spark Row."""
+        """Add one packet row, a dict or a Spark Row."""
         stream = row["stream"]
-        if row["newest"] == END:
-            self.ended = True
-        else:
-            self.newest[stream] = max(self.newest[stream], row["newest"])
+        self.ended |= row["ended"]
+        self.newest[stream] = max(self.newest[stream], row["newest"])
         self.counts += Counts(read=row["read"], used=row["ignored"], quarantined=row["quarantined"])
         if row["rejected"] is not None:
             self.rejected.append(read_tables(row["rejected"])["rejected"])
         if row["blob"] is not None:
             self.packets.append((stream, row["blob"]))
 
-    def set_aside(self, rejected: pa.Table, strict: bool) -> pa.Table:
-        """All rows that were set aside, before the shuffle and after it; with `strict` there may be none."""
+    def quarantined(self, rejected: pa.Table, strict: bool) -> pa.Table:
+        """All quarantined rows, from before the shuffle and from the operator; with `strict`, any row is an error."""
         rejected = pa.concat_tables([*self.rejected, rejected])
         if strict and rejected.num_rows:
             first = rejected.slice(0, 1).to_pylist()[0]

@@ -1,46 +1,48 @@
-"""The same job on a live stream: once a micro-batch each bucket's operator is opened, stepped, and saved again.
+"""Streaming runs: once per micro-batch the operator of each bucket is opened, stepped, and saved.
 
-Spark keeps the bytes in its state store and replays a micro-batch that was not committed; with a sink that writes a
-batch over itself, every answer is there exactly once. The end of the input is a row of its own, from a *control* folder
-beside the checkpoint: it closes every instant seen so far.
+Spark keeps the bytes in its state store and replays a micro-batch that was not committed. With a sink that overwrites
+the output of a replayed batch, every answer is delivered exactly once. The end of the input is a file in a *control*
+folder of the checkpoint: it completes every instant seen so far.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from itertools import chain, count
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming import StreamingQuery
 
 from anabranch.runtime.batch import Feed
+from anabranch.runtime.finishing import finish_micro_batch
 from anabranch.runtime.packets import PACKET_SCHEMA, BucketInput, end_packets
 from anabranch.runtime.processor import BucketProcessor, Saved
 from anabranch.runtime.spark import STREAM_SETTINGS, with_settings
 from anabranch.transport.checks import QUARANTINE
+from anabranch.transport.finishing import QUERY
 from anabranch.transport.job import Job
-from anabranch.transport.operator import REPORTED, ROW_COUNTS, Counts
+from anabranch.transport.operator import COUNTED, ROW_COUNTS, Counts
 from anabranch.transport.state import read_tables, write_tables
 from anabranch.transport.watermark import Clock
 
-_OUTCOME = "answers binary, rejected binary, " + ", ".join(f"{name} long" for name in REPORTED)
+_OUTCOME = "answers binary, rejected binary, " + ", ".join(f"{name} long" for name in COUNTED)
 
-#: Takes the answers and the quarantined rows of one micro-batch, and says how many answers it has delivered; called
-#: again with the same number after a failure.
-Sink = Callable[[SparkSession, pa.Table, pa.Table, int], int]
+#: Takes the answers of a micro-batch by number of the query, the quarantined rows and the number of the batch; returns
+#: how many answers it has delivered. After a failure it is called again with the same number.
+Sink = Callable[[SparkSession, Mapping[int, pa.Table], pa.Table, int], int]
 
-#: Makes the sink of a stream: given the name of its checkpoint, its job, and how many queries it answers.
-Output = Callable[[str, Any, int], Sink]
+#: Makes the sink of a stream, given the id of its checkpoint.
+Output = Callable[[str], Sink]
 
 
 @dataclass(slots=True)
 class StreamRun:
-    """A running query, and what became of its rows since it was started."""
+    """A running stream, and what happened to its rows since it was started."""
 
     query: StreamingQuery
     counts: Counts = field(default_factory=Counts)
@@ -65,9 +67,9 @@ def start(
     Parameters
     ----------
     checkpoint, control : folders; the control folder exists, and a file in it ends the input
-    n_buckets, n_partitions : fixed for the life of a checkpoint; Spark keeps the number of partitions there
+    n_buckets, n_partitions : fixed for the lifetime of a checkpoint; Spark stores the number of partitions there
     trigger : as for Spark's `DataStreamWriter.trigger`
-    strict : whether a row that must be set aside fails the run
+    strict : whether a row that would be quarantined fails the run
     """
     ends = spark.readStream.format("text").load(control)
     packets = [feed.packets() for feed in feeds]
@@ -92,61 +94,52 @@ def start(
 
 
 def _step(job: Job, strict: bool, saved: Saved | None, rows: Iterable[Row]) -> tuple[Saved, Row]:
-    """One micro-batch of one bucket: its operator is opened, stepped and saved again."""
-    mail = BucketInput(len(job.layouts))
+    """One micro-batch of one bucket: its operator is opened, stepped and saved."""
+    received = BucketInput(len(job.layouts))
     for row in rows:
-        mail.add(row)
+        received.add(row)
     clock = Clock(job.layouts, saved[0] if saved else None)
     operator = job.operator()
     if saved:
         operator.open(saved[1])
-    outcome = operator.step(mail.packets, clock.advance(mail.newest, mail.ended), mail.ended)
-    counts = mail.counts
+    outcome = operator.step(received.packets, clock.advance(received.newest, received.ended), received.ended)
+    counts = received.counts
     counts += outcome.counts
-    rejected = mail.set_aside(outcome.rejected, strict)
-    told = Row(
+    rejected = received.quarantined(outcome.rejected, strict)
+    outcome_row = Row(
         answers=write_tables({"answers": outcome.answers}) if outcome.answers.num_rows else None,
         rejected=write_tables({"rejected": rejected}) if rejected.num_rows else None,
-        **{name: getattr(counts, name) for name in REPORTED},
+        **{name: getattr(counts, name) for name in COUNTED},
     )
-    return (clock.save(), operator.save()), told
+    return (clock.save(), operator.save()), outcome_row
 
 
 def _free_name(spark: SparkSession, name: str) -> str:
-    """The name, with a number where a stream of another workbook has it already: Spark's names are unique."""
+    """The name, with a number appended if a stream of another workbook has it: Spark's names are unique."""
     taken = {query.name for query in spark.streams.active}
-    choices = chain([name], (f"{name} {number}" for number in count(2)))
-    return next(each for each in choices if each not in taken)
+    candidates = chain([name], (f"{name} {number}" for number in count(2)))
+    return next(candidate for candidate in candidates if candidate not in taken)
 
 
 def _deliver(job: Job, sink: Sink, run: StreamRun, outcomes: DataFrame, batch: int) -> None:
-    """Gather the blobs of one micro-batch, finish the answers as a batch run does, and hand them to the sink.
+    """Collect the blobs of one micro-batch, finish the answers as a batch run does, and pass them to the sink.
 
-    Only blobs are collected, some tens a batch, so the stateful plan is evaluated exactly once.
+    Only blobs are collected, one per bucket, so the stateful plan is evaluated exactly once.
     """
-    gathered = outcomes.toArrow()
+    collected = outcomes.toArrow()
     for name in (*ROW_COUNTS, "reported"):
-        setattr(run.counts, name, getattr(run.counts, name) + sum(gathered[name].to_pylist()))
-    run.counts.kept = max(run.counts.kept, sum(gathered["kept"].to_pylist()))
+        setattr(run.counts, name, getattr(run.counts, name) + sum(collected[name].to_pylist()))
+    run.counts.kept = max(run.counts.kept, sum(collected["kept"].to_pylist()))
     spark = outcomes.sparkSession
-    answers = _open(gathered["answers"], "answers", job.answer_schema)
-    rejected = _open(gathered["rejected"], "rejected", QUARANTINE)
+    answers = _open(collected["answers"], "answers", job.answer_schema)
+    rejected = _open(collected["rejected"], "rejected", QUARANTINE)
     if answers.num_rows or rejected.num_rows:
-        finished = job.finish_table(answers)
-        if finished is None:
-            finished = job.finish(to_frame(spark, answers)).toArrow()
+        # A group may have hundreds of queries, most of them without answers in this micro-batch.
+        queries = [0] if job.n_queries == 1 else pc.unique(answers[QUERY]).to_pylist()
+        finished = {query: finish_micro_batch(spark, job.finishing(query), answers) for query in queries}
         run.counts.answers += sink(spark, finished, rejected, batch)
 
 
 def _open(blobs: pa.ChunkedArray, name: str, schema: pa.Schema) -> pa.Table:
     tables = [read_tables(blob)[name].replace_schema_metadata(None) for blob in blobs.to_pylist() if blob is not None]
     return pa.concat_tables([schema.empty_table(), *tables])
-
-
-def to_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
-    """The rows of a table as a frame.
-
-    In one chunk, because Spark stops at an empty one, and loses what is behind it; but not in none.
-    """
-    whole = table.combine_chunks() if table.num_rows else table.schema.empty_table()
-    return spark.createDataFrame(whole, schema=from_arrow_schema(table.schema))

@@ -1,4 +1,4 @@
-"""A stream's input checked on Spark, key by key, without any query."""
+"""`check --data`: the input of a stream is checked against its model on Spark, without running a query."""
 
 from __future__ import annotations
 
@@ -9,30 +9,50 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from anabranch.catalog import Model
-from anabranch.relate.validation import validate
+from anabranch.arrays import Bools
+from anabranch.relate.validation import invalid_entities
 from anabranch.runtime.inputs import Input
-from anabranch.runtime.packets import set_unreadable_aside
-from anabranch.transport.checks import QUARANTINE
-from anabranch.transport.packing import Layout
+from anabranch.runtime.packets import quarantine_unreadable
+from anabranch.transport.checks import OVERFULL, QUARANTINE, check_rows, overfull_rows, quarantine
+from anabranch.transport.layout import Layout
 
 
-def validate_input(source: Input, model: Model, layout: Layout) -> DataFrame:
+def validate_input(source: Input, layout: Layout) -> DataFrame:
     """The rows of an input that its stream's model does not allow, with the reason."""
     frame, names, corrupt = source.columns_of(layout)
     keys = [frame[f"`{names[name]}`"] for name in layout.keys]
-    stage = partial(_validate, layout, model, names, corrupt)
+    stage = partial(_validate_partition, layout, names, corrupt)
     return frame.repartition(*keys).mapInArrow(stage, from_arrow_schema(QUARANTINE))
 
 
-def _validate(
-    layout: Layout, model: Model, names: dict[str, str], corrupt: str | None, batches
+def _validate_partition(
+    layout: Layout, names: dict[str, str], corrupt: str | None, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    held = list(batches)
-    if held:
-        table = pa.Table.from_batches(held)
+    received = list(batches)
+    if received:
+        table = pa.Table.from_batches(received)
         unreadable = QUARANTINE.empty_table()
         if corrupt is not None:
-            table, unreadable = set_unreadable_aside(table, layout.name, corrupt)
+            table, unreadable = quarantine_unreadable(table, layout.name, corrupt)
         table = table.select(list(names.values())).rename_columns(list(names))
-        yield from pa.concat_tables([unreadable, validate(table, layout, model)]).to_batches()
+        yield from pa.concat_tables([unreadable, validate(table, layout)]).to_batches()
+
+
+def validate(table: pa.Table, layout: Layout) -> pa.Table:
+    """The rows that cannot be used, as a QUARANTINE table; `table` has all rows of a key."""
+    valid, rejected = check_rows(table.select(layout.columns), layout)
+    parts = [rejected]
+    if valid.num_rows:
+        parts += [
+            quarantine(layout.name, reason, valid.filter(pa.array(invalid)).to_pylist())
+            for reason, invalid in _invalid_together(valid, layout)
+        ]
+    return pa.concat_tables(parts)
+
+
+def _invalid_together(table: pa.Table, layout: Layout) -> Iterator[tuple[str, Bools]]:
+    """Rows that are valid by themselves, but not together with the other rows of their key."""
+    if layout.distribution is not None:
+        yield OVERFULL, overfull_rows(table, layout, layout.distribution)
+    if layout.interval is not None:
+        yield from invalid_entities(table, layout)

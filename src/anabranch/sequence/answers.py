@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 
 from anabranch.arrays import F64, I64, Numbers
-from anabranch.columns.dictionary import flat
 from anabranch.columns.times import TimeKind
-from anabranch.events.batch import Batch, row_numbers
+from anabranch.events.batch import Batch, lists_of_events, row_numbers
 from anabranch.sequence.analysis import SequenceAnalysis
 from anabranch.sequence.matching import Matches
-
-if TYPE_CHECKING:
-    from anabranch.sequence.job import SequenceJob
-
+from anabranch.sequence.spec import SequenceSpec
 
 #: Scores that agree in so many bits differ by rounding alone.
 _SAME = 40
@@ -28,19 +22,19 @@ MATCHED, EXPIRED = "matched", "expired"
 class Answers:
     """The answers of a step."""
 
-    def __init__(self, job: SequenceJob, batch: Batch) -> None:
-        self._job, self._batch = job, batch
+    def __init__(self, spec: SequenceSpec, batch: Batch) -> None:
+        self._spec, self._batch = spec, batch
         self._t = batch.t
         self._row = row_numbers(batch.stream, len(batch.tables))
         self._tables: list[pa.Table] = []
 
     def table(self) -> pa.Table:
         """All answers so far."""
-        return pa.concat_tables([self._job.answer_schema.empty_table(), *self._tables])
+        return pa.concat_tables([self._spec.answer_schema.empty_table(), *self._tables])
 
     def add(self, query: int, parts: list[Matches], expired: bool) -> None:
         """Take what the searches of a query found, one for each of its disjuncts."""
-        analysis = self._job.analyses[query]
+        analysis = self._spec.analyses[query]
         events = np.concatenate([part.events for part in parts])
         scores = np.concatenate([part.scores for part in parts])
         if not len(events):
@@ -53,14 +47,14 @@ class Answers:
             events, scores = events[best], scores[best]
         first = np.argmax(events >= 0, axis=1)
         start = self._t[events[np.arange(len(events)), first]]
-        decided = self._t[events[:, -1]] if forward else self._close(start, self._job.window(query))
+        decided = self._t[events[:, -1]] if forward else self._close(start, self._spec.window(query))
         status = EXPIRED if expired else MATCHED
         columns = [
             pa.repeat(pa.scalar(query, pa.int32()), len(events)), self._times(decided), self._times(start),
             pa.array(scores), pa.repeat(pa.scalar(status), len(events)),
         ]  # fmt: skip
-        columns += [self._events(number, analysis, events) for number in range(len(self._job.layouts))]
-        self._tables.append(pa.table(columns, schema=self._job.answer_schema))
+        columns += [self._events(number, analysis, events) for number in range(len(self._spec.layouts))]
+        self._tables.append(pa.table(columns, schema=self._spec.answer_schema))
 
     def _best(self, events: I64, scores: F64, trigger: I64) -> I64:
         """The most probable match of each trigger; of several the one with the fewest missing, then the latest."""
@@ -87,24 +81,16 @@ class Answers:
         return start + (int(window) if start.dtype == np.int64 else window)
 
     def _times(self, times: Numbers) -> pa.Array:
-        kind = self._job.time_kind
+        kind = self._spec.time_kind
         return pa.array(times).cast(kind.arrow_type) if kind is TimeKind.TIMESTAMP else pa.array(times, kind.arrow_type)
 
     def _events(self, stream: int, analysis: SequenceAnalysis, events: I64) -> pa.Array:
         """The events of one stream as a list for each match, NULL where one is missing."""
         components = [analysis.query.components[place] for place in analysis.positives]
-        names = [self._job.stream_number(each.stream.name) for each in components]
+        names = [self._spec.stream_number(each.stream.name) for each in components]
         own = events[:, [place for place, number in enumerate(names) if number == stream]]
-        missing = (own < 0).ravel()
-        kind = self._job.answer_schema.field(f"events_{stream}").type
-        rows = pa.array(self._row[own].ravel(), mask=missing)
-        table = self._batch.tables[stream].table.take(rows).combine_chunks()
-        fields = list(kind.value_type)
-        structs = pa.StructArray.from_arrays(
-            [flat(column) for column in table.columns], fields=fields, mask=pa.array(missing)
-        )
-        offsets = np.arange(len(own) + 1, dtype=np.int32) * own.shape[1]
-        return pa.ListArray.from_arrays(pa.array(offsets), structs, type=kind)
+        list_type = self._spec.answer_schema.field(f"events_{stream}").type
+        return lists_of_events(self._batch, stream, np.where(own < 0, -1, self._row[own]), list_type)
 
 
 def _each_once(events: I64, scores: F64) -> tuple[I64, F64]:

@@ -1,13 +1,12 @@
-"""SEQUENCE: rows go where their keys are equal, and a bucket keeps them as long as a window.
+"""The jobs of SEQUENCE: rows are routed by the columns that are equal in all events of a match.
 
-One job serves many queries over the same streams: rows are read, asked and sent once for all of them.
+One job serves many queries over the same streams: rows are read, tested and sent once for all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,51 +14,37 @@ import pyarrow as pa
 from anabranch.arrays import I64
 from anabranch.binding.typed import Typed
 from anabranch.columns.conditions import holds
-from anabranch.columns.times import TimeKind
-from anabranch.events.batch import EventTable, pack_events
-from anabranch.events.job import EventJob, ResultColumn
+from anabranch.columns.hashing import hash_tuples
+from anabranch.events.job import EventJob
+from anabranch.events.packets import pack_events
 from anabranch.events.roles import roles_of
-from anabranch.sequence.analysis import SequenceAnalysis, analyse
+from anabranch.events.table import EventTable
+from anabranch.sequence.analysis import SequenceAnalysis
 from anabranch.sequence.files import with_files
 from anabranch.sequence.groups import as_compared
-from anabranch.sequence.lowering import Search, lower, window_of
+from anabranch.sequence.lowering import lower
 from anabranch.sequence.operator import SequenceOperator
-from anabranch.sequence.query import BoundSequence
+from anabranch.sequence.spec import SequenceSpec, scale_of
 from anabranch.splitmix import mix_all
+from anabranch.transport.finishing import ResultColumn
 from anabranch.transport.job import JobContext
 from anabranch.transport.operator import Operator
-from anabranch.transport.packing import hash_tuples
 from anabranch.transport.routing import Packets
 
 
 @dataclass(frozen=True)
-class SequenceJob(EventJob):
-    """SEQUENCE queries over the same streams, as the workers need them."""
-
-    analyses: tuple[SequenceAnalysis, ...]
-    searches: tuple[tuple[Search, ...], ...]
-
-    @cached_property
-    def first_role(self) -> tuple[int, ...]:
-        """The number of the first role of each query; a role is a component of a disjunct."""
-        sizes = [len(each.disjuncts) * len(each.query.components) for each in self.analyses]
-        return tuple(int(place) for place in np.cumsum([0, *sizes]))
-
-    def window(self, query: int) -> float:
-        """WITHIN in the unit of times."""
-        return window_of(self.analyses[query].query.within, scale_of(self.time_kind))
+class SequenceJob(EventJob[SequenceSpec]):
+    """SEQUENCE queries over the same streams."""
 
     @property
-    def answer_schema(self) -> pa.Schema:
-        """One row a match: its query, and its events, those of each stream in a list, NULL where one is missing."""
-        time = self.time_kind.arrow_type
-        facts = [("t", time), ("t_start", time), ("probability", pa.float64()), ("status", pa.string())]
-        return pa.schema([("query", pa.int32()), *facts, *self.event_fields])
+    def n_queries(self) -> int:
+        """How many queries the job serves."""
+        return len(self.spec.analyses)
 
-    # ------------------------------------------------------------ placement
+    # ------------------------------------------------------------ routing
 
     def pack(self, stream: int, rows: pa.Table, n_buckets: int) -> tuple[Packets, int]:
-        """A packet for each bucket: rows that can be some component, and which."""
+        """One packet per bucket: the rows that can be a component, and which components."""
         events = EventTable.from_rows(rows, self.layouts[stream])
         demands = self._demands(stream)
         if not len(events) or not demands:
@@ -72,33 +57,33 @@ class SequenceJob(EventJob):
         return pack_events(events, row[role], bucket, {"variable": variable[role].astype(np.int32)}, n_buckets)
 
     def _demands(self, stream: int) -> list[tuple[int, Typed | None]]:
-        """What is asked of single events of a stream, for each role that is of it."""
+        """For each role of a stream, the condition on its event alone."""
         name = self.layouts[stream].name.lower()
         return [
-            (first + place * len(analysis.query.components) + number, own)
-            for first, analysis in zip(self.first_role, self.analyses, strict=False)
-            for place, disjunct in enumerate(analysis.disjuncts)
+            (first + index * len(analysis.query.components) + number, own)
+            for first, analysis in zip(self.spec.first_role, self.spec.analyses, strict=False)
+            for index, disjunct in enumerate(analysis.disjuncts)
             for number, (component, own) in enumerate(zip(analysis.query.components, disjunct.own, strict=True))
             if component.stream.name.lower() == name
         ]
 
     def _copies(self, events: EventTable, row: I64, variable: I64, n_buckets: int) -> tuple[I64, I64]:
-        """Where each role goes: (role, bucket), the rows of each bucket in order."""
+        """(role, bucket) of every copy that is sent, sorted by role."""
         bucket = np.zeros(len(row), np.int64)
         everywhere = np.zeros(len(row), np.bool_)
-        placed: dict[tuple[int, tuple[str, ...]], I64] = {}
+        buckets_by: dict[tuple[int, tuple[str, ...]], I64] = {}
         for number in np.unique(variable) if n_buckets > 1 else ():
-            query = int(np.searchsorted(self.first_role, number, side="right")) - 1
-            analysis = self.analyses[query]
-            place = (number - self.first_role[query]) % len(analysis.query.components)
-            columns = analysis.key_columns(analysis.query.components[place].name)
-            own = variable == number
+            query = int(np.searchsorted(self.spec.first_role, number, side="right")) - 1
+            analysis = self.spec.analyses[query]
+            component = (number - self.spec.first_role[query]) % len(analysis.query.components)
+            columns = analysis.key_columns(analysis.query.components[component].name)
+            is_role = variable == number
             if columns is None:
-                everywhere |= own
+                everywhere |= is_role
                 continue
-            if (query, columns) not in placed:
-                placed[query, columns] = self._buckets(events, query, columns, n_buckets)
-            bucket[own] = placed[query, columns][row[own]]
+            if (query, columns) not in buckets_by:
+                buckets_by[query, columns] = self._buckets(events, query, columns, n_buckets)
+            bucket[is_role] = buckets_by[query, columns][row[is_role]]
         kept, copied = np.flatnonzero(~everywhere), np.flatnonzero(everywhere)
         role = np.concatenate([kept, np.tile(copied, n_buckets)])
         bucket = np.concatenate([bucket[kept], np.repeat(np.arange(n_buckets), len(copied))])
@@ -106,46 +91,43 @@ class SequenceJob(EventJob):
         return role[order], bucket[order]
 
     def _buckets(self, events: EventTable, query: int, columns: tuple[str, ...], n_buckets: int) -> I64:
-        """The bucket of each row, by the columns that are equal in all events of a match."""
-        analysis = self.analyses[query]
+        """The bucket of each row, by a hash of the columns that are equal in all events of a match."""
+        analysis = self.spec.analyses[query]
         values = [
-            as_compared(events.columns[name], analysis.is_compared_as_double(place))
-            for name, place in zip(columns, analysis.key, strict=True)
+            as_compared(events.columns[name], analysis.is_compared_as_double(equal))
+            for name, equal in zip(columns, analysis.key, strict=True)
         ]
-        # Queries without a key have one bucket each, and not all the same.
+        # A query without a key has one bucket; different queries get different ones.
         codes = hash_tuples(values, len(events)) ^ np.uint64(0 if columns else query)
         return (mix_all(codes) % np.uint64(n_buckets)).astype(np.int64)
 
     def operator(self) -> Operator:
         """The operator of one bucket."""
-        return SequenceOperator(self)
+        return SequenceOperator(self.spec)
 
     # ------------------------------------------------------------ answers
 
     def result_columns(self, query: int) -> Sequence[ResultColumn]:
-        """The columns of the answers of one query."""
-        bound = self.analyses[query].query
-        place = [0] * len(self.layouts)
+        """The result columns of one query."""
+        bound = self.spec.analyses[query].query
+        index = [0] * len(self.layouts)
         columns = [ResultColumn(name, name) for name in ("t", "t_start", "probability")]
         for component in bound.components:
             if not component.negative:
-                stream = self.stream_number(component.stream.name)
-                columns.append(ResultColumn(component.label, f"events_{stream}", place[stream]))
-                place[stream] += 1
+                stream = self.spec.stream_number(component.stream.name)
+                columns.append(ResultColumn(component.label, f"events_{stream}", index[stream]))
+                index[stream] += 1
         if "expired" in bound.emit:
             columns.append(ResultColumn("status", "status"))
         return columns
 
 
-def scale_of(kind: TimeKind) -> float:
-    """How many units of a time make one of a delay."""
-    return 1e6 if kind is TimeKind.TIMESTAMP else 1.0
-
-
-def make_job(queries: Sequence[BoundSequence], context: JobContext) -> SequenceJob:
-    """Queries over the same streams made ready for the workers: files of laws are read, tables of scores made."""
-    with_laws = map(with_files, queries, context.folders)
-    analyses = tuple(map(analyse, with_laws))
+def make_job(analyses: Sequence[SequenceAnalysis], context: JobContext) -> SequenceJob:
+    """The job of queries over the same streams: reads the files of delays and losses, and makes the score tables."""
+    with_laws = tuple(
+        replace(analysis, query=with_files(analysis.query, folder))
+        for analysis, folder in zip(analyses, context.folders, strict=True)
+    )
     scale = scale_of(context.layouts[0].time_kind)
-    searches = tuple(lower(analysis, context.relations, scale) for analysis in analyses)
-    return SequenceJob(context, len(analyses), analyses, searches)
+    searches = tuple(lower(analysis, context.relations, scale) for analysis in with_laws)
+    return SequenceJob(SequenceSpec(context, with_laws, searches))

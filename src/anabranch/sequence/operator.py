@@ -1,10 +1,9 @@
-"""One bucket of SEQUENCE queries."""
+"""The operator of SEQUENCE."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -15,42 +14,39 @@ from anabranch.events.operator import EventOperator
 from anabranch.sequence.answers import Answers
 from anabranch.sequence.lowering import Search
 from anabranch.sequence.matching import Matcher, Matches
+from anabranch.sequence.spec import SequenceSpec
 from anabranch.transport.operator import Counts
 
-if TYPE_CHECKING:
-    from anabranch.sequence.job import SequenceJob
-
-
-#: The columns of roles: which component of which disjunct of which query, and whether it was there before.
-_KINDS: Mapping[str, type] = {"variable": np.int64, "old": np.bool_}
+#: The role columns: which component of which disjunct of which query, and whether the event was kept before.
+_ROLE_TYPES: Mapping[str, type] = {"variable": np.int64, "old": np.bool_}
 
 
 class SequenceOperator(EventOperator):
-    """One bucket of SEQUENCE queries."""
+    """The operator of one bucket of SEQUENCE queries."""
 
-    def __init__(self, job: SequenceJob) -> None:
-        self._job = job
-        super().__init__(job, _KINDS)
+    def __init__(self, spec: SequenceSpec) -> None:
+        self._spec = spec
+        super().__init__(spec, _ROLE_TYPES)
 
     def answers_of(self, batch: Batch, ended: bool, counts: Counts) -> pa.Table:
-        """Every match that is decided before the watermark; at the end of the input all windows close."""
-        job = self._job
-        answers = Answers(job, batch)
-        matcher = Matcher(batch, job.relations, inf if ended else self.now)
+        """Every match that is decided before the watermark; all windows close at the end of the input."""
+        spec = self._spec
+        answers = Answers(spec, batch)
+        matcher = Matcher(batch, spec.relations, inf if ended else self.now)
         alive = np.zeros(len(matcher.roles), np.bool_)
-        for query in range(len(job.analyses)):
+        for query in range(len(spec.analyses)):
             for expired in (False, True):
-                searches = [search for search in job.searches[query] if search.expired is expired]
+                searches = [search for search in spec.searches[query] if search.expired is expired]
                 found = [self._found(matcher, query, search, alive) for search in searches]
                 if found:
                     answers.add(query, found, expired)
-        counts.kept = matcher.most_kept(max(job.window(query) for query in range(len(job.analyses))))
+        counts.kept = matcher.most_kept(max(spec.window(query) for query in range(len(spec.analyses))))
         self.kept = batch.with_roles(alive, old=np.ones(len(alive), np.bool_))
         return answers.table()
 
     def _found(self, matcher: Matcher, query: int, search: Search, alive: Bools) -> Matches:
-        """What one search finds among the events that can be its components."""
-        analysis = self._job.analyses[query]
+        """The matches of one search among the events that can be its components."""
+        analysis = self._spec.analyses[query]
         size = len(analysis.query.components)
-        first = self._job.first_role[query] + search.disjunct * size
+        first = self._spec.first_role[query] + search.disjunct * size
         return matcher.matches(analysis, search, matcher.roles.between(first, first + size), first, alive)

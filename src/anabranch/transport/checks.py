@@ -1,24 +1,26 @@
-"""What a row must have to be used: rows that break their stream's model are set aside with the reason, never lost."""
+"""Row checks: rows that violate the model of their stream are quarantined with the reason, never lost."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.arrays import I64, Bools
+from anabranch.arrays import I32, I64, Bools
+from anabranch.columns.dictionary import encode_tuples
 from anabranch.columns.times import BEGINNING, END, TimeKind, encode_known_times, encode_times
 from anabranch.compiled import compiled
-from anabranch.transport.packing import ROLES, IntervalColumns, Layout, SpaceColumns, role_numbers, whole_numbers
+from anabranch.transport.interval_columns import ROLES, role_numbers, whole_numbers
+from anabranch.transport.layout import DistributionColumns, IntervalColumns, Layout, PredictionColumns, SpaceColumns
 
 #: A quarantined row: the stream, why, and the row itself as JSON.
 QUARANTINE = pa.schema([("stream", pa.string()), ("reason", pa.string()), ("row", pa.string())])
 
-#: Why a row is set aside after the shuffle, where the rows of its key have met.
+#: Why a row is quarantined after the shuffle, when it meets the other rows of its key.
 LATE = "late"
 OVERFULL = "the probabilities of its group sum above 1"
 
@@ -60,13 +62,10 @@ def _faults(table: pa.Table, layout: Layout) -> Iterable[tuple[str, Bools]]:
         yield f"{layout.start} is after {layout.time}", _true(pc.greater(table[layout.start], table[layout.time]))
     if layout.space is not None and layout.space.shape_type is None:
         yield from _space_faults(table, layout.space)
-    if layout.rates or layout.reporting:
-        yield from _prediction_faults(table, layout)
-    if layout.probability and not _all_probabilities(table[layout.probability]):
-        p = pc.cast(table[layout.probability], pa.float64())
-        yield f"{layout.probability} is NULL", _is_null(p)
-        yield f"{layout.probability} is not a number", _true(pc.is_nan(p))
-        yield f"{layout.probability} is outside [0, 1]", _true(pc.or_(pc.less(p, 0.0), pc.greater(p, 1.0)))
+    if layout.prediction is not None:
+        yield from _prediction_faults(table, layout.values, layout.prediction)
+    if layout.distribution is not None:
+        yield from _probability_faults(table, layout.distribution.probability)
 
 
 def _time_faults(table: pa.Table, name: str, kind: TimeKind) -> Iterable[tuple[str, Bools]]:
@@ -81,12 +80,23 @@ def _time_faults(table: pa.Table, name: str, kind: TimeKind) -> Iterable[tuple[s
         yield f"{name} is out of range", (codes == BEGINNING) | (codes == END)
 
 
-def _prediction_faults(table: pa.Table, layout: Layout) -> Iterable[tuple[str, Bools]]:
-    """What is predicted, or a prediction is made from, is all known."""
-    for name in dict.fromkeys((*layout.values, *layout.rates, *layout.error_columns)):
+def _probability_faults(table: pa.Table, name: str) -> Iterable[tuple[str, Bools]]:
+    if _all_probabilities(table[name]):
+        return
+    p = pc.cast(table[name], pa.float64())
+    yield f"{name} is NULL", _is_null(p)
+    yield f"{name} is not a number", _true(pc.is_nan(p))
+    yield f"{name} is outside [0, 1]", _true(pc.or_(pc.less(p, 0.0), pc.greater(p, 1.0)))
+
+
+def _prediction_faults(
+    table: pa.Table, values: tuple[str, ...], prediction: PredictionColumns
+) -> Iterable[tuple[str, Bools]]:
+    """Values, rates and errors must all be known."""
+    for name in dict.fromkeys((*values, *prediction.rates, *prediction.error_columns)):
         yield f"{name} is NULL", _is_null(table[name])
         yield f"{name} is not a finite number", _not_finite(table[name])
-    for name in layout.error_columns:
+    for name in prediction.error_columns:
         yield f"{name} is negative", _true(pc.less(pc.cast(table[name], pa.float64()), 0.0))
 
 
@@ -156,8 +166,22 @@ def _true(column: pa.ChunkedArray) -> Bools:
     return pc.fill_null(column, False).to_numpy()
 
 
+def overfull_rows(table: pa.Table, layout: Layout, distribution: DistributionColumns) -> Bools:
+    """Rows of a (key, t) or (key, t, prev) whose probabilities sum above 1; duplicates count once."""
+    group = row_codes(table, (*layout.keys, layout.time, *distribution.previous))
+    _, firsts = np.unique(row_codes(table, layout.columns), return_index=True)
+    p = pc.cast(table[distribution.probability], pa.float64()).to_numpy()
+    sums = np.bincount(group[firsts], weights=p[firsts], minlength=group.max() + 1)
+    return sums[group] > 1.0 + TOLERANCE
+
+
+def row_codes(table: pa.Table, names: Sequence[str]) -> I32:
+    """A number for each row; rows with equal columns have equal numbers."""
+    return encode_tuples([table[name] for name in names], table.num_rows)[0]
+
+
 def quarantine(stream: str, reason: str, rows: Iterable[dict[str, object]]) -> pa.Table:
-    """Rows set aside for one reason."""
+    """Rows that are quarantined for one reason."""
     texts = [json.dumps(_finite(row), default=_plain, ensure_ascii=False) for row in rows]
     return pa.table({"stream": [stream] * len(texts), "reason": [reason] * len(texts), "row": texts}, schema=QUARANTINE)
 

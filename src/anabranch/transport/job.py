@@ -1,21 +1,24 @@
-"""The protocol between runtimes and kinds of query: a job is what the workers, and Spark, need of a query."""
+"""Jobs: the protocol between the runtimes and the kinds. A job is a query prepared for the workers.
+
+A job is picklable and has no Spark objects. It has two parts: the *specification*, which the operators of its buckets
+need, and the routing of rows and the finishing rules of answers, which only the runtimes need.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
 from anabranch.binding.typed import Typed
 from anabranch.columns.times import TimeKind
+from anabranch.transport.finishing import Finishing
+from anabranch.transport.layout import Layout
 from anabranch.transport.operator import Operator
-from anabranch.transport.packing import Layout
 from anabranch.transport.routing import Placement
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +27,11 @@ class JobContext:
 
     Attributes
     ----------
-    layouts : which columns of each stream are what, in the order of the queries' streams
-    relations : the rows of the relations that they ask, by lower-case name
-    fingerprint : tells their saved state from that of any other
-    live : whether the inputs go on
-    folders : of the workbook of each query, for the files that it names
+    layouts : of the streams of the queries, in order
+    relations : the rows of the relations that conditions use, by lower-case name
+    fingerprint : identifies the queries; state with another fingerprint is refused
+    live : whether the inputs are live
+    folders : the folder of each query's workbook, for the files that it names
     """
 
     layouts: tuple[Layout, ...]
@@ -38,65 +41,106 @@ class JobContext:
     folders: tuple[str, ...] = ()
 
 
-class Job(Placement, Protocol):
-    """A query ready to run on workers: picklable, without Spark. Makes the operators of its buckets."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Tells saved state of this query from that of any other."""
-
-    @property
-    def answer_schema(self) -> pa.Schema:
-        """The columns of an outcome's answers."""
-
-    @property
-    def relations(self) -> Mapping[str, pa.Table]:
-        """The rows of the relations that conditions ask, by lower-case name."""
-
-    def needed(self, stream: int) -> Typed | None:
-        """What a row's key must meet to take part in any answer, on lower-case columns; None where every row may."""
-
-    def operator(self) -> Operator:
-        """A new operator."""
-
-    def finish(self, answers: DataFrame) -> DataFrame:
-        """From the operators' answers to the query's: what is left to combine over buckets, and the result columns."""
-
-    def finish_table(self, answers: pa.Table) -> pa.Table | None:
-        """As `finish`, of the answers of a micro-batch, without Spark; None where that is too much for one process."""
-
-
 @dataclass(frozen=True)
-class QueryJob:
-    """What the jobs of all kinds have; each adds where rows go, the operator of a bucket, and its answers."""
+class Specification(ABC):
+    """What the operators of all kinds need; each kind adds its analyses."""
 
     context: JobContext
 
     @property
+    @abstractmethod
+    def answer_schema(self) -> pa.Schema:
+        """The columns of the operators' answers."""
+
+    @property
     def layouts(self) -> tuple[Layout, ...]:
-        """The streams of the query, in order."""
+        """The layouts of the streams, in order."""
         return self.context.layouts
 
     @property
     def relations(self) -> Mapping[str, pa.Table]:
-        """The rows of the relations that conditions ask, by lower-case name."""
+        """The rows of the relations that conditions use, by lower-case name."""
         return self.context.relations
 
     @property
     def fingerprint(self) -> str:
-        """Tells saved state of this query from that of any other."""
+        """Identifies the queries; state with another fingerprint is refused."""
         return self.context.fingerprint
 
     @property
     def live(self) -> bool:
-        """Whether the inputs go on."""
+        """Whether the inputs are live."""
         return self.context.live
 
     @property
     def time_kind(self) -> TimeKind:
-        """The kind of all times."""
+        """The type of all event times."""
         return self.layouts[0].time_kind
 
     def stream_number(self, name: str) -> int:
         """The number of a stream, by its name."""
         return [layout.name.lower() for layout in self.layouts].index(name.lower())
+
+
+class Job(Placement, Protocol):
+    """A query, or a group of queries that share a pass, prepared for the workers."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies the queries; state with another fingerprint is refused."""
+
+    @property
+    def answer_schema(self) -> pa.Schema:
+        """The columns of the operators' answers."""
+
+    @property
+    def relations(self) -> Mapping[str, pa.Table]:
+        """The rows of the relations that conditions use, by lower-case name."""
+
+    @property
+    def n_queries(self) -> int:
+        """How many queries the job serves."""
+
+    def needed(self, stream: int) -> Typed | None:
+        """The condition on the key of a row that can be part of an answer; None if every row can."""
+
+    def operator(self) -> Operator:
+        """A new operator for one bucket."""
+
+    def finishing(self, query: int = 0) -> Finishing:
+        """How the operators' answers become the result of a query."""
+
+
+S = TypeVar("S", bound=Specification)
+
+
+@dataclass(frozen=True)
+class QueryJob(ABC, Generic[S]):
+    """The base of the jobs of all kinds. A kind adds `pack`, `operator` and `finishing`."""
+
+    spec: S
+
+    @property
+    def layouts(self) -> tuple[Layout, ...]:
+        """The layouts of the streams, in order."""
+        return self.spec.layouts
+
+    @property
+    def relations(self) -> Mapping[str, pa.Table]:
+        """The rows of the relations that conditions use, by lower-case name."""
+        return self.spec.relations
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies the queries; state with another fingerprint is refused."""
+        return self.spec.fingerprint
+
+    @property
+    def answer_schema(self) -> pa.Schema:
+        """The columns of the operators' answers."""
+        return self.spec.answer_schema
+
+    @property
+    def n_queries(self) -> int:
+        """How many queries the job serves."""
+        return 1

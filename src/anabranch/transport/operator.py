@@ -1,7 +1,7 @@
-"""One bucket of a job: one step, taken once in batch and once a micro-batch in streaming.
+"""Operators: the code of one bucket, stepped once in batch and once per micro-batch in streaming.
 
-An operator serves one bucket. A runtime opens it (with the bytes it saved last, or None), steps it with packets and a
-watermark, sends its answers on, and keeps the bytes it saves. Batch steps once, with the watermark past every row.
+A runtime opens an operator (with the bytes it saved last, or None), steps it with packets and a watermark, passes its
+answers on, and keeps the bytes that it saves. Batch steps once, with the watermark past every row.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import pyarrow as pa
 
 from anabranch.transport.checks import QUARANTINE
 
-#: The status of answers that nothing can change any more, where a query gives others before.
+#: The status of final answers, where a query also gives provisional ones.
 FINAL = ("final", "validated", "matched", "expired")
 
-#: What can become of a row.
+#: What can happen to a row.
 ROW_COUNTS = ("read", "used", "duplicate", "late", "quarantined")
 
-#: What a step tells of itself, besides its answers.
-REPORTED = (*ROW_COUNTS, "kept", "reported")
+#: What a step counts, besides its answers.
+COUNTED = (*ROW_COUNTS, "kept", "reported")
 
 
 @dataclass(slots=True)
 class Counts:
-    """What became of the rows of a run, read = used + duplicate + late + quarantined, and how many answers it gave.
+    """What happened to the rows of a run, read = used + duplicate + late + quarantined, and the number of answers.
 
-    `kept` is the most events that were kept at one time for those to come, where a query keeps events. `reported` is
-    how many of the rows that sensors measured they had to report, where a stream is predicted from positions.
+    `kept` is the largest number of events that were kept at one time, for kinds that keep events. `reported` is the
+    number of measurements that sensors had to report, for streams that are predicted from positions.
     """
 
     read: int = 0
@@ -42,14 +42,14 @@ class Counts:
     reported: int = 0
 
     def __iadd__(self, other: Counts) -> Counts:
-        for name in (*REPORTED, "answers"):  # what is kept in several places at one time adds up
+        for name in (*COUNTED, "answers"):  # buckets keep events at the same time, so `kept` adds up
             setattr(self, name, getattr(self, name) + getattr(other, name))
         return self
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What one step gave: answers (in the operator's own schema), rows set aside, and counts."""
+    """The result of one step: answers in the schema of the specification, quarantined rows, and counts."""
 
     answers: pa.Table
     rejected: pa.Table = field(default_factory=QUARANTINE.empty_table)
@@ -57,16 +57,16 @@ class Outcome:
 
 
 class Operator(Protocol):
-    """One bucket of one query."""
+    """The operator of one bucket."""
 
     def open(self, state: bytes | None) -> None:
-        """Begin anew (None), or go on from saved bytes."""
+        """Start empty (None), or resume from saved bytes."""
 
     def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
-        """Take packets (stream number, blob) and give every answer about instants before the watermark.
+        """Take packets (stream number, blob) and return all answers about instants before the watermark.
 
-        Where the input has `ended`, that is all of them: the watermark is past every row.
+        If the input has `ended`, these are all answers: the watermark is past every row.
         """
 
     def save(self) -> bytes:
-        """The state, to be opened again."""
+        """The state as bytes, for `open`."""

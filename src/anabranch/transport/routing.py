@@ -1,4 +1,4 @@
-"""The step before the shuffle: source rows are checked, placed in buckets, and cut into packets."""
+"""Before the shuffle: source rows are checked, routed to buckets, and packed."""
 
 from __future__ import annotations
 
@@ -14,29 +14,31 @@ from anabranch.arrays import I32, I64
 from anabranch.binding.typed import Typed
 from anabranch.columns.conditions import holds
 from anabranch.columns.dictionary import encode_tuples, flat
+from anabranch.columns.hashing import hash_tuples
 from anabranch.columns.times import BEGINNING, encode_known_times
 from anabranch.transport.checks import check_rows
-from anabranch.transport.packing import Layout, hash_tuples, pack
+from anabranch.transport.layout import Layout
+from anabranch.transport.packing import pack
 
-#: One packet a bucket: its number, and the blob.
+#: (bucket, blob), one per bucket.
 Packets = list[tuple[int, bytes]]
 
 
 class Placement(Protocol):
-    """Which buckets a row goes to: the family's choice, for it decides what must meet."""
+    """Which buckets a row goes to. Each kind decides, because it knows which rows must meet."""
 
     @property
     def layouts(self) -> Sequence[Layout]:
-        """The streams of the query, in order."""
+        """The layouts of the streams, in order."""
 
     def pack(self, stream: int, rows: pa.Table, n_buckets: int) -> tuple[Packets, int]:
-        """The packets of good rows, and how many rows can take no part in any answer, and are not sent."""
+        """The packets of valid rows, and the number of rows that are not sent because no answer can use them."""
 
 
 def distinct_keys(rows: pa.Table, layout: Layout) -> tuple[I32, pa.Table]:
-    """The code of each row's key, and the distinct keys, in the types of their stream.
+    """The code of each row's key, and the distinct keys in the types of their stream.
 
-    Files may hold one column in several types; a key has one place.
+    Files may hold one column in several types; equal keys must still go to one bucket.
     """
     codes, keys = encode_tuples([rows[name] for name in layout.keys], rows.num_rows)
     if layout.keys:
@@ -46,37 +48,37 @@ def distinct_keys(rows: pa.Table, layout: Layout) -> tuple[I32, pa.Table]:
 
 
 class KeyPlacement(ABC):
-    """Places rows by their keys: the rows of one key go to one bucket."""
+    """Routes rows by their keys: the rows of one key go to one bucket."""
 
     @property
     @abstractmethod
     def layouts(self) -> Sequence[Layout]:
-        """The streams of the query, in order."""
+        """The layouts of the streams, in order."""
 
     @property
     @abstractmethod
     def relations(self) -> Mapping[str, pa.Table]:
-        """The rows of the relations that conditions ask, by lower-case name."""
+        """The rows of the relations that conditions use, by lower-case name."""
 
     @abstractmethod
     def needed(self, stream: int) -> Typed | None:
-        """What a key must meet to take part in any answer; None where every key may."""
+        """The condition on a key that can be part of an answer; None if every key can."""
 
     @abstractmethod
-    def spread(self, stream: int, keys: Mapping[str, pa.Array]) -> list[pa.Array]:
-        """The columns by which distinct keys are spread over buckets, given theirs; what must meet is equal there."""
+    def routing_columns(self, stream: int, keys: Mapping[str, pa.Array]) -> list[pa.Array]:
+        """The columns that are hashed to route distinct keys; keys that must meet in a bucket are equal in them."""
 
     def buckets(self, stream: int, keys: pa.Table, n_buckets: int) -> I64:
-        """The bucket of each distinct key; -1 for a key that can take no part in any answer."""
+        """The bucket of each distinct key; -1 for a key that cannot be part of an answer."""
         names = [name.lower() for name in self.layouts[stream].keys]
         columns = dict(zip(names, map(flat, keys.columns), strict=False))
-        hashes = hash_tuples(self.spread(stream, columns), keys.num_rows)
+        hashes = hash_tuples(self.routing_columns(stream, columns), keys.num_rows)
         buckets = (hashes % np.uint64(n_buckets)).astype(np.int64)
         buckets[~holds(self.needed(stream), columns, self.relations, keys.num_rows)] = -1
         return buckets
 
     def pack(self, stream: int, rows: pa.Table, n_buckets: int) -> tuple[Packets, int]:
-        """The packets of good rows, and how many rows can take no part in any answer, and are not sent."""
+        """The packets of valid rows, and the number of rows that are not sent because no answer can use them."""
         layout = self.layouts[stream]
         codes, keys = distinct_keys(rows, layout)
         buckets = self.buckets(stream, keys, n_buckets)
@@ -86,7 +88,7 @@ class KeyPlacement(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """What became of one batch of a stream: its packets by bucket, and what the run's summary needs."""
+    """One routed batch of a stream: its packets, and what the run counts."""
 
     packets: Packets
     read: int
@@ -96,9 +98,9 @@ class Routed:
 
 
 def route(table: pa.Table, stream: int, placement: Placement, n_buckets: int) -> Routed:
-    """Check, place and pack a batch of rows of stream number `stream`.
+    """Check, route and pack a batch of rows of stream number `stream`.
 
-    `ignored` counts good rows that can take no part; they are read and used, but not sent.
+    `ignored` counts valid rows that no answer can use; they count as used, but are not sent.
     """
     layout = placement.layouts[stream]
     good, rejected = check_rows(table, layout)

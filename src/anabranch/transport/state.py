@@ -1,6 +1,6 @@
-"""State as bytes: a version, the fingerprint of the query it belongs to, a checksum, and Arrow tables.
+"""State as bytes: format version, fingerprint of the queries, checksum, and Arrow tables.
 
-Nothing is pickled. What cannot be opened is refused in one line, never guessed at.
+Nothing is pickled. State that cannot be read is refused in one line.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import pyarrow as pa
 
 from anabranch.errors import StateError
 
-#: Raise it whenever the meaning of the bytes changes, and note it in CHANGELOG.md.
-FORMAT = 1
+#: Increase it when the meaning of the bytes changes, and note it in CHANGELOG.md.
+FORMAT = 2
 
 _MAGIC = b"ANBR"
 _HEADER = struct.Struct("<4sHI16sI")
 
 
 def write_tables(tables: Mapping[str, pa.Table], compression: str | None = None) -> bytes:
-    """Several named tables as one run of Arrow IPC streams."""
+    """Named tables as a sequence of Arrow IPC streams."""
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression=compression)
     for name, table in tables.items():

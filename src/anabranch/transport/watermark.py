@@ -1,23 +1,42 @@
-"""How far event time has come: the watermark of a query over several streams.
+"""The watermark, and the rule for late, ready and held rows.
 
-A stream's watermark trails its newest row by the lateness its declaration allows; the query's watermark is the least of
-them. An instant is over when the watermark is strictly past it, so rows of one instant may come in different
-micro-batches. Every bucket keeps a clock of its own, and all show the same time, because every packed batch tells its
-newest row to every bucket.
+The watermark of a stream trails its newest row by the WATERMARK clause (its *lateness*). The watermark of a query is
+the smallest one of its streams (`Clock`). An instant is complete when the watermark is strictly past it, so rows of one
+instant may arrive in different micro-batches. Every bucket keeps a clock of its own. All clocks agree, because every
+packed batch sends its newest time to every bucket.
+
+One rule follows, `Advance`, and every operator applies it. A row is
+
+- *late* if the watermark had passed it before it arrived: it is quarantined;
+- *ready* once the watermark has passed it: no more rows can come before it;
+- *held* until then (`ReorderBuffer`).
+
+A stream that is derived in time steps (INFERRED FROM) releases whole steps only: its rows are late or ready by the end
+of their step.
+
+RELATE holds nothing: entities are assembled from the rows so far, and answers are provisional until both entities have
+ended. A row without a time is never late by itself, only once its entity has ended (`relate/store.py`). MONITOR holds
+positions only: predictions are compared when they arrive, and answers are tentative until they end before the watermark
+(`monitor/arrivals.py`, `monitor/operator.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
-from anabranch.columns.times import BEGINNING, earlier, step_times, steps_of
-from anabranch.transport.packing import Layout
+from anabranch.arrays import I32, I64, Bools
+from anabranch.columns.times import BEGINNING, TimeKind, earlier, step_times, steps_before, steps_of
+from anabranch.transport.layout import Layout
+
+Streams = I32 | I64
 
 
 class Clock:
-    """The newest time of each stream, and the watermark that follows."""
+    """The newest time of each stream, and the watermark that follows from it."""
 
     def __init__(self, layouts: Sequence[Layout], saved: bytes | None = None) -> None:
         self._layouts = layouts
@@ -26,10 +45,10 @@ class Clock:
             self._newest = np.frombuffer(saved, "<i8").tolist()
 
     def advance(self, newest: Sequence[int], ended: bool = False) -> int:
-        """Take the newest time of each stream in a micro-batch (BEGINNING: no row) and give the watermark.
+        """Take the newest time of each stream in a micro-batch (BEGINNING: no row) and return the watermark.
 
-        Where the input has `ended` the watermark passes every row seen so far, those of this micro-batch among
-        them, and nothing else, so that the stream may be taken up again.
+        If the input has `ended`, the watermark passes every row seen so far, including those of this micro-batch, and
+        nothing else, so that the stream can be resumed.
         """
         self._newest = [max(known, now) for known, now in zip(self._newest, newest, strict=True)]
         if ended:
@@ -41,13 +60,122 @@ class Clock:
         )
 
     def save(self) -> bytes:
-        """The clock's state."""
+        """The state of the clock."""
         return np.array(self._newest, "<i8").tobytes()
 
 
 def _end_of(newest: int, layout: Layout) -> int:
-    """The time at which the instant of the newest row is over, or its step, where a stream goes by steps."""
-    if layout.derive is None:
+    """The time at which the instant of the newest row is complete, or its step where a stream is derived in steps."""
+    if layout.derivation is None:
         return newest + 1
-    step, kind = layout.derive.step, layout.time_kind
+    step, kind = layout.derivation.step, layout.time_kind
     return int(step_times(steps_of(np.array([newest]), step, kind) + 1, step, kind)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """One move of the watermark of a bucket: which rows are late, and which are ready.
+
+    Attributes
+    ----------
+    before, now : the watermark before the step, and after it
+    limits : the same for each stream, where one is derived in steps: ends of steps instead of the watermark
+    """
+
+    before: int
+    now: int
+    limits: tuple[I64, I64] | None = None
+
+    def is_late(self, times: I64, streams: Streams | None = None) -> Bools:
+        """Which of the rows that arrive in this step are late."""
+        return times < (self.before if self.limits is None else self.limits[0][streams])
+
+    def is_ready(self, times: I64, streams: Streams | None = None) -> Bools:
+        """Which rows need not be held any longer."""
+        return times < (self.now if self.limits is None else self.limits[1][streams])
+
+
+class Watermark:
+    """The watermark of one bucket; it never goes back."""
+
+    def __init__(self, layouts: Sequence[Layout], at: int = BEGINNING) -> None:
+        self._layouts = layouts
+        self._steps = [
+            (layout.derivation.step, layout.time_kind) for layout in layouts if layout.derivation is not None
+        ]
+        self.at = at
+
+    def advance(self, to: int) -> Advance:
+        """Move to a new watermark."""
+        before = self.at
+        if not self._steps:
+            self.at = max(self.at, to)
+            return Advance(before, self.at)
+        limits_before = self._limits()
+        self.at = max(self.at, self._whole_steps(to))
+        return Advance(before, self.at, (limits_before, self._limits()))
+
+    def _whole_steps(self, to: int) -> int:
+        """The watermark, or the start of a step that it has not passed completely."""
+        if to == BEGINNING:
+            return to
+        here = np.array([to])
+        return min([to, *(int(step_times(steps_of(here, *step), *step)[0]) for step in self._steps)])
+
+    def _limits(self) -> I64:
+        return np.array([self._limit_of(layout) for layout in self._layouts])
+
+    def _limit_of(self, layout: Layout) -> int:
+        """The time before which no more rows of a stream are expected."""
+        if layout.derivation is None or self.at == BEGINNING:
+            return self.at
+        step, kind = layout.derivation.step, layout.time_kind
+        (limit,) = step_times(np.array([steps_before(self.at, step, kind)]), step, kind)
+        # 7 * 0.1 is slightly more than 0.7, and a row at 0.7 belongs to the step that begins there.
+        return int(limit) - 8 if kind is TimeKind.DOUBLE else int(limit)
+
+
+class TimedRows(Protocol):
+    """Rows with event times, as a `ReorderBuffer` holds them."""
+
+    @property
+    def stream(self) -> Streams:
+        """The number of the stream of each row."""
+
+    @property
+    def event_time(self) -> I64:
+        """The code of the event time of each row."""
+
+    def where(self, chosen: Bools) -> Self:
+        """The rows at which a mask is true."""
+
+
+R = TypeVar("R", bound=TimedRows)
+
+
+class ReorderBuffer(Generic[R]):
+    """Holds rows until the watermark has passed them.
+
+    Parameters
+    ----------
+    empty : no rows
+    concat : rows of several parts as one
+    """
+
+    def __init__(self, empty: R, concat: Callable[[Sequence[R]], R]) -> None:
+        self._empty, self._concat = empty, concat
+        self.held = empty
+
+    def receive(self, arrived: R, advance: Advance) -> tuple[R, R]:
+        """Take rows that have arrived; returns the rows that are ready and those that are late."""
+        is_late = advance.is_late(arrived.event_time, arrived.stream)
+        late = self._empty
+        if is_late.any():
+            late, arrived = arrived.where(is_late), arrived.where(~is_late)
+        rows = self._concat([self.held, arrived])
+        is_ready = advance.is_ready(rows.event_time, rows.stream)
+        if is_ready.all():
+            self.held = self._empty
+            return rows, late
+        self.held = rows.where(~is_ready)
+        return rows.where(is_ready), late

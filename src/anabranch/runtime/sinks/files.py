@@ -1,16 +1,15 @@
-"""Answers as files that every reader may read at any time.
+"""Answers as files that can be read at any time.
 
-A micro-batch becomes one file, written aside and renamed into place: a reader sees all of it or nothing, and a batch
-that Spark replays after a failure replaces its own file, so no answer is lost or there twice.
+A micro-batch becomes one file, which is written to a staging folder and renamed: a reader sees all of it or nothing. A
+batch that Spark replays after a failure replaces its own file, so no answer is lost or duplicated.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,22 +19,23 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
 from anabranch.errors import AnabranchError, DataError
+from anabranch.runtime.finishing import to_frame
 from anabranch.runtime.sources.files import is_local, local_folder
 from anabranch.runtime.spark import with_settings
-from anabranch.runtime.streaming import Sink, to_frame
+from anabranch.runtime.streaming import Sink
 from anabranch.transport.operator import FINAL
 
 FORMATS = ("parquet", "csv", "json")
 
-#: Says which checkpoint an output folder belongs to.
+#: The file with the id of the checkpoint that an output folder belongs to.
 _OWNER = "_checkpoint"
 
 
 def write_whole(frame: DataFrame, folder: str, file_format: str) -> None:
-    """Write the answers of a batch run to a folder, in the place of what was there, but never of a stream's."""
+    """Write the answers of a batch run to a folder; replaces its files, but never those of a stream."""
     if (Path(folder) / _OWNER).exists():
         raise DataError(f"{folder} holds the answers of a stream; use another output folder")
-    # Spark's own current folder is that of its start.
+    # Spark's current folder is the one in which its JVM was started.
     _save(frame, file_format, os.path.abspath(folder) if is_local(folder) else folder)
 
 
@@ -65,12 +65,12 @@ def _without_structs(frame: DataFrame) -> DataFrame:
 
 
 class AnswerFiles:
-    """The answers of a stream as files, a folder for each of its queries; what is set aside lies beside the first.
+    """The answers of a stream as files, in one folder per query. Quarantined rows are written next to the first.
 
     Parameters
     ----------
-    folders : str
-        Local or shared ones, one a query.
+    folders : sequence of str
+        Local or shared folders, one per query.
     file_format : 'parquet', 'csv' or 'json'
     """
 
@@ -80,48 +80,43 @@ class AnswerFiles:
         self._folders = [local_folder(folder) for folder in folders]
         self._format = file_format
 
-    def __call__(self, owner: str, job: Any, n_queries: int) -> Sink:
-        """The sink of a stream that may use the folders: see `streaming.Output`."""
+    def __call__(self, owner: str) -> Sink:
+        """The sink of a stream; `owner` is the id of its checkpoint. See `streaming.Output`."""
         for folder in self._folders:
             claim(folder, owner)
         files = [_BatchFiles(folder, self._format) for folder in self._folders]
 
-        def write(spark: SparkSession, answers: pa.Table, rejected: pa.Table, batch: int) -> int:
+        def write(spark: SparkSession, answers: Mapping[int, pa.Table], rejected: pa.Table, batch: int) -> int:
             if rejected.num_rows:
                 folder, name = os.path.split(self._folders[0])
                 _BatchFiles(os.path.join(folder, "_quarantine", name), "json").write(spark, rejected, batch)
-            if n_queries == 1:
-                return self._write(files[0], spark, answers, batch)
-            # A query without answers needs no file, unless a batch is replayed that had some: the answers are the same.
-            present = pc.unique(answers["query"]).to_pylist()
-            return sum(files[each].write(spark, job.answers_in(answers, each), batch) for each in present)
+            return sum(files[query].write_answers(spark, table, batch) for query, table in answers.items())
 
         return write
 
-    def _write(self, files: _BatchFiles, spark: SparkSession, answers: pa.Table, batch: int) -> int:
-        """The answers of the only query; those that are not final yet are written to a folder of their own."""
-        if "status" not in answers.column_names:
-            return files.write(spark, answers, batch)
-        final = pc.is_in(answers["status"], value_set=pa.array(FINAL))
-        provisional = answers.filter(pc.invert(final))
-        if provisional.num_rows:
-            aside = _BatchFiles(os.path.join(self._folders[0], "_provisional"), self._format)
-            aside.write(spark, provisional, batch)
-        return files.write(spark, answers.filter(final), batch)
-
 
 class _BatchFiles:
-    """A folder with one file a micro-batch."""
+    """A folder with one file per micro-batch."""
 
     def __init__(self, folder: str, file_format: str) -> None:
         self._folder = Path(folder).absolute()
         self._format = file_format
         self._folder.mkdir(parents=True, exist_ok=True)
-        # What a killed run left half-written is never read, and never needed.
+        # Files that a killed run left incomplete.
         shutil.rmtree(self._folder / "_staging", ignore_errors=True)
 
+    def write_answers(self, spark: SparkSession, answers: pa.Table, batch: int) -> int:
+        """Write the answers of a micro-batch; provisional answers go to the subfolder `_provisional`."""
+        if "status" not in answers.column_names:
+            return self.write(spark, answers, batch)
+        final = pc.is_in(answers["status"], value_set=pa.array(FINAL))
+        provisional = answers.filter(pc.invert(final))
+        if provisional.num_rows:
+            _BatchFiles(str(self._folder / "_provisional"), self._format).write(spark, provisional, batch)
+        return self.write(spark, answers.filter(final), batch)
+
     def write(self, spark: SparkSession, table: pa.Table, batch: int) -> int:
-        """Put the rows of a micro-batch in place; says how many there are."""
+        """Write the rows of a micro-batch; returns how many there are."""
         target = self._folder / f"part-{batch:010d}.{self._format}"
         if table.num_rows:
             staging = self._folder / "_staging" / str(batch)
@@ -130,12 +125,12 @@ class _BatchFiles:
             os.replace(written, target)
             shutil.rmtree(staging.parent)
         else:
-            # A batch that is replayed must leave nothing behind.
+            # A replayed batch without rows must not leave an old file behind.
             target.unlink(missing_ok=True)
         return table.num_rows
 
     def _stage(self, spark: SparkSession, table: pa.Table, staging: Path) -> Path:
-        """Write a file that nobody reads yet. Arrow writes Parquet as Spark does, without the time that a job takes."""
+        """Write a file that nobody reads yet. Arrow writes Parquet without the overhead of a Spark job."""
         if self._format == "parquet":
             staging.mkdir(parents=True, exist_ok=True)
             pq.write_table(table, staging / "part.parquet")
@@ -145,15 +140,15 @@ class _BatchFiles:
 
 
 def _flush(path: Path) -> None:
-    """The rows are on disk before the rename is, whatever happens to the machine."""
+    """Make sure that the rows are on disk before the file is renamed."""
     with open(path, "rb") as file:
         os.fsync(file.fileno())
 
 
 def claim(folder: str, owner: str) -> None:
-    """Mark an output folder as belonging to one checkpoint, and refuse one that belongs to another.
+    """Mark an output folder as belonging to a checkpoint; refuse one that belongs to another.
 
-    Files are named by micro-batch: two checkpoints writing to one folder would overwrite each other.
+    Files are named by micro-batch: two checkpoints with one output folder would overwrite each other's files.
     """
     mark = Path(folder) / _OWNER
     Path(folder).mkdir(parents=True, exist_ok=True)

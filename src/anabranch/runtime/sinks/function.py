@@ -1,24 +1,25 @@
-"""Answers as frames that a function of the user's takes."""
+"""Answers as DataFrames that are passed to a function of the user."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from anabranch.runtime.streaming import Output, Sink, to_frame
+from anabranch.runtime.finishing import to_frame
+from anabranch.runtime.streaming import Output, Sink
 
 
 def to_function(function: Callable[[DataFrame, int], None]) -> Output:
-    """An output that calls a function with the answers of each micro-batch, and its number."""
+    """An output that calls a function with the answers of each micro-batch and its number."""
 
-    def call(spark: SparkSession, answers: pa.Table, rejected: pa.Table, batch: int) -> int:
-        function(to_frame(spark, answers), batch)
-        return answers.num_rows
+    def call(spark: SparkSession, answers: Mapping[int, pa.Table], rejected: pa.Table, batch: int) -> int:
+        table = answers[0]
+        function(to_frame(spark, table), batch)
+        return table.num_rows
 
-    def sink(owner: str, job: Any, n_queries: int) -> Sink:
+    def sink(owner: str) -> Sink:
         return call
 
     return sink

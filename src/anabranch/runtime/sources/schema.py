@@ -1,25 +1,18 @@
-"""From the columns a source has to the columns a stream or relation needs.
+"""Matches the columns of a source with those that a stream or relation needs.
 
-Names are compared without case, as Spark does. What is missing or of a type that cannot serve is said with the
-place of the declaration.
+Names are compared without case, as Spark does. Missing columns and unusable types are findings at the declaration.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import types as spark_types
 
-from anabranch.catalog import Column, Model, Relation, Stream
-from anabranch.columns.conditions import ARROW_TYPES
-from anabranch.columns.times import TimeKind, instant_code
+from anabranch.catalog import Column, Relation, Stream
 from anabranch.errors import Finding, WorkbookError
-from anabranch.language.temporal import amount_of, instant_of
 from anabranch.language.types import Type
-from anabranch.transport.packing import IntervalColumns, Layout, SpaceColumns
 
 _TYPES: dict[type, Type] = {
     spark_types.StringType: Type.STRING,
@@ -50,14 +43,7 @@ SPARK_TYPES: dict[Type, spark_types.DataType] = {
     Type.BINARY: spark_types.BinaryType(),
 }
 
-_TIME_KINDS = {
-    Type.INTEGER: TimeKind.INTEGER,
-    Type.DOUBLE: TimeKind.DOUBLE,
-    Type.TIMESTAMP: TimeKind.TIMESTAMP,
-}
-
-
-#: The column in which Spark's readers leave the text of a row they could not read.
+#: The column in which Spark's readers put the text of a row that they could not parse.
 CORRUPT = "_corrupt_record"
 
 
@@ -93,89 +79,6 @@ def match_columns(
     if findings:
         raise WorkbookError(findings)
     return {column.name: spelled[column.name.lower()].name for column in needed}
-
-
-def layouts_for(streams: Sequence[Stream]) -> tuple[Layout, ...]:
-    """The layouts of a query's streams (their types known), with one kind of time for all."""
-    kinds = {}
-    for stream in streams:
-        if stream.time.type not in _TIME_KINDS:
-            raise WorkbookError(
-                [
-                    _finding(
-                        stream,
-                        "time-type",
-                        f"the time column {stream.time.name} of {stream.name} is {stream.time.type.value}",
-                        "a time is an integer, a double or a TIMESTAMP; state it, as in TIME t TIMESTAMP",
-                    )
-                ]
-            )
-        kinds[stream.name] = _TIME_KINDS[stream.time.type]
-    if len(set(kinds.values())) > 1 and TimeKind.TIMESTAMP in kinds.values():
-        told = ", ".join(f"{name} has {kind.value}" for name, kind in kinds.items())
-        raise WorkbookError(
-            [
-                _finding(
-                    streams[0], "time-type", f"the streams of one query differ in their times ({told})", "convert one"
-                )
-            ]
-        )
-    kind = TimeKind.DOUBLE if len(set(kinds.values())) > 1 else next(iter(kinds.values()))
-    return tuple(_layout(stream, kind) for stream in streams)
-
-
-def _layout(stream: Stream, kind: TimeKind) -> Layout:
-    uncertain = stream.model in (Model.INDEPENDENT, Model.MARKOV)
-    return Layout(
-        name=stream.name,
-        keys=tuple(column.name for column in stream.keys),
-        values=tuple(column.name for column in stream.values),
-        previous=tuple(column.name for column in stream.previous),
-        time=stream.time.name,
-        time_kind=kind,
-        probability=stream.probability if uncertain else None,
-        key_types=tuple(_arrow(column) for column in stream.keys),
-        value_types=tuple(_arrow(column) for column in stream.values),
-        lateness=stream.lateness,
-        interval=_interval(stream, kind) if stream.model is Model.INTERVALS else None,
-        space=_space(stream),
-        start=None if stream.start is None else stream.start.name,
-        **(prediction_of(stream) if stream.model is Model.PREDICTED else {}),
-    )
-
-
-def prediction_of(stream: Stream) -> dict[str, Any]:
-    """What the layout of a PREDICTED stream has besides."""
-    period = stream.declaration.period
-    return {
-        "rates": tuple(f"{column.name}_rate" for column in stream.values),
-        "errors": tuple(float(error.amount or 0) if error.source is None else error.source for error in stream.errors),
-        "normals": tuple(None if error.normal is None else float(error.normal) for error in stream.errors),
-        "period": None if period is None else float(amount_of(period)),
-    }
-
-
-def _space(stream: Stream) -> SpaceColumns | None:
-    declaration = stream.declaration
-    if declaration.space is None:
-        return None
-    return SpaceColumns(declaration.space, declaration.geodesic, None if stream.shape is None else _arrow(stream.shape))
-
-
-def _interval(stream: Stream, kind: TimeKind) -> IntervalColumns:
-    clauses = stream.declaration
-    horizon = None
-    if clauses.horizon is not None:
-        low, high = (instant_of(end) for end in clauses.horizon)
-        if low is None or high is None or (kind is TimeKind.INTEGER and (low % 1 or high % 1)):
-            hint = "write whole numbers, or state TIME t DOUBLE"
-            raise WorkbookError([_finding(stream, "out-of-range", "HORIZON must have the type of the times", hint)])
-        horizon = (instant_code(low, kind), instant_code(high, kind))
-    return IntervalColumns(clauses.order or "seq", clauses.length, clauses.role, clauses.window, horizon)
-
-
-def _arrow(column: Column) -> pa.DataType:
-    return ARROW_TYPES[column.type]
 
 
 def _finding(entry: Stream | Relation, code: str, message: str, hint: str) -> Finding:

@@ -1,4 +1,4 @@
-"""Streams that are made from the rows of another: its input takes the place of a source."""
+"""Derived streams (INFERRED FROM, PREDICTED FROM): their types and layouts follow from the stream that is read."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from anabranch.columns.conditions import ARROW_TYPES
 from anabranch.inference.reporting import Reporting
 from anabranch.language import nodes
 from anabranch.language.types import Type
-from anabranch.runtime.sources.inferred import inference_of
-from anabranch.runtime.sources.schema import layouts_for, prediction_of
-from anabranch.transport.packing import Layout
+from anabranch.planning.inferred import inference_of
+from anabranch.planning.layouts import layouts_for, prediction_of
+from anabranch.transport.layout import Layout, PredictionColumns
 
 
 def with_types_of(entry: Stream | Relation, read: Stream | Relation) -> Stream | Relation:
-    """The entry with the types that its source has; a stream that is made from another has those of the other."""
+    """The entry with the types of its source; a derived stream has those of the stream that it is made from."""
     if entry.name == read.name or not isinstance(entry, Stream) or not isinstance(read, Stream):
         return read
     if isinstance(entry.source, nodes.PredictedSource):
@@ -35,7 +35,7 @@ def with_types_of(entry: Stream | Relation, read: Stream | Relation) -> Stream |
 
 
 def _named(column: Column, there: Iterable[Column]) -> Column:
-    """The one of those columns that has the same name; the binder has seen to it that there is one."""
+    """The column of the same name; the binder has checked that there is one."""
     return next(each for each in there if each.name.lower() == column.name.lower())
 
 
@@ -44,13 +44,13 @@ def _as_read(own: Column, given: Column) -> Column:
 
 
 def layouts_of(streams: Iterable[Stream], read: Iterable[Stream], folders: Iterable[str]) -> tuple[Layout, ...]:
-    """What the workers read of the streams of a query, with one kind of time for all.
+    """The layouts of what the workers read for the streams of a query, with one time type for all.
 
     Parameters
     ----------
     streams : the streams of the query
-    read : for each of them the stream whose rows are read, which is itself or what it is made from; its types are known
-    folders : for each of them the folder that paths in its declaration are relative to
+    read : for each of them, the stream whose rows are read: itself, or the stream that it is made from; with types
+    folders : for each of them, the folder that paths in its declaration are relative to
     """
     given = list(read)
     return tuple(
@@ -60,17 +60,17 @@ def layouts_of(streams: Iterable[Stream], read: Iterable[Stream], folders: Itera
 
 
 def _derived(stream: Stream, read: Stream, layout: Layout, folder: str) -> Layout:
-    """The layout of what is read, and how the rows of the stream are made from it."""
+    """The layout of the stream that is read, and how rows are derived from it."""
     if isinstance(stream.source, nodes.InferredSource):
-        return replace(layout, derive=inference_of(stream, stream.source, layout, folder))
+        return replace(layout, derivation=inference_of(stream, stream.source, layout, folder))
     return reported(stream, read, layout)
 
 
 def reported(stream: Stream, read: Stream, layout: Layout) -> Layout:
-    """The layout of positions, as a stream that is predicted from them reads it."""
+    """The layout of positions, for a stream that is predicted from them."""
     keys = [_named(column, read.keys) for column in stream.keys]
     values = [_named(column, read.quantities) for column in stream.values]
-    prediction = prediction_of(stream) | {"rates": ()}
+    prediction = replace(prediction_of(stream), rates=())
     return replace(
         layout,
         keys=tuple(column.name for column in keys),
@@ -79,12 +79,13 @@ def reported(stream: Stream, read: Stream, layout: Layout) -> Layout:
         value_types=tuple(ARROW_TYPES[column.type] for column in values),
         lateness=max(layout.lateness, stream.lateness),
         space=None,
-        reporting=_reporting(stream, prediction["errors"], prediction["period"]),
-        **prediction,
+        prediction=replace(prediction, reporting=_reporting(stream, prediction)),
     )
 
 
-def _reporting(stream: Stream, errors: tuple[float, ...], period: float) -> Reporting | None:
+def _reporting(stream: Stream, prediction: PredictionColumns) -> Reporting | None:
     if not isinstance(stream.source, nodes.PredictedSource):
         return None
-    return Reporting(errors, period, stream.source.method, *map(float, stream.source.arguments))
+    # The binder admits no error column for positions.
+    errors = tuple(error for error in prediction.errors if isinstance(error, float))
+    return Reporting(errors, prediction.period, stream.source.method, *map(float, stream.source.arguments))

@@ -16,8 +16,8 @@ from anabranch.binding.binder import declare
 from anabranch.catalog import Catalog, Model
 from anabranch.language.parser import parse
 from anabranch.pattern import kernel
-from anabranch.relate.validation import validate
-from anabranch.runtime.sources.schema import layouts_for
+from anabranch.planning.layouts import layouts_for
+from anabranch.runtime.validation import validate
 from anabranch.transport.checks import TOLERANCE
 
 NAN, INF = float("nan"), float("inf")
@@ -28,7 +28,7 @@ def found(declaration: str, rows: list[dict]) -> list[tuple[str, dict]]:
     assert not declare(parse(f"CREATE STREAM s {declaration};"), catalog)
     stream = catalog.stream("s")
     (layout,) = layouts_for([stream])
-    rejected = validate(table_of(layout, rows), layout, stream.model).to_pylist()
+    rejected = validate(table_of(layout, rows), layout).to_pylist()
     return [(row["reason"], json.loads(row["row"])) for row in rejected]
 
 

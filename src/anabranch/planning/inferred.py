@@ -1,4 +1,4 @@
-"""Streams that are inferred from readings: a folder holds the model."""
+"""Inferred streams: the model is read from a folder."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from anabranch.inference.model import read_hmm
 from anabranch.inference.stream import InferredFrom
 from anabranch.language import nodes
 from anabranch.language.temporal import amount_of
-from anabranch.transport.packing import Layout
+from anabranch.transport.layout import Layout
 
 
 def inference_of(stream: Stream, source: nodes.InferredSource, readings: Layout, folder: str) -> InferredFrom:
-    """How an inferred stream is made of its readings; the model's path is relative to `folder`.
+    """How a stream is inferred from readings; the path of the model is relative to `folder`.
 
     Raises
     ------
@@ -27,10 +27,12 @@ def inference_of(stream: Stream, source: nodes.InferredSource, readings: Layout,
     try:
         hmm = read_hmm(Path(folder, source.path), stream.values[0].name, readings.values[0])
     except DataError as error:
-        raise WorkbookError([Finding("model", str(error), "mend the model, or name another", source.span)]) from error
+        raise WorkbookError(
+            [Finding("model", str(error), "fix the model, or use another", source.span)]
+        ) from error
     step = 1.0 if source.step is None else float(amount_of(source.step))
     if readings.time_kind is TimeKind.INTEGER and step != int(step):
-        message = f"a STEP of {step:g} does not suit the times of {readings.name}, which are integers"
-        raise WorkbookError([Finding("step", message, "write a whole number", source.span)])
+        message = f"STEP {step:g} is no integer, and the times of {readings.name} are integers"
+        raise WorkbookError([Finding("step", message, "write an integer", source.span)])
     inference = Inference(hmm, source.method, int(source.argument or 0), float(source.prune or 0.0))
     return InferredFrom(inference, ARROW_TYPES[stream.values[0].type], step)

@@ -1,0 +1,44 @@
+"""Packets of events: whole rows with their roles, one packet per bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from anabranch.arrays import I64, Numbers
+from anabranch.events.table import EventTable
+from anabranch.transport.routing import Packets
+from anabranch.transport.state import write_tables
+
+
+def pack_events(
+    events: EventTable, row: I64, bucket: I64, roles: Mapping[str, Numbers], n_buckets: int
+) -> tuple[Packets, int]:
+    """One packet per bucket with the rows that have a role there, and the number of rows without any role.
+
+    Parameters
+    ----------
+    row, bucket : the row and the bucket of each role; rows ascend within a bucket
+    roles : further columns of the roles, one of them `variable`
+    """
+    order = np.argsort(bucket, kind="stable")
+    starts = np.searchsorted(bucket[order], np.arange(n_buckets + 1))
+    owner = np.full(len(events), -1, np.int64)
+    packets = []
+    for number in range(n_buckets):
+        own = order[starts[number] : starts[number + 1]]
+        if len(own):
+            chosen = {name: column[own] for name, column in roles.items()}
+            packets.append((number, _packet(events, row[own], chosen, owner, number)))
+    return packets, int((owner < 0).sum())
+
+
+def _packet(events: EventTable, row: I64, roles: Mapping[str, Numbers], owner: I64, number: int) -> bytes:
+    """The rows of one bucket with their roles. The first bucket that gets a row counts it: `owner` is updated."""
+    rows, index = np.unique(row, return_inverse=True)
+    counted = owner[rows] < 0
+    owner[rows[counted]] = number
+    chosen = events.table.take(pa.array(rows)).append_column("#counted", pa.array(counted))
+    return write_tables({"rows": chosen, "roles": pa.table({"row": index.astype(np.int32), **roles})})

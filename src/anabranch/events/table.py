@@ -1,0 +1,119 @@
+"""The events of one stream: the rows of its source, in the types of the stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.arrays import I64, Bools, Numbers
+from anabranch.columns.dictionary import dense_codes, encode_tuples, flat
+from anabranch.columns.numbers import numbers_of
+from anabranch.columns.times import TimeKind, encode_times, order_doubles, restore_doubles
+from anabranch.splitmix import mix_all
+from anabranch.transport.layout import Layout
+
+
+def arrow_type_of(layout: Layout) -> pa.StructType:
+    """The type of an event in an answer: all columns of its stream."""
+    return pa.struct(list(_types(layout).items()))
+
+
+def _types(layout: Layout) -> dict[str, pa.DataType]:
+    known: dict[str, pa.DataType] = {}
+    if layout.space is not None:
+        known = {name: layout.space.shape_type or pa.float64() for name in layout.space.columns}
+    known |= dict(zip((*layout.keys, *layout.values), (*layout.key_types, *layout.value_types), strict=True))
+    known |= dict.fromkeys(filter(None, (layout.start, layout.time)), layout.time_kind.arrow_type)
+    return {name: known[name] for name in layout.columns}
+
+
+class EventTable:
+    """The events of one stream."""
+
+    def __init__(self, table: pa.Table, layout: Layout) -> None:
+        self.table = table
+        self.layout = layout
+
+    @staticmethod
+    def empty(layout: Layout) -> EventTable:
+        """No events."""
+        return EventTable(pa.schema(list(_types(layout).items())).empty_table(), layout)
+
+    @staticmethod
+    def from_rows(rows: pa.Table, layout: Layout) -> EventTable:
+        """Rows of a source, in the types of their stream."""
+        columns = [_cast(flat(rows[name]), kind) for name, kind in _types(layout).items()]
+        return EventTable(pa.table(columns, names=list(_types(layout))), layout)
+
+    def __len__(self) -> int:
+        return self.table.num_rows
+
+    @cached_property
+    def columns(self) -> dict[str, pa.Array]:
+        """The columns by lower-case name."""
+        return {name.lower(): flat(self.table[name]) for name in self.table.column_names}
+
+    @cached_property
+    def code(self) -> I64:
+        """Times as codes that sort as the times do."""
+        return encode_times(self.table[self.layout.time], self.layout.time_kind)
+
+    @cached_property
+    def t(self) -> Numbers:
+        """Times as numbers to calculate with."""
+        return self._times(self.layout.time)
+
+    @property
+    def begin(self) -> Numbers:
+        """When each event began."""
+        return self.t if self.layout.start is None else self._times(self.layout.start)
+
+    def _times(self, name: str) -> Numbers:
+        codes = encode_times(self.table[name], self.layout.time_kind)
+        return restore_doubles(codes) if self.layout.time_kind is TimeKind.DOUBLE else codes
+
+    def ranks(self, rows: I64) -> I64:
+        """The rank of some rows by time, then key, then the other columns; NULL comes first."""
+        table, layout = self.table.take(pa.array(rows)), self.layout
+        columns: dict[str, pa.ChunkedArray] = {}
+        for name in dict.fromkeys((layout.time, *layout.keys, *layout.columns)):
+            columns |= {f"{name} is there": table[name].is_valid(), name: table[name]}
+        order = pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns]).to_numpy()
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        return rank
+
+    def repeated(self) -> Bools:
+        """Which rows are duplicates of an earlier row, in all columns."""
+        again = np.zeros(len(self), np.bool_)
+        codes, firsts = dense_codes(_mixed_numbers([self.code, *self._number_columns()]))
+        if len(firsts) == len(self):
+            return again
+        # Only rows whose numbers are alike are compared with each other.
+        alike = np.flatnonzero(np.bincount(codes)[codes] > 1)
+        chosen = self.table.take(pa.array(alike))
+        same, _ = encode_tuples(chosen.columns, len(alike))
+        _, seen = np.unique(same, return_index=True)
+        again[alike] = True
+        again[alike[seen]] = False
+        return again
+
+    def _number_columns(self) -> list[I64]:
+        doubles = [column for column in self.columns.values() if pa.types.is_floating(column.type)]
+        return [order_doubles(numbers_of(column)) for column in doubles]
+
+
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    cast = column if column.type == kind else column.cast(kind)
+    return pc.add(cast, 0.0) if pa.types.is_floating(kind) else cast  # -0.0 and 0.0 are one number
+
+
+def _mixed_numbers(columns: Sequence[I64]) -> I64:
+    hashes = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        hashes = mix_all(hashes ^ column.view(np.uint64))
+    return hashes.view(np.int64)

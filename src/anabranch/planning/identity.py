@@ -1,0 +1,98 @@
+"""The identity of a checkpoint: a canonical, versioned description of its queries, their streams and the state format.
+
+A checkpoint can be resumed by the same queries over the same streams. What "the same" means is written down here field
+by field, as a JSON document. It does not depend on internal classes: a new field with a default leaves the identity of
+existing queries as it is, because values that are not set are left out. Golden files in `tests/fixtures/identity` pin
+the documents. Where the data lie is no part of the identity, so that folders can be moved.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+from anabranch.language.unparse import unparse
+from anabranch.planning.prepared import Prepared, streams_of
+from anabranch.transport.layout import Layout, PredictionColumns
+from anabranch.transport.state import FORMAT
+
+#: Increase it when the meaning of the document changes, and note it in CHANGELOG.md under "State format".
+VERSION = 1
+
+Document = dict[str, object]
+
+
+def identity_of(group: Sequence[Prepared], layouts: Sequence[Layout]) -> Document:
+    """The identity of a group of queries, given the layouts of their streams."""
+    return {
+        "version": VERSION,
+        "state format": FORMAT,
+        "queries": [unparse(prepared.query.declaration) for prepared in group],
+        "streams": [
+            {"declaration": unparse(replace(stream.declaration, source=None)), "layout": _layout(layout)}
+            for stream, layout in zip(streams_of(group), layouts, strict=True)
+        ],
+    }
+
+
+def fingerprint_of(identity: Document) -> str:
+    """A hash of an identity, which marks the state of every bucket."""
+    text = json.dumps(identity, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _layout(layout: Layout) -> Document:
+    """The columns that are read, with their types, and what is done with them."""
+    document: Document = {
+        "name": layout.name,
+        "keys": [list(pair) for pair in zip(layout.keys, map(str, layout.key_types), strict=True)],
+        "values": [list(pair) for pair in zip(layout.values, map(str, layout.value_types), strict=True)],
+        "time": [layout.time, layout.time_kind.value],
+        "start": layout.start,
+        "lateness": layout.lateness,
+    }
+    if layout.distribution is not None:
+        document["probability"] = layout.distribution.probability
+        document["previous"] = list(layout.distribution.previous)
+    if layout.interval is not None:
+        interval = layout.interval
+        document["interval"] = _known(
+            order=interval.order, length=interval.length, role=interval.role, window=interval.window,
+            horizon=interval.horizon,
+        )  # fmt: skip
+    if layout.prediction is not None:
+        document["prediction"] = _prediction(layout.prediction)
+    if layout.space is not None:
+        space = layout.space
+        shape = None if space.shape_type is None else str(space.shape_type)
+        document["space"] = _known(columns=space.columns, geodesic=space.geodesic, shape=shape)
+    if layout.derivation is not None:
+        document["derivation"] = layout.derivation.identity()
+    return _known(**document)
+
+
+def _prediction(prediction: PredictionColumns) -> Document:
+    reporting = prediction.reporting
+    return _known(
+        errors=prediction.errors, normals=prediction.normals, period=prediction.period, rates=prediction.rates,
+        reporting=None if reporting is None else reporting.identity(),
+    )  # fmt: skip
+
+
+def _known(**fields: object) -> Document:
+    """The fields that are set, with tuples as lists; NULL, false, 0 and empty fields are left out."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items() if value}
+
+
+def differences(ours: Document, saved: Document) -> str:
+    """In words, where two identities differ first; empty if they are equal."""
+    if ours == saved:
+        return ""
+    for name in ("version", "state format"):
+        if ours[name] != saved.get(name):
+            return f"has {name} {saved.get(name)}, this version writes {ours[name]}"
+    if ours["queries"] != saved.get("queries"):
+        return "belongs to another query, or to an earlier version of this query"
+    return "was written for streams with other columns, types or clauses"

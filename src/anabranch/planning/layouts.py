@@ -1,0 +1,99 @@
+"""Layouts of streams, from their declarations and the types of their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from anabranch.catalog import Column, Model, Stream
+from anabranch.columns.conditions import ARROW_TYPES
+from anabranch.columns.times import TimeKind, instant_code
+from anabranch.errors import Finding, WorkbookError
+from anabranch.language.temporal import amount_of, instant_of
+from anabranch.language.types import Type
+from anabranch.transport.layout import DistributionColumns, IntervalColumns, Layout, PredictionColumns, SpaceColumns
+
+_TIME_KINDS = {
+    Type.INTEGER: TimeKind.INTEGER,
+    Type.DOUBLE: TimeKind.DOUBLE,
+    Type.TIMESTAMP: TimeKind.TIMESTAMP,
+}
+
+
+def layouts_for(streams: Sequence[Stream]) -> tuple[Layout, ...]:
+    """The layouts of a query's streams (their types known), with one kind of time for all."""
+    kinds = {}
+    for stream in streams:
+        if stream.time.type not in _TIME_KINDS:
+            message = f"the time column {stream.time.name} of {stream.name} is {stream.time.type.value}"
+            hint = "a time is an INTEGER, a DOUBLE or a TIMESTAMP; declare its type, as in TIME t TIMESTAMP"
+            raise WorkbookError([_finding(stream, "time-type", message, hint)])
+        kinds[stream.name] = _TIME_KINDS[stream.time.type]
+    if len(set(kinds.values())) > 1 and TimeKind.TIMESTAMP in kinds.values():
+        types = ", ".join(f"{name} has {kind.value}" for name, kind in kinds.items())
+        message = f"the streams of one query have different time types ({types})"
+        raise WorkbookError([_finding(streams[0], "time-type", message, "convert one of them")])
+    kind = TimeKind.DOUBLE if len(set(kinds.values())) > 1 else next(iter(kinds.values()))
+    return tuple(_layout(stream, kind) for stream in streams)
+
+
+def _layout(stream: Stream, kind: TimeKind) -> Layout:
+    uncertain = stream.model in (Model.INDEPENDENT, Model.MARKOV)
+    return Layout(
+        name=stream.name,
+        keys=tuple(column.name for column in stream.keys),
+        key_types=tuple(_arrow(column) for column in stream.keys),
+        values=tuple(column.name for column in stream.values),
+        value_types=tuple(_arrow(column) for column in stream.values),
+        time=stream.time.name,
+        time_kind=kind,
+        start=None if stream.start is None else stream.start.name,
+        lateness=stream.lateness,
+        distribution=_distribution(stream) if uncertain else None,
+        interval=_interval(stream, kind) if stream.model is Model.INTERVALS else None,
+        prediction=prediction_of(stream) if stream.model is Model.PREDICTED else None,
+        space=_space(stream),
+    )
+
+
+def _distribution(stream: Stream) -> DistributionColumns:
+    return DistributionColumns(stream.probability, tuple(column.name for column in stream.previous))
+
+
+def prediction_of(stream: Stream) -> PredictionColumns:
+    """The part of a PREDICTED stream whose source has predictions."""
+    period = stream.declaration.period
+    return PredictionColumns(
+        errors=tuple(float(error.amount or 0) if error.source is None else error.source for error in stream.errors),
+        normals=tuple(None if error.normal is None else float(error.normal) for error in stream.errors),
+        period=0.0 if period is None else float(amount_of(period)),
+        rates=tuple(f"{column.name}_rate" for column in stream.values),
+    )
+
+
+def _space(stream: Stream) -> SpaceColumns | None:
+    declaration = stream.declaration
+    if declaration.space is None:
+        return None
+    return SpaceColumns(declaration.space, declaration.geodesic, None if stream.shape is None else _arrow(stream.shape))
+
+
+def _interval(stream: Stream, kind: TimeKind) -> IntervalColumns:
+    clauses = stream.declaration
+    horizon = None
+    if clauses.horizon is not None:
+        low, high = (instant_of(end) for end in clauses.horizon)
+        if low is None or high is None or (kind is TimeKind.INTEGER and (low % 1 or high % 1)):
+            hint = "write whole numbers, or state TIME t DOUBLE"
+            raise WorkbookError([_finding(stream, "out-of-range", "HORIZON must have the type of the times", hint)])
+        horizon = (instant_code(low, kind), instant_code(high, kind))
+    return IntervalColumns(clauses.order or "seq", clauses.length, clauses.role, clauses.window, horizon)
+
+
+def _arrow(column: Column) -> pa.DataType:
+    return ARROW_TYPES[column.type]
+
+
+def _finding(stream: Stream, code: str, message: str, hint: str) -> Finding:
+    return Finding(code, message, hint, stream.declaration.span)

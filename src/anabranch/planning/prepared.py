@@ -1,0 +1,85 @@
+"""`Prepared`: a query with everything that planning finds out about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from anabranch.binding.bound import BoundQuery
+from anabranch.catalog import Query, Relation, Stream
+from anabranch.errors import Finding, WorkbookError
+from anabranch.kinds import load_kind_module
+from anabranch.plan import Plan
+from anabranch.transport.job import Job, JobContext
+
+
+class Analysis(Protocol):
+    """What the analysis of every kind has; the rest is known to its own kind only."""
+
+    @property
+    def query(self) -> BoundQuery:
+        """The bound query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A query, prepared.
+
+    Attributes
+    ----------
+    query : the declaration
+    bound : the query with its names resolved and its types checked
+    analysis : of its kind
+    plan : how it is answered, or why it is refused
+    job : for the workers, shared by the queries of a group; None until the inputs are opened
+    """
+
+    query: Query
+    bound: BoundQuery
+    analysis: Analysis
+    plan: Plan
+    job: Job | None = None
+
+    def require_runnable(self) -> None:
+        """Raise if the query is refused."""
+        if self.plan.refused is not None:
+            raise WorkbookError([self.plan.refused])
+
+    def require_live(self) -> None:
+        """Raise if the query cannot run on live inputs."""
+        self.require_runnable()
+        if self.plan.streams != "yes":
+            message = f"{self.plan.query} cannot stream: {self.plan.streams}"
+            raise WorkbookError([Finding("cannot-stream", message, "", self.plan.span)])
+
+
+def prepare(query: Query, bound: BoundQuery) -> Prepared:
+    """Analyse and plan a bound query.
+
+    Raises
+    ------
+    WorkbookError
+        If the analysis finds errors.
+    """
+    analysis: Analysis = load_kind_module(bound.kind, "analysis").analyse(bound)
+    plan: Plan = load_kind_module(bound.kind, "explain").plan(analysis)
+    return Prepared(query, bound, analysis, plan)
+
+
+def with_job(group: Sequence[Prepared], context: JobContext) -> tuple[list[Prepared], Job]:
+    """The queries of a group with the job that serves all of them, and this job."""
+    analyses = [prepared.analysis for prepared in group]
+    job: Job = load_kind_module(group[0].bound.kind, "job").make_job(analyses, context)
+    return [replace(prepared, job=job) for prepared in group], job
+
+
+def streams_of(group: Sequence[Prepared]) -> tuple[Stream, ...]:
+    """The streams of a group, in the order of its job."""
+    return group[0].bound.streams
+
+
+def relations_of(group: Sequence[Prepared]) -> list[Relation]:
+    """The relations that the conditions of a group use, each once."""
+    used = (relation for prepared in group for relation in prepared.bound.declared_relations)
+    return list({relation.name.lower(): relation for relation in used}.values())

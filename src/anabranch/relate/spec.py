@@ -1,0 +1,64 @@
+"""The specification of a RELATE job: what its operators, and the pairing of its entities, need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from anabranch.relate.analysis import RelateAnalysis
+from anabranch.transport.job import Specification
+
+#: What is known of an entity, besides its key.
+_ENTITY = [
+    pa.field("stream", pa.int32()),
+    pa.field("earliest", pa.int64()),
+    pa.field("latest", pa.int64()),
+    pa.field("changed", pa.bool_()),
+    pa.field("over", pa.bool_()),
+    pa.field("there", pa.bool_()),  # FALSE if its rows proved invalid: `entity` is then the last valid version
+    pa.field("entity", pa.binary()),
+    pa.field("before", pa.binary()),  # the version before the last change; NULL where there is none
+]
+
+
+@dataclass(frozen=True)
+class RelateSpec(Specification):
+    """A RELATE query."""
+
+    analysis: RelateAnalysis
+
+    @property
+    def streams(self) -> tuple[int, int]:
+        """The number of the stream of each operand."""
+        first, second = (self.stream_number(operand.stream.name) for operand in self.analysis.query.operands)
+        return first, second
+
+    @property
+    def answer_schema(self) -> pa.Schema:
+        """One row per entity: the key columns of every stream, and what is known of the entity."""
+        keys = [
+            pa.field(name, kind)
+            for number, layout in enumerate(self.layouts)
+            for name, kind in zip(self.key_names(number).values(), layout.key_types, strict=True)
+        ]
+        return pa.schema([*keys, *_ENTITY])
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        """The columns of the result, one row per pair of entities."""
+        fields = []
+        for operand, stream in zip(self.analysis.query.operands, self.streams, strict=True):
+            layout = self.layouts[stream]
+            fields.append(pa.field(operand.label, pa.struct(list(zip(layout.keys, layout.key_types, strict=True)))))
+        fields.append(pa.field("probability", pa.float64()))
+        if self.analysis.query.complement:
+            fields.append(pa.field("complement", pa.float64()))
+        if self.live:
+            fields.append(pa.field("status", pa.string()))
+        return pa.schema(fields)
+
+    def key_names(self, stream: int) -> dict[str, str]:
+        """The columns of the entities that hold the key columns of a stream, by lower-case name of the key column."""
+        keys = self.layouts[stream].keys
+        return {name.lower(): f"key_{stream}_{index}" for index, name in enumerate(keys)}

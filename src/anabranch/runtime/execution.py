@@ -1,0 +1,145 @@
+"""From prepared queries to running jobs: inputs are opened, types resolved, and the job is run or started."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from anabranch.catalog import Query, Relation, Stream
+from anabranch.language import nodes
+from anabranch.planning.derived import layouts_of, reported, with_types_of
+from anabranch.planning.identity import Document, fingerprint_of, identity_of
+from anabranch.planning.layouts import layouts_for
+from anabranch.planning.planner import Planner
+from anabranch.planning.prepared import Prepared, relations_of, streams_of, with_job
+from anabranch.runtime import batch, streaming
+from anabranch.runtime.checkpoint import Checkpoint
+from anabranch.runtime.inputs import Input, partition_count
+from anabranch.runtime.packets import Packing
+from anabranch.runtime.sources.bindings import Bindings
+from anabranch.transport.job import Job, JobContext
+from anabranch.transport.layout import Layout
+
+#: Buckets of a stream. They are fixed for the lifetime of a checkpoint, so there are enough for a larger machine.
+STREAM_BUCKETS = 16
+
+#: Buckets per partition of a batch run with an inferred stream. Inferred streams are much larger than their readings,
+#: so a partition processes its keys in this many parts, one after the other.
+INFERRED_BUCKETS_PER_PARTITION = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A group of queries, ready to run: prepared for the types of their inputs, with a job.
+
+    Attributes
+    ----------
+    prepared : the queries; all have the same job
+    identity : of the group
+    inputs : of the streams and relations, by lower-case name
+    """
+
+    prepared: list[Prepared]
+    job: Job
+    identity: Document
+    inputs: dict[str, Input]
+
+    @property
+    def sources(self) -> list[Input]:
+        """The inputs of the streams, in the order of the job."""
+        return [self.inputs[stream.name.lower()] for stream in streams_of(self.prepared)]
+
+
+def resolve(
+    planner: Planner, bindings: Bindings, queries: Sequence[Query], checkpoint: Checkpoint | None = None
+) -> Resolved:
+    """Open the inputs of a group of queries and make its job; with a checkpoint, for live inputs."""
+    declared = [planner.prepare(query) for query in queries]
+    inputs: dict[str, Input] = {}
+    entries: dict[str, Stream | Relation] = {}
+    for prepared in declared:
+        used: list[Stream | Relation] = [*prepared.bound.streams, *prepared.bound.declared_relations]
+        for entry in used:
+            name = entry.name.lower()
+            if name not in inputs:
+                inputs[name] = bindings.open(entry, checkpoint)
+                entries[name] = with_types_of(entry, inputs[name].typed_entry())
+    group = planner.with_types(declared, entries)
+    live = checkpoint is not None
+    for prepared in group:
+        if live:
+            prepared.require_live()
+        else:
+            prepared.require_runnable()
+    layouts = _layouts(group, inputs, bindings)
+    identity = identity_of(group, layouts)
+    context = JobContext(
+        layouts=layouts,
+        relations={relation.name.lower(): inputs[relation.name.lower()].rows() for relation in relations_of(group)},
+        fingerprint=fingerprint_of(identity),
+        live=live,
+        folders=tuple(bindings.folders[query.name.lower()] for query in queries),
+    )
+    group, job = with_job(group, context)
+    return Resolved(group, job, identity, inputs)
+
+
+def _layouts(group: Sequence[Prepared], inputs: dict[str, Input], bindings: Bindings) -> tuple[Layout, ...]:
+    """The layouts of what is read: the streams of the queries, or the streams that they are derived from."""
+    streams = streams_of(group)
+    entries = [inputs[stream.name.lower()].typed_entry() for stream in streams]
+    read = [entry for entry in entries if isinstance(entry, Stream)]
+    return layouts_of(streams, read, [bindings.folders[stream.name.lower()] for stream in streams])
+
+
+def run_batch(
+    spark: SparkSession, resolved: Resolved, n_partitions: int | None, strict: bool, counter: Any
+) -> batch.Run:
+    """Run a group of queries over the rows that its inputs have now."""
+    job, sources = resolved.job, resolved.sources
+    n_partitions = n_partitions or partition_count(sources, spark.sparkContext.defaultParallelism)
+    inferred = any(layout.derivation is not None for layout in job.layouts)
+    n_buckets = n_partitions * (INFERRED_BUCKETS_PER_PARTITION if inferred else 1)
+    # Inference goes on to the newest reading of any key, so every bucket must know the newest time.
+    packings = [Packing(job, number, n_buckets, inferred, counter) for number in range(len(sources))]
+    feeds = [source.feed(spark, packing) for source, packing in zip(sources, packings, strict=True)]
+    return batch.run(job, feeds, n_partitions, strict)
+
+
+def start_stream(
+    spark: SparkSession,
+    resolved: Resolved,
+    checkpoint: Checkpoint,
+    output: streaming.Output,
+    n_partitions: int | None,
+    trigger: dict[str, Any] | None,
+    max_files: int | None,
+    strict: bool,
+) -> streaming.StreamRun:
+    """Start a group of queries on live inputs."""
+    job, sources = resolved.job, resolved.sources
+    schemas = {source.entry.name.lower(): source.schema for source in resolved.inputs.values()}
+    checkpoint.claim(resolved.identity, STREAM_BUCKETS, schemas)
+    sink = output(checkpoint.id)
+    packings = [Packing(job, number, STREAM_BUCKETS, every=True) for number in range(len(sources))]
+    feeds = [source.live_feed(packing, max_files) for source, packing in zip(sources, packings, strict=True)]
+    return streaming.start(
+        spark, job, feeds, sink, name=resolved.prepared[0].query.name, checkpoint=checkpoint.spark,
+        control=checkpoint.control, n_buckets=STREAM_BUCKETS,
+        n_partitions=n_partitions or spark.sparkContext.defaultParallelism,
+        trigger=trigger or {"processingTime": "0 seconds"}, strict=strict,
+    )  # fmt: skip
+
+
+def open_stream(bindings: Bindings, stream: Stream) -> tuple[Input, Layout]:
+    """The input of a stream without a query, and the layout of what is read: of a derived stream, its source."""
+    source = bindings.open(stream)
+    entry = source.typed_entry()
+    read = entry if isinstance(entry, Stream) else stream
+    (layout,) = layouts_for([read])
+    if isinstance(stream.source, nodes.PredictedSource) and read.name != stream.name:
+        layout = reported(stream, read, layout)
+    return source, layout

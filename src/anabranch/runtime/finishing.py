@@ -1,0 +1,66 @@
+"""Finishing rules lowered to Spark: the same rules as `transport/finishing.py`, as expressions over a DataFrame."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from anabranch.runtime.blocks import in_blocks
+from anabranch.transport.finishing import QUERY, AnyOf, Finishing, Pairing, ResultColumn, finish_table
+
+
+def finish_frame(rules: Finishing, answers: DataFrame) -> DataFrame:
+    """Apply the rules to the operators' answers."""
+    if rules.query is not None:
+        answers = answers.where(F.col(QUERY) == rules.query)
+    if rules.pairing is not None:
+        answers = _pairs(rules.pairing, answers)
+    if rules.any_of is not None:
+        answers = _combine(rules.any_of, answers)
+    return answers if rules.columns is None else answers.select(*map(_column, rules.columns))
+
+
+def finish_micro_batch(spark: SparkSession, rules: Finishing, answers: pa.Table) -> pa.Table:
+    """Apply the rules to the answers of a micro-batch: in the driver, or on Spark where pairs are formed."""
+    if rules.pairing is None:
+        return finish_table(rules, answers)
+    return finish_frame(rules, to_frame(spark, answers)).toArrow()
+
+
+def to_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """The rows of a table as a DataFrame.
+
+    The table is one chunk, because Spark stops at an empty chunk and loses the rows behind it.
+    """
+    whole = table.combine_chunks() if table.num_rows else table.schema.empty_table()
+    return spark.createDataFrame(whole, schema=from_arrow_schema(table.schema))
+
+
+def _pairs(rule: Pairing, rows: DataFrame) -> DataFrame:
+    decide = rule.decide
+    # A lambda instead of the function: Spark inspects type hints, and fails on those of a partial.
+    return (
+        in_blocks(rule, rows)
+        .groupBy("block")
+        .applyInArrow(lambda members: decide(members), from_arrow_schema(rule.schema))
+    )
+
+
+def _combine(rule: AnyOf, answers: DataFrame) -> DataFrame:
+    by = [f"`{name}`" for name in rule.by]
+    combined = answers.groupBy(*by).agg(F.expr("sum(log_none) AS log_none"))
+    probability = combined.selectExpr(*by, "-expm1(log_none) AS probability")
+    return probability.where((F.col("probability") > 0) & (F.col("probability") >= rule.threshold))
+
+
+def _column(column: ResultColumn) -> Column:
+    if column.source is None:
+        return F.lit(column.constant).alias(column.name)
+    source = F.col(f"`{column.source}`")
+    if column.index is not None:
+        source = (
+            F.get(source, column.index) if column.count is None else F.slice(source, column.index + 1, column.count)
+        )
+    return source.alias(column.name)

@@ -1,0 +1,90 @@
+"""The inputs of a session: what is bound to each stream and relation, and how it is opened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame, SparkSession
+
+from anabranch.binding.derived_streams import check_derived
+from anabranch.catalog import Catalog, Relation, Stream
+from anabranch.errors import Finding, NotYetBuilt, WorkbookError
+from anabranch.language import nodes
+from anabranch.language.findings import Findings
+from anabranch.runtime.checkpoint import Checkpoint
+from anabranch.runtime.inputs import Input
+from anabranch.runtime.sources.files import FileInput, is_local
+
+
+class Bindings:
+    """Opens the source of a stream or relation: a bound DataFrame or path, or what its declaration says.
+
+    Parameters
+    ----------
+    catalog : the declarations
+    spark : gives the Spark session
+    run : the answers of a query, for streams that are declared FROM QUERY
+    """
+
+    def __init__(self, catalog: Catalog, spark: Callable[[], SparkSession], run: Callable[[str], DataFrame]) -> None:
+        self._catalog, self._spark, self._run = catalog, spark, run
+        self._frames: dict[str, DataFrame] = {}
+        self._paths: dict[str, str] = {}
+        #: The folder of the workbook of each entry, which relative paths refer to.
+        self.folders: dict[str, str] = {}
+
+    def bind(self, name: str, source: DataFrame | str | os.PathLike[str]) -> None:
+        """Bind a DataFrame, or the path of a file or folder, to a stream or relation."""
+        self._frames.pop(name.lower(), None)
+        self._paths.pop(name.lower(), None)
+        if isinstance(source, str | os.PathLike):
+            path = os.fspath(source)
+            self._paths[name.lower()] = os.path.abspath(path) if is_local(path) else path
+        else:
+            self._frames[name.lower()] = source
+
+    def open(self, entry: Stream | Relation, checkpoint: Checkpoint | None = None) -> Input:
+        """Open the source of an entry; of a live input with the columns it had when the stream was first started."""
+        name = entry.name.lower()
+        if name in self._frames:
+            return Input(entry, self._frames[name].schema, frame=self._frames[name])
+        source = nodes.FileSource(self._paths[name]) if name in self._paths else entry.source
+        if isinstance(source, nodes.FileSource):
+            files = FileInput(self._spark(), entry, source, self.folders[name])
+            saved = checkpoint.schema(name) if checkpoint else None
+            return Input(entry, saved or files.schema(entry.columns), files=files)
+        if isinstance(source, nodes.TableSource):
+            return self._open_table(entry, source, live=checkpoint is not None)
+        if isinstance(source, nodes.QuerySource):
+            return self._open_query(entry, source, live=checkpoint is not None)
+        if source is None:
+            hint = f"write FROM 'path', pass --input {entry.name}=path, or bind a DataFrame to it"
+            raise WorkbookError([Finding("no-source", f"{entry.name} has no input", hint, entry.declaration.span)])
+        return self.open(self._made_from(entry, source), checkpoint)
+
+    def _open_query(self, entry: Stream | Relation, source: nodes.QuerySource, live: bool) -> Input:
+        if live:
+            message = "a stream declared FROM QUERY cannot run on live inputs"
+            raise NotYetBuilt([Finding("not-yet-built", message, "use a file or a table", source.span)])
+        frame = self._run(source.name)
+        return Input(entry, frame.schema, frame=frame)
+
+    def _open_table(self, entry: Stream | Relation, source: nodes.TableSource, live: bool) -> Input:
+        spark = self._spark()
+        if not spark.catalog.tableExists(source.name):
+            known = ", ".join(table.name for table in spark.catalog.listTables()[:10]) or "none"
+            message = f"there is no Spark table {source.name}"
+            raise WorkbookError([Finding("source", message, f"the current database has: {known}", source.span)])
+        streams = live and isinstance(entry, Stream)
+        frame = spark.readStream.table(source.name) if streams else spark.table(source.name)
+        return Input(entry, frame.schema, frame=frame)
+
+    def _made_from(self, entry: Stream | Relation, source: nodes.DerivedSource) -> Stream:
+        """The stream that another one is derived from; checked again, because it may have been declared again."""
+        read, findings = self._catalog.stream(source.stream), Findings()
+        if isinstance(entry, Stream):
+            check_derived(entry, source, self._catalog, findings)
+        if findings or read is None:
+            raise WorkbookError(findings.in_order())
+        return read

@@ -1,0 +1,45 @@
+"""The specification of a SEQUENCE job: what the operators of its buckets need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from anabranch.columns.times import TimeKind
+from anabranch.events.job import EventSpecification
+from anabranch.sequence.analysis import SequenceAnalysis
+from anabranch.sequence.lowering import Search, window_of
+
+
+@dataclass(frozen=True)
+class SequenceSpec(EventSpecification):
+    """SEQUENCE queries over the same streams, and the searches of each."""
+
+    analyses: tuple[SequenceAnalysis, ...]
+    searches: tuple[tuple[Search, ...], ...]
+
+    @cached_property
+    def first_role(self) -> tuple[int, ...]:
+        """The number of the first role of each query; a role is a component of a disjunct."""
+        sizes = [len(analysis.disjuncts) * len(analysis.query.components) for analysis in self.analyses]
+        return tuple(int(number) for number in np.cumsum([0, *sizes]))
+
+    def window(self, query: int) -> float:
+        """WITHIN in the unit of event times."""
+        return window_of(self.analyses[query].query.within, scale_of(self.time_kind))
+
+    @property
+    def answer_schema(self) -> pa.Schema:
+        """One row per match: its query, and one list of events per stream, NULL for a missing event."""
+        time = self.time_kind.arrow_type
+        return self.answer_fields(
+            ("t", time), ("t_start", time), ("probability", pa.float64()), ("status", pa.string())
+        )
+
+
+def scale_of(kind: TimeKind) -> float:
+    """How many units of an event time make one unit of a delay."""
+    return 1e6 if kind is TimeKind.TIMESTAMP else 1.0

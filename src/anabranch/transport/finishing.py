@@ -1,0 +1,129 @@
+"""Finishing rules: how the answers of operators become the rows of a query's result.
+
+A kind states its rules once, as data. `finish_table` applies them to an Arrow table (the answers of a micro-batch);
+`runtime/finishing.py` lowers the same rules to Spark expressions (the answers of an archive).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+#: The column that says which query of a group an answer belongs to, where a job serves several.
+QUERY = "query"
+
+
+@dataclass(frozen=True, slots=True)
+class ResultColumn:
+    """A column of a result.
+
+    Attributes
+    ----------
+    name : of the result column
+    source : the column of the operators' answers; None for a constant
+    index : of an element of `source`, where that is a list; None for the column itself
+    count : how many elements from `index` on stay a list; None for one element
+    constant : the value of every row, where there is no source
+    """
+
+    name: str
+    source: str | None = None
+    index: int | None = None
+    count: int | None = None
+    constant: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Combines independent rows: the probability that at least one is true, 1 - prod(1 - p), summed as logarithms.
+
+    Rows with equal `by` columns are combined. Operators give `log_none`, the logarithm of the probability that none is
+    true. The result has a column `probability`; rows with probability 0 or below the threshold are dropped.
+    """
+
+    by: tuple[str, ...]
+    threshold: float
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSide:
+    """One operand of a pairing: the stream of its rows and the columns that assign them to blocks.
+
+    `as_doubles` says which columns are compared as doubles: equal numbers have equal hashes only in one type.
+    """
+
+    stream: int
+    columns: tuple[str, ...]
+    as_doubles: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """Rows that become answers in pairs. Spark brings them together in blocks; `decide` gives the answers of a block.
+
+    Attributes
+    ----------
+    sides : the two operands
+    equal : whether rows with equal columns share a block. Otherwise blocks form a square: a row belongs to one line of
+        blocks as the first operand and to one column of blocks as the second, so that every two rows meet once
+    decide : from the members of a block (columns `block` and `side` added) to its answers
+    schema : of these answers
+    """
+
+    sides: tuple[BlockSide, BlockSide]
+    equal: bool
+    decide: Callable[[pa.Table], pa.Table]
+    schema: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Finishing:
+    """The rules of one query, applied in this order.
+
+    Attributes
+    ----------
+    query : number of the query whose answers are kept, where a job serves several
+    pairing : for answers about pairs of rows
+    any_of : for answers that are combined over buckets
+    columns : of the result; None keeps all
+    """
+
+    query: int | None = None
+    pairing: Pairing | None = None
+    any_of: AnyOf | None = None
+    columns: tuple[ResultColumn, ...] | None = None
+
+
+def finish_table(rules: Finishing, answers: pa.Table) -> pa.Table:
+    """Apply the rules to a table. Pairings are not supported: Spark distributes them."""
+    if rules.pairing is not None:
+        raise ValueError("pairs are formed by Spark")
+    if rules.query is not None:
+        answers = answers.filter(pc.equal(answers[QUERY], rules.query))
+    if rules.any_of is not None:
+        answers = _combine(rules.any_of, answers)
+    if rules.columns is None:
+        return answers
+    return pa.table({column.name: _column(column, answers) for column in rules.columns})
+
+
+def _combine(rule: AnyOf, answers: pa.Table) -> pa.Table:
+    combined = answers.group_by(list(rule.by)).aggregate([("log_none", "sum")])
+    probability = -np.expm1(combined["log_none_sum"].to_numpy())
+    kept = (probability > 0) & (probability >= rule.threshold)
+    return combined.append_column("probability", pa.array(probability)).filter(pa.array(kept))
+
+
+def _column(column: ResultColumn, answers: pa.Table) -> pa.ChunkedArray | pa.Array:
+    if column.source is None:
+        return pa.repeat(column.constant, answers.num_rows)
+    source = answers[column.source]
+    if column.index is None:
+        return source
+    if column.count is None:
+        return pc.list_element(source, column.index)
+    return pc.list_slice(source, column.index, column.index + column.count)

@@ -1,0 +1,43 @@
+"""The columns of INTERVALS rows as numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.arrays import I64, Numbers
+from anabranch.columns.times import END, encode_known_times
+from anabranch.transport.layout import Layout
+
+#: What an event does to its entity.
+ROLES = ("start", "suspend", "resume", "end")
+
+
+def interval_numbers(table: pa.Table, layout: Layout) -> dict[str, Numbers]:
+    """The columns of INTERVALS rows; unknown times are BEGINNING, and END for the end of a window."""
+    interval, kind = layout.interval, layout.time_kind
+    if interval is None:
+        return {}
+    columns = {"t": encode_known_times(table[layout.time], kind), "seq": whole_numbers(table[interval.order])}
+    if interval.length:
+        columns["length"] = whole_numbers(table[interval.length])
+    if interval.role:
+        columns["role"] = role_numbers(table[interval.role])
+    if interval.window:
+        low, high = interval.window
+        columns["lo"] = encode_known_times(table[low], kind)
+        columns["hi"] = encode_known_times(table[high], kind, unknown=END)
+    return columns
+
+
+def whole_numbers(column: pa.ChunkedArray) -> I64:
+    """A column of integers; 0 for NULL."""
+    return pc.fill_null(pc.cast(column, pa.int64()), 0).to_numpy()
+
+
+def role_numbers(column: pa.ChunkedArray) -> I64:
+    """The index of each role in ROLES; -1 for NULL, -2 for an unknown role."""
+    names = pc.utf8_lower(pc.cast(column, pa.string()))
+    numbers = pc.fill_null(pc.index_in(names, value_set=pa.array(ROLES)), -2)
+    return pc.if_else(column.is_null(), -1, numbers).to_numpy().astype(np.int64)

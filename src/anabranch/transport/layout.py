@@ -1,0 +1,155 @@
+"""Layouts: which columns of a source hold the key, the value and the time of a stream, and what its model adds.
+
+A layout has a core that every stream has, and one part for each model that needs more columns: `DistributionColumns`
+(INDEPENDENT, MARKOV), `IntervalColumns` (INTERVALS) and `PredictionColumns` (PREDICTED). `SpaceColumns` is the part of
+streams with a SPACE clause. Workers get layouts; the catalog stays in the driver.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from anabranch.columns.times import BEGINNING, END, TimeKind
+from anabranch.transport.derivation import Derivation, ReportingPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class DistributionColumns:
+    """The part of INDEPENDENT and MARKOV streams.
+
+    Attributes
+    ----------
+    probability : column of the probability of a row
+    previous : for each value column, the column of the value at the previous instant; empty unless MARKOV
+    """
+
+    probability: str
+    previous: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalColumns:
+    """The part of INTERVALS streams.
+
+    Attributes
+    ----------
+    order : column of the position of an event within its entity, from 1
+    length : column of the number of events of the entity
+    role : column that says whether the event starts, suspends, resumes or ends the entity
+    window : columns of the earliest and latest time of an event whose time is lost
+    horizon : codes of the two times between which every event happened
+    """
+
+    order: str
+    length: str | None = None
+    role: str | None = None
+    window: tuple[str, str] | None = None
+    horizon: tuple[int, int] | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """Every column of this part."""
+        return [name for name in (self.order, self.length, self.role, *(self.window or ())) if name is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionColumns:
+    """The part of PREDICTED streams; tuples have one entry per value column.
+
+    Attributes
+    ----------
+    errors : a number, or the column that holds the error of a row
+    normals : standard deviation of a normal error; None where the error is uniform
+    period : how long a prediction is valid, in seconds for a TIMESTAMP, else in the unit of the time column
+    rates : columns of the rates of change; empty where the source has positions
+    reporting : how positions become predictions; None where the source has predictions
+    """
+
+    errors: tuple[str | float, ...]
+    normals: tuple[float | None, ...]
+    period: float
+    rates: tuple[str, ...] = ()
+    reporting: ReportingPolicy | None = None
+
+    @property
+    def error_columns(self) -> list[str]:
+        """The columns that hold the errors of a row, each once."""
+        return list(dict.fromkeys(error for error in self.errors if isinstance(error, str)))
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceColumns:
+    """Where an event is: two coordinates, planar or in degrees, or one column of geometries of `shape_type`."""
+
+    columns: tuple[str, ...]
+    geodesic: bool = False
+    shape_type: pa.DataType | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The columns of a stream's source, as the workers see them.
+
+    Attributes
+    ----------
+    name : of the stream
+    keys, key_types, values, value_types : columns of KEY and VALUE with their Arrow types
+    time, time_kind : column and type of the event time; of events with a duration, the end
+    start : column of the start of events with a duration
+    lateness : the WATERMARK clause, in seconds for a TIMESTAMP, else in the unit of the time column
+    distribution, interval, prediction : the part of the model; all None for CERTAIN
+    space : the part of the SPACE clause
+    derivation : makes the rows of the stream from those of its source, where the two differ
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    key_types: tuple[pa.DataType, ...]
+    values: tuple[str, ...]
+    value_types: tuple[pa.DataType, ...]
+    time: str
+    time_kind: TimeKind
+    start: str | None = None
+    lateness: float = 0.0
+    distribution: DistributionColumns | None = None
+    interval: IntervalColumns | None = None
+    prediction: PredictionColumns | None = None
+    space: SpaceColumns | None = None
+    derivation: Derivation | None = None
+
+    @property
+    def previous(self) -> tuple[str, ...]:
+        """The columns of the previous values of a MARKOV stream."""
+        return () if self.distribution is None else self.distribution.previous
+
+    @property
+    def horizon(self) -> tuple[int, int]:
+        """Between which times the events of INTERVALS happened; all of time where there is no HORIZON."""
+        return (self.interval and self.interval.horizon) or (BEGINNING, END)
+
+    @property
+    def reaches_back(self) -> bool:
+        """Whether the first event of an entity may be lost, and so may lie before all recorded events."""
+        return self.interval is not None and bool(self.interval.horizon or self.interval.window)
+
+    @property
+    def columns(self) -> list[str]:
+        """Every column to read, each once."""
+        times = [self.time] if self.start is None else [self.start, self.time]
+        names = [*self.keys, *self.values, *self.previous, *times]
+        if self.prediction is not None:
+            names += [*self.prediction.rates, *self.prediction.error_columns]
+        if self.distribution is not None:
+            names.append(self.distribution.probability)
+        names += [] if self.interval is None else self.interval.columns
+        names += [] if self.space is None else self.space.columns
+        return list(dict.fromkeys(names))
+
+
+def require_prediction(layout: Layout) -> PredictionColumns:
+    """The part of a PREDICTED stream; the binder admits no other stream to MONITOR."""
+    if layout.prediction is None:
+        raise LookupError(f"{layout.name} is not PREDICTED")
+    return layout.prediction
