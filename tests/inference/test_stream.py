@@ -161,7 +161,7 @@ def test_a_reading_that_the_model_cannot_explain_is_set_aside() -> None:
     text = filled("at")
     declare(parse(text), catalog)
     (layout,) = layouts_for([catalog.stream("readings")])
-    layout = replace(layout, derive=InferredFrom(Inference(hmm, "FILTER"), pa.string(), 1.0))
+    layout = replace(layout, derivation=InferredFrom(Inference(hmm, "FILTER"), pa.string(), 1.0))
     run = LocalRun(make_job([bound_query(text, "q")], JobContext((layout,), {}, FINGERPRINT, True)), 1)
     run.step(
         {"readings": [{"tag": "a", "reader": r, "t": t} for t, r in enumerate(["east", "west", "east"])]}, end=True
@@ -172,17 +172,17 @@ def test_a_reading_that_the_model_cannot_explain_is_set_aside() -> None:
 
 
 def test_state_is_only_good_for_a_model_with_the_same_silence() -> None:
-    told = {
-        repr(InferredFrom(Inference(replace(building(), silence=quiet), "FILTER"), pa.string(), 1.0))
+    identities = [
+        InferredFrom(Inference(replace(building(), silence=quiet), "FILTER"), pa.string(), 1.0).identity()
         for quiet in (None, np.full(3, 0.5), np.full(3, 0.25))
-    }
-    assert len(told) == 3
+    ]
+    assert len({identity["model"] for identity in identities}) == 3
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("STEP 0.5", "a STEP of 0.5 does not suit the times of readings, which are integers"),
+        ("STEP 0.5", "STEP 0.5 is no integer, and the times of readings are integers"),
         ("", "there is neither detection.csv nor emission.csv"),
     ],
 )

@@ -134,7 +134,7 @@ CREATE RELATION theta (x STRING, y STRING);
     ],
 )
 def test_the_plans_of_the_papers_examples(pattern: str, classification: str, said: list[str]) -> None:
-    told = plan(bound_query(f"{PAPER} CREATE QUERY q AS PATTERN {pattern};", "q"))
+    told = plan(analyse(bound_query(f"{PAPER} CREATE QUERY q AS PATTERN {pattern};", "q")))
     assert told.refused is None
     assert told.classification == classification
     for line in said:
@@ -154,7 +154,7 @@ def test_the_plans_of_the_papers_examples(pattern: str, classification: str, sai
 def test_what_intervals_do_not_suffice_for(pattern: str, reason: str | None) -> None:
     query = bound_query(f"{PAPER} CREATE QUERY q AS PATTERN {pattern};", "q")
     assert str(why_not_by_intervals(analyse(query))).startswith(str(reason))
-    assert ("by the safe plan" in plan(query).method) == (reason is None)
+    assert ("by the safe plan" in plan(analyse(query)).method) == (reason is None)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_what_intervals_do_not_suffice_for(pattern: str, reason: str | None) -> 
 )
 def test_grouping_by_what_the_query_is_not_independent_on_is_refused(pattern: str, message: str) -> None:
     with pytest.raises(WorkbookError, match=message):
-        plan(bound_query(f"{DECLARATIONS} CREATE QUERY q AS PATTERN {pattern};", "q"))
+        plan(analyse(bound_query(f"{DECLARATIONS} CREATE QUERY q AS PATTERN {pattern};", "q")))
 
 
 def test_a_single_goal_makes_every_key_a_chain_of_its_own() -> None:
@@ -180,7 +180,9 @@ def test_a_single_goal_makes_every_key_a_chain_of_its_own() -> None:
 
 
 def test_the_plan_prints_itself_in_text_and_in_a_notebook() -> None:
-    told = plan(bound_query(f"{DECLARATIONS} CREATE QUERY q AS PATTERN at(p, 'a') THEN at(p, '<b>') GROUP BY p;", "q"))
+    told = plan(
+        analyse(bound_query(f"{DECLARATIONS} CREATE QUERY q AS PATTERN at(p, 'a') THEN at(p, '<b>') GROUP BY p;", "q"))
+    )
     assert str(told).splitlines()[0] == "q: PATTERN"
     assert "extended regular" in str(told)
     assert "rows are spread by p" in str(told)

@@ -1,0 +1,75 @@
+"""The identity of a checkpoint: pinned by golden files, and independent of internal classes and of folders."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import pytest
+from tests.planning.golden_identity import WORKBOOKS, golden, group_of
+
+from anabranch.planning.identity import Document, differences, fingerprint_of, identity_of
+from anabranch.transport.layout import Layout
+
+
+def identity(text: str, folder: Path) -> Document:
+    path = folder / "book.abq"
+    path.write_text(text)
+    return identity_of(*group_of(path))
+
+
+STREAM = "CREATE STREAM s KEY (k STRING) VALUE (v STRING) TIME t INTEGER{clauses};"
+QUERY = "CREATE QUERY q AS PATTERN s(k, 'a') GROUP BY k{threshold};"
+
+
+@pytest.mark.parametrize("workbook", WORKBOOKS, ids=lambda path: path.stem)
+def test_identities_are_as_agreed(workbook: Path) -> None:
+    """On a difference, checkpoints of users would be orphaned: see `golden_identity`."""
+    assert golden(workbook) == workbook.with_suffix(".json").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("workbook", WORKBOOKS, ids=lambda path: path.stem)
+def test_a_new_field_with_a_default_keeps_the_identity(workbook: Path) -> None:
+    @dataclass(frozen=True)
+    class LaterLayout(Layout):
+        colour: str = "blue"
+
+    group, layouts = group_of(workbook)
+    later = [LaterLayout(**{field.name: getattr(layout, field.name) for field in fields(Layout)}) for layout in layouts]
+    assert identity_of(group, later) == identity_of(group, layouts)
+
+
+def test_the_identity_is_json_and_survives_a_manifest(tmp_path: Path) -> None:
+    document = identity(STREAM.format(clauses="") + QUERY.format(threshold=""), tmp_path)
+    saved = json.loads(json.dumps(document))
+    assert differences(document, saved) == ""
+    assert fingerprint_of(saved) == fingerprint_of(document)
+
+
+def test_moving_the_data_keeps_the_identity(tmp_path: Path) -> None:
+    here = identity(STREAM.format(clauses=" FROM 'a.csv'") + QUERY.format(threshold=""), tmp_path)
+    there = identity(STREAM.format(clauses=" FROM 'b/c.parquet'") + QUERY.format(threshold=""), tmp_path)
+    assert here == there
+
+
+@pytest.mark.parametrize(
+    ("clauses", "threshold", "message"),
+    [
+        ("", " THRESHOLD 0.5", "belongs to another query, or to an earlier version of this query"),
+        (" WATERMARK 5", "", "was written for streams with other columns, types or clauses"),
+    ],
+)
+def test_a_change_of_query_or_stream_is_another_identity(
+    tmp_path: Path, clauses: str, threshold: str, message: str
+) -> None:
+    before = identity(STREAM.format(clauses="") + QUERY.format(threshold=""), tmp_path)
+    after = identity(STREAM.format(clauses=clauses) + QUERY.format(threshold=threshold), tmp_path)
+    assert fingerprint_of(before) != fingerprint_of(after)
+    assert differences(after, before) == message
+
+
+def test_another_version_or_state_format_is_named(tmp_path: Path) -> None:
+    document = identity(STREAM.format(clauses="") + QUERY.format(threshold=""), tmp_path)
+    assert differences(document, document | {"version": 0}) == "has version 0, this version writes 1"
+    assert differences(document, document | {"state format": 1}) == "has state format 1, this version writes 2"
