@@ -170,7 +170,7 @@ delays = st.one_of(
 sequences = st.builds(
     Sequence,
     several(st.builds(Component, names, st.booleans())),
-    operands,
+    operands=operands,
     where=maybe(conditions()),
     miss=several(st.builds(Miss, names, numbers), 0),
     delay=several(delays, 0),
@@ -182,7 +182,7 @@ relates = st.builds(
     quantified,
     several(st.sampled_from([*SIMPLE, *COMPOSITE])),
     quantified,
-    operands,
+    operands=operands,
     where=maybe(conditions()),
     timeout=maybe(durations),
     complement=st.booleans(),
@@ -196,7 +196,7 @@ def monitors(draw: st.DrawFn) -> Monitor:
     policies = ["LEAST CONTRIBUTION", "OLDEST", "RANDOM", "NEWEST"]
     return Monitor(
         draw(several(variables)),
-        draw(operands),
+        operands=draw(operands),
         where=draw(maybe(conditions())),
         within=draw(maybe(durations)),
         semantics=draw(maybe(upper_words)),
@@ -210,7 +210,7 @@ def monitors(draw: st.DrawFn) -> Monitor:
 constrains = st.builds(
     Constrain,
     several(st.builds(Counted, names, st.integers(1, 9))),
-    operands,
+    operands=operands,
     where=maybe(conditions()),
     strategy=maybe(upper_words),
 )

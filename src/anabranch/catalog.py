@@ -1,7 +1,7 @@
-"""What is declared: streams with their uncertainty model, relations, and queries.
+"""The catalog of declarations: streams with their uncertainty model, relations, and queries.
 
-The catalogue is filled by the binder from CREATE statements. Column types are UNKNOWN until a declaration states them
-or the session has looked at the source (`with_types`).
+The binder fills the catalog from CREATE statements. A column type is UNKNOWN until a declaration states it or the
+session has read the schema of the source (`with_types`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from anabranch.language.types import Type
 
 
 class Model(Enum):
-    """What a row of a stream says, and what about it is uncertain."""
+    """What is uncertain about the rows of a stream."""
 
     CERTAIN = "CERTAIN"
     INDEPENDENT = "INDEPENDENT"
@@ -27,7 +27,7 @@ class Model(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A named column; `declared` says that the workbook states its type."""
+    """A named column; `declared` is True if the workbook states its type."""
 
     name: str
     type: Type = Type.UNKNOWN
@@ -36,10 +36,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A declared stream. `declaration` keeps the clauses that only one model reads.
+    """A declared stream. `declaration` has the clauses that only one model uses.
 
-    Events that last begin at `start` and end at `time`; `start` is None where events happen at an instant.
-    `shape` is the column of geometries of `SPACE (shape)`, None where SPACE names two coordinates or is not there.
+    Events with a duration begin at `start` and end at `time`; `start` is None for point events. `shape` is the geometry
+    column of `SPACE (shape)`, None if SPACE names two coordinates or is absent.
     """
 
     name: str
@@ -54,12 +54,17 @@ class Stream:
 
     @property
     def source(self) -> nodes.Source | None:
-        """Where the rows come from; None where they are bound later."""
+        """The source of the rows; None if a source is bound later."""
         return self.declaration.source
 
     @property
+    def has_duration(self) -> bool:
+        """Whether the events have a duration (`TIME (start, end)`)."""
+        return self.start is not None
+
+    @property
     def lateness(self) -> float:
-        """How late a row may come (WATERMARK), in seconds where a unit is written or the time is a TIMESTAMP."""
+        """How late a row may arrive (WATERMARK): in seconds if it has a unit or the time is a TIMESTAMP."""
         watermark = self.declaration.watermark
         return 0.0 if watermark is None else float(amount_of(watermark))
 
@@ -75,24 +80,24 @@ class Stream:
         """The columns from which values can be predicted: those of VALUE, then the coordinates of SPACE."""
         space = [name.lower() for name in self.declaration.space or () if self.shape is None]
         values = {column.name.lower() for column in self.values}
-        places = [column for column in self.columns if column.name.lower() in space]
-        return (*self.values, *(column for column in places if column.name.lower() not in values))
+        coordinates = [column for column in self.columns if column.name.lower() in space]
+        return (*self.values, *(column for column in coordinates if column.name.lower() not in values))
 
     @property
     def errors(self) -> tuple[nodes.ErrorBound, ...]:
         """The ERROR of each value column of a PREDICTED stream, in the order of the columns."""
         bounds = {(bound.column or "").lower(): bound for bound in self.declaration.error}
-        given = (bounds.get(value.name.lower(), bounds.get("")) for value in self.values)
-        return tuple(bound for bound in given if bound is not None)
+        by_value = (bounds.get(value.name.lower(), bounds.get("")) for value in self.values)
+        return tuple(bound for bound in by_value if bound is not None)
 
     @property
     def error_columns(self) -> tuple[str, ...]:
-        """The columns that hold the errors of a row, each once."""
+        """The distinct columns that hold the errors of a row."""
         return tuple(dict.fromkeys(bound.source for bound in self.errors if bound.source is not None))
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Every column a source of this stream must have, in a fixed order."""
+        """Every column that a source of this stream must have, in a fixed order."""
         extra: list[Column] = list(self.previous)
         if self.model in (Model.INDEPENDENT, Model.MARKOV):
             extra.append(Column(self.probability, Type.DOUBLE))
@@ -116,7 +121,7 @@ class Stream:
         return tuple({column.name.lower(): column for column in reversed(columns)}.values())[::-1]
 
     def with_types(self, types: Mapping[str, Type]) -> Stream:
-        """The same stream with the types its source really has (names compared without case)."""
+        """The same stream with the column types of its source (names are compared without case)."""
         return replace(
             self,
             keys=tuple(_typed(column, types) for column in self.keys),
@@ -129,7 +134,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """An ordinary table, used as a predicate."""
+    """An ordinary table that conditions look up."""
 
     name: str
     columns: tuple[Column, ...]
@@ -137,24 +142,24 @@ class Relation:
 
     @property
     def source(self) -> nodes.Source | None:
-        """Where the rows come from; None where they are bound later."""
+        """The source of the rows; None if a source is bound later."""
         return self.declaration.source
 
     def with_types(self, types: Mapping[str, Type]) -> Relation:
-        """The same relation with the types its source really has."""
+        """The same relation with the column types of its source."""
         return replace(self, columns=tuple(_typed(column, types) for column in self.columns))
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A named query; it is bound anew, with the types of its sources, when it is run."""
+    """A named query; it is bound again, with the types of its sources, when it is run."""
 
     name: str
     declaration: nodes.CreateQuery
 
     @property
     def threshold(self) -> float:
-        """Rows below this probability are not answers."""
+        """The lowest probability of an answer."""
         return float(self.declaration.threshold or 0.0)
 
 
@@ -166,38 +171,38 @@ def _typed(column: Column, types: Mapping[str, Type]) -> Column:
 
 @dataclass(slots=True)
 class Catalog:
-    """The declarations of a session, by lower-case name; one name space for all three kinds."""
+    """The declarations of a session by lower-case name; streams, relations and queries share one namespace."""
 
     entries: dict[str, Stream | Relation | Query] = field(default_factory=dict)
 
     def add(self, entry: Stream | Relation | Query) -> None:
-        """Declare `entry`, in the place of what had its name."""
+        """Add an entry; it replaces an entry of the same name."""
         self.entries[entry.name.lower()] = entry
 
     def get(self, name: str) -> Stream | Relation | Query | None:
-        """The entry called `name`, None where there is none."""
+        """The entry called `name`, or None."""
         return self.entries.get(name.lower())
 
     def stream(self, name: str) -> Stream | None:
-        """The stream called `name`."""
+        """The stream called `name`, or None."""
         entry = self.get(name)
         return entry if isinstance(entry, Stream) else None
 
     def relation(self, name: str) -> Relation | None:
-        """The relation called `name`."""
+        """The relation called `name`, or None."""
         entry = self.get(name)
         return entry if isinstance(entry, Relation) else None
 
     def query(self, name: str) -> Query | None:
-        """The query called `name`."""
+        """The query called `name`, or None."""
         entry = self.get(name)
         return entry if isinstance(entry, Query) else None
 
     def queries(self) -> list[Query]:
-        """All queries, in the order of their declaration."""
+        """All queries, in order of declaration."""
         return [entry for entry in self.entries.values() if isinstance(entry, Query)]
 
     def names(self, kinds: Iterable[type] = (Stream, Relation, Query)) -> list[str]:
-        """The declared names of these kinds, for suggestions."""
-        wanted = tuple(kinds)
-        return [entry.name for entry in self.entries.values() if isinstance(entry, wanted)]
+        """The names of the entries of these classes, for suggestions."""
+        classes = tuple(kinds)
+        return [entry.name for entry in self.entries.values() if isinstance(entry, classes)]

@@ -1,7 +1,7 @@
-"""The one exception tree: every error has a code, a place in the text where there is one, and a mend.
+"""The exceptions of the project, and the findings that they report.
 
-Everything a user can cause ends in an `AnabranchError`; its `str` is one line, `file:line:column: what is wrong; what
-would be right`. A `WorkbookError` holds every finding of a workbook, so that one run of `check` shows them all.
+Every error that a user can cause is an `AnabranchError`; its `str` is one line, `file:line:column: message; hint`. A
+`WorkbookError` has all findings about a workbook, so that one run of `check` shows them all.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def line_starts(text: str) -> list[int]:
-    """The offset at which each line begins; lines end as in an editor, unlike `str.splitlines`."""
+    """The offset of each line; lines end as in an editor, unlike `str.splitlines`."""
     return [0, *(match.end() for match in _LINE_END.finditer(text))]
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of workbook text; lines and columns are 1-based, `end_column` is exclusive."""
+    """A range of workbook text; lines and columns are 1-based, `end_column` is exclusive."""
 
     line: int
     column: int
@@ -29,18 +29,18 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong with a workbook, where, and what would be right.
+    """One error in a workbook: its position, the reason and a fix.
 
     Attributes
     ----------
     code : str
         Stable and machine-readable, such as `unknown-name`.
     message : str
-        One line: what is wrong.
+        One line: the reason.
     hint : str
-        One line: what would be right. May be empty.
+        One line: how to fix it. May be empty.
     span : Span or None
-        The place, None where the finding is about no one place.
+        The position; None if the finding has no position.
     """
 
     code: str
@@ -50,11 +50,11 @@ class Finding:
 
     def line(self, file: str) -> str:
         """The finding as `file:line:column: message; hint`."""
-        place = f"{file}:{self.span.line}:{self.span.column}" if self.span else f"{file}:1:1"
-        return f"{place}: {self.message}" + (f"; {self.hint}" if self.hint else "")
+        position = f"{file}:{self.span.line}:{self.span.column}" if self.span else f"{file}:1:1"
+        return f"{position}: {self.message}" + (f"; {self.hint}" if self.hint else "")
 
     def marked(self, text: str) -> str:
-        """The source line with a marker under the place; empty where there is no place."""
+        """The source line with a marker under the position; empty if there is no position."""
         if self.span is None:
             return ""
         lines = _LINE_END.split(text)
@@ -63,21 +63,21 @@ class Finding:
         source = lines[self.span.line - 1]
         end = self.span.end_column if self.span.end_line == self.span.line else len(source) + 1
         width = max(1, end - self.span.column)
-        # A hostile line can be megabytes long: show the part around the marker.
+        # A hostile line can be megabytes long, so only the part around the marker is shown.
         start = max(0, self.span.column - 1 - 60)
-        shown = source[start : start + 120].replace("\t", " ")
-        shown = "".join(c if c.isprintable() else "?" for c in shown)
-        return f"  {shown}\n  {' ' * (self.span.column - 1 - start)}{'^' * min(width, 60)}"
+        excerpt = source[start : start + 120].replace("\t", " ")
+        excerpt = "".join(c if c.isprintable() else "?" for c in excerpt)
+        return f"  {excerpt}\n  {' ' * (self.span.column - 1 - start)}{'^' * min(width, 60)}"
 
 
 class AnabranchError(Exception):
-    """The root of everything Anabranch raises on purpose."""
+    """Base class of all errors that Anabranch raises on purpose."""
 
     code = "error"
 
 
 class WorkbookError(AnabranchError):
-    """A workbook, or a query in it, is wrong; `findings` lists everything that was found."""
+    """A workbook or a query has errors; `findings` lists all of them."""
 
     code = "workbook"
 
@@ -88,11 +88,11 @@ class WorkbookError(AnabranchError):
         super().__init__("\n".join(self.lines()))
 
     def lines(self) -> list[str]:
-        """One line a finding."""
+        """One line per finding."""
         return [finding.line(self.file) for finding in self.findings]
 
     def report(self) -> str:
-        """Every finding with its marked source line, the way a terminal shows it."""
+        """Every finding with its marked source line, for a terminal."""
         blocks = []
         for finding in self.findings:
             marked = finding.marked(self.text)
@@ -101,24 +101,24 @@ class WorkbookError(AnabranchError):
 
 
 class NotYetBuilt(WorkbookError):
-    """A part of the language that is understood, but cannot be run by this version."""
+    """A part of the language that this version can parse but cannot run."""
 
     code = "not-yet-built"
 
 
 class DataError(AnabranchError):
-    """The data do not fit what the workbook says of them (missing file or column, bad rows under strict)."""
+    """The data do not fit their declaration: a missing file or column, or an invalid row with --strict."""
 
     code = "data"
 
 
 class StateError(AnabranchError):
-    """Saved state cannot be opened: another format, another query, or damaged."""
+    """Saved state cannot be restored: it has another format, belongs to another query, or is damaged."""
 
     code = "state"
 
 
 class TooLarge(AnabranchError):
-    """An exact answer would need more than the limits allow; the message has the size."""
+    """An exact answer would exceed the size limits; the message has the size."""
 
     code = "too-large"

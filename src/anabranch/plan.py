@@ -1,4 +1,4 @@
-"""The plan every family produces: what a query is, why, and how it will be run; it prints itself."""
+"""The plan of a query: its class, the reasons, and how it will be run. `explain` prints it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from anabranch.language.nodes import NOWHERE
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One stage of a plan; `id` is stable, and reappears in logs and errors."""
+    """One stage of a plan; `id` is stable, and is also used in logs and errors."""
 
     id: str
     does: str
@@ -19,7 +19,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """What is asked of two variables together; `given` where the user wrote it, not where it follows from the rest."""
+    """A constraint between two variables; `given` is True if the user wrote it, False if it is implied."""
 
     one: str
     other: str
@@ -29,7 +29,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class ConstraintGraph:
-    """Variables (each with what is asked of it alone) and what holds between them."""
+    """Variables, each with its own conditions, and the constraints between them."""
 
     nodes: tuple[tuple[str, str], ...]
     edges: tuple[Edge, ...]
@@ -46,23 +46,23 @@ class Plan:
     kind : str
         PATTERN, SEQUENCE, ...
     classification : str
-        What the family calls such a query.
+        The class of the query.
     why : tuple of str
-        The reasons for the classification, in words.
+        The reasons for the class.
     method : str
         'exact' or 'sampling'.
     routing : str
-        What must meet in one place, and so how far the work can be spread.
+        How rows are assigned to buckets, and so how far the work can be distributed.
     cost : str
         How time and memory grow.
     steps : tuple of Step
         From source to answer.
     streams : str
-        'yes', or why it cannot be run on a live stream.
+        'yes', or why it cannot run on a live stream.
     refused : Finding or None
-        Why it cannot be run at all by this version.
+        Why it cannot run at all.
     graph : ConstraintGraph or None
-        The variables and what holds between them, where a query is of that form.
+        The variables and the constraints between them; None for kinds without variables.
     """
 
     query: str
@@ -81,7 +81,7 @@ class Plan:
     def _facts(self) -> list[tuple[str, str]]:
         facts = [("class", self.classification), *(("why", reason) for reason in self.why)]
         if self.refused is not None:
-            return [*facts, ("refused", self.refused.message), ("mend", self.refused.hint)]
+            return [*facts, ("refused", self.refused.message), ("fix", self.refused.hint)]
         return [
             *facts,
             ("method", self.method),
@@ -93,10 +93,10 @@ class Plan:
 
     def __str__(self) -> str:
         lines = [f"{self.query}: {self.kind}"]
-        shown = ""
+        previous = ""
         for name, text in self._facts():
-            lines.append(f"  {'' if name == shown else name:<10} {text}")
-            shown = name
+            lines.append(f"  {'' if name == previous else name:<10} {text}")
+            previous = name
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

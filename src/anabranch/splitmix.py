@@ -1,18 +1,18 @@
-"""SplitMix64: random numbers that are counted, not carried along.
+"""SplitMix64: a counter-based random number generator.
 
-The n-th number of a seed is a function of the seed and n alone, so what is drawn does not depend on what was drawn
-before, nor where. Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (2014).
+The n-th number of a seed is a function of the seed and n only, so it depends neither on earlier draws nor on the
+worker that draws it. Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (2014).
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from anabranch.arrays import U64
 from anabranch.compiled import compiled
 
-#: What the state grows by from one number to the next: 2^64 divided by the golden ratio, made odd.
+#: The increment of the state per number: 2^64 divided by the golden ratio, made odd.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -21,22 +21,22 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 
 @njit(cache=True, inline="always")
 def mix(x: np.uint64) -> np.uint64:
-    """A well mixed function of 64 bits (the finaliser of SplitMix64)."""
+    """Hash 64 bits (the finaliser of SplitMix64)."""
     x = (x ^ (x >> np.uint64(30))) * _MIX_1
     x = (x ^ (x >> np.uint64(27))) * _MIX_2
     return x ^ (x >> np.uint64(31))
 
 
 @compiled
-def mix_all(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Each of many numbers mixed; 0 too becomes something else."""
+def mix_all(values: U64) -> U64:
+    """Hash each number of an array; 0 is not mapped to 0."""
     mixed = np.empty(len(values), np.uint64)
-    for place in range(len(values)):
-        mixed[place] = mix(values[place] + GOLDEN)
+    for index in range(len(values)):
+        mixed[index] = mix(values[index] + GOLDEN)
     return mixed
 
 
 @compiled
 def uniform(seed: np.uint64, number: int) -> float:
-    """The number-th random number of a seed, from 0 on, in [0, 1)."""
+    """The random number in [0, 1) with this 0-based number in the sequence of a seed."""
     return float(mix(seed + np.uint64(number + 1) * GOLDEN) >> np.uint64(11)) * 2.0**-53

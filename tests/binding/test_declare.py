@@ -6,7 +6,7 @@ import pytest
 from tests.language.workbooks import codes, declared, findings
 
 from anabranch.binding.binder import declare
-from anabranch.binding.declarations import PREDICTORS
+from anabranch.binding.derived_streams import PREDICTORS
 from anabranch.catalog import Catalog, Column, Model, Relation, Stream
 from anabranch.inference.reporting import METHODS
 from anabranch.language.parser import parse

@@ -219,8 +219,8 @@ def test_spans_are_places_in_the_whole_text() -> None:
     assert query.span == Span(3, 1, 5, 29)
     negation, call = query.body.where.items
     assert (negation.span, call.span) == (Span(5, 9, 5, 20), Span(5, 25, 5, 29))
-    assert query.place("WHERE") == Span(5, 3, 5, 29)
-    assert query.place("THRESHOLD") == query.span
+    assert query.clause_span("WHERE") == Span(5, 3, 5, 29)
+    assert query.clause_span("THRESHOLD") == query.span
 
 
 def test_every_wrong_statement_is_reported() -> None:

@@ -29,7 +29,7 @@ def test_parsing_what_was_written_gives_the_tree_back(workbook: nodes.Workbook) 
 @examples(60)
 @given(strategies.expressions(max_leaves=15))
 def test_expressions_keep_their_shape(expression: nodes.Expr) -> None:
-    query = nodes.CreateQuery("q", Constrain((Counted("v"),), (nodes.Operand("e"),), expression))
+    query = nodes.CreateQuery("q", Constrain((Counted("v"),), expression, operands=(nodes.Operand("e"),)))
     (again,) = parse(unparse(query)).statements
     assert repr(again) == repr(query)
 

@@ -1,10 +1,11 @@
-"""Queries after binding: names resolved to catalogue entries, conditions typed.
+"""Bound queries: names are resolved to catalog entries, and conditions are typed.
 
-This is what the families' analyses see of the language; the queries of each kind are in its folder (`query.py`).
+The analyses of the kinds work on bound queries; each kind has its own subclass in `query.py`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -15,16 +16,21 @@ from anabranch.errors import Span
 from anabranch.language.nodes import NOWHERE
 
 
-class BoundQuery:
-    """What all bound queries have: see `query.py` of each kind.
+class BoundQuery(ABC):
+    """Base class of the bound queries in `query.py` of each kind.
 
     Attributes
     ----------
-    kind : the keyword
-    shares_pass : whether several queries over the same streams can be answered in one pass
-    name : of the query
-    streams : that it names, each once, in order of appearance
-    conditions : all of them
+    kind : str
+        The keyword of the kind.
+    shares_pass : bool
+        Whether several queries over the same streams can be answered in one pass.
+    name : str
+        The name of the query.
+    streams : tuple of Stream
+        Its distinct streams, in order of appearance.
+    conditions : tuple of Typed
+        All its conditions.
     """
 
     __slots__ = ()
@@ -36,26 +42,26 @@ class BoundQuery:
     span: Span
 
     @property
+    @abstractmethod
     def streams(self) -> tuple[Stream, ...]:
-        """The streams the query names, each once, in order of appearance."""
-        raise NotImplementedError
+        """The distinct streams of the query, in order of appearance."""
 
     @property
+    @abstractmethod
     def conditions(self) -> tuple[Typed, ...]:
         """Every condition of the query."""
-        raise NotImplementedError
 
     @property
     def declared_relations(self) -> tuple[Relation, ...]:
-        """The relations of the catalogue that it asks."""
+        """The relations that the query looks up."""
         return relations_in(self.conditions)
 
 
 @dataclass(frozen=True, slots=True)
 class BoundOperand:
-    """A name of the query and the stream its events come from.
+    """A name of the query and its stream.
 
-    `label` is the name as written, which becomes a result column; `name` is lower case, as in typed conditions.
+    `label` is the name as written, and becomes a column of answers; `name` is in lower case, as in typed conditions.
     """
 
     label: str
@@ -65,11 +71,11 @@ class BoundOperand:
 
 
 def relations_in(conditions: Iterable[Typed]) -> tuple[Relation, ...]:
-    """The relations that conditions ask."""
+    """The relations that conditions look up."""
     nodes = (node for condition in conditions for node in walk(condition))
     return tuple(node.relation for node in nodes if isinstance(node, Member))
 
 
 def streams_of(operands: Iterable[BoundOperand]) -> tuple[Stream, ...]:
-    """The streams of operands, each once."""
+    """The distinct streams of operands, in order of appearance."""
     return tuple({operand.stream.name.lower(): operand.stream for operand in operands}.values())

@@ -1,7 +1,8 @@
-"""Conditions after binding: small typed trees, the only form in which a condition is ever evaluated.
+"""Typed trees: conditions after binding, the only form in which they are evaluated.
 
-Four kinds of node are enough, so a lowering (to Spark columns in `rows/columns.py`, to Arrow arrays in
-`rows/conditions.py`) is one table from operator to function. Nothing here is text any more: there is nothing to inject.
+There are four kinds of node, so that a lowering (to Spark columns in `runtime/filters.py`, to Arrow arrays in
+`columns/conditions.py`) is one table from operator to function. A tree contains no code as text, so there is nothing to
+inject.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from anabranch.errors import Span
 from anabranch.language.nodes import NOWHERE
 from anabranch.language.types import Type
 
-#: Every operator a bound condition may hold, with its number of arguments (None: two or more).
+#: Every operator of a typed tree, with its number of arguments (None: two or more).
 OPERATORS: dict[str, int | None] = {
     "+": 2, "-": 2, "*": 2, "/": 2, "%": 2, "negate": 1, "abs": 1,
     "=": 2, "<>": 2, "<": 2, "<=": 2, ">": 2, ">=": 2,
@@ -22,12 +23,15 @@ OPERATORS: dict[str, int | None] = {
     "distance": 2, "span": 2, "within": 2, "intersects": 2,
 }  # fmt: skip
 
+#: The operator with its sides swapped: `a < b` is `b > a`.
+MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
+
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A literal. A duration is already in the unit of the time column it is compared with.
+    """A constant. A duration is already in the unit of the time column.
 
-    The value of a TIMESTAMP is an integer, microseconds since 1970 UTC; that of a DATE the days since 1970.
+    The value of a TIMESTAMP is in microseconds since 1970 UTC, that of a DATE in days since 1970-01-01.
     """
 
     value: str | int | float | bool | None
@@ -37,12 +41,12 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A PATTERN variable (`owner` None), or column `name` of the component or operand `owner`.
+    """A PATTERN variable (`owner` is None), or the column `name` of the component or operand `owner`.
 
-    Both names are lower case. `default` is the value to use where the component is missing (SEQUENCE). A reference to a
-    whole event (`v` in `DISTANCE(v, w)`) has the name "*"; where its place is a geometry, it is a reference to the
-    column that holds it. `mention` is 2 where a CONSTRAIN condition names the interchangeable `v*5` a second time: the
-    other event of a pair.
+    Both names are in lower case. `default` is the value to use if the component is missing (SEQUENCE). A reference to a
+    whole event (`v` in `DISTANCE(v, w)`) has the name "*"; if its location is a geometry, it refers to the geometry
+    column instead. `mention` is 2 for the second mention of an interchangeable variable `v*5` in a CONSTRAIN condition:
+    the other event of a pair.
     """
 
     owner: str | None
@@ -55,7 +59,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`op` of OPERATORS applied to its arguments; SQL's three-valued logic holds throughout."""
+    """An operator of OPERATORS with its arguments; SQL's three-valued logic applies."""
 
     op: str
     arguments: tuple[Typed, ...]
@@ -65,7 +69,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Whether the tuple of arguments is a row of the relation; NULL anywhere in it makes it NULL."""
+    """Whether the arguments are a row of the relation; NULL if any argument is NULL."""
 
     relation: Relation
     arguments: tuple[Typed, ...]
@@ -73,7 +77,7 @@ class Member:
 
     @property
     def type(self) -> Type:
-        """A relation atom is a condition."""
+        """A lookup in a relation is a condition."""
         return Type.BOOLEAN
 
 
@@ -81,7 +85,7 @@ Typed = Constant | Reference | Operation | Member
 
 
 def walk(tree: Typed) -> Iterator[Typed]:
-    """Every node of the tree, parents first, without recursion."""
+    """Every node of the tree, parents first; iterative."""
     stack = [tree]
     while stack:
         node = stack.pop()
@@ -91,17 +95,22 @@ def walk(tree: Typed) -> Iterator[Typed]:
 
 
 def references(tree: Typed) -> set[tuple[str | None, str]]:
-    """The (owner, name) pairs a condition asks for."""
+    """The (owner, name) pairs of all references in a condition."""
     return {(node.owner, node.name) for node in walk(tree) if isinstance(node, Reference)}
 
 
 def with_references(tree: Typed, change: Callable[[Reference], Reference]) -> Typed:
-    """The tree with every reference changed."""
+    """The tree with `change` applied to every reference."""
     if isinstance(tree, Reference):
         return change(tree)
     if isinstance(tree, Operation | Member):
         return replace(tree, arguments=tuple(with_references(part, change) for part in tree.arguments))
     return tree
+
+
+def of_event(tree: Typed) -> Typed:
+    """A condition or value of one event, on the columns of its stream: references without owner and default."""
+    return with_references(tree, lambda reference: replace(reference, owner=None, default=None, mention=1))
 
 
 def conjuncts(tree: Typed | None) -> tuple[Typed, ...]:
@@ -114,15 +123,15 @@ def conjuncts(tree: Typed | None) -> tuple[Typed, ...]:
 
 
 def conjunction(parts: tuple[Typed, ...]) -> Typed | None:
-    """One condition that holds where all parts hold; None for no parts."""
+    """The conjunction of the parts; None (always true) for no parts."""
     if len(parts) <= 1:
         return parts[0] if parts else None
     return Operation("and", parts, Type.BOOLEAN, parts[0].span)
 
 
 def disjunction(parts: Sequence[Typed | None]) -> Typed | None:
-    """One condition that holds where any part does; None, which always holds, where a part is, or there is none."""
-    known = tuple(part for part in parts if part is not None)
-    if len(known) < len(parts) or not known:
+    """The disjunction of the parts; None (always true) if a part is None, or for no parts."""
+    conditions = tuple(part for part in parts if part is not None)
+    if len(conditions) < len(parts) or not conditions:
         return None
-    return known[0] if len(known) == 1 else Operation("or", known, Type.BOOLEAN, known[0].span)
+    return conditions[0] if len(conditions) == 1 else Operation("or", conditions, Type.BOOLEAN, conditions[0].span)

@@ -1,4 +1,4 @@
-"""Bound conditions and counts as a user would write them, for plans and messages."""
+"""Writes bound conditions and counts as text, for plans and messages."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from anabranch.binding.typed import Constant, Member, Reference, Typed
 from anabranch.language.types import Type
 
 
-def in_words(tree: Typed | None) -> str:
-    """A condition as a user would write it."""
+def condition_text(tree: Typed | None) -> str:
+    """A bound condition as a user would write it."""
     if tree is None:
         return ""
     if isinstance(tree, Constant):
@@ -16,7 +16,7 @@ def in_words(tree: Typed | None) -> str:
     if isinstance(tree, Reference):
         name = "" if tree.name == "*" else tree.name
         return ".".join(filter(None, (tree.owner, name))) or "it"
-    parts = [in_words(part) for part in tree.arguments]
+    parts = [condition_text(part) for part in tree.arguments]
     if isinstance(tree, Member):
         return f"{tree.relation.name}({', '.join(parts)})"
     if tree.op in ("and", "or"):

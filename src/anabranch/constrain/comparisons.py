@@ -5,17 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import inf
 
-from anabranch.binding.typed import Constant, Operation, Reference, Typed
-from anabranch.constrain.analysis import (
-    ConstrainAnalysis,
-    comparison,
-    distance_bound,
-    is_begin,
-    mentions,
-    of_event,
-    time_bound,
-)
+from anabranch.binding.typed import Constant, Operation, Reference, Typed, of_event
+from anabranch.constrain.analysis import ConstrainAnalysis, mentions
 from anabranch.constrain.kernel import tables as checks
+from anabranch.constrain.stated_bounds import comparison, distance_bound, is_begin, time_bound
 from anabranch.language.types import Type
 
 

@@ -1,4 +1,4 @@
-"""The plan of a CONSTRAIN query, in words and as a graph."""
+"""The plan of a CONSTRAIN query, for `explain`, with the graph of its constraints."""
 
 from __future__ import annotations
 
@@ -7,34 +7,26 @@ from math import inf
 
 from anabranch.binding.typed import Constant, Operation, Typed, walk
 from anabranch.binding.words import condition_text, count_of
-from anabranch.constrain.analysis import (
-    LOOSE,
-    NOINDEX,
-    TIGHT,
-    ConstrainAnalysis,
-    is_begin,
-    mentions,
-    strategy_of,
-    time_bound,
-)
+from anabranch.constrain.analysis import LOOSE, NOINDEX, TIGHT, ConstrainAnalysis, mentions, strategy_of
 from anabranch.constrain.comparisons import Columns, checks_of
 from anabranch.constrain.query import BoundConstrain
+from anabranch.constrain.stated_bounds import is_begin, time_bound
 from anabranch.errors import Finding
 from anabranch.language.types import Type
 from anabranch.plan import ConstraintGraph, Edge, Plan, Step
 
-#: The kernel notes the variables that a role has met in the bits of one number.
+#: The kernel stores sets of variables as the bits of one 64-bit number.
 MOST_VARIABLES = 64
 
 _STRATEGIES = {
-    LOOSE: "in cells of space, until no other variable can follow",
-    TIGHT: "in cells of space, and no longer than each other variable has an event that fits, or can get one",
-    NOINDEX: "in a list a variable, and no longer than each other variable has an event that fits, or can get one",
+    LOOSE: "in a spatial grid, until no event of another variable can follow",
+    TIGHT: "in a spatial grid, as long as every other variable has, or can still get, a matching event",
+    NOINDEX: "in one list per variable, as long as every other variable has, or can still get, a matching event",
 }
 
 
 def plan(analysis: ConstrainAnalysis) -> Plan:
-    """Say how a query will be run, or why it cannot be."""
+    """Describe how a query is run, or why it cannot run."""
     query = analysis.query
     unbounded = analysis.unbounded()
     return Plan(
@@ -46,7 +38,7 @@ def plan(analysis: ConstrainAnalysis) -> Plan:
         routing=_routing(analysis),
         cost=_cost(analysis),
         steps=tuple(_steps(analysis)),
-        streams="yes" if unbounded is None else _endless(*unbounded),
+        streams="yes" if unbounded is None else _unbounded_text(*unbounded),
         refused=_objection(analysis),
         graph=_graph(analysis),
         span=query.span,
@@ -54,7 +46,7 @@ def plan(analysis: ConstrainAnalysis) -> Plan:
 
 
 def _objection(analysis: ConstrainAnalysis) -> Finding | None:
-    """What stands against a query as it is written."""
+    """Why a query cannot run; None if it can."""
     query = analysis.query
     return analysis.contradiction() or _too_many(query) or _two_spaces(query) or _bad_geometry(query)
 
@@ -62,45 +54,45 @@ def _objection(analysis: ConstrainAnalysis) -> Finding | None:
 def _too_many(query: BoundConstrain) -> Finding | None:
     if len(query.variables) <= MOST_VARIABLES:
         return None
-    message = f"{query.name} has {len(query.variables)} variables, and at most {MOST_VARIABLES} are allowed"
-    return Finding("too-many", message, "let one variable stand for several events, as in v*5", query.span)
+    message = f"{query.name} has {len(query.variables)} variables (at most {MOST_VARIABLES} are allowed)"
+    return Finding("too-many", message, "use one variable for several events, as in v*5", query.span)
 
 
 def _two_spaces(query: BoundConstrain) -> Finding | None:
-    """Events in the plane and on the globe cannot be in one query."""
+    """Report a query with events both in the plane and on the globe."""
     spaces = {stream.declaration.geodesic: stream for stream in query.streams if stream.declaration.space}
     if len(spaces) < 2:
         return None
-    message = f"{spaces[True].name} is on the globe (GEODESIC) and {spaces[False].name} in the plane"
-    return Finding("different-space", message, "declare the SPACE of both in the same way", query.span)
+    message = f"stream {spaces[True].name} is GEODESIC, but stream {spaces[False].name} is planar"
+    return Finding("different-space", message, "declare both with GEODESIC, or both without", query.span)
 
 
 def _bad_geometry(query: BoundConstrain) -> Finding | None:
-    """A text that stands for a geometry and is none."""
+    """Report a string that is used as a geometry but is not valid."""
     for condition in query.conditions:
         for node in walk(condition):
             if not isinstance(node, Operation) or node.op not in ("within", "intersects", "distance"):
                 continue
             for part in node.arguments:
                 if isinstance(part, Constant):
-                    # Imported when it is needed: most queries have no geometry.
+                    # Shapely is imported only for queries with a geometry.
                     from anabranch.constrain.geometry import fault_of
 
                     fault = fault_of(str(part.value))
                     if fault:
                         hint = "write well-known text, such as 'POLYGON((0 0, 1 0, 1 1, 0 0))'"
-                        return Finding("not-a-geometry", f"this is no geometry: {fault}", hint, part.span)
+                        return Finding("not-a-geometry", f"this is not a valid geometry: {fault}", hint, part.span)
     return None
 
 
-def _endless(one: str, other: str) -> str:
-    """Why a query cannot stream, and what would mend it."""
+def _unbounded_text(one: str, other: str) -> str:
+    """Why a query cannot stream, and how to fix it."""
     one, other = one.rstrip("'"), other.rstrip("'")
     if one == other:
         pair, bound = f"two events of {one}", f"SPAN({one}, {one}) <= 60"
     else:
         pair, bound = f"{one} and {other}", f"{one}.t - {other}.t IN [-60, 60]"
-    return f"nothing bounds the time between {pair}, so events would be kept for good; add a bound such as {bound}"
+    return f"the time between {pair} is not bounded, so events would be kept forever; add a bound such as {bound}"
 
 
 def _classification(analysis: ConstrainAnalysis) -> str:
@@ -110,55 +102,53 @@ def _classification(analysis: ConstrainAnalysis) -> str:
 
 
 def _why(analysis: ConstrainAnalysis) -> Iterator[str]:
-    for variable, demand in zip(analysis.query.variables, analysis.unary, strict=True):
-        many = "each event of " if variable.count > 1 else ""
-        asked = f"has {condition_text(demand)}" if demand is not None else "is any event"
-        yield f"{many}{variable.label} {asked} (of {variable.stream.name})"
+    for variable, own in zip(analysis.query.variables, analysis.unary, strict=True):
+        each = "each event of " if variable.count > 1 else ""
+        condition = f"has {condition_text(own)}" if own is not None else "is any event"
+        yield f"{each}{variable.label} {condition} (stream {variable.stream.name})"
     for edge in _edges(analysis):
-        yield f"{edge.one} and {edge.other}: {edge.label}{'' if edge.given else ' (follows)'}"
+        yield f"{edge.one} and {edge.other}: {edge.label}{'' if edge.given else ' (implied)'}"
 
 
 def _routing(analysis: ConstrainAnalysis) -> str:
     columns, _ = analysis.equal_columns
-    ways = []
+    parts = []
     if columns and columns[0]:
         names = [variable.label for variable in analysis.query.variables]
-        ways.append(
-            "by "
-            + " and ".join(
-                " = ".join(map(".".join, zip(names, each, strict=True))) for each in zip(*columns, strict=True)
-            )
-        )
+        parts += [
+            " = ".join(map(".".join, zip(names, equal_columns, strict=True)))
+            for equal_columns in zip(*columns, strict=True)
+        ]
     elif analysis.extent < inf:
-        ways.append(f"by cells of space, {_length(analysis, 8 * analysis.extent)} wide")
+        parts.append(f"cells of space ({_length(analysis, 8 * analysis.extent)} wide)")
     if 0 < analysis.span < inf:
-        ways.append(f"by stretches of time, {_amount(analysis, 8 * analysis.span)} long")
+        parts.append(f"periods of time ({_amount(analysis, 8 * analysis.span)} long)")
     elif analysis.span == 0:
-        ways.append("by instants")
-    if not ways:
-        return "all events in one place: no equality, distance or time bounds all variables"
-    return f"events meet {' and '.join(ways)}; one near an edge goes to both sides, and each answer comes from one"
+        parts.append("time")
+    if not parts:
+        return "all events go to one bucket: no equality, distance or time bounds all variables"
+    return f"events are routed by {' and '.join(parts)}; an event near a border goes to both sides, and each answer is emitted once"
 
 
 def _cost(analysis: ConstrainAnalysis) -> str:
     if analysis.unbounded() is not None:
-        return "time grows with the events that fit each variable, memory with all of them"
+        return "time grows with the events that match each variable; memory grows with all of them"
     within = f"within {_amount(analysis, analysis.span)} of each other"
-    near = f" and {_length(analysis, analysis.extent)} apart at most" if analysis.extent < inf else ""
-    return f"time and memory grow with the events that fit a variable {within}{near}, and with the answers"
+    near = f" and at most {_length(analysis, analysis.extent)} apart" if analysis.extent < inf else ""
+    return f"time and memory grow with the events that match a variable {within}{near}, and with the answers"
 
 
 def _steps(analysis: ConstrainAnalysis) -> Iterator[Step]:
     query = analysis.query
     yield Step("read", ", ".join(stream.name for stream in query.streams))
-    yield Step("select", "the variables that each event can be, each different demand asked once")
+    yield Step("select", "find the variables that each event matches; evaluate each distinct condition once")
     strategy = strategy_of([analysis])
-    chosen = "" if query.strategy else " (chosen)"
-    yield Step("keep", f"{strategy}{chosen}: {_STRATEGIES[strategy]}")
-    yield Step("search", "for each new event the kept ones that fit it, then whole configurations by forward checking")
+    default = "" if query.strategy else " (default)"
+    yield Step("keep", f"{strategy}{default}: {_STRATEGIES[strategy]}")
+    yield Step("search", "find the kept events that match each new one, then configurations by forward checking")
     _, rest = checks_of(analysis, 0, Columns())
     for condition in rest:
-        yield Step("filter", f"{condition_text(condition)}: asked of whole configurations")
+        yield Step("filter", f"{condition_text(condition)}: tested on complete configurations")
 
 
 # ---------------------------------------------------------------- the graph
@@ -168,15 +158,15 @@ def _graph(analysis: ConstrainAnalysis) -> ConstraintGraph:
     nodes = tuple(
         (
             f"{variable.label}*{variable.count}" if variable.count > 1 else variable.label,
-            condition_text(demand) if demand else "",
+            condition_text(own) if own else "",
         )
-        for variable, demand in zip(analysis.query.variables, analysis.unary, strict=True)
+        for variable, own in zip(analysis.query.variables, analysis.unary, strict=True)
     )
-    starred = {variable.label: name for variable, (name, _) in zip(analysis.query.variables, nodes, strict=True)}
+    node_names = {variable.label: name for variable, (name, _) in zip(analysis.query.variables, nodes, strict=True)}
     edges = [
         Edge(
-            starred.get(edge.one.rstrip("'"), edge.one),
-            starred.get(edge.other.rstrip("'"), edge.other),
+            node_names.get(edge.one.rstrip("'"), edge.one),
+            node_names.get(edge.other.rstrip("'"), edge.other),
             edge.label,
             edge.given,
         )
@@ -186,25 +176,26 @@ def _graph(analysis: ConstrainAnalysis) -> ConstraintGraph:
 
 
 def _edges(analysis: ConstrainAnalysis) -> Iterator[Edge]:
-    """What holds between two places: the closed bounds, and the conditions that are no bounds."""
-    for i in range(len(analysis.places)):
-        for j in range(i + 1, len(analysis.places)):
-            given = any(pair in bounds for pair in ((i, j), (j, i)) for bounds in (analysis.later, analysis.apart))
-            asked = list(_asked(analysis, i, j))
-            parts = [part for part in (_time_between(analysis, i, j), _way_between(analysis, i, j), *asked) if part]
+    """The constraints between two slots: the implied bounds, and the conditions that are no bounds."""
+    for i in range(len(analysis.slots)):
+        for j in range(i + 1, len(analysis.slots)):
+            stated = any(pair in bounds for pair in ((i, j), (j, i)) for bounds in (analysis.later, analysis.apart))
+            conditions = list(_other_conditions(analysis, i, j))
+            bounds = (_time_between(analysis, i, j), _distance_between(analysis, i, j))
+            parts = [part for part in (*bounds, *conditions) if part]
             if parts:
-                yield Edge(analysis.name(i), analysis.name(j), ", ".join(parts), given or bool(asked))
+                yield Edge(analysis.name(i), analysis.name(j), ", ".join(parts), stated or bool(conditions))
 
 
 def _time_between(analysis: ConstrainAnalysis, i: int, j: int) -> str:
-    """How much later the second of two places is."""
+    """How much later the event of the second slot is."""
     least, most = -float(analysis.times.value[j, i]), float(analysis.times.value[i, j])
     if least == -inf and most == inf:
         return ""
     if least == most:
         return "at the same time" if least == 0 else f"{_amount(analysis, least)} later"
     if least == -most:
-        return f"at most {_amount(analysis, most)} from each other in time"
+        return f"at most {_amount(analysis, most)} apart in time"
     if most == inf:
         return f"at least {_amount(analysis, least)} later"
     if least == -inf:
@@ -213,7 +204,7 @@ def _time_between(analysis: ConstrainAnalysis, i: int, j: int) -> str:
 
 
 def _amount(analysis: ConstrainAnalysis, number: float) -> str:
-    """A time in a unit that suits it, where times are TIMESTAMPs; else the number."""
+    """A duration: in a suitable unit if times are TIMESTAMPs, else the number."""
     if analysis.query.streams[0].time.type is not Type.TIMESTAMP:
         return f"{number:.12g}"
     for seconds, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
@@ -229,25 +220,26 @@ def _length(analysis: ConstrainAnalysis, number: float) -> str:
     return f"{number / 1000:g} km" if number >= 1000 else f"{number:g} m"
 
 
-def _way_between(analysis: ConstrainAnalysis, i: int, j: int) -> str:
+def _distance_between(analysis: ConstrainAnalysis, i: int, j: int) -> str:
     most = analysis.distances.bound(i, j)
     if most.value == inf:
         return ""
     return f"{'<' if most.strict else '<='} {_length(analysis, most.value)} apart"
 
 
-def _asked(analysis: ConstrainAnalysis, i: int, j: int) -> Iterator[str]:
-    """The conditions between two places that are no bounds on time or distance."""
-    names = {analysis.places[i].name, analysis.places[j].name}
+def _other_conditions(analysis: ConstrainAnalysis, i: int, j: int) -> Iterator[str]:
+    """The conditions between two slots that are no bounds on time or distance."""
+    names = {analysis.slots[i].name, analysis.slots[j].name}
     for condition in analysis.joint:
-        bound = isinstance(condition, Operation) and any(
+        has_distance = isinstance(condition, Operation) and any(
             isinstance(node, Operation) and node.op in ("distance", "span") for node in walk(condition)
         )
-        if {owner for owner, _ in mentions(condition)} == names and not bound and not _is_of_ends(analysis, condition):
+        is_bound = has_distance or _bounds_ends(analysis, condition)
+        if {owner for owner, _ in mentions(condition)} == names and not is_bound:
             yield condition_text(condition)
 
 
-def _is_of_ends(analysis: ConstrainAnalysis, condition: Typed) -> bool:
-    """Whether a condition bounds the time between the ends of two events, which is shown as such."""
-    found = time_bound(analysis.query, condition)
-    return found is not None and not any(is_begin(analysis.query, each) for each in found[1:3])
+def _bounds_ends(analysis: ConstrainAnalysis, condition: Typed) -> bool:
+    """Whether a condition bounds the time between the ends of two events, which is shown as a bound."""
+    bound = time_bound(analysis.query, condition)
+    return bound is not None and not any(is_begin(analysis.query, time) for time in bound[1:3])

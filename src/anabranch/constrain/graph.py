@@ -152,7 +152,7 @@ def _bends(way: float, radius: float) -> bool:
 def _between(analysis: ConstrainAnalysis, closed: F64) -> F64:
     """[u, v]: the most that an event of v may be from one of u, over all their places."""
     variables = list(analysis.query.variables)
-    of_place = [variables.index(variable) for variable in analysis.places]
+    of_place = [variables.index(variable) for variable in analysis.slots]
     most = np.full((len(variables), len(variables)), -inf)
     for i, u in enumerate(of_place):
         for j, v in enumerate(of_place):

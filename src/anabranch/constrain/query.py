@@ -16,7 +16,7 @@ STRATEGIES = ("LOOSE", "TIGHT", "NOINDEX")
 
 @dataclass(frozen=True, slots=True)
 class BoundCounted(BoundOperand):
-    """A variable of a CONSTRAIN; `count` above 1 stands for that many interchangeable events."""
+    """A variable of a CONSTRAIN; with a `count` above 1 it stands for that many interchangeable events."""
 
     count: int = 1
 
@@ -25,9 +25,8 @@ class BoundCounted(BoundOperand):
 class BoundConstrain(BoundQuery):
     """A CONSTRAIN query; `conditions` are the conjuncts of WHERE.
 
-    A condition that names a counted variable once holds for each of its events; one that names it twice has
-    references with `mention` 1 and 2, and holds for every pair. `strategy` is LOOSE, TIGHT, NOINDEX, or None where
-    not given.
+    A condition that names a counted variable once applies to each of its events; one that names it twice has references
+    with `mention` 1 and 2, and applies to every pair. `strategy` is LOOSE, TIGHT, NOINDEX, or None without STRATEGY.
     """
 
     kind: ClassVar[str] = "CONSTRAIN"
@@ -42,5 +41,5 @@ class BoundConstrain(BoundQuery):
 
     @property
     def streams(self) -> tuple[Stream, ...]:
-        """The streams the query names, each once."""
+        """The distinct streams of the query, in order of appearance."""
         return streams_of(self.variables)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from anabranch.arrays import F64, I32, I64
-from anabranch.binding.declarations import METHOD_MODELS, WHOLE_ARCHIVE
+from anabranch.binding.derived_streams import METHOD_MODELS, WHOLE_ARCHIVE
 from anabranch.catalog import Model
 from anabranch.inference import kernel
 from anabranch.inference.model import Hmm, chain_of, sensors_of

@@ -1,4 +1,4 @@
-"""Parse tree to syntax tree: one method a grammar rule, applied from the leaves up by a loop, never by recursion."""
+"""Parse tree to syntax tree: one method per grammar rule, applied from the leaves up in a loop, without recursion."""
 
 from __future__ import annotations
 
@@ -16,37 +16,36 @@ from anabranch.language.names import quoted
 
 
 class StatementBuilder(QueryBuilder):
-    """The rules of statements; `build` makes one statement of one parse tree."""
+    """The grammar rules of statements; `build` turns one parse tree into one statement."""
 
     def build(self, tree: Tree[Token]) -> nodes.Statement | None:
-        """The statement, None where the findings say why there is none."""
-        before = len(self.findings.found)
+        """Return the statement, or None if building it added findings."""
+        n_findings = len(self.findings.items)
         values: dict[int, Any] = {}
         depths: dict[int, int] = {}
         for subtree in tree.iter_subtrees():
-            span = self.places.span(subtree.meta.start_pos, subtree.meta.end_pos)
-            below = [child for child in subtree.children if isinstance(child, Tree)]
-            depths[id(subtree)] = depth = 1 + max((depths[id(child)] for child in below), default=0)
+            span = self.lines.span(subtree.meta.start_pos, subtree.meta.end_pos)
+            child_trees = [child for child in subtree.children if isinstance(child, Tree)]
+            depths[id(subtree)] = depth = 1 + max((depths[id(child)] for child in child_trees), default=0)
             if depth > limits.MAX_DEPTH:
                 hint = "shorten the chain of operators, or split it with AND"
-                self.findings.add(
-                    "too-deep", f"this expression is more than {limits.MAX_DEPTH} operations deep", span, hint
-                )
+                message = f"this expression nests more than {limits.MAX_DEPTH} operations"
+                self.findings.add("too-deep", message, span, hint)
                 return None
             children = [values[id(child)] if isinstance(child, Tree) else child for child in subtree.children]
             values[id(subtree)] = getattr(self, subtree.data)(span, *children)
         statement: nodes.Statement = values[id(tree)]
-        return statement if len(self.findings.found) == before else None
+        return statement if len(self.findings.items) == n_findings else None
 
     # ------------------------------------------------------------ CREATE STREAM, CREATE RELATION
 
     def create_stream(self, span: Span, name: Token, *clauses: Clause) -> nodes.CreateStream:
-        fields, places = self.gathered(clauses)
-        given = {"keys": (), "values": (), "time": None} | fields
-        method = given.pop("using", {})
-        if isinstance(given.get("source"), nodes.PredictedSource):
-            given["source"] = replace(given["source"], **method)
-        return nodes.CreateStream(name.value, **given, span=span, places=places)
+        written, clause_spans = self.collect_clauses(clauses)
+        fields = {"keys": (), "values": (), "time": None} | written
+        method = fields.pop("using", {})
+        if isinstance(fields.get("source"), nodes.PredictedSource):
+            fields["source"] = replace(fields["source"], **method)
+        return nodes.CreateStream(name.value, **fields, span=span, clause_spans=clause_spans)
 
     def create_relation(self, span: Span, name: Token, *rest: Any) -> nodes.CreateRelation:
         *columns, source = rest
@@ -64,7 +63,7 @@ class StatementBuilder(QueryBuilder):
     def time(self, span: Span, name: Token, type_name: Token | None) -> Clause:
         return Clause("TIME", {"time": self.column(self.span_of(name), name, type_name)}, span)
 
-    def lasting(
+    def time_range(
         self,
         span: Span,
         start: Token,
@@ -74,8 +73,8 @@ class StatementBuilder(QueryBuilder):
         both_type: Token | None,
     ) -> Clause:
         if both_type is not None and (start_type is not None or end_type is not None):
-            message = "the types of TIME are stated inside its brackets and after them"
-            self.findings.add("clause-twice", message, self.span_of(both_type), "keep one of them")
+            message = "TIME has types both inside and after its parentheses"
+            self.findings.add("clause-twice", message, self.span_of(both_type), "write the types once")
         columns = {
             "start": self.column(self.span_of(start), start, start_type or both_type),
             "time": self.column(self.span_of(end), end, end_type or both_type),
@@ -134,8 +133,8 @@ class StatementBuilder(QueryBuilder):
         return nodes.FileSource(path.value, tuple(option for option in options if option), span=span)
 
     def option(self, span: Span, name: Token, _equal: Token, value: Any) -> nodes.Option:
-        plain: Any = value.value if isinstance(value, nodes.Literal) else value
-        return nodes.Option(name.value, plain, span=span)
+        plain_value: Any = value.value if isinstance(value, nodes.Literal) else value
+        return nodes.Option(name.value, plain_value, span=span)
 
     def table_source(self, span: Span, *parts: Token) -> nodes.TableSource:
         return nodes.TableSource(".".join(quoted(part.value) for part in parts), span=span)
@@ -159,30 +158,33 @@ class StatementBuilder(QueryBuilder):
         argument: int | float | None,
         *options: Clause,
     ) -> Clause:
-        given, _ = self.gathered(options)
+        fields, _ = self.collect_clauses(options)
         source = nodes.InferredSource(
-            stream.value, family.value.upper(), path.value, method.value.upper(), argument, **given, span=span
+            stream.value, family.value.upper(), path.value, method.value.upper(), argument, **fields, span=span
         )
-        # The rows of a stream come from one place: the two forms of FROM exclude each other.
+        # A stream has one source, so FROM, INFERRED FROM and PREDICTED FROM count as the same clause.
         return Clause("FROM", {"source": source}, span)
 
     def predicted(self, span: Span, stream: Token) -> Clause:
         return Clause("FROM", {"source": nodes.PredictedSource(stream.value, span=span)}, span)
 
     def using(self, span: Span, method: Token, *arguments: int | float | None) -> Clause:
-        given = tuple(number for number in arguments if number is not None)
-        return Clause("USING", {"using": {"method": method.value.upper(), "arguments": given}}, span)
+        numbers = tuple(number for number in arguments if number is not None)
+        return Clause("USING", {"using": {"method": method.value.upper(), "arguments": numbers}}, span)
 
     # ------------------------------------------------------------ CREATE QUERY
 
-    def create_query(self, span: Span, name: Token, query: tuple[Any, int | float | None]) -> nodes.CreateQuery:
-        return nodes.CreateQuery(name.value, query[0], query[1], span=span, places=query[0].places)
+    def create_query(
+        self, span: Span, name: Token, query: tuple[nodes.QueryBody, int | float | None]
+    ) -> nodes.CreateQuery:
+        body, threshold = query
+        return nodes.CreateQuery(name.value, body, threshold, span=span, clause_spans=body.clause_spans)
 
 
 def _error_bound(
     span: Span, column: str | None, amount: int | float | Token, normal: int | float | None
 ) -> nodes.ErrorBound:
-    """The error of a column, or of all of them: a number, or the name of the column that holds it."""
+    """The error of one value column, or of all if `column` is None: a number, or the column that holds it."""
     if isinstance(amount, Token):
         return nodes.ErrorBound(column, None, amount.value, normal, span=span)
     return nodes.ErrorBound(column, amount, None, normal, span=span)
@@ -190,6 +192,6 @@ def _error_bound(
 
 @cache
 def builder() -> type[StatementBuilder]:
-    """The builder of statements, with the rules of every kind of query."""
-    kinds = (load_kind_module(kind, "syntax").Builder for kind in KINDS)
-    return type("Builder", (StatementBuilder, *kinds), {})
+    """The builder class with the rules of statements and of every kind of query."""
+    kind_builders = (load_kind_module(kind, "syntax").Builder for kind in KINDS)
+    return type("Builder", (StatementBuilder, *kind_builders), {})

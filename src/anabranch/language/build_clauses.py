@@ -1,4 +1,4 @@
-"""Parse tree to syntax tree: clauses, and the grammar rules that several kinds of query share."""
+"""Parse tree to syntax tree: clauses, and the grammar rules shared by several kinds of query."""
 
 from __future__ import annotations
 
@@ -15,52 +15,48 @@ from anabranch.language.build_expressions import ExpressionBuilder
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One clause: its keywords, and the fields of the node it gives."""
+    """One clause: its keyword, and the node fields it sets."""
 
-    word: str
+    keyword: str
     values: dict[str, Any]
     span: Span
 
 
 def phrase(words: Iterable[Token]) -> str:
-    """Keywords as one text, in upper case, such as PRECEDED BY."""
+    """Join keywords into one upper-case text, such as PRECEDED BY."""
     return " ".join(word.value.upper() for word in words)
 
 
 class QueryBuilder(ExpressionBuilder):
-    """The base of the builders of the kinds (`syntax.py` in their folders)."""
+    """Base class of the builders in `syntax.py` of each kind."""
 
-    def gathered(self, clauses: tuple[Clause, ...]) -> tuple[dict[str, Any], dict[str, Span]]:
-        """The fields that clauses give, and the clauses' places; a clause written twice is a finding."""
+    def collect_clauses(self, clauses: tuple[Clause, ...]) -> tuple[dict[str, Any], dict[str, Span]]:
+        """Return the node fields that the clauses set, and the span of each clause; report repeated clauses."""
         fields: dict[str, Any] = {}
         spans: dict[str, Span] = {}
         for clause in clauses:
-            if clause.word in spans:
-                first = spans[clause.word]
-                message = f"{clause.word} is written twice, first at {first.line}:{first.column}"
-                self.findings.add("clause-twice", message, clause.span, "keep one of them")
-            spans.setdefault(clause.word, clause.span)
+            if clause.keyword in spans:
+                first = spans[clause.keyword]
+                message = f"{clause.keyword} is written twice, first at {first.line}:{first.column}"
+                self.findings.add("clause-twice", message, clause.span, "remove one of them")
+            spans.setdefault(clause.keyword, clause.span)
             fields |= clause.values
         return fields, spans
 
-    def asked(
-        self, kind: type, span: Span, clauses: tuple[Clause, ...], **fields: Any
+    def query_body(
+        self, body_class: type, span: Span, clauses: tuple[Clause, ...], **fields: Any
     ) -> tuple[Any, int | float | None]:
-        """A query, and the threshold that belongs to its query."""
-        given, places = self.gathered(clauses)
-        threshold = given.pop("threshold", None)
-        return kind(**fields, **given, span=span, places=places), threshold
+        """Return the body of a query, and its THRESHOLD, which belongs to CREATE QUERY."""
+        written, clause_spans = self.collect_clauses(clauses)
+        threshold = written.pop("threshold", None)
+        return body_class(**fields, **written, span=span, clause_spans=clause_spans), threshold
 
-    def whole(self, what: str, number: int | float, span: Span) -> int:
-        """The number as an integer; one with a fraction is a finding."""
+    def integer(self, what: str, number: int | float, span: Span) -> int:
+        """Return the number as an integer; report a fraction, or a number of more than 64 bits."""
         if isinstance(number, int) and limits.MIN_INTEGER <= number <= limits.MAX_INTEGER:
             return number
-        self.findings.add(
-            "not-whole",
-            f"{what} takes a whole number of 64 bits, and found {number}",
-            span,
-            "write it without a fraction",
-        )
+        message = f"{what} takes a 64-bit integer, not {number}"
+        self.findings.add("not-whole", message, span, "write an integer")
         return 1
 
     def where(self, span: Span, condition: nodes.Expr) -> Clause:

@@ -10,19 +10,19 @@ from anabranch.errors import Span
 from anabranch.language import limits, nodes
 from anabranch.language.findings import Findings
 from anabranch.language.names import SECONDS_OF
-from anabranch.language.scanner import Places
+from anabranch.language.scanner import LineIndex
 
 
 class ExpressionBuilder:
-    """One method a grammar rule: the place of the whole, then its parts (None for an optional part left out)."""
+    """One method per grammar rule; its arguments are the span and the parts (None for an omitted optional part)."""
 
-    def __init__(self, places: Places, findings: Findings) -> None:
-        self.places = places
+    def __init__(self, lines: LineIndex, findings: Findings) -> None:
+        self.lines = lines
         self.findings = findings
 
     def span_of(self, token: Token) -> Span:
-        """The place of a token."""
-        return self.places.span(token.start_pos or 0, token.end_pos or 0)
+        """The span of a token."""
+        return self.lines.span(token.start_pos or 0, token.end_pos or 0)
 
     # ------------------------------------------------------------ constants
 
@@ -41,21 +41,20 @@ class ExpressionBuilder:
         return self.amount(span, -digits.value, unit)
 
     def amount(self, span: Span, value: int | float, unit: Token | None) -> nodes.Literal | nodes.Duration:
-        """A number, or a duration where it has a unit."""
+        """A number, or a duration if it has a unit."""
         self.check_integer(value, span)
         return self.with_unit(span, value, unit) if unit else nodes.Literal(value, span=span)
 
     def with_unit(self, span: Span, value: int | float, unit: Token | None) -> nodes.Duration:
-        """A duration, which must fit into a time column where it has a unit."""
+        """A duration; with a unit, it must fit into a time column."""
         name = unit.value.upper().removesuffix("S") if unit else None
         if name and abs(value) * SECONDS_OF[name] > limits.MAX_SECONDS:
-            self.findings.add(
-                "number-too-large", "this duration is longer than times can hold", span, "write a shorter one"
-            )
+            message = "this duration does not fit into a time column"
+            self.findings.add("number-too-large", message, span, "write a shorter duration")
         return nodes.Duration(value, name, span=span)
 
     def check_integer(self, value: int | float, span: Span) -> None:
-        """Refuse 2**63, which the scanner lets pass because -2**63 is allowed."""
+        """Report 2**63, which the scanner accepts because -2**63 is allowed."""
         if isinstance(value, int) and value > limits.MAX_INTEGER:
             message = f"the integer {value} does not fit in 64 bits"
             self.findings.add("number-too-large", message, span, f"write it as a double: {value}.0")
@@ -116,7 +115,7 @@ class ExpressionBuilder:
 
 
 def _flattened(kind: type[nodes.And] | type[nodes.Or], items: tuple[nodes.Expr, ...]) -> tuple[nodes.Expr, ...]:
-    """The items, those of the same kind replaced by their own items: parentheses around them change nothing."""
+    """The items, with nested items of the same kind spliced in: parentheses around them change nothing."""
     flat: list[Any] = []
     for item in items:
         flat.extend(item.items if isinstance(item, kind) else (item,))

@@ -1,48 +1,49 @@
-"""How much a workbook may hold. Every limit is checked in linear time, before costlier work begins."""
+"""Limits on the size of a workbook. Each is checked in linear time, before more expensive work begins."""
 
 from __future__ import annotations
 
-#: The largest workbook a person would still read is a few hundred lines; this is some thousands.
+#: Characters of a workbook. A workbook that people read has a few hundred lines; this is several thousand.
 MAX_TEXT = 256 * 1024
 
-#: The parser takes some 20 to 40 microseconds a token, so the longest text takes between one and two seconds.
+#: Tokens of a workbook. The parser takes 20 to 40 microseconds per token, so the longest text takes 1 to 2 seconds.
 MAX_TOKENS = 40_000
 
-#: One statement of that many words is generated or hostile; its conditions are walked several times.
+#: Tokens of a statement. A longer one is generated or hostile, and its conditions are traversed several times.
 MAX_STATEMENT_TOKENS = 10_000
 
-#: Each statement becomes a catalogue entry, and unknown names are compared with all of them.
+#: Statements of a workbook. Each becomes a catalog entry, and unknown names are compared with all entries.
 MAX_STATEMENTS = 2_000
 
-#: Brackets within brackets. Nobody reads more.
+#: Nested brackets; more are unreadable.
 MAX_NESTING = 64
 
-#: Expressions are walked by recursion after parsing; this keeps every walk far from Python's limit of 1,000 frames.
+#: Depth of an expression. Expressions are traversed by recursion after parsing; this stays far below Python's limit of
+#: 1,000 frames.
 MAX_DEPTH = 100
 
-#: A goal takes two symbol bits (matched, accepted) of a 64-bit word, and two bits are kept back.
+#: Goals of a PATTERN. A goal takes two bits (matched, accepted) of a 64-bit word, and two bits are reserved.
 MAX_GOALS = 31
 
-#: Names become columns, folders and state keys; file systems stop at 255 bytes.
+#: Characters of a name. Names become columns, folders and state keys; file systems allow 255 bytes.
 MAX_NAME = 128
 
-#: Strings are values, paths and polygons in text form.
+#: Characters of a string. Strings are values, paths and polygons in text form.
 MAX_STRING = 64 * 1024
 
-#: Digits and all: a double needs 17 digits and an exponent, and long digit runs are slow to convert.
+#: Characters of a number. A double needs 17 digits and an exponent, and long digit runs are slow to convert.
 MAX_NUMBER = 40
 
 #: Integers are 64-bit columns in Spark.
 MIN_INTEGER, MAX_INTEGER = -(2**63), 2**63 - 1
 
-#: Times are microseconds in 64 bits, which is about this many seconds.
+#: The longest duration in seconds. Times are 64-bit microseconds, which is about this many seconds.
 MAX_SECONDS = 9_000_000_000_000
 
-#: `v*n` stands for n variables; more than this many events in one configuration is beyond any join.
+#: The n of `v*n`, which stands for n variables; no join can handle more events in one configuration.
 MAX_COUNT = 256
 
-#: A list after IN repeats its operand for each item; this bounds the product.
+#: Nodes that one IN expands to: its operand is repeated for each item of the list.
 MAX_CONDITION_NODES = 10_000
 
-#: Reporting more helps nobody, and each finding costs a search for the nearest name.
+#: Findings reported. More do not help a user, and each costs a search for the nearest name.
 MAX_FINDINGS = 100

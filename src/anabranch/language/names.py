@@ -1,4 +1,4 @@
-"""The words of the language: which have a meaning of their own, and how a name is written."""
+"""Reserved words of the language, and how a name is quoted."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import re
 
 from anabranch.language.types import TYPE_NAMES
 
-#: Units of time, with their seconds.
+#: Time units, in seconds.
 SECONDS_OF = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400}
 
-#: Words that stand for a class of words, where the grammar asks for that class.
+#: The terminal of words that belong to a class of words, used where the grammar expects that class.
 WORD_CLASSES = {
     "_": "WILDCARD",
     **{word: "UNIT" for unit in SECONDS_OF for word in (unit, f"{unit}S")},
     **dict.fromkeys(TYPE_NAMES, "TYPE_NAME"),
 }
 
-#: Words that are never read as names inside a condition or a term.
+#: Words that are never names inside a condition or a term.
 RESERVED = {"TRUE", "FALSE", "NULL", "NOT", "_"}
 
-#: Words that show that a goal has ended, so that a `>` before them closes `+<...>`.
+#: Words that follow a complete goal, so a `>` before them closes `+<...>`.
 AFTER_GOAL = {"THEN", "WHERE", "GROUP", "THRESHOLD", "ACCURACY", "CONFIDENCE", "SEED"}
 
 _PLAIN = re.compile(r"[^\W\d]\w*")

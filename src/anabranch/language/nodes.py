@@ -1,12 +1,13 @@
-"""The syntax tree: what the parser makes of workbook text, before any name is looked up.
+"""The syntax tree that the parser builds from workbook text, before names are resolved.
 
-Every node is a frozen value with a `span` that takes no part in equality, so that
-`parse(unparse(tree)) == tree`. Names keep the case they were written in and are compared without it.
-Lists of alternatives (`And`, `Or`, `steps`) are flat tuples, so no tree is deep because a text is long.
+Every node is frozen and has a `span` that equality ignores, so that `parse(unparse(tree)) == tree`. Names keep the case
+in which they were written; comparisons ignore case. Lists (`And`, `Or`, `steps`) are flat tuples, so a long text does
+not make a deep tree.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -18,20 +19,20 @@ NOWHERE = Span(1, 1, 1, 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """The root of the tree's classes; carries the place in the text."""
+    """Base class of all nodes; has the position in the text."""
 
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clauses(Node):
-    """A node with clauses; `places` has the span of each clause that was written, by its keywords."""
+    """A node with clauses; `clause_spans` has the span of each written clause, by its keyword."""
 
-    places: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)
+    clause_spans: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)
 
-    def place(self, clause: str) -> Span:
-        """Where the clause stands; the whole node where it was not written."""
-        return self.places.get(clause, self.span)
+    def clause_span(self, clause: str) -> Span:
+        """The span of a clause, or of the whole node if the clause is not written."""
+        return self.clause_spans.get(clause, self.span)
 
 
 # ---------------------------------------------------------------- expressions
@@ -61,12 +62,12 @@ class Variable(Node):
 
 @dataclass(frozen=True, slots=True)
 class Wildcard(Node):
-    """`_` as a goal's term: anything, and nobody asks what."""
+    """`_` as a term of a goal: matches any value, and binds no variable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attribute(Node):
-    """`x.tag`, or `x.tag['none']` with the value to use where x is missing."""
+    """`x.tag`, or `x.tag['none']` with the value to use if x is missing."""
 
     owner: str
     name: str
@@ -91,7 +92,7 @@ class Arithmetic(Node):
 
 @dataclass(frozen=True, slots=True)
 class Compare(Node):
-    """`left op right`, op one of `= <> < <= > >=` (`!=` is read as `<>`)."""
+    """`left op right`, op one of `= <> < <= > >=` (`!=` becomes `<>`)."""
 
     op: str
     left: Expr
@@ -100,7 +101,7 @@ class Compare(Node):
 
 @dataclass(frozen=True, slots=True)
 class InRange(Node):
-    """`operand IN [low, high]`, and `BETWEEN low AND high`, which means the same."""
+    """`operand IN [low, high]`, or the equivalent `BETWEEN low AND high`."""
 
     operand: Expr
     low: Expr
@@ -142,14 +143,14 @@ class Not(Node):
 
 @dataclass(frozen=True, slots=True)
 class And(Node):
-    """A conjunction of two or more; never directly holds another And."""
+    """A conjunction of two or more items, none of which is an And."""
 
     items: tuple[Expr, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or(Node):
-    """A disjunction of two or more; never directly holds another Or."""
+    """A disjunction of two or more items, none of which is an Or."""
 
     items: tuple[Expr, ...]
 
@@ -165,7 +166,7 @@ Expr = (
 
 @dataclass(frozen=True, slots=True)
 class ColumnName(Node):
-    """`person` or `person STRING`; `type_name` as written, None where it comes from the source."""
+    """`person` or `person STRING`; `type_name` as written, None if the type comes from the source."""
 
     name: str
     type_name: str | None = None
@@ -189,7 +190,7 @@ class FileSource(Node):
 
 @dataclass(frozen=True, slots=True)
 class TableSource(Node):
-    """`FROM TABLE name`; dotted names are one string."""
+    """`FROM TABLE name`; a dotted name is one string."""
 
     name: str
 
@@ -216,14 +217,14 @@ class InferredSource(Node):
 
 @dataclass(frozen=True, slots=True)
 class PredictedSource(Node):
-    """`PREDICTED FROM positions USING KALMAN(0.5, 2)`; `method` in upper case, LINEAR where no USING is written."""
+    """`PREDICTED FROM positions USING KALMAN(0.5, 2)`; `method` in upper case, LINEAR without USING."""
 
     stream: str
     method: str = "LINEAR"
     arguments: tuple[int | float, ...] = ()
 
 
-#: Sources whose rows are made from those of another stream.
+#: Sources whose rows are derived from the rows of another stream.
 DerivedSource = InferredSource | PredictedSource
 
 Source = FileSource | TableSource | QuerySource | DerivedSource
@@ -233,8 +234,8 @@ Source = FileSource | TableSource | QuerySource | DerivedSource
 class ErrorBound(Node):
     """`ERROR 25`, or one item of `ERROR (x = 25, y = spread NORMAL 10)`; `column` None means every value column.
 
-    Where the error is a column of each row, `amount` is None and `source` its name. `normal` is the standard deviation
-    of an error that is not uniform.
+    If each row has its own error, `amount` is None and `source` names the column. `normal` is the standard deviation of
+    a normal error, None for a uniform one.
     """
 
     column: str | None
@@ -245,10 +246,10 @@ class ErrorBound(Node):
 
 @dataclass(frozen=True, slots=True)
 class CreateStream(Clauses):
-    """`CREATE STREAM`. A clause that was not written is None (or empty).
+    """`CREATE STREAM`. A clause that is not written is None or empty.
 
-    `TIME (a, b)` gives `start` a and `time` b; a type after the brackets is given to both. `space` names two
-    coordinates, or one column of geometries.
+    `TIME (a, b)` sets `start` to a and `time` to b; a type after the parentheses applies to both. `space` has the two
+    columns of coordinates, or one column of geometries.
     """
 
     name: str
@@ -285,28 +286,40 @@ class CreateRelation(Node):
 
 @dataclass(frozen=True, slots=True)
 class Operand(Node):
-    """`stream AS name` in a FROM; `alias` None where only the stream is named."""
+    """`stream AS name` in a FROM; `alias` is None without AS."""
 
     stream: str
     alias: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueryBody(Clauses):
-    """What a CREATE QUERY asks; the nodes of each kind are in its folder (`syntax.py`)."""
+class QueryBody(Clauses, ABC):
+    """The query after AS in CREATE QUERY; each kind has a subclass in its `syntax.py`."""
 
     #: The keyword of the kind.
     kind: ClassVar[str]
 
     @property
+    @abstractmethod
     def stream_names(self) -> tuple[str, ...]:
-        """The streams that it names, as written."""
-        raise NotImplementedError
+        """The names of its streams, as written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperandQueryBody(QueryBody):
+    """A query whose streams are the operands of its FROM clause."""
+
+    operands: tuple[Operand, ...]
+
+    @property
+    def stream_names(self) -> tuple[str, ...]:
+        """The names of its streams, as written."""
+        return tuple(operand.stream for operand in self.operands)
 
 
 @dataclass(frozen=True, slots=True)
 class CreateQuery(Clauses):
-    """`CREATE QUERY name AS query THRESHOLD r`."""
+    """`CREATE QUERY name AS body THRESHOLD r`."""
 
     name: str
     body: QueryBody

@@ -1,7 +1,7 @@
-"""Workbook text to its syntax tree.
+"""Parses workbook text into a syntax tree.
 
-The scanner splits the text into statements; each is parsed by itself, so that each reports its own error. A word
-is fed to the LALR parser as a keyword only where the parser's state accepts that keyword, and as a name elsewhere.
+The scanner splits the text into statements, and each statement is parsed separately, so that each reports its own
+error. A word is passed to the LALR parser as a keyword if the state of the parser accepts that keyword, else as a name.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from lark.parsers.lalr_interactive_parser import InteractiveParser
 from anabranch.errors import Span, WorkbookError
 from anabranch.language import limits, nodes, scanner
 from anabranch.language.build import builder
-from anabranch.language.expected import complaint
 from anabranch.language.findings import Findings
 from anabranch.language.names import WORD_CLASSES
+from anabranch.language.syntax_errors import syntax_error
 
 
 def parse(text: str, file: str = "<workbook>") -> nodes.Workbook:
-    """The statements of a workbook.
+    """Parse a workbook.
 
     Parameters
     ----------
     text : str
-        The workbook; a byte order mark at its beginning is passed over.
+        The workbook; a byte order mark at the beginning is ignored.
     file : str
-        The name that messages begin with.
+        The file name in messages.
 
     Raises
     ------
     WorkbookError
-        With a finding for every statement that cannot be read.
+        With a finding for every statement that cannot be parsed.
 
     Examples
     --------
@@ -45,20 +45,20 @@ def parse(text: str, file: str = "<workbook>") -> nodes.Workbook:
     text = text.removeprefix("\ufeff")
     findings = Findings()
     if len(text) > limits.MAX_TEXT:
-        message = f"the workbook has {len(text):,} characters, and at most {limits.MAX_TEXT:,} are read"
+        message = f"the workbook has {len(text):,} characters (at most {limits.MAX_TEXT:,} are allowed)"
         findings.add("too-long", message, Span(1, 1, 1, 2), "split it into several files")
         raise WorkbookError(findings.in_order(), text[: limits.MAX_TEXT], file)
-    places = scanner.Places(text)
-    statement_builder = builder()(places, findings)
+    lines = scanner.LineIndex(text)
+    statement_builder = builder()(lines, findings)
     statements = []
-    for statement in scanner.scan(text, places, findings):
-        tree = _parse_statement(statement, places, findings) if statement.sound and not findings.full else None
+    for statement in scanner.scan(text, lines, findings):
+        tree = _parse_statement(statement, lines, findings) if statement.is_valid and not findings.full else None
         built = statement_builder.build(tree) if tree is not None else None
         if built is not None:
             statements.append(built)
     if findings:
         raise WorkbookError(findings.in_order(), text, file)
-    return nodes.Workbook(tuple(statements), span=places.span(0, len(text)))
+    return nodes.Workbook(tuple(statements), span=lines.span(0, len(text)))
 
 
 @cache
@@ -73,25 +73,25 @@ def _symbols() -> dict[str, str]:
     return {t.pattern.value: t.name for t in _lark().terminals if isinstance(t.pattern, PatternStr)}
 
 
-def _parse_statement(statement: scanner.Statement, places: scanner.Places, findings: Findings) -> Tree[Token] | None:
-    """The parse tree of one statement, None (and a finding) where it is not of the language."""
+def _parse_statement(statement: scanner.Statement, lines: scanner.LineIndex, findings: Findings) -> Tree[Token] | None:
+    """Return the parse tree of one statement; None, with a finding, if the grammar rejects it."""
     parser = _lark().parse_interactive()
-    fed = 0
+    n_accepted = 0
     try:
         for token in statement.tokens:
             parser.feed_token(_terminal(token, parser))
-            fed += 1
+            n_accepted += 1
         tree: Tree[Token] = parser.feed_eof()  # type: ignore[no-untyped-call]
     except UnexpectedToken:
-        # The parser may have reduced before it refused, so what it would have accepted is asked of a fresh one.
-        again = _lark().parse_interactive()
-        for token in statement.tokens[:fed]:
-            again.feed_token(_terminal(token, again))
-        found = statement.tokens[fed] if fed < len(statement.tokens) else None
+        # The parser may have reduced before the error, so a fresh parser tells what it would have accepted.
+        fresh_parser = _lark().parse_interactive()
+        for token in statement.tokens[:n_accepted]:
+            fresh_parser.feed_token(_terminal(token, fresh_parser))
+        found = statement.tokens[n_accepted] if n_accepted < len(statement.tokens) else None
         start, end = (found.start, found.end) if found else (statement.tokens[-1].end, statement.end)
-        expected: set[str] = again.accepts()  # type: ignore[no-untyped-call]
-        message, hint = complaint(expected, statement.tokens[:fed], found)
-        findings.add("syntax", message, places.span(start, end), hint)
+        expected: set[str] = fresh_parser.accepts()  # type: ignore[no-untyped-call]
+        message, hint = syntax_error(expected, statement.tokens[:n_accepted], found)
+        findings.add("syntax", message, lines.span(start, end), hint)
         return None
     return tree
 
@@ -103,12 +103,12 @@ _TERMINAL_OF_KIND = {
 
 
 def _terminal(token: scanner.Token, parser: InteractiveParser) -> Token:
-    """The token as the terminal that the parser's state wants it to be."""
+    """Convert a token to the terminal that the state of the parser expects."""
     if token.kind == "word":
         choices = parser.choices()  # type: ignore[no-untyped-call]
         word = token.text.upper()
-        readings = (_symbols().get(word), WORD_CLASSES.get(word))
-        kind = next((reading for reading in readings if reading in choices), None) or "NAME"
+        candidates = (_symbols().get(word), WORD_CLASSES.get(word))
+        kind = next((terminal for terminal in candidates if terminal in choices), None) or "NAME"
     elif token.kind == "symbol":
         kind = _symbols()[token.text]
     else:

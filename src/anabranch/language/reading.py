@@ -1,4 +1,4 @@
-"""Workbook files: text, or one line that says why not."""
+"""Reads workbook files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from anabranch.language.limits import MAX_TEXT
 
 
 def read_workbook(path: str) -> str:
-    """The text of a workbook.
+    """Return the text of a workbook.
 
     Raises
     ------
@@ -16,7 +16,7 @@ def read_workbook(path: str) -> str:
     """
     try:
         with open(path, encoding="utf-8") as file:
-            # One more than is allowed is enough to refuse it, however large it is.
+            # One character more than is allowed is enough for the parser to reject a large file.
             return file.read(MAX_TEXT + 1)
     except OSError as error:
         raise WorkbookError([Finding("no-workbook", f"cannot be read: {error.strerror}")], "", path) from error

@@ -1,7 +1,7 @@
-"""The first step of the path: text to statements of tokens, within limits, each token with its place.
+"""Splits workbook text into statements of tokens, within limits; each token has its position.
 
-Everything here is one pass of one regular expression without backtracking, so the time is linear in the text
-whatever it holds. Whether a word is a keyword is not decided here: that depends on the parser's state.
+The scanner is one pass of one regular expression without backtracking, so its time is linear in the length of any
+text. It does not decide whether a word is a keyword: that depends on the state of the parser.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from anabranch.language import limits
 from anabranch.language.findings import Findings, shown
 from anabranch.language.names import AFTER_GOAL
 
-# The quantifiers of strings and quoted names are possessive: an unterminated one fails at once, at its beginning.
+# The quantifiers of strings and quoted names are possessive, so an unterminated one fails immediately at its start.
 _TOKEN = re.compile(
     r"""
       (?P<space>[ \t\r\n\f]+)
@@ -35,22 +35,22 @@ _TOKEN = re.compile(
 _CLOSER_OF = {"(": ")", "[": "]"}
 _COMPARATORS = {"<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
-#: What may stand after the `>` that closes `+<...>`; before anything else a `>` compares.
+#: What may follow the `>` that closes `+<...>`; before anything else, `>` is a comparison.
 _AFTER_KLEENE = AFTER_GOAL | {")", ";"}
 
 _HINTS = {
-    '"': "strings stand in single quotes, and names in backticks",
+    '"': "put strings in single quotes, and names in backticks",
     "&": "write AND",
-    "{": "conditions stand in parentheses or [ ]",
-    "}": "conditions stand in parentheses or [ ]",
-    "\\": "a quote inside a string is written twice: ''",
-    "\u2018": "strings stand in straight single quotes '...'",
-    "\u2019": "strings stand in straight single quotes '...'",
-    "\u2212": "write the minus sign of the keyboard: -",
+    "{": "use parentheses or [ ] around conditions",
+    "}": "use parentheses or [ ] around conditions",
+    "\\": "to put a quote inside a string, write it twice: ''",
+    "\u2018": "put strings in straight single quotes '...'",
+    "\u2019": "put strings in straight single quotes '...'",
+    "\u2212": "write an ASCII minus: -",
     "\u2264": "write <=",
     "\u2265": "write >=",
     "\u2260": "write <>",
-    "\u00a0": "type an ordinary space",
+    "\u00a0": "write an ordinary space",
 }
 
 
@@ -59,7 +59,7 @@ class Token:
     """One word, number, string or symbol.
 
     `kind` is `word`, `name` (quoted: never a keyword), `number`, `string`, `comparator`, `kleene_open`,
-    `kleene_close` or `symbol`; `value` is what it means, `text` how it was written.
+    `kleene_close` or `symbol`; `text` is the token as written, `value` is its meaning.
     """
 
     kind: str
@@ -71,31 +71,31 @@ class Token:
 
 @dataclass(slots=True)
 class Statement:
-    """The tokens between two semicolons; `sound` says that scanning found nothing wrong in them."""
+    """The tokens between two semicolons; `is_valid` is False if scanning found an error in them."""
 
     tokens: list[Token] = field(default_factory=list)
-    sound: bool = True
+    is_valid: bool = True
     end: int = 0
 
 
-class Places:
-    """From offsets in a text to spans."""
+class LineIndex:
+    """Converts offsets in a text to spans of lines and columns."""
 
     def __init__(self, text: str) -> None:
         self._starts = line_starts(text)
 
     def span(self, start: int, end: int) -> Span:
         """The span of text[start:end]."""
-        return Span(*self._place(start), *self._place(max(start, end)))
+        return Span(*self._position(start), *self._position(max(start, end)))
 
-    def _place(self, offset: int) -> tuple[int, int]:
+    def _position(self, offset: int) -> tuple[int, int]:
         line = bisect_right(self._starts, offset)
         return line, offset - self._starts[line - 1] + 1
 
 
-def scan(text: str, places: Places, findings: Findings) -> list[Statement]:
-    """The statements of `text` that have tokens, none where it has too many; `findings` notes what cannot be read."""
-    scanner = _Scanner(text, places, findings)
+def scan(text: str, lines: LineIndex, findings: Findings) -> list[Statement]:
+    """Return the statements of `text` that have tokens; none if the text is too long. Errors go to `findings`."""
+    scanner = _Scanner(text, lines, findings)
     statements = list(scanner.statements())
     return [] if scanner.too_long else statements
 
@@ -103,32 +103,32 @@ def scan(text: str, places: Places, findings: Findings) -> list[Statement]:
 class _Scanner:
     """The state of one scan."""
 
-    def __init__(self, text: str, places: Places, findings: Findings) -> None:
+    def __init__(self, text: str, lines: LineIndex, findings: Findings) -> None:
         self.text = text
-        self.places = places
+        self.lines = lines
         self.findings = findings
         self.statement = Statement()
         self.too_long = False
 
-    def wrong(self, code: str, message: str, start: int, end: int, hint: str = "") -> None:
-        """Note a finding; the statement it is in will not be parsed."""
-        self.findings.add(code, message, self.places.span(start, end), hint)
-        self.statement.sound = False
+    def report(self, code: str, message: str, start: int, end: int, hint: str = "") -> None:
+        """Add a finding; the current statement will not be parsed."""
+        self.findings.add(code, message, self.lines.span(start, end), hint)
+        self.statement.is_valid = False
 
     def statements(self) -> Iterator[Statement]:
-        """Split at semicolons."""
-        tokens = count = 0
+        """Split the tokens at semicolons."""
+        n_tokens = n_statements = 0
         for token in self.tokens():
             self.statement.end = token.start
-            tokens += 1
-            count += not self.statement.tokens
+            n_tokens += 1
+            n_statements += not self.statement.tokens
             for number, most, what in (
-                (tokens, limits.MAX_TOKENS, "words"),
-                (count, limits.MAX_STATEMENTS, "statements"),
+                (n_tokens, limits.MAX_TOKENS, "tokens"),
+                (n_statements, limits.MAX_STATEMENTS, "statements"),
             ):
                 if number > most:
                     message = f"the workbook has more than {most:,} {what}"
-                    self.wrong("too-long", message, token.start, token.end, "split it into several files")
+                    self.report("too-long", message, token.start, token.end, "split it into several files")
                     self.too_long = True
                     return
             if token.text == ";" and token.kind == "symbol":
@@ -139,21 +139,21 @@ class _Scanner:
         yield from self.finished()
 
     def finished(self) -> Iterator[Statement]:
-        """Check and yield the statement that has ended, unless it is empty."""
+        """Check and yield the current statement unless it is empty, and begin a new one."""
         statement = self.statement
         if statement.tokens:
             self.check_size(statement.tokens)
-            if statement.sound:
+            if statement.is_valid:
                 self.check_brackets(statement.tokens)
             statement.tokens = _with_kleene(statement.tokens)
-        if statement.tokens or not statement.sound:
+        if statement.tokens or not statement.is_valid:
             yield statement
         self.statement = Statement()
 
     # ------------------------------------------------------------ tokens
 
     def tokens(self) -> Iterator[Token]:
-        """Every token of the text, comments and spaces left out."""
+        """Every token of the text, without comments and whitespace."""
         for match in _TOKEN.finditer(self.text):
             kind = match.lastgroup
             if kind == "space":
@@ -162,7 +162,7 @@ class _Scanner:
             if kind == "comment":
                 self.check_characters(start, end, _hidden_in_comment, "a comment")
             elif kind == "other":
-                if self.unreadable(start):
+                if self.check_unexpected(start):
                     return
             else:
                 yield getattr(self, f"scan_{kind}")(match.group(), start, end)
@@ -176,114 +176,100 @@ class _Scanner:
         """A name in backticks."""
         name = text[1:-1].replace("``", "`")
         if not name.strip():
-            self.wrong("empty-name", "a name in backticks is empty", start, end, "write the name between the backticks")
+            self.report("empty-name", "empty name in backticks", start, end, "write the name between the backticks")
         self.check_name(name, start, end)
         self.check_characters(start, end, _hidden, "a name")
         return Token("name", text, name, start, end)
 
     def check_name(self, name: str, start: int, end: int) -> None:
-        """Refuse names that are too long to become columns and folders."""
+        """Report names that are too long for columns and folders."""
         if len(name) > limits.MAX_NAME:
-            message = f"the name {shown(name)} has {len(name):,} characters, and a name has at most {limits.MAX_NAME}"
-            self.wrong("name-too-long", message, start, end, "shorten it")
+            message = f"the name {shown(name)} has {len(name):,} characters (at most {limits.MAX_NAME} are allowed)"
+            self.report("name-too-long", message, start, end, "shorten it")
 
     def scan_string(self, text: str, start: int, end: int) -> Token:
         """A string in single quotes."""
         if len(text) > limits.MAX_STRING:
-            message = f"a string has {len(text):,} characters, and at most {limits.MAX_STRING:,} are read"
-            self.wrong("string-too-long", message, start, end, "shorten it")
+            message = f"this string has {len(text):,} characters (at most {limits.MAX_STRING:,} are allowed)"
+            self.report("string-too-long", message, start, end, "shorten it")
         self.check_characters(start, end, _unwritable, "a string")
         return Token("string", text, text[1:-1].replace("''", "'"), start, end)
 
     def scan_number(self, text: str, start: int, end: int) -> Token:
-        """An integer, or a double where there is a point or an exponent."""
+        """An integer, or a double if there is a decimal point or an exponent."""
         following = self.text[end : end + 1]
         if following == "_" or following.isalnum():
-            hint = "leave a space between a number and its unit; quote a name that starts with a digit in backticks"
-            self.wrong("number-runs-on", f"the number {shown(text)} runs into a letter", start, end + 1, hint)
+            message = f"a letter directly follows the number {shown(text)}"
+            hint = "put a space before a unit, or quote a name that starts with a digit in backticks"
+            self.report("number-runs-on", message, start, end + 1, hint)
         return Token("number", text, self.number(text, start, end), start, end)
 
     def number(self, text: str, start: int, end: int) -> int | float:
-        """The value of a number, checked for its size."""
+        """The value of a number; report numbers that are too long or too large."""
         if len(text) > limits.MAX_NUMBER:
-            self.wrong(
-                "number-too-long", f"the number {shown(text)} has too many digits", start, end, "round it to 17 digits"
-            )
+            message = f"the number {shown(text)} has too many digits"
+            self.report("number-too-long", message, start, end, "round it to 17 digits")
             return 0
         if text.isdecimal():
             integer = int(text)
-            # -2**63 is an integer too; its minus sign comes later, in the syntax.
+            # -2**63 is allowed too; the parser sees its minus sign later.
             if integer > limits.MAX_INTEGER + 1:
                 message = f"the integer {text} does not fit in 64 bits"
-                self.wrong("number-too-large", message, start, end, f"write it as a double: {text}.0")
+                self.report("number-too-large", message, start, end, f"write it as a double: {text}.0")
             return integer
         value = float(text)
         if value == float("inf"):
-            self.wrong(
-                "number-too-large",
-                f"the number {text} is too large for a double",
-                start,
-                end,
-                "the largest is about 1.8e308",
-            )
+            message = f"the number {text} is too large for a double"
+            self.report("number-too-large", message, start, end, "the largest is about 1.8e308")
         return value
 
     def scan_symbol(self, text: str, start: int, end: int) -> Token:
-        """An operator or a mark."""
+        """An operator or punctuation."""
         if text in _COMPARATORS:
             return Token("comparator", text, _COMPARATORS[text], start, end)
         return Token("symbol", text, text, start, end)
 
-    # ------------------------------------------------------------ what is wrong
+    # ------------------------------------------------------------ errors
 
-    def unreadable(self, start: int) -> bool:
-        """Note a character that begins no token; True where the rest of the text cannot be read."""
+    def check_unexpected(self, start: int) -> bool:
+        """Report a character that begins no token; return True if the rest of the text cannot be scanned."""
         character = self.text[start]
         if character == "'":
-            self.wrong("unterminated", "this string is never closed", start, start + 1, "end it with a single quote")
+            self.report("unterminated", "this string is never closed", start, start + 1, "close it with a single quote")
             return True
         if character == "`":
-            self.wrong(
-                "unterminated",
-                "this quoted name is never closed on its line",
-                start,
-                start + 1,
-                "end it with a backtick",
-            )
-        elif self.statement.sound:
+            message = "this quoted name is not closed on its line"
+            self.report("unterminated", message, start, start + 1, "close it with a backtick")
+        elif self.statement.is_valid:
             hint = _HINTS.get(character, "remove it, or put it inside a string")
-            self.wrong("odd-character", f"{_described(character)} has no meaning here", start, start + 1, hint)
+            self.report("odd-character", f"unexpected {_described(character)}", start, start + 1, hint)
         return False
 
-    def check_characters(self, start: int, end: int, refused: re.Pattern[str], where: str) -> None:
-        """Refuse characters that cannot be shown or written."""
-        match = refused.search(self.text, start, end)
+    def check_characters(self, start: int, end: int, forbidden: re.Pattern[str], where: str) -> None:
+        """Report characters that cannot be displayed or written."""
+        match = forbidden.search(self.text, start, end)
         if match:
-            message = f"{_described(match.group())} cannot stand in {where}"
-            self.wrong("odd-character", message, match.start(), match.end(), "remove it")
+            message = f"{_described(match.group())} is not allowed in {where}"
+            self.report("odd-character", message, match.start(), match.end(), "remove it")
 
     def check_size(self, tokens: list[Token]) -> None:
-        """Refuse a statement too long, or a pattern of too many goals."""
+        """Report a statement that is too long, or a pattern with too many goals."""
         if len(tokens) > limits.MAX_STATEMENT_TOKENS:
             token = tokens[limits.MAX_STATEMENT_TOKENS]
-            most = f"at most {limits.MAX_STATEMENT_TOKENS:,} are read"
-            message = f"this statement has {len(tokens):,} words and marks, and {most}"
-            self.wrong("too-long", message, token.start, token.end, "put long lists into a RELATION")
+            message = (
+                f"this statement has {len(tokens):,} tokens (at most {limits.MAX_STATEMENT_TOKENS:,} are allowed)"
+            )
+            self.report("too-long", message, token.start, token.end, "put long lists into a RELATION")
         if len(tokens) > 4 and tokens[4].text.upper() == "PATTERN":
             thens = [token for token in tokens if token.kind == "word" and token.text.upper() == "THEN"]
             if len(thens) >= limits.MAX_GOALS:
                 token = thens[limits.MAX_GOALS - 1]
-                message = f"this pattern has {len(thens) + 1:,} goals, and at most {limits.MAX_GOALS} are allowed"
-                self.wrong(
-                    "too-many",
-                    message,
-                    token.start,
-                    token.end,
-                    "split the pattern, and use FROM QUERY to join the parts",
-                )
+                message = f"this pattern has {len(thens) + 1:,} goals (at most {limits.MAX_GOALS} are allowed)"
+                hint = "split the pattern into several queries, and join them with FROM QUERY"
+                self.report("too-many", message, token.start, token.end, hint)
 
     def check_brackets(self, tokens: list[Token]) -> None:
-        """Refuse brackets that do not match, or nest too deeply; counts unary chains as nesting."""
+        """Report brackets that do not match or are nested too deeply."""
         opened: list[Token] = []
         for token in tokens:
             if token.kind != "symbol":
@@ -291,53 +277,48 @@ class _Scanner:
             if token.text in _CLOSER_OF:
                 opened.append(token)
                 if len(opened) > limits.MAX_NESTING:
-                    message = f"brackets nest more than {limits.MAX_NESTING} deep"
-                    self.wrong("too-deep", message, token.start, token.end, "split the condition with AND")
+                    message = f"brackets are nested more than {limits.MAX_NESTING} deep"
+                    self.report("too-deep", message, token.start, token.end, "split the condition with AND")
                     return
             elif token.text in (")", "]"):
                 if not opened:
-                    self.wrong("unbalanced", f"this {token.text} closes nothing", token.start, token.end, "remove it")
+                    message = f"this {token.text} has no opening bracket"
+                    self.report("unbalanced", message, token.start, token.end, "remove it")
                     return
                 opener = opened.pop()
                 if _CLOSER_OF[opener.text] != token.text:
-                    line = self.places.span(opener.start, opener.end)
-                    message = f"this {token.text} does not close the {opener.text} of {line.line}:{line.column}"
-                    self.wrong("unbalanced", message, token.start, token.end, f"write {_CLOSER_OF[opener.text]}")
+                    span = self.lines.span(opener.start, opener.end)
+                    message = f"this {token.text} does not match the {opener.text} at {span.line}:{span.column}"
+                    self.report("unbalanced", message, token.start, token.end, f"write {_CLOSER_OF[opener.text]}")
                     return
         if opened:
             opener = opened[-1]
-            message = f"this {opener.text} is never closed"
-            self.wrong(
-                "unterminated",
-                message,
-                opener.start,
-                opener.end,
-                f"add {_CLOSER_OF[opener.text]} before the end of the statement",
-            )
+            hint = f"add {_CLOSER_OF[opener.text]} before the end of the statement"
+            self.report("unterminated", f"this {opener.text} is never closed", opener.start, opener.end, hint)
 
 
 # Lone surrogates cannot be written as UTF-8, and NUL ends a string in the libraries below Spark.
 _unwritable = re.compile("[\x00\ud800-\udfff]")
-# In names also what cannot be seen: control characters, and marks that reorder or join letters.
+# In names, invisible characters are forbidden too: control characters, and marks that reorder or join letters.
 _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _hidden = re.compile(f"[\x00-\x1f\x7f-\x9f\u200b-\u200d\u2028\u2029\u2060\ufeff{_BIDI}\ud800-\udfff]")
-# A comment may hold tabs and emoji, but nothing that makes a reader see other text than the parser does.
+# A comment may have tabs and emoji, but nothing that makes a reader see a different text than the parser.
 _hidden_in_comment = re.compile(f"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029{_BIDI}\ud800-\udfff]")
 
 
 def _described(character: str) -> str:
-    """A character as a message can show it."""
+    """A character in a form that a message can show."""
     if character.isprintable() and character.isascii():
-        return f"the character {character}"
+        return f"character {character}"
     name = unicodedata.name(character, "")
-    return f"the character U+{ord(character):04X}" + (f" ({name.lower()})" if name else "")
+    return f"character U+{ord(character):04X}" + (f" ({name.lower()})" if name else "")
 
 
 def _with_kleene(tokens: list[Token]) -> list[Token]:
-    """The tokens with the brackets of `+<...>` told apart from comparisons.
+    """Replace the angle brackets of `+<...>`, which are scanned as comparisons, by tokens of their own.
 
-    No operand starts with `<`, so `<` after `+` opens. A `>` at the same depth closes where a goal can end,
-    which the next token shows; one token of lookahead is what an LALR grammar cannot give for this.
+    No operand starts with `<`, so `<` after `+` is an opening bracket. A `>` at the same depth is the closing bracket
+    if the next token can follow a goal. The LALR grammar cannot decide this: it needs one more token of lookahead.
     """
     result = list(tokens)
     depth, opened_at = 0, -1

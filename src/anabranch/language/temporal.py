@@ -1,4 +1,4 @@
-"""Times and durations as numbers: instants in microseconds UTC, durations in seconds."""
+"""Converts times and durations to numbers: times to microseconds UTC, durations to seconds."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def amount_of(duration: nodes.Duration) -> int | float:
-    """The duration in the unit of the time column; one with a unit is in seconds, as the column then is."""
+    """The duration in the unit of the time column; a duration with a unit is in seconds."""
     return duration.amount * (SECONDS_OF[duration.unit] if duration.unit else 1)
 
 
 def instant_of(node: nodes.Expr) -> int | float | None:
-    """An instant such as an end of HORIZON: a number in the unit of the time column, or microseconds for a text.
+    """The instant that a node (such as an end of HORIZON) denotes, or None if it denotes no instant.
 
-    None where the node is no instant.
+    A number is in the unit of the time column; a text becomes microseconds.
     """
     if isinstance(node, nodes.Duration):
         return amount_of(node)
@@ -29,7 +29,7 @@ def instant_of(node: nodes.Expr) -> int | float | None:
 
 
 def parse_timestamp(text: str) -> int | None:
-    """Microseconds since 1970 UTC of an ISO 8601 text, None where it is none; without a zone it is UTC.
+    """Microseconds since 1970 UTC of an ISO 8601 text (UTC if it has no zone), or None for any other text.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def parse_timestamp(text: str) -> int | None:
 
 
 def parse_date(text: str) -> int | None:
-    """Days since 1970-01-01 of an ISO 8601 date, None where it is none."""
+    """Days since 1970-01-01 of an ISO 8601 date, or None for any other text."""
     try:
         return (date.fromisoformat(text.strip()) - _EPOCH.date()).days
     except ValueError:

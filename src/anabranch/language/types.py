@@ -1,4 +1,4 @@
-"""The types of columns and expressions: few, and named as Spark SQL names them."""
+"""The types of columns and expressions, with the names of Spark SQL."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Type(Enum):
-    """What a column holds. UNKNOWN is a column whose source has not been looked at yet."""
+    """The type of a column or expression; UNKNOWN before the source of the column has been read."""
 
     STRING = "STRING"
     INTEGER = "INTEGER"
@@ -20,11 +20,11 @@ class Type(Enum):
 
     @property
     def is_numeric(self) -> bool:
-        """Whether arithmetic is defined on it."""
+        """Whether arithmetic is allowed; UNKNOWN counts as numeric."""
         return self in (Type.INTEGER, Type.DOUBLE, Type.UNKNOWN)
 
 
-#: The names a workbook may use for a type, `KEY (person STRING)`, in upper case.
+#: The type names allowed in a workbook, as in `KEY (person STRING)`, in upper case.
 TYPE_NAMES = {
     "STRING": Type.STRING, "VARCHAR": Type.STRING, "TEXT": Type.STRING,
     "INTEGER": Type.INTEGER, "INT": Type.INTEGER, "BIGINT": Type.INTEGER, "LONG": Type.INTEGER,
@@ -35,7 +35,7 @@ TYPE_NAMES = {
 
 
 def comparable(left: Type, right: Type) -> bool:
-    """Whether `=` or `<` between the two means anything."""
+    """Whether values of the two types can be compared."""
     if Type.UNKNOWN in (left, right) or Type.NULL in (left, right):
         return True
     if left.is_numeric and right.is_numeric:

@@ -1,4 +1,4 @@
-"""Syntax tree to text: `parse(unparse(tree)) == tree`, with as few parentheses as that needs."""
+"""Writes a syntax tree as text, with as few parentheses as `parse(unparse(tree)) == tree` allows."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Any
 from anabranch.language import nodes
 from anabranch.language.names import quoted
 
-# How tightly each kind of expression binds; an operand that binds less tightly stands in parentheses.
+# The precedence of each kind of expression; an operand of lower precedence needs parentheses.
 _OR, _AND, _NOT, _PREDICATE, _SUM, _PRODUCT, _PRIMARY = range(7)
 
 
 @singledispatch
 def unparse(node: nodes.Node) -> str:
-    """The text of any node, in the form the documentation writes it.
+    """Return the text of a node, in the style of the documentation.
 
     Examples
     --------
     >>> unparse(nodes.Compare("<", nodes.Variable("x"), nodes.Literal("it's")))
     "x < 'it''s'"
     """
-    raise TypeError(f"there is no text for a {type(node).__name__}")
+    raise TypeError(f"cannot unparse a {type(node).__name__}")
 
 
 def joined(items: Iterable[nodes.Node]) -> str:
-    """The texts of nodes, with commas between."""
+    """The texts of nodes, separated by commas."""
     return ", ".join(unparse(item) for item in items)
 
 
@@ -35,12 +35,12 @@ def _names(names: Iterable[str]) -> str:
 
 
 def clause(keyword: str, value: object, write: Callable[[Any], str] = str) -> list[str]:
-    """The clause in a list, empty where it was not written."""
+    """The clause as a list of one text; an empty list if the clause is not written."""
     return [] if value is None or value == () else [f"{keyword} {write(value)}"]
 
 
 def string(text: str) -> str:
-    """A text in quotes."""
+    """A text in single quotes."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -55,9 +55,9 @@ def _literal(node: nodes.Literal) -> str:
 def _constant(value: str | int | float | bool | None) -> str:
     if isinstance(value, str):
         return string(value)
-    return (
-        {True: "TRUE", False: "FALSE", None: "NULL"}[value] if value is None or isinstance(value, bool) else repr(value)
-    )
+    if value is None or isinstance(value, bool):
+        return {True: "TRUE", False: "FALSE", None: "NULL"}[value]
+    return repr(value)
 
 
 @unparse.register
@@ -87,18 +87,18 @@ def _call(node: nodes.Call) -> str:
 
 
 def _operand(node: nodes.Expr, least: int) -> str:
-    """The expression, in parentheses where it binds less tightly than `least`."""
+    """The expression, in parentheses if its precedence is below `least`."""
     text = unparse(node)
-    return f"({text})" if _tightness(node) < least else text
+    return f"({text})" if _precedence(node) < least else text
 
 
-def _tightness(node: nodes.Expr) -> int:
+def _precedence(node: nodes.Expr) -> int:
     if isinstance(node, nodes.Arithmetic):
         return _SUM if node.op in "+-" else _PRODUCT
-    return _TIGHTNESS.get(type(node), _PRIMARY)
+    return _PRECEDENCE.get(type(node), _PRIMARY)
 
 
-_TIGHTNESS: dict[type, int] = {
+_PRECEDENCE: dict[type, int] = {
     nodes.Or: _OR, nodes.And: _AND, nodes.Not: _NOT,
     nodes.Compare: _PREDICATE, nodes.InRange: _PREDICATE, nodes.InList: _PREDICATE, nodes.IsNull: _PREDICATE,
 }  # fmt: skip
@@ -106,15 +106,15 @@ _TIGHTNESS: dict[type, int] = {
 
 @unparse.register
 def _negate(node: nodes.Negate) -> str:
-    # `-5` is a number and `--` a comment, so only names and calls stand bare after a minus.
+    # `-5` is a number and `--` a comment, so only names and calls need no parentheses after a minus.
     bare = isinstance(node.operand, nodes.Variable | nodes.Attribute | nodes.Call)
     return f"-{unparse(node.operand)}" if bare else f"-({unparse(node.operand)})"
 
 
 @unparse.register
 def _arithmetic(node: nodes.Arithmetic) -> str:
-    own = _tightness(node)
-    return f"{_operand(node.left, own)} {node.op} {_operand(node.right, own + 1)}"
+    precedence = _precedence(node)
+    return f"{_operand(node.left, precedence)} {node.op} {_operand(node.right, precedence + 1)}"
 
 
 @unparse.register
@@ -197,8 +197,8 @@ def _inferred_source(node: nodes.InferredSource) -> str:
 @unparse.register
 def _predicted_source(node: nodes.PredictedSource) -> str:
     arguments = f"({', '.join(map(repr, node.arguments))})" if node.arguments else ""
-    plain = nodes.PredictedSource(node.stream)
-    using = "" if node == plain else f" USING {quoted(node.method)}{arguments}"
+    default = nodes.PredictedSource(node.stream)
+    using = "" if node == default else f" USING {quoted(node.method)}{arguments}"
     return f"PREDICTED FROM {quoted(node.stream)}{using}"
 
 

@@ -66,7 +66,7 @@ class MonitorAnalysis:
         return frozenset((min(pair), max(pair)) for pair in pairs if pair[0] != pair[1])
 
     @cached_property
-    def together(self) -> list[frozenset[int]]:
+    def connected_values(self) -> list[frozenset[int]]:
         """The groups of values with errors that are connected by constraints; each group is integrated jointly."""
         return merge_overlapping(
             {value for value in form if value >= 0 and self._is_uncertain(value)} for form, _ in self.forms
@@ -181,15 +181,19 @@ def objection(analysis: MonitorAnalysis) -> Finding | None:
     """Why a query cannot run; None if it can."""
     query = analysis.query
     if analysis.dims > 2 and query.semantics == MAY and analysis.alternatives:
-        message = f"{query.name}: SEMANTICS MAY over {len(query.operands)} names needs constraints that allow one interval"
+        semantics = f"SEMANTICS MAY over {len(query.operands)} names"
+        message = (
+            f"{query.name}: {semantics} does not support constraints that allow two intervals, such as ABS(...) > 5"
+        )
         hint = "use <= or <, SEMANTICS EXPECTED or WITHIN 0, or write a query for each pair"
         return Finding("not-supported", message, hint, query.span)
-    together = max(map(len, analysis.together), default=0)
+    n_connected = max(map(len, analysis.connected_values), default=0)
     is_normal = any(error.normal is not None for stream in query.streams for error in stream.errors)
-    if query.semantics != MUST and together > (MOST_NORMAL if is_normal else MOST_TOGETHER):
+    most = MOST_NORMAL if is_normal else MOST_TOGETHER
+    if query.semantics != MUST and n_connected > most:
         kind = "normal errors" if is_normal else "errors"
-        most = MOST_NORMAL if is_normal else MOST_TOGETHER
-        message = f"{query.name} has {together} values with {kind} connected by constraints (at most {most} are allowed)"
+        values = f"{n_connected} values with {kind} that constraints connect"
+        message = f"{query.name} has {values} (at most {most} are allowed)"
         hint = "use fewer values, or SEMANTICS MUST"
         return Finding("not-supported", message, hint, query.span)
     return None

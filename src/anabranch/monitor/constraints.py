@@ -18,8 +18,7 @@ from anabranch.language.findings import Findings, shown
 from anabranch.language.types import Type
 from anabranch.monitor.query import BoundConstraint
 
-#: Each comparison with its sides changed.
-#: Each comparison turned round.
+#: The negation of each comparison.
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
 
 _ARITHMETIC: dict[str, Callable[[float, float], float]] = {

@@ -1,4 +1,4 @@
-"""The plan of a MONITOR query, in words."""
+"""The plan of a MONITOR query, for `explain`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from anabranch.monitor.query import BoundMonitor
 from anabranch.plan import ConstraintGraph, Edge, Plan, Step
 
 _SEMANTICS = {
-    EXPECTED: "predictions are taken as true; the probability says how sure that is",
-    "MAY": "a match is where the truth, within its error, satisfies all constraints with a probability above 0",
-    MUST: "a match is where the truth, within its error, satisfies all constraints with probability 1",
+    EXPECTED: "a match is where the predictions satisfy all constraints; the errors determine its probability",
+    "MAY": "a match is where the true values, within their errors, satisfy all constraints with a probability above 0",
+    MUST: "a match is where the true values, within their errors, satisfy all constraints with probability 1",
 }
 
 
 def plan(analysis: MonitorAnalysis) -> Plan:
-    """Say how a query will be run."""
+    """Describe how a query is run."""
     query = analysis.query
     return Plan(
         query=query.name,
@@ -38,7 +38,7 @@ def plan(analysis: MonitorAnalysis) -> Plan:
 
 def _streams(query: BoundMonitor) -> str:
     if query.buffer is not None and len(query.operands) > 2:
-        return "a BUFFER serves one or two names; leave it out, or ask about pairs"
+        return "BUFFER supports one or two names; remove it, or write a query for each pair"
     return "yes"
 
 
@@ -48,7 +48,11 @@ def _why(analysis: MonitorAnalysis) -> Iterator[str]:
     yield _SEMANTICS[analysis.query.semantics]
     if len(analysis.operands) > 1:
         within = analysis.query.within
-        yield f"two instants may be {within:g} apart" if within else "all values are compared at the same instant"
+        yield (
+            f"compared instants are at most {within:g} apart"
+            if within
+            else "all values are compared at the same instant"
+        )
 
 
 def _form(analysis: MonitorAnalysis, form: tuple[int, int]) -> str:
@@ -57,27 +61,28 @@ def _form(analysis: MonitorAnalysis, form: tuple[int, int]) -> str:
 
 
 def _numbers(numbers: Numbers) -> str:
-    return " or ".join(f"in {_interval(each)}" for each in numbers) or "a number that there is not"
+    return " or ".join(f"in {_interval(interval)}" for interval in numbers) or "in the empty set"
 
 
-def _interval(each: Interval) -> str:
-    return f"{'(' if each.low_open else '['}{each.low:g}, {each.high:g}{')' if each.high_open else ']'}"
+def _interval(interval: Interval) -> str:
+    left, right = "(" if interval.low_open else "[", ")" if interval.high_open else "]"
+    return f"{left}{interval.low:g}, {interval.high:g}{right}"
 
 
 def _routing(analysis: MonitorAnalysis) -> str:
     if analysis.equated is not None:
         pairs = zip(analysis.operands, analysis.equated, strict=True)
-        return f"predictions meet by {' = '.join(f'{operand.label}.{column}' for operand, column in pairs)}"
+        return f"predictions are routed by {' = '.join(f'{operand.label}.{column}' for operand, column in pairs)}"
     if len(analysis.operands) == 1:
-        return "by key"
-    size = {2: "pair", 3: "triple"}.get(len(analysis.operands), "four")
-    return f"every {size} of parts of all keys has a bucket; a prediction goes to all buckets of its part"
+        return "predictions are routed by key"
+    combination = {2: "pair", 3: "triple"}.get(len(analysis.operands), "quadruple")
+    return f"each {combination} of parts of the keys has a bucket; a prediction goes to all buckets of its part"
 
 
 def _cost(analysis: MonitorAnalysis) -> str:
     if len(analysis.operands) == 1:
         return "time grows with the predictions"
-    return "time grows with the predictions, and with those choices of them whose swept boxes meet"
+    return "time grows with the predictions, and with the combinations whose bounding boxes intersect"
 
 
 def _steps(analysis: MonitorAnalysis) -> Iterator[Step]:
@@ -85,39 +90,36 @@ def _steps(analysis: MonitorAnalysis) -> Iterator[Step]:
     yield Step("read", ", ".join(stream.name for stream in query.streams))
     for stream in query.streams:
         if isinstance(stream.source, PredictedSource):
-            yield Step(
-                "report", f"{stream.name}: sensors report what {stream.source.stream} says, by the threshold policy"
-            )
-    yield Step("apply", "each prediction from its time until its period has passed, or its key's next one")
+            source = stream.source.stream
+            yield Step("report", f"{stream.name}: derive the reports of sensors from {source} by the update threshold")
+    yield Step("apply", "each prediction applies from its time until its period ends or its key has a newer one")
     if len(query.operands) > 1:
-        yield Step("search", "candidates by the cells of a grid, of time and of the values whose difference is bounded")
-    yield Step("clip", "the instants that match, as a polygon for each connected region, and its validity interval")
+        yield Step("search", "find candidates with a grid over time and over the values whose difference is bounded")
+    yield Step("clip", "compute a polygon of matching instants and a validity interval for each connected region")
     if query.semantics != MUST:
-        yield Step("weigh", "the highest probability over each region")
-    passed = "the watermark" if query.max_delay is None else f"the watermark, MAX DELAY {query.max_delay:g} behind,"
-    yield Step("note", f"live, an answer is tentative until {passed} has passed its end: a prediction may still cut it")
+        yield Step("weigh", "find the highest probability over each region")
+    passed = "the watermark" if query.max_delay is None else f"the watermark minus MAX DELAY {query.max_delay:g}"
+    yield Step("note", f"streaming: an answer is tentative until {passed} passes its end; a new prediction may cut it")
     if query.every is not None:
-        yield Step("note", f"live, every {query.every:g} the part that is validated so far is shown too, as partial")
+        yield Step("note", f"streaming: the part validated so far is also emitted every {query.every:g}, as partial")
     if query.buffer is not None and len(query.operands) > 1:
         policy = (query.discard or "").lower()
-        yield Step(
-            "note",
-            f"live, at most {query.buffer:,} predictions of a stream are held, in one place: {policy} goes first",
-        )
-        yield Step("note", "over an archive BUFFER is not needed, and passed over")
+        buffer = f"at most {query.buffer:,} predictions per stream are kept, in one bucket"
+        yield Step("note", f"streaming: {buffer}; the prediction with the policy {policy} is discarded first")
+        yield Step("note", "batch: BUFFER is ignored")
 
 
 def _graph(analysis: MonitorAnalysis) -> ConstraintGraph:
-    """The operands, and what holds between them."""
-    alone: dict[int, list[str]] = {number: [] for number in range(len(analysis.operands))}
+    """The operands, and the constraints between them."""
+    own: dict[int, list[str]] = {number: [] for number in range(len(analysis.operands))}
     edges = []
     for form, numbers in analysis.forms:
         owners = sorted({analysis.values[value][0] for value in form if value >= 0})
         label = f"{_form(analysis, form)} {_numbers(numbers)}"
         if len(owners) == 1:
-            alone[owners[0]].append(label)
+            own[owners[0]].append(label)
         else:
             one, other = (analysis.operands[owner].label for owner in owners)
             edges.append(Edge(one, other, label, True))
-    nodes = tuple((operand.label, "; ".join(alone[number])) for number, operand in enumerate(analysis.operands))
+    nodes = tuple((operand.label, "; ".join(own[number])) for number, operand in enumerate(analysis.operands))
     return ConstraintGraph(nodes, tuple(edges))

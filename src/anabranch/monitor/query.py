@@ -15,9 +15,10 @@ from anabranch.language.nodes import NOWHERE
 
 @dataclass(frozen=True, slots=True)
 class BoundConstraint:
-    """`plus - minus op bound`, or of its absolute value; `minus` is None for a single value.
+    """`plus - minus op bound`, or `ABS(plus - minus) op bound` if `absolute`; `minus` is None for a single value.
 
-    The two may be columns of one operand. `op` is one of `= <> < <= > >=`. A `bound` of None is NULL: nothing meets it.
+    The two may be columns of the same operand. `op` is one of `= <> < <= > >=`. A `bound` of None is NULL: no value
+    satisfies it.
     """
 
     plus: Reference
@@ -29,7 +30,7 @@ class BoundConstraint:
 
     @property
     def values(self) -> tuple[Reference, ...]:
-        """The values that it is about."""
+        """The constrained values."""
         return (self.plus,) if self.minus is None else (self.plus, self.minus)
 
 
@@ -37,9 +38,9 @@ class BoundConstraint:
 class BoundMonitor(BoundQuery):
     """A MONITOR query over one to four operands.
 
-    `conditions` are the conjuncts of WHERE: those that name no value (`row_conditions`), and those that do, which are
-    `constraints` too. `semantics` is EXPECTED, MAY or MUST. `every`, `max_delay` and `buffer` are None where not given;
-    `discard` is the policy of a full buffer, None where there is none.
+    `conditions` are the conjuncts of WHERE. Those without predicted values are also in `row_conditions`, the others are
+    also `constraints`. `semantics` is EXPECTED, MAY or MUST. `every`, `max_delay` and `buffer` are None without their
+    clause; `discard` is the policy of a full buffer, None without BUFFER.
     """
 
     kind: ClassVar[str] = "MONITOR"
@@ -60,12 +61,12 @@ class BoundMonitor(BoundQuery):
 
     @property
     def streams(self) -> tuple[Stream, ...]:
-        """The streams the query names, each once."""
+        """The distinct streams of the query, in order of appearance."""
         return streams_of(self.operands)
 
 
 def error_of(stream: Stream, column: str) -> float:
-    """The ERROR of a value column of a PREDICTED stream, infinite where each row has its own; 0 for other columns."""
+    """The ERROR of a value column of a PREDICTED stream: infinite if each row has its own, 0 for other columns."""
     errors = zip(stream.values, stream.errors, strict=False)
     amounts = (bound.amount for value, bound in errors if value.name.lower() == column.lower())
     return next((math.inf if amount is None else float(amount) for amount in amounts), 0.0)

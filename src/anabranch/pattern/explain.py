@@ -1,30 +1,31 @@
-"""The plan of a PATTERN query, in words."""
+"""The plan of a PATTERN query, for `explain`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from anabranch.binding.declarations import WHOLE_ARCHIVE
+from anabranch.binding.derived_streams import WHOLE_ARCHIVE
+from anabranch.binding.words import count_of
 from anabranch.errors import WorkbookError
 from anabranch.language import nodes
 from anabranch.language.unparse import unparse
-from anabranch.pattern.analysis import PatternAnalysis, analyse, by_plan, objections, why_not_by_intervals
-from anabranch.pattern.query import BoundGoal, BoundPattern
+from anabranch.pattern.analysis import PatternAnalysis, by_plan, objections, why_not_by_intervals
+from anabranch.pattern.query import BoundGoal
 from anabranch.pattern.safe_plan import Project, Seq
 from anabranch.plan import Plan, Step
 
-_GROWING_PAST = "what it must remember grows with the past; run it over an archive"
+_GROWING_STATE = "the state grows with the number of rows; run the query over an archive"
 
 
-def plan(query: BoundPattern) -> Plan:
-    """Analyse a query and say how it will be run.
+def plan(analysis: PatternAnalysis) -> Plan:
+    """Describe how a query is run.
 
     Raises
     ------
     WorkbookError
-        If the query asks for something that means nothing, such as grouping by what it is not independent on.
+        If the query groups by a variable on which it is not independent.
     """
-    analysis = analyse(query)
+    query = analysis.query
     findings = objections(analysis)
     if findings:
         raise WorkbookError(findings)
@@ -45,10 +46,10 @@ def plan(query: BoundPattern) -> Plan:
 
 def _streams(analysis: PatternAnalysis) -> str:
     if not analysis.can_stream:
-        return _GROWING_PAST
+        return _GROWING_STATE
     for stream in analysis.streams:
         if isinstance(stream.source, nodes.InferredSource) and stream.source.method in WHOLE_ARCHIVE:
-            return f"{stream.name} is inferred by {stream.source.method}, which needs all readings; FILTER does not"
+            return f"{stream.name} is inferred by {stream.source.method}, which needs all readings; use METHOD FILTER"
     return "yes"
 
 
@@ -56,71 +57,72 @@ def _method(analysis: PatternAnalysis, planned: bool) -> str:
     if analysis.surely_exact:
         return "exact"
     query = analysis.query
-    sampled = f"sampling to within {query.accuracy:g} at confidence {query.confidence:g}, seed {query.seed}"
+    sampled = f"sampling with accuracy {query.accuracy:g}, confidence {query.confidence:g} and seed {query.seed}"
     if planned:
-        return f"exact, by the safe plan; {sampled} should one of its leaves be too large"
-    return f"exact where the joint state of a chain is small, else {sampled}"
+        return f"exact, by the safe plan; {sampled} if a leaf of the plan is too large"
+    return f"exact if the joint state of a chain is small, else {sampled}"
 
 
 def _routing(analysis: PatternAnalysis) -> str:
     if analysis.surely_exact:
-        spread = list(analysis.chain)
+        routed_by = list(analysis.chain)
     else:
-        spread = [analysis.chain[place] for _, place in analysis.group_by]
-    if not spread:
-        return "all rows meet in one partition" if analysis.chain else "one chain reads every event, in one partition"
-    # Names that begin with an underscore were given to wildcards of the query.
-    named = [name for name in spread if not name.startswith("_")]
-    return f"rows are spread by {', '.join(named) or 'their key'}; each binding is a chain of its own"
+        routed_by = [analysis.chain[index] for _, index in analysis.group_by]
+    if not routed_by:
+        return "all rows go to one bucket" + ("" if analysis.chain else ": there is one chain")
+    # Variables that begin with an underscore were added for wildcards of the query.
+    named = [name for name in routed_by if not name.startswith("_")]
+    return f"rows are routed by {', '.join(named) or 'their key'}; each binding is a separate chain"
 
 
 def _cost(analysis: PatternAnalysis, planned: bool) -> str:
     if planned:
         return (
-            "time grows with the square of the instants, times the keys and their table rows at an instant; "
-            "memory with the rows"
+            "time grows with the square of the number of instants, times the keys and their table rows per instant; "
+            "memory grows with the rows"
         )
     if not analysis.can_stream:
         return (
-            "exact: with the rows, times the sets of partial results that can exist and the product of the values of "
-            "the Markov keys of a chain, while both are small (at most 1,048,576 weights); sampling: with the rows, "
-            "times the worlds drawn, 64 to a machine word (some 25,000 worlds at accuracy 0.01)"
+            "exact: time grows with the rows, times the sets of partial results and the product of the values of the "
+            "MARKOV keys of a chain (at most 1,048,576 weights); sampling: time grows with the rows, times the sampled "
+            "worlds, 64 per machine word (about 25,000 worlds at accuracy 0.01)"
         )
     if not analysis.markov:
-        return "time grows with the rows; memory with the chains: one weight per automaton state"
+        return "time grows with the rows; memory grows with the chains: one weight per automaton state"
     if analysis.single:
-        return "time grows with the table rows; memory with the chains: one weight per value and automaton state"
+        return "time grows with the table rows; memory grows with the chains: one weight per value and automaton state"
     return (
-        "time and memory grow with the product of the values of the Markov keys that feed one chain; "
-        "beyond 1,048,576 weights an archive is sampled and a stream is refused"
+        "time and memory grow with the product of the values of the MARKOV keys of a chain; "
+        "above 1,048,576 weights, an archive is sampled and a stream is refused"
     )
 
 
 def _steps(analysis: PatternAnalysis, planned: bool) -> Iterator[Step]:
     yield Step("read", ", ".join(f"{stream.name} ({stream.model.value})" for stream in analysis.streams))
-    yield Step("route", "check rows, set bad ones aside, pack the rest into one blob a bucket")
+    yield Step("route", "check rows, quarantine invalid ones, pack the others into one packet per bucket")
     for stream in analysis.streams:
         if isinstance(stream.source, nodes.InferredSource):
-            yield Step("infer", f"{stream.name} from {stream.source.stream} by {stream.source.method}, key by key")
-    yield Step("match", f"{len(analysis.query.goals)} goals, symbols once per distinct key and value")
+            yield Step("infer", f"{stream.name} from {stream.source.stream} by {stream.source.method}, for each key")
+    goals = count_of(len(analysis.query.goals), "goal")
+    yield Step("match", f"test {goals} once per distinct key and value")
     if analysis.plan is not None:
         for line in plan_tree(analysis.plan, analysis):
             yield Step("plan", line)
         refusal = why_not_by_intervals(analysis)
         if refusal is not None:
-            yield Step("plan", f"not by intervals: {refusal}")
+            yield Step("plan", f"cannot be computed from intervals: {refusal}")
     if analysis.can_stream:
         shape = "joint" if analysis.markov and not analysis.single else "single" if analysis.markov else "independent"
-        yield Step("carry", f"the {shape} kernel over each chain's instants")
+        yield Step("carry", f"run the {shape} kernel over the instants of each chain")
     elif not planned:
-        yield Step("carry", "the set of partial results, as an automaton or in sampled worlds")
+        yield Step("carry", "track the set of partial results, as an automaton or in sampled worlds")
     group = ", ".join(name for name, _ in analysis.group_by)
-    some_chain = "1 - prod(1 - p) over the chains" if analysis.chain else "none needed"
-    yield Step("combine", f"for each {group}" if group else some_chain)
+    any_chain = "1 - prod(1 - p) over the chains" if analysis.chain else "not needed: there is one chain"
+    yield Step("combine", f"one answer per {group}" if group else any_chain)
 
 
 def plan_tree(plan: Project, analysis: PatternAnalysis) -> Iterator[str]:
-    """A safe plan as an indented tree of projection, selection, seq and reg."""
+    """A safe plan as an indented tree of the operators projection, selection, seq and reg."""
     goals = analysis.query.goals
 
     def lines(node: Project, indent: str) -> Iterator[str]:
@@ -134,13 +136,13 @@ def plan_tree(plan: Project, analysis: PatternAnalysis) -> Iterator[str]:
                 indent += "  "
             yield f"{indent}seq"
             yield from lines(part.head, indent + "  ")
-            yield f"{indent}  goal {part.goal + 1}: {_shown(goals[part.goal])}"
+            yield f"{indent}  goal {part.goal + 1}: {_goal_text(goals[part.goal])}"
         else:
-            yield f"{indent}reg: {' THEN '.join(_shown(goal) for goal in goals[: part.goals])}"
+            yield f"{indent}reg: {' THEN '.join(_goal_text(goal) for goal in goals[: part.goals])}"
 
     return lines(plan, "")
 
 
-def _shown(goal: BoundGoal) -> str:
+def _goal_text(goal: BoundGoal) -> str:
     terms = ", ".join(unparse(term) for term in goal.terms)
     return f"{goal.stream.name}({terms}){'+' if goal.kleene else ''}"

@@ -1,4 +1,4 @@
-"""A PATTERN query after binding: names resolved to catalogue entries, conditions typed."""
+"""Bound PATTERN queries: names are resolved to catalog entries, and conditions are typed."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from anabranch.pattern.syntax import Term
 
 @dataclass(frozen=True, slots=True)
 class BoundGoal:
-    """One goal of a PATTERN, with everything that is asked of its events.
+    """One goal of a PATTERN, with all conditions on its events.
 
     Attributes
     ----------
     stream : Stream
     terms : tuple of Variable, Literal or Wildcard
-        One per KEY column, then one per VALUE column. Variable names are lower case. A literal beside a TIMESTAMP
-        column is an integer, microseconds since 1970 UTC; beside a DATE column the days since 1970.
+        One per KEY column, then one per VALUE column. Variable names are in lower case. The literal of a TIMESTAMP
+        column is in microseconds since 1970 UTC, that of a DATE column in days since 1970-01-01.
     filter : Typed or None
-        The `[cond]`: part of what the goal can match.
+        The `[cond]`, which an event must satisfy to match the goal.
     kleene : bool
-        Whether the goal carries a `+`.
+        Whether the goal has a `+`.
     shared : tuple of str
         The variables V of `+<V | cond>`; they are bound by the goal and exported.
     step_condition : Typed or None
-        The cond of `+<V | cond>`, asked of each unfolding after it was chosen.
+        The cond of `+<V | cond>`, tested for each successor after it was chosen.
     selections : tuple of Typed
-        The WHERE conjuncts that apply at the prefix ending with this goal: the first that binds all their variables.
+        The WHERE conjuncts that apply to the prefix ending with this goal, the first that binds all their variables.
     span : Span
     """
 
@@ -89,5 +89,5 @@ class BoundPattern(BoundQuery):
 
     @property
     def streams(self) -> tuple[Stream, ...]:
-        """The streams the query names, each once, in order of appearance."""
+        """The distinct streams of the query, in order of appearance."""
         return tuple({goal.stream.name.lower(): goal.stream for goal in self.goals}.values())

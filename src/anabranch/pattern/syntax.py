@@ -1,4 +1,4 @@
-"""The syntax of PATTERN: its part of the tree, made of what the parser read, and written as text again."""
+"""The syntax of PATTERN: its nodes, how they are built from the parse tree, and how they are written as text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Kleene(nodes.Node):
 
 @dataclass(frozen=True, slots=True)
 class Step(nodes.Node):
-    """One goal of a pattern, and the WHERE of a parenthesised prefix that ends with it."""
+    """One goal of a pattern, and the WHERE of the parenthesised prefix that ends with it."""
 
     goal: Goal
     kleene: Kleene | None = None
@@ -57,7 +57,7 @@ class Pattern(nodes.QueryBody):
 
     @property
     def stream_names(self) -> tuple[str, ...]:
-        """The streams that it names, as written."""
+        """The names of its streams, as written."""
         return tuple(step.goal.stream for step in self.steps)
 
 
@@ -66,20 +66,20 @@ class Pattern(nodes.QueryBody):
 
 @dataclass(frozen=True, slots=True)
 class _Prefix:
-    """A parenthesised beginning of a pattern, its WHERE already on its last step."""
+    """A parenthesised prefix of a pattern; its WHERE is already in its last step."""
 
     steps: tuple[Step, ...]
 
 
 class Builder(QueryBuilder):
-    """The rules of PATTERN."""
+    """The grammar rules of PATTERN."""
 
     def pattern(self, span: Span, *parts: Any) -> tuple[Pattern, int | float | None]:
         clauses = tuple(part for part in parts if isinstance(part, Clause))
-        return self.asked(Pattern, span, clauses, steps=self.steps(parts))
+        return self.query_body(Pattern, span, clauses, steps=self.steps(parts))
 
     def steps(self, parts: tuple[Any, ...]) -> tuple[Step, ...]:
-        """The steps of a sequence whose first part may be a parenthesised prefix."""
+        """The steps of a pattern, whose first part may be a parenthesised prefix."""
         steps = tuple(part for part in parts if isinstance(part, Step))
         return (*parts[0].steps, *steps) if isinstance(parts[0], _Prefix) else steps
 
@@ -87,8 +87,8 @@ class Builder(QueryBuilder):
         *steps, last = self.steps(parts)
         where = parts[-1]
         if where is not None:
-            both = [condition for condition in (last.where, where.values["where"]) if condition is not None]
-            condition = self.and_(where.span, *both) if len(both) > 1 else both[0]
+            conditions = [condition for condition in (last.where, where.values["where"]) if condition is not None]
+            condition = self.and_(where.span, *conditions) if len(conditions) > 1 else conditions[0]
             last = Step(last.goal, last.kleene, condition, span=last.span)
         return _Prefix((*steps, last))
 
@@ -99,7 +99,7 @@ class Builder(QueryBuilder):
         *terms, condition = rest
         return Goal(stream.value, tuple(terms), condition, span=span)
 
-    def wildcard(self, span: Span, _mark: Token) -> nodes.Wildcard:
+    def wildcard(self, span: Span, _token: Token) -> nodes.Wildcard:
         return nodes.Wildcard(span=span)
 
     def kleene(self, span: Span, *parts: Any) -> Kleene:
@@ -121,7 +121,7 @@ class Builder(QueryBuilder):
         return Clause("CONFIDENCE", {"confidence": number}, span)
 
     def seed(self, span: Span, number: int | float) -> Clause:
-        return Clause("SEED", {"seed": self.whole("SEED", number, span)}, span)
+        return Clause("SEED", {"seed": self.integer("SEED", number, span)}, span)
 
 
 # ---------------------------------------------------------------- to text
@@ -153,7 +153,7 @@ def _pattern(node: Pattern) -> str:
     for step in node.steps:
         goal = unparse(Step(step.goal, step.kleene))
         text = f"{text} THEN {goal}" if text else goal
-        # A WHERE in the middle selects on the whole prefix, so the parentheses enclose all of it.
+        # A WHERE in the middle applies to the whole prefix, so the parentheses enclose all of it.
         text = f"({text} WHERE {unparse(step.where)})" if step.where else text
     clauses = [
         *clause("WHERE", node.where, unparse),

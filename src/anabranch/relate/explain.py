@@ -1,4 +1,4 @@
-"""The plan of a RELATE query, in words."""
+"""The plan of a RELATE query, for `explain`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from anabranch.relate.query import BoundQuantified, BoundRelate
 
 
 def plan(analysis: RelateAnalysis) -> Plan:
-    """Say how a query will be run."""
+    """Describe how a query is run."""
     query = analysis.query
     return Plan(
         query=query.name,
@@ -20,8 +20,8 @@ def plan(analysis: RelateAnalysis) -> Plan:
         method="exact",
         routing=_routing(analysis),
         cost=(
-            "time grows with the pairs that may meet in time, times their events; for events lost in one run, times "
-            "those of the other entity that may fall between them; and with the number that AT LEAST asks of the first"
+            "time grows with the pairs that overlap in time, times their events; for consecutive lost events, times "
+            "the events of the other entity that may lie between them; and with the AT LEAST of the first operand"
         ),
         steps=tuple(_steps(analysis)),
         streams="yes",
@@ -31,14 +31,14 @@ def plan(analysis: RelateAnalysis) -> Plan:
 
 def _why(query: BoundRelate) -> tuple[str, ...]:
     return (
-        f"{_quantified(query.first)} must lie {_relations(query)} {_quantified(query.second)}",
-        "lost events lie anywhere in their windows, which end at the recorded ones around them, in their order",
+        f"{_quantified(query.first)} must be {_relations(query)} {_quantified(query.second)}",
+        "a lost event may be anywhere in its window, which the recorded events before and after it bound",
     )
 
 
 def _quantified(operand: BoundQuantified) -> str:
-    many = {None: "every segment", 1: "some segment"}.get(operand.at_least, f"at least {operand.at_least} segments")
-    return f"{many} of {operand.label}"
+    segments = {None: "every segment", 1: "some segment"}.get(operand.at_least, f"at least {operand.at_least} segments")
+    return f"{segments} of {operand.label}"
 
 
 def _relations(query: BoundRelate) -> str:
@@ -52,42 +52,43 @@ def _routing(analysis: RelateAnalysis) -> str:
         f"{first.owner}.{first.name} = {second.owner}.{second.name}" for first, second in analysis.equalities
     )
     if pairs:
-        return f"entities meet by {pairs}; each travels once"
-    return "WHERE equates no columns: entities meet in a square of blocks; each travels once a row and once a column"
+        return f"entities are routed by {pairs}; each is sent once"
+    return "WHERE equates no columns: entities go to a square of blocks, the first operand by row, the second by column"
 
 
 def _steps(analysis: RelateAnalysis) -> Iterator[Step]:
     query = analysis.query
     yield Step("read", ", ".join(stream.name for stream in query.streams))
-    yield Step("assemble", "check each entity, and give every lost event its window")
-    where = "every pair of entities" if query.where is None else "a join of entities by WHERE"
-    yield Step("pair", f"{where}{', never a key with itself' if analysis.same_stream else ''}")
-    apart = [name for name in ("PRECEDES", "PRECEDED BY") if not analysis.asks(name)]
-    if apart:
-        yield Step("skip", f"pairs wholly apart in time ({' and '.join(apart)} not asked for)")
-    yield Step("sweep", "the kernel over the recorded instants of a pair, in one pass")
+    yield Step("assemble", "check each entity, and determine the window of each lost event")
+    pairs = "every pair of entities" if query.where is None else "the pairs of entities that WHERE joins"
+    yield Step("pair", f"{pairs}{', never a key with itself' if analysis.same_stream else ''}")
+    disjoint = [name for name in ("PRECEDES", "PRECEDED BY") if not analysis.asks(name)]
+    if disjoint:
+        yield Step("skip", f"pairs that do not overlap in time ({' and '.join(disjoint)} not in the query)")
+    yield Step("sweep", "run the kernel over the recorded instants of each pair, in one pass")
     for operand in query.operands:
         if operand.at_least is not None and operand.at_least > 1:
-            yield Step(
-                "note", f"an entity of fewer than {operand.at_least} segments as {operand.label} has probability 0"
-            )
+            segments = f"fewer than {operand.at_least} segments"
+            yield Step("note", f"for {operand.label}, an entity with {segments} has probability 0")
     yield from _stream_notes(analysis)
 
 
 def _stream_notes(analysis: RelateAnalysis) -> Iterator[Step]:
-    """What a live stream keeps, and for how long."""
+    """Notes on what a stream keeps, and for how long."""
     query = analysis.query
-    reaching = [
+    unbounded = [
         stream.name for stream in query.streams if stream.declaration.horizon or stream.declaration.window is not None
     ]
     for stream in query.streams:
         clauses = stream.declaration
         if query.timeout is None and clauses.length is None and clauses.role is None:
-            yield Step("note", f"live, entities of {stream.name} end with the input only: give TIMEOUT, LENGTH or ROLE")
+            ending = "only end with the input; add TIMEOUT, LENGTH or ROLE"
+            yield Step("note", f"streaming: entities of {stream.name} {ending}")
         elif query.timeout is None:
-            yield Step("note", f"live, an entity of {stream.name} whose last event is lost ends with the input only")
+            ending = "whose last event is lost only ends with the input; add TIMEOUT"
+            yield Step("note", f"streaming: an entity of {stream.name} {ending}")
         if analysis.lasts(stream.name):
-            yield Step("note", f"live, entities of {stream.name} are kept for good: one may precede what comes later")
-        elif reaching:
-            why = f"the HORIZON or WINDOW of {' and '.join(reaching)} lets lost events reach back"
-            yield Step("note", f"live, entities of {stream.name} are kept for good: {why}")
+            yield Step("note", f"streaming: entities of {stream.name} are kept forever: they may precede later ones")
+        elif unbounded:
+            reason = f"the HORIZON or WINDOW of {' and '.join(unbounded)} lets lost events lie in the past"
+            yield Step("note", f"streaming: entities of {stream.name} are kept forever: {reason}")

@@ -11,7 +11,7 @@ from anabranch.catalog import Stream
 from anabranch.errors import Span
 from anabranch.language.nodes import NOWHERE
 
-#: The 13 simple relations; exactly one of them holds between two intervals.
+#: The 13 simple relations: exactly one of them holds between two intervals.
 SIMPLE = (
     "PRECEDES", "MEETS", "OVERLAPS", "STARTS", "DURING", "FINISHES", "EQUALS",
     "PRECEDED BY", "MET BY", "OVERLAPPED BY", "STARTED BY", "CONTAINS", "FINISHED BY",
@@ -36,8 +36,8 @@ class BoundQuantified(BoundOperand):
 class BoundRelate(BoundQuery):
     """A RELATE query.
 
-    `relations` is the union asked for, as a subset of the 13 simple relations in a fixed order: composites are
-    spelled out. `timeout` is None where not given. `complement` asks for a column of that name.
+    `relations` has the simple relations of the query, in the order of SIMPLE; composite relations are expanded.
+    `timeout` is None without TIMEOUT. `complement` adds a column of that name to the answers.
     """
 
     kind: ClassVar[str] = "RELATE"
@@ -64,5 +64,5 @@ class BoundRelate(BoundQuery):
 
     @property
     def streams(self) -> tuple[Stream, ...]:
-        """The streams the query names, each once."""
+        """The distinct streams of the query, in order of appearance."""
         return streams_of(self.operands)

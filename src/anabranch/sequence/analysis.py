@@ -1,7 +1,7 @@
-"""What a SEQUENCE query asks: its disjuncts, each with what is asked of single events, and of several together.
+"""Analyses SEQUENCE queries: splits WHERE into disjuncts, each with conditions on single events and on several events.
 
-WHERE becomes a disjunction of conjunctions, and each disjunct stands for itself. A condition on one component alone is
-never taken apart: `y.reader IN ('a', 'b')` of a negative y means that neither must happen.
+WHERE is converted to disjunctive normal form, and each disjunct is searched separately. A condition on one component
+is never split: for a negative y, `y.reader IN ('a', 'b')` means that neither must happen.
 """
 
 from __future__ import annotations
@@ -11,48 +11,44 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 
-from anabranch.binding.typed import (
-    Constant,
-    Operation,
-    Reference,
-    Typed,
-    conjunction,
-    walk,
-    with_references,
-)
+from anabranch.binding.equalities import equated_columns, merge_overlapping
+from anabranch.binding.typed import Constant, Operation, Reference, Typed, conjunction, of_event, walk
 from anabranch.errors import Finding
 from anabranch.language.findings import shown
 from anabranch.language.types import Type
 from anabranch.sequence.query import BoundComponent, BoundSequence
 
-#: More ways to meet a WHERE than anybody means.
+#: The most disjuncts of a WHERE.
 MOST_DISJUNCTS = 64
 
 _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
-#: A column of a component, both by lower-case name.
-Place = tuple[str, str]
+#: A component and one of its columns, both in lower case.
+ComponentColumn = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Disjunct:
-    """One way to meet WHERE.
+    """One disjunct of WHERE.
 
     Attributes
     ----------
-    own : for each component what is asked of its event alone, on the columns of its stream
-    joint : what is asked of several components together, and of the values that stand for missing ones
-    classes : columns of components that are equal in all events of a match
+    own : tuple of Typed or None
+        For each component, the conditions on its event only, on the columns of its stream.
+    joint : tuple of Typed
+        The conditions on several components, and those on the defaults of missing components.
+    classes : tuple of frozenset
+        The classes of columns that are equal in all events of a match.
     """
 
     own: tuple[Typed | None, ...]
     joint: tuple[Typed, ...]
-    classes: tuple[frozenset[Place], ...]
+    classes: tuple[frozenset[ComponentColumn], ...]
 
 
 @dataclass(frozen=True)
 class SequenceAnalysis:
-    """A SEQUENCE query taken apart."""
+    """The analysis of a SEQUENCE query."""
 
     query: BoundSequence
     disjuncts: tuple[Disjunct, ...]
@@ -60,54 +56,54 @@ class SequenceAnalysis:
     @property
     def positives(self) -> tuple[int, ...]:
         """The numbers of the positive components."""
-        return tuple(number for number, each in enumerate(self.query.components) if not each.negative)
+        return tuple(number for number, component in enumerate(self.query.components) if not component.negative)
 
     @cached_property
-    def key(self) -> tuple[tuple[Place, ...], ...]:
-        """The classes by which events meet: of each, a column of every component, or of every positive one."""
-        everyone = {component.name for component in self.query.components}
-        positive = {component.name for component in self.query.components if not component.negative}
-        return self._common_classes(everyone) or self._common_classes(positive)
+    def key(self) -> tuple[tuple[ComponentColumn, ...], ...]:
+        """The classes by which events are grouped: each has a column of every component, or of every positive one."""
+        all_names = {component.name for component in self.query.components}
+        positive_names = {component.name for component in self.query.components if not component.negative}
+        return self._common_classes(all_names) or self._common_classes(positive_names)
 
-    def _common_classes(self, names: set[str]) -> tuple[tuple[Place, ...], ...]:
-        """The classes of all disjuncts that have a column of each of these components."""
+    def _common_classes(self, names: set[str]) -> tuple[tuple[ComponentColumn, ...], ...]:
+        """The classes that every disjunct has, and that have a column of each of these components."""
         if not self.disjuncts:
             return ()
-        found = []
-        for each in self.disjuncts[0].classes:
-            columns = dict(sorted(each))
-            place = tuple((name, columns[name]) for name in sorted(names & set(columns)))
-            shared = all(any(set(place) <= other for other in rest.classes) for rest in self.disjuncts[1:])
-            if len(place) == len(names) and shared:
-                found.append(place)
-        return tuple(found)
+        common = []
+        for equal_columns in self.disjuncts[0].classes:
+            columns = dict(sorted(equal_columns))
+            chosen = tuple((name, columns[name]) for name in sorted(names & set(columns)))
+            is_shared = all(any(set(chosen) <= other for other in rest.classes) for rest in self.disjuncts[1:])
+            if len(chosen) == len(names) and is_shared:
+                common.append(chosen)
+        return tuple(common)
 
     def key_columns(self, name: str) -> tuple[str, ...] | None:
-        """The columns of a component by which its events meet others; None where they meet all."""
-        columns = [dict(each).get(name) for each in self.key]
+        """The columns of a component by which its events are grouped; None if its events belong to every group."""
+        columns = [dict(equal_columns).get(name) for equal_columns in self.key]
         return None if None in columns else tuple(column for column in columns if column is not None)
 
-    def is_compared_as_double(self, place: Sequence[Place]) -> bool:
+    def is_compared_as_double(self, equal_columns: Sequence[ComponentColumn]) -> bool:
         """Whether the columns of a class are numbers of different types."""
-        types = {self._type(*each) for each in place}
+        types = {self._type(*column) for column in equal_columns}
         return len(types) > 1 and Type.DOUBLE in types
 
     def _type(self, name: str, column: str) -> Type:
-        stream = next(each.stream for each in self.query.components if each.name == name)
-        return next(each.type for each in stream.columns if each.name.lower() == column)
+        stream = next(component.stream for component in self.query.components if component.name == name)
+        return next(candidate.type for candidate in stream.columns if candidate.name.lower() == column)
 
     def equalities(self, disjunct: Disjunct) -> Iterator[Typed]:
-        """What the classes ask of pairs of components that does not hold already because events met by the key."""
-        met = [set(place) for place in self.key]
+        """The equalities between pairs of components that grouping by the key does not already ensure."""
+        keys = [set(equal_columns) for equal_columns in self.key]
         order = [component.name for component in self.query.components]
-        for each in disjunct.classes:
-            names = sorted({name for name, _ in each}, key=order.index)
-            one = dict(sorted(each))
-            keyed = next((place for place in met if place <= each), set())
+        for equal_columns in disjunct.classes:
+            names = sorted({name for name, _ in equal_columns}, key=order.index)
+            column_of = dict(sorted(equal_columns))
+            in_key = {name for name, _ in next((key for key in keys if key <= equal_columns), set())}
             for i, first in enumerate(names):
                 for second in names[i + 1 :]:
-                    if not ({(first, one[first]), (second, one[second])} <= keyed or _both_met(keyed, first, second)):
-                        yield self._equal(first, one[first], second, one[second])
+                    if not {first, second} <= in_key:
+                        yield self._equal(first, column_of[first], second, column_of[second])
 
     def _equal(self, first: str, column: str, second: str, other: str) -> Typed:
         sides = (
@@ -117,37 +113,33 @@ class SequenceAnalysis:
         return Operation("=", sides, Type.BOOLEAN)
 
     def objection(self) -> Finding | None:
-        """What stands against the query as it is written."""
+        """Why the query cannot run; None if it can."""
         if not self.disjuncts:
-            message = f"the WHERE of {self.query.name} can be met in more than {MOST_DISJUNCTS} ways"
+            message = f"the WHERE of {self.query.name} has more than {MOST_DISJUNCTS} alternatives"
             return Finding("too-many", message, "put lists into a RELATION, or split the query", self.query.span)
-        for component, asked in ((c, d.own[n]) for d in self.disjuncts for n, c in enumerate(self.query.components)):
-            if asked is None and not self._has_own_stream(component):
-                message = f"nothing is asked of {shown(component.label)} alone, so that it could be any event"
-                alternatives = " in each alternative of its OR" if len(self.disjuncts) > 1 else ""
-                hint = f"add a condition such as {component.label}.column = 'value'{alternatives}, or give it a stream"
-                return Finding("no-own-condition", message, hint, component.span)
+        for disjunct in self.disjuncts:
+            for component, condition in zip(self.query.components, disjunct.own, strict=True):
+                if condition is None and not self._has_own_stream(component):
+                    message = f"{shown(component.label)} has no condition of its own, so it could be any event"
+                    alternatives = " in each alternative of OR" if len(self.disjuncts) > 1 else ""
+                    example = f"{component.label}.column = 'value'{alternatives}"
+                    hint = f"add a condition such as {example}, or use a separate stream"
+                    return Finding("no-own-condition", message, hint, component.span)
         return None
 
     def _has_own_stream(self, component: BoundComponent) -> bool:
-        others = [each for each in self.query.components if each is not component]
-        return all(each.stream.name.lower() != component.stream.name.lower() for each in others)
-
-
-def _both_met(keyed: set[Place], first: str, second: str) -> bool:
-    names = {name for name, _ in keyed}
-    return first in names and second in names
+        others = [other.stream.name.lower() for other in self.query.components if other is not component]
+        return component.stream.name.lower() not in others
 
 
 def analyse(query: BoundSequence) -> SequenceAnalysis:
-    """Take a query apart."""
-    ways = [[]] if query.where is None else _disjunctive(query.where, False)
-    ways = [] if ways is None else ways
-    return SequenceAnalysis(query, tuple(_disjunct(query, literals) for literals in ways))
+    """Analyse a bound query."""
+    conjunctions = [[]] if query.where is None else _disjunctive(query.where, False) or []
+    return SequenceAnalysis(query, tuple(_disjunct(query, literals) for literals in conjunctions))
 
 
 def owners(tree: Typed) -> set[str]:
-    """The components that a condition speaks of."""
+    """The components in a condition."""
     return {node.owner or "" for node in walk(tree) if isinstance(node, Reference)}
 
 
@@ -155,20 +147,20 @@ def owners(tree: Typed) -> set[str]:
 
 
 def _disjunctive(tree: Typed, negated: bool) -> list[list[Typed]] | None:
-    """The ways to meet a condition, or its negation: each a list of what must hold; None where there are too many."""
+    """The disjunctive normal form of a condition, or of its negation: lists of literals; None if there are too many."""
     if isinstance(tree, Operation) and tree.op == "not":
         return _disjunctive(tree.arguments[0], not negated)
     if isinstance(tree, Operation) and tree.op in ("and", "or"):
-        all_of_them = (tree.op == "and") != negated
-        if all_of_them or len(owners(tree)) > 1:
-            return _joined([_disjunctive(part, negated) for part in tree.arguments], all_of_them)
+        is_conjunction = (tree.op == "and") != negated
+        if is_conjunction or len(owners(tree)) > 1:
+            return _combined([_disjunctive(part, negated) for part in tree.arguments], is_conjunction)
     return [[_negated(tree) if negated else tree]]
 
 
 def _negated(literal: Typed) -> Typed:
-    """What a literal denies; a comparison is turned round, so that an equality is seen as one.
+    """The negation of a literal. The operator of a comparison is replaced, so that equalities are recognised.
 
-    Not so `<` and its like where they are asked of one event, whose values may be NaN: of that both are false.
+    But not `<` and similar operators on one event: for NaN, a comparison and its opposite are both false.
     """
     if isinstance(literal, Operation) and literal.op in _OPPOSITE:
         if literal.op in ("=", "<>") or len(owners(literal)) > 1:
@@ -176,58 +168,55 @@ def _negated(literal: Typed) -> Typed:
     return Operation("not", (literal,), Type.BOOLEAN, literal.span)
 
 
-def _joined(parts: Sequence[list[list[Typed]] | None], all_of_them: bool) -> list[list[Typed]] | None:
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
+def _combined(parts: Sequence[list[list[Typed]] | None], is_conjunction: bool) -> list[list[Typed]] | None:
+    """The normal form of a conjunction or disjunction of normal forms; None if it has too many disjuncts."""
+    forms = [part for part in parts if part is not None]
+    if len(forms) < len(parts):
         return None
     count = 1
-    for part in known:
-        count = count * len(part) if all_of_them else count + len(part)
+    for form in forms:
+        count = count * len(form) if is_conjunction else count + len(form)
         if count > MOST_DISJUNCTS + 1:
             return None
-    if all_of_them:
-        return [[literal for way in ways for literal in way] for ways in product(*known)]
-    return [way for part in known for way in part]
+    if is_conjunction:
+        return [[literal for disjunct in choice for literal in disjunct] for choice in product(*forms)]
+    return [disjunct for form in forms for disjunct in form]
 
 
 def _disjunct(query: BoundSequence, literals: Sequence[Typed]) -> Disjunct:
     own: dict[str, list[Typed]] = {component.name: [] for component in query.components}
     joint: list[Typed] = []
-    pairs: list[frozenset[Place]] = []
+    pairs: list[set[ComponentColumn]] = []
     for literal in literals:
-        named = owners(literal)
-        if not named:
-            # What is asked of nothing is asked of every event that a match has.
+        names = owners(literal)
+        if not names:
+            # A condition without columns applies to every event of a match.
             for component in query.components:
                 own[component.name].append(literal)
             continue
-        pair = _equality(literal)
-        pairs += [] if pair is None else [pair]
-        if len(named) == 1:
-            own[named.pop()].append(literal)
-            if _can_stand_in(literal):
+        equated = equated_columns(literal)
+        if equated is not None:
+            pairs.append({(column.owner or "", column.name) for column in equated})
+        if len(names) == 1:
+            own[names.pop()].append(literal)
+            if _has_defaults(literal):
                 joint.append(literal)
-        elif pair is None or any(isinstance(node, Reference) and node.default for node in walk(literal)):
+        elif equated is None or any(isinstance(node, Reference) and node.default for node in walk(literal)):
             joint.append(literal)
-    classes = _closed(pairs)
-    for each in classes:
-        _add_own_equalities(query, each, own)
-    of_events = tuple(conjunction(tuple(map(of_event, own[component.name]))) for component in query.components)
-    return Disjunct(of_events, tuple(joint), classes)
+    classes = tuple(merge_overlapping(pairs))
+    for equal_columns in classes:
+        _add_own_equalities(query, equal_columns, own)
+    conditions = tuple(conjunction(tuple(map(of_event, own[component.name]))) for component in query.components)
+    return Disjunct(conditions, tuple(joint), classes)
 
 
-def of_event(tree: Typed) -> Typed:
-    """A condition or value of one event, on the columns of its stream."""
-    return with_references(tree, lambda reference: replace(reference, owner=None, default=None))
-
-
-def _can_stand_in(tree: Typed) -> bool:
-    """Whether every value that a condition names has one to take where its component is missing."""
+def _has_defaults(tree: Typed) -> bool:
+    """Whether every column in a condition has a default."""
     return all(node.default is not None for node in walk(tree) if isinstance(node, Reference))
 
 
 def stand_in(tree: Typed) -> Typed:
-    """The tree with every reference replaced by what it is where its component is missing."""
+    """The tree with every reference replaced by its default, or NULL: its value if the component is missing."""
     if isinstance(tree, Reference):
         return tree.default or Constant(None, Type.NULL)
     if isinstance(tree, Constant):
@@ -235,32 +224,12 @@ def stand_in(tree: Typed) -> Typed:
     return replace(tree, arguments=tuple(map(stand_in, tree.arguments)))
 
 
-# ---------------------------------------------------------------- equal values
-
-
-def _equality(literal: Typed) -> frozenset[Place] | None:
-    """The two columns that a literal equates."""
-    if not isinstance(literal, Operation) or literal.op != "=":
-        return None
-    left, right = literal.arguments
-    if not isinstance(left, Reference) or not isinstance(right, Reference):
-        return None
-    return frozenset({(left.owner or "", left.name), (right.owner or "", right.name)})
-
-
-def _closed(pairs: Sequence[frozenset[Place]]) -> tuple[frozenset[Place], ...]:
-    """Classes of equal columns: what equals one of them equals all."""
-    classes: list[frozenset[Place]] = []
-    for pair in pairs:
-        touching = [each for each in classes if each & pair]
-        classes = [each for each in classes if not each & pair] + [pair.union(*touching)]
-    return tuple(classes)
-
-
-def _add_own_equalities(query: BoundSequence, places: frozenset[Place], own: dict[str, list[Typed]]) -> None:
-    """Two columns of one component in one class are equal in its event."""
+def _add_own_equalities(
+    query: BoundSequence, equal_columns: frozenset[ComponentColumn], own: dict[str, list[Typed]]
+) -> None:
+    """Add the equalities between columns of the same component to its own conditions."""
     for component in query.components:
-        columns = sorted(column for name, column in places if name == component.name)
+        columns = sorted(column for name, column in equal_columns if name == component.name)
         types = {column.name.lower(): column.type for column in component.stream.columns}
         for first, second in zip(columns, columns[1:], strict=False):
             sides = tuple(Reference(component.name, column, types[column]) for column in (first, second))

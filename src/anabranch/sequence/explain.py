@@ -1,19 +1,19 @@
-"""The plan of a SEQUENCE query, in words."""
+"""The plan of a SEQUENCE query, for `explain`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from anabranch.binding.words import count_of, in_words
+from anabranch.binding.words import condition_text, count_of
 from anabranch.language.findings import listed
 from anabranch.plan import Plan, Step
-from anabranch.sequence.analysis import SequenceAnalysis, analyse
+from anabranch.sequence.analysis import SequenceAnalysis
 from anabranch.sequence.query import BoundComponent, BoundDelay, BoundSequence
 
 
-def plan(query: BoundSequence) -> Plan:
-    """Say how a query will be run, or why it cannot be."""
-    analysis = analyse(query)
+def plan(analysis: SequenceAnalysis) -> Plan:
+    """Describe how a query is run, or why it cannot run."""
+    query = analysis.query
     refused = analysis.objection()
     return Plan(
         query=query.name,
@@ -24,13 +24,13 @@ def plan(query: BoundSequence) -> Plan:
         routing=_routing(analysis),
         cost=_cost(query),
         steps=() if refused else tuple(_steps(analysis)),
-        streams="yes" if query.within is not None else _ENDLESS,
+        streams="yes" if query.within is not None else _UNBOUNDED,
         refused=refused,
         span=query.span,
     )
 
 
-_ENDLESS = "without WITHIN nothing bounds the time between two events, so they would be kept for good; add one"
+_UNBOUNDED = "without WITHIN, events would be kept forever; add WITHIN, such as WITHIN 12 HOURS"
 
 
 def _classification(query: BoundSequence) -> str:
@@ -46,67 +46,75 @@ def _why(analysis: SequenceAnalysis) -> Iterator[str]:
     query = analysis.query
     for number, disjunct in enumerate(analysis.disjuncts):
         if len(analysis.disjuncts) > 1:
-            yield f"way {number + 1} of {len(analysis.disjuncts)} to meet WHERE; a match of any of them is a match"
+            yield f"alternative {number + 1} of {len(analysis.disjuncts)} of WHERE (each is searched separately):"
         for component, own in zip(query.components, disjunct.own, strict=True):
-            asked = f"has {in_words(own)}" if own is not None else "is any event"
-            yield f"{'!' if component.negative else ''}{component.label} {asked} (of {component.stream.name})"
+            condition = f"has {condition_text(own)}" if own is not None else "is any event"
+            yield f"{'!' if component.negative else ''}{component.label} {condition} (stream {component.stream.name})"
     for component in query.components:
         if component.may_miss:
-            yield _of_loss(query, component)
+            yield _loss_text(query, component)
 
 
-def _of_loss(query: BoundSequence, component: BoundComponent) -> str:
-    chance = f"{component.miss:g} of" if component.miss is not None else f"by its {query.rates and query.rates.column}"
-    told = f"{chance} the readings of {component.label} are lost"
-    return told if component.delay is None else f"{told}; its delay is {_law(component.delay)}"
+def _loss_text(query: BoundSequence, component: BoundComponent) -> str:
+    if component.miss is None:
+        column = "reader" if query.rates is None else query.rates.column
+        probability = f"the probability of its {column}"
+    else:
+        probability = f"probability {component.miss:g}"
+    loss = f"a reading of {component.label} is lost with {probability}"
+    return loss if component.delay is None else f"{loss}; its delay is {_law_text(component.delay)}"
 
 
-def _law(delay: BoundDelay) -> str:
-    given = f" '{delay.path}'" if delay.path else f"({', '.join(f'{each:g}' for each in delay.parameters)})"
-    return f"{delay.law}{given}"
+def _law_text(delay: BoundDelay) -> str:
+    parameters = ", ".join(f"{parameter:g}" for parameter in delay.parameters)
+    return f"{delay.law} '{delay.path}'" if delay.path else f"{delay.law}({parameters})"
 
 
 def _routing(analysis: SequenceAnalysis) -> str:
     if not analysis.key:
-        return "all events in one place: no equality joins all positive components"
+        return "all events go to one bucket: no equality joins all positive components"
     names = [component.name for component in analysis.query.components]
     labels = {component.name: component.label for component in analysis.query.components}
     classes = [
-        " = ".join(f"{labels[name]}.{column}" for name, column in sorted(place, key=lambda each: names.index(each[0])))
-        for place in analysis.key
+        " = ".join(
+            f"{labels[name]}.{column}" for name, column in sorted(equal_columns, key=lambda pair: names.index(pair[0]))
+        )
+        for equal_columns in analysis.key
     ]
-    everywhere = [labels[name] for name in names if analysis.key_columns(name) is None]
-    copied = f"; events of {listed(everywhere, 'and')} go to every bucket" if everywhere else ""
-    return f"events meet by {' and '.join(classes)}{copied}"
+    unkeyed = [labels[name] for name in names if analysis.key_columns(name) is None]
+    copied = f"; events of {listed(unkeyed, 'and')} go to every bucket" if unkeyed else ""
+    return f"events are routed by {' and '.join(classes)}{copied}"
 
 
 def _cost(query: BoundSequence) -> str:
     if query.within is None:
-        return "time grows with events and answers, memory with all events that fit a component"
-    return "time grows with events and answers, memory with the events that fit a component within the window"
+        return "time grows with events and answers; memory grows with all events that match a component"
+    return "time grows with events and answers; memory grows with the events in a window that match a component"
 
 
 def _steps(analysis: SequenceAnalysis) -> Iterator[Step]:
     query = analysis.query
     yield Step("read", ", ".join(stream.name for stream in query.streams))
-    yield Step("select", "the components that each event can be, each different demand asked once")
-    bound = f"that can reach {query.threshold:g}" if query.threshold else "that can be part of a match"
-    yield Step("queue", f"events {bound}, by an upper bound of all ways to them")
-    end = "each first event on, when its window has closed" if query.ending_open else "each last event back"
-    yield Step("search", f"from {end}; scores of gaps come from tables")
+    yield Step("select", "find the components that each event matches; evaluate each distinct condition once")
+    kept = f"whose matches can reach {query.threshold:g}" if query.threshold else "that can be part of a match"
+    yield Step("queue", f"keep events {kept}, by an upper bound on their score")
+    direction = (
+        "forward from each first event, when its window closes" if query.ending_open else "back from each last event"
+    )
+    yield Step("search", f"{direction}; scores of gaps are looked up in tables")
     joint = dict.fromkeys(
-        in_words(condition)
+        condition_text(condition)
         for disjunct in analysis.disjuncts
         for condition in (*disjunct.joint, *analysis.equalities(disjunct))
     )
     for condition in joint:
-        yield Step("filter", f"{condition}: asked as soon as its events are found")
-    scored = {
-        "joint": "that what is missing happened and was lost",
-        "posterior": "that what is missing happened, among all that can have happened unread",
+        yield Step("filter", f"{condition}: tested as soon as its events are found")
+    scores = {
+        "joint": "the probability that the missing events happened and were lost",
+        "posterior": "the probability that the missing events happened, given the readings",
     }
-    yield Step("score", f"the probability {scored[query.scoring]}")
+    yield Step("score", scores[query.scoring])
     if "best" in query.emit:
         yield Step("emit", "the most probable match of each " + ("first" if query.ending_open else "last") + " event")
     if "expired" in query.emit:
-        yield Step("emit", "also what nothing continued before its window closed")
+        yield Step("emit", "also partial matches that did not continue before their window closed")

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from anabranch.arrays import I64
 from anabranch.columns.dictionary import dense_codes
 from anabranch.events.batch import Batch
-from anabranch.sequence.analysis import Place, SequenceAnalysis
+from anabranch.sequence.analysis import ComponentColumn, SequenceAnalysis
 
 
 def as_compared(column: pa.Array, as_doubles: bool) -> pa.Array:
@@ -52,7 +52,7 @@ class Groups:
     @staticmethod
     def _of_roles(
         analysis: SequenceAnalysis,
-        place: Sequence[Place],
+        place: Sequence[ComponentColumn],
         codes: dict[tuple[str, str], I64],
         component: I64,
         event: I64,
@@ -69,7 +69,9 @@ class Groups:
                 own[mine] = codes[each.stream.name.lower(), column][event[mine]]
         return own
 
-    def _codes(self, analysis: SequenceAnalysis, place: Sequence[Place]) -> tuple[dict[tuple[str, str], I64], int]:
+    def _codes(
+        self, analysis: SequenceAnalysis, place: Sequence[ComponentColumn]
+    ) -> tuple[dict[tuple[str, str], I64], int]:
         """For each stream and column of a class the code of each event, -1 where it is NULL; and how many there are."""
         streams = {each.name: each.stream.name.lower() for each in analysis.query.components}
         columns = sorted({(streams[name], column) for name, column in place})

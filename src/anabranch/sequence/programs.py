@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.arrays import F64, Bools
-from anabranch.binding.typed import Constant, Member, Operation, Reference, Typed, walk
+from anabranch.binding.typed import Constant, Member, Operation, Reference, Typed, of_event, walk
 from anabranch.columns.conditions import Relations, evaluate, same_type
 from anabranch.columns.dictionary import flat
 from anabranch.columns.numbers import coded, numbers_of
 from anabranch.events.batch import Batch
 from anabranch.language.types import Type
-from anabranch.sequence.analysis import of_event, owners, stand_in
+from anabranch.sequence.analysis import owners, stand_in
 from anabranch.sequence.kernel import programs as kernel
 from anabranch.sequence.query import BoundSequence
 

@@ -1,4 +1,4 @@
-"""A SEQUENCE query after binding: names resolved to catalogue entries, conditions typed."""
+"""Bound SEQUENCE queries: names are resolved to catalog entries, and conditions are typed."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from anabranch.catalog import Relation, Stream
 from anabranch.errors import Span
 from anabranch.language.nodes import NOWHERE
 
-#: What a parameter of a law must be.
+#: A check of a parameter of a law, and its description in messages.
 Check = tuple[Callable[[float], bool], str]
 _POSITIVE: Check = (lambda value: value > 0, "above 0")
 _NOT_NEGATIVE: Check = (lambda value: value >= 0, "0 or more")
 _ANY: Check = (lambda value: True, "a number")
 
-#: The parameters of each law: a name, whether it is a duration, and what it must be.
+#: The parameters of each law: name, whether it is a duration, and the allowed values.
 LAWS: dict[str, tuple[tuple[str, bool, Check], ...]] = {
     "EXPONENTIAL": (("mean", True, _POSITIVE),),
     "UNIFORM": (("lo", True, _NOT_NEGATIVE), ("hi", True, _POSITIVE)),
@@ -29,17 +29,16 @@ LAWS: dict[str, tuple[tuple[str, bool, Check], ...]] = {
     "FITTED": (),
 }
 
-#: The laws that are read from a file.
+#: The laws read from a file.
 FROM_FILE = ("EMPIRICAL", "FITTED")
 
 
 @dataclass(frozen=True, slots=True)
 class BoundDelay:
-    """The law of a delay, its parameters in the unit of the time column.
+    """The law of a delay, with its parameters in the unit of the time column.
 
     `law` is EXPONENTIAL (mean), UNIFORM (lo, hi), GAMMA (shape, scale), LOGNORMAL (mu, sigma), NORMAL (mean, sd), or
-    one that is read from `path`: EMPIRICAL, which becomes `atoms`, one for each delay that was seen; FITTED, which
-    becomes one of the others.
+    one that is read from `path`: EMPIRICAL becomes `atoms`, one per observed delay; FITTED becomes one of the others.
     """
 
     law: str
@@ -51,7 +50,7 @@ class BoundDelay:
 
 @dataclass(frozen=True, slots=True)
 class BoundRates:
-    """`MISS BY column FROM relation`: the chance of a loss is that of the reader, which the column names."""
+    """`MISS BY column FROM relation`: the loss probability of a reading depends on its reader, which `column` holds."""
 
     column: str
     relation: Relation
@@ -62,7 +61,7 @@ class BoundRates:
 class BoundComponent(BoundOperand):
     """A component of a SEQUENCE.
 
-    `miss` is the chance that its reading is lost; None where it is that of its reader (`BoundSequence.rates`).
+    `miss` is the probability that its reading is lost; None if it depends on the reader (`BoundSequence.rates`).
     """
 
     negative: bool = False
@@ -71,7 +70,7 @@ class BoundComponent(BoundOperand):
 
     @property
     def may_miss(self) -> bool:
-        """Whether its reading can be lost, as far as the text says."""
+        """Whether the query allows that its reading is lost."""
         return self.miss is None or self.miss > 0
 
 
@@ -79,9 +78,9 @@ class BoundComponent(BoundOperand):
 class BoundSequence(BoundQuery):
     """A SEQUENCE query.
 
-    `where` is as written: normal forms are the analysis' work. `within` is None where not given. With `ending_open`
-    what stands at the end may be missing, or be negative. `emit` is a part of {'best', 'expired'}. `scoring` is
-    'joint', what the paper scores, or 'posterior'.
+    `where` is as written; the analysis converts it to a normal form. `within` is None without WITHIN. With
+    `ending_open`, the last components may be missing or negative. `emit` is a subset of {'best', 'expired'}. `scoring`
+    is 'joint', the score of the paper, or 'posterior'.
     """
 
     kind: ClassVar[str] = "SEQUENCE"
@@ -105,11 +104,11 @@ class BoundSequence(BoundQuery):
 
     @property
     def streams(self) -> tuple[Stream, ...]:
-        """The streams the query names, each once."""
+        """The distinct streams of the query, in order of appearance."""
         return streams_of(self.components)
 
     @property
     def declared_relations(self) -> tuple[Relation, ...]:
-        """The relations of the catalogue that it asks: those of conditions, and that of the rates of readers."""
+        """The relations that the query looks up: those of conditions, and that of MISS BY."""
         rates = () if self.rates is None else (self.rates.relation,)
         return (*relations_in(self.conditions), *rates)

@@ -1,4 +1,4 @@
-"""The syntax of SEQUENCE: its part of the tree, made of what the parser read, and written as text again."""
+"""The syntax of SEQUENCE: its nodes, how they are built from the parse tree, and how they are written as text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Miss(nodes.Node):
 
 @dataclass(frozen=True, slots=True)
 class MissBy(nodes.Node):
-    """`MISS BY reader FROM rates`: the chance is that of the reader, a row of the relation."""
+    """`MISS BY reader FROM rates`: the relation has the probability of a loss for each reader."""
 
     column: str
     relation: str
@@ -40,7 +40,7 @@ class MissBy(nodes.Node):
 
 @dataclass(frozen=True, slots=True)
 class Delay(nodes.Node):
-    """`DELAY x UNIFORM(0, 10 HOURS)`, or a law that is read from a file (`EMPIRICAL 'file'`), its path in `path`."""
+    """`DELAY x UNIFORM(0, 10 HOURS)`, or a law read from the file `path` (`EMPIRICAL 'file'`)."""
 
     component: str
     law: str
@@ -49,13 +49,12 @@ class Delay(nodes.Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence(nodes.QueryBody):
+class Sequence(nodes.OperandQueryBody):
     """`SEQUENCE (x, !y, z) FROM ...`."""
 
     kind: ClassVar[str] = "SEQUENCE"
 
     components: tuple[Component, ...]
-    operands: tuple[nodes.Operand, ...]
     where: nodes.Expr | None = None
     miss: tuple[Miss | MissBy, ...] = ()
     delay: tuple[Delay, ...] = ()
@@ -64,21 +63,16 @@ class Sequence(nodes.QueryBody):
     emit: tuple[str, ...] = ()
     scoring: str | None = None
 
-    @property
-    def stream_names(self) -> tuple[str, ...]:
-        """The streams that it names, as written."""
-        return tuple(operand.stream for operand in self.operands)
-
 
 # ---------------------------------------------------------------- from the parse tree
 
 
 class Builder(QueryBuilder):
-    """The rules of SEQUENCE."""
+    """The grammar rules of SEQUENCE."""
 
     def sequence(self, span: Span, *parts: Any) -> tuple[Sequence, int | float | None]:
         components = tuple(part for part in parts if isinstance(part, Component))
-        return self.asked(
+        return self.query_body(
             Sequence, span, parts[len(components) + 1 :], components=components, operands=parts[len(components)]
         )
 
@@ -97,10 +91,10 @@ class Builder(QueryBuilder):
     def delay(self, span: Span, *items: Delay) -> Clause:
         return Clause("DELAY", {"delay": items}, span)
 
-    def delay_of(self, span: Span, component: Token, law: Token, *given: Any) -> Delay:
-        if isinstance(given[0], Token):
-            return Delay(component.value, law.value.upper(), (), given[0].value, span=span)
-        return Delay(component.value, law.value.upper(), given, span=span)
+    def delay_of(self, span: Span, component: Token, law: Token, *arguments: Any) -> Delay:
+        if isinstance(arguments[0], Token):
+            return Delay(component.value, law.value.upper(), (), arguments[0].value, span=span)
+        return Delay(component.value, law.value.upper(), arguments, span=span)
 
     def ending(self, span: Span, name: Token) -> Clause:
         return Clause("ENDING", {"ending": name.value.upper()}, span)
@@ -132,8 +126,8 @@ def _miss_by(node: MissBy) -> str:
 
 @unparse.register
 def _delay(node: Delay) -> str:
-    given = f" {string(node.path)}" if node.path is not None else f"({joined(node.arguments)})"
-    return f"{quoted(node.component)} {quoted(node.law)}{given}"
+    arguments = f" {string(node.path)}" if node.path is not None else f"({joined(node.arguments)})"
+    return f"{quoted(node.component)} {quoted(node.law)}{arguments}"
 
 
 @unparse.register

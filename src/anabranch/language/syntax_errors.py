@@ -1,4 +1,4 @@
-"""What the parser would have accepted, in words a user knows, and what the user probably meant."""
+"""Messages for syntax errors: what the parser expected, in the user's terms, and the likely fix."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from anabranch.language.names import SECONDS_OF
 from anabranch.language.scanner import Token
 from anabranch.language.types import TYPE_NAMES
 
-#: Terminals as they are listed to a user; those with the same words are listed once, those with none are left out.
-_WORDS = {
+#: How messages name each terminal; an empty name is left out, a repeated name is listed once.
+_TERMINAL_NAMES = {
     "NAME": "a name", "NUMBER": "a number", "STRING": "a string", "WILDCARD": "_", "TYPE_NAME": "a type",
     "TRUE": "", "FALSE": "", "NULL": "", "NOT": "", "MINUS": "",
     "UNIT": "", "EQUAL": "an operator", "COMPARATOR": "an operator", "PLUS": "an operator",
@@ -24,8 +24,9 @@ _WORDS = {
     "FINISHED": "FINISHED BY", "ENDS": "ENDS AFTER",
 }  # fmt: skip
 
-#: Operators that the grammar also uses as marks: where their fellow is not expected, they are listed as they are.
-_MARKS = {
+#: Operators and words that the grammar also uses in other roles: (symbol, companion) by terminal. If the companion
+#: is not expected, the terminal is no operator there, and messages show the symbol.
+_SYMBOLS = {
     "EQUAL": ("=", "COMPARATOR"),
     "PLUS": ("+", "MINUS"),
     "STAR": ("*", "SLASH"),
@@ -33,21 +34,21 @@ _MARKS = {
     "NULL": ("NULL", "TRUE"),
 }
 
-#: Words of other languages, and what ours has in their place.
-_ELSEWHERE = {
+#: Keywords of SQL and other languages, and what to write instead.
+_OTHER_LANGUAGES = {
     "SELECT": "a query begins with CREATE QUERY name AS",
     "BEFORE": "the relation is called PRECEDES",
     "AFTER": "the relation is called PRECEDED BY",
     "SEQ": "write SEQUENCE (x, y) or PATTERN x(...) THEN y(...)",
-    "HAVING": "THRESHOLD keeps the probable rows, WHERE selects",
-    "LIKE": "compare with =, <> or IN (...), or put the values into a RELATION",
-    "LIMIT": "an answer has no order to cut; use THRESHOLD",
+    "HAVING": "use THRESHOLD to keep the probable rows, and WHERE for conditions",
+    "LIKE": "compare with =, <> or IN (...), or list the values in a RELATION",
+    "LIMIT": "answers have no order; use THRESHOLD to keep the probable rows",
 }  # fmt: skip
 
-#: Classes of words that a typo is also compared with.
+#: Words of a class that a typo is also compared with.
 _CLASS_WORDS = {"UNIT": [f"{unit}S" for unit in SECONDS_OF], "TYPE_NAME": list(TYPE_NAMES)}
 
-#: The order of listing: what carries on first, then the clauses, then the marks.
+#: The order in messages: what continues the expression, then clauses, then punctuation.
 _ORDER = [
     "a name", "a number", "a string", "_", "a type", "CREATE", "THEN", "AS", "AND", "OR", "an operator",
     "FROM", "WHERE", "GROUP BY",
@@ -55,51 +56,51 @@ _ORDER = [
 _LAST = ["(", "[", "<", "|", "a comma", "a dot", ")", "]", ">", "+", ";"]
 
 
-def complaint(expected: Collection[str], before: Sequence[Token], found: Token | None) -> tuple[str, str]:
-    """The message and the hint for a statement that the grammar refuses.
+def syntax_error(expected: Collection[str], accepted: Sequence[Token], found: Token | None) -> tuple[str, str]:
+    """Return the message and the hint for a statement that the grammar rejects.
 
     Parameters
     ----------
     expected : collection of str
-        The terminals that would have been accepted.
-    before : sequence of Token
-        The tokens that were.
+        The terminals that the parser would have accepted.
+    accepted : sequence of Token
+        The tokens before the error.
     found : Token or None
-        The token that was not; None where the statement ends too early.
+        The unexpected token; None if the statement ends too early.
     """
-    wanted = f"expected {listed(_in_words(expected))}"
+    expectation = f"expected {listed(_names(expected))}"
     if found is None:
-        return f"the statement ends too early: {wanted}", ""
-    return f"{wanted}, and found {_as_found(found)}", _mend(expected, before, found)
+        return f"unexpected end of statement: {expectation}", ""
+    return f"{expectation}, found {_found_text(found)}", _suggest_fix(expected, accepted, found)
 
 
-def _in_words(expected: Collection[str]) -> list[str]:
-    words = {_in_word(terminal, expected) for terminal in expected} - {""}
-    ranks = {word: rank for rank, word in enumerate([*_ORDER, "", *_LAST])}
-    return sorted(words, key=lambda word: (ranks.get(word, len(_ORDER)), word))
+def _names(expected: Collection[str]) -> list[str]:
+    names = {_name(terminal, expected) for terminal in expected} - {""}
+    ranks = {name: rank for rank, name in enumerate([*_ORDER, "", *_LAST])}
+    return sorted(names, key=lambda name: (ranks.get(name, len(_ORDER)), name))
 
 
-def _in_word(terminal: str, expected: Collection[str]) -> str:
-    if terminal in _MARKS:
-        mark, fellow = _MARKS[terminal]
-        if fellow not in expected:
-            return mark
-    return _WORDS.get(terminal, terminal)
+def _name(terminal: str, expected: Collection[str]) -> str:
+    if terminal in _SYMBOLS:
+        symbol, companion = _SYMBOLS[terminal]
+        if companion not in expected:
+            return symbol
+    return _TERMINAL_NAMES.get(terminal, terminal)
 
 
-def _as_found(token: Token) -> str:
+def _found_text(token: Token) -> str:
     if token.kind == "string":
         return f"the string {shown(str(token.value))}"
     return shown(token.text)
 
 
-def _mend(expected: Collection[str], before: Sequence[Token], found: Token) -> str:
-    """The likeliest correction, in the order of how sure it is."""
-    previous = before[-1].text.upper() if before else ""
+def _suggest_fix(expected: Collection[str], accepted: Sequence[Token], found: Token) -> str:
+    """The likeliest fix; the most certain rules come first."""
+    previous = accepted[-1].text.upper() if accepted else ""
     if found.text == "(" and previous == "THEN":
         return "sequences nest to the left only: write (a THEN b) THEN c"
-    if found.text.upper() == "CREATE" and before:
-        return "end the statement before it with ;"
+    if found.text.upper() == "CREATE" and accepted:
+        return "end the previous statement with ;"
     if found.text == "=" and previous == "=":
         return "write a single ="
     if found.text == "/" and "SLASH" not in expected:
@@ -108,14 +109,14 @@ def _mend(expected: Collection[str], before: Sequence[Token], found: Token) -> s
         return "write + alone, or +<variables | condition>"
     if found.kind != "word":
         return ""
-    candidates = [terminal for terminal in expected if terminal.isalpha() and terminal not in _WORDS]
-    candidates += [word.split()[0] for word in _in_words(expected) if word[0].isupper()]
+    candidates = [terminal for terminal in expected if terminal.isalpha() and terminal not in _TERMINAL_NAMES]
+    candidates += [name.split()[0] for name in _names(expected) if name[0].isupper()]
     candidates += [word for terminal in expected for word in _CLASS_WORDS.get(terminal, ())]
     near = nearest(found.text, candidates, cutoff=0.65)
     if near:
         return f"did you mean {near}?"
-    if found.text.upper() in _ELSEWHERE:
-        return _ELSEWHERE[found.text.upper()]
+    if found.text.upper() in _OTHER_LANGUAGES:
+        return _OTHER_LANGUAGES[found.text.upper()]
     if "STRING" in expected and "NAME" not in expected:
-        return "strings, such as paths, stand in single quotes"
+        return "put strings, such as paths, in single quotes"
     return ""

@@ -1,0 +1,175 @@
+"""Streams derived from the rows of another stream: INFERRED FROM and PREDICTED FROM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from anabranch.binding.durations import checked_duration
+from anabranch.binding.type_rules import a_type
+from anabranch.binding.words import count_of
+from anabranch.catalog import Catalog, Column, Model, Query, Stream
+from anabranch.errors import Span
+from anabranch.language import nodes
+from anabranch.language.findings import Findings, listed, shown
+
+#: The model of an inferred stream, by METHOD.
+METHOD_MODELS = {
+    "FILTER": Model.INDEPENDENT,
+    "PARTICLE": Model.INDEPENDENT,
+    "SMOOTH": Model.MARKOV,
+    "MARGINALS": Model.INDEPENDENT,
+    "VITERBI": Model.CERTAIN,
+    "MLE": Model.CERTAIN,
+}
+
+#: The methods that go back from the last reading, and so need all readings.
+WHOLE_ARCHIVE = ("SMOOTH", "MARGINALS", "VITERBI")
+
+#: The kinds of inference model (USING).
+FAMILIES = ("HMM",)
+
+#: The prediction methods (USING), with the names of their arguments.
+PREDICTORS = {"LINEAR": (), "KALMAN": ("acceleration", "noise")}
+
+
+def derivation_word(source: nodes.DerivedSource) -> str:
+    """`inferred` or `predicted`, for messages."""
+    return "inferred" if isinstance(source, nodes.InferredSource) else "predicted"
+
+
+def derived_model(source: nodes.Source | None) -> tuple[str, Model | None]:
+    """The clause that determines the model of a derived stream, and that model; None for other sources."""
+    if isinstance(source, nodes.InferredSource):
+        return f"METHOD {source.method}", METHOD_MODELS.get(source.method)
+    if isinstance(source, nodes.PredictedSource):
+        return "PREDICTED FROM", Model.PREDICTED
+    return "", None
+
+
+# ---------------------------------------------------------------- the clauses of the derived stream
+
+
+def check_inference(source: nodes.InferredSource, findings: Findings) -> None:
+    """Report an unknown model or METHOD, a wrong argument, or a wrong STEP or PRUNE."""
+    if source.family not in FAMILIES:
+        hint = f"the inference models are {listed(FAMILIES, 'and')}"
+        findings.unknown("inference model", source.family, FAMILIES, source.span, hint)
+    if source.method not in METHOD_MODELS:
+        hint = f"the methods are {listed(METHOD_MODELS, 'and')}"
+        findings.unknown("method", source.method, METHOD_MODELS, source.span, hint)
+    elif source.method == "PARTICLE":
+        if not isinstance(source.argument, int) or source.argument < 1:
+            message = "METHOD PARTICLE takes the number of particles"
+            findings.add("arity", message, source.span, "write METHOD PARTICLE(1000)")
+    elif source.argument is not None:
+        message = f"METHOD {source.method} takes no argument"
+        findings.add("arity", message, source.span, f"write METHOD {source.method}")
+    if source.step is not None:
+        checked_duration(findings, "STEP", source.step, positive=True)
+    if source.prune is not None and not 0 <= source.prune < 1:
+        message = f"PRUNE must be 0 or more and below 1, not {source.prune}"
+        findings.add("out-of-range", message, source.span, "write PRUNE 1e-6")
+
+
+def check_predictor(node: nodes.CreateStream, source: nodes.PredictedSource, findings: Findings) -> None:
+    """Report an unknown prediction method or wrong arguments; a method takes all its arguments or none."""
+    method, arguments, span = source.method, source.arguments, node.clause_span("USING")
+    if method not in PREDICTORS:
+        findings.unknown("method", method, PREDICTORS, span, f"the methods are {listed(PREDICTORS, 'and')}")
+        return
+    names = PREDICTORS[method]
+    if arguments and len(arguments) != len(names):
+        takes = f"{count_of(len(names), 'argument')} ({', '.join(names)}) or none" if names else "no argument"
+        message = f"USING {method} takes {takes}, but this has {len(arguments)}"
+        findings.add("arity", message, span, f"write USING {method}")
+    for name, number in zip(names, arguments, strict=False):
+        if not number > 0:
+            message = f"the {name} of {method} must be above 0, not {number}"
+            findings.add("out-of-range", message, span, "write a number above 0")
+
+
+# ---------------------------------------------------------------- the input stream
+
+
+def check_derived(entry: Stream, source: nodes.DerivedSource, catalog: Catalog, findings: Findings) -> None:
+    """Report an input stream that does not exist or cannot be used.
+
+    The input of a derived stream must be a CERTAIN stream of point events that has a source of its own.
+    """
+    input_stream = catalog.stream(source.stream)
+    if input_stream is None:
+        report_missing("stream", source.stream, catalog, source.span, findings)
+        return
+    if input_stream is entry:
+        return  # Reported as a cycle.
+    derived, name = derivation_word(source), shown(input_stream.name)
+    if isinstance(input_stream.source, nodes.DerivedSource):
+        is_derived = f"which is itself {derivation_word(input_stream.source)}"
+        message = f"{shown(entry.name)} cannot be {derived} from {name}, {is_derived}"
+        findings.add("derived-twice", message, source.span, "use a stream that is not derived")
+    elif input_stream.model is not Model.CERTAIN:
+        message = f"streams can only be {derived} from CERTAIN streams, but {name} is {input_stream.model.value}"
+        findings.add("wrong-model", message, source.span, f"remove MODEL from {name}")
+    elif input_stream.start is not None:
+        duration = f"has events with a duration, TIME ({input_stream.start.name}, {input_stream.time.name})"
+        message = f"streams can only be {derived} from point events, but {name} {duration}"
+        findings.add("event-duration", message, source.span, f"declare {name} with TIME {input_stream.time.name}")
+    elif isinstance(source, nodes.InferredSource):
+        _check_readings(entry, input_stream, findings)
+    else:
+        _check_positions(entry, input_stream, findings)
+
+
+def report_missing(kind: str, name: str, catalog: Catalog, span: Span, findings: Findings) -> None:
+    """Report a source that names no query or stream (`kind`) of the catalog."""
+    entry = catalog.get(name)
+    classes = {"query": Query, "stream": Stream}
+    if entry is None:
+        findings.unknown(kind, name, catalog.names((classes[kind],)), span, f"declare it with CREATE {kind.upper()}")
+    else:
+        message = f"{shown(name)} is a {type(entry).__name__.lower()}, but a {kind} is expected here"
+        findings.add(f"not-a-{kind}", message, span)
+
+
+def _check_readings(entry: Stream, readings: Stream, findings: Findings) -> None:
+    """Readings have as many keys as the inferred stream, and both have one value: the reader, and the hidden state."""
+    for stream, what in ((readings, "the reader"), (entry, "the hidden state")):
+        if len(stream.values) != 1:
+            message = f"inference takes one VALUE column, but {shown(stream.name)} has {len(stream.values)}"
+            findings.add("value-columns", message, stream.declaration.span, f"name only {what} in VALUE")
+    if len(entry.keys) != len(readings.keys):
+        counts = f"{count_of(len(entry.keys), 'KEY column')}, but {shown(readings.name)} has {len(readings.keys)}"
+        message = f"{shown(entry.name)} has {counts}"
+        findings.add("key-columns", message, entry.declaration.span, "declare the same keys, in the same order")
+
+
+def _check_positions(entry: Stream, positions: Stream, findings: Findings) -> None:
+    """Positions have the keys, the values and the time of the predicted stream, under the same names."""
+    clauses = (
+        ("KEY", _names(entry.keys), _names(positions.keys), f"KEY of {positions.name}"),
+        ("VALUE", _names(entry.values), _names(positions.quantities), f"VALUE of {positions.name}"),
+        ("TIME", [entry.time.name], [positions.time.name], f"TIME of {positions.name}"),
+        # The rows of a predicted stream have its values, and no other columns that could be coordinates.
+        ("SPACE", entry.declaration.space or (), _names(entry.values), f"VALUE of {entry.name}"),
+    )
+    for clause, names, available, where in clauses:
+        for name in names:
+            if name.lower() not in (column.lower() for column in available):
+                hint = f"it has {listed(available, 'and')}" if available else "it has none"
+                findings.unknown("column", name, available, entry.declaration.clause_span(clause), hint, where)
+    keys = {column.name.lower() for column in entry.keys}
+    missing = [column.name for column in positions.keys if column.name.lower() not in keys]
+    if len(entry.keys) < len(positions.keys):
+        columns = f"KEY column{'s' if len(missing) > 1 else ''} {listed(missing, 'and')}"
+        message = f"{shown(entry.name)} lacks the {columns} of {shown(positions.name)}"
+        findings.add("key-columns", message, entry.declaration.clause_span("KEY"), "declare the same keys")
+    values = {column.name.lower() for column in entry.values}
+    for column in positions.quantities:
+        if column.name.lower() in values and column.declared and not column.type.is_numeric:
+            column_type = f"{shown(column.name)} of {positions.name} is {a_type(column.type)}"
+            message = f"a predicted value must be a number, but {column_type}"
+            findings.add("value-type", message, entry.declaration.clause_span("VALUE"), "use a numeric column")
+
+
+def _names(columns: Iterable[Column]) -> list[str]:
+    return [column.name for column in columns]
