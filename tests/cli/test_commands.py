@@ -289,9 +289,9 @@ def test_a_scenario_takes_its_own_options(tmp_path: Path, anabranch: Command) ->
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("office", "--objects", "3"), "office: there is no option --objects; there are: --people, --minutes"),
-        (("rfid", "--people", "0"), "rfid: --people is from 1 to 100000, not 0"),
-        (("rfid", "--read-rate", "1.5"), "rfid: --read-rate is from 0 to 1, not 1.5"),
+        (("office", "--objects", "3"), "office: there is no option --objects; the options are: --people, --minutes"),
+        (("rfid", "--people", "0"), "rfid: --people must be from 1 to 100000, not 0"),
+        (("rfid", "--read-rate", "1.5"), "rfid: --read-rate must be from 0 to 1, not 1.5"),
         (("rfid", "--people", "many"), "--people"),
         (("rfid", "--wings", "2"), "--wings"),
     ],

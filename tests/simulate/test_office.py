@@ -1,4 +1,4 @@
-"""The office: reproducible, well-formed, uncertain, and right on the whole about who went for coffee."""
+"""The office: reproducible, well-formed, uncertain, and mostly right about who went for coffee."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def office() -> Office:
 
 
 def coffee_probabilities(office: Office, person: str) -> dict[datetime, float]:
-    """The coffee query by hand, from the words of the query: a weight for each (location, stage)."""
-    own = dict(zip(*office.office.to_pydict().values(), strict=True))[person]
+    """Compute the coffee query by its definition, with a weight for each (location, stage)."""
+    own_office = dict(zip(*office.office.to_pydict().values(), strict=True))[person]
     moves: dict[datetime, list[Any]] = defaultdict(list)
     for row in office.at.filter(pc.equal(office.at["person"], person)).to_pylist():
         moves[row["t"]].append((row["prev_location"], row["location"], row["p"]))
@@ -55,7 +55,7 @@ def coffee_probabilities(office: Office, person: str) -> dict[datetime, float]:
                 weight = weights.get((before, stage), 0.0) * p
                 if location == "coffee-room" and stage == "hall":
                     answers[t] += weight
-                if location == own:
+                if location == own_office:
                     after[location, "office"] += weight
                 elif location in HALLS and stage != "elsewhere":
                     after[location, "hall"] += weight
@@ -71,7 +71,7 @@ def answers(office: Office) -> Answers:
 
 
 def peaks_at_trips(office: Office, answers: Answers) -> Any:
-    """The highest probability within half a minute of each true trip."""
+    """Return the highest probability within half a minute of each true trip."""
     return np.array(
         [
             max(p for t, p in answers[trip["person"]].items() if abs(t - trip["t"]) <= timedelta(seconds=30))
@@ -80,7 +80,7 @@ def peaks_at_trips(office: Office, answers: Answers) -> Any:
     )
 
 
-def test_most_trips_are_likely_and_few_are_sure(office: Office, answers: Answers) -> None:
+def test_most_trips_are_probable_and_few_are_certain(office: Office, answers: Answers) -> None:
     peaks = peaks_at_trips(office, answers)
     assert len(peaks) >= 30
     assert np.mean(peaks > 0.5) > 0.6
@@ -88,20 +88,20 @@ def test_most_trips_are_likely_and_few_are_sure(office: Office, answers: Answers
     assert len(np.unique(np.floor(peaks * 10))) >= 7, "probabilities are spread"
 
 
-def test_some_trips_that_never_were_are_suspected(office: Office, answers: Answers) -> None:
+def test_there_are_a_few_false_alarms(office: Office, answers: Answers) -> None:
     trips = {person: [trip["t"] for trip in office.trips.to_pylist() if trip["person"] == person] for person in answers}
     false = [
         p
-        for person, of_person in answers.items()
-        for t, p in of_person.items()
+        for person, probabilities in answers.items()
+        for t, p in probabilities.items()
         if p >= 0.1 and all(abs(t - trip) > timedelta(seconds=30) for trip in trips[person])
     ]
     assert 0 < len(false) < 20
 
 
 def test_the_expected_number_of_trips_is_about_the_true_number(office: Office, answers: Answers) -> None:
-    """The model forgets which way somebody walks, so it errs a little on the low side."""
-    expected = sum(sum(of_person.values()) for of_person in answers.values())
+    """The model does not know the direction of a walk, so the expected number is a little too low."""
+    expected = sum(sum(probabilities.values()) for probabilities in answers.values())
     assert expected == pytest.approx(office.trips.num_rows, rel=0.25)
 
 
@@ -111,17 +111,17 @@ def test_the_chain_is_closed_and_sums_to_one(office: Office) -> None:
     reached, sources = defaultdict(set), defaultdict(set)
     for row in office.at.to_pylist():
         assert row["p"] > 0
-        at = row["person"], row["t"]
-        totals[*at, row["prev_location"]] += row["p"]
-        reached[at].add(row["location"])
-        sources[at].add(row["prev_location"])
+        key = row["person"], row["t"]
+        totals[*key, row["prev_location"]] += row["p"]
+        reached[key].add(row["location"])
+        sources[key].add(row["prev_location"])
     assert np.allclose(list(totals.values()), 1.0, atol=1e-9)
-    for (person, t), places in sources.items():
-        assert places == reached.get((person, t - timedelta(seconds=5)), {None})
+    for (person, t), locations in sources.items():
+        assert locations == reached.get((person, t - timedelta(seconds=5)), {None})
 
 
 def test_the_chain_has_the_marginals(office: Office) -> None:
-    """What was left out as negligible, step by step, does not add up to much."""
+    """The sum of the pruned probabilities is small."""
     rows = office.at.filter(pc.equal(office.at["person"], "ana")).to_pylist()
     exact = {
         (row["t"], row["location"]): row["p"]
@@ -131,7 +131,7 @@ def test_the_chain_has_the_marginals(office: Office) -> None:
     for row in rows:
         before = weights.get((row["t"] - timedelta(seconds=5), row["prev_location"]), 0.0)
         weights[row["t"], row["location"]] = weights.get((row["t"], row["location"]), 0.0) + before * row["p"]
-    assert max(abs(p - weights.get(at, 0.0)) for at, p in exact.items()) < 0.02
+    assert max(abs(p - weights.get(key, 0.0)) for key, p in exact.items()) < 0.02
 
 
 def test_marginals_sum_to_one(office: Office) -> None:
@@ -140,7 +140,7 @@ def test_marginals_sum_to_one(office: Office) -> None:
     assert len(totals) == 6 * 120 * 12
 
 
-def test_people_walk_where_the_floor_allows(office: Office) -> None:
+def test_people_walk_through_doors_and_along_the_hall(office: Office) -> None:
     paths: dict[str, list[str]] = defaultdict(list)
     for row in office.locations.to_pylist():
         paths[row["person"]].append(row["location"])
@@ -151,23 +151,23 @@ def test_people_walk_where_the_floor_allows(office: Office) -> None:
             assert abs(DOORS[here] - DOORS[there]) <= (0 if rooms else 1)
 
 
-def test_truth_holds_the_trips(office: Office) -> None:
-    where = {(row["person"], row["t"]): row["location"] for row in office.locations.to_pylist()}
+def test_trips_agree_with_the_true_locations(office: Office) -> None:
+    location_at = {(row["person"], row["t"]): row["location"] for row in office.locations.to_pylist()}
     offices = dict(zip(*office.office.to_pydict().values(), strict=True))
     for trip in office.trips.to_pylist():
-        assert where[trip["person"], trip["left"]] == offices[trip["person"]]
-        assert where[trip["person"], trip["t"]] == "coffee-room"
+        assert location_at[trip["person"], trip["left"]] == offices[trip["person"]]
+        assert location_at[trip["person"], trip["t"]] == "coffee-room"
         between = trip["left"] + timedelta(seconds=5)
         while between < trip["t"]:
-            assert where[trip["person"], between] in HALLS
+            assert location_at[trip["person"], between] in HALLS
             between += timedelta(seconds=5)
 
 
-def test_antennas_miss_and_never_see_what_they_cannot(office: Office) -> None:
-    where = {(row["person"], row["t"]): row["location"] for row in office.locations.to_pylist()}
+def test_antennas_miss_tags_and_read_only_in_their_range(office: Office) -> None:
+    location_at = {(row["person"], row["t"]): row["location"] for row in office.locations.to_pylist()}
     for row in office.readings.to_pylist():
-        assert where[row["person"], row["t"]] in ANTENNAS[row["antenna"]]
-    in_hall = {at for at, location in where.items() if location in HALLS}
+        assert location_at[row["person"], row["t"]] in ANTENNAS[row["antenna"]]
+    in_hall = {key for key, location in location_at.items() if location in HALLS}
     read = {(row["person"], row["t"]) for row in office.readings.to_pylist()}
     assert 0.3 < len(in_hall & read) / len(in_hall) < 0.7
 
@@ -178,7 +178,7 @@ def test_the_same_seed_gives_the_same_office() -> None:
     assert not first.readings.equals(other.readings)
 
 
-def test_more_people_leave_the_others_alone() -> None:
+def test_more_people_do_not_change_the_others() -> None:
     few, many = simulate(Options(people=2, minutes=20), seed=5), simulate(Options(people=14, minutes=20), seed=5)
     assert many.at.filter(pc.is_in(many.at["person"], few.office["person"])).equals(few.at)
     assert many.office["location"].to_pylist()[6] == OFFICES[0]
@@ -193,9 +193,9 @@ def test_written_files_can_be_read_back(tmp_path: Path) -> None:
     assert office.at.schema.field("t").type == pa.timestamp("us", tz="UTC")
     assert office.at["t"][0].as_py() == datetime(2026, 3, 2, 9, tzinfo=UTC)
     assert set(office.at["location"].to_pylist()) <= set(LOCATIONS)
-    named_in_workbook = re.findall(r"FROM '(.+)'", workbook.read_text(encoding="utf-8"))
-    assert len(named_in_workbook) == 5
-    assert all((workbook.parent / name).is_file() for name in named_in_workbook)
+    files = re.findall(r"FROM '(.+)'", workbook.read_text(encoding="utf-8"))
+    assert len(files) == 5
+    assert all((workbook.parent / name).is_file() for name in files)
 
 
 def test_scenarios_write_their_workbook(tmp_path: Path) -> None:
@@ -203,11 +203,11 @@ def test_scenarios_write_their_workbook(tmp_path: Path) -> None:
         workbook = scenario.write(tmp_path / name, 1)
         assert workbook == tmp_path / name / f"{name}.abq"
         assert workbook.is_file()
-        assert list(workbook.parent.glob("true_*.parquet")), "the truth to hold answers against"
+        assert list(workbook.parent.glob("true_*.parquet")), "the ground truth"
 
 
-def test_the_query_finds_exactly_the_trips_where_the_truth_is_known() -> None:
-    """What `trips` calls a trip is what the workbook's query means by it."""
+def test_with_known_locations_the_query_finds_exactly_the_trips() -> None:
+    """The table `trips` and the query of the workbook have the same definition of a trip."""
     office = simulate(Options(people=2, minutes=40), seed=0)
     rows, before = [], {}
     for row in office.locations.to_pylist():

@@ -1,4 +1,4 @@
-"""The shop: reproducible, with the delays and losses that were asked for, and scores that are what they claim."""
+"""The shop: reproducible data, the requested delays and losses, and calibrated scores."""
 
 from __future__ import annotations
 
@@ -16,12 +16,8 @@ import pyarrow.parquet
 import pytest
 from scipy import stats
 
-from anabranch.binding.binder import declare
-from anabranch.catalog import Catalog
-from anabranch.families import objections
-from anabranch.language.parser import parse
+from anabranch.arrays import F64, Bools
 from anabranch.simulate import SCENARIOS
-from anabranch.simulate.segmented import Floats, Mask
 from anabranch.simulate.shop import (
     AGAIN,
     CHECKOUT,
@@ -37,6 +33,7 @@ from anabranch.simulate.shop import (
     simulate_trips,
     write,
 )
+from tests.simulate.workbooks import check_workbook
 
 SMALL = Options(items=300, trips=2, noise=0.2)
 MANY = Options(items=200_000)
@@ -53,12 +50,12 @@ def trips() -> Trips:
     return simulate_trips(MANY, np.random.default_rng(0))
 
 
-def minutes(trips: Trips, first: int, last: int) -> Floats:
+def minutes(trips: Trips, first: int, last: int) -> F64:
     return (trips.times[:, last] - trips.times[:, first]) / 1e6 / MINUTE
 
 
 def law_of(options: Options) -> Any:
-    """The law that the workbook names, in minutes, as somebody else computes it."""
+    """Return the distribution that the workbook names, in minutes, from SciPy."""
     name, *numbers = re.findall(r"[A-Z]+\b(?=\()|[\d.]+", str(options.clock))
     first, second = (*map(float, numbers), 0.0)[:2]
     return {
@@ -69,7 +66,7 @@ def law_of(options: Options) -> Any:
     }[name]()
 
 
-# ---------------------------------------------------------------- what is asked for
+# ---------------------------------------------------------------- options
 
 
 def test_the_same_seed_gives_the_same_data() -> None:
@@ -80,7 +77,7 @@ def test_the_same_seed_gives_the_same_data() -> None:
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_more_items_and_trips_leave_the_others_as_they_were(law: str) -> None:
+def test_more_items_and_trips_do_not_change_the_others(law: str) -> None:
     few = simulate(replace(SMALL, checkout_law=law), 2)
     many = simulate(replace(SMALL, checkout_law=law, items=500, trips=3), 2)
     last = pc.max(few.truth["tag"])
@@ -91,7 +88,7 @@ def test_more_items_and_trips_leave_the_others_as_they_were(law: str) -> None:
     assert before == few.reads.to_pylist()
 
 
-def test_what_is_simulated_by_default(shop: Shop) -> None:
+def test_default_options(shop: Shop) -> None:
     time = pa.timestamp("us", tz="UTC")
     assert shop.reads.schema.types == [pa.string(), pa.string(), time]
     assert shop.truth.schema.types == [pa.string(), pa.int32(), *[time] * 3, *[pa.bool_()] * 4]
@@ -105,31 +102,31 @@ def test_what_is_simulated_by_default(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("values", "message"),
     [
-        ({"miss": 1.5}, "--miss is from 0 to 1, not 1.5"),
-        ({"items": 0}, "--items is from 1 to 1000000, not 0"),
-        ({"thieves": 0.1}, "there is no option --thieves; there are: --items, --trips, .*"),
-        ({"checkout_law": "cauchy"}, "--checkout-law is gamma or exponential or lognormal or uniform, not cauchy"),
-        ({"shortest": 30.0, "longest": 30.0}, "--shortest is below --longest, not 30 with 30"),
+        ({"miss": 1.5}, "--miss must be from 0 to 1, not 1.5"),
+        ({"items": 0}, "--items must be from 1 to 1000000, not 0"),
+        ({"thieves": 0.1}, "there is no option --thieves; the options are: --items, --trips, .*"),
+        ({"checkout_law": "cauchy"}, "--checkout-law must be gamma or exponential or lognormal or uniform, not cauchy"),
+        ({"shortest": 30.0, "longest": 30.0}, "--shortest must be below --longest, not 30 with 30"),
         (
             {"checkout_law": "uniform", "checkout_sd": 10.0},
             "uniform times with --checkout-mean 16 and --checkout-sd 10 would begin below 0",
         ),
     ],
 )
-def test_what_cannot_be_is_refused_in_a_line(given: dict[str, Any], told: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=f"^{told}$"):
-        SCENARIOS["shop"].write(tmp_path / "x", 0, **given)
+def test_invalid_options_are_errors(values: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        SCENARIOS["shop"].write(tmp_path / "x", 0, **values)
     assert not (tmp_path / "x").exists()
 
 
-# ---------------------------------------------------------------- laws
+# ---------------------------------------------------------------- distributions
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_clocks_have_the_law_that_the_workbook_names(law: str) -> None:
-    """With stays so long that every clock rings."""
+def test_clocks_have_the_distribution_that_the_workbook_names(law: str) -> None:
+    """Stays are so long that every clock rings."""
     options = replace(MANY, checkout_law=law, shortest=9_000.0, longest=9_001.0)
     trips = simulate_trips(options, np.random.default_rng(1))
     assert np.all(trips.happened[:, CHECKOUT])
@@ -139,24 +136,24 @@ def test_clocks_have_the_law_that_the_workbook_names(law: str) -> None:
     assert waited.std() == pytest.approx(16 if law == "exponential" else 8, rel=0.02)
 
 
-def test_stays_are_uniform_and_the_chances_those_that_were_given(trips: Trips) -> None:
+def test_stays_are_uniform_and_probabilities_as_requested(trips: Trips) -> None:
     assert stats.kstest(minutes(trips, SHELF, EXIT), stats.uniform(20, 70).cdf).pvalue > 0.01
     assert np.mean(trips.happened[:, EXIT]) == pytest.approx(0.9, abs=0.003)
-    for what in (SHELF, CHECKOUT, EXIT):
-        assert np.mean(trips.read[trips.happened[:, what], what]) == pytest.approx(0.9, abs=0.003)
+    for event in (SHELF, CHECKOUT, EXIT):
+        assert np.mean(trips.read[trips.happened[:, event], event]) == pytest.approx(0.9, abs=0.003)
     both_lost = np.mean(~trips.read[trips.happened[:, CHECKOUT]][:, (SHELF, CHECKOUT)].any(axis=1))
-    assert both_lost == pytest.approx(0.01, abs=0.001), "one whatever becomes of the other"
+    assert both_lost == pytest.approx(0.01, abs=0.001), "losses are independent"
 
 
-def test_each_reader_may_miss_in_its_own_way() -> None:
+def test_each_reader_has_its_own_miss_rate() -> None:
     options = replace(MANY, miss=0.2, miss_shelf=0.0, miss_exit=0.5)
     trips = simulate_trips(options, np.random.default_rng(0))
     assert options.miss_rates == (0.0, 0.2, 0.5)
-    for what, rate in enumerate(options.miss_rates):
-        assert np.mean(~trips.read[trips.happened[:, what], what]) == pytest.approx(rate, abs=0.004)
+    for event, rate in enumerate(options.miss_rates):
+        assert np.mean(~trips.read[trips.happened[:, event], event]) == pytest.approx(rate, abs=0.004)
 
 
-def test_who_is_inside_when_the_clock_rings_pays(trips: Trips) -> None:
+def test_an_item_that_is_inside_when_its_clock_rings_is_paid_for(trips: Trips) -> None:
     waited, stay = minutes(trips, SHELF, CHECKOUT), minutes(trips, SHELF, EXIT)
     assert np.array_equal(trips.happened[:, CHECKOUT], waited < stay)
     assert np.array_equal(trips.stolen, (waited >= stay) & trips.happened[:, EXIT])
@@ -164,7 +161,7 @@ def test_who_is_inside_when_the_clock_rings_pays(trips: Trips) -> None:
     assert np.mean(trips.stolen) == pytest.approx(share, rel=0.05)
 
 
-def test_no_window_holds_two_trips_of_a_tag() -> None:
+def test_no_window_contains_two_trips_of_a_tag() -> None:
     trips = simulate_trips(replace(SMALL, trips=5), np.random.default_rng(0))
     times = trips.times.reshape(5, 300, 4)
     assert np.all(times[1:, :, SHELF] - times[:-1, :, EXIT] > 90 * MINUTE * 1e6)
@@ -184,44 +181,44 @@ def test_noise_is_a_reading_at_the_shelf_while_the_item_is_away() -> None:
 # ---------------------------------------------------------------- scores
 
 
-def by_score(scores: Floats, true: Mask) -> list[tuple[float, float, float]]:
-    """What was claimed, what was so, and the standard error of that, in groups of like scores."""
+def by_score(scores: F64, true: Bools) -> list[tuple[float, float, float]]:
+    """Return the mean score, the share of true ones and its standard error, for groups of similar scores."""
     groups = np.array_split(np.argsort(scores), 8)
-    return [(scores[each].mean(), true[each].mean(), error_of(scores[each])) for each in groups]
+    return [(scores[group].mean(), true[group].mean(), error_of(scores[group])) for group in groups]
 
 
-def error_of(scores: Floats) -> float:
-    """The standard error of a share, of events that happen with these chances."""
+def error_of(scores: F64) -> float:
+    """Return the standard error of the share of events with these probabilities that happen."""
     return float(np.sqrt(np.sum(scores * (1 - scores))) / len(scores))
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_scores_of_thieves_are_their_share(law: str) -> None:
-    """Read at shelf and exit and not at the checkout: (1 - F) / (eps F + 1 - F) of the time between."""
+def test_scores_of_stolen_items_are_calibrated(law: str) -> None:
+    """Read at shelf and exit, not at the checkout: (1 - F) / (eps F + 1 - F), with F of the time between."""
     options = replace(MANY, checkout_law=law)
     trips = simulate_trips(options, np.random.default_rng(3))
-    asked = trips.read[:, SHELF] & ~trips.read[:, CHECKOUT] & trips.read[:, EXIT]
-    late = law_of(options).sf(minutes(trips, SHELF, EXIT)[asked])
-    for claimed, so, error in by_score(late / (0.1 * (1 - late) + late), trips.stolen[asked]):
-        assert claimed == pytest.approx(so, abs=3 * error)
+    selected = trips.read[:, SHELF] & ~trips.read[:, CHECKOUT] & trips.read[:, EXIT]
+    late = law_of(options).sf(minutes(trips, SHELF, EXIT)[selected])
+    for score, share, error in by_score(late / (0.1 * (1 - late) + late), trips.stolen[selected]):
+        assert score == pytest.approx(share, abs=3 * error)
 
 
-def test_where_only_the_exit_read_an_item_the_law_of_x_stands_for_its_stay() -> None:
+def test_if_only_the_exit_read_an_item_its_stay_has_the_distribution_of_x() -> None:
     trips = simulate_trips(replace(MANY, miss_shelf=0.9), np.random.default_rng(3))
-    asked = ~trips.read[:, SHELF] & ~trips.read[:, CHECKOUT] & trips.read[:, EXIT]
+    selected = ~trips.read[:, SHELF] & ~trips.read[:, CHECKOUT] & trips.read[:, EXIT]
     delay = stats.uniform(0, 70).ppf((np.arange(10_000) + 0.5) / 10_000)
     late = law_of(MANY).sf(90 - delay)
     score = late.mean() / (0.1 * (1 - late) + late).mean()
-    assert np.mean(trips.stolen[asked]) == pytest.approx(score, abs=3 * error_of(np.full(asked.sum(), score)))
+    assert np.mean(trips.stolen[selected]) == pytest.approx(score, abs=3 * error_of(np.full(selected.sum(), score)))
 
 
-def test_scores_of_loiterers_are_their_share(trips: Trips) -> None:
-    """Put back or not: nobody's clock has stopped when the window closes."""
+def test_scores_of_loitering_are_calibrated(trips: Trips) -> None:
+    """All clocks still run when the window closes, also those of items that are put back."""
     paid = trips.happened[:, CHECKOUT] & (minutes(trips, SHELF, CHECKOUT) <= 20)
-    asked = trips.read[:, SHELF] & ~(trips.read[:, CHECKOUT] & paid)
+    selected = trips.read[:, SHELF] & ~(trips.read[:, CHECKOUT] & paid)
     late = law_of(MANY).sf(20)
     score = late / (0.1 * (1 - late) + late)
-    assert np.mean(~paid[asked]) == pytest.approx(score, abs=3 * error_of(np.full(asked.sum(), score)))
+    assert np.mean(~paid[selected]) == pytest.approx(score, abs=3 * error_of(np.full(selected.sum(), score)))
 
 
 # ---------------------------------------------------------------- files
@@ -231,39 +228,35 @@ def test_scores_of_loiterers_are_their_share(trips: Trips) -> None:
 def test_truth_and_reads_agree(options: Options) -> None:
     shop = simulate(options, 4)
     truth = shop.truth.to_pylist()
-    told = Counter(
+    expected = Counter(
         (row["tag"], reader, row[reader]) for row in truth for reader in READERS[:3] if row[f"{reader}_read"]
     )
-    assert told == Counter(tuple(row.values()) for row in shop.reads.to_pylist())
+    assert expected == Counter(tuple(row.values()) for row in shop.reads.to_pylist())
     for row in truth:
         assert row["stolen"] == (row["checkout"] is None and row["exit"] is not None)
         happened = [row[reader] for reader in READERS[:3] if row[reader] is not None]
-        assert sorted(set(happened)) == happened, "one after the other"
+        assert sorted(set(happened)) == happened, "in order"
         assert not any(row[f"{reader}_read"] and row[reader] is None for reader in READERS[:3])
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_the_workbook_is_right_and_its_files_are_there(law: str, tmp_path: Path) -> None:
+def test_the_workbook_is_valid_and_its_files_exist(law: str, tmp_path: Path) -> None:
     small = simulate(replace(SMALL, checkout_law=law, checkout_sd=4.5, miss_shelf=0.0, miss=0.25, longest=75.5))
     workbook = write(small, tmp_path / "new" / "folder")
     assert workbook.name == "shop.abq"
     text = workbook.read_text(encoding="utf-8")
     assert "MISS x 0, y 0.25\n  DELAY x UNIFORM(0, 55.5 MINUTES), y " + law.upper() in text
     assert "WITHIN 75.5 MINUTES" in text
-    catalog = Catalog()
-    assert declare(parse(text, "shop.abq"), catalog) == []
-    assert objections(catalog.queries(), catalog) == []
-    assert [each.name for each in catalog.queries()] == ["shoplifting", "purchase", "loitering"]
-    assert re.findall(r"FROM '([^']+)'", text) == ["reads.parquet"]
+    assert check_workbook(workbook, ["shoplifting", "purchase", "loitering"]) == ["reads.parquet"]
     assert pyarrow.parquet.read_table(workbook.parent / "reads.parquet") == small.reads
     assert pyarrow.parquet.read_table(workbook.parent / "true_trips.parquet") == small.truth
 
 
-def test_it_is_said_how_much_was_stolen_and_lost(tmp_path: Path) -> None:
+def test_the_remark_counts_stolen_items_and_lost_readings(tmp_path: Path) -> None:
     scenario = SCENARIOS["shop"]
     scenario.write(
         tmp_path, 0, items=2_000, miss=0.0, miss_exit=1.0, put_back=0.0, checkout_law="uniform", checkout_sd=1.0
     )
     assert scenario.remark is not None
-    said = scenario.remark(tmp_path)
-    assert said == "0 of 2,000 items taken were stolen (0.0%), and 2,000 of 6,000 readings lost (33.3%)"
+    remark = scenario.remark(tmp_path)
+    assert remark == "0 of 2,000 items taken were stolen (0.0%), and 2,000 of 6,000 readings were lost (33.3%)"

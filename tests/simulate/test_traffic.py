@@ -1,8 +1,7 @@
-"""Traffic: reproducible, congestion that is what the reports say, and losses as they were asked for."""
+"""Traffic: reproducible data, congestion that agrees with the reports, and the requested losses."""
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -15,14 +14,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 import pytest
 
-from anabranch.binding.binder import declare
-from anabranch.catalog import Catalog
-from anabranch.families import objections
-from anabranch.language.parser import parse
 from anabranch.simulate.options import make_options, options_of
 from anabranch.simulate.road import Reports, congestion
 from anabranch.simulate.segmented import Entities, lose, table
 from anabranch.simulate.traffic import START, Options, Traffic, simulate, simulate_poisson, simulate_road, write
+from tests.simulate.workbooks import check_workbook
 
 SMALL = Options(sectors=30, hours=0.5, vehicles_per_hour=300, threshold=97.0)
 PAIRS = Options(data="poisson", pairs=50)
@@ -44,11 +40,11 @@ def make(count: int, events: int, lost: bool = False) -> Entities:
 
 
 def by_entity(rows: pa.Table) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
-    found = defaultdict(list)
+    entities = defaultdict(list)
     keys = rows.column_names[: rows.column_names.index("seq")]
     for row in rows.to_pylist():
-        found[tuple(row[name] for name in keys)].append(row)
-    return found
+        entities[tuple(row[name] for name in keys)].append(row)
+    return entities
 
 
 # ---------------------------------------------------------------- both kinds
@@ -64,23 +60,23 @@ def test_the_same_seed_gives_the_same_data(options: Options) -> None:
 
 @BOTH
 def test_the_truth_is_segmented_intervals(options: Options) -> None:
-    found = by_entity(simulate(options, 0).truth)
-    assert found
-    for rows in found.values():
-        many = len(rows)
-        assert many % 2 == 0
-        assert [row["seq"] for row in rows] == list(range(1, many + 1))
-        assert {row["n"] for row in rows} == {many}
+    entities = by_entity(simulate(options, 0).truth)
+    assert entities
+    for rows in entities.values():
+        count = len(rows)
+        assert count % 2 == 0
+        assert [row["seq"] for row in rows] == list(range(1, count + 1))
+        assert {row["n"] for row in rows} == {count}
         assert all(earlier["t"] < later["t"] for earlier, later in pairwise(rows))
-        assert [row["role"] for row in rows] == ["start", *["suspend", "resume"] * (many // 2 - 1), "end"]
+        assert [row["role"] for row in rows] == ["start", *["suspend", "resume"] * (count // 2 - 1), "end"]
 
 
 @BOTH
-def test_what_was_recorded_is_the_truth_but_for_what_was_lost(options: Options) -> None:
+def test_the_recorded_events_are_the_true_ones_without_the_lost_ones(options: Options) -> None:
     traffic = simulate(options, 0)
     assert traffic.congestion.schema == traffic.truth.schema
     true, seen = by_entity(traffic.truth), by_entity(traffic.congestion)
-    assert list(seen) == list(true), "no entity is forgotten"
+    assert list(seen) == list(true), "all entities have rows"
     for key, rows in seen.items():
         assert [row["seq"] for row in rows] == sorted({row["seq"] for row in rows})
         for row in rows:
@@ -91,11 +87,11 @@ def test_what_was_recorded_is_the_truth_but_for_what_was_lost(options: Options) 
 
 
 @BOTH
-def test_without_loss_everything_is_there_and_with_it_every_entity_is_known(options: Options) -> None:
-    told = {name: getattr(options, name) for name in options_of(Options)}
-    whole = simulate(Options(**told | {"loss": 0.0}))
+def test_without_loss_all_events_are_recorded_and_with_loss_all_entities_have_rows(options: Options) -> None:
+    values = {name: getattr(options, name) for name in options_of(Options)}
+    whole = simulate(Options(**values | {"loss": 0.0}))
     assert whole.congestion == whole.truth
-    nothing = simulate(Options(**told | {"loss": 1.0}))
+    nothing = simulate(Options(**values | {"loss": 1.0}))
     assert nothing.truth == whole.truth
     assert nothing.congestion["t"].null_count == nothing.congestion.num_rows == nothing.truth.num_rows // 2
     assert list(by_entity(nothing.congestion)) == list(by_entity(nothing.truth))
@@ -105,22 +101,22 @@ def test_without_loss_everything_is_there_and_with_it_every_entity_is_known(opti
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.4, 1.0])
-def test_events_are_lost_at_the_rate_that_was_asked_for(rate: float) -> None:
+def test_events_are_lost_at_the_requested_rate(rate: float) -> None:
     lossy = lose(make(1_000, 40), rate, np.random.default_rng(1))
     assert lossy.lost.mean() == pytest.approx(rate, abs=4 * np.sqrt(rate * (1 - rate) / 40_000))
     rows = table(lossy, pa.array)
     absent = 40_000 - rows.num_rows
-    assert rows["t"].null_count - absent in (0, 1), "half of what was lost has a row"
+    assert rows["t"].null_count - absent in (0, 1), "half of the lost events have a row"
 
 
-def test_losses_do_not_depend_on_each_other() -> None:
+def test_losses_are_independent() -> None:
     lost = lose(make(1, 100_000), 0.3, np.random.default_rng(2)).lost
     assert np.mean(lost[1:] & lost[:-1]) == pytest.approx(0.09, abs=0.004)
     more = lose(make(1, 100_000), 0.4, np.random.default_rng(2)).lost
-    assert np.all(more[lost]), "at a higher rate the same are lost, and others"
+    assert np.all(more[lost]), "at a higher rate the same events are lost, and others"
 
 
-def test_first_and_last_events_can_be_spared() -> None:
+def test_first_and_last_events_can_be_kept() -> None:
     kept = lose(make(3, 4, lost=True), 1.0, np.random.default_rng(0), keep_ends=True)
     assert kept.lost.tolist() == [False, True, True, False] * 3
 
@@ -141,7 +137,7 @@ def test_times_between_events_are_exponential() -> None:
     assert 0 < entities.horizon[1] - entities.times.max() <= 1
 
 
-def test_more_pairs_leave_the_others_as_they_were() -> None:
+def test_more_pairs_do_not_change_the_others() -> None:
     few, many = (simulate(Options(data="poisson", pairs=pairs), 1) for pairs in (3, 8))
     assert many.truth.slice(0, few.truth.num_rows) == few.truth
     assert many.congestion.slice(0, few.congestion.num_rows) == few.congestion
@@ -162,28 +158,28 @@ def test_most_sectors_are_never_congested_and_some_very_often(road: Road) -> Non
     assert set(at_15) < set(at_20)
 
 
-def test_two_events_at_one_moment_are_rare(road: Road) -> None:
-    _, many = np.unique(road[0].times, return_counts=True)
-    assert np.mean(many > 1) < 0.02
+def test_two_events_at_the_same_time_are_rare(road: Road) -> None:
+    _, counts = np.unique(road[0].times, return_counts=True)
+    assert np.mean(counts > 1) < 0.02
 
 
-def test_vehicles_report_every_30_seconds_and_drive_on(road: Road) -> None:
+def test_vehicles_report_every_30_seconds_and_move_forward(road: Road) -> None:
     reports = road[1]
     assert np.all(np.diff(reports.t) >= 0)
     assert 0 <= reports.t.min()
     assert reports.t.max() < 2 * 3_600_000
     order = np.lexsort((reports.t, reports.vehicle))
-    again = np.diff(reports.vehicle[order]) == 0
-    assert set(np.diff(reports.t[order])[again]) == {30_000}
-    moved = np.diff(reports.sector[order])[again]
+    same_vehicle = np.diff(reports.vehicle[order]) == 0
+    assert set(np.diff(reports.t[order])[same_vehicle]) == {30_000}
+    moved = np.diff(reports.sector[order])[same_vehicle]
     assert set(moved) == {0, 1}
     assert (reports.sector.min(), reports.sector.max()) == (1, 200)
     clear = reports.speed[~np.isin(reports.sector, congestion(reports, 2.0, 60.0).keys["sector"])]
     assert clear.mean() == pytest.approx(99, abs=1)
 
 
-def test_as_many_vehicles_pass_as_were_asked_for() -> None:
-    """Where the road is clear: in a quiet hour, and more in the rush."""
+def test_the_number_of_vehicles_per_hour() -> None:
+    """On the free road; at 06:00 the rush hour adds about a tenth to the traffic of a quiet hour."""
     _, reports = simulate_road(Options(sectors=40, vehicles_per_hour=500), np.random.default_rng(1))
     early = reports.t < 600_000
     per_hour = np.bincount(reports.sector[early], reports.speed[early])[1:] / (1.6 * 20)
@@ -191,59 +187,61 @@ def test_as_many_vehicles_pass_as_were_asked_for() -> None:
 
 
 def test_queues_grow_upstream(road: Road) -> None:
-    """A sector is rarely congested without the next one having been so before."""
+    """A sector is rarely congested before the next one downstream."""
     first = dict(zip(road[0].keys["sector"], road[0].times[road[0].starts[:-1]], strict=True))
-    beside = [(first[sector], first[sector + 1]) for sector in first if sector + 1 in first]
-    assert len(beside) > len(first) / 2
-    assert np.mean([upstream > downstream for upstream, downstream in beside]) > 0.8
+    neighbours = [(first[sector], first[sector + 1]) for sector in first if sector + 1 in first]
+    assert len(neighbours) > len(first) / 2
+    assert np.mean([upstream > downstream for upstream, downstream in neighbours]) > 0.8
 
 
-def literally(rows: list[dict[str, Any]], threshold: float) -> dict[int, list[datetime]]:
-    """When the average of a sector's reports of the last 30 s crossed a threshold, by the words of it."""
-    found: dict[int, list[datetime]] = {}
+def crossings(rows: list[dict[str, Any]], threshold: float) -> dict[int, list[datetime]]:
+    """Return when the average of a sector's reports of the last 30 s crossed a threshold, by the definition."""
+    by_sector: dict[int, list[datetime]] = {}
     for sector in {row["sector"] for row in rows}:
         reports = [(row["t"], row["speed"]) for row in rows if row["sector"] == sector]
-        moments, congested = sorted({t for t, _ in reports}), False
-        times = found.setdefault(sector, [])
-        for moment in moments:
-            recent = [speed for t, speed in reports if moment - timedelta(seconds=30) < t <= moment]
+        instants, congested = sorted({t for t, _ in reports}), False
+        times = by_sector.setdefault(sector, [])
+        for instant in instants:
+            recent = [speed for t, speed in reports if instant - timedelta(seconds=30) < t <= instant]
             if (sum(recent) / len(recent) < threshold) != congested:
                 congested = not congested
-                times.append(moment)
-        if congested and times[-1] == moments[-1]:
+                times.append(instant)
+        if congested and times[-1] == instants[-1]:
             times.pop()
         elif congested:
-            times.append(moments[-1])
-    return {sector: times for sector, times in found.items() if times}
+            times.append(instants[-1])
+    return {sector: times for sector, times in by_sector.items() if times}
 
 
 @pytest.mark.parametrize("threshold", [40.0, 60.0, 95.0])
-def test_congestion_is_what_the_reports_say(threshold: float) -> None:
+def test_congestion_agrees_with_the_reports(threshold: float) -> None:
     traffic = simulate(Options(sectors=30, hours=0.3, vehicles_per_hour=100, threshold=threshold), seed=7)
     assert traffic.reports is not None
     true = {key[0]: [row["t"] for row in rows] for key, rows in by_entity(traffic.truth).items()}
-    assert true == literally(traffic.reports.to_pylist(), threshold)
+    assert true == crossings(traffic.reports.to_pylist(), threshold)
     assert true
 
 
-def test_reports_at_one_moment_count_together_and_what_goes_on_ends_with_the_last_report() -> None:
-    def told(*rows: tuple[int, int, float]) -> tuple[list[int], list[float]]:
+def test_reports_at_the_same_time_count_together_and_open_congestion_ends_with_the_last_report() -> None:
+    def congested(*rows: tuple[int, int, float]) -> tuple[list[int], list[float]]:
         t, sector, speed = (np.array(values) for values in zip(*rows, strict=True))
-        found = congestion(Reports(t, np.arange(len(t)), sector, speed.astype(float)), 1.0, 20.0)
-        return found.keys["sector"].tolist(), found.times.tolist()
+        entities = congestion(Reports(t, np.arange(len(t)), sector, speed.astype(float)), 1.0, 20.0)
+        return entities.keys["sector"].tolist(), entities.times.tolist()
 
-    assert told((1_000, 1, 50), (1_000, 2, 10), (2_000, 1, 0), (2_000, 1, 90), (9_000, 2, 10)) == ([2], [1.0, 9.0])
-    assert told((1_000, 1, 50), (40_000, 1, 10)) == ([], []), "a beginning without a rest"
-    assert told((1_000, 1, 10), (31_000, 1, 30)) == ([1], [1.0, 31.0]), "a report is 30 s old, and forgotten"
-    assert told((1_000, 1, 10), (30_999, 1, 30), (31_000, 1, 0)) == ([1], [1.0, 30.999]), "it counts until then"
+    assert congested((1_000, 1, 50), (1_000, 2, 10), (2_000, 1, 0), (2_000, 1, 90), (9_000, 2, 10)) == ([2], [1.0, 9.0])
+    assert congested((1_000, 1, 50), (40_000, 1, 10)) == ([], []), "it begins with the last report"
+    assert congested((1_000, 1, 10), (31_000, 1, 30)) == ([1], [1.0, 31.0]), "a report that is 30 s old does not count"
+    assert congested((1_000, 1, 10), (30_999, 1, 30), (31_000, 1, 0)) == ([1], [1.0, 30.999]), (
+        "a report counts for less than 30 s"
+    )
 
 
-def test_more_hours_leave_the_first_as_they_were() -> None:
+def test_more_hours_do_not_change_the_first_ones() -> None:
     short, long = (simulate_road(Options(sectors=20, hours=hours), np.random.default_rng(4)) for hours in (0.3, 0.5))
-    many = len(short[1].t)
+    count = len(short[1].t)
     for name in Reports.__slots__:
-        assert np.array_equal(getattr(long[1], name)[:many], getattr(short[1], name))
-    assert long[1].t[many] >= 0.3 * 3_600_000
+        assert np.array_equal(getattr(long[1], name)[:count], getattr(short[1], name))
+    assert long[1].t[count] >= 0.3 * 3_600_000
 
 
 def test_a_road_without_congestion_is_empty() -> None:
@@ -256,15 +254,11 @@ def test_a_road_without_congestion_is_empty() -> None:
 
 
 @BOTH
-def test_the_workbook_is_right_and_its_files_are_there(options: Options, tmp_path: Path) -> None:
+def test_the_workbook_is_valid_and_its_files_exist(options: Options, tmp_path: Path) -> None:
     traffic = simulate(options)
     workbook = write(traffic, tmp_path / "new" / "folder")
-    text = workbook.read_text(encoding="utf-8")
-    catalog = Catalog()
-    assert declare(parse(text, "traffic.abq"), catalog) == []
-    assert objections(catalog.queries(), catalog) == []
-    assert len(catalog.queries()) == 2
-    assert re.findall(r"FROM '([^']+)'", text) == ["congestion.parquet", "true_congestion.parquet"]
+    queries = ["jam", "true_jam"] if options.data == "road" else ["shared", "true_shared"]
+    assert check_workbook(workbook, queries) == ["congestion.parquet", "true_congestion.parquet"]
     files = {"congestion": traffic.congestion, "true_congestion": traffic.truth, "reports": traffic.reports}
     for name, rows in files.items():
         if rows is not None:
@@ -272,7 +266,7 @@ def test_the_workbook_is_right_and_its_files_are_there(options: Options, tmp_pat
     assert (workbook.parent / "reports.parquet").exists() == (options.data == "road")
 
 
-def test_the_horizon_of_a_road_is_the_time_that_it_was_watched() -> None:
+def test_the_horizon_of_a_road_is_the_simulated_time() -> None:
     traffic = simulate(SMALL)
     assert "HORIZON ['2026-01-05 06:00:00', '2026-01-05 06:30:00']" in traffic.workbook
     assert datetime(2026, 1, 5, 6, tzinfo=UTC) == START
@@ -282,7 +276,7 @@ def test_the_horizon_of_a_road_is_the_time_that_it_was_watched() -> None:
         assert START <= ends["min"] < ends["max"] < START + timedelta(minutes=30)
 
 
-def test_the_kind_of_data_is_one_of_two_words() -> None:
+def test_the_kinds_of_data() -> None:
     assert make_options(Options, {"data": "poisson"}).data == "poisson"
-    with pytest.raises(ValueError, match=r"^--data is road or poisson, not rail$"):
+    with pytest.raises(ValueError, match=r"^--data must be road or poisson, not rail$"):
         make_options(Options, {"data": "rail"})

@@ -1,7 +1,7 @@
-"""Scenarios with ground truth, ready to be queried.
+"""Simulated scenarios with ground truth.
 
-`SCENARIOS` is what the command line offers: each writes data, the truth and a workbook into a folder. What a
-scenario can be told besides is a dataclass of options.
+`SCENARIOS` are the scenarios of `anabranch simulate`. Each writes data, the ground truth and a workbook to a folder.
+The options of a scenario are a dataclass.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from anabranch.simulate.options import Value, make_options
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A simulation by its name on the command line.
+    """A scenario of the command line.
 
     Attributes
     ----------
     summary : str
-        One line: what happens in it.
+        One line about its content.
     options : type
-        A dataclass whose fields are made by `option`.
+        A dataclass whose fields are made by `option` and `choice`.
     fill : callable
-        Takes a folder, a seed and the options, fills the folder and returns the path of its workbook.
+        Takes a folder, a seed and the options, writes the files and returns the path of the workbook.
     remark : callable, optional
-        Takes a folder that was filled, and says in a line what is worth knowing of it.
+        Takes a folder with these files, and returns one line about the data.
     """
 
     summary: str
@@ -36,13 +36,13 @@ class Scenario:
     fill: Callable[[Path, int, Any], Path]
     remark: Callable[[Path], str] | None = None
 
-    def write(self, folder: Path, seed: int, **given: Value) -> Path:
-        """Fill a folder and return the path of its workbook; ValueError where an option is not as it should be."""
-        return self.fill(folder, seed, make_options(self.options, given))
+    def write(self, folder: Path, seed: int, **values: Value) -> Path:
+        """Write the files and return the path of the workbook; ValueError if an option is not valid."""
+        return self.fill(folder, seed, make_options(self.options, values))
 
 
 def _scenario(module: Any, summary: str) -> Scenario:
-    """The scenario of a module, which has `Options`, `simulate` and `write`, and perhaps a `remark`."""
+    """Return the scenario of a module, which has `Options`, `simulate`, `write` and optionally `remark`."""
 
     def fill(folder: Path, seed: int, options: Any) -> Path:
         return module.write(module.simulate(options, seed), folder)
@@ -51,12 +51,12 @@ def _scenario(module: Any, summary: str) -> Scenario:
 
 
 SCENARIOS: Mapping[str, Scenario] = {
-    "office": _scenario(office, "who went for coffee, as far as the RFID antennas of an office floor can tell"),
+    "office": _scenario(office, "people on an office floor, located by RFID antennas: who went for coffee?"),
     "rfid": _scenario(
-        rfid, "people and what they carry in a building of two floors, with RFID antennas in its corridors alone"
+        rfid, "people and their objects in a building with two floors and RFID antennas only in the corridors"
     ),
     "shop": _scenario(shop, "items of a shop, read or missed at the shelf, the checkout and the exit"),
-    "traffic": _scenario(traffic, "congestion of the sectors of a motorway, where some of the times are lost"),
-    "vehicles": _scenario(vehicles, "vehicles that tell where they are only when they have to"),
-    "buoys": _scenario(buoys, "weather at drifting buoys, with storms passing over"),
+    "traffic": _scenario(traffic, "congestion of the sectors of a motorway, with some of the times lost"),
+    "vehicles": _scenario(vehicles, "vehicles that report their position only when they must"),
+    "buoys": _scenario(buoys, "weather at drifting buoys, with passing storms"),
 }

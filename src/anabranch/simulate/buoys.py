@@ -1,10 +1,10 @@
-"""Drifting buoys of a tropical ocean, with storms passing over: readings with a place and a time, for CONSTRAIN.
+"""Drifting buoys of a tropical ocean with passing storms: readings with a location and a time, for CONSTRAIN.
 
-In the manner of the TAO buoys of the CCQ paper, section 5.1. Each buoy reports its place, the temperatures of sea and
-air, pressure, humidity and wind (`ocean.py`) at an interval, with a phase of its own. The truth is where the storms
-were (`storms.py`), and which reports come from inside one.
+Modelled on the TAO buoys of the CCQ paper, section 5.1. Each buoy reports its position, the temperatures of sea and
+air, pressure, humidity and wind (`ocean.py`) at an interval, with its own phase. The ground truth is the tracks of the
+storms (`storms.py`), and which reports come from inside a storm.
 
-`simulate_buoys` works in memory, with arrays; `simulate` and `write` make files and a workbook of it.
+`simulate_buoys` returns arrays; `simulate` and `write` make files and a workbook.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from anabranch.arrays import I64
 from anabranch.simulate.files import timestamps, write_files
 from anabranch.simulate.ocean import START, Hits, Readings, drift, observe
 from anabranch.simulate.options import option
-from anabranch.simulate.segmented import Integers
-from anabranch.simulate.storms import DAY, HOUR, Storm, brew
+from anabranch.simulate.storms import DAY, HOUR, Storm, make_storms
 
 WORKBOOK = """\
 -- Drifting buoys: where did storms pass? Distances are in metres, pressure is in hPa and wind in m/s.
@@ -29,13 +29,13 @@ CREATE STREAM readings
   SPACE (lon, lat) GEODESIC
   FROM 'readings.parquet';
 
--- A low: three buoys not far from each other report low pressure within half a day.
+-- A low: three buoys within 500 km report low pressure within half a day.
 CREATE QUERY low AS
   CONSTRAIN v*3 FROM readings
   WHERE v.pressure < 1005 AND v.buoy <> v.buoy
     AND DISTANCE(v, v) <= 500000 AND SPAN(v, v) <= 12 HOURS;
 
--- A low that moves: pressure falls fast at one buoy, and half a day to a day later it is low at another, further along.
+-- A moving low: pressure falls fast at one buoy, and half a day to a day later it is low at another buoy.
 CREATE QUERY passage AS
   CONSTRAIN before, drop, next FROM readings
   WHERE drop.buoy = before.buoy AND drop.t - before.t IN [1 HOUR, 12 HOURS]
@@ -44,7 +44,7 @@ CREATE QUERY passage AS
     AND DISTANCE(drop, next) >= 200000 AND DISTANCE(drop, next) <= 600000
     AND next.pressure < 1005;
 
--- A cold wake: one to two days after a gale the sea is colder there, by a degree at least.
+-- A cold wake: one to two days after a gale, the sea at the same buoy is at least one degree colder.
 CREATE QUERY cold_wake AS
   CONSTRAIN gale, after FROM readings
   WHERE gale.wind >= 17.2 AND after.buoy = gale.buoy
@@ -55,28 +55,28 @@ CREATE QUERY cold_wake AS
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line can ask for."""
+    """Options of the command line."""
 
-    buoys: int = option(200, "how many drift in the ocean", most=100_000)
-    days: float = option(30.0, "how long they are followed", least=1, most=3_660)
-    interval: float = option(6.0, "hours from one report of a buoy to its next", least=0.01, most=24)
-    storms: int = option(8, "how many are born in 30 days", least=0, most=100)
+    buoys: int = option(200, "number of buoys", most=100_000)
+    days: float = option(30.0, "length of the simulation", least=1, most=3_660)
+    interval: float = option(6.0, "hours between two reports of a buoy", least=0.01, most=24)
+    storms: int = option(8, "number of storms that form in 30 days", least=0, most=100)
 
 
 @dataclass(frozen=True, slots=True)
 class Buoys:
-    """What was reported, and what really happened.
+    """The reports and the ground truth.
 
     Attributes
     ----------
     readings : pa.Table
         A CERTAIN stream with SPACE: buoy, t, lon, lat, sst, airt, pressure, humidity, wind, dir.
     storms : pa.Table
-        The truth: where each storm was, an hour a row: storm, t, lon, lat, radius (km), strength (hPa).
+        Ground truth, the track of each storm, one row per hour: storm, t, lon, lat, radius (km), strength (hPa).
     hits : pa.Table
-        The truth: which readings come from inside a storm: storm, buoy, t, distance (from the centre, km).
+        Ground truth, the readings from inside a storm: storm, buoy, t, distance (from the centre, km).
     workbook : str
-        Asks where storms passed.
+        With queries for storms.
     """
 
     readings: pa.Table
@@ -86,12 +86,12 @@ class Buoys:
 
 
 def simulate(options: Options | None = None, seed: int = 0) -> Buoys:
-    """Let buoys drift and storms pass.
+    """Simulate buoys and storms.
 
     Parameters
     ----------
     options : Options, optional
-        How many, and how long. More buoys or days leave what was there before as it was.
+        More buoys or days do not change the data of the others.
     seed : int
         The same seed gives the same data.
 
@@ -106,7 +106,7 @@ def simulate(options: Options | None = None, seed: int = 0) -> Buoys:
 
 
 def simulate_buoys(options: Options, rng: np.random.Generator) -> tuple[Readings, list[Storm], Hits]:
-    """What the buoys reported, the storms that passed, and which reports come from inside one; times in seconds.
+    """Return the reports, the storms, and which reports come from inside a storm; times are in seconds.
 
     Examples
     --------
@@ -114,20 +114,20 @@ def simulate_buoys(options: Options, rng: np.random.Generator) -> tuple[Readings
     >>> readings.buoy
     array([1, 2, 1, 2, 1, 2, 1, 2])
     """
-    of_buoys, of_storms, of_waves = rng.spawn(3)
-    storms = brew(options.days, options.storms, of_storms)
-    tracks = drift(options.buoys, options.days, options.interval, of_buoys)
-    readings, hits = observe(tracks, options.days, storms, of_waves)
+    buoy_rng, storm_rng, wave_rng = rng.spawn(3)
+    storms = make_storms(options.days, options.storms, storm_rng)
+    tracks = drift(options.buoys, options.days, options.interval, buoy_rng)
+    readings, hits = observe(tracks, options.days, storms, wave_rng)
     return readings, storms, hits
 
 
 def write(buoys: Buoys, folder: Path) -> Path:
-    """Write what was simulated as files, with a workbook that asks for storms; return the workbook's path."""
+    """Write the files and a workbook with queries for storms; return the path of the workbook."""
     tables = {"readings": buoys.readings, "true_storms": buoys.storms, "true_hits": buoys.hits}
     return write_files(folder, "buoys", buoys.workbook, tables)
 
 
-def _timestamps(seconds: Integers) -> pa.Array:
+def _timestamps(seconds: I64) -> pa.Array:
     return timestamps(START, seconds, np.timedelta64(1, "s"))
 
 
@@ -144,11 +144,11 @@ def _reading_rows(readings: Readings) -> pa.Table:
 
 
 def _storm_rows(storms: list[Storm], days: float) -> pa.Table:
-    """The tracks from the beginning up to the first whole hour that is not before the end."""
+    """Return the tracks from the beginning up to the first whole hour that is not before the end."""
     last = int(np.ceil(days * DAY / HOUR)) * HOUR
-    nothing = Storm(np.empty(0, dtype=np.int64), *(np.empty(0) for _ in range(4)))
-    rows = {name: np.concatenate([getattr(each, name) for each in (nothing, *storms)]) for name in Storm.__slots__}
-    number = np.repeat(np.arange(1, len(storms) + 1), [len(each.t) for each in storms])
+    no_storm = Storm(np.empty(0, dtype=np.int64), *(np.empty(0) for _ in range(4)))
+    rows = {name: np.concatenate([getattr(storm, name) for storm in (no_storm, *storms)]) for name in Storm.__slots__}
+    number = np.repeat(np.arange(1, len(storms) + 1), [len(storm.t) for storm in storms])
     seen = (rows["t"] >= 0) & (rows["t"] <= last)
     return pa.table(
         {

@@ -1,7 +1,7 @@
-"""What the scenarios share when they write: times, tables as files, and the workbook beside them.
+"""Functions with which scenarios write their files.
 
-A folder has a workbook of the scenario's name. Streams, and the truth, whose files begin with `true_`, are Parquet;
-relations are CSV.
+A folder has a workbook with the name of the scenario. Streams and the ground truth, whose file names begin with
+`true_`, are Parquet files; relations are CSV files.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
 
+from anabranch.arrays import Bools
+
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 _ROW_GROUP = 250_000
-"""Rows of a row group: a reader need not hold the whole of a long file."""
+"""Rows of a row group, so that a reader need not load a whole file."""
 
 
 def timestamps(
-    start: datetime, counts: NDArray[np.integer], unit: np.timedelta64, known: NDArray[np.bool_] | None = None
+    start: datetime, counts: NDArray[np.integer], unit: np.timedelta64, known: Bools | None = None
 ) -> pa.Array:
-    """So many units after the start, as microseconds in UTC; NULL where the time is not known.
+    """Return the times `counts` units after the start, as timestamps in UTC; NULL where `known` is false.
 
     Examples
     --------
@@ -44,7 +46,7 @@ def write_files(
     tables: Mapping[str, pa.Table],
     relations: Mapping[str, pa.Table] | None = None,
 ) -> Path:
-    """Write Parquet tables, relations and a workbook, each by its name; return the workbook's path."""
+    """Write tables as Parquet, relations as CSV, and a workbook; return the path of the workbook."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
         pyarrow.parquet.write_table(table, folder / f"{name}.parquet", row_group_size=_ROW_GROUP)
@@ -53,3 +55,12 @@ def write_files(
     path = folder / f"{scenario}.abq"
     path.write_text(workbook, encoding="utf-8")
     return path
+
+
+def number_text(number: float) -> str:
+    """Return a number as a workbook has it: up to 12 digits, no trailing zeros.
+
+    >>> number_text(20.0)
+    '20'
+    """
+    return f"{number:.12g}"

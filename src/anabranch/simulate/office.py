@@ -1,13 +1,12 @@
-"""An office floor where RFID antennas watch the hall, and miss much of it.
+"""An office floor with RFID antennas in the hall, which miss many tags.
 
     office-1   office-3    office-4     office-5    coffee-room
     [ hall-1 ] [ hall-2 ]  [ hall-3 ]   [ hall-4 ]  [ hall-5 ]
     office-2   meeting-room                         office-6
 
-People work in their offices, fetch coffee, visit colleagues, meet, and look at the notices at the end of the
-hall. No antenna looks into an office; those of the hall overlap and miss a tag almost every other time, so
-where somebody is has to be inferred. `simulate` gives the readings, what smoothing makes of them (streams ready to
-be queried), and the truth to hold the answers against.
+People work in their offices, fetch coffee, visit colleagues, meet, and read the notices at the end of the hall. No
+antenna covers an office; those of the hall overlap and miss a tag almost every other time, so locations must be
+inferred. `simulate` returns the readings, streams of smoothed locations, and the ground truth.
 """
 
 from __future__ import annotations
@@ -21,9 +20,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from anabranch.arrays import F64, Bools
 from anabranch.inference.infer import Inference, Inferred
 from anabranch.inference.model import Entries, Hmm, Sensing, make_hmm
 from anabranch.simulate.files import timestamps, write_files
+from anabranch.simulate.habits import draw_stay, next_purpose
 from anabranch.simulate.options import option
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -36,11 +37,11 @@ COFFEE_ROOM, MEETING_ROOM = "coffee-room", "meeting-room"
 LOCATIONS = (*OFFICES, *HALLS, COFFEE_ROOM, MEETING_ROOM)
 INDEX = {location: number for number, location in enumerate(LOCATIONS)}
 
-# The part of the hall onto which each location opens, counted from 0.
+# The part of the hall next to each location, counted from 0.
 DOORS = dict(zip(OFFICES, (0, 0, 1, 2, 3, 4), strict=True)) | {MEETING_ROOM: 1, COFFEE_ROOM: 4}
 DOORS |= {hall: number for number, hall in enumerate(HALLS)}
 
-# The chance that an antenna sees a tag in one step, by the place of the tag.
+# The probability that an antenna reads a tag in one step, by the location of the tag.
 ANTENNAS = {
     "west": {"hall-1": 0.6, "hall-2": 0.2},
     "middle": {"hall-2": 0.2, "hall-3": 0.6, "hall-4": 0.2},
@@ -51,7 +52,7 @@ ANTENNAS = {
 NOTICE_BOARD = HALLS[-1]
 NAMES = ("ana", "ben", "chloe", "dan", "eva", "finn", "gita", "hugo", "ines", "jon", "kira", "leo")
 
-# Where people go on to, with weights, and how many minutes they stay on average.
+# Where people go next, with weights, and how many minutes they stay on average.
 HABITS = {
     "office": {"coffee": 1.0, "colleague": 0.5, "meeting": 0.2, "notices": 0.5},
     "coffee": {"office": 0.9, "colleague": 0.1},
@@ -62,25 +63,25 @@ HABITS = {
 MEAN_STAY = {"office": 7.0, "coffee": 1.5, "colleague": 3.0, "meeting": 8.0, "notices": 0.3}
 
 NEGLIGIBLE = 1e-4
-"""Rows of less weight than this are left out of the streams."""
+"""Rows with a lower probability are left out of the streams."""
 
 REHEARSAL_STEPS = 20_000
-"""How long a person is watched, with certainty, to learn the habits that smoothing assumes."""
+"""The length of the exactly observed path from which the habits of a person are learned."""
 
 WORKBOOK = """\
--- Who went from the own office, through nothing but the hall, to the coffee room?
+-- Who went from their own office, through the hall only, to the coffee room?
 
 CREATE RELATION hall (location) FROM 'hall.csv';
 CREATE RELATION office (person, location) FROM 'office.csv';
 CREATE RELATION coffee_room (location) FROM 'coffee_room.csv';
 
--- Where everyone was, smoothed from the antennas' readings: each row depends on the one before.
+-- Locations, smoothed from the readings of the antennas: each location depends on the one before.
 CREATE STREAM at
   KEY (person) VALUE (location) TIME t
   MODEL MARKOV
   FROM 'at.parquet';
 
--- The same instant by instant, as if they had nothing to do with each other.
+-- The same for each instant separately, as if instants were independent.
 CREATE STREAM at_marginals
   KEY (person) VALUE (location) TIME t
   MODEL INDEPENDENT
@@ -99,22 +100,20 @@ CREATE QUERY anyone AS
 """
 
 Codes = NDArray[np.int64] | NDArray[np.int32]
-"""Locations by their place in `LOCATIONS`, or steps since the start."""
-
-Floats = NDArray[np.float64]
+"""Locations by their index in `LOCATIONS`, or steps since the start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line can ask for."""
+    """Options of the command line."""
 
-    people: int = option(6, "how many people", most=1_000)
-    minutes: int = option(120, "how long they are watched", most=1_440)
+    people: int = option(6, "number of people", most=1_000)
+    minutes: int = option(120, "length of the simulation", most=1_440)
 
 
 @dataclass(frozen=True, slots=True)
 class Office:
-    """What was read on the floor, what that says, and what really happened.
+    """The readings, the locations inferred from them, and the ground truth.
 
     Attributes
     ----------
@@ -123,12 +122,11 @@ class Office:
     at_marginals : pa.Table
         INDEPENDENT stream of the smoothed marginals: person, t, location, p.
     readings : pa.Table
-        What the antennas saw: person, t, antenna.
+        The readings of the antennas: person, t, antenna.
     locations : pa.Table
-        The truth: person, t, location.
+        The true locations: person, t, location.
     trips : pa.Table
-        The true trips for coffee: person, left (the last instant in the office), t (the first in the
-        coffee room).
+        The true trips for coffee: person, left (the last instant in the office), t (the first in the coffee room).
     hall, office, coffee_room : pa.Table
         Relations: hall(location), office(person, location), coffee_room(location).
     """
@@ -145,7 +143,7 @@ class Office:
 
 @dataclass(frozen=True, slots=True)
 class _Person:
-    """Somebody with an office, and a taste for coffee (1 is average)."""
+    """A person with an office and a taste for coffee (1 is average)."""
 
     name: str
     office: str
@@ -153,13 +151,13 @@ class _Person:
 
 
 def simulate(options: Options | None = None, seed: int = 0) -> Office:
-    """Let people walk about the floor, read their tags, and smooth the readings.
+    """Simulate people on the floor and the readings of their tags, and smooth the readings.
 
     Parameters
     ----------
     options : Options, optional
-        How many people; beyond six they share offices, and more of them leave the others as they were. And how long, in
-        steps of five seconds from 09:00 UTC on.
+        More than six people share offices; more people do not change the data of the others. Time has steps of five
+        seconds from 09:00 UTC.
     seed : int
         The same seed gives the same data.
 
@@ -171,24 +169,26 @@ def simulate(options: Options | None = None, seed: int = 0) -> Office:
     """
     options = options or Options()
     steps = options.minutes * STEPS_PER_MINUTE
-    persons, days = [], []
+    persons, person_tables = [], []
     for number in range(options.people):
         movement, antennas, rehearsal = map(np.random.default_rng, np.random.SeedSequence((seed, number)).spawn(3))
         person = _person(number, movement)
         path = _path(person, steps, movement)
         seen = antennas.random((steps, len(ANTENNAS))) < _detection()[:, path].T
         persons.append(person)
-        days.append(_day(person, path, seen, _model(person, rehearsal)))
+        person_tables.append(_tables(person, path, seen, _model(person, rehearsal)))
     return Office(
-        **{name: pa.concat_tables(day[name] for day in days) for name in days[0]},
+        **{name: pa.concat_tables(tables[name] for tables in person_tables) for name in person_tables[0]},
         hall=pa.table({"location": list(HALLS)}),
-        office=pa.table({"person": [who.name for who in persons], "location": [who.office for who in persons]}),
+        office=pa.table(
+            {"person": [person.name for person in persons], "location": [person.office for person in persons]}
+        ),
         coffee_room=pa.table({"location": [COFFEE_ROOM]}),
     )
 
 
 def write(office: Office, folder: Path) -> Path:
-    """Write an office as files, with a workbook that asks who went for coffee; return the workbook's path."""
+    """Write the files and a workbook with queries for trips to the coffee room; return the path of the workbook."""
     streams = {"at": office.at, "at_marginals": office.at_marginals, "readings": office.readings}
     truth = {"true_locations": office.locations, "true_trips": office.trips}
     relations = {"hall": office.hall, "office": office.office, "coffee_room": office.coffee_room}
@@ -201,30 +201,17 @@ def _person(number: int, rng: np.random.Generator) -> _Person:
 
 
 def _path(person: _Person, steps: int, rng: np.random.Generator) -> Codes:
-    """Where a person is at each step, as codes of locations: a stay, a walk, a stay, ..."""
+    """Return the location of a person at each step: a stay, a walk, a stay, ..."""
     path: list[str] = []
     purpose, here = "office", person.office
     while len(path) < steps:
-        path += [here] * _stay(purpose, rng)
-        purpose = _next_purpose(person, purpose, rng)
+        path += [here] * (1 + round(draw_stay(MEAN_STAY[purpose], rng) * STEPS_PER_MINUTE))
+        purpose = next_purpose(HABITS[purpose], person.thirst, rng)
         goal = _goal(person, purpose, rng)
         for cell in _route(here, goal):
             path += [cell] * (2 if rng.random() < 0.2 else 1)
         here = goal
     return np.array([INDEX[location] for location in path[:steps]])
-
-
-def _stay(purpose: str, rng: np.random.Generator) -> int:
-    """How many steps somebody stays: rarely very short, unlike the geometric stays of a Markov chain."""
-    return 1 + round(rng.gamma(2.0, MEAN_STAY[purpose] / 2.0) * STEPS_PER_MINUTE)
-
-
-def _next_purpose(person: _Person, purpose: str, rng: np.random.Generator) -> str:
-    weights = dict(HABITS[purpose])
-    if "coffee" in weights:
-        weights["coffee"] *= person.thirst
-    odds = np.array(list(weights.values()))
-    return str(rng.choice(list(weights), p=odds / odds.sum()))
 
 
 def _goal(person: _Person, purpose: str, rng: np.random.Generator) -> str:
@@ -239,45 +226,45 @@ def _goal(person: _Person, purpose: str, rng: np.random.Generator) -> str:
 
 
 def _route(here: str, goal: str) -> list[str]:
-    """The parts of the hall between two locations, both excluded."""
+    """Return the parts of the hall between two locations, both excluded."""
     start, end = DOORS[here], DOORS[goal]
     step = 1 if start <= end else -1
     return [HALLS[cell] for cell in range(start, end + step, step) if HALLS[cell] not in (here, goal)]
 
 
-def _detection() -> Floats:
+def _detection() -> F64:
     return np.array([[seen.get(location, 0.0) for location in LOCATIONS] for seen in ANTENNAS.values()])
 
 
 def _model(person: _Person, rng: np.random.Generator) -> Hmm:
-    """What smoothing assumes of a person and the antennas."""
+    """Return the hidden Markov model of a person and the antennas that smoothing uses."""
     tables = _entries(_transition(person, rng)), Sensing.DETECTION, _entries(_detection())
     return make_hmm(LOCATIONS, tuple(ANTENNAS), _initial(person), *tables)
 
 
-def _entries(table: Floats) -> Entries:
+def _entries(table: F64) -> Entries:
     rows, columns = np.nonzero(table)
     return Entries(rows.astype(np.int32), columns.astype(np.int32), table[rows, columns])
 
 
-def _initial(person: _Person) -> Floats:
-    """Everyone begins the day at the own desk."""
+def _initial(person: _Person) -> F64:
+    """Return the first location: everyone begins in their own office."""
     initial = np.zeros(len(LOCATIONS))
     initial[INDEX[person.office]] = 1.0
     return initial
 
 
-def _transition(person: _Person, rng: np.random.Generator) -> Floats:
-    """How a person moves in one step, counted on another day; what the floor allows is never impossible."""
-    counts: Floats = 0.5 * _adjacency()
+def _transition(person: _Person, rng: np.random.Generator) -> F64:
+    """Return the transitions of a person, from moves counted on another day; no possible move has probability 0."""
+    counts: F64 = 0.5 * _adjacency()
     path = _path(person, REHEARSAL_STEPS, rng)
     np.add.at(counts, (path[:-1], path[1:]), 1.0)
     counts /= counts.sum(axis=1, keepdims=True)
     return counts
 
 
-def _adjacency() -> Floats:
-    """1 where one step can lead: to the same place, through a door, or along the hall."""
+def _adjacency() -> F64:
+    """Return a matrix with 1 for each possible move of one step: staying, through a door, or along the hall."""
     adjacent = np.eye(len(LOCATIONS))
     for location, cell in DOORS.items():
         neighbours = [HALLS[cell]]
@@ -288,8 +275,8 @@ def _adjacency() -> Floats:
     return adjacent
 
 
-def _day(person: _Person, path: Codes, seen: NDArray[np.bool_], model: Hmm) -> dict[str, pa.Table]:
-    """The tables of one person, by their name in `Office`."""
+def _tables(person: _Person, path: Codes, seen: Bools, model: Hmm) -> dict[str, pa.Table]:
+    """Return the tables of one person, by their name in `Office`."""
     read_at, antenna = np.nonzero(seen)
     trips = np.array(list(_trips(path, INDEX[person.office]))).reshape(-1, 2)
     columns = {
@@ -307,30 +294,30 @@ def _day(person: _Person, path: Codes, seen: NDArray[np.bool_], model: Hmm) -> d
 
 
 def _trips(path: Codes, office: int) -> Iterator[tuple[int, int]]:
-    """Each way from the office through nothing but the hall to the coffee room: last step here, first there."""
+    """Yield each trip from the office through the hall only to the coffee room: its last step here, its first there."""
     halls = {INDEX[hall] for hall in HALLS}
     left: int | None = None
     through_hall = False
-    for step, place in enumerate(path):
-        if place == office:
+    for step, location in enumerate(path):
+        if location == office:
             left, through_hall = step, False
-        elif place in halls:
+        elif location in halls:
             through_hall = True
         else:
-            if place == INDEX[COFFEE_ROOM] and left is not None and through_hall:
+            if location == INDEX[COFFEE_ROOM] and left is not None and through_hall:
                 yield left, step
             left = None
 
 
-def _inferred(model: Hmm, method: str, seen: NDArray[np.bool_]) -> Inferred:
-    """What the readings say, without what weighs nothing: over a long stay that adds up to about a hundredth."""
+def _inferred(model: Hmm, method: str, seen: Bools) -> Inferred:
+    """Infer locations from the readings, and prune; over a long stay, about 1% of the probability is pruned."""
     inference = Inference(model, method, prune=NEGLIGIBLE)
     starts = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
     return inference.advance(inference.start(), starts, np.nonzero(seen)[1].astype(np.int32))
 
 
 def _chain_rows(inferred: Inferred) -> dict[str, pa.Array]:
-    """The rows of the MARKOV stream."""
+    """Return the rows of the MARKOV stream."""
     return {
         "t": _times(inferred.step),
         "location": _names(inferred.location),
@@ -340,7 +327,7 @@ def _chain_rows(inferred: Inferred) -> dict[str, pa.Array]:
 
 
 def _marginal_rows(inferred: Inferred) -> dict[str, pa.Array]:
-    """The rows of the INDEPENDENT stream."""
+    """Return the rows of the INDEPENDENT stream."""
     return {"t": _times(inferred.step), "location": _names(inferred.location), "p": pa.array(inferred.p)}
 
 
@@ -349,5 +336,5 @@ def _times(steps: Codes) -> pa.Array:
 
 
 def _names(codes: Codes) -> pa.Array:
-    """Locations by their codes; -1, no location, is NULL."""
+    """Return the names of locations; NULL for -1, which is no location."""
     return pa.array(np.array(LOCATIONS)[codes], pa.string(), mask=codes < 0)

@@ -1,4 +1,4 @@
-"""What a scenario can be told: a dataclass of options, whose fields become options of the command line."""
+"""Options of scenarios: dataclasses whose fields become options of the command line."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ class Option:
     Attributes
     ----------
     type : type
-        int, float, or str where it is one of some words.
+        int, float, or str for a choice of words.
     default : int, float or str
-        Where nothing is given.
     help : str
-        What it is, in a few words.
+        The help text.
     least, most : int, float or str
-        The bounds, themselves allowed; of words, the first and the last in the alphabet.
+        The lowest and the highest allowed value; for a choice, the first and the last word in the alphabet.
     words : tuple of str
-        All that it can be; empty for a number.
+        The words of a choice; empty for a number.
     """
 
     type: type
@@ -36,59 +35,59 @@ class Option:
     most: Any
     words: tuple[str, ...] = ()
 
-    def refused(self, value: Value) -> str:
-        """What it should be where a value will not do, else nothing."""
+    def expected(self, value: Value) -> str:
+        """Return which values are allowed if `value` is not, else an empty text."""
         if self.words:
             return "" if value in self.words else " or ".join(self.words)
         return "" if self.least <= value <= self.most else f"from {self.least} to {self.most}"
 
 
 def option(default: Number, help: str, *, least: Number = 1, most: Number = 1_000_000) -> Any:
-    """A field of a dataclass of options, with what the command line says of it and the bounds it keeps."""
+    """Return a field for a number, with its help text and its bounds."""
     return field(default=default, metadata={"help": help, "least": least, "most": most})
 
 
 def choice(default: str, *others: str, help: str) -> Any:
-    """A field that is one of some words."""
+    """Return a field for a choice of words."""
     words = (default, *others)
     return field(default=default, metadata={"help": help, "least": min(words), "most": max(words), "words": words})
 
 
 def options_of(kind: type) -> dict[str, Option]:
-    """The options that a dataclass declares, by name.
+    """Return the options that a dataclass declares, by name.
 
     Examples
     --------
     >>> @dataclass(frozen=True)
     ... class Weather:
-    ...     rain: float = option(0.5, "how wet it is", least=0, most=1)
+    ...     rain: float = option(0.5, "probability of rain", least=0, most=1)
     >>> options_of(Weather)["rain"]
-    Option(type=<class 'float'>, default=0.5, help='how wet it is', least=0, most=1, words=())
+    Option(type=<class 'float'>, default=0.5, help='probability of rain', least=0, most=1, words=())
     """
     types = get_type_hints(kind)
-    declared = {each.name: {"default": each.default, **each.metadata} for each in fields(kind)}
-    return {name: Option(types[name], **told) for name, told in declared.items()}
+    values = {item.name: {"default": item.default, **item.metadata} for item in fields(kind)}
+    return {name: Option(types[name], **parameters) for name, parameters in values.items()}
 
 
-def make_options(kind: type[Options], given: Mapping[str, Value]) -> Options:
-    """The options of a scenario, with defaults where nothing is given.
+def make_options(kind: type[Options], values: Mapping[str, Value]) -> Options:
+    """Return the options of a scenario, with defaults for those that have no value.
 
     Raises
     ------
     ValueError
-        Where there is no such option, or its value is out of bounds.
+        If there is no such option, or a value is not allowed.
     """
     known = options_of(kind)
-    for name, value in given.items():
+    for name, value in values.items():
         if name not in known:
-            raise ValueError(f"there is no option {flag(name)}; there are: {', '.join(map(flag, known))}")
-        if allowed := known[name].refused(value):
-            raise ValueError(f"{flag(name)} is {allowed}, not {value}")
-    return kind(**given)
+            raise ValueError(f"there is no option {flag(name)}; the options are: {', '.join(map(flag, known))}")
+        if allowed := known[name].expected(value):
+            raise ValueError(f"{flag(name)} must be {allowed}, not {value}")
+    return kind(**values)
 
 
 def flag(name: str) -> str:
-    """An option's name as the command line spells it.
+    """Return the name of an option on the command line.
 
     >>> flag("read_rate")
     '--read-rate'

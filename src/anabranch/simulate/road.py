@@ -1,12 +1,11 @@
-"""A motorway in the manner of the Linear Road benchmark: vehicles report where they are, and how fast, every 30 s.
+"""A motorway modelled on the Linear Road benchmark: vehicles report their sector and speed every 30 s.
 
-The speed of each sector follows from how traffic flows (`_flow`, a cell transmission model): what arrives must pass,
-lanes end at some places, and accidents stop or slow everybody at others for a while. Where less passes than arrives a
-queue grows upstream, and waves of more and less speed run up it. Vehicles drive through these speeds, each in its own
-way (`drive`).
+The speed of each sector comes from a cell transmission model of the traffic (`_flow`). Lanes end in some sectors, and
+accidents block or slow others for a while. Where more vehicles arrive than can pass, a queue grows upstream, and waves
+of higher and lower speed travel through it. Vehicles drive at these speeds, with random deviations (`drive`).
 
 A sector is congested while the average of its reports of the last 30 s is below a threshold (`congestion`). Vehicles
-report at different moments, so it can change with every report, and where it is near the threshold it does so often.
+report at different times, so the average changes with every report, and may cross the threshold often.
 """
 
 from __future__ import annotations
@@ -16,150 +15,151 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anabranch.simulate.segmented import Entities, Floats, Integers, Mask
+from anabranch.arrays import F64, I64, Bools
+from anabranch.simulate.segmented import Entities
 
 SECOND = 1_000
-"""Times are in milliseconds: two events at one moment are rare, but they happen."""
+"""Times are in milliseconds, so that two events at the same time are rare but possible."""
 
 HOUR = 3_600 * SECOND
 
 ROUND = 30 * SECOND
-"""Every vehicle reports once in a round."""
+"""Every vehicle reports once per round."""
 
 WARM_UP_ROUNDS = 80
-"""The road is filled before it is watched."""
+"""Rounds before the beginning, in which the road fills."""
 
 SECTOR_KM = 1.6
 MEAN_TRIP = 20
-"""Sectors that a vehicle drives, on average; then it leaves the road. As many join as leave."""
+"""The mean number of sectors that a vehicle drives before it leaves the road. As many vehicles join as leave."""
 
-# How a lane flows (the fundamental diagram): speed in km/h, flow in vehicles an hour, density in vehicles a km.
+# The fundamental diagram of a lane: speed in km/h, flow in vehicles per hour, density in vehicles per km.
 FREE_SPEED = 100.0
 CAPACITY = 2_000.0
 WAVE_SPEED = 18.0
-"""How fast the tail of a discharging queue, and every wave within one, travels upstream."""
+"""The speed at which the tail of a discharging queue, and waves in a queue, travel upstream."""
 JAM_DENSITY = CAPACITY / FREE_SPEED + CAPACITY / WAVE_SPEED
 
-# What arrives, as a share of the capacity: two rushes a day, at these hours.
+# Arriving traffic, as a share of the capacity: two rush hours per day.
 QUIET, RUSH = 0.6, 0.3
 RUSH_HOURS = (7.25, 17.25)
 RUSH_WIDTH = 0.8
 FIRST_HOUR = 6.0
 
-# What passes, as a share of the capacity: less where lanes end, and where there was an accident.
+# Traffic that can pass, as a share of the capacity: less where lanes end and after accidents.
 LANE_ENDS_EVERY = 16
-"""One lane end in so many sectors."""
+"""Sectors per lane end."""
 LANE_END_PASSES = (0.6, 0.72)
 ACCIDENTS = 0.045
-"""In a sector and an hour."""
+"""Accidents per sector and hour."""
 ACCIDENT_PASSES = (0.0, 0.45)
 ACCIDENT_ROUNDS = (4, 14)
 UNSTEADY = 0.05
-"""The standard deviation of what passes, about its mean."""
+"""The standard deviation of the passing traffic, relative to its mean."""
 STEADY_FOR = 0.9
-"""The correlation of what passes from one round to the next."""
+"""The correlation of the passing traffic between consecutive rounds."""
 
-# Drivers differ: the standard deviation of speeds as a share of their average, on a free road and in a standing queue.
+# The standard deviation of the speeds of vehicles relative to their mean, on a free road and in a standing queue.
 SPREAD_FREE, SPREAD_JAM = 0.08, 0.4
 
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """What the vehicles told, in the order of time.
+    """The reports of the vehicles, in the order of time.
 
     Attributes
     ----------
     t : int64
         In milliseconds since the beginning.
     vehicle, sector : int64
-        Who and where, counted from 1.
+        Counted from 1.
     speed : float64
-        In km/h, to a tenth.
+        In km/h, to one decimal.
     """
 
-    t: Integers
-    vehicle: Integers
-    sector: Integers
-    speed: Floats
+    t: I64
+    vehicle: I64
+    sector: I64
+    speed: F64
 
 
 @dataclass(slots=True)
 class _Fleet:
-    """The vehicles on the road: when in a round they report, where they are and where they leave, in sectors."""
+    """The vehicles on the road: the phase of their reports in a round, their position and their exit, in sectors."""
 
-    vehicle: Integers
-    phase: Integers
-    position: Floats
-    goal: Floats
+    vehicle: I64
+    phase: I64
+    position: F64
+    goal: F64
 
-    def where(self, mask: Mask) -> _Fleet:
+    def select(self, mask: Bools) -> _Fleet:
         return _Fleet(*(getattr(self, name)[mask] for name in self.__slots__))
 
-    def with_others(self, other: _Fleet) -> _Fleet:
+    def concat(self, other: _Fleet) -> _Fleet:
         return _Fleet(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in self.__slots__))
 
 
 def drive(sectors: int, hours: float, vehicles_per_hour: int, rng: np.random.Generator) -> Reports:
-    """Let vehicles drive along the road, and report.
+    """Simulate the reports of vehicles on the road.
 
     Parameters
     ----------
     sectors : int
         The length of the road, in one direction.
     hours : float
-        How long it is watched; the reports of the first hours do not depend on it.
+        The length of the simulation; more hours do not change the reports of the first ones.
     vehicles_per_hour : int
-        How many of those that pass a sector in a quiet hour report. How fast traffic flows does not depend on it.
+        How many of the vehicles that pass a sector in a quiet hour report. It does not change the traffic.
     rng : np.random.Generator
-        Is drawn from for the road and, apart from that, for the vehicles.
+        The road and the vehicles have their own child generators.
     """
-    of_road, of_vehicles = rng.spawn(2)
+    road_rng, vehicle_rng = rng.spawn(2)
     rounds = int(np.ceil(hours * HOUR / ROUND))
-    told = []
-    fleet, met = _joining(0, 0, sectors, of_vehicles), 0
-    for number, speeds in zip(range(-WARM_UP_ROUNDS, rounds), _flow(sectors, of_road), strict=False):
+    reports = []
+    fleet, joined = _joining(0, 0, sectors, vehicle_rng), 0
+    for number, speeds in zip(range(-WARM_UP_ROUNDS, rounds), _flow(sectors, road_rng), strict=False):
         share = _arriving(number) / QUIET
         rate = share * vehicles_per_hour * (ROUND / HOUR) * (1 + sectors / MEAN_TRIP)
-        joining = _joining(of_vehicles.poisson(rate), met, sectors, of_vehicles)
-        fleet, met = fleet.with_others(joining), met + len(joining.vehicle)
+        joining = _joining(vehicle_rng.poisson(rate), joined, sectors, vehicle_rng)
+        fleet, joined = fleet.concat(joining), joined + len(joining.vehicle)
         sector = fleet.position.astype(np.int64)
-        speed = _own_speeds(speeds[sector], of_vehicles)
+        speed = _vehicle_speeds(speeds[sector], vehicle_rng)
         if number >= 0:
-            told.append((number * ROUND + fleet.phase, 1 + fleet.vehicle, 1 + sector, speed))
+            reports.append((number * ROUND + fleet.phase, 1 + fleet.vehicle, 1 + sector, speed))
         fleet.position += speed * (ROUND / HOUR) / SECTOR_KM
-        fleet = fleet.where(fleet.position < fleet.goal)
-    t, vehicle, sector, speed = map(np.concatenate, zip(*told, strict=True))
+        fleet = fleet.select(fleet.position < fleet.goal)
+    t, vehicle, sector, speed = map(np.concatenate, zip(*reports, strict=True))
     order = np.argsort(t, kind="stable")
     order = order[: np.searchsorted(t[order], hours * HOUR)]
     return Reports(t[order], vehicle[order], sector[order], speed[order])
 
 
-def _joining(many: int, met: int, sectors: int, rng: np.random.Generator) -> _Fleet:
-    """Vehicles that join: a trip's worth of them at the beginning of the road, and as many as leave at every sector."""
-    position = np.maximum(rng.uniform(-MEAN_TRIP, sectors, many), 0.0)
+def _joining(count: int, first: int, sectors: int, rng: np.random.Generator) -> _Fleet:
+    """Return new vehicles: at the beginning of the road, in proportion to MEAN_TRIP, and evenly in all sectors."""
+    position = np.maximum(rng.uniform(-MEAN_TRIP, sectors, count), 0.0)
     return _Fleet(
-        vehicle=met + np.arange(many),
-        phase=rng.integers(ROUND, size=many),
+        vehicle=first + np.arange(count),
+        phase=rng.integers(ROUND, size=count),
         position=position,
-        goal=np.minimum(position + rng.exponential(MEAN_TRIP, many), sectors),
+        goal=np.minimum(position + rng.exponential(MEAN_TRIP, count), sectors),
     )
 
 
-def _own_speeds(around: Floats, rng: np.random.Generator) -> Floats:
-    """How fast each vehicle drives where traffic around it has these speeds, to a tenth of a km/h."""
-    spread = SPREAD_JAM + (SPREAD_FREE - SPREAD_JAM) * around / FREE_SPEED
-    speeds: Floats = np.maximum(around * (1 + spread * rng.standard_normal(len(around))), 0.0)
+def _vehicle_speeds(traffic: F64, rng: np.random.Generator) -> F64:
+    """Return the speed of each vehicle from that of the traffic around it, to a tenth of a km/h."""
+    spread = SPREAD_JAM + (SPREAD_FREE - SPREAD_JAM) * traffic / FREE_SPEED
+    speeds: F64 = np.maximum(traffic * (1 + spread * rng.standard_normal(len(traffic))), 0.0)
     return speeds.round(1)
 
 
-# ---------------------------------------------------------------- how traffic flows
+# ---------------------------------------------------------------- traffic flow
 
 
-def _flow(sectors: int, rng: np.random.Generator) -> Iterator[Floats]:
-    """The speed of traffic in each sector, round after round: a cell transmission model with a cell a sector.
+def _flow(sectors: int, rng: np.random.Generator) -> Iterator[F64]:
+    """Yield the speed of the traffic in each sector, round by round: a cell transmission model with a cell per sector.
 
-    A sector passes on what it holds, as far as its end lets it through and the next sector has room. So congestion is
-    handed upstream as on a real road.
+    A sector passes its vehicles on as far as its end lets them pass and the next sector has room. So congestion moves
+    upstream as on a real road.
     """
     density = np.full(sectors, _arriving(-WARM_UP_ROUNDS) * CAPACITY / FREE_SPEED)
     stay = 1 - 1 / MEAN_TRIP
@@ -175,13 +175,13 @@ def _flow(sectors: int, rng: np.random.Generator) -> Iterator[Floats]:
 
 
 def _arriving(number: int) -> float:
-    """What arrives in a round, as a share of the capacity."""
+    """Return the arriving traffic of a round, as a share of the capacity."""
     hour = (FIRST_HOUR + number * ROUND / HOUR) % 24
     return QUIET + RUSH * sum(float(np.exp(-0.5 * ((hour - peak) / RUSH_WIDTH) ** 2)) for peak in RUSH_HOURS)
 
 
-def _passing(sectors: int, rng: np.random.Generator) -> Iterator[Floats]:
-    """What the end of each sector lets through, as a share of the capacity, round after round."""
+def _passing(sectors: int, rng: np.random.Generator) -> Iterator[F64]:
+    """Yield the traffic that can pass the end of each sector, as a share of the capacity, round by round."""
     stretches = np.arange(0, sectors, LANE_ENDS_EVERY)
     ends = np.minimum(stretches + rng.integers(LANE_ENDS_EVERY, size=len(stretches)), sectors - 1)
     lanes = np.ones(sectors)
@@ -200,19 +200,19 @@ def _passing(sectors: int, rng: np.random.Generator) -> Iterator[Floats]:
 
 
 def congestion(reports: Reports, hours: float, threshold: float) -> Entities:
-    """When each sector was congested, in seconds since the beginning; sectors that never were are left out.
+    """Return when each sector was congested, in seconds since the beginning; other sectors are left out.
 
-    What has not ended when the road is no longer watched ends with the last report of the sector.
+    Congestion that has not ended at the end of the simulation ends with the last report of the sector.
     """
     order = np.lexsort((reports.t, reports.sector))
     sector, t = reports.sector[order], reports.t[order]
     below = _averages(sector, t, reports.speed[order]) < threshold
-    # Of reports at one moment the last one has seen the others.
+    # Of reports at the same time, the average with the last one includes the others.
     final = (np.diff(t, append=-1) != 0) | (np.diff(sector, append=0) != 0)
     sector, t, below = sector[final], t[final], below[final]
     first, last = np.diff(sector, prepend=0) != 0, np.diff(sector, append=0) != 0
     before = np.roll(below, 1) & ~first
-    # Congestion that the last report begins would have no length.
+    # Congestion that begins with the last report would have no length.
     changes = np.where(last, before, below != before)
     keys, counts = np.unique(sector[changes], return_counts=True)
     return Entities(
@@ -224,9 +224,9 @@ def congestion(reports: Reports, hours: float, threshold: float) -> Entities:
     )
 
 
-def _averages(sector: Integers, t: Integers, speed: Floats) -> Floats:
-    """With each report, the average speed that its sector has by the reports of the last 30 s."""
-    # One number line for all sectors, on which they are too far from each other to share a window.
+def _averages(sector: I64, t: I64, speed: F64) -> F64:
+    """Return the average speed of the sector over the last 30 s, at each report."""
+    # All sectors on one number line, too far apart to share a window.
     line = sector * (t.max(initial=0) + ROUND) + t
     oldest = np.searchsorted(line, line - ROUND, side="right")
     # Tenths of a km/h are added as integers, so that the sum of a window is exact.

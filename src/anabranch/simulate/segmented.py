@@ -1,7 +1,8 @@
-"""Segmented intervals, many at once: what an INTERVALS stream holds, before and after events are lost.
+"""Segmented intervals: the events of an INTERVALS stream, before and after some are lost.
 
-A segmented interval is a sequence of point events of one entity: odd ones open a segment, even ones close it. All of
-them lie behind each other in flat arrays, as a kernel wants them; `table` makes the rows of a stream of them.
+A segmented interval is a sequence of point events of one entity: the 1st, 3rd, ... event opens a segment, the 2nd,
+4th, ... closes it. The events of all entities are concatenated in flat arrays, as kernels need them; `table` makes the
+rows of a stream.
 """
 
 from __future__ import annotations
@@ -14,55 +15,53 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from anabranch.arrays import F64, I64, Bools
 
 
 @dataclass(frozen=True, slots=True)
 class Entities:
-    """The point events of some entities, entity by entity and in the order of time.
+    """The point events of entities, sorted by entity and time.
 
     Attributes
     ----------
     keys : dict of arrays
-        The key columns by name, with one item an entity.
+        The key columns by name, with one item per entity.
     starts : (n_entities + 1,) int64
-        The events of entity i are those from `starts[i]` up to, not including, `starts[i + 1]`: an even number, two
-        at least.
+        The events of entity i are those from `starts[i]` up to, but not including, `starts[i + 1]`: an even number, at
+        least two.
     times : (n_events,) float64
-        When they happened, whether or not that was recorded.
+        The time of each event, recorded or not.
     lost : (n_events,) bool
-        Whether the time is not known.
+        Whether the time is unknown.
     horizon : (float, float)
-        Between these times everything happened.
+        All events happened between these times.
     """
 
     keys: Mapping[str, NDArray]
-    starts: Integers
-    times: Floats
-    lost: Mask
+    starts: I64
+    times: F64
+    lost: Bools
     horizon: tuple[float, float]
 
     @property
-    def counts(self) -> Integers:
-        """The number of point events of each entity: twice that of its segments."""
+    def counts(self) -> I64:
+        """The number of point events of each entity, twice the number of its segments."""
         return np.diff(self.starts)
 
 
 def lose(entities: Entities, rate: float, rng: np.random.Generator, keep_ends: bool = False) -> Entities:
-    """Lose each event with the same chance, whatever becomes of the others.
+    """Lose each event with the same probability, independently of the others.
 
     Parameters
     ----------
     entities : Entities
-        With any losses of its own forgotten.
+        Its own `lost` is ignored.
     rate : float
-        The chance, from 0 to 1.
+        The probability, from 0 to 1.
     rng : np.random.Generator
-        One number is drawn an event, so the losses at a higher rate contain those at a lower one.
+        One number is drawn per event, so the losses at a higher rate contain those at a lower one.
     keep_ends : bool
-        Whether the first and the last event of each entity are spared, as in the experiments of the paper.
+        Whether the first and the last event of each entity are kept, as in the experiments of the paper.
 
     Examples
     --------
@@ -76,36 +75,35 @@ def lose(entities: Entities, rate: float, rng: np.random.Generator, keep_ends: b
     return replace(entities, lost=lost)
 
 
-def table(entities: Entities, as_times: Callable[[Floats], pa.Array]) -> pa.Table:
-    """The rows of an INTERVALS stream: key columns, seq, t, n and role.
+def table(entities: Entities, as_times: Callable[[F64], pa.Array]) -> pa.Table:
+    """Return the rows of an INTERVALS stream: key columns, seq, t, n and role.
 
-    Of the lost events every second one has no row at all, and the others have NULL for a time. So of two lost events
-    in a row one has a row, and an entity that lost everything is still known.
+    Every second lost event has no row; the others have a row whose time is NULL. So one of two consecutive lost events
+    has a row, and an entity that lost all events still has rows.
 
     Parameters
     ----------
     entities : Entities
-        Whose rows.
     as_times : callable
-        Makes a column of times.
+        Converts times to a column.
     """
     counts = np.repeat(entities.counts, entities.counts)
     seq = 1 + np.arange(len(entities.times)) - np.repeat(entities.starts[:-1], entities.counts)
-    there = ~entities.lost | (np.cumsum(entities.lost) % 2 == 1)
-    keys = {name: np.repeat(values, entities.counts)[there] for name, values in entities.keys.items()}
-    known = pa.array(~entities.lost[there])
+    has_row = ~entities.lost | (np.cumsum(entities.lost) % 2 == 1)
+    keys = {name: np.repeat(values, entities.counts)[has_row] for name, values in entities.keys.items()}
+    known = pa.array(~entities.lost[has_row])
     return pa.table(
         {
             **{name: pa.array(values) for name, values in keys.items()},
-            "seq": pa.array(seq[there], pa.int32()),
-            "t": pc.if_else(known, as_times(entities.times[there]), None),
-            "n": pa.array(counts[there], pa.int32()),
-            "role": pa.array(_roles(seq, counts)[there], pa.string()),
+            "seq": pa.array(seq[has_row], pa.int32()),
+            "t": pc.if_else(known, as_times(entities.times[has_row]), None),
+            "n": pa.array(counts[has_row], pa.int32()),
+            "role": pa.array(_roles(seq, counts)[has_row], pa.string()),
         }
     )
 
 
-def _roles(seq: Integers, counts: Integers) -> NDArray[np.str_]:
-    """What an event does to its interval."""
+def _roles(seq: I64, counts: I64) -> NDArray[np.str_]:
+    """Return the effect of each event on its interval."""
     inner = np.where(seq % 2 == 1, "resume", "suspend")
     return np.where(seq == 1, "start", np.where(seq == counts, "end", inner))

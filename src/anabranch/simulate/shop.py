@@ -1,20 +1,22 @@
-"""A shop whose antennas miss some of the tags: who left without paying? For SEQUENCE.
+"""A shop whose antennas miss some of the tags: which items left without being paid for? For SEQUENCE.
 
 An item is taken from a shelf (x), paid for at the checkout (y) and carried out through the exit (z). There is an
-antenna at each, and each loses a reading with a chance of its own, whatever becomes of the others.
+antenna at each of the three; it loses a reading with its own probability, independently of the others.
 
-The laws are such that `SCORING POSTERIOR` is exact where it supposes no more than what happens here:
+The distributions are such that `SCORING POSTERIOR` is exact where its assumptions hold in the simulation:
 
-- A stay T, from the shelf to the exit, is drawn first, uniform between the shortest and the longest. In a window that
-  ends at the exit and is as long as the longest stay, an item is then taken after a uniform delay: the law of x.
-- A clock is drawn besides, from the law of y. Who is still inside when it rings pays at that moment; who left before is
-  a thief. So the share of thieves follows from the laws, and cannot be asked for: an item with a stay of T was not paid
-  for with the chance 1 - F(T), as scores have it. The time from the checkout to the exit is what remains of the stay.
-- Some items never leave, whatever their stay and clock: they are put back when the stay is over, and brought back
-  where they were paid for by then. Were it the unpaid ones alone, there would be fewer thieves than the laws say.
-- Nobody leaves before the shortest stay, so the clocks of all items run that long: the window of `loitering`.
+- The stay T, from the shelf to the exit, is drawn first, uniform between the shortest and the longest stay. So in a
+  window that ends at the exit and is as long as the longest stay, an item is taken after a uniform delay: the
+  distribution of x.
+- A clock is drawn from the distribution of y. If the item is still inside when its clock rings, it is paid for at that
+  moment; if it left before, it is stolen. So the share of stolen items follows from the distributions and is no option:
+  an item with a stay T was not paid for with probability 1 - F(T), as the scores assume. The time from the checkout to
+  the exit is the rest of the stay.
+- Some items never leave, independently of stay and clock: they are put back when the stay is over, also if they were
+  paid for by then. If only unpaid items were put back, there would be fewer stolen items than the distributions say.
+- No item leaves before the shortest stay, so the clocks of all items run for that time: the window of `loitering`.
 
-`simulate_trips` works in memory, with arrays; `simulate` and `write` make files and a workbook of it.
+`simulate_trips` returns arrays; `simulate` and `write` make files and a workbook.
 """
 
 from __future__ import annotations
@@ -29,28 +31,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from anabranch.simulate.files import timestamps, write_files
+from anabranch.arrays import F64, I64, Bools
+from anabranch.simulate.files import number_text, timestamps, write_files
 from anabranch.simulate.options import choice, option
-from anabranch.simulate.segmented import Floats, Integers, Mask
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 
 SHELF, CHECKOUT, EXIT, AGAIN = range(4)
-"""What happens to an item, as columns of arrays; the last one is noise, a tag carried past its shelf again."""
+"""The events of an item, as columns of arrays; the last one is noise, a second reading at the shelf."""
 
 READERS = ("shelf", "checkout", "exit", "shelf")
-"""The antenna that reads each."""
+"""The antenna that reads each event."""
 
 WORKBOOK = """\
 -- A shop: items are read at their shelf (x), at the checkout (y) and at the exit (z), or missed. MISS and DELAY are
--- those by which the data were made.
+-- those that generated the data.
 
 CREATE STREAM reads
   KEY (tag) VALUE (reader) TIME t
   FROM 'reads.parquet';
 
--- Left without paying? A reading at the checkout would rule it out; that there is none may also be the antenna's fault.
+-- Which items left without being paid for? There is no reading at the checkout, but the antenna may have missed it.
 CREATE QUERY shoplifting AS
   SEQUENCE (x, !y, z) FROM reads
   WHERE x.reader = 'shelf' AND y.reader = 'checkout' AND z.reader = 'exit' AND x.tag = y.tag AND y.tag = z.tag
@@ -60,7 +62,7 @@ CREATE QUERY shoplifting AS
   SCORING POSTERIOR
   THRESHOLD 0.5;
 
--- Taken, paid for and carried out, whether or not each of it was read.
+-- Items that were taken, paid for and carried out; the first two readings may be missing.
 CREATE QUERY purchase AS
   SEQUENCE (x, y, z) FROM reads
   WHERE x.reader = 'shelf' AND y.reader = 'checkout' AND z.reader = 'exit' AND x.tag = y.tag AND y.tag = z.tag
@@ -70,7 +72,7 @@ CREATE QUERY purchase AS
   SCORING POSTERIOR
   THRESHOLD 0.5;
 
--- Taken, and not paid for when the window closes, as long after as the shortest stay. No reading ends this: time does.
+-- Items that were taken, and not paid for when the window closes, after the shortest stay. No reading ends a match.
 CREATE QUERY loitering AS
   SEQUENCE (x, !y) FROM reads
   WHERE x.reader = 'shelf' AND y.reader = 'checkout' AND x.tag = y.tag
@@ -84,14 +86,14 @@ CREATE QUERY loitering AS
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """A law of delay, by its name in the language.
+    """The distribution of a delay, by its name in the language.
 
     Attributes
     ----------
     name : str
         GAMMA, EXPONENTIAL, LOGNORMAL or UNIFORM.
     parameters : tuple of float
-        As the language takes them, with durations in minutes; LOGNORMAL is of seconds.
+        The parameters in the language, with durations in minutes; those of LOGNORMAL are for seconds.
 
     Examples
     --------
@@ -104,11 +106,11 @@ class Law:
 
     def __str__(self) -> str:
         plain = {"GAMMA": 1, "LOGNORMAL": 2}.get(self.name, 0)
-        numbers = [_number(parameter) for parameter in self.parameters]
-        return f"{self.name}({', '.join(numbers[:plain] + [f'{each} MINUTES' for each in numbers[plain:]])})"
+        numbers = [number_text(parameter) for parameter in self.parameters]
+        return f"{self.name}({', '.join(numbers[:plain] + [f'{number} MINUTES' for number in numbers[plain:]])})"
 
-    def draw(self, count: int, rng: np.random.Generator) -> Floats:
-        """Delays in seconds; more of them begin with the same ones."""
+    def draw(self, count: int, rng: np.random.Generator) -> F64:
+        """Draw delays in seconds; a larger count does not change the first ones."""
         if self.name == "GAMMA":
             shape, scale = self.parameters
             return scale * MINUTE * rng.standard_gamma(shape, count)
@@ -124,38 +126,37 @@ class Law:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line can ask for."""
+    """Options of the command line."""
 
-    items: int = option(5_000, "how many tags", most=1_000_000)
-    trips: int = option(1, "how often each is taken; days lie between", most=1_000)
-    items_per_hour: float = option(500.0, "how many are taken for the first time", least=0.01, most=1e9)
-    shortest: float = option(20.0, "minutes from the shelf to the exit, at least", least=0.1, most=10_000)
-    longest: float = option(90.0, "minutes from the shelf to the exit, at most", least=0.1, most=10_000)
+    items: int = option(5_000, "number of tags", most=1_000_000)
+    trips: int = option(1, "how often each item is taken, more than a day apart", most=1_000)
+    items_per_hour: float = option(500.0, "items that are taken per hour", least=0.01, most=1e9)
+    shortest: float = option(20.0, "shortest time from the shelf to the exit, in minutes", least=0.1, most=10_000)
+    longest: float = option(90.0, "longest time from the shelf to the exit, in minutes", least=0.1, most=10_000)
     checkout_law: str = choice(
         "gamma", "exponential", "lognormal", "uniform",
-        help="of the time from the shelf to the checkout: gamma, exponential, lognormal or uniform",
+        help="distribution of the time from the shelf to the checkout: gamma, exponential, lognormal or uniform",
     )  # fmt: skip
-    checkout_mean: float = option(16.0, "minutes from the shelf to the checkout", least=0.01, most=10_000)
-    checkout_sd: float = option(8.0, "their standard deviation; exponential has none", least=0.01, most=10_000)
-    put_back: float = option(0.1, "the chance that an item never leaves", least=0, most=1)
-    miss: float = option(0.1, "the chance that a reading is lost", least=0, most=1)
-    miss_shelf: float = option(-1.0, "the same at shelves; below 0: as --miss says", least=-1, most=1)
-    miss_checkout: float = option(-1.0, "the same at the checkout; below 0: as --miss says", least=-1, most=1)
-    miss_exit: float = option(-1.0, "the same at the exit; below 0: as --miss says", least=-1, most=1)
-    noise: float = option(0.0, "the chance that an item comes past its shelf again", least=0, most=1)
+    checkout_mean: float = option(16.0, "mean time from the shelf to the checkout, in minutes", least=0.01, most=10_000)
+    checkout_sd: float = option(8.0, "standard deviation of that time; not for exponential", least=0.01, most=10_000)
+    put_back: float = option(0.1, "probability that an item never leaves", least=0, most=1)
+    miss: float = option(0.1, "probability that a reading is lost", least=0, most=1)
+    miss_shelf: float = option(-1.0, "the same at shelves; below 0: --miss", least=-1, most=1)
+    miss_checkout: float = option(-1.0, "the same at the checkout; below 0: --miss", least=-1, most=1)
+    miss_exit: float = option(-1.0, "the same at the exit; below 0: --miss", least=-1, most=1)
+    noise: float = option(0.0, "probability that an item passes its shelf again", least=0, most=1)
 
     def __post_init__(self) -> None:
         if self.shortest >= self.longest:
-            raise ValueError(
-                f"--shortest is below --longest, not {_number(self.shortest)} with {_number(self.longest)}"
-            )
+            shortest, longest = number_text(self.shortest), number_text(self.longest)
+            raise ValueError(f"--shortest must be below --longest, not {shortest} with {longest}")
         if self.checkout_law == "uniform" and self.clock.parameters[0] < 0:
-            mean, sd = _number(self.checkout_mean), _number(self.checkout_sd)
+            mean, sd = number_text(self.checkout_mean), number_text(self.checkout_sd)
             raise ValueError(f"uniform times with --checkout-mean {mean} and --checkout-sd {sd} would begin below 0")
 
     @property
     def clock(self) -> Law:
-        """The law of the time from the shelf to the checkout."""
+        """The distribution of the time from the shelf to the checkout."""
         mean, sd = self.checkout_mean, self.checkout_sd
         if self.checkout_law == "gamma":
             return Law("GAMMA", ((mean / sd) ** 2, sd**2 / mean))
@@ -168,52 +169,52 @@ class Options:
 
     @property
     def miss_rates(self) -> tuple[float, float, float]:
-        """The chances of loss at the shelves, the checkout and the exit."""
+        """The probabilities of loss at the shelves, the checkout and the exit."""
         shelf, checkout, exit = (
-            self.miss if own < 0 else own for own in (self.miss_shelf, self.miss_checkout, self.miss_exit)
+            self.miss if rate < 0 else rate for rate in (self.miss_shelf, self.miss_checkout, self.miss_exit)
         )
         return shelf, checkout, exit
 
 
 @dataclass(frozen=True, slots=True)
 class Trips:
-    """What became of items, a trip each; arrays have the columns SHELF, CHECKOUT, EXIT and AGAIN.
+    """The trips of items, a row per trip; arrays have the columns SHELF, CHECKOUT, EXIT and AGAIN.
 
     Attributes
     ----------
     item, trip : (n,) int64
         Both counted from 1.
     times : (n, 4) int64
-        In microseconds since the beginning; without a meaning where it did not happen.
+        In microseconds since the beginning; meaningless if the event did not happen.
     happened, read : (n, 4) bool
-        What is read has happened.
+        Whether each event happened, and whether it was read.
     """
 
-    item: Integers
-    trip: Integers
-    times: Integers
-    happened: Mask
-    read: Mask
+    item: I64
+    trip: I64
+    times: I64
+    happened: Bools
+    read: Bools
 
     @property
-    def stolen(self) -> Mask:
-        """Which items left and were not paid for."""
+    def stolen(self) -> Bools:
+        """Which items left without being paid for."""
         return self.happened[:, EXIT] & ~self.happened[:, CHECKOUT]
 
 
 @dataclass(frozen=True, slots=True)
 class Shop:
-    """What was read, and what really happened.
+    """The readings and the ground truth.
 
     Attributes
     ----------
     reads : pa.Table
         A CERTAIN stream: tag, reader, t.
     truth : pa.Table
-        A row a trip: tag, trip, the times shelf, checkout and exit (NULL where it did not happen), stolen, and whether
+        A row per trip: tag, trip, the times shelf, checkout and exit (NULL if it did not happen), stolen, and whether
         each of them was read: shelf_read, checkout_read, exit_read.
     workbook : str
-        Asks who left without paying.
+        With queries for stolen items.
     """
 
     reads: pa.Table
@@ -222,12 +223,12 @@ class Shop:
 
 
 def simulate(options: Options | None = None, seed: int = 0) -> Shop:
-    """Let items be taken, paid for, and carried out.
+    """Simulate items that are taken, paid for and carried out.
 
     Parameters
     ----------
     options : Options, optional
-        How many, how long, and what is lost. More items or trips leave what was there before as it was.
+        More items or trips do not change the data of the others.
     seed : int
         The same seed gives the same data.
 
@@ -243,27 +244,27 @@ def simulate(options: Options | None = None, seed: int = 0) -> Shop:
 
 
 def write(shop: Shop, folder: Path) -> Path:
-    """Write what was simulated as files, with a workbook that asks for thieves; return the workbook's path."""
+    """Write the files and a workbook with queries for stolen items; return the path of the workbook."""
     return write_files(folder, "shop", shop.workbook, {"reads": shop.reads, "true_trips": shop.truth})
 
 
 def remark(folder: Path) -> str:
-    """How many items were stolen, and how many readings lost, of a folder that was written."""
+    """Return how many items were stolen and how many readings were lost, from the written files."""
     truth = pyarrow.parquet.read_table(folder / "true_trips.parquet")
     stolen = pc.sum(truth["stolen"]).as_py()
     happened = sum(truth.num_rows - truth[reader].null_count for reader in READERS[:AGAIN])
     lost = happened - sum(pc.sum(truth[f"{reader}_read"]).as_py() for reader in READERS[:AGAIN])
     return (
         f"{stolen:,} of {truth.num_rows:,} items taken were stolen ({stolen / truth.num_rows:.1%}), "
-        f"and {lost:,} of {happened:,} readings lost ({lost / happened:.1%})"
+        f"and {lost:,} of {happened:,} readings were lost ({lost / happened:.1%})"
     )
 
 
-# ---------------------------------------------------------------- shopping
+# ---------------------------------------------------------------- trips
 
 
 def simulate_trips(options: Options, rng: np.random.Generator) -> Trips:
-    """What became of every item: the first trips of all, then the second ones, and so on.
+    """Return the first trips of all items, then the second ones, and so on.
 
     Examples
     --------
@@ -271,41 +272,41 @@ def simulate_trips(options: Options, rng: np.random.Generator) -> Trips:
     >>> trips.item, trips.trip
     (array([1, 2, 1, 2]), array([1, 1, 2, 2]))
     """
-    arrivals, *of_trips = rng.spawn(1 + options.trips)
-    taken = _microseconds(HOUR / options.items_per_hour * np.cumsum(arrivals.standard_exponential(options.items)))
-    made = []
-    for number, own in enumerate(of_trips, start=1):
-        trips, over = _one_trip(number, taken, options, own)
-        made.append(trips)
-        # No window holds two trips of a tag.
-        restocked = options.longest * MINUTE + DAY * (1 + own.standard_exponential(options.items))
-        taken = over + _microseconds(restocked)
-    return Trips(*(np.concatenate([getattr(each, name) for each in made]) for name in Trips.__slots__))
+    arrival_rng, *trip_rngs = rng.spawn(1 + options.trips)
+    taken = _microseconds(HOUR / options.items_per_hour * np.cumsum(arrival_rng.standard_exponential(options.items)))
+    parts = []
+    for number, trip_rng in enumerate(trip_rngs, start=1):
+        trips, over = _one_trip(number, taken, options, trip_rng)
+        parts.append(trips)
+        # Long enough that no window contains two trips of a tag.
+        pause = options.longest * MINUTE + DAY * (1 + trip_rng.standard_exponential(options.items))
+        taken = over + _microseconds(pause)
+    return Trips(*(np.concatenate([getattr(part, name) for part in parts]) for name in Trips.__slots__))
 
 
-def _one_trip(number: int, taken: Integers, options: Options, rng: np.random.Generator) -> tuple[Trips, Integers]:
-    """A trip of every item, and when it was over."""
-    # A generator for each thing that is drawn, and an item after the other: more items leave the others as they were.
-    stays, clocks, returns, staff, losses = rng.spawn(5)
+def _one_trip(number: int, taken: I64, options: Options, rng: np.random.Generator) -> tuple[Trips, I64]:
+    """Return one trip of every item, and when it was over."""
+    # A generator for each quantity, in the order of items, so that more items do not change the others.
+    stay_rng, clock_rng, put_back_rng, noise_rng, loss_rng = rng.spawn(5)
     count = len(taken)
-    stay = _microseconds(Law("UNIFORM", (options.shortest, options.longest)).draw(count, stays))
-    # Paid for later than taken, even where a clock rings at once.
-    ring = np.maximum(_microseconds(options.clock.draw(count, clocks)), 1)
-    leaves = returns.random(count) >= options.put_back
-    again, past = staff.random((count, 2)).T
+    stay = _microseconds(Law("UNIFORM", (options.shortest, options.longest)).draw(count, stay_rng))
+    # An item is paid for later than it is taken, even if its clock rings at once.
+    ring = np.maximum(_microseconds(options.clock.draw(count, clock_rng)), 1)
+    leaves = put_back_rng.random(count) >= options.put_back
+    again, past = noise_rng.random((count, 2)).T
     times = taken[:, None] + np.stack([np.zeros_like(stay), ring, stay, _floor(past * stay)], axis=1)
     happened = np.stack([np.full(count, True), ring < stay, leaves, again < options.noise], axis=1)
     shelf, checkout, exit = options.miss_rates
-    lost = losses.random((count, 4)) < (shelf, checkout, exit, shelf)
+    lost = loss_rng.random((count, 4)) < (shelf, checkout, exit, shelf)
     item = np.arange(1, count + 1)
     return Trips(item, np.full_like(item, number), times, happened, happened & ~lost), taken + stay
 
 
-def _microseconds(seconds: Floats) -> Integers:
+def _microseconds(seconds: F64) -> I64:
     return _floor(1e6 * seconds)
 
 
-def _floor(numbers: Floats) -> Integers:
+def _floor(numbers: F64) -> I64:
     return np.floor(numbers).astype(np.int64)
 
 
@@ -313,11 +314,11 @@ def _floor(numbers: Floats) -> Integers:
 
 
 def _read_rows(trips: Trips) -> pa.Table:
-    """In the order of time, then of tags."""
-    trip, what = np.nonzero(trips.read)
-    times = trips.times[trip, what]
+    """Return the readings, sorted by time and tag."""
+    trip, event = np.nonzero(trips.read)
+    times = trips.times[trip, event]
     order = np.lexsort((trips.item[trip], times))
-    readers = pa.DictionaryArray.from_arrays(pa.array(np.array([0, 1, 2, 0])[what[order]]), list(READERS[:AGAIN]))
+    readers = pa.DictionaryArray.from_arrays(pa.array(np.array([0, 1, 2, 0])[event[order]]), list(READERS[:AGAIN]))
     return pa.table(
         {
             "tag": _tags(trips.item[trip[order]]),
@@ -328,32 +329,32 @@ def _read_rows(trips: Trips) -> pa.Table:
 
 
 def _truth_rows(trips: Trips) -> pa.Table:
-    """In the order in which items were taken, then of tags."""
+    """Return the trips, sorted by the time at which items were taken, and by tag."""
     order = np.lexsort((trips.item, trips.times[:, SHELF]))
     times, happened, read = trips.times[order], trips.happened[order], trips.read[order]
-    named = list(enumerate(READERS[:AGAIN]))
+    readers = list(enumerate(READERS[:AGAIN]))
     return pa.table(
         {
             "tag": _tags(trips.item[order]),
             "trip": pa.array(trips.trip[order], pa.int32()),
-            **{reader: _timestamps(times[:, what], happened[:, what]) for what, reader in named},
+            **{reader: _timestamps(times[:, event], happened[:, event]) for event, reader in readers},
             "stolen": pa.array(trips.stolen[order]),
-            **{f"{reader}_read": pa.array(read[:, what]) for what, reader in named},
+            **{f"{reader}_read": pa.array(read[:, event]) for event, reader in readers},
         }
     )
 
 
-def _tags(items: Integers) -> pa.Array:
-    """Names of one length, so that they are in the order of the numbers: tag-0000001."""
+def _tags(items: I64) -> pa.Array:
+    """Return names of equal length, which sort like the numbers: tag-0000001."""
     digits = pc.utf8_lpad(pa.array(items).cast(pa.string()), 7, "0")
     return pc.binary_join_element_wise(pa.scalar("tag"), digits, "-")
 
 
-def _timestamps(microseconds: Integers, known: Mask) -> pa.Array:
+def _timestamps(microseconds: I64, known: Bools) -> pa.Array:
     return timestamps(START, microseconds, np.timedelta64(1, "us"), known)
 
 
-# ---------------------------------------------------------------- the workbook
+# ---------------------------------------------------------------- workbook
 
 
 def _workbook(options: Options) -> str:
@@ -365,8 +366,4 @@ def _workbook(options: Options) -> str:
         "longest": options.longest,
         "spread": options.longest - options.shortest,
     }
-    return WORKBOOK.format(clock=options.clock, **{name: _number(number) for name, number in numbers.items()})
-
-
-def _number(number: float) -> str:
-    return f"{number:.12g}"
+    return WORKBOOK.format(clock=options.clock, **{name: number_text(number) for name, number in numbers.items()})

@@ -1,12 +1,11 @@
-"""Congestion of a motorway, as segmented intervals of which some events were lost.
+"""Congestion of a motorway, as segmented intervals with lost events. For RELATE.
 
 Two kinds of data (`--data`), those of the SimpMatch paper, section 4.1:
 
-- `road`: the sectors of a motorway, each congested at times or never, from the speeds that vehicles report (`road.py`).
-- `poisson`: pairs of segmented intervals whose events come as a Poisson process, which is what RELATE assumes of lost
-  events.
+- `road`: when the sectors of a motorway were congested, from the speeds that vehicles report (`road.py`).
+- `poisson`: pairs of segmented intervals whose events are a Poisson process, as RELATE assumes for lost events.
 
-`simulate_road`, `simulate_poisson` and `lose` work in memory; `simulate` and `write` make files and a workbook of it.
+`simulate_road`, `simulate_poisson` and `lose` return arrays; `simulate` and `write` make files and a workbook.
 """
 
 from __future__ import annotations
@@ -18,10 +17,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from anabranch.arrays import F64, I64
 from anabranch.simulate.files import timestamps, write_files
 from anabranch.simulate.options import choice, option
 from anabranch.simulate.road import SECOND, Reports, congestion, drive
-from anabranch.simulate.segmented import Entities, Floats, Integers, lose, table
+from anabranch.simulate.segmented import Entities, lose, table
 
 START = datetime(2026, 1, 5, 6, tzinfo=UTC)
 
@@ -29,14 +29,14 @@ ROAD = """\
 -- Which sectors of a motorway were congested together? Some of the times at which congestion began or ended were lost.
 
 {streams}
--- Congestion of one sector met that of another at least twice, probably.
+-- Two sectors were congested at the same time, at least twice, with a probability of at least 0.5.
 CREATE QUERY jam AS
   RELATE AT LEAST 2 a INTERSECTS SOME b
   FROM congestion AS a, congestion AS b
   WHERE a.sector < b.sector
   THRESHOLD 0.5;
 
--- The same where nothing was lost: the right answer.
+-- The same without lost events: the correct answers.
 CREATE QUERY true_jam AS
   RELATE AT LEAST 2 a INTERSECTS SOME b
   FROM true_congestion AS a, true_congestion AS b
@@ -45,17 +45,17 @@ CREATE QUERY true_jam AS
 """
 
 POISSON = """\
--- Pairs of segmented intervals with as much time between events as in a Poisson process. Some of the events were lost.
+-- Pairs of segmented intervals whose events are a Poisson process. Some of the events were lost.
 
 {streams}
--- At least 7 segments of one met some segment of the other, probably.
+-- At least 7 segments of one intersect some segment of the other, with a probability of at least 0.5.
 CREATE QUERY shared AS
   RELATE AT LEAST 7 a INTERSECTS SOME b
   FROM congestion AS a, congestion AS b
   WHERE a.pair = b.pair AND a.side < b.side
   THRESHOLD 0.5;
 
--- The same where nothing was lost: the right answer.
+-- The same without lost events: the correct answers.
 CREATE QUERY true_shared AS
   RELATE AT LEAST 7 a INTERSECTS SOME b
   FROM true_congestion AS a, true_congestion AS b
@@ -73,31 +73,31 @@ CREATE STREAM {name}
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line can ask for."""
+    """Options of the command line."""
 
-    data: str = choice("road", "poisson", help="road, a motorway, or poisson, pairs of Poisson processes")
-    loss: float = option(0.1, "the chance that an event is lost", least=0, most=1)
-    threshold: float = option(20.0, "road: a sector is congested below this average, in km/h", least=0, most=100)
-    sectors: int = option(200, "road: how many sectors it has", most=100_000)
-    hours: float = option(2.0, "road: how long it is watched, from 06:00 on", least=0.01, most=168)
-    vehicles_per_hour: int = option(1_000, "road: vehicles that pass a sector in a quiet hour", most=100_000)
-    pairs: int = option(500, "poisson: how many pairs of intervals")
-    segments: int = option(20, "poisson: how many segments an interval has", most=100_000)
-    mean: float = option(5.0, "poisson: the time from one event to the next, on average", least=1e-6)
+    data: str = choice("road", "poisson", help="road (a motorway) or poisson (pairs of Poisson processes)")
+    loss: float = option(0.1, "probability that an event is lost", least=0, most=1)
+    threshold: float = option(20.0, "road: a sector is congested below this average speed, in km/h", least=0, most=100)
+    sectors: int = option(200, "road: number of sectors", most=100_000)
+    hours: float = option(2.0, "road: length of the simulation, from 06:00", least=0.01, most=168)
+    vehicles_per_hour: int = option(1_000, "road: reporting vehicles that pass a sector in a quiet hour", most=100_000)
+    pairs: int = option(500, "poisson: number of pairs of intervals")
+    segments: int = option(20, "poisson: number of segments of an interval", most=100_000)
+    mean: float = option(5.0, "poisson: mean time between two events", least=1e-6)
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What was recorded, and what really happened.
+    """The recorded events and the ground truth.
 
     Attributes
     ----------
     congestion, truth : pa.Table
-        INTERVALS streams, with what is lost and without: sector (or pair and side), seq, t, n, role.
+        INTERVALS streams, with and without lost events: sector (or pair and side), seq, t, n, role.
     reports : pa.Table or None
-        Of a road, what its vehicles told: t, vehicle, sector, speed.
+        The reports of the vehicles on a road: t, vehicle, sector, speed.
     workbook : str
-        Asks the same of both streams.
+        With the same query over both streams.
     """
 
     congestion: pa.Table
@@ -107,12 +107,12 @@ class Traffic:
 
 
 def simulate(options: Options | None = None, seed: int = 0) -> Traffic:
-    """Let congestion come and go, and lose some of the events.
+    """Simulate congestion, and lose some of the events.
 
     Parameters
     ----------
     options : Options, optional
-        Which data, and how many. More hours or pairs leave what happened before as it was.
+        More hours or pairs do not change the data of the others.
     seed : int
         The same seed gives the same data.
 
@@ -123,19 +123,19 @@ def simulate(options: Options | None = None, seed: int = 0) -> Traffic:
     ['pair', 'side', 'seq', 't', 'n', 'role']
     """
     options = options or Options()
-    happening, losing = np.random.default_rng(seed).spawn(2)
+    event_rng, loss_rng = np.random.default_rng(seed).spawn(2)
     if options.data == "poisson":
-        true = simulate_poisson(options, happening)
+        true = simulate_poisson(options, event_rng)
         low, high = (f"{end:.0f}" for end in true.horizon)
         as_times, reports, queries = pa.array, None, POISSON
     else:
-        true, told = simulate_road(options, happening)
-        low, high = map(_moment, true.horizon)
-        as_times, reports, queries = _seconds, _report_rows(told), ROAD
+        true, vehicle_reports = simulate_road(options, event_rng)
+        low, high = map(_timestamp_literal, true.horizon)
+        as_times, reports, queries = _seconds, _report_rows(vehicle_reports), ROAD
     keys = ", ".join(true.keys)
     streams = (STREAM.format(name=name, keys=keys, low=low, high=high) for name in ("congestion", "true_congestion"))
     return Traffic(
-        congestion=table(lose(true, options.loss, losing), as_times),
+        congestion=table(lose(true, options.loss, loss_rng), as_times),
         truth=table(true, as_times),
         reports=reports,
         workbook=queries.format(streams="\n".join(streams)),
@@ -143,16 +143,16 @@ def simulate(options: Options | None = None, seed: int = 0) -> Traffic:
 
 
 def simulate_road(options: Options, rng: np.random.Generator) -> tuple[Entities, Reports]:
-    """When the sectors of a motorway were congested, in seconds, and the reports that say so.
+    """Return when the sectors of a motorway were congested, in seconds, and the reports of the vehicles.
 
-    Sectors that never were congested are not among the entities.
+    Sectors that were never congested are left out.
     """
     reports = drive(options.sectors, options.hours, options.vehicles_per_hour, rng)
     return congestion(reports, options.hours, options.threshold), reports
 
 
 def simulate_poisson(options: Options, rng: np.random.Generator) -> Entities:
-    """Pairs of segmented intervals, sides a and b, with exponential times from 0 to the first event and from each on.
+    """Return pairs of segmented intervals, sides a and b, with exponential times between events, beginning at 0.
 
     The horizon ends at the first whole number after all events.
 
@@ -176,23 +176,23 @@ def simulate_poisson(options: Options, rng: np.random.Generator) -> Entities:
 
 
 def write(traffic: Traffic, folder: Path) -> Path:
-    """Write what was simulated as files, with a workbook that asks what met; return the workbook's path."""
+    """Write the files and a workbook with queries for common congestion; return the path of the workbook."""
     tables = {"congestion": traffic.congestion, "true_congestion": traffic.truth}
     if traffic.reports is not None:
         tables["reports"] = traffic.reports
     return write_files(folder, "traffic", traffic.workbook, tables)
 
 
-def _moment(seconds: float) -> str:
-    """A time of day as text of the language."""
+def _timestamp_literal(seconds: float) -> str:
+    """Return a time as a literal of the language."""
     return f"'{(START + timedelta(seconds=seconds)).replace(tzinfo=None)}'"
 
 
-def _seconds(seconds: Floats) -> pa.Array:
+def _seconds(seconds: F64) -> pa.Array:
     return _timestamps(np.rint(seconds * SECOND).astype(np.int64))
 
 
-def _timestamps(milliseconds: Integers) -> pa.Array:
+def _timestamps(milliseconds: I64) -> pa.Array:
     return timestamps(START, milliseconds, np.timedelta64(1, "ms"))
 
 

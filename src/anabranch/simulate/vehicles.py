@@ -1,12 +1,11 @@
-"""Vehicles that report where they are only when they have to: predictions with an error, for MONITOR.
+"""Vehicles that report their position only when they must: predictions with an error, for MONITOR.
 
-In the manner of Ilarri et al., section 6: vehicles of one speed in a square, which take a new random orientation now
-and then and turn back at its edges. Their GPS measures at an interval; what it measured is the truth here. A vehicle
-tells its place and how fast it moves where it is further than a threshold from what it told before, and at least once
-a period (`inference/reporting.py`).
+Modelled on Ilarri et al., section 6: vehicles of one speed in a square, which take a new random direction at times and
+turn back at its edges. Their GPS measures at an interval; the measurements are the ground truth. A vehicle reports its
+position and velocity when it is further than a threshold from its prediction, and at least once per period
+(`inference/reporting.py`).
 
-`trajectories`, `reports` and `true_pairs` work in memory, with arrays; `simulate` and `write` make files and a workbook
-of it.
+`trajectories`, `reports` and `true_pairs` return arrays; `simulate` and `write` make files and a workbook.
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
+from anabranch.arrays import F64, I64
 from anabranch.columns.times import TimeKind, order_doubles
 from anabranch.inference.reporting import Reporting, Sensors
-from anabranch.simulate.files import write_files
+from anabranch.simulate.files import number_text, write_files
 from anabranch.simulate.options import choice, option
-from anabranch.simulate.segmented import Floats, Integers
 
 NEAR = 400.0
-"""How near two vehicles of a pair are at most, in metres, east and north alike."""
+"""The largest distance between two vehicles of a pair, in metres, in x and in y."""
 
 WORKBOOK = """\
--- Vehicles that tell where they are, and how fast they move, only when they have to. Metres and seconds.
+-- Vehicles that report their position and velocity only when they must. Metres and seconds.
 
 CREATE STREAM cars
   KEY (car) VALUE (x, y) TIME t
@@ -48,40 +47,40 @@ CREATE QUERY near AS
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line can ask for; as given, the parameters of the paper."""
+    """Options of the command line; the defaults are the parameters of the paper."""
 
-    objects: int = option(300, "how many vehicles", most=1_000_000)
-    duration: float = option(180.0, "how many seconds they are followed", least=1, most=86_400)
-    area: float = option(10.0, "the square they drive in, in km²", least=0.01)
-    density: float = option(0.0, "vehicles a km², which makes the area; 0: as --area says", least=0, most=100_000)
-    speed: float = option(26.8, "in m/s", least=0, most=1_000)
-    sample: float = option(3.0, "seconds from one GPS measurement to the next", least=0.1, most=3_600)
-    turn_period: float = option(10.0, "seconds from one chance to turn to the next", least=0.1, most=86_400)
-    turn_probability: float = option(0.5, "the chance that a vehicle then turns", least=0, most=1)
-    error: float = option(25.0, "metres that a vehicle may be off what it told", least=0)
-    period: float = option(30.0, "seconds after which it tells again", least=0.1, most=86_400)
-    method: str = choice("linear", "kalman", help="how it finds out how fast it moves: linear or kalman")
+    objects: int = option(300, "number of vehicles", most=1_000_000)
+    duration: float = option(180.0, "length of the simulation, in seconds", least=1, most=86_400)
+    area: float = option(10.0, "area of the square, in km²", least=0.01)
+    density: float = option(0.0, "vehicles per km², which sets the area; 0: --area", least=0, most=100_000)
+    speed: float = option(26.8, "speed in m/s", least=0, most=1_000)
+    sample: float = option(3.0, "seconds between two GPS measurements", least=0.1, most=3_600)
+    turn_period: float = option(10.0, "seconds between two opportunities to turn", least=0.1, most=86_400)
+    turn_probability: float = option(0.5, "probability that a vehicle turns at an opportunity", least=0, most=1)
+    error: float = option(25.0, "maximum distance from the prediction, in metres", least=0)
+    period: float = option(30.0, "maximum time between two reports, in seconds", least=0.1, most=86_400)
+    method: str = choice("linear", "kalman", help="how a vehicle estimates its velocity: linear or kalman")
 
     @property
     def side(self) -> float:
-        """How long a side of the square is, in metres."""
+        """The length of a side of the square, in metres."""
         return 1_000 * math.sqrt(self.objects / self.density if self.density else self.area)
 
     @property
-    def times(self) -> Floats:
-        """When the GPS measures, in seconds, before the end."""
+    def times(self) -> F64:
+        """The times of the GPS measurements, in seconds, before the end."""
         # 0.3 / 0.1 is a little less than 3.
         return self.sample * np.arange(math.ceil(self.duration / self.sample - 1e-9), dtype=np.float64)
 
     @property
     def reporting(self) -> Reporting:
-        """When a vehicle tells."""
+        """The rules by which a vehicle reports."""
         return Reporting(errors=(self.error, self.error), period=self.period, method=self.method.upper())
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What the vehicles told, in the order of time, then of cars.
+class Reports:
+    """The reports of the vehicles, sorted by time and car.
 
     Attributes
     ----------
@@ -89,30 +88,30 @@ class Told:
         Counted from 1.
     t : float64
         In seconds since the beginning.
-    places : (n, 2) float64
+    positions : (n, 2) float64
         x and y, in metres from the south-west corner.
     rates : (n, 2) float64
-        How fast they change, in m/s.
+        The velocity in x and y, in m/s.
     """
 
-    car: Integers
-    t: Floats
-    places: Floats
-    rates: Floats
+    car: I64
+    t: F64
+    positions: F64
+    rates: F64
 
 
 @dataclass(frozen=True, slots=True)
 class Vehicles:
-    """What was told, and what really happened.
+    """The reports and the ground truth.
 
     Attributes
     ----------
     positions : pa.Table
-        The truth, what the GPS measured: car, t, x, y.
+        Ground truth, the GPS measurements: car, t, x, y.
     cars : pa.Table
-        A PREDICTED stream, what was told: car, t, x, x_rate, y, y_rate.
+        A PREDICTED stream, the reports: car, t, x, x_rate, y, y_rate.
     workbook : str
-        Asks who is near whom.
+        With a query for vehicles near each other.
     """
 
     positions: pa.Table
@@ -121,13 +120,12 @@ class Vehicles:
 
 
 def simulate(options: Options | None = None, seed: int = 0) -> Vehicles:
-    """Let vehicles drive, and tell.
+    """Simulate vehicles and their reports.
 
     Parameters
     ----------
     options : Options, optional
-        How many, how long, how fast. More vehicles in the same area, or a longer time, leave what was there before as
-        it was.
+        More vehicles in the same area, or a longer time, do not change the data of the others.
     seed : int
         The same seed gives the same data.
 
@@ -140,31 +138,31 @@ def simulate(options: Options | None = None, seed: int = 0) -> Vehicles:
     options = options or Options()
     positions = trajectories(options, np.random.default_rng(seed))
     numbers = {"error": options.error, "period": options.period, "near": NEAR}
-    workbook = WORKBOOK.format(**{name: f"{number:.12g}" for name, number in numbers.items()})
-    return Vehicles(_position_rows(positions, options), _told_rows(reports(positions, options)), workbook)
+    workbook = WORKBOOK.format(**{name: number_text(number) for name, number in numbers.items()})
+    return Vehicles(_position_rows(positions, options), _report_rows(reports(positions, options)), workbook)
 
 
 def write(vehicles: Vehicles, folder: Path) -> Path:
-    """Write what was simulated as files, with a workbook that asks who is near; return the workbook's path."""
+    """Write the files and a workbook with a query for vehicles near each other; return the path of the workbook."""
     tables = {"cars": vehicles.cars, "true_positions": vehicles.positions}
     return write_files(folder, "vehicles", vehicles.workbook, tables)
 
 
 def remark(folder: Path) -> str:
-    """How much of what was measured was told, of a folder that was written."""
-    told, measured = (
+    """Return the share of measured positions that were reported, from the written files."""
+    reported, measured = (
         pyarrow.parquet.read_metadata(folder / f"{name}.parquet").num_rows for name in ("cars", "true_positions")
     )
-    return f"{told:,} of {measured:,} positions were communicated ({told / measured:.1%})"
+    return f"{reported:,} of {measured:,} positions were reported ({reported / measured:.1%})"
 
 
 # ---------------------------------------------------------------- driving
 
 
-def trajectories(options: Options, rng: np.random.Generator) -> Floats:
-    """Where the GPS of each vehicle says that it is, at `options.times`: (samples, objects, 2), in metres.
+def trajectories(options: Options, rng: np.random.Generator) -> F64:
+    """Return the GPS measurements of each vehicle at `options.times`: (samples, objects, 2), in metres.
 
-    To a centimetre, and with no other error. Each vehicle draws from a generator of its own.
+    They are rounded to a centimetre and have no other error. Each vehicle has its own child generator.
 
     Examples
     --------
@@ -175,100 +173,98 @@ def trajectories(options: Options, rng: np.random.Generator) -> Floats:
     times = options.times
     leg = np.floor(times / options.turn_period + 1e-9).astype(np.int64)
     drawn = _draw(options.objects, int(leg[-1]), rng)
-    place, heading = options.side * drawn[:, :2], 2 * np.pi * drawn[:, 2]
-    found = np.empty((len(times), options.objects, 2))
+    position, heading = options.side * drawn[:, :2], 2 * np.pi * drawn[:, 2]
+    positions = np.empty((len(times), options.objects, 2))
     for number in range(int(leg[-1]) + 1):
         if number:
             turns, towards = drawn[:, 2 * number + 1], drawn[:, 2 * number + 2]
             heading = np.where(turns < options.turn_probability, 2 * np.pi * towards, heading)
         velocity = options.speed * np.stack([np.cos(heading), np.sin(heading)], axis=1)
         for sample in np.flatnonzero(leg == number):
-            found[sample] = place + velocity * (times[sample] - number * options.turn_period)
-        place = place + velocity * options.turn_period
-    return _turned_back(found, options.side).round(2)
+            positions[sample] = position + velocity * (times[sample] - number * options.turn_period)
+        position = position + velocity * options.turn_period
+    return _reflected(positions, options.side).round(2)
 
 
-def _draw(objects: int, turns: int, rng: np.random.Generator) -> Floats:
-    """What each vehicle draws, in [0, 1): place and heading, then for each chance whether it turns, and where to."""
+def _draw(objects: int, turns: int, rng: np.random.Generator) -> F64:
+    """Draw numbers in [0, 1) per vehicle: position, heading, then for each opportunity whether and where it turns."""
     drawn = np.empty((objects, 3 + 2 * turns))
-    for number, own in enumerate(rng.spawn(objects)):
-        own.random(out=drawn[number])
+    for number, vehicle_rng in enumerate(rng.spawn(objects)):
+        vehicle_rng.random(out=drawn[number])
     return drawn
 
 
-def _turned_back(places: Floats, side: float) -> Floats:
-    """Into the square, mirrored at its edges as often as it takes.
+def _reflected(positions: F64, side: float) -> F64:
+    """Return positions on the plane, reflected into the square at its edges.
 
-    Whoever turns back goes on as the mirror image of who does not. A new orientation is as likely as its image, so all
-    may drive on an endless plane, and be mirrored in the end.
+    The path of a reflected vehicle is the mirror image of a path that is not reflected. A new direction is as probable
+    as its mirror image, so all vehicles can drive on an infinite plane and be reflected at the end.
 
     Examples
     --------
-    >>> _turned_back(np.array([-1.0, 3.0, 11.0, 21.0]), 10.0)
+    >>> _reflected(np.array([-1.0, 3.0, 11.0, 21.0]), 10.0)
     array([1., 3., 9., 1.])
     """
-    return side - np.abs(places % (2 * side) - side)
+    return side - np.abs(positions % (2 * side) - side)
 
 
-# ---------------------------------------------------------------- telling
+# ---------------------------------------------------------------- reports
 
 
-def reports(positions: Floats, options: Options) -> Told:
-    """What vehicles tell of where they are.
+def reports(positions: F64, options: Options) -> Reports:
+    """Return the reports of vehicles.
 
     Parameters
     ----------
     positions : (samples, objects, 2) float64
-        What `trajectories` gave for these options.
+        The result of `trajectories` for these options.
     options : Options
-        When they tell.
     """
     sensors = Sensors(options.reporting, TimeKind.DOUBLE)
     times, objects = options.times, positions.shape[1]
     key = np.arange(objects, dtype=np.int32)
-    # One instant after the other: the reports come in the order of time, and nothing is to be sorted.
-    made = [
-        sensors.report(key, np.full(objects, code), places)
-        for code, places in zip(order_doubles(times), positions, strict=True)
+    # Instant by instant, so that the reports are in the order of time without a sort.
+    by_instant = [
+        sensors.report(key, np.full(objects, code), measured)
+        for code, measured in zip(order_doubles(times), positions, strict=True)
     ]
-    return Told(
-        car=1 + np.concatenate([each.row for each in made]),
-        t=np.repeat(times, [len(each.row) for each in made]),
-        places=np.concatenate([places[each.row] for each, places in zip(made, positions, strict=True)]),
-        rates=np.concatenate([each.rates for each in made]),
+    return Reports(
+        car=1 + np.concatenate([sent.row for sent in by_instant]),
+        t=np.repeat(times, [len(sent.row) for sent in by_instant]),
+        positions=np.concatenate([measured[sent.row] for sent, measured in zip(by_instant, positions, strict=True)]),
+        rates=np.concatenate([sent.rates for sent in by_instant]),
     )
 
 
-# ---------------------------------------------------------------- the truth
+# ---------------------------------------------------------------- ground truth
 
 
-def true_pairs(positions: Floats, options: Options, instant: float, within: float = NEAR) -> Integers:
-    """Which vehicles are near each other at an instant, by their last GPS measurements.
+def true_pairs(positions: F64, options: Options, instant: float, within: float = NEAR) -> I64:
+    """Return the vehicles that are near each other at an instant, by their last GPS measurements.
 
     Parameters
     ----------
     positions : (samples, objects, 2) float64
-        What `trajectories` gave for these options.
+        The result of `trajectories` for these options.
     options : Options
-        When the GPS measured.
     instant : float
-        In seconds, from 0 on.
+        In seconds, at least 0.
     within : float
-        How far from each other they are at most, in x as well as in y.
+        The largest distance, in x and in y.
 
     Returns
     -------
     (n, 2) int64
-        Cars, counted from 1, the lesser one first, in ascending order.
+        Pairs of cars, counted from 1, the smaller number first, sorted.
 
     Examples
     --------
-    >>> places = np.array([[[0.0, 0.0], [5.0, 5.0], [5.0, 11.0]]])
-    >>> true_pairs(places, Options(objects=3, duration=3.0), 2.0, within=6.0)
+    >>> positions = np.array([[[0.0, 0.0], [5.0, 5.0], [5.0, 11.0]]])
+    >>> true_pairs(positions, Options(objects=3, duration=3.0), 2.0, within=6.0)
     array([[1, 2],
            [2, 3]])
     """
-    # Imported when it is needed: it takes longer than all that the command line imports of it.
+    # Imported here because it takes longer than all other imports of this module.
     from scipy.spatial import cKDTree
 
     times = options.times
@@ -280,7 +276,7 @@ def true_pairs(positions: Floats, options: Options, instant: float, within: floa
 # ---------------------------------------------------------------- rows
 
 
-def _position_rows(positions: Floats, options: Options) -> pa.Table:
+def _position_rows(positions: F64, options: Options) -> pa.Table:
     samples, objects, _ = positions.shape
     return pa.table(
         {
@@ -292,9 +288,9 @@ def _position_rows(positions: Floats, options: Options) -> pa.Table:
     )
 
 
-def _told_rows(told: Told) -> pa.Table:
-    columns = {"car": pa.array(told.car, pa.int32()), "t": pa.array(told.t)}
-    for place, name in enumerate(("x", "y")):
-        columns[name] = pa.array(np.ascontiguousarray(told.places[:, place]))
-        columns[f"{name}_rate"] = pa.array(np.ascontiguousarray(told.rates[:, place]))
+def _report_rows(sent: Reports) -> pa.Table:
+    columns = {"car": pa.array(sent.car, pa.int32()), "t": pa.array(sent.t)}
+    for index, name in enumerate(("x", "y")):
+        columns[name] = pa.array(np.ascontiguousarray(sent.positions[:, index]))
+        columns[f"{name}_rate"] = pa.array(np.ascontiguousarray(sent.rates[:, index]))
     return pa.table(columns)
