@@ -1,4 +1,4 @@
-"""The plan of a RELATE query, in words."""
+"""The plan of a RELATE query."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import pytest
 from tests.local import bound_query
 
 from anabranch.plan import Plan
+from anabranch.relate.analysis import analyse
 from anabranch.relate.explain import plan
 
 STREAMS = """
 CREATE STREAM jam KEY (road STRING, sector INTEGER) TIME t INTEGER MODEL INTERVALS ORDER seq;
 CREATE STREAM known KEY (road STRING) TIME t INTEGER MODEL INTERVALS ORDER seq LENGTH n;
 CREATE STREAM wide KEY (road STRING) TIME t INTEGER MODEL INTERVALS ORDER seq HORIZON [0, 99] ROLE what;
-CREATE STREAM told KEY (road STRING) TIME t INTEGER MODEL INTERVALS ORDER seq LENGTH n WINDOW (lo, hi);
+CREATE STREAM bounded KEY (road STRING) TIME t INTEGER MODEL INTERVALS ORDER seq LENGTH n WINDOW (lo, hi);
 """
 
 
 def plan_of(query: str) -> Plan:
-    return plan(bound_query(f"{STREAMS} CREATE QUERY q AS RELATE {query};", "q"))
+    return plan(analyse(bound_query(f"{STREAMS} CREATE QUERY q AS RELATE {query};", "q")))
 
 
 def steps(query: str, name: str) -> list[str]:
@@ -26,34 +27,31 @@ def steps(query: str, name: str) -> list[str]:
 
 def test_a_plan_in_full() -> None:
     query = "AT LEAST 2 a INTERSECTS SOME b FROM jam AS a, jam AS b WHERE a.road = b.road AND a.sector < b.sector"
-    told = str(plan_of(f"{query} TIMEOUT 60")).splitlines()
-    assert told == [
+    assert str(plan_of(f"{query} TIMEOUT 60")).splitlines() == [
         "q: RELATE",
         "  class      quantified relation of segments",
-        "  why        at least 2 segments of a must lie in one of 11 relations to some segment of b",
-        "             lost events lie anywhere in their windows, which end at the recorded ones around them, in their "
-        "order",
+        "  why        at least 2 segments of a must be in one of 11 relations to some segment of b",
+        "             a lost event may be anywhere in its window, which the recorded events before and after it bound",
         "  method     exact",
-        "  routing    entities meet by a.road = b.road; each travels once",
-        "  cost       time grows with the pairs that may meet in time, times their events; for events lost in one run, "
-        "times those of the other entity that may fall between them; and with the number that AT LEAST asks of the "
-        "first",
+        "  routing    entities are routed by a.road = b.road; each is sent once",
+        "  cost       time grows with the pairs that overlap in time, times their events; for consecutive lost events, "
+        "times the events of the other entity that may lie between them; and with the AT LEAST of the first operand",
         "  streaming  yes",
         "  read       jam",
-        "  assemble   check each entity, and give every lost event its window",
-        "  pair       a join of entities by WHERE, never a key with itself",
-        "  skip       pairs wholly apart in time (PRECEDES and PRECEDED BY not asked for)",
-        "  sweep      the kernel over the recorded instants of a pair, in one pass",
-        "  note       an entity of fewer than 2 segments as a has probability 0",
+        "  assemble   check each entity, and determine the window of each lost event",
+        "  pair       the pairs of entities that WHERE joins, never a key with itself",
+        "  skip       pairs that do not overlap in time (PRECEDES and PRECEDED BY not in the query)",
+        "  sweep      run the kernel over the recorded instants of each pair, in one pass",
+        "  note       for a, an entity with fewer than 2 segments has probability 0",
     ]
 
 
-def test_quantifiers_and_relations_in_words() -> None:
+def test_quantifiers_and_relations_are_listed() -> None:
     (why, _) = plan_of("ALL a (MEETS OR STARTED BY) SOME b FROM known AS a, wide AS b").why
-    assert why == "every segment of a must lie in the relation MEETS or STARTED BY to some segment of b"
+    assert why == "every segment of a must be in the relation MEETS or STARTED BY to some segment of b"
 
 
-def test_entities_of_two_streams_may_have_one_key() -> None:
+def test_entities_of_two_streams_may_have_the_same_key() -> None:
     assert steps("SOME a MEETS SOME b FROM known AS a, wide AS b", "pair") == ["every pair of entities"]
     assert steps("SOME a MEETS SOME b FROM known AS a, known AS b", "pair") == [
         "every pair of entities, never a key with itself"
@@ -63,22 +61,25 @@ def test_entities_of_two_streams_may_have_one_key() -> None:
 @pytest.mark.parametrize(
     ("where", "routing"),
     [
-        ("", "WHERE equates no columns: entities meet in a square of blocks"),
-        ("WHERE a.sector < b.sector", "WHERE equates no columns: entities meet in a square of blocks"),
-        ("WHERE b.road = a.road", "entities meet by a.road = b.road; each travels once"),
-        ("WHERE a.road = 'M1' AND b.sector = a.sector", "entities meet by a.sector = b.sector; each travels once"),
+        ("", "WHERE equates no columns: entities go to a square of blocks"),
+        ("WHERE a.sector < b.sector", "WHERE equates no columns: entities go to a square of blocks"),
+        ("WHERE b.road = a.road", "entities are routed by a.road = b.road; each is sent once"),
+        (
+            "WHERE a.road = 'M1' AND b.sector = a.sector",
+            "entities are routed by a.sector = b.sector; each is sent once",
+        ),
     ],
 )
-def test_who_meets_whom(where: str, routing: str) -> None:
+def test_routing(where: str, routing: str) -> None:
     assert plan_of(f"SOME a MEETS SOME b FROM jam AS a, jam AS b {where}").routing.startswith(routing)
 
 
 @pytest.mark.parametrize(
     ("relation", "skipped"),
     [
-        ("INTERSECTS", ["pairs wholly apart in time (PRECEDES and PRECEDED BY not asked for)"]),
-        ("PRECEDES", ["pairs wholly apart in time (PRECEDED BY not asked for)"]),
-        ("ENDS AFTER", ["pairs wholly apart in time (PRECEDES not asked for)"]),
+        ("INTERSECTS", ["pairs that do not overlap in time (PRECEDES and PRECEDED BY not in the query)"]),
+        ("PRECEDES", ["pairs that do not overlap in time (PRECEDED BY not in the query)"]),
+        ("ENDS AFTER", ["pairs that do not overlap in time (PRECEDES not in the query)"]),
         ("(PRECEDES OR PRECEDED BY)", []),
     ],
 )
@@ -93,42 +94,42 @@ def test_pairs_that_cannot_be_related_are_skipped(relation: str, skipped: list[s
         (
             "AT LEAST 3 a MEETS AT LEAST 2 b FROM known AS a, known AS b TIMEOUT 9",
             [
-                "an entity of fewer than 3 segments as a has probability 0",
-                "an entity of fewer than 2 segments as b has probability 0",
+                "for a, an entity with fewer than 3 segments has probability 0",
+                "for b, an entity with fewer than 2 segments has probability 0",
             ],
         ),
         (
             "SOME a MEETS SOME b FROM known AS a, known AS b",
-            ["live, an entity of known whose last event is lost ends with the input only"],
+            ["streaming: an entity of known whose last event is lost only ends with the input; add TIMEOUT"],
         ),
         (
             "SOME a MEETS SOME b FROM jam AS a, jam AS b",
-            ["live, entities of jam end with the input only: give TIMEOUT, LENGTH or ROLE"],
+            ["streaming: entities of jam only end with the input; add TIMEOUT, LENGTH or ROLE"],
         ),
         (
             "SOME a PRECEDES SOME b FROM known AS a, jam AS b TIMEOUT 9",
-            ["live, entities of known are kept for good: one may precede what comes later"],
+            ["streaming: entities of known are kept forever: they may precede later ones"],
         ),
         (
             "SOME a ENDS AFTER SOME b FROM known AS a, jam AS b TIMEOUT 9",
-            ["live, entities of jam are kept for good: one may precede what comes later"],
+            ["streaming: entities of jam are kept forever: they may precede later ones"],
         ),
         (
             "SOME a MEETS SOME b FROM known AS a, wide AS b TIMEOUT 9",
             [
-                "live, entities of known are kept for good: the HORIZON or WINDOW of wide lets lost events reach back",
-                "live, entities of wide are kept for good: the HORIZON or WINDOW of wide lets lost events reach back",
+                "streaming: entities of known are kept forever: the HORIZON or WINDOW of wide lets lost events lie in the past",
+                "streaming: entities of wide are kept forever: the HORIZON or WINDOW of wide lets lost events lie in the past",
             ],
         ),
         (
-            "SOME a PRECEDES SOME b FROM told AS a, told AS b TIMEOUT 9",
-            ["live, entities of told are kept for good: one may precede what comes later"],
+            "SOME a PRECEDES SOME b FROM bounded AS a, bounded AS b TIMEOUT 9",
+            ["streaming: entities of bounded are kept forever: they may precede later ones"],
         ),
         (
-            "SOME a MEETS SOME b FROM told AS a, told AS b TIMEOUT 9",
-            ["live, entities of told are kept for good: the HORIZON or WINDOW of told lets lost events reach back"],
+            "SOME a MEETS SOME b FROM bounded AS a, bounded AS b TIMEOUT 9",
+            ["streaming: entities of bounded are kept forever: the HORIZON or WINDOW of bounded lets lost events lie in the past"],
         ),
     ],
 )  # fmt: skip
-def test_notes_on_large_numbers_and_on_what_a_stream_keeps(query: str, notes: list[str]) -> None:
+def test_notes_on_large_numbers_and_on_state(query: str, notes: list[str]) -> None:
     assert steps(query, "note") == notes

@@ -1,0 +1,80 @@
+"""Finishing rules on Spark give what they give as Arrow; pairings bring rows together in blocks."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import SparkSession
+
+from anabranch.runtime.blocks import in_blocks
+from anabranch.runtime.finishing import finish_frame, finish_micro_batch, to_frame
+from anabranch.transport.finishing import AnyOf, BlockSide, Finishing, Pairing, ResultColumn, finish_table
+
+EVENTS = pa.table(
+    {
+        "query": pa.array([0, 1, 1, 0], pa.int32()),
+        "t": [1, 2, 3, 4],
+        "events_0": pa.array([[{"k": 1}], [{"k": 2}, {"k": 3}], [None, {"k": 4}], [{"k": 5}]]),
+        "probability": [1.0, 0.5, 0.25, 0.125],
+    }
+)
+CHAINS = pa.table(
+    {"t": [1, 1, 2, 3, 3], "a.b": ["x", "x", "x", "y", "y"], "log_none": [*map(math.log, (0.5, 0.5, 0.9, 1.0, 0.3))]}
+)
+
+
+def by_row(table: pa.Table) -> list[str]:
+    return sorted(repr({name: _rounded(value) for name, value in row.items()}) for row in table.to_pylist())
+
+
+def _rounded(value: object) -> object:
+    return round(value, 12) if isinstance(value, float) else value
+
+
+@pytest.mark.parametrize(
+    ("rules", "answers"),
+    [
+        (Finishing(), EVENTS),
+        (Finishing(query=1, columns=(ResultColumn("t", "t"), ResultColumn("v", "events_0", 1))), EVENTS),
+        (Finishing(columns=(ResultColumn("vs", "events_0", 0, 1), ResultColumn("how", constant="exact"))), EVENTS),
+        (Finishing(any_of=AnyOf(("t", "a.b"), 0.0), columns=(ResultColumn("a.b", "a.b"), ResultColumn("p", "probability"))), CHAINS),
+        (Finishing(any_of=AnyOf(("t", "a.b"), 0.5)), CHAINS.rename_columns(["t", "a.b", "log_none"])),
+    ],
+)  # fmt: skip
+def test_spark_and_arrow_finish_alike(spark: SparkSession, rules: Finishing, answers: pa.Table) -> None:
+    expected = finish_table(rules, answers)
+    columns = ["t", "a.b", "probability"] if rules.any_of and rules.columns is None else expected.column_names
+    found = finish_frame(rules, to_frame(spark, answers)).toArrow()
+    assert found.column_names == columns
+    assert by_row(found) == by_row(expected.select(columns))
+
+
+@pytest.mark.parametrize("equal", [True, False])
+def test_every_two_rows_that_may_pair_meet_in_exactly_one_block(spark: SparkSession, equal: bool) -> None:
+    table = pa.table({"stream": pa.array([0] * 8 + [1] * 8, pa.int32()), "k": [*range(8), *map(float, range(8))]})
+    # Streams with different numeric types: equal numbers must still share a block.
+    sides = (BlockSide(0, ("k",), (True,)), BlockSide(1, ("k",), (True,)))
+    pairing = Pairing(sides, equal, lambda members: members, table.schema)
+    members = in_blocks(pairing, to_frame(spark, table)).toArrow()
+    met: list[tuple[float, float]] = []
+    for block in pc.unique(members["block"]).to_pylist():
+        rows = members.filter(pc.equal(members["block"], block)).to_pylist()
+        firsts, seconds = ([row["k"] for row in rows if row["side"] == side] for side in (0, 1))
+        met += product(firsts, seconds)
+    assert len(met) == len(set(met))
+    wanted = {(k, k) for k in range(8)} if equal else set(product(range(8), range(8)))
+    assert wanted <= set(met)
+
+
+def test_pairs_of_a_micro_batch_are_decided_by_spark(spark: SparkSession) -> None:
+    def decide(members: pa.Table) -> pa.Table:
+        return pa.table({"n": pa.array([members.num_rows], pa.int64())})
+
+    side = BlockSide(0, ("k",), (False,))
+    rules = Finishing(pairing=Pairing((side, side), True, decide, pa.schema([("n", pa.int64())])))
+    table = pa.table({"stream": pa.array([0, 0], pa.int32()), "k": ["a", "a"]})
+    assert finish_micro_batch(spark, rules, table).to_pylist() == [{"n": 4}]
