@@ -1,4 +1,4 @@
-"""CONSTRAIN with events that last, places that are geometries, and functions whose arguments must fit together."""
+"""CONSTRAIN with events that have a duration, geometries, and functions whose arguments must be compatible."""
 
 from __future__ import annotations
 
@@ -46,16 +46,18 @@ def named(condition: Typed) -> list[tuple[str | None, str, Type]]:
     return [(node.owner, node.name, node.type) for node in walk(condition) if isinstance(node, Reference)]
 
 
-# ---------------------------------------------------------------- events that last
+# ---------------------------------------------------------------- events with a duration
 
 
-def test_a_time_may_begin_and_end() -> None:
-    lasting = stream("KEY (k) VALUE (v) TIME (a, b)")
-    assert (lasting.start, lasting.time) == (Column("a"), Column("b"))
-    assert [column.name for column in lasting.columns] == ["k", "v", "a", "b"]
-    known = lasting.with_types({"a": Type.INTEGER, "b": Type.INTEGER})
-    assert (known.start, known.time) == (Column("a", Type.INTEGER), Column("b", Type.INTEGER))
+def test_time_may_have_a_start_and_an_end() -> None:
+    stays = stream("KEY (k) VALUE (v) TIME (a, b)")
+    assert (stays.start, stays.time) == (Column("a"), Column("b"))
+    assert stays.has_duration
+    assert [column.name for column in stays.columns] == ["k", "v", "a", "b"]
+    typed = stays.with_types({"a": Type.INTEGER, "b": Type.INTEGER})
+    assert (typed.start, typed.time) == (Column("a", Type.INTEGER), Column("b", Type.INTEGER))
     assert stream("KEY (k) TIME b").start is None
+    assert not stream("KEY (k) TIME b").has_duration
 
 
 @pytest.mark.parametrize(
@@ -67,10 +69,10 @@ def test_a_time_may_begin_and_end() -> None:
         ("TIME (timestamp, string)", Type.UNKNOWN, Type.UNKNOWN),
     ],
 )
-def test_types_stand_behind_each_column_or_behind_both(clause: str, start: Type, end: Type) -> None:
-    lasting = stream(f"KEY (k) {clause}")
-    assert lasting.start is not None
-    assert (lasting.start.type, lasting.time.type) == (start, end)
+def test_a_type_may_follow_each_column_of_time_or_both(clause: str, start: Type, end: Type) -> None:
+    stays = stream(f"KEY (k) {clause}")
+    assert stays.start is not None
+    assert (stays.start.type, stays.time.type) == (start, end)
 
 
 @pytest.mark.parametrize(
@@ -81,26 +83,26 @@ def test_types_stand_behind_each_column_or_behind_both(clause: str, start: Type,
         ("KEY (k) TIME (a, A)", ["name-twice"]),
         ("KEY (a) TIME (a, b)", ["name-twice"]),
         ("KEY (k) VALUE (v) TIME (a, b) MODEL CERTAIN", []),
-        ("KEY (k) VALUE (v) TIME (a, b) MODEL INDEPENDENT", ["lasting-events"]),
-        ("KEY (k) VALUE (v) TIME (a, b) MODEL MARKOV", ["lasting-events"]),
-        ("KEY (k) TIME (a, b) MODEL INTERVALS ORDER seq", ["lasting-events"]),
-        ("KEY (k) VALUE (v) TIME (a, b) MODEL PREDICTED ERROR 1 PERIOD 1", ["lasting-events"]),
+        ("KEY (k) VALUE (v) TIME (a, b) MODEL INDEPENDENT", ["event-duration"]),
+        ("KEY (k) VALUE (v) TIME (a, b) MODEL MARKOV", ["event-duration"]),
+        ("KEY (k) TIME (a, b) MODEL INTERVALS ORDER seq", ["event-duration"]),
+        ("KEY (k) VALUE (v) TIME (a, b) MODEL PREDICTED ERROR 1 PERIOD 1", ["event-duration"]),
     ],
 )
-def test_what_a_time_with_two_columns_refuses(clauses: str, expected: list[str]) -> None:
+def test_invalid_times_with_two_columns(clauses: str, expected: list[str]) -> None:
     assert codes(f"CREATE STREAM s {clauses}") == expected
 
 
 def test_a_type_is_stated_once() -> None:
-    with pytest.raises(WorkbookError, match=r"1:41: the types of TIME are stated inside its brackets and after them"):
+    with pytest.raises(WorkbookError, match=r"1:41: TIME has types both inside and after its parentheses"):
         parse("CREATE STREAM s KEY (k) TIME (a INT, b) INT")
 
 
-def test_lasting_events_are_not_inferred_nor_inferred_from() -> None:
+def test_inference_needs_point_events() -> None:
     inferred = "CREATE STREAM at KEY (tag) VALUE (l) TIME {} INFERRED FROM reads USING HMM 'm/' METHOD MLE;"
     readings = "CREATE STREAM reads KEY (tag) VALUE (reader) TIME {};"
-    assert codes(inferred.format("(a, b)") + readings.format("t")) == ["lasting-events"]
-    assert codes(inferred.format("t") + readings.format("(a, b)")) == ["lasting-events"]
+    assert codes(inferred.format("(a, b)") + readings.format("t")) == ["event-duration"]
+    assert codes(inferred.format("t") + readings.format("(a, b)")) == ["event-duration"]
 
 
 @pytest.mark.parametrize(
@@ -111,61 +113,61 @@ def test_lasting_events_are_not_inferred_nor_inferred_from() -> None:
         "CONSTRAIN v FROM stays",
     ],
 )
-def test_only_constrain_takes_events_that_last(query: str, catalog: Catalog) -> None:
-    expected = [] if query.startswith("CONSTRAIN") else ["lasting-events"]
+def test_only_constrain_takes_events_with_a_duration(query: str, catalog: Catalog) -> None:
+    expected = [] if query.startswith("CONSTRAIN") else ["event-duration"]
     assert wrong(query, catalog) == expected
 
 
 @pytest.mark.parametrize("query", ["RELATE ALL a MEETS ALL b FROM stays", "MONITOR a FROM stays WHERE a.kind = 'x'"])
-def test_the_other_kinds_refuse_its_model(query: str, catalog: Catalog) -> None:
+def test_relate_and_monitor_refuse_its_model(query: str, catalog: Catalog) -> None:
     assert wrong(query, catalog) == ["wrong-model"]
 
 
-def test_t_and_t_from_name_the_ends_whatever_their_columns_are_called(catalog: Catalog) -> None:
+def test_t_and_t_from_always_name_the_end_and_the_start(catalog: Catalog) -> None:
     condition = only("v, w FROM stays WHERE v.T - w.t_from < 5", catalog)
     assert named(condition) == [("v", "until", Type.TIMESTAMP), ("w", "since", Type.TIMESTAMP)]
     condition = only("v, w FROM stays WHERE v.until - w.SINCE < 5", catalog)
     assert named(condition) == [("v", "until", Type.TIMESTAMP), ("w", "since", Type.TIMESTAMP)]
 
 
-def test_a_column_of_that_name_comes_first(catalog: Catalog) -> None:
+def test_a_column_named_t_from_takes_precedence(catalog: Catalog) -> None:
     condition = only("v FROM odd WHERE v.t + v.t_to < v.t_from", catalog)
     assert [name for _, name, _ in named(condition)] == ["t", "t_to", "t_from"]
 
 
-def test_only_events_that_last_have_a_t_from(catalog: Catalog) -> None:
+def test_point_events_have_no_t_from(catalog: Catalog) -> None:
     assert wrong("CONSTRAIN v FROM e WHERE v.t_from < v.t", catalog) == ["unknown-column"]
 
 
-def test_a_column_that_is_not_there_is_looked_for_among_all_columns(catalog: Catalog) -> None:
+def test_an_unknown_column_is_compared_with_all_columns(catalog: Catalog) -> None:
     (near,) = findings("CREATE QUERY q AS CONSTRAIN v FROM stays WHERE v.untill > v.t_from", catalog)
     assert near.hint == "did you mean 'Until'?"
     (far,) = findings("CREATE QUERY q AS CONSTRAIN v FROM stays WHERE v.nosuch = 1", catalog)
-    assert far.hint == "it has id, kind, Since, Until, Area, t and t_from"
+    assert far.hint == "its columns are id, kind, Since, Until, Area, t and t_from"
     (coordinates,) = findings("CREATE QUERY q AS CONSTRAIN v FROM globe WHERE v.lom = 1", catalog)
     assert coordinates.hint == "did you mean 'lon'?"
 
 
-def test_the_types_of_a_source_must_agree_too() -> None:
-    lasting = stream("KEY (k) TIME (a, b)")
+def test_the_time_columns_of_a_source_must_have_the_same_type() -> None:
+    stays = stream("KEY (k) TIME (a, b)")
     catalog = Catalog()
     for kind, expected in ((Type.INTEGER, []), (Type.DOUBLE, ["time-type"]), (Type.TIMESTAMP, ["time-type"])):
-        catalog.add(lasting.with_types({"a": Type.INTEGER, "b": kind}))
+        catalog.add(stays.with_types({"a": Type.INTEGER, "b": kind}))
         assert wrong("CONSTRAIN v, w FROM s", catalog) == expected
 
 
 # ---------------------------------------------------------------- geometries
 
 
-def test_space_may_be_a_column_of_geometries() -> None:
-    alone = stream("KEY (k) TIME t SPACE (Area)")
-    assert alone.declaration.space == ("Area",)
-    assert alone.columns[-1] == alone.shape == Column("Area")
-    known = alone.with_types({"area": Type.BINARY})
-    assert known.columns[-1] == known.shape == Column("Area", Type.BINARY)
+def test_space_may_be_a_geometry_column() -> None:
+    areas = stream("KEY (k) TIME t SPACE (Area)")
+    assert areas.declaration.space == ("Area",)
+    assert areas.columns[-1] == areas.shape == Column("Area")
+    typed = areas.with_types({"area": Type.BINARY})
+    assert typed.columns[-1] == typed.shape == Column("Area", Type.BINARY)
 
 
-def test_a_geometry_may_be_a_value_too() -> None:
+def test_a_geometry_column_may_be_a_value_column() -> None:
     valued = stream("KEY (k) VALUE (area STRING) TIME t SPACE (AREA)")
     assert valued.shape == Column("area", Type.STRING, declared=True)
     assert [column.name for column in valued.columns] == ["k", "t", "area"]
@@ -198,19 +200,19 @@ def test_columns_of_space(clauses: str, expected: list[str]) -> None:
         ("VALUE (shape) SPACE (shape, y)", Type.STRING, ["space-type"]),
     ],
 )
-def test_types_of_the_source_are_checked_when_a_query_asks(clauses: str, found: Type, expected: list[str]) -> None:
+def test_types_of_the_source_are_checked_when_a_query_is_bound(clauses: str, found: Type, expected: list[str]) -> None:
     catalog = Catalog()
     catalog.add(stream(f"KEY (k) TIME t {clauses}").with_types({"shape": found}))
     assert wrong("CONSTRAIN v, w FROM s WHERE DISTANCE(v, w) < 5", catalog) == expected
 
 
 @pytest.mark.parametrize("function", ["DISTANCE({}, {}) < 5", "WITHIN({}, {})", "INTERSECTS({}, {})"])
-def test_an_event_is_the_geometry_that_is_its_place(function: str, catalog: Catalog) -> None:
+def test_an_event_with_a_geometry_is_a_reference_to_its_geometry_column(function: str, catalog: Catalog) -> None:
     condition = only(f"v, w FROM stays AS v, e AS w WHERE {function.format('v', 'w')}", catalog)
     assert named(condition) == [("v", "area", Type.UNKNOWN), ("w", "*", Type.UNKNOWN)]
 
 
-def test_a_counted_event_is_two_geometries(catalog: Catalog) -> None:
+def test_two_mentions_of_a_counted_variable_are_two_geometries(catalog: Catalog) -> None:
     condition = only("v*3 FROM stays WHERE INTERSECTS(v, v)", catalog)
     assert [node.mention for node in walk(condition) if isinstance(node, Reference)] == [1, 2]
 
@@ -219,7 +221,7 @@ def test_a_span_is_between_whole_events(catalog: Catalog) -> None:
     assert named(only("v, w FROM stays WHERE SPAN(v, w) < 5", catalog))[0] == ("v", "*", Type.UNKNOWN)
 
 
-# ---------------------------------------------------------------- arguments that fit together
+# ---------------------------------------------------------------- compatible arguments
 
 
 @pytest.mark.parametrize(
@@ -232,7 +234,7 @@ def test_a_span_is_between_whole_events(catalog: Catalog) -> None:
         "WITHIN(g, e)", "SPAN(e, s) < 5", "SPAN(e, g) < 5", "SPAN(k, n) < 5", "SPAN(g, n) < 5",
     ],
 )  # fmt: skip
-def test_what_fits_together(condition: str, catalog: Catalog) -> None:
+def test_compatible_arguments(condition: str, catalog: Catalog) -> None:
     assert wrong(over_all(condition), catalog) == []
 
 
@@ -253,7 +255,7 @@ def test_what_fits_together(condition: str, catalog: Catalog) -> None:
         ("INTERSECTS(e, n)", "no-space", 14),
     ],
 )
-def test_what_does_not(condition: str, code: str, column: int, catalog: Catalog) -> None:
+def test_incompatible_arguments(condition: str, code: str, column: int, catalog: Catalog) -> None:
     beginning = f"CREATE QUERY q AS {over_all('')}"
     (finding,) = findings(beginning + condition, catalog)
     assert finding.code == code
@@ -274,7 +276,7 @@ def over_all(condition: str) -> str:
         "MULTILINESTRING EMPTY", "MultiPolygon(((0 0, 1 0, 1 1, 0 0)))", "GEOMETRYCOLLECTION(POINT(1 2), POINT(3 4))",
     ],
 )  # fmt: skip
-def test_texts_that_may_be_geometries(text: str, catalog: Catalog) -> None:
+def test_strings_that_may_be_geometries(text: str, catalog: Catalog) -> None:
     for condition in (f"WITHIN(v, '{text}')", f"INTERSECTS('{text}', v)", f"DISTANCE(v, '{text}') < 5"):
         assert wrong(f"CONSTRAIN v FROM e WHERE {condition}", catalog) == []
 
@@ -287,7 +289,7 @@ def test_texts_that_may_be_geometries(text: str, catalog: Catalog) -> None:
         "POINT)(", "POINT[1 2]",
     ],
 )  # fmt: skip
-def test_texts_that_are_no_geometries(text: str, catalog: Catalog) -> None:
+def test_strings_that_are_no_geometries(text: str, catalog: Catalog) -> None:
     for condition in (f"WITHIN(v, '{text}')", f"INTERSECTS('{text}', v)", f"DISTANCE(v, '{text}') < 5"):
         (finding,) = findings(f"CREATE QUERY q AS CONSTRAIN v FROM e WHERE {condition}", catalog)
         assert (finding.code, bool(finding.hint)) == ("not-a-geometry", True)
@@ -311,17 +313,19 @@ def test_without_a_strategy_there_is_none(catalog: Catalog) -> None:
     assert bound("CONSTRAIN strategy FROM e", catalog).strategy is None
 
 
-def test_an_unknown_strategy_is_told_the_three(catalog: Catalog) -> None:
+def test_an_unknown_strategy_is_reported(catalog: Catalog) -> None:
     (finding,) = findings("CREATE QUERY q AS CONSTRAIN v FROM e\n  STRATEGY LOSE", catalog)
-    assert finding.line("f") == "f:2:3: there is no strategy 'LOSE'; they are LOOSE, TIGHT and NOINDEX"
+    assert finding.line("f") == "f:2:3: there is no STRATEGY option 'LOSE'; did you mean 'LOOSE'?"
+    (finding,) = findings("CREATE QUERY q AS CONSTRAIN v FROM e STRATEGY HURRY", catalog)
+    assert finding.hint == "use LOOSE, TIGHT or NOINDEX"
 
 
 def test_only_constrain_has_strategies() -> None:
-    with pytest.raises(WorkbookError, match="expected .*, and found 'STRATEGY'"):
+    with pytest.raises(WorkbookError, match="expected .*, found 'STRATEGY'"):
         declaration("SEQUENCE (x, y) FROM e STRATEGY LOOSE")
 
 
-# ---------------------------------------------------------------- mentions and moved times
+# ---------------------------------------------------------------- mentions and shifted times
 
 
 @pytest.mark.parametrize(
@@ -334,7 +338,7 @@ def test_only_constrain_has_strategies() -> None:
         ("w.temp BETWEEN v.temp AND v.x", [[1], [1]]),
     ],
 )
-def test_no_condition_has_a_second_mention_alone(condition: str, expected: list[list[int]], catalog: Catalog) -> None:
+def test_no_condition_has_only_a_second_mention(condition: str, expected: list[list[int]], catalog: Catalog) -> None:
     conditions = bound(f"CONSTRAIN v*3, w FROM e WHERE {condition}", catalog).conditions
     mentions = [
         sorted({node.mention for node in walk(tree) if isinstance(node, Reference) and node.owner == "v"})
@@ -345,8 +349,8 @@ def test_no_condition_has_a_second_mention_alone(condition: str, expected: list[
 
 @pytest.mark.parametrize("kind", ["CONSTRAIN v, w FROM e", "SEQUENCE (v, w) FROM e"])
 def test_a_time_plus_a_duration_becomes_a_difference_of_times(kind: str, catalog: Catalog) -> None:
-    asked = bound(f"{kind} WHERE v.t <= w.t + 2 MINUTES", catalog)
-    (condition,) = asked.conditions
+    query = bound(f"{kind} WHERE v.t <= w.t + 2 MINUTES", catalog)
+    (condition,) = query.conditions
     assert isinstance(condition, Operation)
     difference, seconds = condition.arguments
     assert isinstance(difference, Operation)
@@ -370,7 +374,7 @@ def test_a_time_plus_a_duration_becomes_a_difference_of_times(kind: str, catalog
         ("CREATE QUERY q AS CONSTRAIN v FROM e STRATEGY loose", "CREATE QUERY q AS CONSTRAIN v FROM e STRATEGY LOOSE"),
     ],
 )
-def test_new_forms_are_written_as_they_are_read(text: str, written: str | None) -> None:
+def test_unparse_writes_the_text_that_was_parsed(text: str, written: str | None) -> None:
     (statement,) = parse(text).statements
     assert unparse(statement) == (written or text)
     assert parse(unparse(statement)) == nodes.Workbook((statement,))

@@ -1,4 +1,4 @@
-"""MONITOR: names and clauses, which conditions are constraints on values, and what they are brought to."""
+"""MONITOR: names and clauses, which conditions are constraints on values, and their normal form."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def catalog() -> Catalog:
     return declared(WORKBOOK)
 
 
-def test_a_monitor_with_everything(catalog: Catalog) -> None:
+def test_a_monitor_with_all_clauses(catalog: Catalog) -> None:
     monitor = bound(
         "MONITOR a, b FROM cars AS a, cars AS b WHERE ABS(a.x - b.x) <= 400 AND a.car < b.car WITHIN 3 SECONDS "
         "SEMANTICS may EVERY 1 SECOND MAX DELAY 5 BUFFER 10 DISCARD OLDEST THRESHOLD 0.5",
@@ -49,7 +49,7 @@ def test_a_monitor_of_one_name(catalog: Catalog) -> None:
     assert monitor.discard is None
 
 
-def test_a_full_buffer_discards_what_contributes_least(catalog: Catalog) -> None:
+def test_the_default_policy_of_a_buffer_is_least_contribution(catalog: Catalog) -> None:
     assert bound("MONITOR a FROM cars WHERE a.y < 5 BUFFER 3", catalog).discard == "LEAST CONTRIBUTION"
 
 
@@ -70,7 +70,7 @@ def test_a_full_buffer_discards_what_contributes_least(catalog: Catalog) -> None
         ("a, sample FROM cars WHERE a.x < 5", "answer-column"),
     ],
 )
-def test_what_a_monitor_refuses(query: str, code: str, catalog: Catalog) -> None:
+def test_invalid_monitors(query: str, code: str, catalog: Catalog) -> None:
     assert wrong(f"MONITOR {query}", catalog) == [code]
 
 
@@ -85,15 +85,15 @@ def test_what_a_monitor_refuses(query: str, code: str, catalog: Catalog) -> None
         ("a FROM made WHERE a.x IN (5)", "equality-of-uncertain"),
     ],
 )
-def test_equality_is_refused_where_there_is_an_error(query: str, code: str, catalog: Catalog) -> None:
+def test_equality_of_values_with_an_error_is_refused(query: str, code: str, catalog: Catalog) -> None:
     assert wrong(f"MONITOR {query}", catalog) == [code]
 
 
-def test_inequality_is_fine(catalog: Catalog) -> None:
+def test_inequality_of_values_with_an_error_is_allowed(catalog: Catalog) -> None:
     assert wrong("MONITOR a, b FROM cars WHERE a.x <> 5 AND ABS(a.x - b.x) <> 3 AND a.y = b.y", catalog) == []
 
 
-def test_the_error_of_a_column_of_rows_may_be_anything(catalog: Catalog) -> None:
+def test_an_error_column_has_an_unbounded_error(catalog: Catalog) -> None:
     cars, wide = catalog.stream("cars"), catalog.stream("wide")
     assert cars is not None and wide is not None
     assert [error_of(cars, name) for name in ("X", "y", "car")] == [25.0, 0.0, 0.0]
@@ -103,7 +103,7 @@ def test_the_error_of_a_column_of_rows_may_be_anything(catalog: Catalog) -> None
 # ---------------------------------------------------------------- names
 
 
-def test_three_or_four_names_are_connected_by_constraints(catalog: Catalog) -> None:
+def test_three_or_four_names_must_be_connected_by_constraints(catalog: Catalog) -> None:
     assert wrong("MONITOR a, b, c FROM cars WHERE ABS(a.x - b.x) < 5 AND c.y < b.x", catalog) == []
     four = "MONITOR a, b, c, d FROM cars WHERE ABS(a.x - c.x) < 5 AND c.y < d.x AND ABS(b.x - d.x) > 3"
     assert wrong(four, catalog) == []
@@ -111,17 +111,17 @@ def test_three_or_four_names_are_connected_by_constraints(catalog: Catalog) -> N
 
 
 @pytest.mark.parametrize(
-    ("query", "apart"),
+    ("query", "names"),
     [
-        ("a, b, c FROM cars WHERE a.x < b.x AND c.x < 5 AND b.car = c.car", "c with one of a or b"),
-        ("a, b, c, d FROM cars WHERE a.x < b.x AND c.x < d.x", "c or d with one of a or b"),
-        ("a, b, c FROM cars WHERE b.x < c.x AND a.x - a.y < 3", "b or c with one of a"),
+        ("a, b, c FROM cars WHERE a.x < b.x AND c.x < 5 AND b.car = c.car", "c with a or b"),
+        ("a, b, c, d FROM cars WHERE a.x < b.x AND c.x < d.x", "c or d with a or b"),
+        ("a, b, c FROM cars WHERE b.x < c.x AND a.x - a.y < 3", "b or c with a"),
     ],
 )
-def test_a_name_that_is_not_connected_is_named(query: str, apart: str, catalog: Catalog) -> None:
+def test_unconnected_names_are_reported(query: str, names: str, catalog: Catalog) -> None:
     (finding,) = findings(f"CREATE QUERY q AS MONITOR {query}", catalog)
     assert finding.code == "not-connected"
-    assert finding.message.endswith(f"compares a value of {apart}")
+    assert finding.message == f"no constraint connects {names}"
     assert finding.hint.startswith("add a constraint such as ABS(")
 
 
@@ -177,7 +177,7 @@ def constraints(where: str, catalog: Catalog) -> list[tuple[str, str | None, boo
         ("ABS(a.x - b.x) <= NULL + 2", "a.x", "b.x", True, "<=", None),
     ],
 )  # fmt: skip
-def test_what_is_a_constraint(
+def test_constraints(
     where: str, plus: str, minus: str | None, absolute: bool, op: str, bound: float | None, catalog: Catalog
 ) -> None:
     assert constraints(where, catalog) == [(plus, minus, absolute, op, bound)]
@@ -188,7 +188,7 @@ def test_a_range_is_two_constraints(where: str, catalog: Catalog) -> None:
     assert constraints(where, catalog) == [("a.x", "b.x", True, ">=", 1), ("a.x", "b.x", True, "<=", 2)]
 
 
-def test_conditions_on_rows_may_have_any_shape(catalog: Catalog) -> None:
+def test_row_conditions_may_have_any_form(catalog: Catalog) -> None:
     rows = "(a.car = 'c' OR hall(b.car)) AND a.x_rate * 2 > b.y_rate AND NOT a.t IN (1, 2) AND a.spread < b.spread"
     monitor = bound(f"MONITOR a, b FROM wide WHERE a.x < 5 AND {rows}", catalog)
     assert len(monitor.constraints) == 1
@@ -196,7 +196,7 @@ def test_conditions_on_rows_may_have_any_shape(catalog: Catalog) -> None:
     assert len(monitor.row_conditions) == 4
 
 
-def test_what_is_made_from_positions_has_rates_to_ask(catalog: Catalog) -> None:
+def test_a_stream_predicted_from_positions_has_rate_columns(catalog: Catalog) -> None:
     assert len(bound("MONITOR a FROM made WHERE a.x < 5 AND a.x_rate > 0", catalog).row_conditions) == 1
 
 
@@ -231,7 +231,7 @@ def test_what_is_made_from_positions_has_rates_to_ask(catalog: Catalog) -> None:
         ("ABS(a.x) < b.x", "ABS stands by itself"),
     ],
 )
-def test_what_else_names_a_value_is_refused_with_the_reason(where: str, reason: str, catalog: Catalog) -> None:
+def test_other_conditions_on_values_are_refused_with_the_reason(where: str, reason: str, catalog: Catalog) -> None:
     (finding,) = findings(f"CREATE QUERY q AS MONITOR a, b FROM cars WHERE {where}", catalog)
     assert finding.code == "not-a-constraint"
     assert reason in finding.message
@@ -254,14 +254,14 @@ def test_values_are_compared_with_numbers(query: str, code: str, catalog: Catalo
     assert wrong(f"MONITOR {query}", catalog) == [code]
 
 
-def test_values_that_turn_out_to_be_texts_are_refused(catalog: Catalog) -> None:
-    """The types that a source really has are those of the catalogue that a query is bound to before it is run."""
+def test_values_that_are_strings_in_the_source_are_refused(catalog: Catalog) -> None:
+    """A query is bound again with the types of its sources before it is run."""
     cars = catalog.stream("cars")
     assert cars is not None
     entries = {**catalog.entries, "cars": cars.with_types({"x": Type.INTEGER, "y": Type.STRING})}
-    with pytest.raises(WorkbookError, match="a predicted value is a number, and 'y' is a STRING"):
+    with pytest.raises(WorkbookError, match="a predicted value must be a number, but 'y' is a STRING"):
         bound("MONITOR a FROM cars WHERE a.x < 5", Catalog(entries))
     keyed = replace(cars, declaration=replace(cars.declaration, error=catalog.stream("wide").declaration.error))
     keyed = replace(keyed, keys=(replace(keyed.keys[0], name="spread", type=Type.STRING),))
-    with pytest.raises(WorkbookError, match="an error is a number, and 'spread' is a STRING"):
+    with pytest.raises(WorkbookError, match="an error must be a number, but 'spread' is a STRING"):
         bound("MONITOR a FROM cars WHERE a.x < 5", Catalog({**catalog.entries, "cars": keyed}))

@@ -1,4 +1,4 @@
-"""SEQUENCE, RELATE and CONSTRAIN: operands, columns, clauses, and what is made of them."""
+"""Binding of SEQUENCE, RELATE and CONSTRAIN: operands, columns and clauses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def catalog() -> Catalog:
 # ---------------------------------------------------------------- SEQUENCE
 
 
-def test_a_sequence_with_everything(catalog: Catalog) -> None:
+def test_a_sequence_with_all_clauses(catalog: Catalog) -> None:
     sequence = bound(
         "SEQUENCE (X, !y, z) FROM reads WHERE x.tag['none'] = Z.TAG AND y.t - x.t < 2 HOURS "
         "MISS y 0.1, x 0.05 DELAY x UNIFORM(0, 10 HOURS), y EMPIRICAL 'd.csv' WITHIN 12 HOURS THRESHOLD 0.8",
@@ -46,7 +46,7 @@ def test_a_sequence_with_everything(catalog: Catalog) -> None:
     assert Reference("z", "tag", Type.STRING) in references
 
 
-def test_streams_are_named_once_or_one_by_one(catalog: Catalog) -> None:
+def test_from_has_one_stream_for_all_names_or_one_for_each(catalog: Catalog) -> None:
     sequence = bound("SEQUENCE (x, y, reads) FROM till AS x, till AS y, reads", catalog)
     assert [component.stream.name for component in sequence.components] == ["till", "till", "reads"]
     assert sequence.streams == (catalog.stream("till"), catalog.stream("reads"))
@@ -93,18 +93,18 @@ def test_streams_are_named_once_or_one_by_one(catalog: Catalog) -> None:
         ("(x, z) FROM reads DELAY x LOGNORMAL(1, 2 HOURS)", "not-a-duration"),
     ],
 )
-def test_what_a_sequence_refuses(query: str, code: str, catalog: Catalog) -> None:
+def test_invalid_sequences(query: str, code: str, catalog: Catalog) -> None:
     assert wrong(f"SEQUENCE {query}", catalog) == [code]
 
 
-def test_a_first_component_that_is_always_read_needs_no_window(catalog: Catalog) -> None:
+def test_a_first_component_that_cannot_be_missing_needs_no_window(catalog: Catalog) -> None:
     assert wrong("SEQUENCE (x, y, z) FROM reads MISS x 0, y 0.5 DELAY y NORMAL(-1, 2)", catalog) == []
 
 
 # ---------------------------------------------------------------- RELATE
 
 
-def test_a_relate_with_everything(catalog: Catalog) -> None:
+def test_a_relate_with_all_clauses(catalog: Catalog) -> None:
     relate = bound(
         "RELATE AT LEAST 2 A (MET BY OR MEETS OR MEETS) ALL b FROM iv AS a, iv AS b "
         "WHERE a.entity < b.entity TIMEOUT 5 MINUTES THRESHOLD 0.5",
@@ -118,7 +118,7 @@ def test_a_relate_with_everything(catalog: Catalog) -> None:
 
 @pytest.mark.parametrize("composite", COMPOSITE)
 def test_composite_relations_agree_with_the_ends_of_intervals(composite: str, catalog: Catalog) -> None:
-    """The relation is held against its definition, on every pair of intervals with small ends."""
+    """The relation equals its definition on every pair of intervals with small ends."""
     holds = {
         "INTERSECTS": lambda a, b: a[0] <= b[1] and b[0] <= a[1],
         "STARTS BEFORE": lambda a, b: a[0] < b[0],
@@ -132,7 +132,7 @@ def test_composite_relations_agree_with_the_ends_of_intervals(composite: str, ca
 
 
 def simple(a: tuple[int, int], b: tuple[int, int]) -> str:
-    """Which of the 13 relations holds, by comparison of the four ends."""
+    """The one of the 13 relations that holds, by comparison of the four ends."""
     if a[1] <= b[0]:
         return "PRECEDES" if a[1] < b[0] else "MEETS"
     if b[1] <= a[0]:
@@ -160,14 +160,14 @@ def test_there_are_thirteen_simple_relations() -> None:
         ("ALL a MEETS ALL status FROM iv", "answer-column"),
     ],
 )
-def test_what_a_relate_refuses(query: str, code: str, catalog: Catalog) -> None:
+def test_invalid_relates(query: str, code: str, catalog: Catalog) -> None:
     assert wrong(f"RELATE {query}", catalog) == [code]
 
 
 # ---------------------------------------------------------------- CONSTRAIN
 
 
-def test_a_constrain_with_everything(catalog: Catalog) -> None:
+def test_a_constrain_with_all_clauses(catalog: Catalog) -> None:
     constrain = bound(
         "CONSTRAIN v, w FROM e AS v, reads AS w WHERE v.kind = 'A' AND w.t - v.t IN [0, 5] AND SPAN(v, w) < 3 DAYS "
         "AND WITHIN(v, 'POLYGON((0 0, 1 0, 1 1, 0 0))') AND INTERSECTS(v.shape, v) AND hall(w.tag)",
@@ -219,5 +219,5 @@ def test_a_counted_variable_is_each_event_or_every_pair(
         ("t FROM e", "answer-column"),
     ],
 )
-def test_what_a_constrain_refuses(query: str, code: str, catalog: Catalog) -> None:
+def test_invalid_constrains(query: str, code: str, catalog: Catalog) -> None:
     assert wrong(f"CONSTRAIN {query}", catalog) == [code]

@@ -1,4 +1,4 @@
-"""PATTERN: goals, variables, and where each condition applies."""
+"""Binding of PATTERN: goals, variables, and the prefix at which each condition applies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def catalog() -> Catalog:
     return declared(WORKBOOK)
 
 
-def test_a_pattern_with_everything(catalog: Catalog) -> None:
+def test_a_pattern_with_all_clauses(catalog: Catalog) -> None:
     pattern = bound(
         "PATTERN at(P, l1) THEN at(p, l2)+<P | hall(l2)> THEN at(p, L3) WHERE office(p, l1) AND hall(l3) "
         "GROUP BY P THRESHOLD 0.1 ACCURACY 0.05 CONFIDENCE 0.9 SEED 4",
@@ -80,17 +80,17 @@ def test_a_filter_and_a_step_condition_stay_with_their_goal(catalog: Catalog) ->
     assert pattern.goals[1].selections == ()
 
 
-def test_what_a_plus_keeps_to_itself_can_be_bound_again_later(catalog: Catalog) -> None:
+def test_a_variable_that_a_plus_does_not_export_can_be_bound_later(catalog: Catalog) -> None:
     pattern = bound("PATTERN at(p, a)+<p> THEN at(p, a) WHERE a = 'x'", catalog)
     assert [len(goal.selections) for goal in pattern.goals] == [0, 1]
 
 
-def test_constants_take_the_form_of_their_column(catalog: Catalog) -> None:
+def test_constants_are_converted_to_the_type_of_their_column(catalog: Catalog) -> None:
     goal = bound("PATTERN typed('a', 5, '1970-01-01T00:00:01', '1970-01-03')", catalog).goals[0]
     assert goal.terms == (Literal("a"), Literal(5), Literal(1_000_000), Literal(2))
 
 
-def test_variables_take_the_type_of_their_columns(catalog: Catalog) -> None:
+def test_variables_have_the_type_of_their_columns(catalog: Catalog) -> None:
     pattern = bound("PATTERN at(k, n) THEN typed(k, n, s, d) WHERE n > 5 AND s > '2026-01-01'", catalog)
     (number,), (time,) = (goal.selections for goal in pattern.goals)
     assert [part.type for part in number.arguments] == [Type.INTEGER, Type.INTEGER]
@@ -140,16 +140,16 @@ def test_variables_take_the_type_of_their_columns(catalog: Catalog) -> None:
         ("at(p, l) THRESHOLD 1.01", "out-of-range"),
     ],
 )
-def test_what_is_refused(query: str, code: str, catalog: Catalog) -> None:
+def test_invalid_patterns(query: str, code: str, catalog: Catalog) -> None:
     assert wrong(f"PATTERN {query}", catalog) == [code]
 
 
-def test_one_mistake_is_told_once(catalog: Catalog) -> None:
-    """What stands on an unknown stream is not held against it again."""
+def test_one_mistake_is_reported_once(catalog: Catalog) -> None:
+    """An unknown stream causes no further findings."""
     assert wrong("PATTERN att(p, l)[hall(l)] THEN at(p, m) WHERE l = m AND ABS(l) > 3", catalog) == ["unknown-stream"]
 
 
-def test_a_query_is_bound_anew_when_types_are_known(catalog: Catalog) -> None:
+def test_a_query_can_be_bound_again_with_known_types(catalog: Catalog) -> None:
     learned = declared(WORKBOOK + "CREATE QUERY q AS PATTERN at(p, l) WHERE l = 5;")
     query, stream = learned.query("q"), learned.stream("at")
     assert query is not None and isinstance(stream, Stream)

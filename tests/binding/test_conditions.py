@@ -1,4 +1,4 @@
-"""Conditions to typed trees: rewriting, types, times."""
+"""Binding of conditions to typed trees: rewriting, types, times."""
 
 from __future__ import annotations
 
@@ -103,11 +103,11 @@ def test_relations_take_arguments_of_their_types(catalog: Catalog) -> None:
     assert member.type is Type.BOOLEAN
 
 
-def test_a_function_comes_before_a_relation_of_its_name(catalog: Catalog) -> None:
+def test_a_function_takes_precedence_over_a_relation(catalog: Catalog) -> None:
     assert only("abs(i) = 1", catalog).arguments[0].op == "abs"  # type: ignore[union-attr]
 
 
-def test_only_known_operators_come_out(catalog: Catalog) -> None:
+def test_trees_have_only_known_operators(catalog: Catalog) -> None:
     tree = only("NOT (i IN [1, 2] OR s IN ('a', 'b') AND -i % 2 <> 1 OR t IS NULL OR ABS(d) >= 1)", catalog)
     for node in walk(tree):
         if isinstance(node, Operation):
@@ -158,10 +158,10 @@ def test_only_known_operators_come_out(catalog: Catalog) -> None:
         ("since(s)", "arity"),
     ],
 )
-def test_what_is_refused(condition: str, code: str, catalog: Catalog) -> None:
+def test_invalid_conditions(condition: str, code: str, catalog: Catalog) -> None:
     assert set(wrong(query(condition), catalog)) == {code}
 
 
 @pytest.mark.parametrize("condition", ["k = 1", "k > 'a'", "k - k < 5 HOURS", "k", "NULL", "t - k > 5", "k * 2 = d"])
-def test_an_unknown_type_is_given_the_benefit_of_the_doubt(condition: str, catalog: Catalog) -> None:
+def test_unknown_types_are_accepted(condition: str, catalog: Catalog) -> None:
     assert only(condition, catalog)

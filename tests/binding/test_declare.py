@@ -1,4 +1,4 @@
-"""CREATE statements: clauses against models, columns, references, and what the catalogue holds afterwards."""
+"""CREATE statements: clauses by model, columns, references, and the resulting catalog entries."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_an_error_column_is_a_column_of_the_stream() -> None:
 
 POSITIONS = """
     CREATE STREAM positions KEY (car) VALUE (x, y, name STRING) TIME t SPACE (u, v);
-    CREATE STREAM lasting KEY (car) VALUE (x) TIME (t0, t);
+    CREATE STREAM stays KEY (car) VALUE (x) TIME (t0, t);
     CREATE STREAM uncertain KEY (car) VALUE (x) TIME t MODEL INDEPENDENT;
     CREATE STREAM seen KEY (car) VALUE (x) TIME t;
     CREATE STREAM guessed KEY (car) VALUE (x) TIME t INFERRED FROM seen USING HMM 'm' METHOD MLE;
@@ -151,12 +151,12 @@ POSITIONS = """
         ("KEY (car) VALUE (x) TIME t MODEL MARKOV PREDICTED FROM positions ERROR 1 PERIOD 3", ["wrong-model"]),
         ("KEY (car) VALUE (x) TIME t PREDICTED FROM positions ERROR spread PERIOD 3", ["error-column"]),
         ("KEY (car) VALUE (x) TIME t PREDICTED FROM positions ERROR -1 PERIOD 0", ["out-of-range"] * 2),
-        ("KEY (car) VALUE (x) TIME (t0, t) PREDICTED FROM positions ERROR 1 PERIOD 3", ["lasting-events"]),
+        ("KEY (car) VALUE (x) TIME (t0, t) PREDICTED FROM positions ERROR 1 PERIOD 3", ["event-duration"]),
         ("KEY (car) VALUE (x) TIME t PREDICTED FROM nobody ERROR 1 PERIOD 3", ["unknown-stream"]),
         ("KEY (car) VALUE (x) TIME t PREDICTED FROM hall ERROR 1 PERIOD 3", ["not-a-stream"]),
         ("KEY (car) VALUE (x) TIME t PREDICTED FROM s ERROR 1 PERIOD 3", ["cycle"]),
         ("KEY (car) VALUE (x) TIME t PREDICTED FROM uncertain ERROR 1 PERIOD 3", ["wrong-model"]),
-        ("KEY (car) VALUE (x) TIME t PREDICTED FROM lasting ERROR 1 PERIOD 3", ["lasting-events"]),
+        ("KEY (car) VALUE (x) TIME t PREDICTED FROM stays ERROR 1 PERIOD 3", ["event-duration"]),
         ("KEY (car) VALUE (x) TIME t PREDICTED FROM guessed ERROR 1 PERIOD 3", ["derived-twice"]),
         ("KEY (car) VALUE (x) TIME t INFERRED FROM guessed USING HMM 'm' METHOD MLE", ["derived-twice"]),
         ("KEY (car) VALUE (z) TIME t PREDICTED FROM positions ERROR 1 PERIOD 3", ["unknown-column"]),
@@ -174,7 +174,7 @@ def test_streams_predicted_from_positions(clauses: str, expected: list[str]) -> 
     assert sorted(codes(f"{POSITIONS} CREATE STREAM s {clauses}")) == sorted(expected)
 
 
-def test_what_is_predicted_from_positions_has_rates() -> None:
+def test_a_stream_predicted_from_positions_has_rate_columns() -> None:
     catalog = declared(
         f"{POSITIONS} CREATE STREAM s KEY (car) VALUE (x) TIME t PREDICTED FROM positions ERROR 1 PERIOD 3"
     )
@@ -183,46 +183,46 @@ def test_what_is_predicted_from_positions_has_rates() -> None:
     assert [column.name for column in stream.columns] == ["car", "x", "t", "x_rate"]
 
 
-def test_the_methods_are_those_that_inference_has() -> None:
+def test_the_prediction_methods_are_those_of_inference() -> None:
     assert tuple(PREDICTORS) == METHODS
 
 
-def test_a_name_is_declared_once_in_a_workbook_whatever_its_kind() -> None:
+def test_streams_relations_and_queries_share_one_namespace() -> None:
     (finding,) = findings("CREATE RELATION a (x);\nCREATE STREAM A KEY (k) TIME t;")
     assert finding.code == "declared-twice"
     assert "first at 1:1" in finding.message
 
 
-def test_a_later_workbook_declares_a_name_anew() -> None:
+def test_a_later_workbook_can_replace_a_declaration() -> None:
     catalog = declared("CREATE RELATION a (x)")
     assert declare(parse("CREATE STREAM a KEY (k) TIME t"), catalog) == []
     assert isinstance(catalog.get("a"), Stream)
 
 
-def test_a_later_workbook_sees_what_is_declared() -> None:
+def test_a_later_workbook_can_use_earlier_declarations() -> None:
     catalog = declared("CREATE STREAM a KEY (k) TIME t")
     assert codes("CREATE QUERY q AS PATTERN a(x)", catalog) == []
     assert codes("CREATE STREAM b KEY (k) TIME t FROM QUERY q", catalog) == []
 
 
-def test_nothing_is_declared_where_something_is_wrong() -> None:
+def test_nothing_is_declared_if_there_are_findings() -> None:
     catalog = Catalog()
     assert codes("CREATE RELATION a (x); CREATE RELATION b (y, y)", catalog) == ["name-twice"]
     assert catalog.entries == {}
 
 
-def test_streams_and_queries_may_not_go_in_circles() -> None:
+def test_cycles_of_streams_and_queries_are_refused() -> None:
     text = (
         "CREATE STREAM a KEY (k) TIME t FROM QUERY q; CREATE QUERY q AS PATTERN b(x) THEN c(x);"
         "CREATE STREAM b KEY (k) VALUE (v) TIME t INFERRED FROM a USING HMM 'm' METHOD MLE;"
         "CREATE STREAM c KEY (k) TIME t;"
     )
     assert [finding.message for finding in findings(text) if finding.code == "cycle"] == [
-        "'a' is made of itself: a from q from b from a"
+        "'a' depends on itself: a reads q reads b reads a"
     ]
 
 
-def test_all_findings_come_at_once_in_order_of_place() -> None:
+def test_all_findings_are_reported_sorted_by_position() -> None:
     text = (
         "CREATE QUERY q AS PATTERN nobody(x) THRESHOLD 2;\n"
         "CREATE STREAM s KEY (k) MODEL MARKOV;\n"
@@ -236,5 +236,5 @@ def test_all_findings_come_at_once_in_order_of_place() -> None:
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "a\\b", ".hidden", "c:", "a*"])
-def test_a_name_that_would_lead_a_folder_astray_is_refused(name: str) -> None:
+def test_a_name_that_is_no_folder_name_is_refused(name: str) -> None:
     assert codes(f"CREATE RELATION `{name}` (x)") == ["not-a-folder"]

@@ -1,4 +1,4 @@
-"""The plan of a CONSTRAIN query says what is really done."""
+"""The plan of a CONSTRAIN query."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def steps(query: str, name: str) -> list[str]:
         "u.kind < v.kind",
     ],
 )
-def test_what_is_decided_during_the_search_is_no_filter(condition: str) -> None:
+def test_conditions_that_the_kernel_tests_are_no_filters(condition: str) -> None:
     assert steps(f"u, v FROM e WHERE {condition}", "filter") == []
 
 
 @pytest.mark.parametrize(
-    ("condition", "told"),
+    ("condition", "text"),
     [
         ("u.kind = v.kind OR u.temp < v.temp", "(u.kind = v.kind OR u.temp < v.temp)"),
         ("NOT (u.kind = v.kind)", "NOT (u.kind = v.kind)"),
@@ -48,13 +48,13 @@ def test_what_is_decided_during_the_search_is_no_filter(condition: str) -> None:
         ("u.t + v.t < w.t", "u.t + v.t < w.t"),  # no difference of two times
     ],
 )
-def test_what_is_asked_of_whole_configurations_is_told(condition: str, told: str) -> None:
-    assert steps(f"u, v, w FROM e WHERE {condition}", "filter") == [f"{told}: asked of whole configurations"]
+def test_other_conditions_are_filters(condition: str, text: str) -> None:
+    assert steps(f"u, v, w FROM e WHERE {condition}", "filter") == [f"{text}: tested on complete configurations"]
 
 
-def test_what_follows_is_told_and_drawn() -> None:
+def test_implied_bounds_are_listed_and_drawn() -> None:
     chain = plan("u, v, w FROM e WHERE v.t - u.t IN [0, 5] AND w.t - v.t IN [1, 5] AND DISTANCE(u, v) < 1")
-    assert "u and w: 1 to 10 later (follows)" in chain.why
+    assert "u and w: 1 to 10 later (implied)" in chain.why
     assert [(edge.one, edge.other, edge.given) for edge in chain.graph.edges] == [
         ("u", "v", True),
         ("u", "w", False),
@@ -63,40 +63,41 @@ def test_what_follows_is_told_and_drawn() -> None:
 
 
 def test_times_and_distances_have_their_units() -> None:
-    told = plan("v*2 FROM e WHERE SPAN(v, v) <= 3 DAYS AND DISTANCE(v, v) <= 1500000", "TIMESTAMP", " GEODESIC").why
-    assert "v and v': at most 3 days from each other in time, <= 1500 km apart" in told
+    why = plan("v*2 FROM e WHERE SPAN(v, v) <= 3 DAYS AND DISTANCE(v, v) <= 1500000", "TIMESTAMP", " GEODESIC").why
+    assert "v and v': at most 3 days apart in time, <= 1500 km apart" in why
 
 
 @pytest.mark.parametrize(
-    ("condition", "told"),
+    ("condition", "text"),
     [
         ("v.t = u.t", "at the same time"),
         ("v.t - u.t = 7", "7 seconds later"),
         ("v.t - u.t >= 90", "at least 1.5 minutes later"),
         ("v.t - u.t <= 7200", "at most 2 hours later"),
-        ("v.t - u.t IN [-60, 60]", "at most 1 minute from each other in time"),
+        ("v.t - u.t IN [-60, 60]", "at most 1 minute apart in time"),
         ("v.t - u.t IN [0, 172800]", "0 seconds to 2 days later"),
     ],
 )
-def test_the_time_between_two_events_is_told(condition: str, told: str) -> None:
-    assert f"u and v: {told}" in plan(f"u, v FROM e WHERE {condition}", "TIMESTAMP").why
+def test_the_time_between_two_events_is_listed(condition: str, text: str) -> None:
+    assert f"u and v: {text}" in plan(f"u, v FROM e WHERE {condition}", "TIMESTAMP").why
 
 
 @pytest.mark.parametrize(
-    ("query", "told"),
+    ("query", "reason"),
     [
         (
             "v*2 FROM e",
-            "the time between two events of v, so events would be kept for good; add a bound such as SPAN(v, v)",
+            "the time between two events of v is not bounded, so events would be kept forever; "
+            "add a bound such as SPAN(v, v)",
         ),
         (
             "u, v FROM e WHERE v.t > u.t",
-            "between u and v, so events would be kept for good; add a bound such as u.t - v.t IN",
+            "between u and v is not bounded, so events would be kept forever; add a bound such as u.t - v.t IN",
         ),
     ],
 )
-def test_a_query_that_could_forget_nothing_says_what_would_mend_it(query: str, told: str) -> None:
-    assert told in plan(query).streams
+def test_a_query_without_bounds_on_time_cannot_stream(query: str, reason: str) -> None:
+    assert reason in plan(query).streams
 
 
 def test_the_plane_and_the_globe_are_not_mixed() -> None:
@@ -107,26 +108,28 @@ def test_the_plane_and_the_globe_are_not_mixed() -> None:
     catalog = declared(query)
     refused = Planner(catalog).prepare(catalog.query("q")).plan.refused
     assert refused is not None
-    assert refused.message == "g is on the globe (GEODESIC) and e in the plane"
+    assert refused.message == "stream g is GEODESIC, but stream e is planar"
 
 
 @pytest.mark.parametrize(
-    ("query", "told"),
+    ("query", "routing"),
     [
-        ("u, v FROM e WHERE u.id = v.id AND SPAN(u, v) <= 2", "by u.id = v.id and by stretches of time, 16 long"),
-        ("u, v FROM e WHERE DISTANCE(u, v) <= 2", "by cells of space, 16 wide;"),
-        ("u, v FROM e WHERE u.t = v.t", "by instants;"),
-        ("u, v FROM e WHERE u.kind < v.kind", "all events in one place"),
+        ("u, v FROM e WHERE u.id = v.id AND SPAN(u, v) <= 2", "by u.id = v.id and periods of time (16 long);"),
+        ("u, v FROM e WHERE DISTANCE(u, v) <= 2", "by cells of space (16 wide);"),
+        ("u, v FROM e WHERE u.t = v.t", "by u.t = v.t and time;"),
+        ("u, v FROM e WHERE u.kind < v.kind", "all events go to one bucket"),
     ],
 )
-def test_where_events_meet_is_told(query: str, told: str) -> None:
-    assert told in plan(query).routing
+def test_routing(query: str, routing: str) -> None:
+    assert routing in plan(query).routing
 
 
-def test_a_text_that_is_no_geometry_is_refused_with_its_place() -> None:
+def test_a_string_that_is_no_geometry_is_refused() -> None:
     refused = plan("u FROM e WHERE WITHIN(u, 'POLYGON((0 0, 1 1, 0 1))')").refused
     assert refused is not None
-    assert refused.message.startswith("this is no geometry: Points of LinearRing do not form a closed linestring")
+    assert refused.message.startswith(
+        "this is not a valid geometry: Points of LinearRing do not form a closed linestring"
+    )
 
 
 def test_more_variables_than_bits_are_refused() -> None:

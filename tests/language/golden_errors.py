@@ -1,7 +1,7 @@
-"""The golden messages: what each workbook of tests/fixtures/errors is told.
+"""Golden files of messages: the findings about each workbook in tests/fixtures/errors.
 
-After a change of messages, `python -m tests.language.golden_errors` writes them anew; read the difference before
-you keep it.
+After a change of messages, `python -m tests.language.golden_errors` regenerates the files; review the diff before you
+commit it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WORKBOOKS = sorted(FOLDER.glob("*.abq"))
 
 
 def messages(workbook: Path) -> str:
-    """Every finding of a workbook, with its code, a line each."""
+    """Every finding about a workbook with its code, one per line."""
     text = workbook.read_text(encoding="utf-8")
     try:
         findings = declare(parse(text, workbook.name), Catalog())

@@ -20,7 +20,7 @@ def test_mutated_workbooks_give_positioned_findings_and_nothing_else() -> None:
 
 @examples(40)
 @given(strategies.workbooks())
-def test_any_syntax_tree_is_declared_or_told_why_not(workbook: nodes.Workbook) -> None:
+def test_any_syntax_tree_is_declared_or_has_findings(workbook: nodes.Workbook) -> None:
     catalog = Catalog()
     findings = declare(parse(unparse(workbook)), catalog)
     assert all(finding.span for finding in findings)

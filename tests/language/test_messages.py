@@ -1,4 +1,4 @@
-"""What a user is told: golden messages, and the promises that hold for every message."""
+"""Messages: golden files, and properties of every message."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from tests.language.golden_errors import WORKBOOKS, messages
 
 
 @pytest.mark.parametrize("workbook", WORKBOOKS, ids=lambda path: path.stem)
-def test_messages_are_as_agreed(workbook: Path) -> None:
+def test_messages_equal_the_golden_files(workbook: Path) -> None:
     assert messages(workbook) == workbook.with_suffix(".txt").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("workbook", WORKBOOKS, ids=lambda path: path.stem)
-def test_every_wrong_statement_is_told_of_in_order(workbook: Path) -> None:
-    places = [tuple(map(int, line.split(":")[1:3])) for line in messages(workbook).splitlines()]
-    assert places == sorted(places)
-    assert len(places) > 1
+def test_findings_are_sorted_by_position(workbook: Path) -> None:
+    positions = [tuple(map(int, line.split(":")[1:3])) for line in messages(workbook).splitlines()]
+    assert positions == sorted(positions)
+    assert len(positions) > 1
 
 
-def test_an_error_is_one_line_with_its_place_and_the_marked_source() -> None:
+def test_an_error_is_one_line_with_its_position_and_the_marked_source() -> None:
     with pytest.raises(WorkbookError) as caught:
         parse("CREATE QUERY q AS\n  PATTERN at(p) WERE p = 1;", "coffee.abq")
     assert str(caught.value).startswith("coffee.abq:2:17: expected THEN, WHERE, ")
@@ -31,7 +31,7 @@ def test_an_error_is_one_line_with_its_place_and_the_marked_source() -> None:
     assert caught.value.report().splitlines()[1:] == ["    PATTERN at(p) WERE p = 1;", "                  ^^^^"]
 
 
-def test_the_place_is_right_after_strings_with_odd_line_ends() -> None:
+def test_the_position_is_right_after_strings_with_odd_line_ends() -> None:
     text = "CREATE RELATION r (a) FROM 'x\u2028y\x0bz';\r\nCREATE RELATION r (b)\rFROM 5;"
     with pytest.raises(WorkbookError) as caught:
         parse(text)
@@ -39,7 +39,7 @@ def test_the_place_is_right_after_strings_with_odd_line_ends() -> None:
     assert caught.value.findings[0].marked(text).splitlines() == ["  FROM 5;", "       ^"]
 
 
-def test_a_byte_order_mark_is_passed_over() -> None:
+def test_a_byte_order_mark_is_ignored() -> None:
     assert parse("\ufeffCREATE RELATION r (a);").statements[0].name == "r"
     with pytest.raises(WorkbookError) as caught:
         parse("\ufeffCRATE RELATION r (a);")
@@ -47,6 +47,6 @@ def test_a_byte_order_mark_is_passed_over() -> None:
     assert "CRATE" in caught.value.report()
 
 
-def test_a_finding_without_a_place_points_to_the_beginning() -> None:
+def test_a_finding_without_a_position_points_to_the_start() -> None:
     assert Finding("c", "m").line("f") == "f:1:1: m"
     assert Finding("c", "m").marked("text") == ""

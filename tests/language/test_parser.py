@@ -1,4 +1,4 @@
-"""Text to syntax trees."""
+"""The parser: text to syntax trees."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_conditions(text: str, tree: nodes.Expr) -> None:
     ],
 )
 @pytest.mark.parametrize("after", ["", " THEN t(x)", " WHERE x > 5", " THRESHOLD 0.5", " GROUP BY x"])
-def test_unfoldings_and_what_follows_them(text: str, tree: Kleene, after: str) -> None:
+def test_kleene_plus_and_the_tokens_after_it(text: str, tree: Kleene, after: str) -> None:
     assert statement(f"CREATE QUERY q AS PATTERN s(x, y){text}{after}").body.steps[0].kleene == tree
 
 
@@ -97,7 +97,7 @@ def test_goals_have_terms_and_filters() -> None:
     assert step.goal == Goal("s", terms, Compare(">", Variable("p"), Literal(1)))
 
 
-def test_a_where_in_parentheses_selects_on_its_prefix() -> None:
+def test_a_where_in_parentheses_applies_to_its_prefix() -> None:
     query = statement("CREATE QUERY q AS PATTERN ((a(x) WHERE x) THEN b(y) WHERE y) THEN c(z) WHERE z").body
     assert [step.where for step in query.steps] == [X, Y, None]
     assert query.where == Z
@@ -106,7 +106,7 @@ def test_a_where_in_parentheses_selects_on_its_prefix() -> None:
     assert statement("CREATE QUERY q AS PATTERN ((a(x) THEN b(y)))").body.steps[1].where is None
 
 
-def test_clauses_come_in_any_order() -> None:
+def test_clauses_may_have_any_order() -> None:
     clauses = ["WHERE x = 1", "GROUP BY x, y", "THRESHOLD 0.5", "ACCURACY 0.1", "CONFIDENCE 0.9", "SEED 3"]
     forwards = parse("CREATE QUERY q AS PATTERN s(x, y) " + " ".join(clauses))
     backwards = parse("CREATE QUERY q AS PATTERN s(x, y) " + " ".join(reversed(clauses)))
@@ -115,7 +115,7 @@ def test_clauses_come_in_any_order() -> None:
     assert parse("CREATE STREAM s " + " ".join(stream)) == parse("CREATE STREAM s " + " ".join(reversed(stream)))
 
 
-def test_keywords_are_names_wherever_a_name_is_wanted() -> None:
+def test_keywords_are_names_where_a_name_is_expected() -> None:
     text = """
         CREATE STREAM order KEY (key STRING, window) VALUE (value, model) TIME time TIMESTAMP ORDER order
           LENGTH length WINDOW (from, to) PROBABILITY probability FROM TABLE table.query.stream;
@@ -129,7 +129,7 @@ def test_keywords_are_names_wherever_a_name_is_wanted() -> None:
     assert (order, query, sequence, relate) == ("order", "query", "as", "r")
 
 
-def test_keywords_do_not_mind_their_case_and_names_keep_it() -> None:
+def test_keywords_ignore_case_and_names_keep_it() -> None:
     upper = statement("CREATE QUERY Q AS PATTERN S(X) WHERE X IN [1, 2] THRESHOLD 0.5")
     lower = statement("create query Q as pattern S(X) where X in [1, 2] threshold 0.5")
     assert upper == lower
@@ -206,13 +206,13 @@ def test_queries_of_the_other_kinds() -> None:
     assert constrain.names == (Counted("v", 5), Counted("w"))
 
 
-def test_statements_may_be_empty_and_the_last_semicolon_left_out() -> None:
+def test_statements_may_be_empty_and_the_last_semicolon_is_optional() -> None:
     assert parse("").statements == ()
     assert parse(" ; -- nothing ; here\n ;;").statements == ()
     assert len(parse("CREATE RELATION a (x);; CREATE RELATION b (x) -- ;").statements) == 2
 
 
-def test_spans_are_places_in_the_whole_text() -> None:
+def test_spans_are_positions_in_the_whole_text() -> None:
     text = "CREATE RELATION r (a);\n\nCREATE QUERY q AS\n  PATTERN s(x)\n  WHERE NOT (x = 1) AND f(x);"
     relation, query = parse(text).statements
     assert relation.span == Span(1, 1, 1, 22)
@@ -223,7 +223,7 @@ def test_spans_are_places_in_the_whole_text() -> None:
     assert query.clause_span("THRESHOLD") == query.span
 
 
-def test_every_wrong_statement_is_reported() -> None:
+def test_every_invalid_statement_is_reported() -> None:
     with pytest.raises(WorkbookError) as caught:
         parse("CRATE a; CREATE RELATION r (x); CREATE b; CREATE QUERY q AS PATTERN s(x) SEED 1 SEED 2; CREATE c (")
     assert [finding.code for finding in caught.value.findings] == ["syntax", "syntax", "clause-twice", "unterminated"]

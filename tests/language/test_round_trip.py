@@ -19,22 +19,22 @@ WORKBOOKS = sorted((Path(__file__).parents[1] / "fixtures" / "workbooks").glob("
 
 @examples(40)
 @given(strategies.workbooks())
-def test_parsing_what_was_written_gives_the_tree_back(workbook: nodes.Workbook) -> None:
-    """Equality compares 1 with 1.0 and TRUE as one, so what the trees print is compared too."""
-    again = parse(unparse(workbook))
-    assert again == workbook
-    assert repr(again) == repr(workbook)
+def test_unparsed_workbooks_parse_to_the_same_tree(workbook: nodes.Workbook) -> None:
+    """1, 1.0 and TRUE are equal in Python, so the representations of the trees are compared too."""
+    parsed = parse(unparse(workbook))
+    assert parsed == workbook
+    assert repr(parsed) == repr(workbook)
 
 
 @examples(60)
 @given(strategies.expressions(max_leaves=15))
-def test_expressions_keep_their_shape(expression: nodes.Expr) -> None:
+def test_unparsed_expressions_parse_to_the_same_tree(expression: nodes.Expr) -> None:
     query = nodes.CreateQuery("q", Constrain((Counted("v"),), expression, operands=(nodes.Operand("e"),)))
-    (again,) = parse(unparse(query)).statements
-    assert repr(again) == repr(query)
+    (parsed,) = parse(unparse(query)).statements
+    assert repr(parsed) == repr(query)
 
 
 @pytest.mark.parametrize("path", WORKBOOKS, ids=lambda path: path.stem)
-def test_unparsing_a_workbook_changes_nothing(path: Path) -> None:
+def test_unparsed_fixtures_parse_to_the_same_tree(path: Path) -> None:
     workbook = parse(path.read_text(encoding="utf-8"))
     assert parse(unparse(workbook)) == workbook

@@ -1,4 +1,4 @@
-"""Whole workbooks: those of the fixtures, and the cases that lie beside the repository, parse and bind."""
+"""The workbooks of the fixtures and of the shared cases parse and bind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from anabranch.language.parser import parse
 
 FIXTURES = sorted((Path(__file__).parents[1] / "fixtures" / "workbooks").glob("*.abq"))
 
-#: The shared cases; elsewhere than beside the repository, the environment says where.
+#: The folder of the shared cases: next to the repository, unless the environment variable names another.
 CASES = Path(os.environ.get("ANABRANCH_CASES", Path(__file__).parents[3] / "shared" / "cases"))
 KINDS = ["constrain", "monitor", "pattern", "pattern_stream", "relate", "sequence"]
 

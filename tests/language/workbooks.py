@@ -1,4 +1,4 @@
-"""Short ways from text to what the binder makes of it."""
+"""Helpers that bind the text of workbooks and queries."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from anabranch.language.parser import parse
 
 
 def declared(text: str) -> Catalog:
-    """The catalogue of a workbook in which nothing is wrong."""
+    """The catalog of a valid workbook."""
     catalog = Catalog()
     assert declare(parse(text), catalog) == []
     return catalog
 
 
 def findings(text: str, catalog: Catalog | None = None) -> list[Finding]:
-    """Everything that is wrong with a workbook."""
+    """The findings about a workbook."""
     return declare(parse(text), Catalog() if catalog is None else catalog)
 
 
 def codes(text: str, catalog: Catalog | None = None) -> list[str]:
-    """The codes of what is wrong with a workbook, in order of place."""
+    """The codes of the findings about a workbook, sorted by position."""
     return [finding.code for finding in findings(text, catalog)]
 
 
 def bound(query: str, catalog: Catalog) -> Any:
-    """The query, with its clauses, bound to a catalogue."""
+    """The query, bound to a catalog."""
     return bind(Query("q", declaration(query)), catalog)
 
 
 def wrong(query: str, catalog: Catalog) -> list[str]:
-    """The codes of what is wrong with a query."""
+    """The codes of the findings about a query."""
     return codes(f"CREATE QUERY q AS {query}", catalog)
 
 
 def declaration(query: str) -> nodes.CreateQuery:
-    """The statement that asks the query."""
+    """The CREATE QUERY statement of a query."""
     (statement,) = parse(f"CREATE QUERY q AS {query}").statements
     assert isinstance(statement, nodes.CreateQuery)
     return statement

@@ -1,4 +1,4 @@
-"""The plan of a MONITOR query says what is really done."""
+"""The plan of a MONITOR query."""
 
 from __future__ import annotations
 
@@ -22,41 +22,43 @@ def plan(query: str) -> Plan:
     return Planner(catalog).prepare(catalog.query("q")).plan
 
 
-def test_a_plan_names_the_forms_and_what_is_left_of_them() -> None:
-    found = plan("a, b FROM e AS a, e AS b WHERE ABS(b.x - a.x) <= 5 AND a.x > 2 AND a.x <= 9 SEMANTICS MUST WITHIN 3")
-    assert "b.x - a.x must be in [-5, 5]" in found.why
-    assert "a.x must be in (2, 9]" in found.why
-    assert "two instants may be 3 apart" in found.why
-    assert [step.id for step in found.steps] == ["read", "apply", "search", "clip", "note"]
+def test_a_plan_lists_the_forms_and_their_numbers() -> None:
+    explained = plan(
+        "a, b FROM e AS a, e AS b WHERE ABS(b.x - a.x) <= 5 AND a.x > 2 AND a.x <= 9 SEMANTICS MUST WITHIN 3"
+    )
+    assert "b.x - a.x must be in [-5, 5]" in explained.why
+    assert "a.x must be in (2, 9]" in explained.why
+    assert "compared instants are at most 3 apart" in explained.why
+    assert [step.id for step in explained.steps] == ["read", "apply", "search", "clip", "note"]
 
 
-def test_alternatives_are_named_both() -> None:
-    found = plan("a FROM e AS a WHERE ABS(a.x) >= 3 AND a.x <> 7")
-    assert found.why[0] == "a.x must be in (-inf, -3] or in [3, 7) or in (7, inf)"
-    assert found.classification == "value constraints"
-    assert found.routing == "by key"
+def test_all_intervals_of_a_form_are_listed() -> None:
+    explained = plan("a FROM e AS a WHERE ABS(a.x) >= 3 AND a.x <> 7")
+    assert explained.why[0] == "a.x must be in (-inf, -3] or in [3, 7) or in (7, inf)"
+    assert explained.classification == "value constraints"
+    assert explained.routing == "predictions are routed by key"
 
 
 @pytest.mark.parametrize(
     ("condition", "equated"),
     [
         ("a.zone = b.zone", ("zone", "zone")),
-        ("a.zone = b.id", None),  # a row of one stream goes to one place
+        ("a.zone = b.id", None),  # a row of one stream goes to one bucket
         ("a.zone < b.zone", None),
         ("a.zone = b.zone OR a.id = b.id", None),
     ],
 )
-def test_rows_meet_by_what_where_equates(condition: str, equated: tuple[str, str] | None) -> None:
+def test_rows_are_routed_by_equated_keys(condition: str, equated: tuple[str, str] | None) -> None:
     text = f"{STREAM} CREATE QUERY q AS MONITOR a, b FROM e AS a, e AS b WHERE a.x < b.x AND ({condition});"
     assert analyse(bound_query(text, "q")).equated == equated
 
 
-def test_different_columns_may_be_equated_where_streams_differ() -> None:
+def test_different_columns_of_different_streams_may_be_equated() -> None:
     text = f"{STREAM} CREATE QUERY q AS MONITOR a, b FROM e AS a, f AS b WHERE a.x < b.x AND a.id = b.zone;"
     assert analyse(bound_query(text, "q")).equated == ("id", "zone")
 
 
-def test_may_of_three_names_takes_no_alternatives_in_a_window() -> None:
+def test_may_over_three_names_with_a_window_needs_single_intervals() -> None:
     query = "a, b, c FROM e WHERE ABS(a.x - b.x) > 5 AND ABS(b.x - c.x) <= 5 SEMANTICS MAY"
     assert plan(query).refused is None
     refused = plan(f"{query} WITHIN 1").refused
@@ -66,11 +68,11 @@ def test_may_of_three_names_takes_no_alternatives_in_a_window() -> None:
 
 def test_a_buffer_of_three_names_does_not_stream() -> None:
     query = "a, b, c FROM e WHERE ABS(a.x - b.x) <= 5 AND ABS(b.x - c.x) <= 5 BUFFER 10"
-    assert plan(query).streams.startswith("a BUFFER serves")
+    assert plan(query).streams.startswith("BUFFER supports one or two names")
     assert plan("a, b FROM e WHERE ABS(a.x - b.x) <= 5 BUFFER 10").streams == "yes"
 
 
-def test_the_graph_has_the_names_and_what_holds_between_them() -> None:
+def test_the_graph_has_the_names_and_the_constraints_between_them() -> None:
     graph = plan("a, b FROM e AS a, e AS b WHERE ABS(a.x - b.x) <= 5 AND a.y > 2").graph
     assert graph is not None
     assert graph.nodes == (("a", "a.y in (2, inf)"), ("b", ""))
@@ -78,7 +80,7 @@ def test_the_graph_has_the_names_and_what_holds_between_them() -> None:
 
 
 @pytest.mark.parametrize(("errors", "most"), [("1", 4), ("1 NORMAL 1", 3), ("0", 9)])
-def test_few_truths_are_integrated_over_jointly(errors: str, most: int) -> None:
+def test_the_number_of_connected_uncertain_values_is_limited(errors: str, most: int) -> None:
     stream = f"CREATE STREAM e KEY (id STRING) VALUE (x DOUBLE) TIME t DOUBLE MODEL PREDICTED ERROR {errors} PERIOD 1;"
     for count in (3, 4):
         names = "abcd"[:count]
@@ -93,15 +95,15 @@ def test_few_truths_are_integrated_over_jointly(errors: str, most: int) -> None:
 @pytest.mark.parametrize(
     ("query", "routing"),
     [
-        ("a FROM e WHERE a.x < 1", "by key"),
-        ("a, b FROM e WHERE a.x < b.x AND a.zone = b.zone", "predictions meet by a.zone = b.zone"),
-        ("a, b FROM e WHERE a.x < b.x AND a.zone < 'z'", "every pair of parts of all keys has a bucket;"),
-        ("a, b, c FROM e WHERE a.x < b.x AND b.x < c.x", "every triple of parts of all keys has a bucket;"),
+        ("a FROM e WHERE a.x < 1", "predictions are routed by key"),
+        ("a, b FROM e WHERE a.x < b.x AND a.zone = b.zone", "predictions are routed by a.zone = b.zone"),
+        ("a, b FROM e WHERE a.x < b.x AND a.zone < 'z'", "each pair of parts of the keys has a bucket;"),
+        ("a, b, c FROM e WHERE a.x < b.x AND b.x < c.x", "each triple of parts of the keys has a bucket;"),
         (
             "a, b, c, d FROM e WHERE a.x < b.x AND b.x < c.x AND c.x < d.x",
-            "every four of parts of all keys has a bucket;",
+            "each quadruple of parts of the keys has a bucket;",
         ),
     ],
 )
-def test_where_predictions_meet_is_told(query: str, routing: str) -> None:
+def test_routing(query: str, routing: str) -> None:
     assert plan(query).routing.startswith(routing)

@@ -1,4 +1,4 @@
-"""The class of a query, and the reason in words: the paper's own examples, and what sets our model apart from it."""
+"""The class of a PATTERN query and the reasons: the examples of the paper, and cases where our model differs."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def analysis_of(pattern: str):
         (
             "at(p, l1) THEN at(p, l2)+<p | hall(l2)> THEN at(p, l3) WHERE office(p, l1)",
             EXTENDED,
-            "p stands in the same",
+            "p is in the same",
         ),
-        ("at(p, 'a')+<p | TRUE>", EXTENDED, "p stands in the same key position"),
-        ("at(p, 'a') THEN seen(p, 'b')", EXTENDED, "p stands in the same key position"),
-        ("carries(p, d, z) THEN carries(p, e, y)", EXTENDED, "p stands in the same key position"),
+        ("at(p, 'a')+<p | TRUE>", EXTENDED, "p is in the same key position"),
+        ("at(p, 'a') THEN seen(p, 'b')", EXTENDED, "p is in the same key position"),
+        ("carries(p, d, z) THEN carries(p, e, y)", EXTENDED, "p is in the same key position"),
         (
             "carries(x, y, z) THEN carries(x, y, _)+<x, y | TRUE> THEN at(x, u) WHERE person(x) AND hall(u)",
             SAFE,
@@ -48,19 +48,31 @@ def analysis_of(pattern: str):
         ("at(p, l) THEN at(q, l)", UNSAFE, "in goal 1 it is a value, not a key"),
         ("at('joe', l)+<l | TRUE>", UNSAFE, "in goal 1 it is a value, not a key"),
         ("at(p, l)+<| TRUE> THEN at(p, m)", UNSAFE, "p is shared, but the + of goal 1 does not share it"),
-        ("carries(x, y, _) THEN carries(y, x, _)", UNSAFE, "goals of one stream have it in different key positions"),
-        ("at('joe', a) THEN at('joe', b) WHERE a <> b", UNSAFE, "a condition joins a, b"),
-        ("at('joe', a) THEN at('joe', l)+<| l <> a>", UNSAFE, "a condition joins a, l"),
+        (
+            "carries(x, y, _) THEN carries(y, x, _)",
+            UNSAFE,
+            "goals of the same stream have it in different key positions",
+        ),
+        (
+            "at('joe', a) THEN at('joe', b) WHERE a <> b",
+            UNSAFE,
+            "a condition at goal 2 joins variables of different goals: a, b",
+        ),
+        (
+            "at('joe', a) THEN at('joe', l)+<| l <> a>",
+            UNSAFE,
+            "a condition at goal 2 joins variables of different goals: a, l",
+        ),
     ],
 )
-def test_every_query_has_its_class_and_the_reason(pattern: str, classification: str, reason: str) -> None:
+def test_every_query_has_a_class_and_a_reason(pattern: str, classification: str, reason: str) -> None:
     analysis, findings = analysis_of(pattern)
     assert not findings
     assert analysis.classification == classification
     assert any(reason in why for why in analysis.why), analysis.why
 
 
-def test_a_key_constant_tells_goals_of_one_stream_apart() -> None:
+def test_key_constants_separate_goals_of_the_same_stream() -> None:
     analysis, _ = analysis_of("carries(x, 'lamp', a) THEN carries(x, 'lamp', b) THEN carries(y, 'key', c)")
     assert analysis.classification == SAFE
 
@@ -83,7 +95,7 @@ CREATE RELATION theta (x STRING, y STRING);
 
 
 @pytest.mark.parametrize(
-    ("pattern", "classification", "said"),
+    ("pattern", "classification", "lines"),
     [
         # 2.2: Joe got coffee; anyone goes to the coffee room without stopping at someone else's office.
         (
@@ -95,7 +107,7 @@ CREATE RELATION theta (x STRING, y STRING);
             "at(p, l1) THEN at(p, l2)+<p | hall(l2)> THEN at(p, l3) "
             "WHERE person(p) AND own_office(p, l1) AND coffee_room(l3)",
             EXTENDED,
-            ["p stands in the same key position of every goal", "streaming  yes"],
+            ["p is in the same key position of every goal", "streaming  yes"],
         ),
         # 3.2 and 3.6: from a to c through the hall, for Joe and for anyone.
         ("at('Joe', 'a') THEN at('Joe', l)+<| hall(l)> THEN at('Joe', 'c')", REGULAR, ["method     exact"]),
@@ -117,8 +129,8 @@ CREATE RELATION theta (x STRING, y STRING);
                 "projection of y",
                 "reg: carries(x, y, z) THEN carries(x, y, _)+",
                 "goal 3: at(x, v)",
-                "square of the instants",
-                "streaming  what it must remember grows with the past",
+                "square of the number of instants",
+                "streaming  the state grows with the number of rows",
             ],
         ),
         # 3.11: filter and selection differ in what they mean, not in their class.
@@ -127,31 +139,42 @@ CREATE RELATION theta (x STRING, y STRING);
         # 3.17 with its plan.
         ("r(x) THEN s(x) THEN u('a', y)", SAFE, ["projection of x", "reg: r(x) THEN s(x)", "goal 3: u('a', y)"]),
         # h1 to h4 are hard.
-        ("r(x) THEN s(y) WHERE theta(x, y)", UNSAFE, ["a condition joins x, y, which goal 2 does not bind alone"]),
+        (
+            "r(x) THEN s(y) WHERE theta(x, y)",
+            UNSAFE,
+            ["a condition at goal 2 joins variables of different goals: x, y"],
+        ),
         ("r(_) THEN s(x)+<x | TRUE>", UNSAFE, ["the + of goal 2 repeats x"]),
-        ("u(_, _) THEN s(x) THEN r(x)", UNSAFE, ["x joins goal 3 to an earlier one", "else sampling to within 0.01"]),
+        (
+            "u(_, _) THEN s(x) THEN r(x)",
+            UNSAFE,
+            ["x joins goal 3 to an earlier one", "else sampling with accuracy 0.01"],
+        ),
         ("r(x) THEN u(_, _) THEN s(x)", UNSAFE, ["x is shared, but goal 2 does not have it"]),
     ],
 )
-def test_the_plans_of_the_papers_examples(pattern: str, classification: str, said: list[str]) -> None:
-    told = plan(analyse(bound_query(f"{PAPER} CREATE QUERY q AS PATTERN {pattern};", "q")))
-    assert told.refused is None
-    assert told.classification == classification
-    for line in said:
-        assert line in str(told), str(told)
+def test_the_plans_of_the_papers_examples(pattern: str, classification: str, lines: list[str]) -> None:
+    explained = plan(analyse(bound_query(f"{PAPER} CREATE QUERY q AS PATTERN {pattern};", "q")))
+    assert explained.refused is None
+    assert explained.classification == classification
+    for line in lines:
+        assert line in str(explained), str(explained)
 
 
 @pytest.mark.parametrize(
     ("pattern", "reason"),
     [
-        ("r(x) THEN s(x) THEN carries(_, _, z) THEN u(_, _) WHERE hall(z)", "goal 3 can match without being accepted"),
-        ("r(x) THEN s(x) THEN at(_, _) THEN u(_, _)", "goal 3 asks a MARKOV stream in the middle of the query"),
-        ("r(x) THEN s(x) THEN carries(_, _, z)+<| hall(z)>", "goal 3 can match without being accepted"),
+        (
+            "r(x) THEN s(x) THEN carries(_, _, z) THEN u(_, _) WHERE hall(z)",
+            "goal 3 can match events that WHERE rejects",
+        ),
+        ("r(x) THEN s(x) THEN at(_, _) THEN u(_, _)", "goal 3 reads a MARKOV stream in the middle of the query"),
+        ("r(x) THEN s(x) THEN carries(_, _, z)+<| hall(z)>", "goal 3 can match events that WHERE rejects"),
         ("r(x) THEN s(x) THEN carries(_, _, z) WHERE hall(z)", None),
         ("r(x) THEN s(x) THEN at(_, _)", None),
     ],
 )
-def test_what_intervals_do_not_suffice_for(pattern: str, reason: str | None) -> None:
+def test_plans_that_intervals_are_not_enough_for(pattern: str, reason: str | None) -> None:
     query = bound_query(f"{PAPER} CREATE QUERY q AS PATTERN {pattern};", "q")
     assert str(why_not_by_intervals(analyse(query))).startswith(str(reason))
     assert ("by the safe plan" in plan(analyse(query)).method) == (reason is None)
@@ -164,12 +187,12 @@ def test_what_intervals_do_not_suffice_for(pattern: str, reason: str | None) -> 
         ("at(p, l) THEN at(p, m) GROUP BY l", "the query is not independent on l"),
     ],
 )
-def test_grouping_by_what_the_query_is_not_independent_on_is_refused(pattern: str, message: str) -> None:
+def test_a_group_by_variable_must_be_independent(pattern: str, message: str) -> None:
     with pytest.raises(WorkbookError, match=message):
         plan(analyse(bound_query(f"{DECLARATIONS} CREATE QUERY q AS PATTERN {pattern};", "q")))
 
 
-def test_a_single_goal_makes_every_key_a_chain_of_its_own() -> None:
+def test_with_a_single_goal_every_key_is_a_chain() -> None:
     analysis, _ = analysis_of("carries(_, 'lamp', 'a')")
     assert analysis.classification == REGULAR
     assert len(analysis.chain) == 1
@@ -179,11 +202,11 @@ def test_a_single_goal_makes_every_key_a_chain_of_its_own() -> None:
     assert named.group_by == (("d", 1), ("p", 0))
 
 
-def test_the_plan_prints_itself_in_text_and_in_a_notebook() -> None:
-    told = plan(
+def test_a_plan_is_printed_as_text_and_as_html() -> None:
+    explained = plan(
         analyse(bound_query(f"{DECLARATIONS} CREATE QUERY q AS PATTERN at(p, 'a') THEN at(p, '<b>') GROUP BY p;", "q"))
     )
-    assert str(told).splitlines()[0] == "q: PATTERN"
-    assert "extended regular" in str(told)
-    assert "rows are spread by p" in str(told)
-    assert told._repr_html_().startswith("<table>")
+    assert str(explained).splitlines()[0] == "q: PATTERN"
+    assert "extended regular" in str(explained)
+    assert "rows are routed by p" in str(explained)
+    assert explained._repr_html_().startswith("<table>")
