@@ -1,45 +1,48 @@
-# The everyday commands; `make` alone lists them.
+# The commands of a developer; `make` alone lists them.
 
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test cases lint format bench lock clean
+.PHONY: help install demo quick test cases lint format bench lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
-install: $(INSTALLED) ## Make .venv and install everything from requirements.lock (PYTHON=... names a Python)
+install: $(INSTALLED) ## Create .venv and install requirements.lock into it (PYTHON=... sets the Python)
 
-demo: $(INSTALLED) ## Simulate five worlds, ask a question of each kind, and compare with the truth
+demo: $(INSTALLED) ## Simulate five scenarios, run a query of each kind, and compare the answers with the truth
 	@$(BIN)/anabranch demo
 
-test: $(INSTALLED) ## Run the tests with coverage (ARGS="tests/pattern -k name" for some of them)
+quick: $(INSTALLED) ## Run the tests that need neither a JVM nor compiled kernels, in under a minute (ARGS=...)
+	@sh scripts/quick $(ARGS)
+
+test: $(INSTALLED) ## Run all tests with coverage (ARGS="tests/pattern -k name" selects tests)
 	@sh scripts/test $(ARGS)
 
 cases: $(INSTALLED) ## Run every case of ../shared/cases on 1, 2 and 7 partitions (ARGS="--master ... --partitions ...")
 	$(BIN)/python -m tests.conformance $(ARGS)
 
-lint: $(INSTALLED) ## Check style, formatting, types and the arrows between modules
+lint: $(INSTALLED) ## Check style, formatting, types and the layers of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: $(INSTALLED) ## Format the code and mend what ruff can mend
+format: $(INSTALLED) ## Format the code and apply the fixes of ruff
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(INSTALLED) ## Run the benchmarks (ARGS=... goes to them)
+bench: $(INSTALLED) ## Run the benchmarks (ARGS=... are their arguments)
 	$(BIN)/python -m benchmarks $(ARGS)
 
-lock: ## Write requirements.lock anew after a change in pyproject.toml (UPGRADE=1 for newer versions)
+lock: ## Write requirements.lock after a change of pyproject.toml (UPGRADE=1 takes newer versions)
 	@UPGRADE=$(UPGRADE) sh scripts/lock
 
-clean: ## Remove caches and results; .venv stays
+clean: ## Remove caches and results, but not .venv
 	rm -rf build dist htmlcov .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	rm -rf spark-warehouse metastore_db derby.log src/*.egg-info
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests benchmarks reproductions -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(INSTALLED): requirements.lock pyproject.toml scripts/install
 	@PYTHON="$(PYTHON)" sh scripts/install

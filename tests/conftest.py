@@ -1,72 +1,131 @@
-"""Settings for all tests: Hypothesis profiles, and the one Spark session that serves every test which needs one."""
+"""Settings for all tests: Hypothesis profiles, markers, coverage, and one Spark session for all tests that need one."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import wraps
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from numba.core.dispatcher import Dispatcher
 
 from tests import spark_home
-from tests.drawn import USUAL
-from tests.untraced import seen_at_first, unseen, untraced
+from tests.drawn import DEFAULT_EXAMPLES
+from tests.untraced import not_traced, traced_for_first_calls, untraced
 
 # Derandomised: a failure in one run is a failure in the next. No deadline: kernels compile within the first example.
 settings.register_profile(
     "default",
     deadline=None,
     derandomize=True,
-    max_examples=USUAL,
+    max_examples=DEFAULT_EXAMPLES,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
-# For a first look at a failure: without the minutes that finding its smallest form may take.
+# For a first look at a failure: without the search for a smaller failing example, which may take minutes.
 settings.register_profile(
     "quick", settings.get_profile("default"), phases=[Phase.explicit, Phase.reuse, Phase.generate]
 )
+# For `make quick`: a fifth of the examples of each property.
+settings.register_profile("few", settings.get_profile("default"), max_examples=DEFAULT_EXAMPLES // 5)
 settings.register_profile("thorough", settings.get_profile("default"), derandomize=False, max_examples=3000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
-# Numba's compiler is much Python, none of which is counted.
-Dispatcher.compile = untraced(Dispatcher.compile)
-
-#: So many examples of a property are seen by coverage: later ones find other answers, and hardly any other lines.
-SEEN = 8
-
-#: Nothing of these is seen: what they run of the package has tests of its own, and to be seen takes as long again.
-UNSEEN = (
+#: Tests of oracles, benchmarks, reproductions and examples, and the fuzzer. They get the marker `slow`, and run without
+#: coverage: other tests cover what they run of the package, and tracing would double their time.
+UNTRACED = (
     "tests/benchmarks/",
-    "tests/docs/test_docs.py::test_what_is_run_prints_what_the_page_shows[examples/",
+    "tests/docs/test_docs.py::test_commands_print_the_output_on_the_page[examples/",
     "tests/examples/",
     "tests/language/test_fuzz.py",
     "tests/oracles/",
+    "tests/reproductions/",
 )
+
+#: Coverage traces this many examples of a property: later examples have other answers, but hardly ever reach new lines.
+TRACED_EXAMPLES = 8
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Prepare compiled functions: coverage does not trace the compiler, and `-m "not kernels"` compiles no kernel."""
+    if "not kernels" in config.option.markexpr:
+        Dispatcher.compile = _skip_for_kernels(Dispatcher.compile)
+    Dispatcher.compile = untraced(Dispatcher.compile)
+
+
+def _skip_for_kernels(compile_for: Any) -> Any:
+    """Skip the current test where a kernel would be compiled or loaded from the cache.
+
+    Most tests reach kernels through other modules, which their imports do not show. Compiled functions outside of
+    kernels are few and small.
+    """
+
+    @wraps(compile_for)
+    def skipping(dispatcher: Dispatcher, signature: Any) -> Any:
+        function = dispatcher.py_func
+        if _is_kernel(function.__module__):
+            pytest.skip(f"needs the kernel function {function.__module__}.{function.__name__}")
+        return compile_for(dispatcher, signature)
+
+    return skipping
+
+
+def _is_kernel(module: str) -> bool:
+    return module.startswith("anabranch.") and "kernel" in module.split(".")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import whole folders and files of slow tests for `-m "not slow"`."""
+    names = {path.rstrip("/") for path in UNTRACED}
+    if "not slow" in config.option.markexpr and collection_path.relative_to(config.rootpath).as_posix() in names:
+        return True
+    return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Set the markers; single tests that are slow or start Spark in another process have theirs in their files."""
+    files_with_kernels = {
+        module
+        for module in {getattr(item, "module", None) for item in items}
+        for value in vars(module or object).values()
+        if _is_kernel(value.__name__ if isinstance(value, ModuleType) else str(getattr(value, "__module__", "")))
+    }
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
+        if getattr(item, "module", None) in files_with_kernels:
+            item.add_marker("kernels")
+        if item.nodeid.startswith(UNTRACED):
+            item.add_marker("slow")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator:
-    """Let coverage look away after the first examples of a property, or at once."""
-    if pyfuncitem.nodeid.startswith(UNSEEN):
-        with unseen():
+    """Pause coverage for some tests, and after the first examples of a property."""
+    if pyfuncitem.nodeid.startswith(UNTRACED):
+        with not_traced():
             return (yield)
     handle = getattr(pyfuncitem.obj, "hypothesis", None)
     if handle is None:
         return (yield)
-    with seen_at_first(handle, SEEN):
+    with traced_for_first_calls(handle, TRACED_EXAMPLES):
         return (yield)
 
 
 spark_home.use()
 
-#: Spark's other way to write a checkpoint. The usual one starts a `readlink` for each file, which takes longer than a
-#: micro-batch of a few rows; the processes that `recovery` kills keep to it.
+#: Spark's alternative way to write a checkpoint. The default one starts a `readlink` process for each file, which takes
+#: longer than a micro-batch of a few rows; the processes that `recovery` kills use the default.
 FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator:
-    """A local session on two cores, started by the first test that asks for it."""
+    """A local session on two cores, started by the first test that uses it."""
     from anabranch.runtime.spark import make_session
 
     session = make_session(

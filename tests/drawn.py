@@ -1,4 +1,4 @@
-"""How many cases are drawn: by a property, and as a list, always the same, where one job serves many of them."""
+"""How many cases Hypothesis draws for a property, and fixed lists of cases for jobs that run many at once."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-#: The examples of a property that does not say how many it needs. The cases of a kind vary in everything at once, and
-#: several properties draw them; `HYPOTHESIS_PROFILE=thorough` draws many more for each, and other ones every time.
-USUAL = 50
+#: The number of examples of a property that sets none. The cases of a kind vary in everything at once, and several
+#: properties draw them; `HYPOTHESIS_PROFILE=thorough` draws many more for each, and different ones in every run.
+DEFAULT_EXAMPLES = 50
 
 
 def examples(count: int) -> settings:
-    """So many examples of a property by default; with another profile, as many times more as its usual ones."""
-    return settings(max_examples=max(1, count * settings().max_examples // USUAL))
+    """Set the number of examples of a property for the default profile; other profiles scale it."""
+    return settings(max_examples=max(1, count * settings().max_examples // DEFAULT_EXAMPLES))
 
 
 def drawn(strategy: st.SearchStrategy[Any], count: int) -> list[Any]:
-    """The first `count` values that Hypothesis draws from a strategy."""
+    """Return the first `count` values that Hypothesis draws from a strategy; they are the same in every run."""
     values: list[Any] = []
 
     @settings(max_examples=count, phases=[Phase.generate], derandomize=True, database=None)

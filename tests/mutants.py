@@ -1,4 +1,4 @@
-"""The mutants of `mutate.py`: lines of kernels, what they are broken to, and the tests that must notice."""
+"""The mutants of `mutate.py`: a line of a kernel, its broken version, and the tests that must fail with it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Mutant:
-    """A line of a file, or a part of it that is there once, and what it is broken to."""
+    """A text that a file contains exactly once, and the broken text that replaces it.
+
+    Attributes
+    ----------
+    file : str
+        The path below `src/anabranch`.
+    before, after : str
+        The text and its broken version.
+    tests : sequence of str
+        The tests that must fail, as pytest takes them.
+    compiled : bool
+        Whether the tests need compiled kernels; otherwise they run as plain Python.
+    """
 
     file: str
     before: str
@@ -17,14 +29,14 @@ class Mutant:
     compiled: bool
 
     @property
-    def said(self) -> str:
-        """The mutant in a line."""
+    def description(self) -> str:
+        """The mutant in one line."""
         return " ".join(f"{self.file}: {self.before} -> {self.after}".split())
 
-    def applied_to(self, text: str) -> str:
-        """The text of the file with the line broken."""
+    def apply(self, text: str) -> str:
+        """Return the text of the file with the broken line."""
         if text.count(self.before) != 1:
-            raise ValueError(f"{self.file} has {text.count(self.before)} times {self.before!r}, and not once")
+            raise ValueError(f"{self.file} has {text.count(self.before)} matches for {self.before!r}, not 1")
         return text.replace(self.before, self.after)
 
 
@@ -36,20 +48,20 @@ def _mutants(
 
 
 MUTANTS = [
-    # ------------------------------------------------------------ rows
+    # ------------------------------------------------------------ transport
     *_mutants("transport", ["transport/test_watermark.py"], [
         ("watermark", "return newest + 1", "return newest"),
         ("watermark", "return min(\n            earlier(", "return max(\n            earlier("),
     ]),
     *_mutants("transport", ["transport/test_inbox.py"], [
-        ("inbox", "late = arrived.t < self._limit(arrived)", "late = arrived.t <= self._limit(arrived)"),
-        ("inbox", "self.watermark = max(self.watermark, self._", "self.watermark = max(BEGINNING, self._"),
+        ("watermark", "times < (self.before if", "times <= (self.before if"),
+        ("watermark", "self.at = max(self.at, to)", "self.at = max(BEGINNING, to)"),
     ]),
     *_mutants("transport", [
         "inference/test_stream.py::test_streams_of_different_steps_go_together",
         "inference/test_stream.py::test_any_split_gives_the_answers_of_an_archive",
     ], [
-        ("inbox", "return min([watermark, *(int", "return max([watermark, *(int"),
+        ("watermark", "return min([to, *(int", "return max([to, *(int"),
     ], compiled=True),
     # ------------------------------------------------------------ PATTERN
     *_mutants("pattern/kernel", [
@@ -200,7 +212,8 @@ MUTANTS = [
         ("highest", "slope[asked.axis[v]] -= falls * lines.rate[v]", "slope[asked.axis[v]] += falls * lines.rate[v]"),
         ("highest", "if first_value >= second_value:", "if first_value < second_value:"),
     ]),
-    # ------------------------------------------------------------ CONSTRAIN: in plain Python a record has no fields
+    # ------------------------------------------------------------ CONSTRAIN
+    # Compiled: in plain Python a record has no fields.
     *_mutants("constrain/kernel", [
         "constrain/test_against_loops.py::test_batch_gives_every_alert_once",
         "constrain/test_against_loops.py::test_any_split_gives_the_answers_of_the_whole",
@@ -221,7 +234,8 @@ MUTANTS = [
     ], [
         ("store", "if roles[items[place].role].expires >= now:", "if roles[items[place].role].expires > now:"),
     ], compiled=True),
-    # ------------------------------------------------------------ inference: plain Python cuts its shifted numbers off
+    # ------------------------------------------------------------ inference
+    # Mostly compiled: plain Python truncates the shifted numbers.
     *_mutants("inference/kernel", [
         "inference/test_reporting.py::test_reports_are_those_of_the_oracle",
         "inference/test_reporting.py::test_a_period_of_doubles_is_not_missed_by_a_rounding",

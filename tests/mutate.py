@@ -1,11 +1,11 @@
-"""Breaks the kernels, one line at a time, and sees whether a test notices: `python -m tests.mutate`.
+"""Breaks the kernels one line at a time and checks that a test fails: `python -m tests.mutate`.
 
-The mutants are those of `mutants.py`. Each is made in a copy of `src` and `tests`, never in place, and the tests that
-must notice it are run there. First they are run on the copy as it is: there they must pass.
+The mutants are those of `mutants.py`. Each is applied in a copy of `src` and `tests`, never in place, and its tests run
+there. First they run on the unchanged copy, where they must pass.
 
-Kernels run as plain Python where that gives the same, for to compile them anew takes longer than the
-tests. Others are compiled, and not only the file that was changed: Numba's cache of a function does not notice that
-another module, which the function calls, has changed.
+Kernels run as plain Python where that gives the same results, because compiling them again takes longer than the
+tests. The others are compiled, and not only the changed file: Numba's cache of a function does not notice a change in
+another module whose functions it calls.
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ from pathlib import Path
 from tests.mutants import MUTANTS, Mutant
 
 ROOT = Path(__file__).resolve().parent.parent
-#: Seconds after which a run of tests is given up.
-PATIENCE = 400
+SOURCE = Path("src", "anabranch")
+#: Seconds until a run of tests is stopped.
+TIMEOUT = 400
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What became of a run: passed, failed, timeout or broken (no test ran); its seconds; and the test that failed."""
+class Result:
+    """The outcome of a run (passed, failed, timeout; broken if no test ran), its seconds and the first failed test."""
 
     outcome: str
     seconds: float
-    first: str
+    failed_test: str
 
 
 class Copy:
-    """A copy of the sources and the tests, with what is compiled already."""
+    """A copy of the sources and the tests, with the cache of compiled kernels."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder
@@ -47,9 +48,9 @@ class Copy:
             shutil.copytree(ROOT / name, folder / name)
         shutil.copy(ROOT / "pyproject.toml", folder)
 
-    def test(self, tests: Sequence[str], compiled: bool) -> Verdict:
-        """Run some tests in the copy, up to the first failure."""
-        # In plain Python, hashes that go round would warn.
+    def test(self, tests: Sequence[str], compiled: bool) -> Result:
+        """Run tests in the copy, up to the first failure."""
+        # In plain Python, hashes that overflow would warn.
         options = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore:overflow"]
         environment = {
             **os.environ,
@@ -57,81 +58,91 @@ class Copy:
             "HYPOTHESIS_PROFILE": "quick",
             "NUMBA_DISABLE_JIT": "0" if compiled else "1",
         }
-        began = time.monotonic()
+        start = time.monotonic()
         try:
             run = subprocess.run(
                 [sys.executable, "-m", "pytest", *options, *tests],
-                cwd=self.root, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False,
+                cwd=self.root, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return Verdict("timeout", time.monotonic() - began, "")
+            return Result("timeout", time.monotonic() - start, "")
         failed = re.search(r"^FAILED (\S+)", run.stdout, re.MULTILINE)
         outcome = {0: "passed", 1: "failed"}.get(run.returncode, "broken")
-        return Verdict(outcome, time.monotonic() - began, failed[1] if failed else "")
+        return Result(outcome, time.monotonic() - start, failed[1] if failed else "")
 
-    def try_mutant(self, mutant: Mutant) -> Verdict:
-        """Break a line, run the tests that must notice, and mend it again."""
-        path = self.root / "src" / "anabranch" / mutant.file
-        whole, cache = path.read_text(), path.parent / "__pycache__"
-        aside = cache.with_name("compiled")
+    def try_mutant(self, mutant: Mutant) -> Result:
+        """Apply a mutant, run its tests, and undo it."""
+        path = self.root / SOURCE / mutant.file
+        text, cache = path.read_text(), path.parent / "__pycache__"
+        saved_cache = cache.with_name("compiled")
         cache.mkdir(exist_ok=True)
-        shutil.move(cache, aside)
+        shutil.move(cache, saved_cache)
         try:
-            path.write_text(mutant.applied_to(whole))
+            path.write_text(mutant.apply(text))
             return self.test(mutant.tests, mutant.compiled)
         finally:
-            times = (ROOT / "src" / "anabranch" / mutant.file).stat()
-            path.write_text(whole)
-            # Numba knows by the time of a file whether what it has compiled is of this file.
+            times = (ROOT / SOURCE / mutant.file).stat()
+            path.write_text(text)
+            # Numba compares the time of a file with that of its cache.
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
             shutil.rmtree(cache, ignore_errors=True)
-            shutil.move(aside, cache)
+            shutil.move(saved_cache, cache)
+
+
+def check(mutants: Iterable[Mutant]) -> None:
+    """Raise a ValueError for the first mutant that no longer applies to its file."""
+    for mutant in mutants:
+        mutant.apply((ROOT / SOURCE / mutant.file).read_text())
 
 
 def main() -> int:
-    """Try the mutants of the files whose names contain one of the arguments; all of them without any."""
+    """Try the mutants whose description contains one of the arguments; without arguments, all of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", help="parts of the names of files, or of lines")
-    parser.add_argument("--check", action="store_true", help="only see that each line is there, once")
-    given = parser.parse_args()
-    chosen = [each for each in MUTANTS if not given.names or any(name in each.said for name in given.names)]
-    for mutant in chosen:
-        mutant.applied_to((ROOT / "src" / "anabranch" / mutant.file).read_text())
-    if given.check:
+    parser.add_argument("names", nargs="*", help="parts of file names or lines")
+    parser.add_argument("--check", action="store_true", help="only check that each mutant still applies")
+    arguments = parser.parse_args()
+    chosen = [
+        mutant
+        for mutant in MUTANTS
+        if not arguments.names or any(name in mutant.description for name in arguments.names)
+    ]
+    check(chosen)
+    if arguments.check:
         return 0
     with tempfile.TemporaryDirectory() as folder:
         copy = Copy(Path(folder))
-        return _tried_whole(copy, chosen) or _tried(copy, chosen)
+        return _failures_without_mutants(copy, chosen) or _survivors(copy, chosen)
 
 
-def _tried_whole(copy: Copy, mutants: Iterable[Mutant]) -> int:
-    """Run the tests of the mutants on what is not broken."""
+def _failures_without_mutants(copy: Copy, mutants: Iterable[Mutant]) -> int:
+    """Run the tests of the mutants on the unchanged copy, and return how many of the two runs failed."""
     failures = 0
     for compiled in (False, True):
-        tests = sorted({test for each in mutants if each.compiled == compiled for test in each.tests})
+        tests = sorted({test for mutant in mutants if mutant.compiled == compiled for test in mutant.tests})
         if tests:
-            verdict = copy.test(tests, compiled)
-            _tell(f"unbroken, {'compiled' if compiled else 'interpreted'}", verdict)
-            failures += verdict.outcome != "passed"
+            result = copy.test(tests, compiled)
+            _report(f"unchanged, {'compiled' if compiled else 'interpreted'}", result)
+            failures += result.outcome != "passed"
     return failures
 
 
-def _tried(copy: Copy, mutants: Iterable[Mutant]) -> int:
+def _survivors(copy: Copy, mutants: Iterable[Mutant]) -> int:
+    """Try each mutant, and return how many were not killed."""
     survivors = 0
     for mutant in mutants:
-        verdict = copy.try_mutant(mutant)
-        survivors += verdict.outcome != "failed"
+        result = copy.try_mutant(mutant)
+        survivors += result.outcome != "failed"
         names = {"failed": "killed", "passed": "SURVIVED"}
-        _tell(mutant.said, replace(verdict, outcome=names.get(verdict.outcome, verdict.outcome)))
-    _say(f"{survivors} survived")
+        _report(mutant.description, replace(result, outcome=names.get(result.outcome, result.outcome)))
+    _print(f"{survivors} survived")
     return survivors
 
 
-def _tell(what: str, verdict: Verdict) -> None:
-    _say(f"{verdict.outcome:8} {verdict.seconds:4.0f} s  {what}  {verdict.first}")
+def _report(subject: str, result: Result) -> None:
+    _print(f"{result.outcome:8} {result.seconds:4.0f} s  {subject}  {result.failed_test}")
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 

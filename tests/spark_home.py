@@ -1,10 +1,10 @@
-"""Spark for the tests: the installed one, made to start faster.
+"""A SPARK_HOME for the tests: the installed Spark, set up to start faster.
 
-- Its copy of its Python sources in an archive is left out. A Python process that Spark starts takes these before the
-  installed ones, and compiles them each time: most of a second. There is one such process for each session and each
-  start of a stream, and the tests start hundreds.
-- `python -m tests.spark_home` lets Java keep the classes that a session and a stream need, as it has them in memory:
-  that is half of the start of a session. Without, or where Java does not want them, all is slower, and the same.
+- It has no zip file with Spark's Python sources. A Python process that Spark starts would import them instead of the
+  installed ones, and compile them each time, which takes most of a second. There is one such process for each session
+  and each start of a stream, and the tests start hundreds.
+- `python -m tests.spark_home` writes a Java class archive (CDS) with the classes that a session and a stream load. It
+  halves the start of a session. Without it, or if Java rejects it, the tests are slower.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pyspark import SparkContext
 HOME = Path(__file__).parents[1] / ".pytest_cache" / f"spark-{pyspark.__version__}"
 CLASSES = HOME / "classes.jsa"
 
-#: A JVM of the tests, here or in a process of its own, does little and not for long: the compiler that makes code fast
-#: for hours, and the collector for many cores, would take half of its time. The other compiler may begin earlier.
-#: Without the first, Java has little room for compiled code: what does not fit is thrown away, and compiled again.
+#: The JVMs of the tests are short-lived. The second compiler (C2), made for programs that run for hours, and the
+#: garbage collector for many cores would take half of their time; the first compiler (C1) may start earlier. Without
+#: C2, Java has a small cache for compiled code and discards what does not fit, so the cache is enlarged.
 _OPTIONS = (
     "-XX:TieredStopAtLevel=1 -XX:CompileThresholdScaling=0.3 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -Xmn1g "
     "-Xlog:disable -Xlog:all=error:stderr"
@@ -29,27 +29,27 @@ _OPTIONS = (
 
 
 def use() -> None:
-    """Let this process, and those that it starts, use Spark from here."""
+    """Make this process, and those that it starts, use this SPARK_HOME."""
     HOME.mkdir(parents=True, exist_ok=True)
     for part in ("bin", "sbin", "jars", "data"):
         if not (HOME / part).exists():
             _link(HOME / part, Path(pyspark.__file__).parent / part)
     os.environ.setdefault("SPARK_HOME", str(HOME))
-    kept = f" -XX:SharedArchiveFile={CLASSES}" if CLASSES.exists() else ""
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", _OPTIONS + kept)
+    archive = f" -XX:SharedArchiveFile={CLASSES}" if CLASSES.exists() else ""
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", _OPTIONS + archive)
 
 
-def _link(place: Path, target: Path) -> None:
-    """Make a link that another process may be making too."""
-    with tempfile.TemporaryDirectory(dir=place.parent) as folder:
+def _link(path: Path, target: Path) -> None:
+    """Create a link, also where another process creates the same one at this moment."""
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         (Path(folder) / "link").symlink_to(target)
-        os.replace(Path(folder) / "link", place)
+        os.replace(Path(folder) / "link", path)
 
 
-def keep_classes() -> None:
-    """Run a stream and let Java write down what it has loaded."""
-    made = CLASSES.with_suffix(".new")
-    os.environ["SPARK_SUBMIT_OPTS"] = f"{_OPTIONS} -XX:ArchiveClassesAtExit={made}"
+def write_class_archive() -> None:
+    """Run a stream and let Java archive the classes that it has loaded."""
+    archive = CLASSES.with_suffix(".new")
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{_OPTIONS} -XX:ArchiveClassesAtExit={archive}"
     use()
 
     from anabranch.runtime.spark import make_session
@@ -66,12 +66,12 @@ def keep_classes() -> None:
         office.session.run("coffee").collect()
     java = SparkContext._gateway.proc
     spark.stop()
-    # Java ends, and writes, when nobody speaks to it any more.
+    # Java writes the archive when it exits, which it does when its standard input is closed.
     java.stdin.close()
     java.wait()
-    if made.exists():
-        made.replace(CLASSES)
+    if archive.exists():
+        archive.replace(CLASSES)
 
 
 if __name__ == "__main__" and not CLASSES.exists():
-    keep_classes()
+    write_class_archive()

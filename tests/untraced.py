@@ -1,4 +1,4 @@
-"""Coverage looks away where it would count nothing new: watching an oracle costs as much again as its work."""
+"""Pauses coverage where tracing would find nothing new: tracing an oracle doubles its time."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 
 
 @contextmanager
-def unseen() -> Iterator[None]:
-    """What is done here is unseen by the tracer of coverage; a debugger sees it."""
+def not_traced() -> Iterator[None]:
+    """Pause the tracer of coverage; the tracer of a debugger stays."""
     tracer = sys.gettrace()
-    if not _is_of_coverage(tracer):
+    if not _is_coverage(tracer):
         yield
         return
     sys.settrace(None)
@@ -25,38 +25,38 @@ def unseen() -> Iterator[None]:
 
 
 def untraced(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, unseen by the tracer of coverage."""
+    """Return the function, not traced by coverage."""
 
     @wraps(function)
-    def unseen_function(*arguments: Any, **named: Any) -> Any:
-        with unseen():
-            return function(*arguments, **named)
+    def without_tracing(*arguments: Any, **keywords: Any) -> Any:
+        with not_traced():
+            return function(*arguments, **keywords)
 
-    return unseen_function
+    return without_tracing
 
 
 @contextmanager
-def seen_at_first(handle: Any, calls: int) -> Iterator[None]:
-    """Let coverage see the first examples of a property, but not how Hypothesis draws them."""
-    tracer, whole, count = sys.gettrace(), handle.inner_test, itertools.count()
+def traced_for_first_calls(handle: Any, calls: int) -> Iterator[None]:
+    """Let coverage trace the first examples of a Hypothesis property, but not how Hypothesis draws them."""
+    tracer, inner_test, count = sys.gettrace(), handle.inner_test, itertools.count()
 
-    @wraps(whole)
-    def example(*arguments: Any, **named: Any) -> Any:
-        if next(count) >= calls or not _is_of_coverage(tracer):
-            return whole(*arguments, **named)
+    @wraps(inner_test)
+    def example(*arguments: Any, **keywords: Any) -> Any:
+        if next(count) >= calls or not _is_coverage(tracer):
+            return inner_test(*arguments, **keywords)
         sys.settrace(tracer)
         try:
-            return whole(*arguments, **named)
+            return inner_test(*arguments, **keywords)
         finally:
             sys.settrace(None)
 
     handle.inner_test = example
     try:
-        with unseen():
+        with not_traced():
             yield
     finally:
-        handle.inner_test = whole
+        handle.inner_test = inner_test
 
 
-def _is_of_coverage(tracer: Any) -> bool:
+def _is_coverage(tracer: Any) -> bool:
     return type(tracer).__module__.startswith("coverage")

@@ -1,4 +1,4 @@
-"""The pictures of the five kinds show what the demo's worlds are answered, and queries that their workbooks have."""
+"""The pictures of the five kinds show the answers of the demo, and parts of the queries in its workbooks."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ IMAGES = Path(__file__).parents[2] / "docs" / "images"
 
 @pytest.fixture(scope="module")
 def worlds(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The worlds of the demo."""
+    """The simulated data of the demo."""
     folder = tmp_path_factory.mktemp("worlds")
     for act in ACTS:
         SCENARIOS[act.scenario].write(folder / act.scenario, 0, **act.options)
     return folder
 
 
-def test_the_hearts_of_queries_are_parts_of_the_workbooks(worlds: Path) -> None:
+def test_the_excerpts_of_queries_are_in_the_workbooks(worlds: Path) -> None:
     kinds = SimpleNamespace(**runpy.run_path(str(IMAGES / "five.py"))).KINDS
     assert [(kind.scenario, kind.query) for kind in kinds] == [(act.scenario, act.queries[0]) for act in ACTS]
     for kind in kinds:
@@ -42,4 +42,4 @@ def test_the_pictures_are_drawn_from_real_answers(
     drawn = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.glob("*.svg")}
     assert len(drawn) == 1 + len(ACTS)
     for name, picture in drawn.items():
-        assert picture == (IMAGES / name).read_text(encoding="utf-8"), f"draw {name} anew: docs/images/five.py says how"
+        assert picture == (IMAGES / name).read_text(encoding="utf-8"), f"draw {name} again, see docs/images/five.py"

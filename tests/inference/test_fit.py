@@ -14,6 +14,9 @@ from anabranch.inference.infer import Inference
 from anabranch.inference.model import Hmm, Sensing
 from tests.inference.models import Dense, distributions, packed
 
+#: Five seconds: not in `make quick`.
+pytestmark = pytest.mark.slow
+
 PLAIN = Smoothing(alpha=0.0, reverse=False)
 
 

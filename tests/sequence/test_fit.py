@@ -20,6 +20,9 @@ from anabranch.sequence.likelihood import likeliest, log_density
 from anabranch.sequence.query import BoundDelay, BoundSequence
 from anabranch.simulate.shop import MINUTE, Options, simulate
 
+#: Five seconds: not in `make quick`.
+pytestmark = pytest.mark.slow
+
 #: Standard deviations that an estimate may be off.
 SIGMAS = 5
 
