@@ -1,1 +1,1 @@
-"""Benchmarks: one file a family, on shared workloads; `python -m benchmarks` runs them."""
+"""Benchmarks, one package per family, on shared workloads; `python -m benchmarks` runs them."""

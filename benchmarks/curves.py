@@ -1,60 +1,84 @@
-"""Curves as an SVG picture: panels in rows and columns, all over the same axes."""
+"""Line charts as SVG: panels in rows and columns that share their axes."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from anabranch.show.svg import EDGE, FAINT, GRID, LIKELY, TRUE, Scale, Svg, element, key, label, page
+from anabranch.drawing.svg import (
+    EDGE,
+    FAINT,
+    GRID,
+    LIKELY,
+    TITLE_BASELINE,
+    TRUE,
+    Scale,
+    Svg,
+    element,
+    header,
+    label,
+    page,
+    point_list,
+)
 
-#: The colours of the first contestant, of the second, of what they are held against, and of what is to compare with.
+#: Where the charts of the documentation are.
+PICTURES = Path(__file__).parents[1] / "docs" / "images"
+
+#: The colours of the first and the second contestant, of the baseline, and of a reference line.
 FIRST, SECOND, BASELINE, PALE = LIKELY, "#9a6fb0", TRUE, "#c9cfcc"
 
 WIDTH, HEAD, FOOT = 800, 66, 46
-"""The width of a picture, and the heights above and below its panels."""
+"""The width of a chart, and the heights above and below its panels."""
 
-GAP, PLOT, ROW = 36, 92, 122
-"""Between two panels of a row; the height of a panel, and with the room below it."""
+GAP, PANEL, ROW = 36, 92, 122
+"""The distance between two panels of a row; the height of a panel, without and with the space below it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What lies along the bottom, or up the side, of every panel: its ends, where to write what, and its name.
+    """The x axis or the y axis of every panel: its ends, its tick marks and its name.
 
     Attributes
     ----------
     logarithmic : bool
-        Equal distances are equal ratios.
+        Whether equal distances are equal ratios.
     """
 
     start: float
     end: float
-    marks: tuple[float, ...]
-    name: str
+    ticks: tuple[float, ...]
+    name: str = ""
     logarithmic: bool = False
 
-    def place(self, value: float, scale: Scale) -> float:
-        """Where a value lies on the page."""
-        return scale(self._along(value))
+    def position(self, value: float, scale: Scale) -> float:
+        """Return the coordinate of a value on the page."""
+        return scale(self._transformed(value))
 
     def scale(self, left: float, right: float) -> Scale:
-        """The axis between two places of the page."""
-        return Scale(self._along(self.start), self._along(self.end), left, right)
+        """Return the scale of the axis between two coordinates of the page."""
+        return Scale(self._transformed(self.start), self._transformed(self.end), left, right)
 
-    def _along(self, value: float) -> float:
+    def _transformed(self, value: float) -> float:
         return math.log10(value) if self.logarithmic else value
 
 
-#: From nothing to all: what is up the side where nothing else is said.
-SHARES = Axis(0.0, 1.0, marks=(0.0, 0.5, 1.0), name="")
+def axis_over(values: Mapping[float, object], name: str, logarithmic: bool = False) -> Axis:
+    """Return an axis with a tick at each key of a mapping."""
+    ticks = tuple(sorted(values))
+    return Axis(ticks[0], ticks[-1], ticks, name, logarithmic)
+
+
+#: From 0 to 1: the default y axis.
+SHARES = Axis(0.0, 1.0, ticks=(0.0, 0.5, 1.0))
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One line of a panel, as (x, y); points without a y (NaN), and those beyond the axes, are left out.
+    """One line of a panel, as (x, y); points without a y (NaN) and points beyond the axes are left out.
 
-    What is above a share of 1 is drawn at 1.
+    A value above the end of the y axis is drawn at the end.
     """
 
     colour: str
@@ -65,15 +89,28 @@ class Curve:
 Panels = Mapping[str, Mapping[str, Sequence[Curve]]]
 """The curves of each panel, by the name of its row, then of its column."""
 
+Legend = Sequence[tuple[str, str]]
+"""The colours and their meanings."""
+
+
+def legend_of(colours: Mapping[str, str]) -> Legend:
+    """Return the legend of a mapping from meanings to colours."""
+    return [(colour, meaning) for meaning, colour in colours.items()]
+
+
+def save_chart(name: str, chart: Svg) -> None:
+    """Write a chart to the images of the documentation."""
+    (PICTURES / f"{name}.svg").write_text(chart + "\n", encoding="utf-8")
+
 
 def curves_svg(
     title: str,
     panels: Panels,
-    axis: Axis,
-    signs: Sequence[tuple[str, str]],
-    row_width: float,
-    up: Axis = SHARES,
-    tall: float = PLOT,
+    x_axis: Axis,
+    legend: Legend,
+    label_width: float,
+    y_axis: Axis = SHARES,
+    panel_height: float = PANEL,
 ) -> Svg:
     """Draw panels in rows and columns.
 
@@ -82,75 +119,74 @@ def curves_svg(
     title : str
     panels : Panels
         Every row has the same columns.
-    axis : Axis
-    signs : sequence of (colour, meaning)
-        More than four have a line of their own.
-    row_width : float
-        The room for the names of the rows.
-    up : Axis
-        What is up the side of every panel.
-    tall : float
-        The height of a panel.
+    x_axis : Axis
+    legend : Legend
+        With more than four entries it is below the title.
+    label_width : float
+        The space for the names of the rows.
+    y_axis : Axis
+    panel_height : float
     """
-    more = 24 if len(signs) > 4 else 0
-    head, row_height = HEAD + more, tall + ROW - PLOT
-    parts = [label(title, EDGE, 27, size=15, font_weight=600)]
-    parts.append(key([("━", colour, meaning) for colour, meaning in signs], WIDTH - EDGE, 27 + more))
+    legend_height = 24 if len(legend) > 4 else 0
+    head, row_height = HEAD + legend_height, panel_height + ROW - PANEL
+    signs = [("━", colour, meaning) for colour, meaning in legend]
+    parts = header(title, signs, WIDTH, key_baseline=TITLE_BASELINE + legend_height)
     columns = len(next(iter(panels.values())))
-    left = EDGE + row_width
-    wide = (WIDTH - EDGE - left - GAP * (columns - 1)) / columns
-    for number, (row, of_row) in enumerate(panels.items()):
-        base = head + row_height * number + tall
-        side = up.scale(base, base - tall)
-        parts.append(label(row, EDGE, base - tall / 2 + 4, size=13))
-        for column, (name, curves) in enumerate(of_row.items()):
-            scale = axis.scale(left + column * (wide + GAP), left + column * (wide + GAP) + wide)
+    left = EDGE + label_width
+    panel_width = (WIDTH - EDGE - left - GAP * (columns - 1)) / columns
+    for number, (row, row_panels) in enumerate(panels.items()):
+        base = head + row_height * number + panel_height
+        y_scale = y_axis.scale(base, base - panel_height)
+        parts.append(label(row, EDGE, base - panel_height / 2 + 4, size=13))
+        for column, (name, curves) in enumerate(row_panels.items()):
+            start = left + column * (panel_width + GAP)
+            x_scale = x_axis.scale(start, start + panel_width)
             if number == 0:
-                middle = (scale.left + scale.right) / 2
+                middle = (x_scale.left + x_scale.right) / 2
                 parts.append(label(name, middle, head - 12, size=12, fill=FAINT, text_anchor="middle"))
-            parts += _frame(axis, scale, up, side)
-            parts += [line for curve in curves for line in _line(curve, axis, scale, up, side)]
-    height = head + row_height * len(panels) + FOOT - (ROW - PLOT)
-    parts.append(label(axis.name, WIDTH - EDGE, height - 10, size=11, fill=FAINT, text_anchor="end"))
+            parts += _frame(x_axis, x_scale, y_axis, y_scale)
+            parts += [line for curve in curves for line in _line(curve, x_axis, x_scale, y_axis, y_scale)]
+    height = head + row_height * len(panels) + FOOT - (ROW - PANEL)
+    parts.append(label(x_axis.name, WIDTH - EDGE, height - 10, size=11, fill=FAINT, text_anchor="end"))
     return page(parts, WIDTH, height, title)
 
 
-def _frame(axis: Axis, scale: Scale, up: Axis, side: Scale) -> Iterator[str]:
-    """The lines at the marks up the side, and the marks along the bottom."""
-    base = side.left
-    for value in up.marks:
-        y = up.place(value, side)
+def _frame(x_axis: Axis, x_scale: Scale, y_axis: Axis, y_scale: Scale) -> Iterator[str]:
+    """Draw the grid lines at the ticks of the y axis, and the ticks of the x axis."""
+    base = y_scale.left
+    for value in y_axis.ticks:
+        y = y_axis.position(value, y_scale)
         stroke = GRID if y != base else FAINT
-        yield element("line", x1=scale.left, x2=scale.right, y1=y, y2=y, stroke=stroke, stroke_width=0.8)
-        yield label(_written(value), scale.left - 5, y + 3.5, size=10, fill=FAINT, text_anchor="end")
-    for value in axis.marks:
-        x = axis.place(value, scale)
+        yield element("line", x1=x_scale.left, x2=x_scale.right, y1=y, y2=y, stroke=stroke, stroke_width=0.8)
+        yield label(_tick_text(value), x_scale.left - 5, y + 3.5, size=10, fill=FAINT, text_anchor="end")
+    for value in x_axis.ticks:
+        x = x_axis.position(value, x_scale)
         yield element("line", x1=x, x2=x, y1=base, y2=base + 3, stroke=FAINT, stroke_width=0.8)
-        yield label(_written(value), x, base + 14, size=10, fill=FAINT, text_anchor="middle")
+        yield label(_tick_text(value), x, base + 14, size=10, fill=FAINT, text_anchor="middle")
 
 
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def _written(value: float) -> str:
-    """A number at a mark; large and small powers of ten as such."""
+def _tick_text(value: float) -> str:
+    """Return the text of a tick; large and small powers of ten have an exponent."""
     exponent = round(math.log10(value)) if value > 0 else 0
     if abs(exponent) >= 4 and math.isclose(value, 10.0**exponent):
-        return f"10{str(exponent).translate(_RAISED)}"
+        return f"10{str(exponent).translate(_SUPERSCRIPTS)}"
     return f"{value:g}"
 
 
-def _line(curve: Curve, axis: Axis, scale: Scale, up: Axis, side: Scale) -> Iterator[str]:
+def _line(curve: Curve, x_axis: Axis, x_scale: Scale, y_axis: Axis, y_scale: Scale) -> Iterator[str]:
     points = [
-        f"{axis.place(x, scale):.1f},{up.place(min(y, up.end), side):.1f}"
+        (x_axis.position(x, x_scale), y_axis.position(min(y, y_axis.end), y_scale))
         for x, y in curve.points
-        if axis.start <= x <= axis.end and y >= up.start
+        if x_axis.start <= x <= x_axis.end and y >= y_axis.start
     ]
     if points:
         dashes = {"stroke_dasharray": "4 3"} if curve.dashed else {}
         yield element(
             "polyline",
-            points=" ".join(points),
+            points=point_list(points),
             fill="none",
             stroke=curve.colour,
             stroke_width=1.6,

@@ -1,14 +1,14 @@
-"""Three ways to run one workbook over the same files: in this process, by Spark over an archive, by Spark as a stream.
+"""Three ways to run one workbook over the same files: in this process, Spark over an archive, Spark as a stream.
 
-The run in this process calls the very stages that Spark's workers run, on one thread and without a JVM: it is the
-bound that Spark's figures are held against.
+The run in this process calls the stages that Spark's workers run, on one thread and without a JVM. It is the baseline
+for Spark.
 """
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,34 +21,60 @@ from pyspark.sql import DataFrame, SparkSession
 from anabranch.binding.binder import bind, declare
 from anabranch.catalog import Catalog
 from anabranch.columns.times import END
-from anabranch.families import job_for
 from anabranch.language.parser import parse
-from anabranch.runtime.packets import Mail, Packing, pack_files
-from anabranch.runtime.sources.schema import layouts_for
+from anabranch.planning.layouts import layouts_for
+from anabranch.planning.prepared import prepare, with_job
+from anabranch.runtime.packets import BucketInput, Packing, pack_files
 from anabranch.runtime.spark import make_session
 from anabranch.session import Session
 from anabranch.transport.job import Job, JobContext
+from anabranch.transport.operator import Outcome
+from anabranch.transport.routing import route
 from anabranch.transport.watermark import Clock
+from benchmarks.harness import interleaved
 
-#: How far two ways to the same answer may be apart.
+#: How far the probabilities of two ways to the same answer may differ.
 TOLERANCE = 1e-9
+
+IN_PROCESS, SPARK = "in process, one thread", "Spark, 2 cores"
 
 _FINGERPRINT = "00" * 32
 
 
-def make_job(workbook: str, query: str, relations: Mapping[str, pa.Table], live: bool = False) -> Job:
-    """The job of a query as the session makes it, without Spark; the workbook must state every type."""
+# ------------------------------------------------------------ jobs
+
+
+def make_job(
+    workbook: str, queries: str | Sequence[str], relations: Mapping[str, pa.Table] | None = None, live: bool = False
+) -> Job:
+    """Return the job of one or several queries as the session makes it, without Spark.
+
+    The workbook must state every type.
+    """
     catalog = Catalog()
     findings = declare(parse(workbook), catalog)
     if findings:
-        raise ValueError(findings)
-    bound = bind(catalog.query(query), catalog)
-    return job_for([bound], JobContext(layouts_for(bound.streams), relations, _FINGERPRINT, live, (".",)))
+        raise ValueError(str(findings))
+    names = [queries] if isinstance(queries, str) else queries
+    chosen = [catalog.query(name) for name in names]
+    bounds = [bind(query, catalog) for query in chosen]
+    context = JobContext(layouts_for(bounds[0].streams), relations or {}, _FINGERPRINT, live, (".",) * len(bounds))
+    return with_job([prepare(query, bound) for query, bound in zip(chosen, bounds, strict=True)], context)[1]
+
+
+def packets_of(job: Job, table: pa.Table, stream: int = 0) -> list[tuple[int, bytes]]:
+    """Return the rows of one stream as packets, all for one bucket."""
+    return [(stream, packet) for _, packet in route(table, stream, job, 1).packets]
+
+
+def step_to_end(job: Job, packets: Sequence[tuple[int, bytes]], watermark: int = END - 1) -> Outcome:
+    """Return the outcome of a new operator over all packets of an archive."""
+    return job.operator().step(packets, watermark, ended=True)
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let Arrow use one thread of this process."""
+    """Limit Arrow to one thread in this process."""
     before = pa.cpu_count(), pa.io_thread_count()
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
@@ -62,24 +88,24 @@ def one_thread() -> Iterator[None]:
 # ------------------------------------------------------------ in this process
 
 
-def read_mail(job: Job, path: Path) -> Mail:
-    """The first stage over one Parquet file, and everything it sends, all to one bucket."""
+def read_packets(job: Job, path: Path) -> BucketInput:
+    """Run the first stage over one Parquet file and return its packets, all for one bucket."""
     tasks = pa.RecordBatch.from_pylist([{"path": str(path)}])
-    mail = Mail(len(job.layouts))
+    bucket_input = BucketInput(len(job.layouts))
     for batch in pack_files(Packing(job, stream=0, n_buckets=1))(iter([tasks])):
         for row in batch.to_pylist():
-            mail.add(row)
-    return mail
+            bucket_input.add(row)
+    return bucket_input
 
 
 def run_in_process(job: Job, path: Path) -> pa.Table:
-    """The answers over an archive of one file and one stream."""
-    return job.operator().step(read_mail(job, path).packets, END, ended=True).answers
+    """Return the answers over an archive of one file and one stream."""
+    return step_to_end(job, read_packets(job, path).packets).answers
 
 
 @dataclass(slots=True)
 class LocalStream:
-    """The answers to micro-batches of one file each; as in Spark, only bytes are kept from one to the next."""
+    """The answers to micro-batches of one file each; as in Spark, only bytes are kept between micro-batches."""
 
     job: Job
     state: bytes | None = None
@@ -87,12 +113,14 @@ class LocalStream:
     answers: list[pa.Table] = field(default_factory=list)
 
     def step(self, path: Path) -> None:
-        """Take the next file."""
-        mail = read_mail(self.job, path)
+        """Process the next file."""
+        bucket_input = read_packets(self.job, path)
         clock = Clock(self.job.layouts, self.clock)
         operator = self.job.operator()
         operator.open(self.state)
-        self.answers.append(operator.step(mail.packets, clock.advance(mail.newest), ended=False).answers)
+        self.answers.append(
+            operator.step(bucket_input.packets, clock.advance(bucket_input.newest), ended=False).answers
+        )
         self.state, self.clock = operator.save(), clock.save()
 
 
@@ -101,7 +129,7 @@ class LocalStream:
 
 @contextmanager
 def spark_session(cores: int = 2) -> Iterator[SparkSession]:
-    """A session of our own on some cores of this machine."""
+    """Start a local Spark session on some cores, and stop it at the end."""
     spark = make_session(f"local[{cores}]")
     try:
         yield spark
@@ -110,20 +138,33 @@ def spark_session(cores: int = 2) -> Iterator[SparkSession]:
 
 
 def open_session(spark: SparkSession, workbook: str) -> Session:
-    """A session that knows the workbook."""
+    """Return a session with the statements of the workbook."""
     session = Session(spark)
     session.execute(workbook)
     return session
 
 
 def consume(answers: DataFrame) -> None:
-    """Work out every answer, and throw it away."""
+    """Compute every answer and discard it."""
     answers.write.format("noop").mode("overwrite").save()
+
+
+def rows_read(session: Session, query: str) -> int:
+    """Return how many rows the last run of a query read."""
+    return int(session.counts(query).read)
+
+
+def seconds_beside_spark(
+    in_process: Callable[[], object], session: Session, query: str, rounds: int
+) -> dict[str, float]:
+    """Return the median seconds of a query in this process (IN_PROCESS) and by Spark (SPARK), after a warm-up."""
+    contestants = {IN_PROCESS: in_process, SPARK: lambda: consume(session.run(query))}
+    return interleaved(contestants, rounds, warm_up=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """The seconds of each micro-batch, in order, and the bytes of memory that Spark's state stores took at the end."""
+    """The seconds of each micro-batch, in order, and the memory of Spark's state stores at the end, in bytes."""
 
     seconds: list[float]
     state_bytes: int
@@ -135,17 +176,17 @@ def run_stream(
     output: str | None = None,
     foreach_batch: Callable[[DataFrame, int], None] | None = None,
 ) -> Streamed:
-    """Run a query over the files that are there, a file a micro-batch, on a checkpoint of its own."""
+    """Run a query over the existing files, one file per micro-batch, with a temporary checkpoint."""
     checkpoint = tempfile.mkdtemp(prefix="anabranch-checkpoint-")
     try:
         running = session.start(
             query, checkpoint, output=output, foreach_batch=foreach_batch, trigger={"availableNow": True}, max_files=1
         )
         running.awaitTermination()
-        progress = [each for each in running.recentProgress if each["numInputRows"]]
+        progress = [batch for batch in running.recentProgress if batch["numInputRows"]]
     finally:
         shutil.rmtree(checkpoint, ignore_errors=True)
-    return Streamed([_seconds(each) for each in progress], _state_bytes(progress[-1]))
+    return Streamed([_seconds(batch) for batch in progress], _state_bytes(progress[-1]))
 
 
 def _seconds(progress: Mapping[str, Any]) -> float:
@@ -159,23 +200,23 @@ def _state_bytes(progress: Mapping[str, Any]) -> int:
 # ------------------------------------------------------------ answers
 
 
-def largest_difference(found: pa.Table, expected: pa.Table) -> float:
-    """The largest difference in probability between two tables of answers that must hold the same (t, groups...).
+def largest_difference(actual: pa.Table, expected: pa.Table) -> float:
+    """Return the largest difference in probability between two tables of answers with the same (t, groups...).
 
     Raises
     ------
     AssertionError
-        If they do not, or if some probability differs by more than TOLERANCE.
+        If the other columns differ, or if some probability differs by more than TOLERANCE.
     """
     groups = expected.column_names[:-1]
     order = [(name, "ascending") for name in groups]
-    found, expected = (table.select(expected.column_names).sort_by(order) for table in (found, expected))
+    actual, expected = (table.select(expected.column_names).sort_by(order) for table in (actual, expected))
     for name in groups:
-        if not found[name].cast(expected[name].type).equals(expected[name]):
-            message = f"{found.num_rows} answers were found and {expected.num_rows} expected, which differ in {name}"
+        if not actual[name].cast(expected[name].type).equals(expected[name]):
+            message = f"{actual.num_rows} answers instead of the expected {expected.num_rows}; they differ in {name}"
             raise AssertionError(message)
-    apart = np.abs(found.column(-1).to_numpy() - expected.column(-1).to_numpy()).max(initial=0.0)
-    if not apart <= TOLERANCE:
-        message = f"some probabilities differ by {apart}"
+    difference = np.abs(actual.column(-1).to_numpy() - expected.column(-1).to_numpy()).max(initial=0.0)
+    if not difference <= TOLERANCE:
+        message = f"some probabilities differ by {difference}"
         raise AssertionError(message)
-    return float(apart)
+    return float(difference)

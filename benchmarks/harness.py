@@ -1,4 +1,4 @@
-"""What every benchmark shares: records that say where they come from, interleaved rounds, a table, JSON lines."""
+"""Shared by all benchmarks: records with their provenance, interleaved timing, a table, and JSON lines."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
@@ -23,7 +23,7 @@ PACKAGES = ("anabranch", "pyspark", "pyarrow", "numba", "numpy")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How the benchmarks are to be run."""
+    """The options of a benchmark run."""
 
     quick: bool = False
     rounds: int = 5
@@ -32,8 +32,8 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
-    """Where and with what a figure was measured."""
+class Provenance:
+    """The machine, the versions and the commit of a measurement."""
 
     machine: str
     versions: dict[str, str]
@@ -41,9 +41,9 @@ class Stamp:
 
 
 @cache
-def stamp() -> Stamp:
-    """The stamp of this process."""
-    return Stamp(_machine(), _versions(), _commit())
+def provenance() -> Provenance:
+    """Return the provenance of everything that this process measures."""
+    return Provenance(_machine(), _versions(), _commit())
 
 
 def _machine() -> str:
@@ -60,17 +60,17 @@ def _processor() -> str:
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+            versions[package] = "not installed"
+    return versions
 
 
 def _commit() -> str:
-    """The commit of the source, with a + where there are changes on top; 'unknown' outside a repository."""
+    """Return the commit of the source, with a + if there are uncommitted changes; 'unknown' outside a repository."""
     folder = Path(__file__).parent
     try:
         commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=folder, capture_output=True, text=True)
@@ -82,9 +82,19 @@ def _commit() -> str:
     return commit.stdout.strip() + ("+" if changed.stdout.strip() else "")
 
 
+# ------------------------------------------------------------ records
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One figure. `baseline` names what it is held against, and `ratio` is the figure divided by that one's."""
+    """One measurement.
+
+    Attributes
+    ----------
+    benchmark : the family and the part, such as pattern.kernel
+    baseline : the metric that this one is compared with
+    ratio : value divided by the value of the baseline (inverted for times)
+    """
 
     benchmark: str
     workload: str
@@ -94,21 +104,60 @@ class Record:
     baseline: str | None = None
     ratio: float | None = None
     seed: int = 7
-    stamp: Stamp = field(default_factory=stamp)
+    provenance: Provenance = field(default_factory=provenance)
 
-    def to_json(self) -> str:
-        """One line of JSON, the stamp's fields beside the others."""
+    def to_json(self, options: Options) -> str:
+        """Return the record as one line of JSON, with the rounds and the size of the run that measured it."""
         fields = asdict(self)
-        return json.dumps(fields | fields.pop("stamp"))
+        origin = fields.pop("provenance")
+        return json.dumps(fields | {"rounds": options.rounds, "quick": options.quick} | origin)
+
+
+Recorder = Callable[..., Record]
+"""Makes a record of one workload from a metric, a value, a unit, and possibly a baseline and the ratio to it."""
+
+
+def recorder(benchmark: str, workload: str, options: Options) -> Recorder:
+    """Return a function that makes the records of one workload."""
+    return partial(Record, benchmark, workload, seed=options.seed)
+
+
+def load_records(record: Recorder) -> Iterator[Record]:
+    """Yield the load average of the machine: how busy it was while the other records were measured."""
+    one_minute, _, quarter_hour = os.getloadavg()
+    yield record("load average of the machine, 1 minute", one_minute, "processes")
+    yield record("load average of the machine, 15 minutes", quarter_hour, "processes")
+
+
+def append_json(records: Iterable[Record], path: str, options: Options) -> None:
+    """Append the records to a file, one line each."""
+    with open(path, "a", encoding="utf-8") as file:
+        file.writelines(record.to_json(options) + "\n" for record in records)
+
+
+# ------------------------------------------------------------ timing
 
 
 def interleaved(
-    contestants: Mapping[str, Callable[[], object]], rounds: int, clock: Callable[[], float] = time.perf_counter
+    contestants: Mapping[str, Callable[[], object]],
+    rounds: int,
+    clock: Callable[[], float] = time.perf_counter,
+    warm_up: bool = False,
 ) -> dict[str, float]:
-    """The median seconds of each contestant; they take turns, so that a noisy moment meets them all.
+    """Return the median seconds of each contestant.
 
-    With `time.process_time` as the clock, what others do on this machine counts less; it suits one thread alone.
+    The contestants take turns, so that a disturbance of the machine affects all of them.
+
+    Parameters
+    ----------
+    clock : callable
+        `time.process_time` is less sensitive to other processes, but only counts this process.
+    warm_up : bool
+        Whether to run each contestant once before the rounds that are timed.
     """
+    if warm_up:
+        for run in contestants.values():
+            run()
     seconds: dict[str, list[float]] = {name: [] for name in contestants}
     for number in range(rounds):
         turn = list(contestants.items())
@@ -116,46 +165,47 @@ def interleaved(
             start = clock()
             run()
             seconds[name].append(clock() - start)
-    return {name: median(taken) for name, taken in seconds.items()}
+    return {name: median(times) for name, times in seconds.items()}
+
+
+processor_seconds = partial(interleaved, clock=time.process_time)
+"""As `interleaved`, by the processor time of this process."""
+
+
+# ------------------------------------------------------------ tables
 
 
 def print_table(records: Iterable[Record], console: Console | None = None) -> None:
-    """The records, a table a workload; the stamp, common to all, once above them."""
+    """Print the records, one table per workload, below the provenance that they share."""
     console = console or Console()
     records = list(records)
-    origin = stamp()
+    origin = provenance()
     versions = ", ".join(f"{name} {number}" for name, number in origin.versions.items())
     console.print(f"{origin.machine}; commit {origin.commit}; {versions}", style="dim", highlight=False)
     for benchmark, workload in dict.fromkeys((record.benchmark, record.workload) for record in records):
-        table = Table("measured", title=f"{benchmark}; {workload}", title_justify="left", box=box.SIMPLE_HEAD)
+        table = Table("metric", title=f"{benchmark}; {workload}", title_justify="left", box=box.SIMPLE_HEAD)
         table.add_column("value", justify="right", no_wrap=True)
         table.add_column("unit", no_wrap=True)
         table.add_column("ratio", justify="right")
         table.add_column("to")
         for record in records:
             if (record.benchmark, record.workload) == (benchmark, workload):
-                table.add_row(
-                    record.metric, shown(record.value), record.unit, _ratio(record.ratio), record.baseline or ""
-                )
+                ratio = format_ratio(record.ratio)
+                table.add_row(record.metric, format_value(record.value), record.unit, ratio, record.baseline or "")
         console.print(table)
 
 
-def _ratio(ratio: float | None) -> str:
+def format_ratio(ratio: float | None) -> str:
+    """Return a ratio with two decimals, or with three significant digits if it is very small or large."""
     if ratio is None:
         return ""
-    return f"{ratio:.2f}" if 0.01 <= ratio < 100 else shown(ratio)
+    return f"{ratio:.2f}" if 0.01 <= ratio < 100 else format_value(ratio)
 
 
-def shown(value: float) -> str:
-    """A figure with about three digits that matter.
+def format_value(value: float) -> str:
+    """Return a value with about three significant digits.
 
-    >>> shown(23_456_789.0), shown(12.345), shown(0.0001234)
+    >>> format_value(23_456_789.0), format_value(12.345), format_value(0.0001234)
     ('23,456,789', '12.3', '0.000123')
     """
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def append_json(records: Iterable[Record], path: str) -> None:
-    """Add the records to a file, one line each."""
-    with open(path, "a", encoding="utf-8") as file:
-        file.writelines(record.to_json() + "\n" for record in records)

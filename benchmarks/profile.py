@@ -1,6 +1,6 @@
-"""Where the time of a run in this process goes: the functions on the path of the data, each without those it calls.
+"""A profile of a run in this process: the functions on the path of the data, each without its callees.
 
-Processor time, not the clock's: a busy machine disturbs it less.
+It measures processor time, which other processes on the machine affect less than wall-clock time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from anabranch.pattern import kernel, operator, weights
 from anabranch.runtime import packets
 from anabranch.transport import inbox, packing, routing
 
-#: What is timed, in the order of the data: a label, and where the functions of that label are looked up.
+#: What is timed, in the order of the data: a label, and the functions of that label (their owners and names).
 STEPS: dict[str, tuple[tuple[Any, str], ...]] = {
     "read Parquet": ((packets, "_read_parquet"),),
     "check rows": ((routing, "check_rows"),),
@@ -46,7 +46,7 @@ STEPS: dict[str, tuple[tuple[Any, str], ...]] = {
 
 
 class Clock:
-    """Seconds by label, each without what was called in between."""
+    """Seconds per label, each without the labels nested in it."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
@@ -55,7 +55,7 @@ class Clock:
 
     @contextmanager
     def on(self, label: str) -> Iterator[None]:
-        """Charge the time inside to `label`."""
+        """Add the time inside the block to `label`."""
         self._switch()
         self._running.append(label)
         try:
@@ -71,7 +71,7 @@ class Clock:
         self._since = now
 
     def wrap(self, label: str, function: Callable) -> Callable:
-        """The function, charged to `label`; a generator is charged while it is asked for its next item."""
+        """Return the function with its time added to `label`; for a generator, the time of each next item."""
 
         @wraps(function)
         def timed(*args: Any, **kwargs: Any) -> Any:
@@ -92,11 +92,11 @@ class Clock:
 
 
 def profile(run: Callable[[], object]) -> dict[str, float]:
-    """The seconds of each step of one run, and of what no step accounts for."""
+    """Return the seconds of each step of one run, and of everything else."""
     clock = Clock()
     with ExitStack() as patches:
-        for label, places in STEPS.items():
-            for owner, name in places:
+        for label, functions in STEPS.items():
+            for owner, name in functions:
                 if hasattr(owner, name):
                     patches.enter_context(patch.object(owner, name, clock.wrap(label, getattr(owner, name))))
         with clock.on("everything else"):
@@ -106,30 +106,30 @@ def profile(run: Callable[[], object]) -> dict[str, float]:
 
 
 def print_profile(title: str, run: Callable[[], object]) -> None:
-    """A table of where the time goes, in the order of the data."""
+    """Print the seconds of each step of a run, in the order of the data."""
     seconds = profile(run)
     total = sum(seconds.values())
-    table = Table(title=f"where the time goes; {title}")
+    table = Table(title=f"profile; {title}")
     table.add_column("step")
     table.add_column("seconds", justify="right")
     table.add_column("share", justify="right")
-    for label, taken in seconds.items():
-        table.add_row(label, f"{taken:.3f}", f"{taken / total:.0%}")
+    for label, step_seconds in seconds.items():
+        table.add_row(label, f"{step_seconds:.3f}", f"{step_seconds / total:.0%}")
     table.add_row("total", f"{total:.3f}", "", style="bold")
     Console().print(table)
 
 
 def print_calls(title: str, run: Callable[[], object], most: int = 15) -> None:
-    """The functions that take most of the time of a run, whatever they are, each without those it calls."""
+    """Print the functions that take most of the time of a run, each without its callees."""
     calls = cProfile.Profile(time.process_time)
     calls.runcall(run)
     stats = pstats.Stats(calls)
-    table = Table(title=f"where the time goes; {title}: {stats.total_tt:.2f} s")
-    for name in ("seconds", "with what it calls", "calls"):
+    table = Table(title=f"profile; {title}: {stats.total_tt:.2f} s")
+    for name in ("seconds", "with callees", "calls"):
         table.add_column(name, justify="right")
     table.add_column("function")
     by_own_time = sorted(stats.stats.items(), key=lambda item: item[1][2], reverse=True)
-    for (file, line, function), (_, count, own, whole, _) in by_own_time[:most]:
-        place = f"{function} ({'/'.join(Path(file).parts[-2:])}:{line})" if line else function
-        table.add_row(f"{own:.3f}", f"{whole:.3f}", f"{count:,}", place)
+    for (file, line, function), (_, count, seconds, cumulative, _) in by_own_time[:most]:
+        where = f"{function} ({'/'.join(Path(file).parts[-2:])}:{line})" if line else function
+        table.add_row(f"{seconds:.3f}", f"{cumulative:.3f}", f"{count:,}", where)
     Console().print(table)

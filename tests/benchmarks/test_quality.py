@@ -1,10 +1,12 @@
-"""What a benchmark records of the quality of answers."""
+"""The records of the quality of answers."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from benchmarks.quality import calibration, qualities, records
+from benchmarks.quality.records import records
+
+from anabranch.evaluation import calibration, qualities
 
 ANSWERS = pa.table(
     {
@@ -16,10 +18,9 @@ ANSWERS = pa.table(
 TRUTH = pa.table({"x": ["ana", "ben", "eva"], "t": [15, 195, 10]})
 
 
-def test_records_tell_of_the_best_threshold():
-    found = qualities(ANSWERS, TRUTH, "x", [0.0, 0.25, 0.6], 5)
-    told = {
-        record.metric: record.value for record in records("quality", "by hand", found, calibration(ANSWERS, TRUTH, "x"))
-    }
-    assert told["best F1, at threshold 0.25"] == pytest.approx(0.8)
-    assert told["precision, at threshold 0.25"] == 1.0
+def test_records_are_those_of_the_best_threshold():
+    results = qualities(ANSWERS, TRUTH, "x", [0.0, 0.25, 0.6], 5)
+    bins = calibration(ANSWERS, TRUTH, "x")
+    values = {record.metric: record.value for record in records("quality", "by hand", results, bins)}
+    assert values["best F1, at threshold 0.25"] == pytest.approx(0.8)
+    assert values["precision, at threshold 0.25"] == 1.0

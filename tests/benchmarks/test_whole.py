@@ -1,15 +1,14 @@
-"""The benchmark of the five kinds on few rows: what it reads, what it compares, and what it tells."""
+"""The benchmark of the five kinds on few rows: its files, its comparisons and its records."""
 
 from __future__ import annotations
 
 import os
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from benchmarks import whole, workloads
+from benchmarks import whole
 from benchmarks.engines import make_job
 from benchmarks.harness import Options
 from benchmarks.workloads import Spec
@@ -18,36 +17,34 @@ from pyspark.sql import SparkSession
 QUICK = Options(quick=True, rounds=1)
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workloads, "cache_folder", lambda: tmp_path)
+pytestmark = pytest.mark.usefixtures("cache_folder")
 
 
-@pytest.mark.parametrize("kind", whole.FIVE)
+@pytest.mark.parametrize("kind", whole.KINDS)
 def test_every_kind_has_rows_and_answers(kind: str) -> None:
-    workload = whole.FIVE[kind](QUICK)
+    workload = whole.KINDS[kind](QUICK)
     path = workload.folder() / "rows.parquet"
     job = make_job(workload.reading(path), workload.query, workload.relations())
-    assert whole.answers_alone(workload, job, path).num_rows > 0
+    assert whole.answers_in_process(workload, job, path).num_rows > 0
 
 
-@pytest.mark.parametrize("kind", whole.FIVE)
-def test_the_files_of_a_workload_hold_the_same_rows(kind: str) -> None:
-    folder = whole.FIVE[kind](QUICK).folder()
+@pytest.mark.parametrize("kind", whole.KINDS)
+def test_the_files_of_a_workload_have_the_same_rows(kind: str) -> None:
+    folder = whole.KINDS[kind](QUICK).folder()
     rows = pq.read_metadata(folder / "rows.parquet").num_rows
     assert len((folder / "rows.csv").read_text().splitlines()) == rows + 1
     assert pq.read_metadata(folder / "few.parquet").num_rows == whole.FEW
     parts = sorted((folder / "stream").iterdir())
     assert len(parts) == whole.FILES
     assert sum(pq.read_metadata(part).num_rows for part in parts) == rows
-    times = [pq.read_table(part)["t"].combine_chunks().drop_null() for part in parts]
-    ends = [(min(each.to_pylist()), max(each.to_pylist())) for each in times if len(each)]
+    columns = [pq.read_table(part)["t"].combine_chunks().drop_null() for part in parts]
+    ends = [(min(times.to_pylist()), max(times.to_pylist())) for times in columns if len(times)]
     assert all(before[1] <= after[0] for before, after in zip(ends, ends[1:], strict=False))
 
 
-def test_parquet_and_csv_are_held_against_one_process(spark: SparkSession) -> None:
-    workload = whole.FIVE["sequence"](QUICK)
-    records = list(whole.measured(spark, workload, QUICK))
+def test_parquet_and_csv_are_compared_with_one_process(spark: SparkSession) -> None:
+    workload = whole.KINDS["sequence"](QUICK)
+    records = list(whole.measure(spark, workload, QUICK))
     values = {record.metric: record.value for record in records}
     ratios = {record.metric: record.ratio for record in records}
     assert values["answers, the same for all"] > 0
@@ -56,16 +53,16 @@ def test_parquet_and_csv_are_held_against_one_process(spark: SparkSession) -> No
     assert values["rows.csv: processor time"] > 0
 
 
-def test_other_answers_are_told(spark: SparkSession) -> None:
-    workload = whole.FIVE["sequence"](QUICK)
+def test_a_different_number_of_answers_is_an_error(spark: SparkSession) -> None:
+    workload = whole.KINDS["sequence"](QUICK)
     fewer = replace(workload, in_process=lambda job, path: workload.in_process(job, path).slice(1))
-    with pytest.raises(AssertionError, match="answers to SEQUENCE"):
-        list(whole.measured(spark, fewer, QUICK))
+    with pytest.raises(AssertionError, match="SEQUENCE: Spark gives"):
+        list(whole.measure(spark, fewer, QUICK))
 
 
-def test_processor_time_counts_this_process() -> None:
-    before, own = whole.processor_time(), time.process_time()
-    while time.process_time() - own < 0.2:
+def test_processor_time_includes_this_process() -> None:
+    before, start = whole.processor_time(), time.process_time()
+    while time.process_time() - start < 0.2:
         Spec("CERTAIN", 1, 1)
     spent = whole.processor_time() - before
     assert spent >= 0.2 - 2 / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,61 @@
+"""The throughput of MONITOR: how many vehicles one core can monitor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from anabranch.simulate.vehicles import Options as Vehicles
+from benchmarks.harness import Options, Record, Recorder, load_records, recorder
+from benchmarks.monitor.accuracy import PER_SECOND, compile_kernels
+from benchmarks.monitor.run import EveryPair, ThroughputRun, run_micro_batches
+from benchmarks.monitor.scenarios import make_monitor_job, simulate_scenario
+
+BATCH, WARM_UP, MEASURED = 6.0, 36.0, 24.0
+"""Seconds of stream: in a micro-batch, before counting begins (all vehicles report twice in it), and counted."""
+
+
+def throughput_by_vehicles(options: Options) -> Iterator[Record]:
+    """Processor seconds per second of stream: 1,000 to 100,000 vehicles, and every pair compared instead."""
+    compile_kernels()
+    sizes = (
+        ((30, 10.0), (60, 10.0)) if options.quick else ((1_000, 10.0), (1_000, 100.0), (10_000, 10.0), (100_000, 10.0))
+    )
+    for count, density in sizes:
+        vehicles = Vehicles(objects=count, duration=WARM_UP + MEASURED, density=density)
+        scenario = simulate_scenario(vehicles, options.seed)
+        workload = f"{count:,} vehicles, {density:g} per km2, micro-batches of {BATCH:g} s, one bucket"
+        record = recorder("monitor.throughput", workload, options)
+        run = run_micro_batches(make_monitor_job(vehicles), scenario, BATCH, WARM_UP)
+        yield from _records(record, run)
+        if count == sizes[0][0]:
+            every = run_micro_batches(make_monitor_job(vehicles), scenario, BATCH, WARM_UP, EveryPair)
+            check_same(run, every)
+            ratio = every.total / run.total
+            yield record("every pair compared: processor time", every.total, PER_SECOND, "with the grid", ratio)
+            ratio = every.candidates / run.candidates
+            rate = every.candidates / every.stream
+            yield record("every pair compared: candidates", rate, "per second", "with the grid", ratio)
+        if count == sizes[-2][0]:
+            ticking = run_micro_batches(make_monitor_job(vehicles, clauses="EVERY 1"), scenario, BATCH, WARM_UP)
+            ratio = ticking.total / run.total
+            yield record("with EVERY 1: processor time", ticking.total, PER_SECOND, "without EVERY", ratio)
+        yield from load_records(record)
+
+
+def _records(record: Recorder, run: ThroughputRun) -> Iterator[Record]:
+    yield record("processor time", run.total, PER_SECOND)
+    for name in ("route", "open", "step", "save"):
+        yield record(f"processor time: {name}", getattr(run, name) / run.stream, PER_SECOND)
+    yield record("predictions", run.predictions / run.stream, "per second")
+    yield record("candidates", run.candidates / run.stream, "per second")
+    for status, count in sorted(run.statuses.items()):
+        yield record(f"answers: {status}", count / run.stream, "per second")
+    if run.statuses.get("tentative"):
+        yield record("candidates per tentative answer", run.candidates / run.statuses["tentative"], "")
+    yield record("state", run.state / 1e6, "MB")
+
+
+def check_same(one: ThroughputRun, other: ThroughputRun) -> None:
+    """Raise AssertionError unless two runs have the same answers."""
+    if one.statuses != other.statuses or abs(one.checksum - other.checksum) > 1e-6 * abs(one.checksum):
+        raise AssertionError(f"the answers differ: {one.statuses} and {other.statuses}")
