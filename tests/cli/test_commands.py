@@ -98,7 +98,7 @@ def test_quarantined_rows_are_told_and_written_and_strict_makes_them_a_failure(
     assert json.loads(aside)["reason"] == "p is outside [0, 1]"
     failed = anabranch("run", workbook, "--strict")
     assert failed.status == 1
-    assert failed.first.startswith(f"{workbook}:2:1: coffee failed: a row of at cannot be used: p is outside [0, 1]: ")
+    assert failed.first.startswith(f"{workbook}:2:1: coffee failed: invalid row of at: p is outside [0, 1]: ")
 
 
 # ---------------------------------------------------------------- stream
@@ -126,7 +126,7 @@ def test_a_stream_that_fails_says_so_first_and_stops(spark: SparkSession, tmp_pa
     workbook.write_text(stream("at", "'in'") + query())
     failed = anabranch("stream", workbook, "--checkpoint", tmp_path / "cp", "--output", tmp_path / "out", "--strict")
     assert failed.status == 1
-    assert failed.first.startswith(f"{workbook}:2:1: coffee failed: a row of at cannot be used: p is outside [0, 1]")
+    assert failed.first.startswith(f"{workbook}:2:1: coffee failed: invalid row of at: p is outside [0, 1]")
     assert spark.streams.active == []
 
 
@@ -230,7 +230,7 @@ def test_check_says_everything_that_is_wrong_and_nothing_where_nothing_is(
 ) -> None:
     fine = anabranch("check", office)
     assert (fine.status, fine.out) == (0, "")
-    assert fine.err == f"{office}: 3 statements, 2 queries; nothing wrong was found\n"
+    assert fine.err == f"{office}: 3 statements, 2 queries; no errors found\n"
     office.write_text(office.read_text() + query("tea", "no_such") + query("cocoa", "at", "GROUP BY nobody"))
     wrong = anabranch("check", office)
     assert wrong.status == 2
@@ -266,7 +266,7 @@ def test_explain_says_what_each_query_is_and_why(office: Path, anabranch: Comman
 def test_what_is_simulated_can_be_run(spark: SparkSession, tmp_path: Path, anabranch: Command) -> None:
     done = anabranch("simulate", "office", "--output", tmp_path / "office", "--seed", "3")
     assert done.status == 0
-    workbook = re.search(r"now: anabranch run (.*)$", done.err, re.MULTILINE)[1]
+    workbook = re.search(r"next: anabranch run (.*)$", done.err, re.MULTILINE)[1]
     assert anabranch("check", workbook).status == 0
     assert anabranch("run", workbook, "--output", tmp_path / "out").status == 0
     written_rows = {

@@ -24,7 +24,7 @@ def office(tmp_path: Path) -> Path:
 def test_a_query_without_a_graph_is_said_in_one_line(office: Path, tmp_path: Path, anabranch: Command) -> None:
     told = anabranch("explain", office, "--query", "coffee", "--graph", "--output", tmp_path / "pictures")
     assert told.status == 0
-    assert told.err == "coffee: there is no graph of a PATTERN query\n"
+    assert told.err == "coffee: a PATTERN query has no constraint graph\n"
     assert not (tmp_path / "pictures").exists()
 
 
@@ -40,7 +40,7 @@ def test_a_graph_is_drawn_where_it_is_asked_for(
     assert told.status == 0
     assert told.err.splitlines() == [
         f"coffee: {pictures / 'coffee.svg'}",
-        "anyone: there is no graph of a CONSTRAIN query",
+        "anyone: a CONSTRAIN query has no constraint graph",
     ]
     assert "0 to 5 later" in (pictures / "coffee.svg").read_text(encoding="utf-8")
     assert [path.name for path in pictures.iterdir()] == ["coffee.svg"]

@@ -45,8 +45,8 @@ def test_counts_become_a_model(spark: SparkSession, history: Path, tmp_path: Pat
     done = anabranch("fit", "hmm", history, *told, "--smoothing", "0")
     assert (done.status, done.out) == (0, "")
     assert done.err.splitlines() == [
-        "2 locations, 2 readers, 4 transitions; counted over 6 steps of 1 key; nothing was read at 3 of them",
-        f"written to {tmp_path / 'model'}; now: INFERRED FROM seen USING HMM 'model' METHOD ...",
+        "2 locations, 2 readers, 4 transitions; counted over 6 steps of 1 key, 3 of them without a reading",
+        f"written to {tmp_path / 'model'}; next: INFERRED FROM seen USING HMM 'model' METHOD ...",
     ]
     model = tmp_path / "model"
     assert table(model / "initial.csv") == {("hall",): 0.5, ("lab",): 0.5}
@@ -77,7 +77,7 @@ def test_rows_that_cannot_be_used_are_counted(
         file.write("a,east,noon\n,east,1\n")
     done = anabranch("fit", "hmm", history, "--truth", "truth", "--readings", "seen", "--output", tmp_path / "model")
     assert done.status == 0, done.err
-    assert done.first == "seen: 2 rows cannot be used, and were left out"
+    assert done.first == "seen: 2 invalid rows were left out"
 
 
 @pytest.mark.parametrize(

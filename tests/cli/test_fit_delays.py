@@ -105,7 +105,7 @@ def test_the_laws_of_the_shop_are_learned_and_can_be_pasted(
     ("query", "status", "told"),
     [
         ("tea", 2, "there is no query tea; the workbook has: passing"),
-        ("pattern", 2, "pattern is no SEQUENCE"),
+        ("pattern", 2, "pattern is not a SEQUENCE"),
         ("either", 2, "either has several alternatives (OR), and delays are learned of one"),
         ("listed", 2, "listed asks doors; learn with a query that lists its values"),
         ("mixed", 2, "passes.abq:"),

@@ -86,7 +86,7 @@ def test_strict_fails_at_the_first_row_that_must_be_set_aside(spark: SparkSessio
     for row, reason in (BAD[3], BAD[-1]):
         said = failure(office(spark, [*ROWS, ("eve", "hall", 1, 0.7), row]), "coffee", strict=True)
         assert isinstance(said, DataError)
-        assert f"a row of at cannot be used: {reason}: " in str(said)
+        assert f"invalid row of at: {reason}: " in str(said)
     assert same(collect(office(spark, ROWS).run("coffee", strict=True)), ANSWERS)
 
 

@@ -321,7 +321,7 @@ def test_strict_stops_at_a_row_that_must_be_set_aside_late_ones_included(
         office.take(strict=True)
     said = translate(failed.value)
     assert isinstance(said, DataError)
-    assert f"a row of at cannot be used: {reason}" in str(said)
+    assert f"invalid row of at: {reason}" in str(said)
     assert "\n" not in str(said)
     # Without strict the same checkpoint goes on, and keeps the row apart.
     office.stop()

@@ -1,4 +1,4 @@
-"""`anabranch check`: is the workbook right? Without --data no Spark is started and no data are read."""
+"""`anabranch check`: finds errors in a workbook. Without --data, no Spark is started and no data are read."""
 
 from __future__ import annotations
 
@@ -13,15 +13,13 @@ from anabranch.language.parser import parse
 from anabranch.language.reading import read_workbook
 from anabranch.planning.planner import Planner
 
-Data = Annotated[
-    bool, typer.Option("--data", help="Also read the inputs, on Spark, and count rows that cannot be used.")
-]
+Data = Annotated[bool, typer.Option("--data", help="Also read the inputs with Spark and count invalid rows.")]
 
 
 def command(
     workbook: Workbook, data: Data = False, input: Inputs = None, strict: Strict = False, verbose: Verbose = False
 ) -> None:
-    """Parse, bind and analyse a workbook; say everything that is wrong with it."""
+    """Parse, bind and analyse a workbook, and report every error."""
     text = read_workbook(workbook)
     parsed = parse(text, workbook)
     planner = Planner()
@@ -36,15 +34,15 @@ def command(
 
 
 def _check_data(workbook: str, inputs: list[str] | None, strict: bool, verbose: bool) -> None:
-    """Hold the input of every stream against its model."""
+    """Check the input of every stream against its model."""
     session = open_workbook(workbook, inputs, verbose=verbose)
     total = 0
     for name in session.catalog.names((Stream,)):
-        found = session.validate(name).groupBy("reason").count().orderBy("reason").collect()
-        for row in found:
-            say(f"{name}: {row['count']:,} rows cannot be used: {row['reason']}")
-        total += sum(row["count"] for row in found)
-        if not found:
-            say(f"{name}: every row can be used")
+        invalid = session.validate(name).groupBy("reason").count().orderBy("reason").collect()
+        for row in invalid:
+            say(f"{name}: {row['count']:,} invalid rows: {row['reason']}")
+        total += sum(row["count"] for row in invalid)
+        if not invalid:
+            say(f"{name}: all rows are valid")
     if strict and total:
-        raise DataError(f"{total:,} rows cannot be used")
+        raise DataError(f"{total:,} rows are invalid")

@@ -1,4 +1,4 @@
-"""What the commands share: arguments, the session of a workbook, failures with their place, progress and summaries."""
+"""Shared by the commands: arguments, opening a workbook, error locations, progress and summaries."""
 
 from __future__ import annotations
 
@@ -23,43 +23,43 @@ if TYPE_CHECKING:
 
 FAILED, WRONG = 1, 2
 
-Workbook = Annotated[str, typer.Argument(metavar="WORKBOOK", help="A file of statements (*.abq).")]
+Workbook = Annotated[str, typer.Argument(metavar="WORKBOOK", help="File with CREATE statements (*.abq).")]
 Inputs = Annotated[
-    list[str] | None, typer.Option("--input", metavar="NAME=PATH", help="The input of a stream or relation.")
+    list[str] | None,
+    typer.Option(
+        "--input", metavar="NAME=PATH", help="Read a stream or relation from this file or folder (may be repeated)."
+    ),
 ]
 Queries = Annotated[
-    list[str] | None, typer.Option("--query", metavar="NAME", help="Only this query (may be repeated).")
+    list[str] | None,
+    typer.Option("--query", metavar="NAME", help="Only this query (may be repeated). Default: all queries."),
 ]
-Master = Annotated[
-    str | None, typer.Option("--master", metavar="URL", help="A Spark cluster; the default is this machine.")
-]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Show Spark's own log.")]
-Strict = Annotated[
-    bool, typer.Option("--strict", help="Fail where a row must be set aside, instead of keeping it apart.")
-]
+Master = Annotated[str | None, typer.Option("--master", metavar="URL", help="Spark master URL. Default: this machine.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Show Spark's log.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Fail on the first invalid row instead of quarantining it.")]
 
 
 class RunFailed(AnabranchError):
-    """A run that failed, as one line with the place of its query."""
+    """A failed run, as one line with the location of its query."""
 
 
 def say(text: str) -> None:
-    """A line on standard error, as it is: no markup, no wrapping."""
+    """Print a line on standard error, without markup or wrapping."""
     sys.stderr.write(text.rstrip("\n") + "\n")
     sys.stderr.flush()
 
 
 def open_workbook(workbook: str, inputs: list[str] | None, master: str | None = None, verbose: bool = False) -> Session:
-    """A session with a workbook declared and its inputs bound; Spark starts when it is needed."""
+    """A session with the statements of a workbook and its inputs. Spark is started on first use."""
     from anabranch.runtime.spark import make_session
     from anabranch.session import Session
 
     session = Session(start=lambda: make_session(master, verbose))
     session.execute_file(workbook)
-    for given in inputs or ():
-        name, equals, path = given.partition("=")
+    for argument in inputs or ():
+        name, equals, path = argument.partition("=")
         if not equals or not name or not path:
-            raise typer.BadParameter(f"--input takes NAME=PATH, not {given}")
+            raise typer.BadParameter(f"--input takes NAME=PATH, not {argument}")
         try:
             session.bind(name, path)
         except AnabranchError as error:
@@ -68,19 +68,18 @@ def open_workbook(workbook: str, inputs: list[str] | None, master: str | None = 
 
 
 def chosen_queries(session: Session, names: list[str] | None) -> list[Query]:
-    """The queries to run: those named, or all of the workbook."""
+    """The named queries, or all queries of the workbook."""
     queries = session.catalog.queries()
     known = {query.name.lower(): query for query in queries}
     for name in names or ():
         if name.lower() not in known:
-            raise typer.BadParameter(
-                f"there is no query {name}; the workbook has: {', '.join(q.name for q in queries)}"
-            )
+            names_known = ", ".join(query.name for query in queries)
+            raise typer.BadParameter(f"there is no query {name}; the workbook has: {names_known}")
     return [known[name.lower()] for name in names] if names else queries
 
 
 def refuse_unanswerable(session: Session, workbook: str, queries: list[Query]) -> None:
-    """Say everything that stands against the chosen queries before any of them is run."""
+    """Report every reason why one of the queries cannot run, before any of them is run."""
     findings = session.objections(queries)
     if findings:
         raise WorkbookError(findings, read_workbook(workbook), workbook)
@@ -88,7 +87,7 @@ def refuse_unanswerable(session: Session, workbook: str, queries: list[Query]) -
 
 @contextmanager
 def failures_of(workbook: str, query: Query) -> Iterator[None]:
-    """A failure of a run names the place of its query in the workbook."""
+    """Add the location of the query in the workbook to the error of a failed run."""
     from anabranch.runtime.failures import translate
 
     try:
@@ -100,31 +99,31 @@ def failures_of(workbook: str, query: Query) -> Iterator[None]:
         raise RunFailed(f"{workbook}:{span.line}:{span.column}: {query.name} failed: {translate(error)}") from error
 
 
-def told_together(names: Sequence[str]) -> str:
-    """The names of queries that are run together, cut short where they are many."""
+def group_title(names: Sequence[str]) -> str:
+    """The names of the queries of a group, shortened if there are many."""
     return ", ".join(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} more"
 
 
 def summary(name: str, counts: Counts, seconds: float) -> str:
-    """What a run did, in one line."""
+    """The counts of a run in one line."""
     answers = "1 answer" if counts.answers == 1 else f"{counts.answers:,} answers"
-    told = (
+    line = (
         f"{name}: {answers}; {counts.read:,} rows read, {counts.used:,} used, "
         f"{counts.late:,} late, {counts.quarantined:,} quarantined"
     )
     if counts.duplicate:
-        told += f", {counts.duplicate:,} given twice"
+        line += f", {counts.duplicate:,} duplicate"
     if counts.kept:
-        told += f", at most {counts.kept:,} kept at a time"
+        line += f"; at most {counts.kept:,} events kept at a time"
     if counts.reported:
         saved = 1 - counts.reported / max(counts.used, 1)
-        told += f"; sensors would have to report {counts.reported:,} of them ({saved:.1%} saved)"
-    return f"{told}; {seconds:.1f} s ({counts.read / max(seconds, 1e-9):,.0f} rows/s)"
+        line += f"; sensors have to report {counts.reported:,} of the rows ({saved:.1%} saved)"
+    return f"{line}; {seconds:.1f} s ({counts.read / max(seconds, 1e-9):,.0f} rows/s)"
 
 
 @contextmanager
 def progress(title: str, rows: Callable[[], int]) -> Iterator[None]:
-    """A progress line on standard error with rows a second, where standard error is a terminal."""
+    """A progress line with rows per second on standard error, if that is a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield
@@ -147,5 +146,5 @@ def _watch(bar: Progress, task, title: str, rows: Callable[[], int], stop: threa
     while not stop.wait(0.25):
         seen = rows()
         rate = seen / max(time.monotonic() - began, 1e-9)
-        told = f"  {seen:,} rows, {rate:,.0f} rows/s" if seen else ""
-        bar.update(task, description=title + told)
+        progress_text = f"  {seen:,} rows, {rate:,.0f} rows/s" if seen else ""
+        bar.update(task, description=title + progress_text)

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import typer
 from rich.console import Console
 
-from anabranch.cli.common import Verbose, progress, say, summary
 from anabranch.charts import print_answers, print_chart, print_verdicts
+from anabranch.cli.common import Verbose, progress, say, summary
 from anabranch.simulate import SCENARIOS
 from anabranch.simulate.options import Value
 
@@ -96,7 +96,7 @@ def _ask(act: Act, folder: Path, seed: int, session: Session) -> tuple[Answers, 
     for name in act.queries:
         began = time.monotonic()
         answers[name] = session.run(name).toArrow()
-        told.append(summary(name, session.report(name), time.monotonic() - began))
+        told.append(summary(name, session.counts(name), time.monotonic() - began))
     return answers, told
 
 

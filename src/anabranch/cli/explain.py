@@ -1,4 +1,4 @@
-"""`anabranch explain`: what each query is, how it will be run, and why."""
+"""`anabranch explain`: the class, plan and cost of each query, and why."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from rich.console import Console
 from anabranch.cli.common import Queries, Workbook, chosen_queries, open_workbook, say
 from anabranch.plan import Plan
 
-Graph = Annotated[bool, typer.Option("--graph", help="Draw what holds between the variables, as NAME.svg.")]
+Graph = Annotated[bool, typer.Option("--graph", help="Write the graph of variables and constraints to NAME.svg.")]
 Output = Annotated[
-    Path, typer.Option("--output", metavar="DIR", help="Where --graph writes; the default is the current folder.")
+    Path, typer.Option("--output", metavar="DIR", help="Folder for --graph. Default: the current folder.")
 ]
 
 
@@ -31,11 +31,11 @@ def command(workbook: Workbook, query: Queries = None, graph: Graph = False, out
 
 
 def _draw(plan: Plan, folder: Path) -> None:
-    """Write the picture of a plan, and say where it is; or that there is nothing to draw."""
+    """Write the constraint graph of a plan, and print its path; or print that the kind has none."""
     from anabranch.charts.graph import draw_graph
 
     if plan.graph is None:
-        say(f"{plan.query}: there is no graph of a {plan.kind} query")
+        say(f"{plan.query}: a {plan.kind} query has no constraint graph")
         return
     path = folder / f"{plan.query}.svg"
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""`anabranch fit`: what is learned from history, one sub-command a kind of model."""
+"""`anabranch fit`: learns models from history; one subcommand per kind of model."""
 
 from __future__ import annotations
 
@@ -27,22 +27,27 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Learn a model from history.", no_args_is_help=True, rich_markup_mode=None)
 app.command("delays")(fit_delays.command)
 
-Truth = Annotated[str, typer.Option("--truth", metavar="STREAM", help="Where keys really were.")]
-Readings = Annotated[str, typer.Option("--readings", metavar="STREAM", help="What was read of them.")]
-Output = Annotated[Path, typer.Option("--output", metavar="DIR", help="The folder of the model.")]
+Truth = Annotated[str, typer.Option("--truth", metavar="STREAM", help="Stream with the true locations of the keys.")]
+Readings = Annotated[str, typer.Option("--readings", metavar="STREAM", help="Stream with the readings of the keys.")]
+Output = Annotated[Path, typer.Option("--output", metavar="DIR", help="Output folder for the model.")]
 Added = Annotated[
-    float, typer.Option("--smoothing", metavar="A", help="What is added to the count of all that is possible.")
+    float,
+    typer.Option(
+        "--smoothing",
+        metavar="A",
+        help="Additive smoothing: added to the count of every possible transition and reading.",
+    ),
 ]
 Step = Annotated[
     float,
-    typer.Option("--step", metavar="D", help="The length of a step, in seconds or in the unit of numeric times."),
+    typer.Option("--step", metavar="D", help="Length of a time step, in seconds or in the unit of numeric times."),
 ]
 Kind = Annotated[
     str,
     typer.Option(
         "--sensing",
         metavar="detection|emission",
-        help="Whether each reader sees a key or misses it, or each step has one reading.",
+        help="detection: each reader detects or misses a key; emission: each step has one reading.",
     ),
 ]
 
@@ -60,7 +65,7 @@ def fit_hmm_command(
     master: Master = None,
     verbose: Verbose = False,
 ) -> None:
-    """Learn a hidden Markov model, which INFERRED FROM can use."""
+    """Learn a hidden Markov model for INFERRED FROM."""
     if sensing not in {kind.value for kind in Sensing}:
         raise typer.BadParameter(f"--sensing is detection or emission, not {sensing}")
     if not 0 < step < math.inf:
@@ -72,55 +77,55 @@ def fit_hmm_command(
     session = open_workbook(workbook, input, master, verbose)
     streams = [_certain(session, name) for name in (truth, readings)]
     if len(streams[0].keys) != len(streams[1].keys):
-        told = " and ".join(f"{stream.name} has {len(stream.keys)} KEY columns" for stream in streams)
-        raise typer.BadParameter(f"{told}; give both the same keys, in the same order")
+        numbers = " and ".join(f"{stream.name} has {len(stream.keys)} KEY columns" for stream in streams)
+        raise typer.BadParameter(f"{numbers}; declare the same keys for both, in the same order")
     with progress("learning", lambda: 0):
         known, read = (_rows(session, stream) for stream in streams)
         history = make_history(known, read, step)
         hmm = _fitted(history, chosen, smoothing)
         write_hmm(hmm, output)
     say(_summary(history, hmm))
-    # The paths of a workbook are relative to it.
-    place = os.path.relpath(output, os.path.dirname(workbook) or ".")
-    say(f"written to {output}; now: INFERRED FROM {streams[1].name} USING HMM '{place}' METHOD ...")
+    # Paths in a workbook are relative to it.
+    path = os.path.relpath(output, os.path.dirname(workbook) or ".")
+    say(f"written to {output}; next: INFERRED FROM {streams[1].name} USING HMM '{path}' METHOD ...")
 
 
 def _certain(session: Session, name: str) -> Stream:
-    """The stream of a name, if history can be read from it."""
+    """The stream called `name`; refused if it cannot be a history."""
     stream = session.catalog.stream(name)
     if stream is None:
         known = ", ".join(session.catalog.names((Stream,))) or "none"
         raise typer.BadParameter(f"there is no stream {name}; the workbook has: {known}")
     if stream.model is not Model.CERTAIN:
-        raise typer.BadParameter(f"{stream.name} is {stream.model.value}, and history is CERTAIN")
+        raise typer.BadParameter(f"{stream.name} is {stream.model.value}, but a history must be CERTAIN")
     if isinstance(stream.source, nodes.InferredSource):
-        raise typer.BadParameter(f"{stream.name} is inferred, and a model is learned from what is known")
+        raise typer.BadParameter(f"{stream.name} is inferred, but a model is learned from observed streams")
     if len(stream.values) != 1:
-        raise typer.BadParameter(f"{stream.name} has {len(stream.values)} VALUE columns, and history has one")
+        raise typer.BadParameter(f"{stream.name} has {len(stream.values)} VALUE columns, but a history has one")
     return stream
 
 
 def _rows(session: Session, stream: Stream) -> pa.Table:
     good, rejected = session.rows(stream.name)
     if rejected.num_rows:
-        say(f"{stream.name}: {rejected.num_rows:,} rows cannot be used, and were left out")
+        say(f"{stream.name}: {rejected.num_rows:,} invalid rows were left out")
     return good
 
 
 def _fitted(history: History, sensing: Sensing, alpha: float) -> Hmm:
     return fit_hmm(
         history.truth, history.readings, history.locations, history.readers, sensing, Smoothing(alpha),
-        # An inferred key begins at its first reading, which may be anywhere.
+        # An inferred key starts at its first reading, which may be at any location.
         initial="all",
         silence=sensing is Sensing.EMISSION and history.n_silent > 0,
     )  # fmt: skip
 
 
 def _refuse_mixture(output: Path, sensing: Sensing) -> None:
-    """A model has one file of readers; the other kind's would make it useless."""
+    """A model has one file of readers; with the file of the other kind it could not be read."""
     (other,) = set(Sensing) - {sensing}
     if (output / f"{other.value}.csv").exists():
-        raise DataError(f"{output} holds a model with {other.value}.csv already; give another folder")
+        raise DataError(f"{output} has a model with {other.value}.csv; use another folder")
 
 
 def _summary(history: History, hmm: Hmm) -> str:
@@ -128,5 +133,5 @@ def _summary(history: History, hmm: Hmm) -> str:
     keys = "1 key" if history.n_keys == 1 else f"{history.n_keys:,} keys"
     return (
         f"{len(hmm.locations):,} locations, {reading:,} readers, {len(hmm.p):,} transitions; counted over "
-        f"{len(history.truth.key):,} steps of {keys}; nothing was read at {history.n_silent:,} of them"
+        f"{len(history.truth.key):,} steps of {keys}, {history.n_silent:,} of them without a reading"
     )

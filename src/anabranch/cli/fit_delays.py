@@ -1,4 +1,4 @@
-"""`anabranch fit delays`: what a SEQUENCE must know of its components, learned from the history of its streams."""
+"""`anabranch fit delays`: learns the MISS and DELAY clauses of a SEQUENCE from the history of its streams."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from anabranch.sequence.history import History
     from anabranch.session import Session
 
-OneQuery = Annotated[str, typer.Option("--query", metavar="NAME", help="The SEQUENCE to learn for.")]
-Output = Annotated[Path, typer.Option("--output", metavar="DIR", help="The folder of what is learned.")]
+OneQuery = Annotated[str, typer.Option("--query", metavar="NAME", help="The SEQUENCE query.")]
+Output = Annotated[Path, typer.Option("--output", metavar="DIR", help="Output folder for the fitted delays.")]
 
 
 def command(
@@ -38,8 +38,8 @@ def command(
     master: Master = None,
     verbose: Verbose = False,
 ) -> None:
-    """Learn the delays and misses of the components of a SEQUENCE, which DELAY and MISS can use."""
-    # Imported when it is needed: the optimisers take a while.
+    """Learn the delays and losses of the components of a SEQUENCE, for DELAY and MISS."""
+    # Imported here, because the optimisers take long to load.
     from rich.console import Console
 
     from anabranch.sequence.files import write_fits
@@ -56,16 +56,16 @@ def command(
     for fit in fits:
         _show(fit, console)
     console.print(_clauses(bound, fits, _is_clock(bound)))
-    # The paths of a workbook are relative to it.
-    place = os.path.relpath(output, os.path.dirname(workbook) or ".")
-    say(f"learned from {len(history.times):,} passes; written to {output}; or: DELAY ... FITTED '{place}/laws.csv'")
+    # Paths in a workbook are relative to it.
+    path = os.path.relpath(output, os.path.dirname(workbook) or ".")
+    say(f"learned from {len(history.times):,} passes; written to {output}; or: DELAY ... FITTED '{path}/laws.csv'")
 
 
 # ---------------------------------------------------------------- history
 
 
 def _history(session: Session, query: Query, workbook: str) -> tuple[BoundSequence, History]:
-    """The query with the types that its streams have, and the passes through its components."""
+    """The query with the types of its streams, and the passes through its components."""
     from anabranch.sequence.analysis import analyse
     from anabranch.sequence.history import make_history, objection
 
@@ -85,25 +85,27 @@ def _history(session: Session, query: Query, workbook: str) -> tuple[BoundSequen
 
 
 def _sequence(query: Query, catalog: Catalog) -> BoundSequence:
-    """The bound query, if its delays can be learned."""
+    """The bound query; refused if its delays cannot be learned."""
     bound = bind(query, catalog)
     if not isinstance(bound, BoundSequence):
-        raise typer.BadParameter(f"{query.name} is no SEQUENCE, and delays are those of its components")
+        raise typer.BadParameter(f"{query.name} is not a SEQUENCE; only the components of a SEQUENCE have delays")
     relations = [node.relation.name for each in bound.conditions for node in walk(each) if isinstance(node, Member)]
     if relations:
-        raise typer.BadParameter(f"{query.name} asks {relations[0]}; learn with a query that lists its values")
+        raise typer.BadParameter(
+            f"{query.name} uses the relation {relations[0]}; use a query that lists its values instead"
+        )
     return bound
 
 
 def _rows(session: Session, stream: Stream) -> pa.Table:
     good, rejected = session.rows(stream.name)
     if rejected.num_rows:
-        say(f"{stream.name}: {rejected.num_rows:,} rows cannot be used, and were left out")
+        say(f"{stream.name}: {rejected.num_rows:,} invalid rows were left out")
     return good
 
 
 def _types(table: pa.Table) -> dict[str, Type]:
-    """The types of columns; times may come in more of Arrow's than conditions do."""
+    """The types of the columns; times may have more Arrow types than conditions."""
     import pyarrow as pa
 
     from anabranch.columns.conditions import ARROW_TYPES
@@ -124,11 +126,11 @@ def _is_clock(bound: BoundSequence) -> bool:
     return bound.components[0].stream.time.type is Type.TIMESTAMP
 
 
-# ---------------------------------------------------------------- what is told
+# ---------------------------------------------------------------- output
 
 
 def _show(fit: ComponentFit, console: Console) -> None:
-    """A component: how much was seen, and how likely each law makes it."""
+    """Print a component: the number of its delays, and the log likelihood of each distribution."""
     import pyarrow as pa
 
     from anabranch.charts.table import print_answers
@@ -137,7 +139,7 @@ def _show(fit: ComponentFit, console: Console) -> None:
     if fit.miss is not None:
         title += f", {fit.miss:.1%} of {fit.opportunities:,.0f} readings missed"
     if not fit.laws:
-        console.print(f"{title}; its law is not known\n")
+        console.print(f"{title}; no distribution was fitted\n")
         return
     rows = {
         "law": [_written(law, False) for law in fit.laws],
@@ -151,19 +153,19 @@ def _counted(number: int, what: str) -> str:
 
 
 def _clauses(bound: BoundSequence, fits: list[ComponentFit], clock: bool) -> str:
-    """MISS and DELAY as the query can have them."""
-    told = [(fit, fit.laws[0]) for fit in fits if fit.laws]
+    """The MISS and DELAY clauses for the query."""
+    fitted = [(fit, fit.laws[0]) for fit in fits if fit.laws]
     if not bound.ending_open:
-        # The last component is always observed, so that neither is asked.
-        told = [(fit, law) for fit, law in told if fit.label != bound.components[-1].label]
-    misses = [f"{fit.label} {fit.miss:.3g}" for fit, _ in told if fit.miss is not None and 0 < fit.miss < 1]
-    delays = [f"{fit.label} {_written(law, clock)}" for fit, law in told]
+        # The last component is always observed, so it needs neither.
+        fitted = [(fit, law) for fit, law in fitted if fit.label != bound.components[-1].label]
+    misses = [f"{fit.label} {fit.miss:.3g}" for fit, _ in fitted if fit.miss is not None and 0 < fit.miss < 1]
+    delays = [f"{fit.label} {_written(law, clock)}" for fit, law in fitted]
     lines = [f"  {clause} {', '.join(items)}" for clause, items in (("MISS", misses), ("DELAY", delays)) if items]
     return "\n".join(lines) if lines else "no component has a delay that could be learned"
 
 
 def _written(law: FittedLaw, clock: bool) -> str:
-    """A law in the language, its durations in seconds where time is a TIMESTAMP."""
+    """A distribution in the syntax of DELAY, with durations in seconds for a TIMESTAMP."""
     from anabranch.sequence.query import LAWS
 
     texts = [
@@ -178,12 +180,12 @@ def _number(number: float) -> str:
 
 
 def _draw(bound: BoundSequence, fits: list[ComponentFit], folder: Path) -> None:
-    """`delays.svg`: the delays of each component under its best law."""
+    """Write `delays.svg`: the delays of each component and its best distribution."""
     import numpy as np
 
     from anabranch.arrays import F64
-    from anabranch.sequence.likelihood import log_density
     from anabranch.charts.delays import Panel, draw_delays
+    from anabranch.sequence.likelihood import log_density
 
     def density_of(law: FittedLaw) -> Callable[[F64], F64]:
         return lambda x: np.exp(log_density(law.law, law.parameters, x))

@@ -1,4 +1,4 @@
-"""`anabranch`: puts the commands together, and turns every error into one line and an exit status."""
+"""`anabranch`: the command line. Every error becomes one line and an exit status."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from anabranch.cli.common import FAILED, WRONG, RunFailed, say
 from anabranch.errors import AnabranchError, WorkbookError
 from anabranch.runtime.failures import translate
 
-# Typer brings a Click of its own, and names only the last of these classes.
+# Typer has a Click of its own, and exports only the last of these classes.
 UsageError: type[Any] = typer.BadParameter.__mro__[2]
 
 app = typer.Typer(
@@ -28,7 +28,7 @@ app.add_typer(fit.app, name="fit")
 
 
 def main() -> None:
-    """Run a command: 0 done, 1 the run failed, 2 the workbook or the arguments are wrong."""
+    """Run a command. Exit status: 0 done, 1 the run failed, 2 the workbook or the arguments are wrong."""
     sys.exit(_status())
 
 
@@ -50,11 +50,11 @@ def _status() -> int:
         say(f"anabranch: {error}")
         return FAILED
     except UsageError as error:
-        # A command without its arguments has its help for a message, which needs no more words.
-        told = error.format_message().rstrip(".")
-        say(told if "\n" in told else f"anabranch: {told}; anabranch --help lists what there is")
+        # Without arguments, the message of a command is its help text.
+        message = error.format_message().rstrip(".")
+        say(message if "\n" in message else f"anabranch: {message}; see anabranch --help")
         return WRONG
     except Exception as error:
-        # Whatever else can happen, a full disk or a folder that may not be written among it, is one line too.
+        # Any other error, such as a full disk or a folder without write permission, is one line too.
         say(f"anabranch: {translate(error)}")
         return FAILED

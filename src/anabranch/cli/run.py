@@ -1,4 +1,4 @@
-"""`anabranch run`: the answers to a workbook's queries over the archive."""
+"""`anabranch run`: the answers of a workbook's queries over the archive."""
 
 from __future__ import annotations
 
@@ -21,22 +21,24 @@ from anabranch.cli.common import (
     Workbook,
     chosen_queries,
     failures_of,
+    group_title,
     open_workbook,
     progress,
     refuse_unanswerable,
     say,
     summary,
-    told_together,
 )
 
 if TYPE_CHECKING:
     from anabranch.session import Session
 
-#: Answers shown where there is no output folder.
+#: How many answers are printed if there is no output folder.
 SHOWN = 20
 
-Output = Annotated[str | None, typer.Option("--output", metavar="DIR", help="Write DIR/<query>/; else print a table.")]
-Format = Annotated[str, typer.Option("--format", metavar="parquet|csv|json", help="The format of --output.")]
+Output = Annotated[
+    str | None, typer.Option("--output", metavar="DIR", help="Write the answers to DIR/<query>/. Default: print them.")
+]
+Format = Annotated[str, typer.Option("--format", metavar="parquet|csv|json", help="File format of --output.")]
 
 
 def command(
@@ -49,7 +51,7 @@ def command(
     strict: Strict = False,
     verbose: Verbose = False,
 ) -> None:
-    """Answer the queries of a workbook over the archive."""
+    """Run the queries of a workbook over the archive."""
     check_format(format)
     session = open_workbook(workbook, input, master, verbose)
     queries = chosen_queries(session, query)
@@ -60,7 +62,7 @@ def command(
 
 
 def check_format(name: str) -> None:
-    """Refuse a format that is not there."""
+    """Refuse an unknown format."""
     from anabranch.runtime.sinks.files import FORMATS
 
     if name not in FORMATS:
@@ -68,25 +70,25 @@ def check_format(name: str) -> None:
 
 
 def run_queries(session: Session, queries: Sequence[Query], output: str | None, file_format: str, strict: bool) -> None:
-    """Run queries in one pass, write or show their answers, and say what became of their rows."""
+    """Run a group of queries, write or print their answers, and print the counts of their rows."""
     names = [query.name for query in queries]
     counter = session.spark.sparkContext.accumulator(0)
     began = time.monotonic()
-    with progress(told_together(names), lambda: counter.value):
+    with progress(group_title(names), lambda: counter.value):
         answers = session.run_all(names, strict, counter)
-        shown = {name: _deliver(frame, name, output, file_format) for name, frame in answers.items()}
-    for name, first in shown.items():
+        printed = {name: _deliver(frame, name, output, file_format) for name, frame in answers.items()}
+    for name, rows in printed.items():
         counts = session.counts(name)
-        if first is not None:
-            print_answers(first, Console(), title=name, limit=SHOWN, total=counts.answers)
+        if rows is not None:
+            print_answers(rows, Console(), title=name, limit=SHOWN, total=counts.answers)
         say(summary(name, counts, time.monotonic() - began))
     session.release()
     if counts.quarantined or counts.late:
-        _tell_quarantine(session, names[0], output)
+        _report_quarantine(session, names[0], output)
 
 
 def _deliver(answers, name: str, output: str | None, file_format: str):
-    """Write the answers to a query, or give the first of them."""
+    """Write the answers of a query, or return the first ones."""
     from anabranch.runtime.sinks.files import write_whole
 
     if output is None:
@@ -96,12 +98,12 @@ def _deliver(answers, name: str, output: str | None, file_format: str):
 
 
 def _order(columns: list[str]) -> list[str]:
-    """By time first, then by the columns that tell answers of one instant apart."""
+    """By time, then by the columns that identify the answers of one instant."""
     return [f"`{name}`" for name in columns[: columns.index("probability")]]
 
 
-def _tell_quarantine(session: Session, name: str, output: str | None) -> None:
-    """Write the rows that were set aside, or say why the first were."""
+def _report_quarantine(session: Session, name: str, output: str | None) -> None:
+    """Write the quarantined rows, or print the most frequent reasons."""
     from anabranch.runtime.sinks.files import write_whole
 
     quarantine = session.quarantine(name)

@@ -1,4 +1,4 @@
-"""`anabranch simulate`: data with ground truth, ready to query."""
+"""`anabranch simulate`: simulated data with ground truth, and a workbook to query them."""
 
 from __future__ import annotations
 
@@ -16,27 +16,31 @@ from anabranch.simulate.options import Number, Option, flag, make_options, optio
 Scenario = Annotated[
     str, typer.Argument(metavar="SCENARIO", help="; ".join(f"{n}: {s.summary}" for n, s in SCENARIOS.items()))
 ]
-Output = Annotated[Path, typer.Option("--output", metavar="DIR", help="The folder to write.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same data.")]
+Output = Annotated[Path, typer.Option("--output", metavar="DIR", help="Output folder.")]
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, help="Seed of the random numbers; the same seed gives the same data.")
+]
 
 
 def command(scenario: Scenario, output: Output, seed: Seed = 0, **options: Number | None) -> None:
-    """Write a scenario: its streams, relations, true events and a workbook."""
+    """Write the streams, relations, ground truth and workbook of a scenario."""
     chosen = SCENARIOS.get(scenario.lower())
     if chosen is None:
         raise typer.BadParameter(f"there is no scenario {scenario}; there are: {', '.join(SCENARIOS)}")
     try:
-        told: Any = make_options(chosen.options, {name: value for name, value in options.items() if value is not None})
+        values: Any = make_options(
+            chosen.options, {name: value for name, value in options.items() if value is not None}
+        )
     except ValueError as error:
         raise typer.BadParameter(f"{scenario.lower()}: {error}") from None
-    workbook = chosen.fill(output, seed, told)
+    workbook = chosen.fill(output, seed, values)
     if chosen.remark is not None:
         say(chosen.remark(output))
-    say(f"written to {output}; now: anabranch run {workbook}")
+    say(f"written to {output}; next: anabranch run {workbook}")
 
 
 def _with_options_of_all_scenarios() -> Signature:
-    """The signature of `command` with every option that some scenario has, each once."""
+    """The signature of `command` with the options of all scenarios, each once."""
     shared: dict[str, dict[str, Option]] = {}
     for scenario, each in SCENARIOS.items():
         for name, option in options_of(each.options).items():
@@ -53,5 +57,5 @@ def _parameters(shared: dict[str, dict[str, Option]]) -> Iterator[Parameter]:
         yield Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
-# Typer makes the options of a command out of its signature.
+# Typer derives the options of a command from its signature.
 command.__signature__ = _with_options_of_all_scenarios()  # type: ignore[attr-defined]

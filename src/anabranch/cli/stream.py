@@ -1,4 +1,4 @@
-"""`anabranch stream`: the same workbook on live inputs, as Spark Structured Streaming."""
+"""`anabranch stream`: the queries of a workbook on live inputs, with Spark Structured Streaming."""
 
 from __future__ import annotations
 
@@ -19,22 +19,26 @@ from anabranch.cli.common import (
     Workbook,
     chosen_queries,
     failures_of,
+    group_title,
     open_workbook,
     progress,
     refuse_unanswerable,
     say,
     summary,
-    told_together,
 )
 from anabranch.cli.run import Format, check_format
 
 if TYPE_CHECKING:
     from anabranch.session import Session
 
-Checkpoint = Annotated[str, typer.Option("--checkpoint", metavar="DIR", help="Where the stream goes on from.")]
-Output = Annotated[str, typer.Option("--output", metavar="DIR", help="Write DIR/<query>/.")]
-Once = Annotated[bool, typer.Option("--once", help="Take what is there, end the input, and stop.")]
-MaxFiles = Annotated[int | None, typer.Option("--max-files", min=1, help="The most new files a micro-batch takes.")]
+Checkpoint = Annotated[
+    str, typer.Option("--checkpoint", metavar="DIR", help="Checkpoint folder; a restarted stream resumes from it.")
+]
+Output = Annotated[str, typer.Option("--output", metavar="DIR", help="Write the answers to DIR/<query>/.")]
+Once = Annotated[bool, typer.Option("--once", help="Process the existing input, end it, and stop.")]
+MaxFiles = Annotated[
+    int | None, typer.Option("--max-files", min=1, help="Maximum number of new files per micro-batch.")
+]
 
 
 def command(
@@ -50,7 +54,7 @@ def command(
     strict: Strict = False,
     verbose: Verbose = False,
 ) -> None:
-    """Answer the queries of a workbook as rows arrive; a stopped stream goes on from its checkpoint."""
+    """Run the queries of a workbook on live inputs; a restarted stream resumes from its checkpoint."""
     check_format(format)
     session = open_workbook(workbook, input, master, verbose)
     queries = chosen_queries(session, query)
@@ -69,7 +73,7 @@ def command(
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Queries that share a stream: one alone, or several over the same inputs."""
+    """A group of queries that share one pass over their streams, or a single query."""
 
     session: Session
     queries: list[Query]
@@ -81,12 +85,12 @@ class _Group:
 
     @property
     def name(self) -> str:
-        """The group, as the summary names it."""
-        return told_together([query.name for query in self.queries])
+        """The name of the group in the summary."""
+        return group_title([query.name for query in self.queries])
 
     @property
     def checkpoint(self) -> str:
-        """The folder that the group goes on from."""
+        """The checkpoint folder of the group."""
         names = [query.name for query in self.queries]
         return os.path.join(self.checkpoints, "+".join(names if len(names) <= 3 else [names[0], str(len(names) - 1)]))
 
@@ -99,28 +103,28 @@ class _Group:
         )
 
     def rows(self) -> int:
-        """How many rows were read."""
+        """How many rows have been read."""
         name = self.queries[0].name
         return self.session.counts(name).read if self.session.has_run(name) else 0
 
-    def tell(self, began: float) -> None:
-        """Say what became of the rows."""
+    def print_summary(self, began: float) -> None:
+        """Print the counts of the rows."""
         say(summary(self.name, self.session.counts(self.queries[0].name), time.monotonic() - began))
 
 
 def _once(group: _Group) -> None:
-    """Take what is there; then end the input, so that every instant is answered."""
+    """Process the existing input; then end it, so that all instants are answered."""
     began = time.monotonic()
     available = {"availableNow": True}
     with progress(group.name, group.rows):
         group.start(available).awaitTermination()
         group.session.end_input(group.checkpoint)
         group.start(available).awaitTermination()
-    group.tell(began)
+    group.print_summary(began)
 
 
 def _forever(workbook: str, groups: list[_Group]) -> None:
-    """Run until stopped; one failed query stops the command."""
+    """Run until interrupted; one failed stream stops the command."""
     began = time.monotonic()
     running = []
     try:
@@ -128,17 +132,17 @@ def _forever(workbook: str, groups: list[_Group]) -> None:
             with failures_of(workbook, group.queries[0]):
                 running.append((group, group.start(None)))
         with progress("streaming", lambda: sum(group.rows() for group in groups)):
-            # Not a wait inside the JVM, which Ctrl-C would break with a traceback.
-            while all(each.isActive for _, each in running):
+            # Not awaitTermination: Ctrl-C would interrupt the JVM call with a traceback.
+            while all(stream.isActive for _, stream in running):
                 time.sleep(0.5)
-        for group, each in running:
-            if not each.isActive:
+        for group, stream in running:
+            if not stream.isActive:
                 with failures_of(workbook, group.queries[0]):
-                    each.awaitTermination()
+                    stream.awaitTermination()
     except KeyboardInterrupt:
-        say("stopping; the checkpoint keeps what is done")
+        say("stopping; a restarted stream resumes from the checkpoint")
     finally:
-        for _, each in running:
-            each.stop()
+        for _, stream in running:
+            stream.stop()
     for group in groups:
-        group.tell(began)
+        group.print_summary(began)

@@ -214,5 +214,5 @@ class BucketInput:
         rejected = pa.concat_tables([*self.rejected, rejected])
         if strict and rejected.num_rows:
             first = rejected.slice(0, 1).to_pylist()[0]
-            raise DataError(f"a row of {first['stream']} cannot be used: {first['reason']}: {first['row']}")
+            raise DataError(f"invalid row of {first['stream']}: {first['reason']}: {first['row']}")
         return rejected
