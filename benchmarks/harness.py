@@ -18,6 +18,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+CPU_PER_SECOND = "CPU s per s"
+"""The unit of processor seconds per second of stream."""
+
 PACKAGES = ("anabranch", "pyspark", "pyarrow", "numba", "numpy")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from anabranch.simulate.vehicles import Options as Vehicles
-from benchmarks.harness import Options, Record, Recorder, load_records, recorder
+from benchmarks.harness import CPU_PER_SECOND, Options, Record, Recorder, load_records, recorder
 from benchmarks.monitor import charts
 from benchmarks.monitor.run import AccuracyRun, run_micro_batches, run_seconds
 from benchmarks.monitor.scenarios import cached_scenario, make_monitor_job
@@ -28,9 +28,6 @@ FAR = 155.0
 
 REPORTING = {"predictions": (True, 25.0), "values": (False, 25.0), "values, same tuple rate": (False, FAR)}
 """Whether vehicles predict, and the threshold in metres of their reports."""
-
-PER_SECOND = "CPU s per s"
-"""Processor seconds per second of stream."""
 
 
 # ------------------------------------------------------------ runs
@@ -87,7 +84,7 @@ def objects(options: Options) -> Iterator[Record]:
     for count, run in runs.items():
         yield from _score_records(record, f"{count} vehicles", run)
         yield record(f"{count} vehicles: tuples sent", run.tuples, "per second")
-        yield record(f"{count} vehicles: processor time", run.seconds, PER_SECOND)
+        yield record(f"{count} vehicles: processor time", run.seconds, CPU_PER_SECOND)
     most = _objects(options)[-1]
     vehicles = Vehicles(objects=most, duration=_duration(options))
     instant = run_seconds(make_monitor_job(vehicles, 0.0), cached_scenario(vehicles, options.seed))
@@ -108,7 +105,7 @@ def functions(options: Options) -> Iterator[Record]:
             yield from _score_records(record, prefix, run)
             yield record(f"{prefix}: tuples sent", run.tuples, "per second", "predictions", run.tuples / base.tuples)
             ratio = run.seconds / base.seconds
-            yield record(f"{prefix}: processor time", run.seconds, PER_SECOND, "predictions", ratio)
+            yield record(f"{prefix}: processor time", run.seconds, CPU_PER_SECOND, "predictions", ratio)
     yield from load_records(record)
     if not options.quick:
         charts.draw_functions(compared)

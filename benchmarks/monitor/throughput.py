@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from anabranch.simulate.vehicles import Options as Vehicles
-from benchmarks.harness import Options, Record, Recorder, load_records, recorder
-from benchmarks.monitor.accuracy import PER_SECOND, compile_kernels
+from benchmarks.harness import CPU_PER_SECOND, Options, Record, Recorder, load_records, recorder
+from benchmarks.monitor.accuracy import compile_kernels
 from benchmarks.monitor.run import EveryPair, ThroughputRun, run_micro_batches
 from benchmarks.monitor.scenarios import make_monitor_job, simulate_scenario
 
@@ -31,21 +31,21 @@ def throughput_by_vehicles(options: Options) -> Iterator[Record]:
             every = run_micro_batches(make_monitor_job(vehicles), scenario, BATCH, WARM_UP, EveryPair)
             check_same(run, every)
             ratio = every.total / run.total
-            yield record("every pair compared: processor time", every.total, PER_SECOND, "with the grid", ratio)
+            yield record("every pair compared: processor time", every.total, CPU_PER_SECOND, "with the grid", ratio)
             ratio = every.candidates / run.candidates
             rate = every.candidates / every.stream
             yield record("every pair compared: candidates", rate, "per second", "with the grid", ratio)
         if count == sizes[-2][0]:
             ticking = run_micro_batches(make_monitor_job(vehicles, clauses="EVERY 1"), scenario, BATCH, WARM_UP)
             ratio = ticking.total / run.total
-            yield record("with EVERY 1: processor time", ticking.total, PER_SECOND, "without EVERY", ratio)
+            yield record("with EVERY 1: processor time", ticking.total, CPU_PER_SECOND, "without EVERY", ratio)
         yield from load_records(record)
 
 
 def _records(record: Recorder, run: ThroughputRun) -> Iterator[Record]:
-    yield record("processor time", run.total, PER_SECOND)
+    yield record("processor time", run.total, CPU_PER_SECOND)
     for name in ("route", "open", "step", "save"):
-        yield record(f"processor time: {name}", getattr(run, name) / run.stream, PER_SECOND)
+        yield record(f"processor time: {name}", getattr(run, name) / run.stream, CPU_PER_SECOND)
     yield record("predictions", run.predictions / run.stream, "per second")
     yield record("candidates", run.candidates / run.stream, "per second")
     for status, count in sorted(run.statuses.items()):
