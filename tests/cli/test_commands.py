@@ -318,6 +318,6 @@ def test_the_demo_runs_and_says_what_to_do_next(spark: SparkSession, tmp_path: P
     steps = done.out.partition("Next:")[2]
     workbook = next((tmp_path / "demo" / "office").glob("*.abq"))
     assert f"anabranch explain {workbook}" in steps
-    assert "pairs that really did" in done.out
+    assert "true pairs" in done.out
     assert "--once" in steps
     assert anabranch("explain", workbook).status == 0

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from anabranch.cli.demo import ACTS
+from anabranch.cli.demo import DEMOS
 from anabranch.simulate import SCENARIOS
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
@@ -19,14 +19,14 @@ IMAGES = Path(__file__).parents[2] / "docs" / "images"
 def worlds(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The simulated data of the demo."""
     folder = tmp_path_factory.mktemp("worlds")
-    for act in ACTS:
-        SCENARIOS[act.scenario].write(folder / act.scenario, 0, **act.options)
+    for demo in DEMOS:
+        SCENARIOS[demo.scenario].write(folder / demo.scenario, 0, **demo.options)
     return folder
 
 
 def test_the_excerpts_of_queries_are_in_the_workbooks(worlds: Path) -> None:
     kinds = SimpleNamespace(**runpy.run_path(str(IMAGES / "five.py"))).KINDS
-    assert [(kind.scenario, kind.query) for kind in kinds] == [(act.scenario, act.queries[0]) for act in ACTS]
+    assert [(kind.scenario, kind.query) for kind in kinds] == [(demo.scenario, demo.queries[0]) for demo in DEMOS]
     for kind in kinds:
         text = (worlds / kind.scenario / f"{kind.scenario}.abq").read_text(encoding="utf-8")
         query = " ".join(text.partition(f"CREATE QUERY {kind.query} AS")[2].partition(";")[0].split())
@@ -40,6 +40,6 @@ def test_the_pictures_are_drawn_from_real_answers(
     monkeypatch.setattr(sys, "argv", ["five.py", str(worlds), str(tmp_path)])
     runpy.run_path(str(IMAGES / "five.py"), run_name="__main__")
     drawn = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.glob("*.svg")}
-    assert len(drawn) == 1 + len(ACTS)
+    assert len(drawn) == 1 + len(DEMOS)
     for name, picture in drawn.items():
         assert picture == (IMAGES / name).read_text(encoding="utf-8"), f"draw {name} again, see docs/images/five.py"

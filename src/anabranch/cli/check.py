@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from anabranch.catalog import Stream
-from anabranch.cli.common import Inputs, Strict, Verbose, Workbook, open_workbook, say
+from anabranch.cli import options
+from anabranch.cli.common import open_workbook, say
 from anabranch.errors import DataError, WorkbookError
 from anabranch.language.parser import parse
 from anabranch.language.reading import read_workbook
@@ -17,7 +18,11 @@ Data = Annotated[bool, typer.Option("--data", help="Also read the inputs with Sp
 
 
 def command(
-    workbook: Workbook, data: Data = False, input: Inputs = None, strict: Strict = False, verbose: Verbose = False
+    workbook: options.Workbook,
+    data: Data = False,
+    input: options.Inputs = None,
+    strict: options.Strict = False,
+    verbose: options.Verbose = False,
 ) -> None:
     """Parse, bind and analyse a workbook, and report every error."""
     text = read_workbook(workbook)

@@ -1,4 +1,4 @@
-"""Shared by the commands: arguments, opening a workbook, error locations, progress and summaries."""
+"""Shared by the commands: opening a workbook, error locations, progress and summaries."""
 
 from __future__ import annotations
 
@@ -7,36 +7,23 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from anabranch.catalog import Query
+from anabranch.catalog import Query, Stream
 from anabranch.errors import AnabranchError, WorkbookError
 from anabranch.language.reading import read_workbook
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from anabranch.session import Session
     from anabranch.transport.operator import Counts
 
 FAILED, WRONG = 1, 2
-
-Workbook = Annotated[str, typer.Argument(metavar="WORKBOOK", help="File with CREATE statements (*.abq).")]
-Inputs = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--input", metavar="NAME=PATH", help="Read a stream or relation from this file or folder (may be repeated)."
-    ),
-]
-Queries = Annotated[
-    list[str] | None,
-    typer.Option("--query", metavar="NAME", help="Only this query (may be repeated). Default: all queries."),
-]
-Master = Annotated[str | None, typer.Option("--master", metavar="URL", help="Spark master URL. Default: this machine.")]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Show Spark's log.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Fail on the first invalid row instead of quarantining it.")]
 
 
 class RunFailed(AnabranchError):
@@ -78,11 +65,13 @@ def chosen_queries(session: Session, names: list[str] | None) -> list[Query]:
     return [known[name.lower()] for name in names] if names else queries
 
 
-def refuse_unanswerable(session: Session, workbook: str, queries: list[Query]) -> None:
-    """Report every reason why one of the queries cannot run, before any of them is run."""
+def runnable_queries(session: Session, workbook: str, names: list[str] | None) -> list[Query]:
+    """The queries to run; every reason why one of them cannot run is reported before any of them is run."""
+    queries = chosen_queries(session, names)
     findings = session.objections(queries)
     if findings:
         raise WorkbookError(findings, read_workbook(workbook), workbook)
+    return queries
 
 
 @contextmanager
@@ -97,6 +86,14 @@ def failures_of(workbook: str, query: Query) -> Iterator[None]:
     except Exception as error:
         span = query.declaration.span
         raise RunFailed(f"{workbook}:{span.line}:{span.column}: {query.name} failed: {translate(error)}") from error
+
+
+def valid_rows(session: Session, stream: Stream) -> pa.Table:
+    """The valid rows of a stream; the number of invalid ones is printed."""
+    valid, rejected = session.rows(stream.name)
+    if rejected.num_rows:
+        say(f"{stream.name}: {rejected.num_rows:,} invalid rows were left out")
+    return valid
 
 
 def group_title(names: Sequence[str]) -> str:

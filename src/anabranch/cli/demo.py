@@ -1,4 +1,4 @@
-"""`anabranch demo`: simulated worlds, a query of each kind, and how its answers compare with the truth."""
+"""`anabranch demo`: simulates five scenarios, runs a query of each kind, and compares the answers with the truth."""
 
 from __future__ import annotations
 
@@ -19,170 +19,176 @@ import typer
 from rich.console import Console
 
 from anabranch.charts import print_answers, print_chart, print_verdicts
-from anabranch.cli.common import Verbose, progress, say, summary
+from anabranch.cli import options
+from anabranch.cli.common import progress, say, summary
 from anabranch.simulate import SCENARIOS
 from anabranch.simulate.options import Value
 
 if TYPE_CHECKING:
     from anabranch.session import Session
 
-#: An answer counts as found where it is at least this probable: an arrival is often shared out over two instants.
+#: An event counts as found if its answer has at least this probability: an arrival is often split over two instants.
 FOUND = 0.25
 
-#: Answers shown of each query.
+#: How many answers of each query are printed.
 SHOWN = 8
 
-#: Acts that are prepared at a time. Each compiles kernels of its own the first time, which keeps a core busy; and is a
-#: single task, for every worker that takes part would compile the same.
-AT_A_TIME = 2
+#: How many scenarios run at the same time. The first run of each compiles its kernels, which keeps a core busy. Each is
+#: a single task, because every worker would compile the same kernels.
+CONCURRENT = 2
 
-#: MONITOR has the largest kernel: what is compiled beside it then costs no time.
-PREPARED_FIRST = "vehicles"
+#: MONITOR has the largest kernels; the others are compiled while it compiles.
+STARTED_FIRST = "vehicles"
 
-Folder = Annotated[Path | None, typer.Option("--output", metavar="DIR", help="Keep the demo's files here.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Another seed, another day.")]
+Folder = Annotated[
+    Path | None,
+    typer.Option("--output", metavar="DIR", help="Folder for the files of the demo. Default: a temporary folder."),
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulations.")]
 
 Answers = Mapping[str, pa.Table]
-"""By the name of their query."""
+"""The answers of each query, by its name."""
 
 
-class Told(NamedTuple):
-    """What an act shows: what happened, some answers, and how all of them compare with the truth."""
+class Result(NamedTuple):
+    """What is printed about a scenario: what was simulated, some answers, and a comparison with the truth."""
 
-    scene: str
+    description: str
     title: str
     rows: pa.Table
     verdict: str = ""
     truth: pa.Table | None = None
 
 
-class Act(NamedTuple):
-    """A query about a simulated world: the queries of its workbook, and what is told of their answers."""
+class Demo(NamedTuple):
+    """A scenario with a question in plain words, the queries that answer it, and a function that evaluates them."""
 
     scenario: str
-    plain_words: str
+    question: str
     queries: tuple[str, ...]
-    tell: Callable[[Answers, Path], Told]
+    evaluate: Callable[[Answers, Path], Result]
     options: Mapping[str, Value] = {}
 
 
-def command(output: Folder = None, seed: Seed = 0, verbose: Verbose = False) -> None:
-    """Simulate an office, a shop, a motorway, roads and an ocean, ask about them, and compare with what happened."""
+def command(output: Folder = None, seed: Seed = 0, verbose: options.Verbose = False) -> None:
+    """Simulate an office, a shop, a motorway, roads and an ocean, query them, and compare with the truth."""
     from anabranch.runtime.spark import make_session
     from anabranch.session import Session
 
     folder = output or Path(tempfile.gettempdir()) / "anabranch-demo"
     console = Console()
     with progress("starting", lambda: 0):
-        # Fair, so that acts share the cores; the first would have all of them otherwise.
+        # Fair scheduling, because the first scenario would otherwise use all cores.
         spark = make_session(None, verbose, spark__scheduler__mode="FAIR")
-    with ThreadPoolExecutor(AT_A_TIME) as backstage:
-        asked = {
-            act.scenario: backstage.submit(_ask, act, folder / act.scenario, seed, Session(spark, partitions=1))
-            for act in sorted(ACTS, key=lambda act: act.scenario != PREPARED_FIRST)
+    with ThreadPoolExecutor(CONCURRENT) as pool:
+        runs = {
+            demo.scenario: pool.submit(_run, demo, folder / demo.scenario, seed, Session(spark, partitions=1))
+            for demo in sorted(DEMOS, key=lambda demo: demo.scenario != STARTED_FIRST)
         }
-        for act in ACTS:
-            _play(act, folder / act.scenario, asked[act.scenario], console)
-    first = ACTS[0].scenario
+        for demo in DEMOS:
+            _print_demo(demo, folder / demo.scenario, runs[demo.scenario], console)
+    first = DEMOS[0].scenario
     _what_next(console, folder / first / f"{first}.abq")
 
 
-def _ask(act: Act, folder: Path, seed: int, session: Session) -> tuple[Answers, list[str]]:
-    """Simulate the world of an act: the answers to its queries, and what became of their rows."""
-    workbook = SCENARIOS[act.scenario].write(folder, seed, **act.options)
-    session.spark.sparkContext.setLocalProperty("spark.scheduler.pool", act.scenario)
+def _run(demo: Demo, folder: Path, seed: int, session: Session) -> tuple[Answers, list[str]]:
+    """Simulate a scenario and run its queries; returns the answers and the summaries."""
+    workbook = SCENARIOS[demo.scenario].write(folder, seed, **demo.options)
+    session.spark.sparkContext.setLocalProperty("spark.scheduler.pool", demo.scenario)
     session.execute_file(str(workbook))
-    answers, told = {}, []
-    for name in act.queries:
+    answers, summaries = {}, []
+    for name in demo.queries:
         began = time.monotonic()
         answers[name] = session.run(name).toArrow()
-        told.append(summary(name, session.counts(name), time.monotonic() - began))
-    return answers, told
+        summaries.append(summary(name, session.counts(name), time.monotonic() - began))
+    return answers, summaries
 
 
-def _play(act: Act, folder: Path, asked: Future[tuple[Answers, list[str]]], console: Console) -> None:
-    """Print what happened, what is asked, what is answered, and how good that is."""
-    with progress(f"asking about {act.scenario}", lambda: 0):
-        answers, became = asked.result()
-    told = act.tell(answers, folder)
-    console.print(told.scene)
-    console.print(act.plain_words, style="bold")
-    say("\n".join(became))
+def _print_demo(demo: Demo, folder: Path, run: Future[tuple[Answers, list[str]]], console: Console) -> None:
+    """Print what was simulated, the question, the answers, and how they compare with the truth."""
+    with progress(f"running {demo.scenario}", lambda: 0):
+        answers, summaries = run.result()
+    result = demo.evaluate(answers, folder)
+    console.print(result.description)
+    console.print(demo.question, style="bold")
+    say("\n".join(summaries))
     console.print()
-    print_answers(told.rows, console, title=told.title, limit=SHOWN)
-    if told.truth is not None:
+    print_answers(result.rows, console, title=result.title, limit=SHOWN)
+    if result.truth is not None:
         console.print()
-        print_chart(told.rows, console, threshold=FOUND, truth=told.truth)
+        print_chart(result.rows, console, threshold=FOUND, truth=result.truth)
         console.print()
-        print_verdicts(told.rows, told.truth, console, at_least=FOUND, group="p")
+        print_verdicts(result.rows, result.truth, console, at_least=FOUND, group="p")
     else:
-        console.print(told.verdict)
+        console.print(result.verdict)
     console.print()
 
 
-# ---------------------------------------------------------------- the acts
+# ---------------------------------------------------------------- the scenarios
 
 
-def _office(found: Answers, folder: Path) -> Told:
-    """PATTERN: antennas missed most of what happened."""
-    scene = (
-        f"Six people in an office for two hours; its antennas read their tags {_count(folder, 'readings'):,} times, "
+def _office(answers_of: Answers, folder: Path) -> Result:
+    """PATTERN: antennas missed most readings."""
+    description = (
+        f"Six people in an office for two hours; antennas read their tags {_count(folder, 'readings'):,} times, "
         "and missed them far more often."
     )
-    answers = found["coffee"].sort_by([("t", "ascending"), ("p", "ascending")])
+    answers = answers_of["coffee"].sort_by([("t", "ascending"), ("p", "ascending")])
     truth = pq.read_table(folder / "true_trips.parquet").select(["person", "t"]).rename_columns(["p", "t"])
-    return Told(scene, "coffee: the first answers", answers, truth=truth)
+    return Result(description, "coffee: the first answers", answers, truth=truth)
 
 
-def _shop(found: Answers, folder: Path) -> Told:
+def _shop(answers_of: Answers, folder: Path) -> Result:
     """SEQUENCE: antennas missed one tag in ten."""
     truth = pq.read_table(folder / "true_trips.parquet")
-    scene = (
+    description = (
         f"A shop with {truth.num_rows:,} items taken from its shelves: antennas at shelf, checkout and exit read their "
         f"tags {_count(folder, 'reads'):,} times, and missed one in ten."
     )
-    answers = found["shoplifting"].sort_by("t")
+    answers = answers_of["shoplifting"].sort_by("t")
     tags = [event["tag"] for event in answers["z"].to_pylist()]
     rows = pa.table({"t": answers["t"], "tag": tags, "probability": answers["probability"]})
     stolen = set(truth.filter(pc.and_(truth["stolen"], truth["exit_read"]))["tag"].to_pylist())
-    verdict = _verdict(set(tags), stolen, "items that really did, and were read at the exit,")
+    verdict = _verdict(set(tags), stolen, "stolen items that were read at the exit,")
     expected = pc.sum(answers["probability"]).as_py()
-    return Told(scene, "shoplifting: the first answers", rows, f"{verdict} The probabilities add up to {expected:.0f}.")
+    return Result(
+        description, "shoplifting: the first answers", rows, f"{verdict} The probabilities add up to {expected:.0f}."
+    )
 
 
-def _motorway(found: Answers, folder: Path) -> Told:
-    """RELATE: some beginnings and ends were lost."""
+def _motorway(answers_of: Answers, folder: Path) -> Result:
+    """RELATE: some start and end times are lost."""
     events = _count(folder, "true_congestion")
     recorded = pq.read_table(folder / "congestion.parquet", columns=["t"])["t"].drop_null()
-    scene = (
+    description = (
         f"A motorway of 200 sectors for two hours: {events:,} times congestion began or ended somewhere, and "
-        f"{events - len(recorded):,} of these moments were lost."
+        f"{events - len(recorded):,} of these times are lost."
     )
-    pairs, real = (_pairs(found[name], "sector") for name in ("jam", "true_jam"))
-    rows = found["jam"].sort_by("probability")
-    return Told(scene, "jam: the least probable answers", rows, _verdict(pairs, real, "pairs that really did,"))
+    pairs, real = (_pairs(answers_of[name], "sector") for name in ("jam", "true_jam"))
+    rows = answers_of["jam"].sort_by("probability")
+    return Result(description, "jam: the least probable answers", rows, _verdict(pairs, real, "true pairs,"))
 
 
-def _roads(found: Answers, folder: Path) -> Told:
-    """MONITOR: cars reported rarely."""
+def _roads(answers_of: Answers, folder: Path) -> Result:
+    """MONITOR: cars report rarely."""
     positions = pq.read_table(folder / "true_positions.parquet")
-    scene = (
+    description = (
         f"Twenty cars for three minutes; their GPS measured {positions.num_rows:,} positions, and they reported "
-        f"{_count(folder, 'cars'):,}: where they had strayed 25 m from what they had said, or said nothing for half a "
-        "minute."
+        f"{_count(folder, 'cars'):,}: when they were 25 m away from the predicted position, or had not reported for "
+        "half a minute."
     )
-    answers = found["near"].sort_by([("valid_from", "ascending"), ("probability", "ascending")])
+    answers = answers_of["near"].sort_by([("valid_from", "ascending"), ("probability", "ascending")])
     cars = [f"{row['a']['car']}, {row['b']['car']}" for row in answers.select(["a", "b"]).to_pylist()]
     rows = answers.select(["valid_from", "valid_to", "probability"]).add_column(0, "cars", [cars])
-    verdict = _verdict(_pairs(answers, "car"), _near_pairs(positions, 400.0), "pairs that really did,", "may have")
-    return Told(scene, "near: the first answers", rows, verdict)
+    verdict = _verdict(_pairs(answers, "car"), _near_pairs(positions, 400.0), "true pairs,", "may have")
+    return Result(description, "near: the first answers", rows, verdict)
 
 
-def _ocean(found: Answers, folder: Path) -> Told:
+def _ocean(answers_of: Answers, folder: Path) -> Result:
     """CONSTRAIN: nothing is uncertain."""
     readings = _count(folder, "readings")
-    scene = f"An ocean with 200 drifting buoys for a month: {readings:,} readings, and storms passing over."
-    answers = found["low"].sort_by("t")
+    description = f"An ocean with 200 drifting buoys for a month: {readings:,} readings, and storms passing over."
+    answers = answers_of["low"].sort_by("t")
     alerts = answers["v"].to_pylist()
     buoys = [", ".join(str(event["buoy"]) for event in alert) for alert in alerts]
     rows = pa.table({"t": answers["t"], "buoys": buoys, "probability": answers["probability"]})
@@ -190,21 +196,23 @@ def _ocean(found: Answers, folder: Path) -> Told:
     storm_of = {(hit["buoy"], hit["t"]): hit["storm"] for hit in hits}
     storms = {frozenset(storm_of.get((event["buoy"], event["t"])) for event in alert) for alert in alerts}
     real = {frozenset([storm]) for storm in storm_of.values()}
-    return Told(scene, "low: the first answers", rows, _verdict(storms, real, "storms that buoys were in,"))
+    return Result(description, "low: the first answers", rows, _verdict(storms, real, "storms with a buoy inside,"))
 
 
-ACTS = (
-    Act("office", "PATTERN: who went from their office through the hall to the coffee room?", ("coffee",), _office),
-    Act("shop", "SEQUENCE: which left without having been paid for?", ("shoplifting",), _shop),
-    Act(
+DEMOS = (
+    Demo("office", "PATTERN: who went from their office through the hall to the coffee room?", ("coffee",), _office),
+    Demo("shop", "SEQUENCE: which items left the shop without being paid for?", ("shoplifting",), _shop),
+    Demo(
         "traffic",
-        "RELATE: in which two sectors did it happen together, twice at least?",
+        "RELATE: which pairs of sectors were congested at the same time, at least twice?",
         ("jam", "true_jam"),
         _motorway,
         {"loss": 0.3},
     ),
-    Act("vehicles", "MONITOR: which came within 400 m of each other, and when?", ("near",), _roads, {"objects": 20}),
-    Act(
+    Demo(
+        "vehicles", "MONITOR: which cars came within 400 m of each other, and when?", ("near",), _roads, {"objects": 20}
+    ),
+    Demo(
         "buoys",
         "CONSTRAIN: where did three buoys within 500 km of each other report low pressure in half a day?",
         ("low",),
@@ -214,7 +222,7 @@ ACTS = (
 
 
 def _count(folder: Path, name: str) -> int:
-    """The rows of a file."""
+    """The number of rows of a file."""
     return pq.read_metadata(folder / f"{name}.parquet").num_rows
 
 
@@ -223,12 +231,12 @@ def _verdict(found: Set[Hashable], real: Set[Hashable], what: str, others: str =
 
 
 def _pairs(answers: pa.Table, key: str) -> set[tuple[int, int]]:
-    """The keys of a and b in each answer."""
+    """The keys of a and b of all answers."""
     return {(row["a"][key], row["b"][key]) for row in answers.select(["a", "b"]).to_pylist()}
 
 
 def _near_pairs(positions: pa.Table, near: float) -> set[tuple[int, int]]:
-    """The pairs of cars, the lesser first, that were near in x and in y where GPS measured both."""
+    """The pairs of cars, smaller number first, that were near in x and in y when GPS measured both."""
     times, *columns = (positions[name].to_numpy() for name in ("t", "car", "x", "y"))
     pairs: set[tuple[int, int]] = set()
     for instant in np.unique(times):
@@ -244,6 +252,6 @@ def _what_next(console: Console, workbook: Path) -> None:
     for what, how in (
         ("read a query", f"{workbook}"),
         ("see its plan", f"{anabranch} explain {workbook}"),
-        ("ask it of a stream", f"{anabranch} stream {workbook} --once --checkpoint cp --output out"),
+        ("run it as a stream", f"{anabranch} stream {workbook} --once --checkpoint cp --output out"),
     ):
         console.print(f"  {what:<20}{how}", markup=False, soft_wrap=True)

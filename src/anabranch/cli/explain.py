@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from anabranch.cli.common import Queries, Workbook, chosen_queries, open_workbook, say
+from anabranch.cli import options
+from anabranch.cli.common import chosen_queries, open_workbook, say
 from anabranch.plan import Plan
 
 Graph = Annotated[bool, typer.Option("--graph", help="Write the graph of variables and constraints to NAME.svg.")]
@@ -17,7 +18,9 @@ Output = Annotated[
 ]
 
 
-def command(workbook: Workbook, query: Queries = None, graph: Graph = False, output: Output = Path()) -> None:
+def command(
+    workbook: options.Workbook, query: options.Queries = None, graph: Graph = False, output: Output = Path()
+) -> None:
     """Show the class, the plan and the cost of each query; no data are read."""
     session = open_workbook(workbook, None)
     console = Console(soft_wrap=True, markup=False, highlight=False)

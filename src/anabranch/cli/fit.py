@@ -11,8 +11,8 @@ import numpy as np
 import typer
 
 from anabranch.catalog import Model, Stream
-from anabranch.cli import fit_delays
-from anabranch.cli.common import Inputs, Master, Verbose, Workbook, open_workbook, progress, say
+from anabranch.cli import fit_delays, options
+from anabranch.cli.common import open_workbook, progress, say, valid_rows
 from anabranch.errors import DataError
 from anabranch.inference.fit import Smoothing, fit_hmm
 from anabranch.inference.history import History, make_history
@@ -20,8 +20,6 @@ from anabranch.inference.model import Hmm, Sensing, write_hmm
 from anabranch.language import nodes
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from anabranch.session import Session
 
 app = typer.Typer(help="Learn a model from history.", no_args_is_help=True, rich_markup_mode=None)
@@ -54,16 +52,16 @@ Kind = Annotated[
 
 @app.command("hmm")
 def fit_hmm_command(
-    workbook: Workbook,
+    workbook: options.Workbook,
     truth: Truth,
     readings: Readings,
     output: Output,
     smoothing: Added = 0.5,
     step: Step = 1.0,
     sensing: Kind = "detection",
-    input: Inputs = None,
-    master: Master = None,
-    verbose: Verbose = False,
+    input: options.Inputs = None,
+    master: options.Master = None,
+    verbose: options.Verbose = False,
 ) -> None:
     """Learn a hidden Markov model for INFERRED FROM."""
     if sensing not in {kind.value for kind in Sensing}:
@@ -80,7 +78,7 @@ def fit_hmm_command(
         numbers = " and ".join(f"{stream.name} has {len(stream.keys)} KEY columns" for stream in streams)
         raise typer.BadParameter(f"{numbers}; declare the same keys for both, in the same order")
     with progress("learning", lambda: 0):
-        known, read = (_rows(session, stream) for stream in streams)
+        known, read = (valid_rows(session, stream) for stream in streams)
         history = make_history(known, read, step)
         hmm = _fitted(history, chosen, smoothing)
         write_hmm(hmm, output)
@@ -103,13 +101,6 @@ def _certain(session: Session, name: str) -> Stream:
     if len(stream.values) != 1:
         raise typer.BadParameter(f"{stream.name} has {len(stream.values)} VALUE columns, but a history has one")
     return stream
-
-
-def _rows(session: Session, stream: Stream) -> pa.Table:
-    good, rejected = session.rows(stream.name)
-    if rejected.num_rows:
-        say(f"{stream.name}: {rejected.num_rows:,} invalid rows were left out")
-    return good
 
 
 def _fitted(history: History, sensing: Sensing, alpha: float) -> Hmm:

@@ -11,8 +11,9 @@ import typer
 
 from anabranch.binding.binder import bind
 from anabranch.binding.typed import Member, walk
-from anabranch.catalog import Catalog, Query, Stream
-from anabranch.cli.common import Inputs, Master, Verbose, Workbook, chosen_queries, open_workbook, progress, say
+from anabranch.catalog import Catalog, Query
+from anabranch.cli import options
+from anabranch.cli.common import chosen_queries, open_workbook, progress, say, valid_rows
 from anabranch.errors import WorkbookError
 from anabranch.language.reading import read_workbook
 from anabranch.language.types import Type
@@ -31,12 +32,12 @@ Output = Annotated[Path, typer.Option("--output", metavar="DIR", help="Output fo
 
 
 def command(
-    workbook: Workbook,
+    workbook: options.Workbook,
     query: OneQuery,
     output: Output,
-    input: Inputs = None,
-    master: Master = None,
-    verbose: Verbose = False,
+    input: options.Inputs = None,
+    master: options.Master = None,
+    verbose: options.Verbose = False,
 ) -> None:
     """Learn the delays and losses of the components of a SEQUENCE, for DELAY and MISS."""
     # Imported here, because the optimisers take long to load.
@@ -71,7 +72,7 @@ def _history(session: Session, query: Query, workbook: str) -> tuple[BoundSequen
 
     try:
         bound = _sequence(query, session.catalog)
-        tables = {stream.name.lower(): _rows(session, stream) for stream in bound.streams}
+        tables = {stream.name.lower(): valid_rows(session, stream) for stream in bound.streams}
         typed = Catalog(dict(session.catalog.entries))
         for stream in bound.streams:
             typed.add(stream.with_types(_types(tables[stream.name.lower()])))
@@ -95,13 +96,6 @@ def _sequence(query: Query, catalog: Catalog) -> BoundSequence:
             f"{query.name} uses the relation {relations[0]}; use a query that lists its values instead"
         )
     return bound
-
-
-def _rows(session: Session, stream: Stream) -> pa.Table:
-    good, rejected = session.rows(stream.name)
-    if rejected.num_rows:
-        say(f"{stream.name}: {rejected.num_rows:,} invalid rows were left out")
-    return good
 
 
 def _types(table: pa.Table) -> dict[str, Type]:

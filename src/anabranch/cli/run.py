@@ -12,19 +12,13 @@ from rich.console import Console
 
 from anabranch.catalog import Query
 from anabranch.charts import print_answers
+from anabranch.cli import options
 from anabranch.cli.common import (
-    Inputs,
-    Master,
-    Queries,
-    Strict,
-    Verbose,
-    Workbook,
-    chosen_queries,
     failures_of,
     group_title,
     open_workbook,
     progress,
-    refuse_unanswerable,
+    runnable_queries,
     say,
     summary,
 )
@@ -38,24 +32,22 @@ SHOWN = 20
 Output = Annotated[
     str | None, typer.Option("--output", metavar="DIR", help="Write the answers to DIR/<query>/. Default: print them.")
 ]
-Format = Annotated[str, typer.Option("--format", metavar="parquet|csv|json", help="File format of --output.")]
 
 
 def command(
-    workbook: Workbook,
-    input: Inputs = None,
+    workbook: options.Workbook,
+    input: options.Inputs = None,
     output: Output = None,
-    format: Format = "parquet",
-    query: Queries = None,
-    master: Master = None,
-    strict: Strict = False,
-    verbose: Verbose = False,
+    format: options.Format = "parquet",
+    query: options.Queries = None,
+    master: options.Master = None,
+    strict: options.Strict = False,
+    verbose: options.Verbose = False,
 ) -> None:
     """Run the queries of a workbook over the archive."""
     check_format(format)
     session = open_workbook(workbook, input, master, verbose)
-    queries = chosen_queries(session, query)
-    refuse_unanswerable(session, workbook, queries)
+    queries = runnable_queries(session, workbook, query)
     for group in session.groups(queries):
         with failures_of(workbook, group[0]):
             run_queries(session, group, output, format, strict)

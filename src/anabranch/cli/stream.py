@@ -10,23 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anabranch.catalog import Query
+from anabranch.cli import options
 from anabranch.cli.common import (
-    Inputs,
-    Master,
-    Queries,
-    Strict,
-    Verbose,
-    Workbook,
-    chosen_queries,
     failures_of,
     group_title,
     open_workbook,
     progress,
-    refuse_unanswerable,
+    runnable_queries,
     say,
     summary,
 )
-from anabranch.cli.run import Format, check_format
+from anabranch.cli.run import check_format
 
 if TYPE_CHECKING:
     from anabranch.session import Session
@@ -42,23 +36,22 @@ MaxFiles = Annotated[
 
 
 def command(
-    workbook: Workbook,
+    workbook: options.Workbook,
     checkpoint: Checkpoint,
     output: Output,
     once: Once = False,
-    input: Inputs = None,
-    format: Format = "parquet",
-    query: Queries = None,
+    input: options.Inputs = None,
+    format: options.Format = "parquet",
+    query: options.Queries = None,
     max_files: MaxFiles = None,
-    master: Master = None,
-    strict: Strict = False,
-    verbose: Verbose = False,
+    master: options.Master = None,
+    strict: options.Strict = False,
+    verbose: options.Verbose = False,
 ) -> None:
     """Run the queries of a workbook on live inputs; a restarted stream resumes from its checkpoint."""
     check_format(format)
     session = open_workbook(workbook, input, master, verbose)
-    queries = chosen_queries(session, query)
-    refuse_unanswerable(session, workbook, queries)
+    queries = runnable_queries(session, workbook, query)
 
     groups = [
         _Group(session, group, checkpoint, output, format, max_files, strict) for group in session.groups(queries)

@@ -1,0 +1,23 @@
+"""The arguments and options that several commands have."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Workbook = Annotated[str, typer.Argument(metavar="WORKBOOK", help="File with CREATE statements (*.abq).")]
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input", metavar="NAME=PATH", help="Read a stream or relation from this file or folder (may be repeated)."
+    ),
+]
+Queries = Annotated[
+    list[str] | None,
+    typer.Option("--query", metavar="NAME", help="Only this query (may be repeated). Default: all queries."),
+]
+Master = Annotated[str | None, typer.Option("--master", metavar="URL", help="Spark master URL. Default: this machine.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Show Spark's log.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Fail on the first invalid row instead of quarantining it.")]
+Format = Annotated[str, typer.Option("--format", metavar="parquet|csv|json", help="File format of --output.")]
