@@ -31,7 +31,8 @@ def test_a_plan_in_full() -> None:
         "q: RELATE",
         "  class      quantified relation of segments",
         "  why        at least 2 segments of a must be in one of 11 relations to some segment of b",
-        "             a lost event may be anywhere in its window, which the recorded events before and after it bound",
+        "             lost events keep their order, and may be anywhere in their windows, between the recorded events "
+        "around them",
         "  method     exact",
         "  routing    entities are routed by a.road = b.road; each is sent once",
         "  cost       time grows with the pairs that overlap in time, times their events; for consecutive lost events, "

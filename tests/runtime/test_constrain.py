@@ -147,7 +147,7 @@ def test_a_query_that_could_forget_nothing_is_not_streamed(spark: SparkSession, 
     session = Session(spark)
     session.execute(STREAM + "CREATE QUERY q AS CONSTRAIN u, v FROM e WHERE u.kind = 'A' AND DISTANCE(u, v) < 1;")
     session.bind("e", str(folder))
-    with pytest.raises(WorkbookError, match="q cannot stream: nothing bounds the time between u and v"):
+    with pytest.raises(WorkbookError, match="q cannot stream: the time between u and v is not bounded"):
         session.start("q", str(tmp_path / "checkpoint"), str(tmp_path / "out"))
 
 

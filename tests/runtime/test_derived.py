@@ -71,7 +71,7 @@ def test_positions_that_are_texts_are_refused_when_a_query_is_bound() -> None:
     catalog.add(cars)
     query = catalog.query("q")
     assert query is not None
-    with pytest.raises(WorkbookError, match="a predicted value is a number, and 'speed' is a STRING"):
+    with pytest.raises(WorkbookError, match="a predicted value must be a number, but 'speed' is a STRING"):
         bind(query, catalog)
 
 

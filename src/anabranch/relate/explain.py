@@ -32,7 +32,7 @@ def plan(analysis: RelateAnalysis) -> Plan:
 def _why(query: BoundRelate) -> tuple[str, ...]:
     return (
         f"{_quantified(query.first)} must be {_relations(query)} {_quantified(query.second)}",
-        "a lost event may be anywhere in its window, which the recorded events before and after it bound",
+        "lost events keep their order, and may be anywhere in their windows, between the recorded events around them",
     )
 
 
