@@ -19,12 +19,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A constraint between two variables; `given` is True if the user wrote it, False if it is implied."""
+    """A constraint between two variables; `stated` is True if the user wrote it, False if it is implied."""
 
     one: str
     other: str
     label: str
-    given: bool
+    stated: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ def test_other_conditions_are_filters(condition: str, text: str) -> None:
 def test_implied_bounds_are_listed_and_drawn() -> None:
     chain = plan("u, v, w FROM e WHERE v.t - u.t IN [0, 5] AND w.t - v.t IN [1, 5] AND DISTANCE(u, v) < 1")
     assert "u and w: 1 to 10 later (implied)" in chain.why
-    assert [(edge.one, edge.other, edge.given) for edge in chain.graph.edges] == [
+    assert [(edge.one, edge.other, edge.stated) for edge in chain.graph.edges] == [
         ("u", "v", True),
         ("u", "w", False),
         ("v", "w", True),

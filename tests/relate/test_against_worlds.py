@@ -87,7 +87,7 @@ def assert_the_past_is_forgotten(run: RelateRun) -> None:
     if any(layout.reaches_back for layout in run.job.layouts):
         return
     for layout, store in zip(run.job.layouts * run.n_buckets, run.stores(), strict=True):
-        assert len(store.rows) == 0 or run.job.spec.analysis.lasts(layout.name)
+        assert len(store.rows) == 0 or run.job.spec.analysis.pairs_with_later(layout.name)
 
 
 @examples(25)
@@ -130,7 +130,7 @@ def test_entities_are_forgotten_once_they_have_ended_and_none_can_meet_them(case
     assert_same(answers, case.expected(), case.threshold)
     for layout, store in zip(run.job.layouts * run.n_buckets, run.stores(), strict=True):
         keys = {store.keys.tuple_of(number) for number in set(store.rows.entity)}
-        assert keys <= {LATER} or run.job.spec.analysis.lasts(layout.name)
+        assert keys <= {LATER} or run.job.spec.analysis.pairs_with_later(layout.name)
 
 
 #: The key of an entity that begins after all others.

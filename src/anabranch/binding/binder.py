@@ -62,8 +62,8 @@ def bind_workbook(workbook: nodes.Workbook, catalog: Catalog) -> BoundWorkbook:
     queries = {}
     for entry in entries:
         if isinstance(entry, Query) and not findings.full:
-            bound, found = _bind(entry, draft)
-            findings.extend(found)
+            bound, query_findings = _bind(entry, draft)
+            findings.extend(query_findings)
             if bound is not None:
                 queries[entry.name.lower()] = bound
     if not findings:

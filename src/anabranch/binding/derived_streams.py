@@ -94,7 +94,7 @@ def check_predictor(node: nodes.CreateStream, source: nodes.PredictedSource, fin
 def check_derived(entry: Stream, source: nodes.DerivedSource, catalog: Catalog, findings: Findings) -> None:
     """Report an input stream that does not exist or cannot be used.
 
-    The input of a derived stream must be a CERTAIN stream of point events that has a source of its own.
+    The input of a derived stream must be a CERTAIN stream of point events that is not derived itself.
     """
     input_stream = catalog.stream(source.stream)
     if input_stream is None:

@@ -103,7 +103,7 @@ def draw_graph(graph: ConstraintGraph, title: str) -> Svg:
     label_boxes = _place_labels(lines, [node.box for node in nodes.values()], inside)
     parts = header(short(title), _signs(graph.edges), width, key_baseline=50)
     # From bottom to top: derived constraints, constraints of the query, labels, variables.
-    for line in sorted(lines, key=lambda line: line.edge.given):
+    for line in sorted(lines, key=lambda line: line.edge.stated):
         parts += _drawn_line(line)
     for line, box in zip(lines, label_boxes, strict=True):
         parts += _drawn_label(line, box)
@@ -114,7 +114,7 @@ def draw_graph(graph: ConstraintGraph, title: str) -> Svg:
 
 def _signs(edges: Sequence[Edge]) -> list[tuple[str, str, str]]:
     signs = [("━", LIKELY, "asked"), ("┅", UNLIKELY, "follows")]
-    return signs if any(not edge.given for edge in edges) else signs[:1]
+    return signs if any(not edge.stated for edge in edges) else signs[:1]
 
 
 # ------------------------------------------------------------ positions
@@ -264,12 +264,12 @@ def _total_overlap(box: Box, others: F64) -> float:
 
 
 def _drawn_line(line: _Line) -> Iterator[str]:
-    given = line.edge.given
-    colour = LIKELY if given else UNLIKELY
+    is_stated = line.edge.stated
+    colour = LIKELY if is_stated else UNLIKELY
     points = point_list(line.points)
-    dashes: dict[str, str] = {} if given else {"stroke_dasharray": "5 4"}
+    dashes: dict[str, str] = {} if is_stated else {"stroke_dasharray": "5 4"}
     yield element(
-        "polyline", "", points=points, fill="none", stroke=colour, stroke_width=1.8 if given else 1.3, **dashes
+        "polyline", "", points=points, fill="none", stroke=colour, stroke_width=1.8 if is_stated else 1.3, **dashes
     )
     if line.edge.one != line.edge.other:
         yield _arrow(line.points[-min(6, len(line.points))], line.points[-1], colour)
@@ -283,7 +283,7 @@ def _arrow(behind: Point, tip: Point, colour: str) -> str:
 def _drawn_label(line: _Line, box: Box) -> Iterator[str]:
     """Draw a label on its own background, so that no line runs through the letters."""
     yield _rectangle(box.padded(1), rx=3, fill=PAPER)
-    yield from _text_lines(line.text, box, LABEL_SIZE, INK if line.edge.given else FAINT)
+    yield from _text_lines(line.text, box, LABEL_SIZE, INK if line.edge.stated else FAINT)
 
 
 def _drawn_node(node: _Node) -> Iterator[str]:

@@ -107,7 +107,7 @@ def _why(analysis: ConstrainAnalysis) -> Iterator[str]:
         condition = f"has {condition_text(own)}" if own is not None else "is any event"
         yield f"{each}{variable.label} {condition} (stream {variable.stream.name})"
     for edge in _edges(analysis):
-        yield f"{edge.one} and {edge.other}: {edge.label}{'' if edge.given else ' (implied)'}"
+        yield f"{edge.one} and {edge.other}: {edge.label}{'' if edge.stated else ' (implied)'}"
 
 
 def _routing(analysis: ConstrainAnalysis) -> str:
@@ -127,7 +127,8 @@ def _routing(analysis: ConstrainAnalysis) -> str:
         parts.append("time")
     if not parts:
         return "all events go to one bucket: no equality, distance or time bounds all variables"
-    return f"events are routed by {' and '.join(parts)}; an event near a border goes to both sides, and each answer is emitted once"
+    borders = "an event near a border goes to both sides, and each answer is emitted once"
+    return f"events are routed by {' and '.join(parts)}; {borders}"
 
 
 def _cost(analysis: ConstrainAnalysis) -> str:
@@ -168,7 +169,7 @@ def _graph(analysis: ConstrainAnalysis) -> ConstraintGraph:
             node_names.get(edge.one.rstrip("'"), edge.one),
             node_names.get(edge.other.rstrip("'"), edge.other),
             edge.label,
-            edge.given,
+            edge.stated,
         )
         for edge in _edges(analysis)
     ]

@@ -83,7 +83,7 @@ def _parse_statement(statement: scanner.Statement, lines: scanner.LineIndex, fin
             n_accepted += 1
         tree: Tree[Token] = parser.feed_eof()  # type: ignore[no-untyped-call]
     except UnexpectedToken:
-        # The parser may have reduced before the error, so a fresh parser tells what it would have accepted.
+        # The parser may have reduced before the error, so a fresh parser is asked for the accepted terminals.
         fresh_parser = _lark().parse_interactive()
         for token in statement.tokens[:n_accepted]:
             fresh_parser.feed_token(_terminal(token, fresh_parser))

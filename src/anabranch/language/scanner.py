@@ -256,9 +256,7 @@ class _Scanner:
         """Report a statement that is too long, or a pattern with too many goals."""
         if len(tokens) > limits.MAX_STATEMENT_TOKENS:
             token = tokens[limits.MAX_STATEMENT_TOKENS]
-            message = (
-                f"this statement has {len(tokens):,} tokens (at most {limits.MAX_STATEMENT_TOKENS:,} are allowed)"
-            )
+            message = f"this statement has {len(tokens):,} tokens (at most {limits.MAX_STATEMENT_TOKENS:,} are allowed)"
             self.report("too-long", message, token.start, token.end, "put long lists into a RELATION")
         if len(tokens) > 4 and tokens[4].text.upper() == "PATTERN":
             thens = [token for token in tokens if token.kind == "word" and token.text.upper() == "THEN"]

@@ -47,14 +47,14 @@ class RelateAnalysis:
         """Whether both operands have the same stream, so that a key could be paired with itself."""
         return self.query.first.stream.name.lower() == self.query.second.stream.name.lower()
 
-    def asks(self, relation: str) -> bool:
+    def has_relation(self, relation: str) -> bool:
         """Whether a simple relation is one of those of the query."""
         return relation in self.query.relations
 
-    def lasts(self, stream: str) -> bool:
+    def pairs_with_later(self, stream: str) -> bool:
         """Whether an entity of a stream can satisfy the query with an entity that begins after its end."""
         first, second = (operand.stream.name.lower() == stream.lower() for operand in self.query.operands)
-        return (first and self.asks("PRECEDES")) or (second and self.asks("PRECEDED BY"))
+        return (first and self.has_relation("PRECEDES")) or (second and self.has_relation("PRECEDED BY"))
 
     def needed(self, stream: str) -> Typed | None:
         """The condition that a key of a stream must satisfy to be an operand; None if every key can."""

@@ -62,7 +62,7 @@ def _steps(analysis: RelateAnalysis) -> Iterator[Step]:
     yield Step("assemble", "check each entity, and determine the window of each lost event")
     pairs = "every pair of entities" if query.where is None else "the pairs of entities that WHERE joins"
     yield Step("pair", f"{pairs}{', never a key with itself' if analysis.same_stream else ''}")
-    disjoint = [name for name in ("PRECEDES", "PRECEDED BY") if not analysis.asks(name)]
+    disjoint = [name for name in ("PRECEDES", "PRECEDED BY") if not analysis.has_relation(name)]
     if disjoint:
         yield Step("skip", f"pairs that do not overlap in time ({' and '.join(disjoint)} not in the query)")
     yield Step("sweep", "run the kernel over the recorded instants of each pair, in one pass")
@@ -87,7 +87,7 @@ def _stream_notes(analysis: RelateAnalysis) -> Iterator[Step]:
         elif query.timeout is None:
             ending = "whose last event is lost only ends with the input; add TIMEOUT"
             yield Step("note", f"streaming: an entity of {stream.name} {ending}")
-        if analysis.lasts(stream.name):
+        if analysis.pairs_with_later(stream.name):
             yield Step("note", f"streaming: entities of {stream.name} are kept forever: they may precede later ones")
         elif unbounded:
             reason = f"the HORIZON or WINDOW of {' and '.join(unbounded)} lets lost events lie in the past"

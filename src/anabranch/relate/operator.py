@@ -92,7 +92,7 @@ class RelateOperator:
         back = [layout.horizon[0] for layout in self._spec.layouts if layout.reaches_back]
         reach = min([self._watermark.at, *back, *(store.first_instant() for store in self._stores)])
         for layout, store, step in zip(self._spec.layouts, self._stores, steps, strict=True):
-            if not self._spec.analysis.lasts(layout.name):
+            if not self._spec.analysis.pairs_with_later(layout.name):
                 over = np.flatnonzero(step.shown & store.over)
                 gone = np.zeros(len(store.over), np.bool_)
                 gone[over] = step.now.select(over).latest < reach

@@ -57,9 +57,9 @@ def pairs_of(analysis: RelateAnalysis, first: Side, second: Side, relations: Map
     order = np.lexsort((second.earliest, codes[1]))
     sorted_code, sorted_earliest = codes[1][order], second.earliest[order]
     begin, end = (np.searchsorted(sorted_code, codes[0], side=side) for side in ("left", "right"))
-    if not analysis.asks("PRECEDES"):  # then no pair may have the second wholly after the first
+    if not analysis.has_relation("PRECEDES"):  # then no pair may have the second wholly after the first
         end = _searched(sorted_earliest, begin, end, first.latest)
-    must_reach = not analysis.asks("PRECEDED BY")
+    must_reach = not analysis.has_relation("PRECEDED BY")
     rest = conjunction(tuple(part for part in conjuncts(analysis.query.where) if part not in analysis.equated))
     for low, high in _chunks(end - begin):
         pairs = _candidates(

@@ -92,7 +92,7 @@ def relate(analysis: RelateAnalysis, doubles: bool, first: Windows, second: Wind
     before, after = first.latest[a] < second.earliest[b], first.earliest[a] > second.latest[b]
     enough = (analysis.outer == ALL) | (first.lengths[a] // 2 >= analysis.outer)
     enough &= (analysis.inner == ALL) | (second.lengths[b] // 2 >= analysis.inner)
-    holds = np.where(before, analysis.asks("PRECEDES"), analysis.asks("PRECEDED BY")) & enough
+    holds = np.where(before, analysis.has_relation("PRECEDES"), analysis.has_relation("PRECEDED BY")) & enough
     probability, complement = holds.astype(np.float64), (~holds).astype(np.float64)
     close = np.flatnonzero(~before & ~after & enough)
     if len(close):

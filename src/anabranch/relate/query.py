@@ -27,7 +27,7 @@ COMPOSITE = {
 
 @dataclass(frozen=True, slots=True)
 class BoundQuantified(BoundOperand):
-    """An operand of a RELATE with its quantifier: ALL where `at_least` is None, SOME where it is 1."""
+    """An operand of a RELATE with its quantifier: ALL if `at_least` is None, SOME if it is 1."""
 
     at_least: int | None = 1
 
