@@ -48,6 +48,11 @@ def test_what_is_no_such_dispatcher_stays_as_it_is(dispatcher) -> None:
     assert vars(dispatcher) == before
 
 
+def test_without_the_function_for_types_nothing_is_patched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(types, "unliteral")
+    assert not compile_for_types(njit(times))
+
+
 def test_an_unpatched_function_gives_the_same_results() -> None:
     patched, unpatched = njit(times), njit(times)
     compile_for_types(patched)

@@ -10,9 +10,9 @@ Why
 Tried on
     Numba 0.61.0, 0.62.1 and 0.68.1.
 Where it does not fit
-    A dispatcher without this method, or whose method has other parameters, is left as it is. Numba then compiles
-    functions for constants too, which takes longer. `NUMBA_DISABLE_JIT=1` leaves plain functions, which have no such
-    method either.
+    A dispatcher without this method, or whose method has other parameters, is left as it is, and so are all where
+    `types.unliteral` is missing. Numba then compiles functions for constants too, which takes longer.
+    `NUMBA_DISABLE_JIT=1` leaves plain functions, which have no such method either.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from numba import types
 def compile_for_types(dispatcher: Any) -> bool:
     """Make a dispatcher ignore constants in the arguments of its compiled callers; return whether it was patched."""
     get_call_template = getattr(dispatcher, "get_call_template", None)
-    if get_call_template is None or list(inspect.signature(get_call_template).parameters) != ["args", "kws"]:
+    if get_call_template is None or not hasattr(types, "unliteral"):
+        return False
+    if list(inspect.signature(get_call_template).parameters) != ["args", "kws"]:
         return False
     dispatcher.get_call_template = partial(_template_for_types, get_call_template)
     return True
