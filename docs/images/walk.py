@@ -13,88 +13,88 @@ from pathlib import Path
 from anabranch.drawing.svg import FAINT, GRID, INK, LIKELY, Svg, element, label, page
 
 WIDTH, LEFT, TOP, LINE = 1120, 112, 64, 15
-STEPS = ("read, check", "place", "packet", "what waits", "what is kept", "kernel", "finish")
-#: The steps on a worker ahead of the shuffle, behind it, and those of Spark.
-ROOMS = (("on a worker", 0, 3), ("on a worker, one operator a bucket", 3, 6), ("Spark", 6, 7))
+STEPS = ("read, check", "route", "packet", "hold", "keep", "kernel", "finish")
+#: Which steps run on a worker before the shuffle, on a worker after it, and on Spark.
+STAGES = (("on a worker", 0, 3), ("on a worker, one operator per bucket", 3, 6), ("Spark or driver", 6, 7))
 COLUMN = (WIDTH - LEFT - 24) / len(STEPS)
 
-#: What differs between the kinds; a line a step, cut where it is to be broken.
+#: What each kind does in each step; "|" is a line break.
 KINDS = {
     "PATTERN": (
-        "(key, value, t, p);|sums above 1|are set aside later",
-        "by the chain:|the variables|that join keys",
+        "(key, value, t, p);|sums above 1 are|quarantined later",
+        "by chain: the|variables that|join keys",
         "codes of keys|and values, t, p",
-        "rows, until the|watermark is past;|readings: inferred",
+        "rows, until the|watermark passes;|readings: inferred",
         "a weight for each|automaton state|and value",
-        "weights over the|instants of a chain",
-        "1 - prod(1 - p)|over chains, where|no GROUP BY",
+        "moves weights over|the instants of|a chain",
+        "1 - prod(1 - p)|over chains, without|GROUP BY",
     ),
     "SEQUENCE": (
         "whole events",
-        "by the columns that|are equal in|all components",
+        "by the columns that|are equal in all|components",
         "events, and which|components each|can be",
-        "events, until the|watermark is past",
-        "events of the|window that a match|can still need",
-        "back from the last|event; scores of|gaps from tables",
+        "events, until the|watermark passes",
+        "events that a match|in the window can|still need",
+        "searches back from|the last event; gap|scores from tables",
         "events as columns",
     ),
     "RELATE": (
-        "(key, order, t);|t is NULL|where it is lost",
-        "by the key; live,|by the columns that|WHERE equates",
+        "(key, order, t);|t is NULL|if it is lost",
+        "by key; live: by|the columns that|WHERE equates",
         "codes of keys,|order, t",
-        "nothing: an event|counts at once",
+        "nothing",
         "entities, until no|other can meet them",
-        "in finish: a sweep|over the events|of a pair",
-        "entities to blocks,|pairs in a block,|decided there",
+        "in finish: sweeps|over the events|of a pair",
+        "entities to blocks,|pairs in a block,|kernel",
     ),
     "MONITOR": (
         "(key, values,|rates, errors, t)",
-        "by parts of keys: a|bucket for each|choice of parts",
+        "by parts of keys: a|bucket for each|set of parts",
         "numbers, keys|and their parts",
-        "positions, until a|sensor would report",
+        "positions, until the|watermark passes",
         "predictions, until|the next of the key,|and open answers",
-        "polygons of instants|that match, and how|probably",
+        "polygons of matching|instants, and their|probability",
         "status dropped|in batch",
     ),
     "CONSTRAIN": (
         "whole events",
-        "by equal columns,|cells of space and|stretches of time",
+        "by equal columns,|cells of space and|intervals of time",
         "events, and which|variables each|can be",
-        "events, until the|watermark is past",
-        "events that one|to come can need",
-        "new events meet|kept ones; whole|figures are searched",
+        "events, until the|watermark passes",
+        "events that a later|event can need",
+        "joins new events|with kept ones,|searches solutions",
         "events as columns",
     ),
 }
 
 
 def picture() -> Svg:
-    """The whole drawing: steps above, a lane a kind below."""
+    """The drawing: steps at the top, one lane per kind below."""
     lane = 3 * LINE + 22
     height = TOP + 40 + lane * len(KINDS) + 60
     parts = []
-    for name, first, last in ROOMS:
+    for name, first, last in STAGES:
         x, wide = LEFT + first * COLUMN, (last - first) * COLUMN
-        room = {"x": x + 3, "y": TOP - 34, "width": wide - 6, "height": height - TOP - 30, "rx": 8}
-        parts.append(element("rect", **room, fill=GRID, opacity=0.35))
+        box = {"x": x + 3, "y": TOP - 34, "width": wide - 6, "height": height - TOP - 30, "rx": 8}
+        parts.append(element("rect", **box, fill=GRID, opacity=0.35))
         parts.append(label(name, x + wide / 2, TOP - 18, size=12, fill=FAINT, text_anchor="middle"))
-    for place, step in enumerate(STEPS):
-        x = LEFT + (place + 0.5) * COLUMN
+    for index, step in enumerate(STEPS):
+        x = LEFT + (index + 0.5) * COLUMN
         parts.append(label(step, x, TOP + 8, size=13, text_anchor="middle", font_weight=600))
-        if place:
-            parts.append(_arrow(LEFT + place * COLUMN, TOP + 4))
+        if index:
+            parts.append(_arrow(LEFT + index * COLUMN, TOP + 4))
     for number, (kind, cells) in enumerate(KINDS.items()):
         y = TOP + 34 + number * lane
         parts.append(element("line", x1=16, x2=WIDTH - 16, y1=y, y2=y, stroke=GRID))
         parts.append(label(kind, 20, y + LINE + 14, size=13, fill=LIKELY, font_weight=700))
-        for place, cell in enumerate(cells):
+        for index, cell in enumerate(cells):
             for line, text in enumerate(cell.split("|")):
-                parts.append(label(text, LEFT + place * COLUMN + 12, y + LINE + 4 + line * LINE, size=11.5, fill=INK))
+                parts.append(label(text, LEFT + index * COLUMN + 12, y + LINE + 4 + line * LINE, size=11.5, fill=INK))
     foot = TOP + 34 + lane * len(KINDS)
     parts.append(element("line", x1=16, x2=WIDTH - 16, y1=foot, y2=foot, stroke=GRID))
-    batch = "In batch each operator is stepped once, with the watermark past the last row."
+    batch = "In batch, each operator is stepped once, with the watermark past the last row."
     parts.append(label(batch, 20, foot + 22, size=12))
-    streaming = "In streaming it is opened, stepped and saved once a micro-batch; Spark keeps the bytes."
+    streaming = "In streaming it is opened, stepped and saved once per micro-batch; Spark keeps the bytes in its state store."
     parts.append(label(streaming, 20, foot + 40, size=12))
     return page(parts, WIDTH, height, "The path of a row through each kind of query, from file to answer")
 

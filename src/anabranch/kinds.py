@@ -1,17 +1,18 @@
-"""The kinds of query: each is a folder of this package, and named here once.
+"""The kinds of query. Each kind is a package of this name in lower case, and is listed here once.
 
-The house asks four things of such a folder, and takes them from modules of these names:
+The rest of Anabranch uses five names of such a package:
 
-==============  ==============================================================================================
-module          what
-==============  ==============================================================================================
-``syntax``      ``Builder``: the rules of its grammar as nodes; `unparse` learns there to write them
-``binding``     ``Binder``: names resolved, types checked; which streams it takes, which columns its answers have
-``explain``     ``plan``: how a bound query is run, or why it cannot be
-``job``         ``make_job``: queries made ready for the workers
-==============  ==============================================================================================
+===============  ===========================================================================================
+module           name
+===============  ===========================================================================================
+``syntax``       ``Builder``: makes the nodes of its grammar rules; the module registers them with `unparse`
+``binding``      ``Binder``: resolves names and checks types
+``analysis``     ``analyse``: takes a bound query apart
+``explain``      ``plan``: how an analysed query is run, or why it is refused
+``job``          ``make_job``: prepares analysed queries for the workers
+===============  ===========================================================================================
 
-They are imported when they are asked for: checking a workbook takes no Spark, and parsing it no arrays.
+Modules are imported when they are needed: checking a workbook loads no Spark, and parsing it loads no arrays.
 """
 
 from __future__ import annotations
@@ -23,5 +24,5 @@ KINDS = ("PATTERN", "SEQUENCE", "RELATE", "MONITOR", "CONSTRAIN")
 
 
 def load_kind_module(kind: str, module: str) -> Any:
-    """A module of the folder of a kind, such as `load_kind_module("PATTERN", "binding")`."""
+    """Import a module of a kind, such as `load_kind_module("PATTERN", "binding")`."""
     return import_module(f"anabranch.{kind.lower()}.{module}")
