@@ -67,9 +67,9 @@ def test_all_laws_of_a_query_are_read(tmp_path: Path) -> None:
         ("component,delay\ny,1\n", "delays.csv: there is no row of component 'x'; the components are: y"),
         ("component,delay\nx,1\nx,-2\n", "delays.csv:3: delay is -2; a delay is a number, 0 or more"),
         ("component,delay\nx,nan\n", "delays.csv:2: delay is nan; a delay is a number, 0 or more"),
-        ("component,delay\nx,soon\n", "delays.csv:2: delay is 'soon', which is no number"),
-        ("component,delay\nx\n", "delays.csv:2: the row has 1 columns, fewer than the first line"),
-        ("component,wait\nx,1\n", "a column delay is needed once; the columns are: component, wait"),
+        ("component,delay\nx,soon\n", "delays.csv:2: delay is 'soon', not a number"),
+        ("component,delay\nx\n", "delays.csv:2: the row has 1 columns, fewer than the header"),
+        ("component,wait\nx,1\n", "one column delay is needed; the columns are: component, wait"),
     ],
 )
 def test_wrong_delays_are_one_line(tmp_path: Path, text: str | None, told: str) -> None:
@@ -87,7 +87,7 @@ def test_wrong_delays_are_one_line(tmp_path: Path, text: str | None, told: str) 
     [
         ("x,WEIBULL,1,2", "laws.csv:2: there is no law 'WEIBULL'; the laws are EXPONENTIAL, UNIFORM"),
         ("x,FITTED,1,2", "laws.csv:2: there is no law 'FITTED'"),
-        ("x,GAMMA,1,", "laws.csv:2: second is '', which is no number"),
+        ("x,GAMMA,1,", "laws.csv:2: second is '', not a number"),
         ("x,GAMMA,0,2", "laws.csv:2: first is 0; the shape of GAMMA must be above 0"),
         ("x,LOGNORMAL,inf,2", "laws.csv:2: first is inf; the mu of LOGNORMAL must be a number"),
         ("x,UNIFORM,3,2", "laws.csv:2: UNIFORM needs first below second"),

@@ -1,6 +1,6 @@
-"""Typed conditions on Arrow arrays, with SQL's three-valued logic; one array operation per node of the tree.
+"""Typed conditions on Arrow arrays, with SQL's three-valued logic: one array operation per node of the tree.
 
-Conditions are asked once per distinct (key, value), so that a row costs a table look-up.
+Conditions are evaluated once per distinct (key, value), so a row costs one table look-up.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ ARROW_TYPES = {
 }
 
 Columns = Mapping[str, pa.Array]
+Operator = Callable[..., pa.Array]
 Relations = Mapping[str, pa.Table]
 
 
@@ -59,10 +60,10 @@ def evaluate(tree: Typed, columns: Columns, relations: Relations, n_rows: int) -
     return _OPERATORS[tree.op](*arguments)
 
 
-def _exact(checked: Callable) -> Callable:
-    """Integer arithmetic that goes on in doubles where 64 bits overflow."""
+def _exact(checked: Operator) -> Operator:
+    """Integer arithmetic that continues in doubles if 64 bits overflow."""
 
-    def operate(*arguments):
+    def operate(*arguments: pa.Array) -> pa.Array:
         try:
             return checked(*arguments)
         except pa.ArrowInvalid:
@@ -71,7 +72,7 @@ def _exact(checked: Callable) -> Callable:
     return operate
 
 
-def _doubles(column):
+def _doubles(column: pa.Array) -> pa.Array:
     """The column as doubles; integers beyond 2^53 are rounded, as in Spark."""
     return pc.cast(column, pa.float64(), safe=False)
 
@@ -79,7 +80,7 @@ def _doubles(column):
 _minus = _exact(pc.subtract_checked)
 
 
-def _subtract(left, right):
+def _subtract(left: pa.Array, right: pa.Array) -> pa.Array:
     """The difference of numbers, or the seconds between two times."""
     if pa.types.is_timestamp(left.type) or pa.types.is_timestamp(right.type):
         microseconds = (pc.cast(time, ARROW_TYPES[Type.TIMESTAMP]).cast(pa.int64()) for time in (left, right))
@@ -87,15 +88,15 @@ def _subtract(left, right):
     return _minus(left, right)
 
 
-def _divide(left, right):
+def _divide(left: pa.Array, right: pa.Array) -> pa.Array:
     return pc.divide(_doubles(left), _null_for_zero(_doubles(right)))
 
 
-def _null_for_zero(divisor):
+def _null_for_zero(divisor: pa.Array) -> pa.Array:
     return pc.if_else(pc.equal(divisor, pa.scalar(0, divisor.type)), pa.scalar(None, divisor.type), divisor)
 
 
-def _remainder(left, right):
+def _remainder(left: pa.Array, right: pa.Array) -> pa.Array:
     """The remainder with the sign of the dividend, as in Spark; Arrow has no such function."""
     kind = pa.int64() if pa.types.is_integer(left.type) and pa.types.is_integer(right.type) else pa.float64()
     divisor = _null_for_zero(pc.cast(right, kind, safe=False))
@@ -104,18 +105,18 @@ def _remainder(left, right):
     return pa.array(np.fmod(dividend, pc.fill_null(divisor, 1).to_numpy(zero_copy_only=False)), kind, mask=missing)
 
 
-def _fold(function: Callable) -> Callable:
-    def operate(first, *others):
+def _fold(function: Operator) -> Operator:
+    def operate(first: pa.Array, *rest: pa.Array) -> pa.Array:
         result = first.cast(pa.bool_())
-        for other in others:
-            result = function(result, other.cast(pa.bool_()))
+        for operand in rest:
+            result = function(result, operand.cast(pa.bool_()))
         return result
 
     return operate
 
 
-def _compare(function: Callable) -> Callable:
-    def operate(left, right):
+def _compare(function: Operator) -> Operator:
+    def operate(left: pa.Array, right: pa.Array) -> pa.Array:
         if pa.types.is_null(left.type) or pa.types.is_null(right.type):
             return pa.nulls(len(left), pa.bool_())
         if pa.types.is_floating(left.type) or pa.types.is_floating(right.type):
@@ -126,30 +127,30 @@ def _compare(function: Callable) -> Callable:
 
 
 def _member(arguments: list[pa.Array], relation: pa.Table) -> pa.Array:
-    """Whether each tuple of arguments is a row of the relation; NULL in it gives NULL."""
+    """Whether each tuple of arguments is a row of the relation; NULL if the tuple has a NULL."""
     if any(pa.types.is_null(argument.type) for argument in arguments):
         return pa.nulls(len(arguments[0]), pa.bool_())
     pairs = [same_type(argument, column) for argument, column in zip(arguments, relation.columns, strict=True)]
     if len(pairs) == 1:
-        asked, known = pairs[0]
-        return pc.if_else(asked.is_null(), pa.scalar(None, pa.bool_()), pc.is_in(asked, value_set=known))
+        argument, known = pairs[0]
+        return pc.if_else(argument.is_null(), pa.scalar(None, pa.bool_()), pc.is_in(argument, value_set=known))
     rows = set(zip(*(known.to_pylist() for _, known in pairs), strict=True))
-    asked_rows = zip(*(asked.to_pylist() for asked, _ in pairs), strict=True)
-    return pa.array([None if None in row else row in rows for row in asked_rows], pa.bool_())
+    tuples = zip(*(argument.to_pylist() for argument, _ in pairs), strict=True)
+    return pa.array([None if None in row else row in rows for row in tuples], pa.bool_())
 
 
-def same_type(asked: pa.Array, column: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
-    """What is asked and a column of a relation in one type, in which they can be compared."""
+def same_type(argument: pa.Array, column: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
+    """An argument and a column of a relation, both in a type in which they can be compared."""
     known = flat(column)
-    if asked.type == known.type:
-        return asked, known
+    if argument.type == known.type:
+        return argument, known
     numeric = (pa.types.is_integer, pa.types.is_floating)
-    if any(test(asked.type) for test in numeric) and any(test(known.type) for test in numeric):
-        return _doubles(asked), _doubles(known)
-    return asked, known.cast(asked.type)
+    if any(test(argument.type) for test in numeric) and any(test(known.type) for test in numeric):
+        return _doubles(argument), _doubles(known)
+    return argument, known.cast(argument.type)
 
 
-_OPERATORS: dict[str, Callable] = {
+_OPERATORS: dict[str, Operator] = {
     "+": _exact(pc.add_checked),
     "-": _subtract,
     "*": _exact(pc.multiply_checked),

@@ -1,4 +1,4 @@
-"""Small CSV files that people write too: columns by name, in any order; what is wrong is one line with its place."""
+"""Small CSV files that people edit: columns by name, in any order; an error is one line with its location."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from anabranch.errors import DataError
 
 
 def read_rows(path: Path, columns: Sequence[set[str]]) -> list[tuple[int, list[str]]]:
-    """The rows of a file: the number of the line, and the text of each column, which has any of some names.
+    """The rows of a file: the line number and the text of each column. A column may have one of several names.
 
     Raises
     ------
     DataError
-        One line that says what is wrong with the file, and where.
+        One line with the location and the reason.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -33,11 +33,11 @@ def read_rows(path: Path, columns: Sequence[set[str]]) -> list[tuple[int, list[s
 
 
 def number_of(path: Path, line: int, name: str, text: str) -> float:
-    """The number that a row has in a column."""
+    """The number in a column of a row."""
     try:
         return float(text)
     except ValueError:
-        raise DataError(f"{path}:{line}: {name} is {text!r}, which is no number") from None
+        raise DataError(f"{path}:{line}: {name} is {text!r}, not a number") from None
 
 
 def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -49,15 +49,17 @@ def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[object
 
 
 def _column(path: Path, header: list[str], names: set[str]) -> int:
-    """The place of the column that has one of the names."""
-    found = [place for place, name in enumerate(header) if name in names]
-    if len(found) != 1:
+    """The index of the column that has one of the names."""
+    indexes = [index for index, name in enumerate(header) if name in names]
+    if len(indexes) != 1:
         wanted = " or ".join(sorted(names))
-        raise DataError(f"{path}: a column {wanted} is needed once; the columns are: {', '.join(header) or 'none'}")
-    return found[0]
+        raise DataError(
+            f"{path}: one column {wanted} is needed; the columns are: {', '.join(header) or 'none'}"
+        )
+    return indexes[0]
 
 
 def _texts(path: Path, number: int, line: list[str], at: list[int]) -> list[str]:
     if len(line) <= max(at):
-        raise DataError(f"{path}:{number}: the row has {len(line)} columns, fewer than the first line")
-    return [line[place] for place in at]
+        raise DataError(f"{path}:{number}: the row has {len(line)} columns, fewer than the header")
+    return [line[index] for index in at]

@@ -1,7 +1,7 @@
-"""Dictionaries of tuples: from key or value columns to small integers, and back.
+"""Dictionaries of tuples: key and value columns as small integers.
 
-Keys and values are looked at once per distinct tuple and batch, never once per row: a column is dictionary-encoded by
-Arrow, several columns are combined by a hash table in Numba, and only the distinct tuples reach a Python dict.
+Python sees keys and values once per distinct tuple and batch, never once per row: Arrow dictionary-encodes a column, a
+hash table in Numba combines several columns, and only the distinct tuples reach a Python dict.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.arrays import I32, Bools
+from anabranch.arrays import I32, I64, Bools
 from anabranch.compiled import compiled
 
-#: One object for every NaN, because a dict finds an object it holds even where it does not equal itself.
+#: One object for every NaN: a dict finds a key by identity, although NaN is not equal to itself.
 _NAN = float("nan")
 
 _UNIT = "unit"
 
 
 @compiled
-def dense_codes(numbers):
+def dense_codes(numbers: I64) -> tuple[I32, I64]:
     """Number the distinct values of an int64 array in order of appearance.
 
-    Returns the code of each entry, and where each code appears first.
+    Returns the code of each entry and the first index of each code.
     """
     n = len(numbers)
     size = 16
@@ -54,31 +54,31 @@ def dense_codes(numbers):
 
 
 @compiled
-def _pair_codes(first, second, n_first, n_second):
-    """What `dense_codes` gives for pairs of codes, by a table of all possible pairs."""
+def _pair_codes(first: I32, second: I32, n_first: int, n_second: int) -> tuple[I32, I64]:
+    """`dense_codes` for pairs of codes, with a table of all possible pairs."""
     table = np.full(n_first * n_second, -1, np.int32)
     codes = np.empty(len(first), np.int32)
     firsts = np.empty(min(len(first), len(table)), np.int64)
     count = 0
     for i in range(len(first)):
-        place = np.int64(first[i]) * n_second + second[i]
-        if table[place] < 0:
-            table[place] = count
+        pair = np.int64(first[i]) * n_second + second[i]
+        if table[pair] < 0:
+            table[pair] = count
             firsts[count] = i
             count += 1
-        codes[i] = table[place]
+        codes[i] = table[pair]
     return codes, firsts[:count].copy()
 
 
-def encode_pairs(first, second, n_first: int, n_second: int):
-    """Number the distinct pairs of two code columns: the code of each pair, and where each code appears first."""
+def encode_pairs(first: I32, second: I32, n_first: int, n_second: int) -> tuple[I32, I64]:
+    """Number the distinct pairs of two code columns; returns the code of each pair and the first index of each code."""
     if n_first * n_second <= max(1 << 16, 4 * len(first)):
         return _pair_codes(first, second, n_first, n_second)
     return dense_codes(first.astype(np.int64) * n_second + second)
 
 
 def encode_column(column: pa.ChunkedArray) -> tuple[I32, pa.Array]:
-    """The code of each entry of a column, and the distinct entries (NULL among them where it occurs)."""
+    """The code of each entry of a column, and the distinct entries, including NULL if it occurs."""
     if not pa.types.is_dictionary(column.type):
         column = pc.dictionary_encode(column)
     whole = flat(column.unify_dictionaries())
@@ -90,7 +90,7 @@ def encode_column(column: pa.ChunkedArray) -> tuple[I32, pa.Array]:
 
 
 def encode_tuples(columns: Sequence[pa.ChunkedArray], n_rows: int) -> tuple[I32, pa.Table]:
-    """The code of each row's tuple, and a table of the distinct tuples. No columns: one tuple, the empty one."""
+    """The code of each row's tuple, and a table of the distinct tuples; without columns, all have the empty tuple."""
     if not columns:
         return np.zeros(n_rows, np.int32), pa.table({_UNIT: [True]})
     codes, entries = encode_column(columns[0])
@@ -102,11 +102,11 @@ def encode_tuples(columns: Sequence[pa.ChunkedArray], n_rows: int) -> tuple[I32,
         picked = combined[firsts]
         chosen = [part.take(pa.array(picked // max(1, len(entries)))) for part in chosen]
         chosen.append(entries.take(pa.array(picked % max(1, len(entries)))))
-    return codes, pa.table({str(place): part for place, part in enumerate(chosen)})
+    return codes, pa.table({str(index): part for index, part in enumerate(chosen)})
 
 
 class Dictionary:
-    """A growing set of tuples of one shape, numbered from 0; its columns are Arrow arrays."""
+    """A growing set of tuples with the same types, numbered from 0; its columns are Arrow arrays."""
 
     def __init__(self, types: Sequence[pa.DataType]) -> None:
         self._types = list(types) or [pa.bool_()]
@@ -144,7 +144,7 @@ class Dictionary:
 
     def to_table(self) -> pa.Table:
         """All tuples, in the order of their numbers."""
-        return pa.table({str(place): column for place, column in enumerate(self._columns)})
+        return pa.table({str(index): column for index, column in enumerate(self._columns)})
 
 
 def flat(column: pa.ChunkedArray) -> pa.Array:
@@ -160,7 +160,7 @@ def _canonical(column: pa.Array) -> list[object]:
 
 
 def all_null(table: pa.Table) -> Bools:
-    """Which tuples are NULL throughout: *nothing*, where they are values."""
+    """Which tuples have only NULLs: as values, they are *nothing*."""
     result = np.ones(table.num_rows, np.bool_)
     for column in table.columns:
         result &= column.is_null().to_numpy()

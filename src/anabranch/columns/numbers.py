@@ -1,4 +1,4 @@
-"""Columns as numbers that compare as their values do."""
+"""Columns as numbers with the order of their values."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 
 from anabranch.arrays import F64
 
-#: Whole numbers up to this are exact as doubles.
+#: Integers up to this are exact as doubles.
 EXACT = 1 << 53
 
 
 def is_exact(column: pa.Array) -> bool:
-    """Whether the numbers of a column are doubles, or can be without a change."""
+    """Whether the numbers of a column are doubles, or can be converted to doubles without loss."""
     if not pa.types.is_integer(column.type):
         return pa.types.is_floating(column.type)
     ends = pc.min_max(column)
@@ -23,13 +23,13 @@ def is_exact(column: pa.Array) -> bool:
 
 
 def numbers_of(column: pa.Array) -> F64:
-    """A column as doubles; NaN where it is NULL."""
+    """A column as doubles; NULL becomes NaN."""
     doubles = pc.cast(column, pa.float64(), safe=False)
     return pc.fill_null(doubles, np.nan).to_numpy(zero_copy_only=False)
 
 
 def coded(columns: Sequence[pa.Array]) -> list[F64]:
-    """Columns of one type as numbers that compare as their values do."""
+    """Columns of one type as numbers with the order of their values."""
     joined = pa.concat_arrays([column.cast(columns[0].type) for column in columns])
     if is_exact(joined):
         return [numbers_of(column) for column in columns]

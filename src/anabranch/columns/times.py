@@ -1,7 +1,7 @@
-"""Event times as 64-bit integers: what kernels compare, and back.
+"""Event times as 64-bit integers (*codes*), which kernels compare, and back.
 
-An integer time is itself, a TIMESTAMP its microseconds since 1970 (UTC), and a double is mapped to the integer that
-sorts the same way, so that instants are compared exactly whatever the column's type.
+The code of an INTEGER is the integer, that of a TIMESTAMP its microseconds since 1970 (UTC). A DOUBLE is mapped to an
+integer with the same order, so that instants are compared exactly for every column type.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import pyarrow.compute as pc
 
 from anabranch.arrays import F64, I64
 
-#: No watermark yet: nothing is late, and no instant is over.
+#: Before all times: no watermark yet, and an unknown time.
 BEGINNING = np.iinfo(np.int64).min
-#: The input has ended: every instant is over.
+#: After all times: the unknown end of a window.
 END = np.iinfo(np.int64).max
 
 _MAGNITUDE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 
 
 class TimeKind(Enum):
-    """The three kinds of time column."""
+    """The three types of time columns."""
 
     INTEGER = "integer"
     DOUBLE = "double"
@@ -40,7 +40,7 @@ class TimeKind(Enum):
 
 
 def order_doubles(values: F64) -> I64:
-    """Map doubles to integers that sort the same way.
+    """Map doubles to integers with the same order.
 
     >>> order_doubles(np.array([-1.0, -0.0, 0.0, 0.5])).tolist()
     [-4607182418800017408, 0, 0, 4602678819172646912]
@@ -71,7 +71,7 @@ def instant_code(instant: int | float, kind: TimeKind) -> int:
 
 
 def encode_known_times(column: pa.ChunkedArray, kind: TimeKind, unknown: int = BEGINNING) -> I64:
-    """The codes of a time column; `unknown` where it is NULL."""
+    """The codes of a time column; `unknown` for NULL."""
     if not column.null_count:
         return encode_times(column, kind)
     codes = np.full(len(column), unknown, np.int64)
@@ -94,22 +94,22 @@ def decode_time(code: int, kind: TimeKind) -> object:
 def steps_of(codes: I64, step: float, kind: TimeKind) -> I64:
     """The number of the step that each time lies in: step n is [n * step, (n + 1) * step).
 
-    `step` is in seconds for a TIMESTAMP, else in the unit of the column; a step of integers is a whole number.
+    `step` is in seconds for a TIMESTAMP, else in the unit of the column; for INTEGER times it is an integer.
     """
     if kind is TimeKind.DOUBLE:
-        # 0.7 / 0.1 is a little less than 7.
+        # 0.7 / 0.1 is slightly less than 7.
         steps = restore_doubles(codes) / step
         return np.floor(steps + 4 * np.finfo(np.float64).eps * np.abs(steps)).astype(np.int64)
     return codes // _scaled(step, kind)
 
 
 def step_times(steps: I64, step: float, kind: TimeKind) -> I64:
-    """The code of the time at which each step begins."""
+    """The code of the start of each step."""
     return order_doubles(steps.astype(np.float64) * step) if kind is TimeKind.DOUBLE else steps * _scaled(step, kind)
 
 
 def steps_before(code: int, step: float, kind: TimeKind) -> int:
-    """The number of the first step that does not begin before a time."""
+    """The number of the first step that starts at or after a time."""
     (number,) = steps_of(np.array([code]), step, kind)
     (begins,) = step_times(np.array([number]), step, kind)
     return int(number) if begins >= code else int(number) + 1
@@ -120,8 +120,8 @@ def _scaled(step: float, kind: TimeKind) -> int:
 
 
 def later(codes: I64, delay: float, kind: TimeKind) -> I64:
-    """The codes of the times `delay` after some, in seconds for a TIMESTAMP, else in the unit of the column."""
-    # 0.7 + 0.1 is a little less than 0.8, and 8.2 seconds are a little less than 8,200,000 microseconds.
+    """The codes of times plus `delay`, in seconds for a TIMESTAMP, else in the unit of the column."""
+    # 0.7 + 0.1 is slightly less than 0.8, and 8.2 seconds are slightly less than 8,200,000 microseconds.
     rounding = 4 * np.finfo(np.float64).eps
     if kind is TimeKind.DOUBLE:
         times = restore_doubles(codes)
@@ -132,14 +132,14 @@ def later(codes: I64, delay: float, kind: TimeKind) -> I64:
 
 
 def earlier(code: int, delay: float, kind: TimeKind) -> int:
-    """The code of the time `delay` before `code`, in seconds for a TIMESTAMP, else in the unit of the column."""
-    if code in (BEGINNING, END):
+    """The code of a time minus `delay`, in seconds for a TIMESTAMP, else in the unit of the column."""
+    if code == BEGINNING:
         return code
     if kind is TimeKind.DOUBLE:
         newest = restore_doubles(np.array([code]))
-        # 0.8 - 0.1 is a little more than 0.7: a row that is exactly as late as it may be is not late.
+        # 0.8 - 0.1 is slightly more than 0.7: a row that is exactly as late as allowed is not late.
         rounding = 4 * np.finfo(np.float64).eps * np.maximum(np.abs(newest), delay)
         return int(order_doubles(newest - delay - rounding)[0])
     scaled = delay * 1_000_000 if kind is TimeKind.TIMESTAMP else delay
-    # Rounded up: the watermark may trail, never lead.
+    # Rounded up: the watermark may be too early, never too late.
     return max(code - int(np.ceil(scaled)), BEGINNING + 1)

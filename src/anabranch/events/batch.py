@@ -1,4 +1,4 @@
-"""Events of all streams of a job in one order, each with the roles it can play."""
+"""Events of all streams of a job in one order, each with its roles."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Batch:
         return self.gathered([table.t for table in self.tables], kind)
 
     def gathered(self, parts: Sequence[Numbers], kind: type) -> Numbers:
-        """Arrays of the streams' rows as one of the events."""
+        """Combine arrays of the rows of each stream into one array of all events."""
         if len(parts) == 1:
             return parts[0]
         whole = np.empty((len(self), *parts[0].shape[1:]), kind)
@@ -62,14 +62,14 @@ class Batch:
 
     @staticmethod
     def empty(layouts: Sequence[Layout], kinds: Mapping[str, type]) -> Batch:
-        """No events; `kinds` are the types of the columns of roles."""
+        """No events; `kinds` are the types of the role columns."""
         tables = [EventTable.empty(layout) for layout in layouts]
         roles: dict[str, Numbers] = {name: np.zeros(0, kind) for name, kind in kinds.items()}
         return Batch(tables, np.zeros(0, np.int64), np.zeros(0, np.bool_), np.zeros(1, np.int64), roles)
 
     @staticmethod
     def from_packet(stream: int, blob: bytes, layouts: Sequence[Layout], kinds: Mapping[str, type]) -> Batch:
-        """The rows of one packet; columns of roles that it does not have are 0."""
+        """The rows of one packet; role columns that it does not have are 0."""
         packet = read_tables(blob)
         rows, roles = packet["rows"], packet["roles"]
         batch = Batch.empty(layouts, kinds)
@@ -88,7 +88,7 @@ class Batch:
 
     @staticmethod
     def concat(parts: Sequence[Batch]) -> Batch:
-        """The events of all parts, of which there is one at least, one after the other."""
+        """Concatenate the events of all parts; there must be at least one part."""
         full = [part for part in parts if len(part)]
         if len(full) < 2:
             return full[0] if full else parts[0]
@@ -103,27 +103,27 @@ class Batch:
         return Batch(tables, stream, counted, first, roles)
 
     def save(self, name: str) -> dict[str, pa.Table]:
-        """Everything as tables."""
-        tables = {f"{name} {number}": each.table for number, each in enumerate(self.tables)}
+        """The batch as tables, for `load`."""
+        tables = {f"{name} {number}": table.table for number, table in enumerate(self.tables)}
         events = {"stream": self.stream, "counted": self.counted, "roles": np.diff(self.first)}
         return tables | {f"{name} events": pa.table(events), f"{name} roles": pa.table(self.roles)}
 
     @staticmethod
     def load(tables: Mapping[str, pa.Table], name: str, layouts: Sequence[Layout]) -> Batch:
-        """What `save` gave."""
-        own = [
+        """Load a batch from the tables of `save`."""
+        event_tables = [
             EventTable(tables[f"{name} {number}"].replace_schema_metadata(None), layout)
             for number, layout in enumerate(layouts)
         ]
         events, roles = tables[f"{name} events"], tables[f"{name} roles"]
         first = np.concatenate([[0], np.cumsum(events["roles"].to_numpy())]).astype(np.int64)
         columns = {column: roles[column].to_numpy().copy() for column in roles.column_names}
-        return Batch(own, events["stream"].to_numpy(), events["counted"].to_numpy(), first, columns)
+        return Batch(event_tables, events["stream"].to_numpy(), events["counted"].to_numpy(), first, columns)
 
     # ------------------------------------------------------------ selection
 
     def take(self, chosen: I64) -> Batch:
-        """Some events, in the order given."""
+        """The chosen events, in the order of `chosen`."""
         stream = self.stream[chosen]
         rows = row_numbers(self.stream, len(self.tables))[chosen]
         tables = [
@@ -135,11 +135,11 @@ class Batch:
         return Batch(tables, stream, self.counted[chosen], first, roles)
 
     def where(self, chosen: Bools) -> Batch:
-        """The events at which a mask is true."""
+        """The events where a mask is true."""
         return self if chosen.all() else self.take(np.flatnonzero(chosen))
 
     def with_roles(self, alive: Bools, **changed: Numbers) -> Batch:
-        """The events that have a role left, with these roles alone; some columns of roles are given anew."""
+        """Keep only these roles and the events that have one; `changed` replaces role columns."""
         roles = {name: column[alive] for name, column in (self.roles | changed).items()}
         counts = np.add.reduceat(np.append(alive, 0), self.first[:-1]) * (np.diff(self.first) > 0)
         first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -151,19 +151,19 @@ class Batch:
         return self if (code[1:] >= code[:-1]).all() else self.take(np.argsort(code, kind="stable"))
 
     def without_duplicates(self) -> tuple[Batch, int]:
-        """Each event once, and how many of the rows left out this bucket counts."""
+        """The events without duplicates, and the number of dropped rows that this bucket counts."""
         again = self.gathered([table.repeated() for table in self.tables], np.bool_)
         return self.where(~again), int((again & self.counted).sum())
 
     def quarantined_late(self) -> pa.Table:
         """The rows for the quarantine of late rows; a row is quarantined by the bucket that counts it."""
-        own = self.where(self.counted)
-        parts = [quarantine(each.layout.name, LATE, each.table.to_pylist()) for each in own.tables]
+        counted = self.where(self.counted)
+        parts = [quarantine(table.layout.name, LATE, table.table.to_pylist()) for table in counted.tables]
         return pa.concat_tables([QUARANTINE.empty_table(), *parts])
 
 
 def lists_of_events(batch: Batch, stream: int, rows: I64, list_type: pa.ListType) -> pa.Array:
-    """Rows (n, k) of a stream as one list of k events for each answer; -1 is NULL, a missing event."""
+    """Convert row numbers (n, k) of a stream to one list of k events per answer; -1 is a missing event, NULL."""
     missing = (rows < 0).ravel()
     table = batch.tables[stream].table.take(pa.array(rows.ravel(), mask=missing)).combine_chunks()
     events = pa.StructArray.from_arrays(
@@ -174,24 +174,24 @@ def lists_of_events(batch: Batch, stream: int, rows: I64, list_type: pa.ListType
 
 
 def row_numbers(stream: I64, n_streams: int) -> I64:
-    """Of each event, its number among those of its stream."""
+    """The index of each event among the events of its stream."""
     if n_streams == 1:
         return np.arange(len(stream))
     rows = np.empty(len(stream), np.int64)
     for number in range(n_streams):
-        own = stream == number
-        rows[own] = np.arange(own.sum())
+        is_stream = stream == number
+        rows[is_stream] = np.arange(is_stream.sum())
     return rows
 
 
 @compiled
 def _gather(first: I64, chosen: I64) -> tuple[I64, I64]:
-    """The roles of chosen events: where they begin, and their numbers."""
+    """The roles of chosen events: the index of the first role of each event, and the role numbers."""
     begins = np.zeros(len(chosen) + 1, np.int64)
-    for place in range(len(chosen)):
-        begins[place + 1] = begins[place] + first[chosen[place] + 1] - first[chosen[place]]
+    for index in range(len(chosen)):
+        begins[index + 1] = begins[index] + first[chosen[index] + 1] - first[chosen[index]]
     roles = np.empty(begins[-1], np.int64)
-    for place in range(len(chosen)):
-        for number in range(begins[place + 1] - begins[place]):
-            roles[begins[place] + number] = first[chosen[place]] + number
+    for index in range(len(chosen)):
+        for number in range(begins[index + 1] - begins[index]):
+            roles[begins[index] + number] = first[chosen[index]] + number
     return begins, roles

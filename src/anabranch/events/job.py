@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
+import numpy as np
 import pyarrow as pa
 
+from anabranch.arrays import I64, Bools, Numbers
 from anabranch.binding.typed import Typed
-from anabranch.events.table import arrow_type_of
+from anabranch.events.packets import pack_events
+from anabranch.events.roles import roles_of
+from anabranch.events.table import EventTable, arrow_type_of
 from anabranch.transport.finishing import QUERY, Finishing, ResultColumn
 from anabranch.transport.job import QueryJob, Specification
+from anabranch.transport.routing import Packets
 
 
 @dataclass(frozen=True)
 class EventSpecification(Specification):
-    """What the operators of events need."""
+    """What the operators of events need: the analyses of the queries, one per query."""
+
+    analyses: tuple[object, ...]
 
     @property
     def event_fields(self) -> list[pa.Field]:
@@ -36,11 +44,51 @@ S = TypeVar("S", bound=EventSpecification)
 
 @dataclass(frozen=True)
 class EventJob(QueryJob[S]):
-    """The job of one or several queries over the same streams: rows are read, tested and sent once."""
+    """The job of one or several queries over the same streams: rows are read, tested and sent once for all of them."""
+
+    @property
+    def n_queries(self) -> int:
+        """How many queries the job serves."""
+        return len(self.spec.analyses)
+
+    @abstractmethod
+    def conditions(self, stream: int) -> list[tuple[int, Typed | None]]:
+        """For each variable of a stream, in all queries, the condition on its event alone; the variables ascend."""
+
+    @abstractmethod
+    def holds(self, stream: int, condition: Typed, columns: Mapping[str, pa.Array], n: int) -> Bools:
+        """The rows of a stream, of which there are `n`, where a condition is TRUE."""
+
+    @abstractmethod
+    def copies(
+        self, events: EventTable, row: I64, variable: I64, n_buckets: int
+    ) -> tuple[I64, I64, Mapping[str, Numbers]]:
+        """Route roles to buckets; a role may be copied to several.
+
+        Parameters
+        ----------
+        row, variable : of each role
+
+        Returns
+        -------
+        For each copy: its role, its bucket, and further role columns.
+        """
 
     @abstractmethod
     def result_columns(self, query: int) -> Sequence[ResultColumn]:
         """The result columns of one query."""
+
+    def pack(self, stream: int, rows: pa.Table, n_buckets: int) -> tuple[Packets, int]:
+        """One packet per bucket: the rows that can be a variable, and which variables."""
+        events = EventTable.from_rows(rows, self.layouts[stream])
+        conditions = self.conditions(stream)
+        if not len(events) or not conditions:
+            return [], len(events)
+        first, variable = roles_of(events.columns, conditions, partial(self.holds, stream))
+        row = np.repeat(np.arange(len(events)), np.diff(first))
+        role, bucket, columns = self.copies(events, row, variable, n_buckets)
+        role_columns = {"variable": variable[role].astype(np.int32), **columns}
+        return pack_events(events, row[role], bucket, role_columns, n_buckets)
 
     def needed(self, stream: int) -> Typed | None:
         """Every row is read: conditions may use more than the key."""

@@ -1,4 +1,4 @@
-"""The operator of SEQUENCE and CONSTRAIN: holds early events, and keeps those that later ones may need."""
+"""The operator of SEQUENCE and CONSTRAIN: holds early events back, and keeps events that later ones may need."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class EventOperator(ABC):
 
     @abstractmethod
     def answers_of(self, batch: Batch, ended: bool, counts: Counts) -> pa.Table:
-        """The answers of kept and new events, given in order of time; sets `kept` to what later events may need."""
+        """The answers among kept and new events, in order of time; sets `kept` to what later events may need."""
 
     @property
     def now(self) -> int | float:
@@ -46,7 +46,7 @@ class EventOperator(ABC):
         return self._watermark.at
 
     def open(self, state: bytes | None) -> None:
-        """Start empty, or resume from saved bytes."""
+        """Start with an empty state, or resume from saved bytes."""
         empty = Batch.empty(self._layouts, self._role_types)
         self._watermark = Watermark(self._layouts)
         self._buffer = ReorderBuffer(empty, Batch.concat)
@@ -64,7 +64,7 @@ class EventOperator(ABC):
         return seal(tables, self._fingerprint)
 
     def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
-        """Take packets and return all answers that are decided before the watermark."""
+        """Process packets; return all answers that are decided before the watermark."""
         parts = [Batch.from_packet(stream, blob, self._layouts, self._role_types) for stream, blob in packets]
         arrived = Batch.concat([Batch.empty(self._layouts, self._role_types), *parts])
         ready, late = self._buffer.receive(arrived, self._watermark.advance(watermark))

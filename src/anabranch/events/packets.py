@@ -28,10 +28,10 @@ def pack_events(
     owner = np.full(len(events), -1, np.int64)
     packets = []
     for number in range(n_buckets):
-        own = order[starts[number] : starts[number + 1]]
-        if len(own):
-            chosen = {name: column[own] for name, column in roles.items()}
-            packets.append((number, _packet(events, row[own], chosen, owner, number)))
+        in_bucket = order[starts[number] : starts[number + 1]]
+        if len(in_bucket):
+            bucket_roles = {name: column[in_bucket] for name, column in roles.items()}
+            packets.append((number, _packet(events, row[in_bucket], bucket_roles, owner, number)))
     return packets, int((owner < 0).sum())
 
 

@@ -1,11 +1,12 @@
-"""Which variables each row can be: what many queries ask of single rows, by property.
+"""Finds the variables that each row can be, by the conditions of many queries on single rows.
 
-Demands on one column are not asked of its rows. A column is coded once: text by its distinct values, numbers by where
-they lie among all constants that they are compared with. Each code has a set of bits, one a variable: those whose
-demands on this column it meets. A row can be the variables that are in the sets of all its columns. So what a hundred
-queries ask costs little more than what one asks.
+A condition on one column is not evaluated for every row. The column is coded once: text by its distinct values, numbers
+by their rank among all constants that they are compared with. Each code has a bit set with one bit per variable: the
+variables whose conditions on this column it satisfies. A row can be the variables in the intersection of the sets of
+all its columns. So the conditions of a hundred queries cost little more than those of one.
 
-A demand on several columns, or on a place, is asked of all rows, and counts as a column of its own.
+A condition on several columns, or on a location, is evaluated for all rows, and treated as a column with the codes
+FALSE and TRUE.
 """
 
 from __future__ import annotations
@@ -23,110 +24,116 @@ from anabranch.columns.numbers import EXACT, is_exact, numbers_of
 from anabranch.compiled import compiled
 from anabranch.language.types import Type
 
-#: Where a condition holds of some columns, of so many rows.
-Ask = Callable[[Typed, Mapping[str, pa.Array], int], Bools]
+#: Evaluates a condition on columns, given the number of rows: the rows where it is TRUE.
+Evaluate = Callable[[Typed, Mapping[str, pa.Array], int], Bools]
+
+#: The conjuncts of conditions, each with the numbers of the conditions it occurs in.
+Conjuncts = dict[Typed, list[int]]
 
 _COMPARISONS = ("<", "<=", ">", ">=", "=", "<>")
 
-#: The place of a bit in a word, by the product of the bit with this number: six bits of it differ for each place.
+#: A De Bruijn number: the highest six bits of its product with a power of two identify the exponent.
 _DE_BRUIJN = 0x022FDD63CC95386D
-_PLACES = np.zeros(64, np.int64)
+_BIT_INDEX = np.zeros(64, np.int64)
 for _bit in range(64):
-    _PLACES[((_DE_BRUIJN << _bit) & (2**64 - 1)) >> 58] = _bit
+    _BIT_INDEX[((_DE_BRUIJN << _bit) & (2**64 - 1)) >> 58] = _bit
 
 
 @dataclass(frozen=True, slots=True)
-class Property:
-    """A column coded: the code of each row, and for each code a value that stands for it."""
+class CodedColumn:
+    """A coded column: the code of each row, and `columns` with one representative value per code."""
 
     codes: I32
     columns: Mapping[str, pa.Array]
     n_codes: int
 
 
-def roles_of(columns: Mapping[str, pa.Array], demands: Sequence[tuple[int, Typed | None]], ask: Ask) -> tuple[I64, I64]:
-    """Where the roles of each row begin, and the variable of each role; the variables of one row rise.
+def roles_of(
+    columns: Mapping[str, pa.Array], conditions: Sequence[tuple[int, Typed | None]], evaluate: Evaluate
+) -> tuple[I64, I64]:
+    """The index of the first role of each row, and the variable of each role; the variables of one row ascend.
 
     Parameters
     ----------
     columns : of the rows, by lower-case name
-    demands : (variable, what is asked of it alone), in rising order
-    ask : where a condition holds of some columns
+    conditions : (variable, the condition on its event alone), ascending
+    evaluate : evaluates a condition on columns
     """
     n = len(next(iter(columns.values())))
-    asked: dict[str, dict[Typed, list[int]]] = {}
-    for number, (_, demand) in enumerate(demands):
-        for part in conjuncts(demand):
-            asked.setdefault(_property_of(part), {}).setdefault(part, []).append(number)
-    # Every variable is allowed where nothing is asked.
-    codes, tables = [np.zeros(n, np.int32)], [_bits(1, len(demands))]
-    for name, parts in asked.items():
-        for coded, own in _properties(name, parts, columns, ask, n):
+    by_column: dict[str, Conjuncts] = {}
+    for number, (_, condition) in enumerate(conditions):
+        for conjunct in conjuncts(condition):
+            by_column.setdefault(_column_of(conjunct), {}).setdefault(conjunct, []).append(number)
+    # The first column has one code, which allows every variable: a row without conditions can be any of them.
+    codes, tables = [np.zeros(n, np.int32)], [_bits(1, len(conditions))]
+    for name, column_conjuncts in by_column.items():
+        for coded, decided in _coded_columns(name, column_conjuncts, columns, evaluate, n):
             codes.append(coded.codes)
-            tables.append(_allowed(coded, own, ask, len(demands)))
+            tables.append(_allowed(coded, decided, evaluate, len(conditions)))
     starts = np.cumsum([0, *(len(table) for table in tables)]).astype(np.int64)
     first = _count(np.stack(codes), np.concatenate(tables), starts)
-    numbers = _write(np.stack(codes), np.concatenate(tables), starts, first, _PLACES)
-    return first, np.array([variable for variable, _ in demands], np.int64)[numbers]
+    numbers = _write(np.stack(codes), np.concatenate(tables), starts, first, _BIT_INDEX)
+    return first, np.array([variable for variable, _ in conditions], np.int64)[numbers]
 
 
-def _property_of(part: Typed) -> str:
-    """The one column that a demand is about, or "" where it is about more."""
-    names = {name for _, name in references(part)}
+def _column_of(conjunct: Typed) -> str:
+    """The only column in a conjunct, or "" if there are several."""
+    names = {name for _, name in references(conjunct)}
     return names.pop() if len(names) == 1 and "*" not in names else ""
 
 
 def _bits(n_codes: int, n_variables: int) -> U64:
-    """(codes, words): the bits of all variables, for each code."""
+    """(codes, words): a table of bits in which every code allows every variable."""
     table = np.full((n_codes, (n_variables + 63) // 64), ~np.uint64(0))
     if n_variables % 64:
         table[:, -1] = np.uint64((1 << n_variables % 64) - 1)
     return table
 
 
-Parts = dict[Typed, list[int]]
-
-
-def _properties(
-    name: str, parts: Parts, columns: Mapping[str, pa.Array], ask: Ask, n: int
-) -> list[tuple[Property, Parts]]:
-    """Properties that decide some demands: the column that all of them are about, or the demands themselves."""
+def _coded_columns(
+    name: str, column_conjuncts: Conjuncts, columns: Mapping[str, pa.Array], evaluate: Evaluate, n: int
+) -> list[tuple[CodedColumn, Conjuncts]]:
+    """Coded columns, each with the conjuncts that its codes decide: the column `name`, or the results of conjuncts."""
     column = columns.get(name)
     if column is not None and pa.types.is_string(column.type):
-        return [(_texts(name, column), parts)]
-    found: list[tuple[Property, Parts]] = []
-    compared = {part: of for part, of in parts.items() if column is not None and _compares_numbers(part)}
+        return [(_texts(name, column), column_conjuncts)]
+    coded_columns: list[tuple[CodedColumn, Conjuncts]] = []
+    compared = {
+        conjunct: numbers
+        for conjunct, numbers in column_conjuncts.items()
+        if column is not None and _compares_numbers(conjunct)
+    }
     if compared and column is not None and is_exact(column):
-        found.append((_numbers(name, column, list(compared)), compared))
+        coded_columns.append((_numbers(name, column, list(compared)), compared))
     else:
         compared = {}
-    for part, of in parts.items():
-        if part not in compared:
-            truth = ask(part, columns, n)
-            # Two codes, FALSE and TRUE, which stand for themselves.
+    for conjunct, numbers in column_conjuncts.items():
+        if conjunct not in compared:
+            truth = evaluate(conjunct, columns, n)
+            # The codes are 0 and 1, and the conjunct becomes a reference to their representatives FALSE and TRUE.
             answer = Reference(None, "#answer", Type.BOOLEAN)
             values = {"#answer": pa.array([False, True])}
-            found.append((Property(truth.astype(np.int32), values, 2), {answer: of}))
-    return found
+            coded_columns.append((CodedColumn(truth.astype(np.int32), values, 2), {answer: numbers}))
+    return coded_columns
 
 
-def _texts(name: str, column: pa.Array) -> Property:
-    """A column of text by its distinct values; NULL is one of them, for a condition may ask for it."""
+def _texts(name: str, column: pa.Array) -> CodedColumn:
+    """A text column coded by its distinct values; NULL has a code too, because of IS NULL."""
     coded = column.dictionary_encode()
     values = pa.concat_arrays([coded.dictionary, pa.nulls(1, coded.dictionary.type)])
     codes = pc.fill_null(coded.indices, len(values) - 1).to_numpy(zero_copy_only=False)
-    return Property(codes.astype(np.int32), {name: values}, len(values))
+    return CodedColumn(codes.astype(np.int32), {name: values}, len(values))
 
 
-def _compares_numbers(part: Typed) -> bool:
-    """Whether a condition on one column does nothing with it but compare it with numbers."""
-    if not isinstance(part, Operation):
+def _compares_numbers(condition: Typed) -> bool:
+    """Whether a condition on one column only compares it with numbers."""
+    if not isinstance(condition, Operation):
         return False
-    if part.op in ("and", "or", "not"):
-        return all(map(_compares_numbers, part.arguments))
-    if part.op not in _COMPARISONS:
+    if condition.op in ("and", "or", "not"):
+        return all(map(_compares_numbers, condition.arguments))
+    if condition.op not in _COMPARISONS:
         return False
-    column, constant = sorted(part.arguments, key=lambda side: isinstance(side, Constant))
+    column, constant = sorted(condition.arguments, key=lambda side: isinstance(side, Constant))
     if not isinstance(column, Reference) or not isinstance(constant, Constant):
         return False
     numbers = (Type.INTEGER, Type.DOUBLE)
@@ -134,12 +141,13 @@ def _compares_numbers(part: Typed) -> bool:
     return small and column.type in numbers and constant.type in numbers
 
 
-def _numbers(name: str, column: pa.Array, parts: Sequence[Typed]) -> Property:
-    """A column of numbers by their places among the constants that they are compared with.
+def _numbers(name: str, column: pa.Array, compared: Sequence[Typed]) -> CodedColumn:
+    """A column of numbers coded by their rank among the constants that they are compared with.
 
-    Code 2 i + 1 is the i-th constant, 2 i what lies before it; the last two are what is not a number, and NULL.
+    Code 2 i + 1 is the i-th constant, code 2 i the numbers between it and the constant before it. The last two codes
+    are NaN and NULL.
     """
-    constants = [node.value for part in parts for node in walk(part) if isinstance(node, Constant)]
+    constants = [node.value for condition in compared for node in walk(condition) if isinstance(node, Constant)]
     cuts = np.unique(np.array(constants, np.float64))
     codes = _between(numbers_of(column), cuts)
     last = 2 * len(cuts) + 2
@@ -151,11 +159,12 @@ def _numbers(name: str, column: pa.Array, parts: Sequence[Typed]) -> Property:
     values[0], values[2 * len(cuts)], values[last - 1] = -np.inf, np.inf, np.nan
     missing = np.zeros(last + 1, np.bool_)
     missing[last] = True
-    return Property(codes, {name: pa.array(values, mask=missing)}, last + 1)
+    return CodedColumn(codes, {name: pa.array(values, mask=missing)}, last + 1)
 
 
 @compiled
 def _between(values: F64, cuts: F64) -> I32:
+    """The codes of numbers, as `_numbers` defines them."""
     codes = np.empty(len(values), np.int32)
     for i in range(len(values)):
         low, high = 0, len(cuts)
@@ -171,11 +180,11 @@ def _between(values: F64, cuts: F64) -> I32:
     return codes
 
 
-def _allowed(coded: Property, parts: Parts, ask: Ask, n_variables: int) -> U64:
-    """(codes, words): the variables whose demands each code meets."""
+def _allowed(coded: CodedColumn, decided: Conjuncts, evaluate: Evaluate, n_variables: int) -> U64:
+    """(codes, words): the bits of the variables whose conditions each code satisfies."""
     table = _bits(coded.n_codes, n_variables)
-    for part, numbers in parts.items():
-        bad = ~ask(part, coded.columns, coded.n_codes)
+    for conjunct, numbers in decided.items():
+        bad = ~evaluate(conjunct, coded.columns, coded.n_codes)
         for number in numbers:
             table[bad, number >> 6] &= ~(np.uint64(1) << np.uint64(number & 63))
     return table
@@ -183,7 +192,7 @@ def _allowed(coded: Property, parts: Parts, ask: Ask, n_variables: int) -> U64:
 
 @compiled
 def _count(codes: I32, tables: U64, starts: I64) -> I64:
-    """Where the roles of each row begin."""
+    """The index of the first role of each row."""
     first = np.zeros(codes.shape[1] + 1, np.int64)
     for row in range(codes.shape[1]):
         count = 0
@@ -199,10 +208,10 @@ def _count(codes: I32, tables: U64, starts: I64) -> I64:
 
 
 @compiled
-def _write(codes: I32, tables: U64, starts: I64, first: I64, places: I64) -> I64:
-    """The numbers of the demands that each row meets, row by row."""
+def _write(codes: I32, tables: U64, starts: I64, first: I64, bit_index: I64) -> I64:
+    """The numbers of the conditions that each row satisfies, row by row."""
     numbers = np.empty(first[-1], np.int64)
-    place = 0
+    role = 0
     for row in range(codes.shape[1]):
         for word in range(tables.shape[1]):
             bits = tables[starts[0] + codes[0, row], word]
@@ -210,7 +219,7 @@ def _write(codes: I32, tables: U64, starts: I64, first: I64, places: I64) -> I64
                 bits &= tables[starts[k] + codes[k, row], word]
             while bits:
                 lowest = bits & (~bits + np.uint64(1))
-                numbers[place] = 64 * word + places[(lowest * np.uint64(_DE_BRUIJN)) >> np.uint64(58)]
-                place += 1
+                numbers[role] = 64 * word + bit_index[(lowest * np.uint64(_DE_BRUIJN)) >> np.uint64(58)]
+                role += 1
                 bits ^= lowest
     return numbers

@@ -1,4 +1,4 @@
-"""The events of one stream: the rows of its source, in the types of the stream."""
+"""The events of one stream: the rows of its source, cast to the types of the stream."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class EventTable:
 
     @staticmethod
     def from_rows(rows: pa.Table, layout: Layout) -> EventTable:
-        """Rows of a source, in the types of their stream."""
+        """Cast the rows of a source to the types of their stream."""
         columns = [_cast(flat(rows[name]), kind) for name, kind in _types(layout).items()]
         return EventTable(pa.table(columns, names=list(_types(layout))), layout)
 
@@ -59,12 +59,12 @@ class EventTable:
 
     @cached_property
     def code(self) -> I64:
-        """Times as codes that sort as the times do."""
+        """The times as integer codes with the same order."""
         return encode_times(self.table[self.layout.time], self.layout.time_kind)
 
     @cached_property
     def t(self) -> Numbers:
-        """Times as numbers to calculate with."""
+        """The times as numbers to calculate with."""
         return self._times(self.layout.time)
 
     @property
@@ -77,11 +77,11 @@ class EventTable:
         return restore_doubles(codes) if self.layout.time_kind is TimeKind.DOUBLE else codes
 
     def ranks(self, rows: I64) -> I64:
-        """The rank of some rows by time, then key, then the other columns; NULL comes first."""
+        """The rank of each of these rows by time, then key, then the other columns; NULL comes first."""
         table, layout = self.table.take(pa.array(rows)), self.layout
         columns: dict[str, pa.ChunkedArray] = {}
         for name in dict.fromkeys((layout.time, *layout.keys, *layout.columns)):
-            columns |= {f"{name} is there": table[name].is_valid(), name: table[name]}
+            columns |= {f"{name} is valid": table[name].is_valid(), name: table[name]}
         order = pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns]).to_numpy()
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))
@@ -89,30 +89,32 @@ class EventTable:
 
     def repeated(self) -> Bools:
         """Which rows are duplicates of an earlier row, in all columns."""
-        again = np.zeros(len(self), np.bool_)
+        is_duplicate = np.zeros(len(self), np.bool_)
         codes, firsts = dense_codes(_mixed_numbers([self.code, *self._number_columns()]))
         if len(firsts) == len(self):
-            return again
-        # Only rows whose numbers are alike are compared with each other.
+            return is_duplicate
+        # Only rows with equal hashes of their numbers are compared in all columns.
         alike = np.flatnonzero(np.bincount(codes)[codes] > 1)
-        chosen = self.table.take(pa.array(alike))
-        same, _ = encode_tuples(chosen.columns, len(alike))
+        candidates = self.table.take(pa.array(alike))
+        same, _ = encode_tuples(candidates.columns, len(alike))
         _, seen = np.unique(same, return_index=True)
-        again[alike] = True
-        again[alike[seen]] = False
-        return again
+        is_duplicate[alike] = True
+        is_duplicate[alike[seen]] = False
+        return is_duplicate
 
     def _number_columns(self) -> list[I64]:
+        """The DOUBLE columns as integers with the same order."""
         doubles = [column for column in self.columns.values() if pa.types.is_floating(column.type)]
         return [order_doubles(numbers_of(column)) for column in doubles]
 
 
 def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
     cast = column if column.type == kind else column.cast(kind)
-    return pc.add(cast, 0.0) if pa.types.is_floating(kind) else cast  # -0.0 and 0.0 are one number
+    return pc.add(cast, 0.0) if pa.types.is_floating(kind) else cast  # -0.0 becomes 0.0
 
 
 def _mixed_numbers(columns: Sequence[I64]) -> I64:
+    """One hash per row of columns of integers."""
     hashes = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         hashes = mix_all(hashes ^ column.view(np.uint64))

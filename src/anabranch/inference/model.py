@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -311,7 +312,7 @@ def _sensing(folder: Path) -> Sensing:
     return found[0]
 
 
-def _read(path: Path, columns: list[set[str]]) -> list[tuple]:
+def _read(path: Path, columns: list[set[str]]) -> list[tuple[Any, ...]]:
     """The rows of a file: the text of each column, by any of its names, and p."""
     rows = read_rows(path, [*columns, {"p"}])
     return [(*texts, number_of(path, line, "p", p)) for line, (*texts, p) in rows]
@@ -324,7 +325,12 @@ def _codes(*names: Iterable[str]) -> dict[str, int]:
 
 
 def _check_known(
-    folder: Path, sensing: Sensing, places: dict[str, int], first: list[tuple], moves: list[tuple], seen: list[tuple]
+    folder: Path,
+    sensing: Sensing,
+    places: dict[str, int],
+    first: list[tuple[Any, ...]],
+    moves: list[tuple[Any, ...]],
+    seen: list[tuple[Any, ...]],
 ) -> None:
     """No location is empty, and readers see no location that the other files do not know."""
     if "" in places:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from anabranch.arrays import F64, I8, I64
+from anabranch.arrays import F64, I8, I64, Numbers
 from anabranch.columns.times import TimeKind, order_doubles, restore_doubles
 from anabranch.inference.kernel.reporting import (
     BELIEFS,
@@ -196,7 +196,7 @@ class Sensors:
         made = (verdicts != SILENT) & (verdicts != DUPLICATE)
         return Reports(order[made], rates, verdicts[made], int(np.count_nonzero(verdicts == DUPLICATE)))
 
-    def _times(self, codes: I64) -> npt.NDArray:
+    def _times(self, codes: I64) -> Numbers:
         """Times whose differences mean something: the codes of doubles have none."""
         times = restore_doubles(codes) if self._kind is TimeKind.DOUBLE else codes.astype(np.int64, copy=False)
         return np.ascontiguousarray(times)

@@ -1,4 +1,4 @@
-"""One bucket of a PATTERN query that can stream: values turned into letters, weights carried on."""
+"""The operator of a PATTERN query that can stream: it maps values to letters and updates the weights of its chains."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from anabranch.arrays import I32
+from anabranch.arrays import F64, I32, I64
 from anabranch.columns.times import decode_times
 from anabranch.pattern.automaton import Automaton, RegularMachine
 from anabranch.pattern.intake import Intake
@@ -19,14 +19,14 @@ from anabranch.transport.state import seal, unseal
 
 
 class PatternOperator:
-    """One bucket of a PATTERN query that can stream: carries the weights of its chains forward."""
+    """The operator of one bucket of a PATTERN query that can stream."""
 
     def __init__(self, spec: PatternSpec) -> None:
         self._spec = spec
         self.open(None)
 
     def open(self, state: bytes | None) -> None:
-        """Begin anew, or go on from saved bytes."""
+        """Start empty (None), or resume from saved bytes."""
         analysis = self._spec.analysis
         self._intake = Intake(self._spec)
         self._weights = weights_for(analysis.single, analysis.markov)
@@ -39,14 +39,14 @@ class PatternOperator:
             self._weights.load(tables)
 
     def save(self) -> bytes:
-        """The state, to be opened again."""
+        """The state as bytes, for `open`."""
         waiting, repeating = zip(*self._automaton.states, strict=True)
         tables = self._intake.save() | self._weights.save()
         tables["automaton"] = pa.table({"waiting": waiting, "repeating": repeating})
         return seal(tables, self._spec.fingerprint)
 
     def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
-        """Take packets and give every answer about instants before the watermark."""
+        """Take packets and return all answers about instants before the watermark."""
         received = self._intake.receive(packets, watermark)
         batch = Batch.of(received, self._letters(received.rows), self._intake.n_values)
         self._weights.grow(self._intake.n_chains, len(self._automaton.states))
@@ -54,23 +54,23 @@ class PatternOperator:
         return Outcome(answers, received.rejected, received.counts)
 
     def _letters(self, rows: Rows) -> I32:
-        """The number of the letter that each row's event emits."""
+        """The index of the letter of each row's event."""
         letter = np.zeros(len(rows), np.int32)
         for events in self._intake.distinct_events(rows):
-            masks, place = np.unique(self._intake.masks(events), return_inverse=True)
+            masks, mask_index = np.unique(self._intake.masks(events), return_inverse=True)
             self._automaton.extend(masks.tolist())
-            letter[events.rows] = self._automaton.index_of(masks.tolist())[place][events.event]
+            letter[events.rows] = self._automaton.index_of(masks.tolist())[mask_index][events.event]
         return letter
 
-    def _answers(self, chains, times, probabilities) -> pa.Table:
-        """Answers in the schema of the job; chains that one group holds together are combined."""
+    def _answers(self, chains: I32, times: I64, probabilities: F64) -> pa.Table:
+        """Answers in the schema of the specification; the chains of a group are combined."""
         spec = self._spec
         if spec.direct:
             kept = probabilities >= spec.analysis.query.threshold
             chains, times, probabilities = chains[kept], times[kept], probabilities[kept]
         columns = self._intake.chains.take(chains) if spec.analysis.group_by else []
         arrays = [decode_times(times, spec.time_kind)]
-        arrays += [columns[place] for _, place in spec.analysis.group_by]
+        arrays += [columns[index] for _, index in spec.analysis.group_by]
         if spec.direct:
             return pa.table([*arrays, pa.array(probabilities)], schema=spec.answer_schema)
         with np.errstate(divide="ignore"):

@@ -10,26 +10,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.arrays import I32, I64, Bools
+from anabranch.arrays import F64, I32, I64, Bools
 from anabranch.columns.dictionary import encode_tuples
 from anabranch.columns.times import BEGINNING, END, TimeKind, encode_known_times, encode_times
 from anabranch.compiled import compiled
 from anabranch.transport.interval_columns import ROLES, role_numbers, whole_numbers
 from anabranch.transport.layout import DistributionColumns, IntervalColumns, Layout, PredictionColumns, SpaceColumns
 
-#: A quarantined row: the stream, why, and the row itself as JSON.
+#: A quarantined row: the stream, the reason, and the row as JSON.
 QUARANTINE = pa.schema([("stream", pa.string()), ("reason", pa.string()), ("row", pa.string())])
 
 #: Why a row is quarantined after the shuffle, when it meets the other rows of its key.
 LATE = "late"
 OVERFULL = "the probabilities of its group sum above 1"
 
-#: A (key, t) or (key, t, prev) may sum to this much above 1 and still be read as rounding.
+#: Probabilities of a (key, t) or (key, t, prev) may sum to this much above 1: it is taken as rounding.
 TOLERANCE = 1e-6
 
 
 def check_rows(table: pa.Table, layout: Layout) -> tuple[pa.Table, pa.Table]:
-    """Split rows into those that can be used and, as a QUARANTINE table, those that cannot."""
+    """Split rows into valid ones and, as a QUARANTINE table, invalid ones."""
     bad = np.zeros(table.num_rows, np.bool_)
     reasons: list[tuple[str, Bools]] = []
     for reason, found in _faults(table, layout):
@@ -53,7 +53,7 @@ def _faults(table: pa.Table, layout: Layout) -> Iterable[tuple[str, Bools]]:
             yield f"{name} is not a number", _true(pc.is_nan(table[name]))
     if layout.interval is None:
         yield f"{layout.time} is NULL", _is_null(table[layout.time])
-    else:  # an event of an interval may have lost its time, not its position
+    else:  # an event of an entity may have lost its time, but not its position
         yield from _interval_faults(table, layout.time, layout.interval, layout.time_kind)
     yield from _time_faults(table, layout.time, layout.time_kind)
     if layout.start:
@@ -72,7 +72,7 @@ def _time_faults(table: pa.Table, name: str, kind: TimeKind) -> Iterable[tuple[s
     if kind is TimeKind.DOUBLE:
         yield f"{name} is not a finite number", _not_finite(table[name])
         return
-    # The two ends of 64 bits stand for no time yet and for the end of the input.
+    # The smallest and the largest 64-bit integer stand for unknown times.
     ends = pc.min_max(table[name])
     codes = encode_times(pa.array([ends["min"], ends["max"]]).drop_null(), kind)
     if BEGINNING in codes or END in codes:
@@ -101,7 +101,7 @@ def _prediction_faults(
 
 
 def _space_faults(table: pa.Table, space: SpaceColumns) -> Iterable[tuple[str, Bools]]:
-    """A coordinate may be missing: then it is not known where the event was."""
+    """A coordinate may be NULL: then the location of the event is unknown."""
     for name, most in zip(space.columns, (180, 90), strict=True):
         yield f"{name} is not a finite number", _not_finite(table[name])
         if space.geodesic:
@@ -132,20 +132,20 @@ def _interval_faults(
 
 
 def _role_at(seq: I64, role: I64) -> I64:
-    """The role at a position: the first starts, an even one suspends (or ends, if it says so), others resume."""
+    """The role at a position: the first event starts, even ones suspend (or end, if they say so), others resume."""
     start, suspend, resume, end = range(len(ROLES))
     even = np.where(role == end, end, suspend)
     return np.where(seq == 1, start, np.where(seq % 2 == 0, even, resume))
 
 
 def _all_probabilities(column: pa.ChunkedArray) -> bool:
-    """Whether nothing is wrong with a column of probabilities, the usual case, in one pass."""
+    """Whether all probabilities of a column are valid: the usual case, in one pass."""
     doubles = pa.types.is_float64(column.type) and not column.null_count
     return doubles and all(_in_unit_interval(chunk.to_numpy()) for chunk in column.chunks)
 
 
 @compiled
-def _in_unit_interval(values):
+def _in_unit_interval(values: F64) -> bool:
     good = True
     for value in values:
         good &= (value >= 0.0) & (value <= 1.0)
@@ -187,7 +187,7 @@ def quarantine(stream: str, reason: str, rows: Iterable[dict[str, object]]) -> p
 
 
 def _finite(row: dict[str, object]) -> dict[str, object]:
-    """The row with NaN and the infinities as text: JSON has no such numbers."""
+    """The row with NaN and infinities as text, because JSON has no such numbers."""
     return {
         name: _NOT_FINITE.get(str(value), value) if isinstance(value, float) else value for name, value in row.items()
     }

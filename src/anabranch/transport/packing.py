@@ -1,7 +1,7 @@
-"""Rows to blobs: one Arrow blob per bucket and batch crosses the shuffle, not a row per event.
+"""Packs rows: one Arrow blob per bucket and batch crosses the shuffle, not one row per event.
 
-A *packet* holds the rows of one stream for one bucket as numbers (key code, value code, previous value code, time,
-probability) beside small tables of the distinct keys and values, in which the codes count.
+A *packet* has the rows of one stream for one bucket as numbers (key code, value code, previous value code, time,
+probability), and small tables of the distinct keys and values that the codes refer to.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.arrays import I32, I64
+from anabranch.arrays import I32, I64, Numbers
 from anabranch.columns.dictionary import encode_tuples
 from anabranch.columns.times import encode_times
 from anabranch.compiled import compiled
@@ -23,8 +22,8 @@ from anabranch.transport.state import write_tables
 
 
 @compiled
-def _rows_by_bucket(bucket_of_code, codes, n_buckets):
-    """A counting sort of rows by bucket: the order, and where each bucket starts."""
+def _rows_by_bucket(bucket_of_code: I64, codes: I32, n_buckets: int) -> tuple[I64, I64]:
+    """A counting sort of rows by bucket; returns the order and the start of each bucket."""
     starts = np.zeros(n_buckets + 1, np.int64)
     for code in codes:
         if bucket_of_code[code] >= 0:
@@ -42,8 +41,8 @@ def _rows_by_bucket(bucket_of_code, codes, n_buckets):
 
 
 @compiled
-def _compact(codes, scratch):
-    """Renumber codes densely, in place; returns the codes kept. `scratch` is as long as the dictionary, all -1."""
+def _compact(codes: I32, scratch: I32) -> I32:
+    """Renumber codes densely, in place; returns the old codes. `scratch` has an entry -1 for each dictionary entry."""
     kept = np.empty(min(len(codes), len(scratch)), np.int32)
     count = 0
     for i in range(len(codes)):
@@ -62,7 +61,7 @@ def pack(
     table: pa.Table, layout: Layout, bucket_of_key: I64, key_codes: I32,
     keys: pa.Table, n_buckets: int,
 ) -> Iterator[tuple[int, bytes]]:  # fmt: skip
-    """Cut checked rows into one packet per bucket; a key whose bucket is -1 takes no part.
+    """Pack checked rows, one packet per bucket; rows of a key whose bucket is -1 are not sent.
 
     Parameters
     ----------
@@ -86,8 +85,8 @@ def pack(
         coded = [name for name in ("value", "prev") if name in part]
         joined = np.concatenate([part[name] for name in coded])
         kept_values = _compact(joined, value_scratch)
-        for place, name in enumerate(coded):
-            part[name] = joined[place * (hi - lo) : (place + 1) * (hi - lo)]
+        for index, name in enumerate(coded):
+            part[name] = joined[index * (hi - lo) : (index + 1) * (hi - lo)]
         yield (
             bucket,
             write_tables(
@@ -96,17 +95,17 @@ def pack(
         )
 
 
-def _numbers(table: pa.Table, layout: Layout, key_codes: I32) -> dict[str, npt.NDArray]:
+def _numbers(table: pa.Table, layout: Layout, key_codes: I32) -> dict[str, Numbers]:
     if layout.interval:
         return {"key": key_codes, **interval_numbers(table, layout)}
-    columns: dict[str, npt.NDArray] = {"key": key_codes, "t": encode_times(table[layout.time], layout.time_kind)}
+    columns: dict[str, Numbers] = {"key": key_codes, "t": encode_times(table[layout.time], layout.time_kind)}
     if layout.distribution:
         columns["p"] = pc.cast(table[layout.distribution.probability], pa.float64()).to_numpy()
     return columns
 
 
-def _encode_values(table: pa.Table, layout: Layout) -> tuple[dict[str, npt.NDArray], pa.Table]:
-    """Value and previous-value codes, counted in one common table of values."""
+def _encode_values(table: pa.Table, layout: Layout) -> tuple[dict[str, Numbers], pa.Table]:
+    """Value and previous-value codes, and the table of values that both refer to."""
     n = table.num_rows
     if not layout.previous:
         codes, distinct = encode_tuples([table[name] for name in layout.values], n)
