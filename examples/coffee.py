@@ -1,4 +1,4 @@
-"""Ask a workbook's query from Python, and go on with pandas."""
+"""Run a query of a workbook from Python, and continue with pandas."""
 
 # ruff: noqa: T201 - an example prints
 
@@ -9,10 +9,10 @@ import anabranch as ab
 session = ab.Session()
 session.execute_file(str(Path(__file__).with_name("coffee.abq")))
 
-# What kind of query is it, and how will it be run? This needs no data.
+# The plan of the query. This needs no data.
 print(session.explain("coffee"))
 
-# A Spark DataFrame: filter, join or write it like any other. Here it is small enough for pandas.
+# The result is a Spark DataFrame, which can be filtered, joined or written. It is small enough for pandas.
 answers = session.run("coffee").orderBy("t", "p").toPandas()
 print()
 print(answers[["t", "p", "probability"]].to_string(index=False))

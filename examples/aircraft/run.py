@@ -1,10 +1,9 @@
-"""Ask the queries of aircraft.abq, and hold the answers against all positions."""
+"""Run the queries of aircraft.abq, and compare the answers with all positions."""
 
 # ruff: noqa: T201 - an example prints
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from prepare import DATA, FOLDER, STEP, find_data, read_positions
+from prepare import STEP, find_data, options, read_positions
 
 import anabranch as ab
 from anabranch.evaluation import Bin, calibration
@@ -24,7 +23,7 @@ WORKBOOK = Path(__file__).with_name("aircraft.abq")
 PAIR = ["a", "b"]
 NEAR = {"x": 10_000, "y": 10_000}
 ALTITUDE = {"near": 300, "over": 450, "surely_over": 450}
-"""How close two aircraft are to be, in metres: as in the workbook."""
+"""The distances of the queries in metres, as in the workbook."""
 
 LEVELS = (0, 250, 300, 350, 450, 550)
 ERRORS = (200, 500, 1000, 2000)
@@ -32,53 +31,55 @@ METHODS = ("LINEAR", "KALMAN")
 
 
 def ask(
-    positions: pd.DataFrame, *queries: str, instead: Mapping[str, str] | None = None
+    positions: pd.DataFrame, *queries: str, replace: Mapping[str, str] | None = None
 ) -> tuple[list[pd.DataFrame], int]:
-    """The answers to queries of the workbook, with other words in the place of some, and how many positions were sent.
+    """Return the answers to queries of the workbook, and how many positions were sent.
 
-    An answer: a and b (icao24), valid_from, valid_to, sample (when it is most probable) and probability.
+    An answer has a and b (icao24), valid_from, valid_to, sample (when it is most probable) and probability. `replace`
+    replaces texts in the workbook.
     """
     text = WORKBOOK.read_text(encoding="utf-8")
-    for words, others in (instead or {}).items():
-        text = text.replace(words, others)
+    for old, new in (replace or {}).items():
+        text = text.replace(old, new)
     session = ab.Session()
     session.execute(text)
-    found = []
+    answers = []
     with tempfile.TemporaryDirectory(prefix="anabranch-aircraft-") as folder:
         positions.to_parquet(Path(folder, "positions.parquet"), index=False)
         session.bind("positions", Path(folder, "positions.parquet"))
         for query in queries:
-            found.append(told(session.run(query).toArrow()))
-    return found, session.report(queries[-1]).reported
+            answers.append(flat(session.run(query).toArrow()))
+    return answers, session.counts(queries[-1]).reported
 
 
-def told(answers: pa.Table) -> pd.DataFrame:
-    """The answers as a flat table, in order."""
-    flat = answers.select(["a", "b", "valid_from", "valid_to", "sample", "probability"]).flatten()
-    names = {"a.icao24": "a", "b.icao24": "b", "sample.ta": "sample"}
+def flat(answers: pa.Table) -> pd.DataFrame:
+    """Return the answers as a sorted table without structs."""
     columns = ["a", "b", "valid_from", "valid_to", "sample", "probability"]
-    return flat.to_pandas().rename(columns=names)[columns].sort_values(columns, ignore_index=True)
+    names = {"a.icao24": "a", "b.icao24": "b", "sample.ta": "sample"}
+    rows = answers.select(columns).flatten().to_pandas().rename(columns=names)
+    return rows[columns].sort_values(columns, ignore_index=True)
 
 
-# ------------------------------------------------------------ what is true
+# ------------------------------------------------------------ ground truth
 
 
 def together(positions: pd.DataFrame, altitude: float) -> pd.DataFrame:
-    """Which aircraft were so close, by all positions: a, b, t, and by how much their altitudes differ (apart)."""
-    places = positions.rename(columns={"icao24": "who"})
-    pairs = places.merge(places, on="t", suffixes=("_a", "_b"))
-    pairs = pairs[pairs["who_a"] < pairs["who_b"]]
+    """Return which aircraft were near each other, by all positions: a, b, t, and the difference in altitude (apart)."""
+    renamed = positions.rename(columns={"icao24": "aircraft"})
+    pairs = renamed.merge(renamed, on="t", suffixes=("_a", "_b"))
+    pairs = pairs[pairs["aircraft_a"] < pairs["aircraft_b"]]
     close = np.ones(len(pairs), np.bool_)
     for name, bound in (NEAR | {"altitude": altitude}).items():
         close &= (pairs[f"{name}_a"] - pairs[f"{name}_b"]).abs() <= bound
     apart = (pairs["altitude_a"] - pairs["altitude_b"]).abs()
-    return pairs.assign(apart=apart)[close].rename(columns={"who_a": "a", "who_b": "b"})[[*PAIR, "t", "apart"]]
+    pairs = pairs.assign(apart=apart).rename(columns={"aircraft_a": "a", "aircraft_b": "b"})
+    return pairs.loc[close, [*PAIR, "t", "apart"]]
 
 
 def at_steps(answers: pd.DataFrame) -> pd.DataFrame:
-    """The instants with positions that answers are about: a, b, t and probability."""
+    """Return the instants with positions in the intervals of answers: a, b, t and probability."""
     first = answers["valid_from"].dt.ceil(STEP)
-    # At its end an answer is no longer true: there another one begins.
+    # The end of an interval is excluded: the next answer begins there.
     steps = np.maximum(((answers["valid_to"].dt.ceil(STEP) - first) // STEP).to_numpy(), 0)
     rows = answers.loc[answers.index.repeat(steps), [*PAIR, "probability"]]
     number = np.arange(len(rows)) - np.repeat(np.cumsum(steps) - steps, steps)
@@ -86,19 +87,21 @@ def at_steps(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def measured(rows: pd.DataFrame, positions: pd.DataFrame) -> np.ndarray:
-    """Whether both aircraft of a row sent a position at that time: those that have gone did not."""
+    """Return whether both aircraft of a row have a position at that time; aircraft that have left have none."""
     known = pd.MultiIndex.from_frame(positions[["icao24", "t"]])
-    return np.all([pd.MultiIndex.from_frame(rows[[who, "t"]]).isin(known) for who in PAIR], axis=0)
+    return np.all([pd.MultiIndex.from_frame(rows[[aircraft, "t"]]).isin(known) for aircraft in PAIR], axis=0)
 
 
 @dataclass(frozen=True)
 class Quality:
-    """How answers compare with the truth, by pairs of aircraft and instants.
+    """How answers compare with the truth, counted by pairs of aircraft and instants.
 
     Attributes
     ----------
-    answers, gone : how many instants they are about, and those more of them at which an aircraft has left
-    true, right : how many there really are, and how many of them are among the answers
+    answers, gone : int
+        Instants in answers, and further ones at which an aircraft has left.
+    true, right : int
+        True instants, and those that are in answers.
     """
 
     answers: int
@@ -108,59 +111,59 @@ class Quality:
 
     @property
     def precision(self) -> float:
-        """The share of the answers that is right."""
+        """The share of the answers that are right."""
         return self.right / self.answers if self.answers else float("nan")
 
     @property
     def recall(self) -> float:
-        """The share of what is true that is answered."""
+        """The share of the true instants that are in answers."""
         return self.right / self.true if self.true else float("nan")
 
 
 def judge(answers: pd.DataFrame, truth: pd.DataFrame, positions: pd.DataFrame) -> Quality:
-    """Hold answers against what is true."""
+    """Compare answers with the truth."""
     rows = at_steps(answers)
     here = measured(rows, positions)
-    found = pd.MultiIndex.from_frame(rows.loc[here, [*PAIR, "t"]]).unique()
-    right = found.isin(pd.MultiIndex.from_frame(truth[[*PAIR, "t"]])).sum()
-    return Quality(len(found), int((~here).sum()), len(truth), int(right))
+    answered = pd.MultiIndex.from_frame(rows.loc[here, [*PAIR, "t"]]).unique()
+    right = answered.isin(pd.MultiIndex.from_frame(truth[[*PAIR, "t"]])).sum()
+    return Quality(len(answered), int((~here).sum()), len(truth), int(right))
 
 
 def reliability(answers: pd.DataFrame, positions: pd.DataFrame, altitude: float) -> list[Bin]:
-    """What the probabilities say, and what was so then, if aircraft fly straight from one position to the next."""
-    places = [between(positions, answers[who], answers["sample"]) for who in PAIR]
-    known = ~(places[0].isna() | places[1].isna()).any(axis="columns")
-    apart = (places[0] - places[1]).abs()
+    """Return the calibration of the probabilities, if aircraft fly straight from one position to the next."""
+    located = [between(positions, answers[aircraft], answers["sample"]) for aircraft in PAIR]
+    known = ~(located[0].isna() | located[1].isna()).any(axis="columns")
+    apart = (located[0] - located[1]).abs()
     close = (apart <= pd.Series(NEAR | {"altitude": altitude})).all(axis="columns")
     number = pa.array(np.arange(len(answers)))
     table = pa.table({"n": number, "t": number, "probability": pa.array(answers["probability"])})
     return calibration(table.filter(pa.array(known)), table.filter(pa.array(known & close)), "n")
 
 
-def between(positions: pd.DataFrame, who: pd.Series, when: pd.Series) -> pd.DataFrame:
-    """Where aircraft were at some instants: straight from the position before to the next; NaN where there is none."""
+def between(positions: pd.DataFrame, aircraft: pd.Series, when: pd.Series) -> pd.DataFrame:
+    """Return positions at instants, interpolated between the one before and the next; NaN if there is none."""
     columns = ["x", "y", "altitude"]
     indexed = positions.set_index(["icao24", "t"])[columns]
     before = when.dt.floor(STEP)
     one, two = (
-        indexed.reindex(pd.MultiIndex.from_arrays([who, t])).to_numpy()
+        indexed.reindex(pd.MultiIndex.from_arrays([aircraft, t])).to_numpy()
         for t in (before, np.where(before == when, before, before + STEP))
     )
     share = ((when - before) / STEP).to_numpy()[:, None]
     return pd.DataFrame(one + (two - one) * share, columns=columns)
 
 
-# ------------------------------------------------------------ what is told
+# ------------------------------------------------------------ report
 
 
 def report_day(positions: pd.DataFrame) -> Iterator[str]:
-    """The queries as they are in the workbook."""
+    """Yield the report on the queries of the workbook."""
     (near, over, surely), sent = ask(positions, "near", "over", "surely_over")
-    (expected,), _ = ask(positions, "over", instead={"SEMANTICS MAY": "SEMANTICS EXPECTED"})
+    (expected,), _ = ask(positions, "over", replace={"SEMANTICS MAY": "SEMANTICS EXPECTED"})
     yield f"sent: {sent:,} of {len(positions):,} positions, {1 - sent / len(positions):.1%} saved"
     yield ""
     yield f"  {'':<28}{'answers':>8}{'pairs':>7}{'instants':>10}{'true':>7}{'precision':>11}{'recall':>8}{'gone':>7}"
-    asked = {
+    methods = {
         "near, MAY": ("near", near),
         "near, MAY, THRESHOLD 0.5": ("near", near[near["probability"] >= 0.5]),
         "over, MAY": ("over", over),
@@ -169,44 +172,43 @@ def report_day(positions: pd.DataFrame) -> Iterator[str]:
         "surely_over, MUST": ("surely_over", surely),
     }
     close = together(positions, LEVELS[-1])
-    for name, (query, answers) in asked.items():
+    for name, (query, answers) in methods.items():
         quality = judge(answers, close[close["apart"] <= ALTITUDE[query]], positions)
         numbers = f"{len(answers):>8,}{answers.groupby(PAIR).ngroups:>7,}{quality.answers:>10,}{quality.true:>7,}"
         yield f"  {name:<28}{numbers}{quality.precision:>11.3f}{quality.recall:>8.3f}{quality.gone:>7,}"
     yield ""
-    yield "how far apart in altitude those are who are within 10 km to the east and north"
+    yield "difference in altitude of aircraft within 10 km to the east and north"
     for low, high in pairwise(LEVELS):
         yield f"  {low:>3} to {high:>3} m{((close['apart'] >= low) & (close['apart'] < high)).sum():>8,}"
     for query, answers in {"near": near, "over": over}.items():
         yield ""
-        yield f"{query}: what probabilities say, and what was so"
-        yield f"  {'probability':<18}{'answers':>9}{'said':>8}{'so':>8}"
-        for each in reliability(answers, positions, ALTITUDE[query]):
-            yield f"  {each.low:.1f} to {each.high:<11.1f}{each.answers:>9,}{each.predicted:>8.3f}{each.observed:>8.3f}"
+        yield f"{query}: mean probability, and share of true answers"
+        yield f"  {'probability':<18}{'answers':>9}{'mean':>8}{'true':>8}"
+        for bin in reliability(answers, positions, ALTITUDE[query]):
+            yield f"  {bin.low:.1f} to {bin.high:<11.1f}{bin.answers:>9,}{bin.predicted:>8.3f}{bin.observed:>8.3f}"
 
 
 def report_errors(positions: pd.DataFrame) -> Iterator[str]:
-    """The same with other errors, and with another way to find the rates."""
+    """Yield the report on other errors and another estimate of the rates."""
     truth = together(positions, ALTITUDE["over"])
     yield f"  {'':<18}{'':>8}{'':>8}{'over, MAY':>20}{'surely_over, MUST':>20}"
     yield f"  {'error':>7}{'':<11}{'sent':>8}{'saved':>8}" + f"{'precision':>12}{'recall':>8}" * 2
     for error, method in product(ERRORS, METHODS):
-        instead = {"x = 500, y = 500": f"x = {error}, y = {error}", "USING LINEAR": f"USING {method}"}
-        found, sent = ask(positions, "over", "surely_over", instead=instead)
-        each = [judge(answers, truth, positions) for answers in found]
-        numbers = "".join(f"{quality.precision:>12.3f}{quality.recall:>8.3f}" for quality in each)
+        replace = {"x = 500, y = 500": f"x = {error}, y = {error}", "USING LINEAR": f"USING {method}"}
+        both, sent = ask(positions, "over", "surely_over", replace=replace)
+        judged = [judge(answers, truth, positions) for answers in both]
+        numbers = "".join(f"{quality.precision:>12.3f}{quality.recall:>8.3f}" for quality in judged)
         yield f"  {error:>5} m  {method:<9}{sent:>8,}{1 - sent / len(positions):>8.1%}{numbers}"
 
 
 def main() -> None:
     """Print the report."""
-    parser = argparse.ArgumentParser(description="Ask aircraft.abq, and hold the answers against all positions.")
-    parser.add_argument("--data", type=Path, default=DATA, help=f"the folder that has {FOLDER}")
-    parser.add_argument("--hours", type=float, help="take the first hours alone")
-    parser.add_argument("--errors", action="store_true", help="only compare errors, and ways to find rates")
-    given = parser.parse_args()
-    positions = read_positions(find_data(given.data), given.hours)
-    print("\n".join(report_errors(positions) if given.errors else report_day(positions)))
+    parser = options("Run aircraft.abq, and compare the answers with all positions.")
+    parser.add_argument("--hours", type=float, help="read only the first hours")
+    parser.add_argument("--errors", action="store_true", help="only compare errors and estimates of the rates")
+    arguments = parser.parse_args()
+    positions = read_positions(find_data(arguments.data), arguments.hours)
+    print("\n".join(report_errors(positions) if arguments.errors else report_day(positions)))
 
 
 if __name__ == "__main__":

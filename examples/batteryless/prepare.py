@@ -1,8 +1,8 @@
 """Make readings of the battery-free RFID tags, fit a model to some of the trials, and hold out the others.
 
-Older people wore a tag on the chest that has an accelerometer and no battery: it answers when an antenna of the room
-reaches it, or not at all. They lay down, sat up, walked, and sat on a chair; each reading was labelled. The data are
-those of Shinmoto Torres, Visvanathan and Ranasinghe (2016), doi:10.24432/C5GG6B, as a folder with reads.csv.gz.
+Older people wore a tag on the chest that has an accelerometer and no battery: it answers only when an antenna of the
+room reaches it. They lay down, sat up, walked, and sat on a chair; each reading was labelled. The data are those of
+Shinmoto Torres, Visvanathan and Ranasinghe (2016), doi:10.24432/C5GG6B: a folder with reads.csv.gz.
 """
 
 # ruff: noqa: T201 - an example prints
@@ -27,27 +27,27 @@ FOLDER = "rfid_batteryless"
 WORKBOOK = Path(__file__).with_name("batteryless.abq")
 
 ROOMS = {"room1": "d1", "room2": "d2"}
-"""The rooms, and how the names of their trials begin; the antennas hang in other places in each."""
+"""The rooms, and the prefix of the names of their trials; the antennas of each room are in different places."""
 
 ACTIVITIES = {1: "sitting on bed", 2: "sitting on chair", 3: "lying", 4: "ambulating"}
 
 CUTS = {"acc_vert_g": (0.5, 0.9), "acc_front_g": (0.3, 0.5), "rssi": (-60.0, -54.0)}
-"""Where the averages of a second are cut into low, middle and high: upright or not, leaning, near or far."""
+"""The limits between low, middle and high means of a second: upright or not, leaning or not, near or far."""
 
 ANTENNAS = (1, 2, 3, 4)
 
 READINGS = [
     "/".join(map(str, parts)) for parts in itertools.product(ANTENNAS, *(range(len(c) + 1) for c in CUTS.values()))
 ]
-"""All readings there can be: the antenna, then 0, 1 or 2 for each of `CUTS`."""
+"""All possible readings: the antenna, then 0, 1 or 2 for each of `CUTS`."""
 
 THIRDS, BLOCK = 3, 5
-"""Trials are held out by blocks of five: whoever did several, one after the other, is mostly on one side."""
+"""Trials are held out in blocks of five, so that most trials of one person are on one side."""
 
 
 @dataclass(frozen=True)
 class Room:
-    """The trials of one room: each second with a reading (trial, t, reading, activity), and which are held out."""
+    """The trials of one room: the seconds with a reading (trial, t, reading, activity), and the held-out trials."""
 
     name: str
     seconds: pd.DataFrame
@@ -55,38 +55,37 @@ class Room:
 
     @property
     def history(self) -> pd.DataFrame:
-        """The seconds of the trials to learn from."""
+        """The seconds of the trials for fitting."""
         return self.seconds[~self.seconds["trial"].isin(self.held_out)]
 
     @property
     def test(self) -> pd.DataFrame:
-        """The seconds of the trials that are held out."""
+        """The seconds of the held-out trials."""
         return self.seconds[self.seconds["trial"].isin(self.held_out)]
 
 
 def read_rooms(folder: Path, third: int = 0) -> list[Room]:
-    """The rooms, with one third of the trials of each held out."""
+    """Return the rooms, with one third of the trials of each held out."""
     seconds = _seconds(pd.read_csv(folder / "reads.csv.gz"))
     blocks = (seconds["trial"].str[3:5].astype(int) - 1) // BLOCK
     held_out = frozenset(seconds["trial"][blocks % THIRDS == third])
-    return [Room(name, seconds[seconds["trial"].str.startswith(begins)], held_out) for name, begins in ROOMS.items()]
+    return [Room(name, seconds[seconds["trial"].str.startswith(prefix)], held_out) for name, prefix in ROOMS.items()]
 
 
 def _seconds(reads: pd.DataFrame) -> pd.DataFrame:
-    """One reading for each second in which the tag answered: the antenna that read it most, and averages, cut."""
+    """Return one reading per second in which the tag answered: the most frequent antenna, and the levels of means."""
     reads = reads.assign(t=np.floor(reads["t_s"]).astype(int))
-    found = reads.groupby(["trial", "t"]).agg({**dict.fromkeys(CUTS, "mean"), "activity": "last"}).reset_index()
+    seconds = reads.groupby(["trial", "t"]).agg({**dict.fromkeys(CUTS, "mean"), "activity": "last"}).reset_index()
     counts = reads.groupby(["trial", "t", "antenna"]).size().unstack(fill_value=0)
     reading = counts.idxmax(axis="columns").reset_index(drop=True).astype(str)
     for column, cuts in CUTS.items():
-        reading += "/" + pd.Series(np.digitize(found[column], cuts)).astype(str)
-    return found.assign(reading=reading, activity=found["activity"].map(ACTIVITIES))[
-        ["trial", "t", "reading", "activity"]
-    ]
+        reading += "/" + pd.Series(np.digitize(seconds[column], cuts)).astype(str)
+    seconds = seconds.assign(reading=reading, activity=seconds["activity"].map(ACTIVITIES))
+    return seconds[["trial", "t", "reading", "activity"]]
 
 
 def every_second(labelled: pd.DataFrame) -> pd.DataFrame:
-    """The activity of every second of each trial: between readings, that of the last one."""
+    """Return the activity of every second of each trial; between readings, that of the last one."""
     trials = [
         rows.set_index("t")["activity"].reindex(range(rows["t"].min(), rows["t"].max() + 1), method="ffill")
         for _, rows in labelled.groupby("trial")
@@ -95,7 +94,7 @@ def every_second(labelled: pd.DataFrame) -> pd.DataFrame:
 
 
 def fit(history: pd.DataFrame) -> Hmm:
-    """Learn how activities follow each other, and which readings they give; a second without one says nothing."""
+    """Fit the transitions of activities and their readings; a second without a reading has no information."""
     activities, truth = list(ACTIVITIES.values()), every_second(history)
     return fit_hmm(
         _coded(truth, "activity", activities),
@@ -116,7 +115,7 @@ def _coded(rows: pd.DataFrame, column: str, names: list[str]) -> Labelled:
 
 
 def write_room(room: Room, hmm: Hmm, output: Path) -> None:
-    """Write what the workbook needs to ask about the trials held out, and a copy of it."""
+    """Write the readings, the labels and the model of the held-out trials, and a copy of the workbook."""
     output.mkdir(parents=True, exist_ok=True)
     room.test[["trial", "t", "reading"]].to_parquet(output / "readings.parquet", index=False)
     room.test[["trial", "t", "activity"]].to_parquet(output / "truth.parquet", index=False)
@@ -125,29 +124,29 @@ def write_room(room: Room, hmm: Hmm, output: Path) -> None:
 
 
 def find_data(data: Path) -> Path:
-    """The folder of the data; where it is not there, the end."""
+    """Return the folder of the data, or exit if it does not exist."""
     if not (data / FOLDER).is_dir():
-        sys.exit(f"there is no {FOLDER} in {data}; say with --data where it is")
+        sys.exit(f"there is no {FOLDER} in {data}; use --data to give its parent folder")
     return data / FOLDER
 
 
 def options(description: str) -> argparse.ArgumentParser:
-    """What both scripts can be told."""
+    """Return a parser with the options that all scripts of this example have."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--data", type=Path, default=DATA, help=f"the folder that has {FOLDER}")
+    parser.add_argument("--data", type=Path, default=DATA, help=f"the folder that contains {FOLDER}")
     parser.add_argument("--third", type=int, choices=range(THIRDS), default=0, help="which trials to hold out")
     return parser
 
 
 def main() -> None:
-    """Write the readings, the model and the truth of each room."""
+    """Write the readings, the model and the labels of each room."""
     parser = options("Make readings of the battery-free tags, and fit a model.")
-    parser.add_argument("--output", type=Path, default=Path("batteryless"), help="where to write them")
-    given = parser.parse_args()
-    for room in read_rooms(find_data(given.data), given.third):
-        write_room(room, fit(room.history), given.output / room.name)
-        learnt, held_out = (rows["trial"].nunique() for rows in (room.history, room.test))
-        print(f"{room.name}: a model of {learnt} trials; {len(room.test):,} readings of the other {held_out}")
+    parser.add_argument("--output", type=Path, default=Path("batteryless"), help="the folder to write")
+    arguments = parser.parse_args()
+    for room in read_rooms(find_data(arguments.data), arguments.third):
+        write_room(room, fit(room.history), arguments.output / room.name)
+        fitted, held_out = (rows["trial"].nunique() for rows in (room.history, room.test))
+        print(f"{room.name}: a model of {fitted} trials; {len(room.test):,} readings of the other {held_out}")
 
 
 if __name__ == "__main__":

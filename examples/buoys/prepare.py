@@ -1,7 +1,7 @@
-"""Make weeks of buoys of what they read every day: how much warmer than usual the water was, and how the wind blew.
+"""Aggregate the daily readings of buoys to weeks: the anomaly of the water temperature, and the wind.
 
-The buoys of the TAO array lie along the equator in the Pacific, 1980 to 1998. The data are the El Nino data of the UCI
-archive: a folder with tao-all2.dat.gz, a row a buoy and day. They do not say which buoy a row is of, and buoys drift.
+The buoys of the TAO array are along the equator in the Pacific, 1980 to 1998. The data are the El Nino data of the UCI
+archive: a folder with tao-all2.dat.gz, one row per buoy and day. A row does not name its buoy, and buoys drift.
 """
 
 # ruff: noqa: T201 - an example prints
@@ -20,23 +20,23 @@ FOLDER = "tao_elnino"
 COLUMNS = ["number", "year", "month", "day", "date", "lat", "lon", "wind", "north_wind", "humidity", "air", "water"]
 
 JUMP_LAT, JUMP_LON = 1.5, 3.0
-"""Degrees from one row to the next that no buoy drifts in a day: the next is another one, or was put back."""
+"""Degrees that no buoy drifts in a day: the next row is of another buoy, or the buoy was moved back."""
 
 ADRIFT = 1.0
-"""Degrees from where it was moored; a buoy further away has broken loose, and no usual temperature is known there."""
+"""Degrees from its mooring; a buoy further away has broken loose, and the usual temperature there is not known."""
 
 DAYS_OF_WEEK, DAYS_OF_MONTH, YEARS = 4, 10, 4
-"""How many days make the mean of a week, and of a month, and how many years of a month tell what is usual in it."""
+"""How many days the mean of a week and of a month needs, and how many years the usual temperature of a month."""
 
 RISE = pd.Timedelta(weeks=4)
-"""The time over which a rise is told."""
+"""The time over which a rise is computed."""
 
 
-# ------------------------------------------------------------ what there is
+# ------------------------------------------------------------ readings
 
 
 def read_readings(folder: Path) -> pd.DataFrame:
-    """A row a buoy and day: buoy, t, lat, east (longitude, 0 to 360), wind (m/s to the east) and water (Celsius)."""
+    """Return the daily readings: buoy, t, lat, east (longitude, 0 to 360), wind (m/s to the east), water (Celsius)."""
     file = folder / "tao-all2.dat.gz"
     rows = pd.read_csv(file, sep=r"\s+", names=COLUMNS, na_values=".")
     day = {"year": 1900 + rows["year"], "month": rows["month"], "day": rows["day"]}
@@ -45,23 +45,23 @@ def read_readings(folder: Path) -> pd.DataFrame:
 
 
 def moored(rows: pd.DataFrame) -> pd.DataFrame:
-    """The readings at the moorings, each with the name of its buoy: the whole degrees it is moored at.
+    """Return the readings at the moorings, each with the name of its buoy: the whole degrees of the mooring.
 
-    Rows are in the order of buoys, then days. So another one begins where days go back, or the place jumps; and where
-    it jumps back to the same degrees, the buoy was replaced.
+    Rows are sorted by buoy and day. So another buoy begins where days go back or the position jumps. If the new mooring
+    has the same whole degrees, it is the same buoy, which was replaced.
     """
     back = rows["t"].diff() <= pd.Timedelta(0)
     jumps = (rows["lat"].diff().abs() > JUMP_LAT) | (rows["east"].diff().abs() > JUMP_LON)
-    stretch = rows[["lat", "east"]].groupby((back | jumps).cumsum())
-    mooring = stretch.transform("median")
-    at_home = ((rows[["lat", "east"]] - mooring).abs() <= ADRIFT).all(axis="columns")
+    segments = rows[["lat", "east"]].groupby((back | jumps).cumsum())
+    mooring = segments.transform("median")
+    at_mooring = ((rows[["lat", "east"]] - mooring).abs() <= ADRIFT).all(axis="columns")
     whole = mooring.round().astype(int)
     names = [_name(lat, east) for lat, east in zip(whole["lat"], whole["east"], strict=True)]
-    return rows.assign(buoy=names)[at_home]
+    return rows.assign(buoy=names)[at_mooring]
 
 
 def _name(lat: int, east: int) -> str:
-    """As the moorings are called: 2S 110W."""
+    """Return the usual name of a mooring, such as 2S 110W."""
     north = f"{abs(lat)}{'N' if lat > 0 else 'S' if lat < 0 else ''}"
     return f"{north} {min(east, 360 - east)}{'E' if east < 180 else 'W' if east > 180 else ''}"
 
@@ -70,9 +70,9 @@ def _name(lat: int, east: int) -> str:
 
 
 def with_anomaly(readings: pd.DataFrame) -> pd.DataFrame:
-    """The readings, each with how much warmer the water is than usual at this buoy and time of the year."""
+    """Return the readings with the anomaly: the temperature minus the usual one at this buoy and time of the year."""
     usual = usual_of_months(readings)
-    # From the middle of a month to that of the next, what is usual goes straight: else each first of a month is a step.
+    # Interpolate between the middles of two months; otherwise the usual temperature would jump on the first of a month.
     t = readings["t"].dt
     months = t.month - 1.5 + (t.day - 0.5) / t.days_in_month
     before = np.floor(months)
@@ -84,7 +84,7 @@ def with_anomaly(readings: pd.DataFrame) -> pd.DataFrame:
 
 
 def usual_of_months(readings: pd.DataFrame) -> pd.DataFrame:
-    """For each buoy (rows) and month (columns) the middle one of the years' means; NaN where there are too few."""
+    """Return the median over years of the mean of each buoy (rows) and month (columns); NaN if there are too few."""
     t = readings["t"].dt
     by_month = readings["water"].groupby([readings["buoy"], t.month.rename("month"), t.year.rename("year")])
     means = by_month.mean()[by_month.count() >= DAYS_OF_MONTH]
@@ -94,7 +94,7 @@ def usual_of_months(readings: pd.DataFrame) -> pd.DataFrame:
 
 
 def weeks_of(readings: pd.DataFrame) -> pd.DataFrame:
-    """The stream: buoy, t (the last day of the week), anomaly, rise, wind, lon and lat."""
+    """Return the stream: buoy, t (the last day of the week), anomaly, rise, wind, lon and lat."""
     columns = ["anomaly", "wind", "lat", "east"]
     last_day = readings["t"] + pd.to_timedelta(6 - readings["t"].dt.dayofweek, unit="D")
     by_week = with_anomaly(readings)[columns].groupby([readings["buoy"], last_day.rename("t")])
@@ -110,27 +110,33 @@ def weeks_of(readings: pd.DataFrame) -> pd.DataFrame:
 
 
 def write_weeks(weeks: pd.DataFrame, file: Path) -> None:
-    """Write the stream; Spark has microseconds."""
+    """Write the stream, with the microseconds of Spark."""
     weeks.assign(t=weeks["t"].dt.as_unit("us")).to_parquet(file, index=False)
 
 
 def find_data(data: Path) -> Path:
-    """The folder of the data; where it is not there, the end."""
+    """Return the folder of the data, or exit if it does not exist."""
     if not (data / FOLDER).is_dir():
-        sys.exit(f"there is no {FOLDER} in {data}; say with --data where it is")
+        sys.exit(f"there is no {FOLDER} in {data}; use --data to give its parent folder")
     return data / FOLDER
+
+
+def options(description: str) -> argparse.ArgumentParser:
+    """Return a parser with the option that all scripts of this example have."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--data", type=Path, default=DATA, help=f"the folder that contains {FOLDER}")
+    return parser
 
 
 def main() -> None:
     """Write the stream of weeks."""
-    parser = argparse.ArgumentParser(description="Make weeks of what buoys read every day.")
-    parser.add_argument("--data", type=Path, default=DATA, help=f"the folder that has {FOLDER}")
-    parser.add_argument("--output", type=Path, default=Path("buoys"), help="where to write them")
-    given = parser.parse_args()
-    readings = read_readings(find_data(given.data))
+    parser = options("Aggregate the daily readings of buoys to weeks.")
+    parser.add_argument("--output", type=Path, default=Path("buoys"), help="the folder to write")
+    arguments = parser.parse_args()
+    readings = read_readings(find_data(arguments.data))
     weeks = weeks_of(readings)
-    given.output.mkdir(parents=True, exist_ok=True)
-    write_weeks(weeks, given.output / "weeks.parquet")
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    write_weeks(weeks, arguments.output / "weeks.parquet")
     print(f"{len(readings):,} days of {readings['buoy'].nunique()} buoys, {len(weeks):,} weeks")
     warm = weeks["anomaly"].dropna()
     print(f"water: {len(warm):,} weeks of {weeks['buoy'][warm.index].nunique()} buoys, {(warm >= 1.5).sum():,} warm")

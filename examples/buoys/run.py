@@ -1,10 +1,9 @@
-"""Ask the queries of buoys.abq, and tell by years what is found."""
+"""Run the queries of buoys.abq, and count the answers by year."""
 
 # ruff: noqa: T201 - an example prints
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
-from prepare import DATA, FOLDER, find_data, read_readings, weeks_of, write_weeks
+from prepare import find_data, options, read_readings, weeks_of, write_weeks
 
 import anabranch as ab
 
@@ -20,7 +19,7 @@ WORKBOOK = Path(__file__).with_name("buoys.abq")
 
 
 def ask(weeks: pd.DataFrame, *queries: str) -> list[pa.Table]:
-    """The answers to queries of the workbook."""
+    """Return the answers to queries of the workbook."""
     (answers,) = ask_variants(weeks, queries, [{}])
     return answers
 
@@ -28,39 +27,39 @@ def ask(weeks: pd.DataFrame, *queries: str) -> list[pa.Table]:
 def ask_variants(
     weeks: pd.DataFrame, queries: Sequence[str], variants: Sequence[Mapping[str, str]]
 ) -> list[list[pa.Table]]:
-    """For each variant, the answers to queries of the workbook with other words in the place of some of its own.
+    """Return the answers to queries of the workbook for each variant, which replaces texts in the workbook.
 
-    All variants are asked in one pass over the weeks.
+    All variants run in one pass over the weeks.
     """
     session = ab.Session()
-    for number, instead in enumerate(variants):
+    for number, variant in enumerate(variants):
         text = WORKBOOK.read_text(encoding="utf-8")
         names = {f"QUERY {query} AS": f"QUERY {query}_{number} AS" for query in queries}
-        for words, others in {**instead, **names}.items():
-            text = text.replace(words, others)
+        for old, new in {**variant, **names}.items():
+            text = text.replace(old, new)
         session.execute(text)
     with tempfile.TemporaryDirectory(prefix="anabranch-buoys-") as folder:
         write_weeks(weeks, Path(folder, "weeks.parquet"))
         session.bind("weeks", Path(folder, "weeks.parquet"))
-        asked = [f"{query}_{number}" for number, query in product(range(len(variants)), queries)]
-        tables = [answers.toArrow() for answers in session.run_all(asked).values()]
+        names = [f"{query}_{number}" for number, query in product(range(len(variants)), queries)]
+        tables = [answers.toArrow() for answers in session.run_all(names).values()]
     session.release()
     return [tables[first : first + len(queries)] for first in range(0, len(tables), len(queries))]
 
 
 def warmest(answers: pa.Table) -> pa.Table:
-    """Of each week the answer with the warmest five, in the order of time, with their mean as `anomaly`."""
+    """Return the answer with the warmest five buoys of each week, sorted by time, with their mean as `anomaly`."""
     means = [sum(event["anomaly"] for event in five) / len(five) for five in answers["v"].to_pylist()]
     table = answers.append_column("anomaly", pa.array(means, pa.float64()))
     order = table.select(["t", "anomaly"]).to_pandas().reset_index().sort_values(["t", "anomaly"])
     return table.take(pa.array(order.groupby("t")["index"].last()))
 
 
-# ------------------------------------------------------------ what is found
+# ------------------------------------------------------------ report
 
 
 def report_warm(weeks: pd.DataFrame, answers: pa.Table) -> Iterator[str]:
-    """What five buoys say, by years, and the warmest weeks."""
+    """Yield the report on warm buoys by year, and the warmest weeks."""
     known = weeks.dropna(subset=["anomaly"])
     by_year = known.groupby(known["t"].dt.year)
     times = answers["t"].to_pandas()
@@ -81,7 +80,7 @@ def report_warm(weeks: pd.DataFrame, answers: pa.Table) -> Iterator[str]:
 
 
 def report_waves(wave: pa.Table, back: pa.Table) -> Iterator[str]:
-    """How often warmth travelled to the east after the wind, and how often to the west, by years."""
+    """Yield how often warmth travelled to the east after wind, and how often to the west, by year."""
     times = {"wave": wave["t"].to_pandas(), "back": back["t"].to_pandas()}
     yield "; ".join(f"{name}: {len(t):,} answers" for name, t in times.items())
     yield from _lines(pd.DataFrame({name: t.groupby(t.dt.year).size() for name, t in times.items()}))
@@ -90,12 +89,12 @@ def report_waves(wave: pa.Table, back: pa.Table) -> Iterator[str]:
     of_year = sorted((row for row in wave.to_pylist() if row["t"].year == 1997), key=_order)
     for name in ("burst", "one", "two", "three") if of_year else ():
         event = of_year[0][name]
-        told = f"wind {event['wind']:.1f} m/s" if name == "burst" else f"{event['rise']:+.1f} degrees in four weeks"
-        yield f"  {name:<6} {event['t']:%Y-%m-%d}  {event['buoy']:<8} {told}"
+        value = f"wind {event['wind']:.1f} m/s" if name == "burst" else f"{event['rise']:+.1f} degrees in four weeks"
+        yield f"  {name:<6} {event['t']:%Y-%m-%d}  {event['buoy']:<8} {value}"
 
 
 def report_bounds(weeks: pd.DataFrame) -> Iterator[str]:
-    """The same two queries with other bounds: of wind and rise, of the days to the first and to each next buoy."""
+    """Yield the counts of both queries with other bounds: wind, rise, and days to the first and to each next buoy."""
     yield "  wind   rise  first   next      wave      back   in 1997: wave      back"
     bounds = list(product((4, 5, 6), (1, 1.25), (42, 56), (21, 35)))
     variants = [
@@ -105,9 +104,9 @@ def report_bounds(weeks: pd.DataFrame) -> Iterator[str]:
         }
         for wind, rise, first, after in bounds
     ]  # fmt: skip
-    found = ask_variants(weeks, ("wave", "back"), variants)
-    for (wind, rise, first, after), answers in zip(bounds, found, strict=True):
-        times = [each["t"].to_pandas() for each in answers]
+    by_variant = ask_variants(weeks, ("wave", "back"), variants)
+    for (wind, rise, first, after), answers in zip(bounds, by_variant, strict=True):
+        times = [table["t"].to_pandas() for table in answers]
         counts = [len(t) for t in times] + [(t.dt.year == 1997).sum() for t in times]
         numbers = "".join(f"{count:>{width},}" for count, width in zip(counts, (10, 10, 16, 10), strict=True))
         yield f"  {wind:>4}{rise:>7}{first:>7}{after:>7}{numbers}"
@@ -119,20 +118,19 @@ def _order(row: dict[str, dict[str, object]]) -> tuple[object, ...]:
 
 
 def _lines(table: pd.DataFrame) -> Iterator[str]:
-    """A line a year."""
+    """Yield a line per year."""
     yield "  year" + "".join(f"{name:>10}" for name in table)
     for year, row in table.fillna(0).astype(int).iterrows():
         yield f"  {year}" + "".join(f"{number:>10,}" for number in row)
 
 
 def main() -> None:
-    """Print what is found."""
-    parser = argparse.ArgumentParser(description="Ask the queries of buoys.abq.")
-    parser.add_argument("--data", type=Path, default=DATA, help=f"the folder that has {FOLDER}")
+    """Print the report."""
+    parser = options("Run the queries of buoys.abq.")
     parser.add_argument("--bounds", action="store_true", help="only count the waves, with other bounds")
-    given = parser.parse_args()
-    weeks = weeks_of(read_readings(find_data(given.data)))
-    if given.bounds:
+    arguments = parser.parse_args()
+    weeks = weeks_of(read_readings(find_data(arguments.data)))
+    if arguments.bounds:
         print("\n".join(report_bounds(weeks)))
         return
     warm, wave, back = ask(weeks, "warm", "wave", "back")

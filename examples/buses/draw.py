@@ -1,15 +1,14 @@
-"""Draw two buses on their way, stop by stop: when each may have been there, and how likely both were at once."""
+"""Draw two buses stop by stop: when each may have been there, and the probability that both were there together."""
 
 # ruff: noqa: T201 - an example prints
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
-from prepare import DATA, FOLDER, LINES, find_data, read_names, read_reports, read_stops, visits_of
+from prepare import LINES, find_data, options, read_names, read_reports, read_stops, visits_of
 from run import ask, every
 
 from anabranch.drawing.svg import EDGE, FAINT, GRID, LIKELY, TRUE, UNLIKELY, Scale, Svg, element, key, label, page
@@ -17,21 +16,21 @@ from anabranch.text import probability_text
 
 BUSES = ("D40 14:15 7223", "D40 14:30 7220")
 KEPT = 3
-"""Every third report is taken; the others are for the truth."""
+"""Every third report is used; all reports give the truth."""
 
 COLOURS = ((LIKELY, UNLIKELY), ("#8a5ba3", "#d9c8e1"))
-"""Of each bus: surely at the stop, perhaps at the stop."""
+"""The colours of each bus: certainly at the stop, possibly at the stop."""
 
 SECONDS = 165
 TOP, ROW, BAR, WIDTH = 78, 30, 9, 800
 LEFT, RIGHT = 256, 660
 
 
-def picture(some: pd.DataFrame, full: pd.DataFrame, answers: pd.DataFrame, names: pd.Series) -> Svg:
-    """A row for each stop at which both may have been and all reports tell, in the order in which they came there."""
-    of_bus, truth = ([of[of["journey"] == bus].set_index("stop") for bus in BUSES] for of in (some, full))
+def picture(thinned: pd.DataFrame, full: pd.DataFrame, answers: pd.DataFrame, names: pd.Series) -> Svg:
+    """Draw a row for each stop at which both may have been and the truth is known, in the order of arrival."""
+    visits, truth = ([rows[rows["journey"] == bus].set_index("stop") for bus in BUSES] for rows in (thinned, full))
     probability = answers.set_index("stop")["probability"]
-    rows = of_bus[0].loc[probability.index].sort_values("arrival_lo").index
+    rows = visits[0].loc[probability.index].sort_values("arrival_lo").index
     rows = [stop for stop in rows if all(stop in true.index for true in truth)]
     scale, bottom = Scale(0, SECONDS, LEFT, RIGHT), TOP + ROW * len(rows)
     parts = [label(f"{BUSES[0]} and {BUSES[1]}, by one report in {KEPT}", EDGE, 27, size=15, font_weight=600)]
@@ -40,11 +39,11 @@ def picture(some: pd.DataFrame, full: pd.DataFrame, answers: pd.DataFrame, names
     parts += _axis(scale, bottom)
     for number, stop in enumerate(rows):
         y = TOP + ROW * number + 4
-        begin = min(bus.loc[stop, "arrival_lo"] for bus in of_bus)
+        begin = min(bus.loc[stop, "arrival_lo"] for bus in visits)
         parts.append(label(names[stop].replace(" NW", ""), EDGE, y + 13, size=11.5))
         parts.append(label(_clock(begin), LEFT - 12, y + 13, size=11, fill=FAINT, text_anchor="end"))
-        for place, (bus, true) in enumerate(zip(of_bus, truth, strict=True)):
-            parts += _bars(bus.loc[stop], true.loc[stop], begin, scale, y + (BAR + 2) * place, COLOURS[place])
+        for index, (bus, true) in enumerate(zip(visits, truth, strict=True)):
+            parts += _bars(bus.loc[stop], true.loc[stop], begin, scale, y + (BAR + 2) * index, COLOURS[index])
         parts += _probability(probability[stop], y)
     return page(parts, WIDTH, bottom + 46, "Two buses that travel together, and the probability at each stop")
 
@@ -65,7 +64,7 @@ def _axis(scale: Scale, bottom: float) -> Iterator[str]:
 def _bars(
     visit: pd.Series, true: pd.Series, begin: float, scale: Scale, y: float, colours: tuple[str, str]
 ) -> Iterator[str]:
-    """From when a bus may have been there to when it may still have been; darker where it surely was."""
+    """Draw a bar over the time at which a bus may have been there, darker where it certainly was."""
     came = [visit["arrival"]] * 2 if visit["arrival"] > 0 else [visit["arrival_lo"], visit["arrival_hi"]]
     left = [visit["departure"]] * 2 if visit["departure"] > 0 else [visit["departure_lo"], visit["departure_hi"]]
     yield _bar(came[0] - begin, left[1] - begin, scale, y, BAR, colours[1])
@@ -91,19 +90,18 @@ def _clock(seconds: float) -> str:
 
 def main() -> None:
     """Write the picture."""
-    parser = argparse.ArgumentParser(description="Draw two buses of the real day.")
-    parser.add_argument("--data", type=Path, default=DATA, help=f"the folder that has {FOLDER}")
+    parser = options("Draw two buses of the real day.")
     parser.add_argument("--output", type=Path, default=Path("buses.svg"), help="the SVG file to write")
-    given = parser.parse_args()
-    folder = find_data(given.data)
+    arguments = parser.parse_args()
+    folder = find_data(arguments.data)
     reports, stops = read_reports(folder), read_stops(folder)
     reports = reports[reports["journey"].isin(BUSES)]
-    some = visits_of(every(reports, KEPT, 0), stops)
-    answers = ask(some)
+    thinned = visits_of(every(reports, KEPT, 0), stops)
+    answers = ask(thinned)
     full = visits_of(reports, stops).dropna(subset=list(LINES))
-    drawn = picture(some, full, answers, read_names(folder))
-    given.output.write_text(drawn + "\n", encoding="utf-8")
-    print(f"{given.output}: {len(answers)} stops")
+    drawn = picture(thinned, full, answers, read_names(folder))
+    arguments.output.write_text(drawn + "\n", encoding="utf-8")
+    print(f"{arguments.output}: {len(answers)} stops")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Make visits of buses to stops of what the buses reported: when each came and left, as far as the reports tell.
+"""Derive the visits of buses to stops from the reports of the buses: when each arrived and departed.
 
-Buses of three routes in Washington, D.C., 16 February 2026: where each was, how fast, and which stop came next, every
-half minute and around stops. The data are an archive of WMATA's public feed (GTFS-realtime), and the timetable, as in
-the R package transittraj: a folder with wmata_gtfsrt_021626.csv.gz, gtfs_stop_times_observed_trips.csv.gz and
+Buses of three routes in Washington, D.C., 16 February 2026: the position, the speed and the next stop of each, every
+half minute and near stops. The data are an archive of WMATA's public feed (GTFS-realtime) and the timetable, as in the
+R package transittraj: a folder with wmata_gtfsrt_021626.csv.gz, gtfs_stop_times_observed_trips.csv.gz and
 gtfs_stops.csv.
 """
 
@@ -22,30 +22,30 @@ DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 FOLDER = "wmata_bus"
 
 LINES = {"arrival": -45.0, "departure": 20.0}
-"""Metres past the stop at which a bus comes to it, and leaves it: where buses report out of turn."""
+"""Metres past the stop at which a bus arrives and departs: there buses send additional reports."""
 
 NEAR = 3.0
-"""A report records a crossing if the bus, at its speed, is at most so many seconds away from the line."""
+"""A report records a crossing if the bus, at its speed, is at most this many seconds away from the line."""
 
 FASTEST = 20.0
-"""Metres a second; a bus that was far from the line needed time to get there."""
+"""The maximum speed in metres per second; a bus far from the line needs time to reach it."""
 
 SILENT = 300.0
-"""Seconds; where a bus may have crossed a line within more than this, it is not even known that it did."""
+"""Seconds; if the window of a crossing is longer, the visit is left out."""
 
 METRES = np.radians(1) * 6_371_008.8
-"""In a degree of latitude."""
+"""Metres per degree of latitude."""
 
-Floats = NDArray[np.float64]
+F64 = NDArray[np.float64]
 
 
-# ------------------------------------------------------------ what there is
+# ------------------------------------------------------------ reports and stops
 
 
 def read_reports(folder: Path) -> pd.DataFrame:
-    """What each bus said on its way: trip, journey, start (seconds of the day), sequence, t, x, y and speed."""
+    """Return the reports of each bus: trip, journey, start (seconds of the day), sequence, t, x, y and speed."""
     feed = pd.read_csv(folder / "wmata_gtfsrt_021626.csv.gz", index_col=0)
-    trip, bus = (feed[f"vehicle.{of}"] for of in ("trip.trip_id", "vehicle.id"))
+    trip, bus = feed["vehicle.trip.trip_id"], feed["vehicle.vehicle.id"]
     start = feed["vehicle.trip.start_time"]
     reports = pd.DataFrame(
         {
@@ -62,48 +62,49 @@ def read_reports(folder: Path) -> pd.DataFrame:
 
 
 def read_stops(folder: Path) -> pd.DataFrame:
-    """The stops of each trip in their order: trip, sequence, stop, x and y."""
+    """Return the stops of each trip in their order: trip, sequence, stop, x and y."""
     times = pd.read_csv(folder / "gtfs_stop_times_observed_trips.csv.gz")
-    places = pd.read_csv(folder / "gtfs_stops.csv", index_col="stop_id").loc[times["stop_id"]].reset_index()
+    known = pd.read_csv(folder / "gtfs_stops.csv", index_col="stop_id").loc[times["stop_id"]].reset_index()
     columns = times[["trip_id", "stop_sequence", "stop_id"]].set_axis(["trip", "sequence", "stop"], axis="columns")
-    stops = columns.assign(**_plane(places["stop_lon"], places["stop_lat"]))
+    stops = columns.assign(**_plane(known["stop_lon"], known["stop_lat"]))
     return stops.sort_values(["trip", "sequence"], ignore_index=True)
 
 
 def read_names(folder: Path) -> pd.Series:
-    """The name of each stop."""
+    """Return the name of each stop."""
     return pd.read_csv(folder / "gtfs_stops.csv", index_col="stop_id")["stop_name"]
 
 
 def _plane(longitude: pd.Series, latitude: pd.Series) -> dict[str, pd.Series]:
-    """Metres east and north; one latitude for all is right to 0.3 % in this city."""
+    """Return metres to the east and north; with one latitude for all, the error in this city is 0.3%."""
     return {"x": longitude * METRES * np.cos(np.radians(38.9)), "y": latitude * METRES}
 
 
 def _on_the_way(reports: pd.DataFrame, stops: pd.DataFrame) -> pd.DataFrame:
-    """Without what a bus says while it waits to set out, or after it has come to its last stop."""
+    """Return the reports without those before a bus leaves its first stop and after it reached its last one."""
     ends = stops.groupby("trip")["sequence"].agg(["min", "max"]).loc[reports["trip"]].reset_index()
     t, journey = reports["t"], reports["journey"]
-    sets_out = t.where(reports["sequence"] == ends["min"]).groupby(journey).transform("max")
-    is_there = t.where(reports["sequence"] == ends["max"]).groupby(journey).transform("min")
-    return reports[~(t < sets_out) & ~(t > is_there)]
+    leaves = t.where(reports["sequence"] == ends["min"]).groupby(journey).transform("max")
+    arrives = t.where(reports["sequence"] == ends["max"]).groupby(journey).transform("min")
+    return reports[~(t < leaves) & ~(t > arrives)]
 
 
 # ------------------------------------------------------------ visits
 
 
 def visits_of(reports: pd.DataFrame, stops: pd.DataFrame) -> pd.DataFrame:
-    """The visits to stops between the first and the last of each journey: stop, journey, start, and both events.
+    """Return the visits to all stops of each journey but the first and the last: stop, journey, start, and two events.
 
-    - `arrival`: when it was, if a report records it, else NaN;
-    - `arrival_lo`, `arrival_hi`: between which instants it was;
+    - `arrival`: its time if a report records it, else NaN;
+    - `arrival_lo`, `arrival_hi`: the window in which it was;
     - `arrival_seen`: the first report from the stop, if there is one;
-    - `arrival_straight`: when it was if the bus went steadily from report to report;
+    - `arrival_straight`: its time if the bus had constant speed between reports;
     - `departure` and so on: the same, with the last report from the stop.
     """
-    of_trip = dict(iter(stops.groupby("trip")))
+    trip_stops = dict(iter(stops.groupby("trip")))
     journeys = [rows for _, rows in reports.groupby("journey") if len(rows) > 1]
-    visits = pd.concat([_of_journey(rows, of_trip[rows["trip"].iloc[0]]) for rows in journeys], ignore_index=True)
+    parts = [_journey_visits(rows, trip_stops[rows["trip"].iloc[0]]) for rows in journeys]
+    visits = pd.concat(parts, ignore_index=True)
     known = pd.Series(True, visits.index)
     for event in LINES:
         width = visits[f"{event}_hi"] - visits[f"{event}_lo"]
@@ -111,8 +112,8 @@ def visits_of(reports: pd.DataFrame, stops: pd.DataFrame) -> pd.DataFrame:
     return visits[known].reset_index(drop=True)
 
 
-def _of_journey(reports: pd.DataFrame, stops: pd.DataFrame) -> pd.DataFrame:
-    """The visits of one journey; all of an event's columns are NaN where no report is before it, or none after."""
+def _journey_visits(reports: pd.DataFrame, stops: pd.DataFrame) -> pd.DataFrame:
+    """Return the visits of one journey; the columns of an event are NaN without a report before and after it."""
     past = _metres_past(reports, stops)[:, 1:-1]
     t, speed = reports["t"].to_numpy(), reports["speed"].to_numpy()
     visits = stops[["stop"]].iloc[1:-1].assign(journey=reports["journey"].iloc[0], start=reports["start"].iloc[0])
@@ -126,29 +127,29 @@ def _of_journey(reports: pd.DataFrame, stops: pd.DataFrame) -> pd.DataFrame:
     return visits
 
 
-def _metres_past(reports: pd.DataFrame, stops: pd.DataFrame) -> Floats:
-    """How far each report is past each stop, as the crow flies; ahead of it is below 0."""
-    at = stops[["x", "y"]].to_numpy()
-    way = np.gradient(at, axis=0)  # from the stop before to the one after
-    offset = reports[["x", "y"]].to_numpy()[:, None] - at
+def _metres_past(reports: pd.DataFrame, stops: pd.DataFrame) -> F64:
+    """Return how far each report is past each stop, in a straight line; negative before the stop."""
+    positions = stops[["x", "y"]].to_numpy()
+    direction = np.gradient(positions, axis=0)  # from the stop before to the one after
+    offset = reports[["x", "y"]].to_numpy()[:, None] - positions
     passed = reports["sequence"].to_numpy()[:, None] - stops["sequence"].to_numpy()
-    # Which stop comes next says all but close to the stop, where the direction does.
-    side = np.where(np.abs(passed) > 1, passed, (offset * way).sum(axis=2))
+    # The next stop tells whether a stop is passed; close to the stop, the direction does.
+    side = np.where(np.abs(passed) > 1, passed, (offset * direction).sum(axis=2))
     return np.where(side > 0, 1.0, -1.0) * np.hypot(offset[..., 0], offset[..., 1])
 
 
-def _crossing(t: Floats, speed: Floats, past: Floats, is_last: bool) -> dict[str, Floats]:
-    """When a bus crossed each line for the first or the last time, given how far each report is past it."""
+def _crossing(t: F64, speed: F64, past: F64, is_last: bool) -> dict[str, F64]:
+    """Return when a bus crossed each line for the first or last time, from how far each report is past it."""
     beyond = past >= 0
     after = len(t) - (~beyond[::-1]).argmax(axis=0) if is_last else beyond.argmax(axis=0)
     known = (after > 0) & (after < len(t))
     after = np.where(known, after, 1)
-    before, each = after - 1, np.arange(past.shape[1])
-    to_go, gone = np.where(known, -past[before, each], 1.0), np.where(known, past[after, each], 1.0)
+    before, line = after - 1, np.arange(past.shape[1])
+    to_go, gone = np.where(known, -past[before, line], 1.0), np.where(known, past[after, line], 1.0)
     lo, hi = t[before] + to_go / FASTEST, t[after] - gone / FASTEST
-    # Positions are right to some metres: nobody drove as fast as a few of them say.
+    # Positions have errors of some metres, so a few imply speeds that no bus had.
     lo, hi = np.where(lo < hi, lo, t[before]), np.where(lo < hi, hi, t[after])
-    pace = np.where(speed > 0, speed, 1e-9)  # who stands on the line may have done so for a while
+    pace = np.where(speed > 0, speed, 1e-9)  # a bus that stands on the line may have stood there for a while
     until, since = to_go / pace[before], gone / pace[after]
     at_line = np.where(until <= since, np.minimum(t[before] + until, t[after]), np.maximum(t[after] - since, t[before]))
     columns = {
@@ -161,7 +162,7 @@ def _crossing(t: Floats, speed: Floats, past: Floats, is_last: bool) -> dict[str
 
 
 def stream_of(visits: pd.DataFrame) -> pd.DataFrame:
-    """The stream of INTERVALS: two rows a visit, each with a time if it is recorded, or a window if it is lost."""
+    """Return the INTERVALS stream: two rows per visit, with a time if it is recorded, or a window if it is lost."""
     rows = []
     for seq, event in enumerate(LINES, start=1):
         lost = visits[event].isna()
@@ -177,23 +178,29 @@ def _timestamps(seconds: pd.Series) -> pd.Series:
 
 
 def find_data(data: Path) -> Path:
-    """The folder of the data; where it is not there, the end."""
+    """Return the folder of the data, or exit if it does not exist."""
     if not (data / FOLDER).is_dir():
-        sys.exit(f"there is no {FOLDER} in {data}; say with --data where it is")
+        sys.exit(f"there is no {FOLDER} in {data}; use --data to give its parent folder")
     return data / FOLDER
+
+
+def options(description: str) -> argparse.ArgumentParser:
+    """Return a parser with the option that all scripts of this example have."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--data", type=Path, default=DATA, help=f"the folder that contains {FOLDER}")
+    return parser
 
 
 def main() -> None:
     """Write the stream of visits."""
-    parser = argparse.ArgumentParser(description="Make visits to stops of what buses reported.")
-    parser.add_argument("--data", type=Path, default=DATA, help=f"the folder that has {FOLDER}")
-    parser.add_argument("--output", type=Path, default=Path("buses"), help="where to write them")
-    given = parser.parse_args()
-    folder = find_data(given.data)
+    parser = options("Derive visits to stops from the reports of buses.")
+    parser.add_argument("--output", type=Path, default=Path("buses"), help="the folder to write")
+    arguments = parser.parse_args()
+    folder = find_data(arguments.data)
     reports = read_reports(folder)
     visits = visits_of(reports, read_stops(folder))
-    given.output.mkdir(parents=True, exist_ok=True)
-    stream_of(visits).to_parquet(given.output / "visits.parquet", index=False)
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    stream_of(visits).to_parquet(arguments.output / "visits.parquet", index=False)
     print(f"{len(reports):,} reports of {reports['journey'].nunique()} journeys, {len(visits):,} visits to stops")
     for event in LINES:
         lost = visits[event].isna()

@@ -1,7 +1,7 @@
-"""Make streams of the CAVIAR activities, and the truth about them.
+"""Make streams of the CAVIAR activities and of the true situations.
 
-Videos of a hall in which people walk, meet, fight and leave things behind. For each person and frame an activity was
-recognised, with a probability; what went on between people was labelled by hand. The data are Prob-EC's edition of
+Videos of a hall in which people walk, meet, fight and leave objects behind. An activity was recognised for each person
+and frame, with a probability; situations between people were labelled by hand. The data are Prob-EC's edition of
 CAVIAR (EC Funded CAVIAR project/IST 2001 37540), a folder with caviar_lle.csv.gz, caviar_truth_groups.csv.gz and
 caviar_truth_individuals.csv.gz.
 """
@@ -23,10 +23,10 @@ DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 FOLDER = "caviar_probec"
 
 NOISY, CLEAN = "smooth-noise", "clean"
-"""Activities with probabilities; the same with certainty, as they were labelled by hand."""
+"""Activities with probabilities; the same activities as labelled by hand, without probabilities."""
 
 UNCLEAR = "unclear"
-"""What somebody does when no activity was recognised."""
+"""The activity of a person when none was recognised."""
 
 SITUATIONS = {"meeting": "interacting", "moving": "moving", "fighting": "fighting"}
 """The label of each query about two people."""
@@ -35,26 +35,26 @@ FRAME = ["video", "time_ms", "entity"]
 
 
 def read_activities(folder: Path, variant: str, videos: Collection[str] | None = None) -> pd.DataFrame:
-    """What each person does in each frame, with p, and where: columns of `FRAME`, activity, p, x, y, faces."""
+    """Return the activity and position of each person in each frame: columns of `FRAME`, activity, p, x, y, faces."""
     facts = pd.read_csv(folder / "caviar_lle.csv.gz", dtype={"value": str})
     facts = facts[(facts["variant"] == variant) & (facts["video"].isin(videos) if videos else True)]
-    of = {name: rows.set_index(FRAME) for name, rows in facts.groupby("attr")}
-    people = of["event"][["value", "prob"]].rename(columns={"value": "activity", "prob": "p"})
-    people = people.join(of["coord"][["x", "y"]]).join(of["orientation"]["value"].astype(float).rename("faces"))
-    return people.reset_index()
+    by_attribute = {name: rows.set_index(FRAME) for name, rows in facts.groupby("attr")}
+    people = by_attribute["event"][["value", "prob"]].rename(columns={"value": "activity", "prob": "p"})
+    orientation = by_attribute["orientation"]["value"].astype(float).rename("faces")
+    return people.join(by_attribute["coord"][["x", "y"]]).join(orientation).reset_index()
 
 
 def streams_of(people: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The INDEPENDENT streams of the workbook, by name."""
+    """Return the INDEPENDENT streams of the workbook, by name."""
     who = people["video"] + " " + people["entity"]
     does = pd.DataFrame({"who": who, "t": people["time_ms"], "activity": people["activity"], "p": people["p"]})
-    # Bags and boxes have frames too. They never do anything, and meet nobody.
-    alive = people[who.isin(who[people["activity"] != "inactive"])]
-    return {"does": does, "two": _two(alive)}
+    # Bags and boxes have frames too. They are always inactive, and meet nobody.
+    moving = people[who.isin(who[people["activity"] != "inactive"])]
+    return {"does": does, "two": _pairs(moving)}
 
 
-def _two(people: pd.DataFrame) -> pd.DataFrame:
-    """What every two people of a frame do: each combination of their activities, recognised on their own."""
+def _pairs(people: pd.DataFrame) -> pd.DataFrame:
+    """Return each combination of activities of all pairs of people in a frame; the activities are independent."""
     unclear = people.assign(activity=UNCLEAR, p=1 - people["p"])
     states = pd.concat([people, unclear[unclear["p"] > 0]])
     both = states.merge(states, on=["video", "time_ms"], suffixes=("_a", "_b"))
@@ -74,7 +74,7 @@ def _two(people: pd.DataFrame) -> pd.DataFrame:
 
 
 def most_likely(people: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The CERTAIN streams of what is most likely in each frame: the activity, or that there is none."""
+    """Return the CERTAIN streams of the most probable activity in each frame, which may be none."""
     likely = people["p"] > 0.5
     streams = streams_of(people.assign(activity=people["activity"].where(likely, UNCLEAR), p=1.0))
     streams["does"] = streams["does"][likely]
@@ -82,28 +82,28 @@ def most_likely(people: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def read_truth(folder: Path, videos: Collection[str] | None = None) -> dict[str, pd.DataFrame]:
-    """When each query of the workbook really held, by name: the key's column, and t."""
+    """Return when each query of the workbook was true, by name: the column of the key, and t."""
     groups = pd.read_csv(folder / "caviar_truth_groups.csv.gz")
     people = pd.read_csv(folder / "caviar_truth_individuals.csv.gz")
     if videos:
         groups, people = (table[table["video"].isin(videos)] for table in (groups, people))
     groups, people = (table[table["level"] == "situation"] for table in (groups, people))
-    truth = {name: _pairs(groups[groups["label"] == label]) for name, label in SITUATIONS.items()}
+    truth = {name: _group_pairs(groups[groups["label"] == label]) for name, label in SITUATIONS.items()}
     return {"stopped": _stops(people), **truth}
 
 
-def _pairs(labelled: pd.DataFrame) -> pd.DataFrame:
-    """The frames of a label for every two members of the group that has it."""
-    found = [
+def _group_pairs(labelled: pd.DataFrame) -> pd.DataFrame:
+    """Return the frames of a label for all pairs of members of its group."""
+    rows = [
         (f"{row.video} {a}+{b}", row.time_ms)
         for row in labelled.itertuples()
         for a, b in itertools.combinations(sorted(row.members.split("+")), 2)
     ]
-    return pd.DataFrame(found, columns=["pair", "t"])
+    return pd.DataFrame(rows, columns=["pair", "t"])
 
 
 def _stops(labelled: pd.DataFrame) -> pd.DataFrame:
-    """The frames at which people who were moving no longer are."""
+    """Return the frames at which people stop moving."""
     labelled = labelled.sort_values(FRAME)
     before = labelled.groupby(["video", "entity"])["label"].shift()
     stops = labelled[(before == "moving") & labelled["label"].isin(["inactive", "browsing"])]
@@ -111,29 +111,35 @@ def _stops(labelled: pd.DataFrame) -> pd.DataFrame:
 
 
 def write_streams(streams: dict[str, pd.DataFrame], output: Path) -> None:
-    """Write each stream to a Parquet file of its name."""
+    """Write each stream to a Parquet file with its name."""
     output.mkdir(parents=True, exist_ok=True)
     for name, rows in streams.items():
         rows.to_parquet(output / f"{name}.parquet", index=False)
 
 
 def find_data(data: Path) -> Path:
-    """The folder of the data; where it is not there, the end."""
+    """Return the folder of the data, or exit if it does not exist."""
     if not (data / FOLDER).is_dir():
-        sys.exit(f"there is no {FOLDER} in {data}; say with --data where it is")
+        sys.exit(f"there is no {FOLDER} in {data}; use --data to give its parent folder")
     return data / FOLDER
 
 
+def options(description: str) -> argparse.ArgumentParser:
+    """Return a parser with the option that all scripts of this example have."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--data", type=Path, default=DATA, help=f"the folder that contains {FOLDER}")
+    return parser
+
+
 def main() -> None:
-    """Write the streams with probabilities, and the truth."""
-    parser = argparse.ArgumentParser(description="Make streams of the CAVIAR activities, and the truth about them.")
-    parser.add_argument("--data", type=Path, default=DATA, help=f"the folder that has {FOLDER}")
-    parser.add_argument("--output", type=Path, default=Path("caviar"), help="where to write them")
-    given = parser.parse_args()
-    folder = find_data(given.data)
+    """Write the streams with probabilities, and the true situations."""
+    parser = options("Make streams of the CAVIAR activities and of the true situations.")
+    parser.add_argument("--output", type=Path, default=Path("caviar"), help="the folder to write")
+    arguments = parser.parse_args()
+    folder = find_data(arguments.data)
     streams, truth = streams_of(read_activities(folder, NOISY)), read_truth(folder)
-    write_streams(streams, given.output)
-    write_streams(truth, given.output / "truth")
+    write_streams(streams, arguments.output)
+    write_streams(truth, arguments.output / "truth")
     for name, rows in [*streams.items(), *((f"truth/{name}", rows) for name, rows in truth.items())]:
         print(f"{name + '.parquet':<24}{len(rows):>9,} rows")
 

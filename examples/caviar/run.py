@@ -1,18 +1,26 @@
-"""Ask the queries of caviar.abq, and hold the answers against what people saw in the videos."""
+"""Run the queries of caviar.abq, and compare the answers with the labels of the videos."""
 
 # ruff: noqa: T201 - an example prints
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
-from prepare import CLEAN, DATA, FOLDER, NOISY, find_data, most_likely, read_activities, read_truth, streams_of
-from prepare import write_streams as write
+from prepare import (
+    CLEAN,
+    NOISY,
+    find_data,
+    most_likely,
+    options,
+    read_activities,
+    read_truth,
+    streams_of,
+    write_streams,
+)
 
 import anabranch as ab
 from anabranch.evaluation import Quality, qualities
@@ -20,7 +28,7 @@ from anabranch.evaluation import Quality, qualities
 WORKBOOK = Path(__file__).with_name("caviar.abq")
 
 WITHIN = {"stopped": 1_000}
-"""Milliseconds between an answer and the frame it is about; the other answers are about the very frame."""
+"""The tolerance between an answer and a frame, in milliseconds; 0 for the other queries."""
 
 THRESHOLDS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.95)
 
@@ -28,19 +36,19 @@ Answers = dict[str, pd.DataFrame]
 
 
 def ask(streams: dict[str, pd.DataFrame], names: Collection[str], certain: bool) -> Answers:
-    """The answers to the workbook's queries over these streams, by name."""
+    """Return the answers to the queries of the workbook over these streams, by name."""
     text = WORKBOOK.read_text(encoding="utf-8")
     session = ab.Session()
     session.execute(text.replace("MODEL INDEPENDENT", "MODEL CERTAIN") if certain else text)
     with tempfile.TemporaryDirectory(prefix="anabranch-caviar-") as folder:
-        write(streams, Path(folder))
+        write_streams(streams, Path(folder))
         for name in streams:
             session.bind(name, Path(folder, f"{name}.parquet"))
         return {name: session.run(name).toPandas() for name in names}
 
 
 def ask_all(folder: Path, truth: dict[str, pd.DataFrame], videos: Collection[str] | None = None) -> dict[str, Answers]:
-    """The answers without noise, from the most likely activities, and from all with their probabilities."""
+    """Return the answers without noise, from the most probable activities, and from all with probabilities."""
     clean, noisy = (read_activities(folder, variant, videos) for variant in (CLEAN, NOISY))
     return {
         "without noise": ask(most_likely(clean), truth, certain=True),
@@ -50,47 +58,45 @@ def ask_all(folder: Path, truth: dict[str, pd.DataFrame], videos: Collection[str
 
 
 def judge(name: str, answers: pd.DataFrame, truth: pd.DataFrame, thresholds: Collection[float]) -> list[Quality]:
-    """How good the answers to a query are, at each threshold."""
+    """Return the quality of the answers to a query at each threshold."""
     key = truth.columns[0]
     tables = (pa.Table.from_pandas(table, preserve_index=False) for table in (answers, truth))
     return qualities(*tables, key, thresholds, WITHIN.get(name, 0))
 
 
 def best_elsewhere(name: str, answers: pd.DataFrame, truth: pd.DataFrame) -> Quality:
-    """The quality in each half of the videos, at the threshold that is best in the other half; both taken together."""
+    """Return the quality over both halves of the videos, each at the best threshold of the other half."""
     key, parts = truth.columns[0], []
     # Keys begin with the number of their video.
     halves = [[table[table[key].str[:2].astype(int) % 2 == half] for table in (answers, truth)] for half in (0, 1)]
-    for here, there in (halves, halves[::-1]):
-        best = max(judge(name, *there, THRESHOLDS), key=lambda each: each.f1)
-        parts += judge(name, *here, [best.threshold])
-    counts = (sum(getattr(part, of) for part in parts) for of in ("answers", "right", "events", "found"))
+    for half, other in (halves, halves[::-1]):
+        best = max(judge(name, *other, THRESHOLDS), key=lambda quality: quality.f1)
+        parts += judge(name, *half, [best.threshold])
+    counts = (sum(getattr(part, count) for part in parts) for count in ("answers", "right", "events", "found"))
     return Quality(float("nan"), *counts)
 
 
 def report(name: str, answers: dict[str, Answers], truth: pd.DataFrame) -> Iterator[str]:
-    """The lines about one query."""
+    """Yield the report on one query."""
     yield f"{name}: {len(truth):,} true{' within 1 s' if name in WITHIN else ''}"
     yield f"  {'':<32}{'answers':>9}{'precision':>11}{'recall':>9}{'F1':>8}"
-    for which in ("without noise", "most likely"):
-        yield _line(which, *judge(name, answers[which][name], truth, [0]))
-    found = judge(name, answers["probabilities"][name], truth, THRESHOLDS)
-    best = max(found, key=lambda each: each.f1)
-    for each in found:
-        yield _line(f"probability > {each.threshold:g}{', the best' if each is best else ''}", each)
+    for method in ("without noise", "most likely"):
+        yield _line(method, *judge(name, answers[method][name], truth, [0]))
+    judged = judge(name, answers["probabilities"][name], truth, THRESHOLDS)
+    best = max(judged, key=lambda quality: quality.f1)
+    for quality in judged:
+        yield _line(f"probability > {quality.threshold:g}{', the best' if quality is best else ''}", quality)
     yield _line("best of other half of videos", best_elsewhere(name, answers["probabilities"][name], truth))
 
 
-def _line(which: str, quality: Quality) -> str:
+def _line(name: str, quality: Quality) -> str:
     figures = f"{quality.answers:>9,}{quality.precision:>11.3f}{quality.recall:>9.3f}{quality.f1:>8.3f}"
-    return f"  {which:<32}{figures}"
+    return f"  {name:<32}{figures}"
 
 
 def main() -> None:
     """Print the report."""
-    parser = argparse.ArgumentParser(description="Hold the answers to caviar.abq against the truth.")
-    parser.add_argument("--data", type=Path, default=DATA, help=f"the folder that has {FOLDER}")
-    folder = find_data(parser.parse_args().data)
+    folder = find_data(options("Compare the answers to caviar.abq with the labels.").parse_args().data)
     truth = read_truth(folder)
     answers = ask_all(folder, truth)
     for name, events in truth.items():

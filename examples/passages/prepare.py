@@ -1,8 +1,8 @@
-"""Make sightings of the reads of battery-free RFID tags: lying, upright at the bed, at the chair; and lose some.
+"""Make sightings from the reads of battery-free RFID tags (lying, upright at the bed, at the chair), and lose some.
 
-Older people wore a tag on the chest that has an accelerometer and no battery: it answers when an antenna of the room
-reaches it, many times a second or not for minutes. The data are those of Shinmoto Torres, Visvanathan and Ranasinghe
-(2016), doi:10.24432/C5GG6B, as a folder with reads.csv.gz.
+Older people wore a tag on the chest that has an accelerometer and no battery: it answers only when an antenna of the
+room reaches it, many times a second or not for minutes. The data are those of Shinmoto Torres, Visvanathan and
+Ranasinghe (2016), doi:10.24432/C5GG6B: a folder with reads.csv.gz.
 """
 
 # ruff: noqa: T201 - an example prints
@@ -22,22 +22,22 @@ FOLDER = "rfid_batteryless"
 WORKBOOK = Path(__file__).with_name("passages.abq")
 
 CHAIR = {"d1": 2, "d2": 1}
-"""The antenna at the chair, by how the names of the trials of a room begin; the others hang at the bed."""
+"""The antenna at the chair, by the prefix of the trials of a room; the other antennas are at the bed."""
 
 LYING_BELOW = 0.5
-"""The acceleration upwards, in g, below which a tag on the chest lies."""
+"""A person lies if the vertical acceleration of the tag is below this, in g."""
 
 AWAY = 10.0
-"""Seconds that a tag was not read at a place, so that the next read there is a new sighting."""
+"""A read is a new sighting if the tag was not read at the same place for this many seconds."""
 
 ACTIVITIES = {1: "sitting on bed", 2: "sitting on chair", 3: "lying", 4: "ambulating"}
 
 HALVES, BLOCK = 2, 5
-"""Trials are told apart by blocks of five: whoever did several, one after the other, is mostly on one side."""
+"""Trials are divided in blocks of five, so that most trials of one person are on one side."""
 
 
 def read_reads(folder: Path) -> pd.DataFrame:
-    """What the antennas read, in the order of time: trial, t, place and the activity that it was labelled with."""
+    """Return the reads in the order of time: trial, t, place and the label of the activity."""
     reads = pd.read_csv(folder / "reads.csv.gz").rename(columns={"t_s": "t"})
     at_chair = reads["antenna"] == reads["trial"].str[:2].map(CHAIR)
     posture = np.where(reads["acc_vert_g"] < LYING_BELOW, "lying", "upright")
@@ -46,59 +46,59 @@ def read_reads(folder: Path) -> pd.DataFrame:
 
 
 def sightings_of(reads: pd.DataFrame) -> pd.DataFrame:
-    """The first read of each stay: the tag was not read there for a while, and was last seen elsewhere."""
+    """Return the first read of each stay: the tag was not read there for a while, and was last seen elsewhere."""
     since = reads.groupby(["trial", "place"])["t"].diff()
-    fresh = reads[since.isna() | (since > AWAY)]
-    return fresh.loc[fresh["place"] != fresh.groupby("trial")["place"].shift(), ["trial", "t", "place"]]
+    arrivals = reads[since.isna() | (since > AWAY)]
+    return arrivals.loc[arrivals["place"] != arrivals.groupby("trial")["place"].shift(), ["trial", "t", "place"]]
 
 
 def half_of(trials: pd.Series) -> pd.Series:
-    """To which half each trial belongs."""
+    """Return the half of each trial."""
     return (trials.str[3:5].astype(int) - 1) // BLOCK % HALVES
 
 
 def lose(sightings: pd.DataFrame, rate: float, seed: int) -> pd.DataFrame:
-    """What is left when a share of the sightings is lost by chance. What a low rate takes, a higher one takes, too."""
+    """Return the sightings without a random share; a higher rate loses the same sightings, and more."""
     return sightings[np.random.default_rng(seed).random(len(sightings)) >= rate]
 
 
 def thinned(sightings: pd.DataFrame, rate: float, copies: int) -> pd.DataFrame:
-    """Copies of all trials, each of which has lost other sightings; trial is `name#copy`."""
+    """Return copies of all trials, each without different sightings; trial is `name#copy`."""
     kept = [lose(sightings, rate, seed=copy) for copy in range(copies)]
     return pd.concat([rows.assign(trial=rows["trial"] + f"#{copy}") for copy, rows in enumerate(kept)])
 
 
 def find_data(data: Path) -> Path:
-    """The folder of the data; where it is not there, the end."""
+    """Return the folder of the data, or exit if it does not exist."""
     if not (data / FOLDER).is_dir():
-        sys.exit(f"there is no {FOLDER} in {data}; say with --data where it is")
+        sys.exit(f"there is no {FOLDER} in {data}; use --data to give its parent folder")
     return data / FOLDER
 
 
 def options(description: str) -> argparse.ArgumentParser:
-    """What all scripts can be told."""
+    """Return a parser with the option that all scripts of this example have."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--data", type=Path, default=DATA, help=f"the folder that has {FOLDER}")
+    parser.add_argument("--data", type=Path, default=DATA, help=f"the folder that contains {FOLDER}")
     return parser
 
 
 def main() -> None:
-    """Write the sightings of one half, some of them lost, those of the other to learn from, and the workbook."""
-    parser = options("Make sightings of the reads of battery-free tags.")
-    parser.add_argument("--rate", type=float, default=0.2, help="the share of sightings that is lost")
-    parser.add_argument("--output", type=Path, default=Path("passages"), help="where to write them")
-    given = parser.parse_args()
-    reads = read_reads(find_data(given.data))
+    """Write the sightings of one half, without the lost ones, the history of the other half, and the workbook."""
+    parser = options("Make sightings from the reads of battery-free tags.")
+    parser.add_argument("--rate", type=float, default=0.2, help="the share of sightings to lose")
+    parser.add_argument("--output", type=Path, default=Path("passages"), help="the folder to write")
+    arguments = parser.parse_args()
+    reads = read_reads(find_data(arguments.data))
     sightings = sightings_of(reads)
     counts = sightings["place"].value_counts()
     print(f"{len(reads):,} reads, {len(sightings):,} sightings: {', '.join(f'{n} {p}' for p, n in counts.items())}")
     half = half_of(sightings["trial"])
-    history, test = sightings[half == 1], lose(sightings[half == 0], given.rate, seed=0)
-    given.output.mkdir(parents=True, exist_ok=True)
-    for rows, name, what in ((history, "history", "to learn from"), (test, "sightings", "to ask of")):
-        rows.to_parquet(given.output / f"{name}.parquet", index=False)
-        print(f"{name}.parquet: {len(rows)} {what}, of {rows['trial'].nunique()} trials")
-    shutil.copyfile(WORKBOOK, given.output / WORKBOOK.name)
+    history, test = sightings[half == 1], lose(sightings[half == 0], arguments.rate, seed=0)
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    for rows, name, purpose in ((history, "history", "to learn from"), (test, "sightings", "to query")):
+        rows.to_parquet(arguments.output / f"{name}.parquet", index=False)
+        print(f"{name}.parquet: {len(rows)} {purpose}, of {rows['trial'].nunique()} trials")
+    shutil.copyfile(WORKBOOK, arguments.output / WORKBOOK.name)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The scripts of `examples/`, and the real data that they read."""
+"""Loads the scripts of `examples/` and finds the real data that they read."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ DATA = ROOT.parent / "shared" / "data"
 
 
 def load(script: str, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """The names of a script, which finds the modules beside it and is not run as a program."""
+    """Return the names of a script, which is not run as a program but can import the modules in its folder."""
     path = ROOT / "examples" / script
     monkeypatch.syspath_prepend(str(path.parent))
-    # Examples have modules of the same names.
+    # All examples have modules with these names.
     for name in ("prepare", "run"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     return SimpleNamespace(**runpy.run_path(str(path)))
 
 
 def real(folder: str) -> Path:
-    """A folder of real data; without it, the test is skipped."""
+    """Return a folder of real data, or skip the test if it does not exist."""
     if not (DATA / folder).is_dir():
         pytest.skip(f"there is no {folder} in {DATA}")
     return DATA / folder

@@ -1,30 +1,20 @@
-"""The example of the surveillance videos: its streams by hand, and its queries on a few of the real videos."""
+"""The example `caviar`: streams by hand, and its queries on a few of the real videos."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from tests.examples.scripts import load, real
+from tests.examples.scripts import real
+
+EXAMPLE = "caviar"
 
 VIDEOS = ("19-Meet_WalkTogether1", "20-Meet_WalkTogether2", "26-Fight_RunAway2")
 
 
 @pytest.fixture
-def prepare(monkeypatch):
-    return load("caviar/prepare.py", monkeypatch)
-
-
-@pytest.fixture
-def run(monkeypatch):
-    return load("caviar/run.py", monkeypatch)
-
-
-@pytest.fixture
 def people() -> pd.DataFrame:
-    """Ana and Ben in one frame, with a bag."""
+    """Return a frame with Ana, Ben and a bag."""
     return pd.DataFrame(
         {
             "video": "v",
@@ -39,42 +29,37 @@ def people() -> pd.DataFrame:
     )
 
 
-def test_two_people_do_each_combination_on_their_own(prepare, people):
+def test_the_activities_of_two_people_are_independent(prepare, people):
     streams = prepare.streams_of(people)
     two = streams["two"]
     assert set(two["pair"]) == {"v ana+ben"}, "the bag meets nobody"
-    found = {(row.a, row.b): round(row.p, 9) for row in two.itertuples()}
-    assert found == {
+    probabilities = {(row.a, row.b): round(row.p, 9) for row in two.itertuples()}
+    assert probabilities == {
         ("walking", "active"): 0.24,
         ("walking", "unclear"): 0.56,
         ("unclear", "active"): 0.06,
         ("unclear", "unclear"): 0.14,
     }
     assert set(two["gap"]) == {5.0}
-    assert set(two["turn"]) == {20.0}, "the short way round"
+    assert set(two["turn"]) == {20.0}, "the smaller angle"
 
 
-def test_what_is_most_likely_may_be_that_nothing_was_recognised(prepare, people):
+def test_the_most_likely_activity_may_be_none(prepare, people):
     streams = prepare.most_likely(people)
     assert streams["does"]["who"].tolist() == ["v ana", "v bag"]
     assert streams["two"][["pair", "a", "b"]].values.tolist() == [["v ana+ben", "walking", "unclear"]]
     assert all("p" not in rows for rows in streams.values())
 
 
-def test_groups_count_as_all_their_pairs(prepare):
+def test_a_group_counts_as_all_its_pairs(prepare):
     labelled = pd.DataFrame({"video": ["v"], "time_ms": [40], "members": ["id2+id0+id1"]})
-    assert prepare._pairs(labelled)["pair"].tolist() == ["v id0+id1", "v id0+id2", "v id1+id2"]
+    assert prepare._group_pairs(labelled)["pair"].tolist() == ["v id0+id1", "v id0+id2", "v id1+id2"]
 
 
-def test_missing_data_are_said_in_one_line(prepare, tmp_path: Path):
-    with pytest.raises(SystemExit, match="there is no caviar_probec in .*; say with --data where it is"):
-        prepare.find_data(tmp_path)
-
-
-def test_real_activities_have_one_value_a_frame_which_noise_does_not_change(prepare):
-    """What the page says of the data: noise makes probabilities, and never another activity."""
+def test_real_activities_have_one_value_per_frame_which_noise_does_not_change(prepare):
+    """As the page says, noise adds probabilities and never changes an activity."""
     folder = real("caviar_probec")
-    clean, noisy = (prepare.read_activities(folder, which, VIDEOS) for which in (prepare.CLEAN, prepare.NOISY))
+    clean, noisy = (prepare.read_activities(folder, variant, VIDEOS) for variant in (prepare.CLEAN, prepare.NOISY))
     assert not noisy.duplicated(prepare.FRAME).any()
     same = ["activity", "x", "y", "faces"]
     pd.testing.assert_frame_equal(clean[prepare.FRAME + same], noisy[prepare.FRAME + same])
@@ -82,7 +67,7 @@ def test_real_activities_have_one_value_a_frame_which_noise_does_not_change(prep
     assert prepare.streams_of(noisy)["two"].groupby(["pair", "t"])["p"].sum().sub(1).abs().max() < 1e-9
 
 
-def test_probabilities_find_more_than_the_most_likely_activities(run, spark):
+def test_probabilities_are_better_than_the_most_likely_activities(run, spark):
     """Measured, F1 of most likely and at the best threshold: moving 0.655 and 0.921, fighting 0.863 and 0.881."""
     folder = real("caviar_probec")
     truth = {name: rows for name, rows in run.read_truth(folder, VIDEOS).items() if name in ("moving", "fighting")}
@@ -90,7 +75,8 @@ def test_probabilities_find_more_than_the_most_likely_activities(run, spark):
     best = {}
     for name, events in truth.items():
         (likely,) = run.judge(name, answers["most likely"][name], events, [0])
-        best[name] = max(each.f1 for each in run.judge(name, answers["probabilities"][name], events, run.THRESHOLDS))
+        judged = run.judge(name, answers["probabilities"][name], events, run.THRESHOLDS)
+        best[name] = max(quality.f1 for quality in judged)
         assert best[name] >= likely.f1, name
     assert best["moving"] > 0.85
     assert best["fighting"] > 0.8
