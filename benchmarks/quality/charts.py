@@ -67,5 +67,5 @@ def draw_visit(
     start, end = truth[0][0], truth[-1][0]
     axis = Axis(start, end, ticks=tuple(range(0, int(end), 20)), name="seconds since entering")
     legend = [*((colour, method) for method, colour in colours.items()), (PALE, "truth")]
-    title = f"One visit: {seconds} s in the own office"
+    title = f"One visit: {seconds} s in their own office"
     save_chart("quality-visit", curves_svg(title, {"probability": {"": curves}}, axis, legend, label_width=104))
