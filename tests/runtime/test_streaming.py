@@ -288,7 +288,7 @@ def test_a_running_stream_of_the_user_is_answered_while_it_runs(spark: SparkSess
 def test_a_frame_that_is_no_stream_cannot_be_started(spark: SparkSession, tmp_path: Path) -> None:
     office = Office(spark, tmp_path, stream("at"))
     office.session.bind("at", spark.createDataFrame(ROWS, "person string, place string, t long, p double"))
-    with pytest.raises(DataError, match="the input of at is not a stream; bind a streaming DataFrame, or use run"):
+    with pytest.raises(DataError, match="the input of at is not a streaming DataFrame; bind one, or use run"):
         office.take()
 
 

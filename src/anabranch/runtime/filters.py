@@ -1,6 +1,6 @@
-"""Typed conditions as Spark columns, for what Spark can decide before any row reaches Python.
+"""Typed conditions as Spark columns: filters that Spark applies before rows reach Python.
 
-Built node by node from the typed tree; no text of a workbook ever reaches Spark's parser.
+They are built node by node from the typed tree; no text of a workbook reaches Spark's parser.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Rows = Mapping[str, list[tuple[object, ...]]]
 
 
 def lower(tree: Typed, columns: Mapping[str, Column], relations: Rows) -> Column:
-    """The column that has the value of a typed tree.
+    """A typed tree as a Spark column.
 
     Parameters
     ----------
-    columns : lower-case name of a reference to its column, `owner.name` where it has an owner
-    relations : lower-case name of a relation to its rows, which become a list of constants
+    columns : the column of each reference, by lower-case name, or by `owner.name` if it has an owner
+    relations : the rows of each relation, by lower-case name; they become a list of constants
     """
     if isinstance(tree, Constant):
         return _constant(tree)
@@ -49,7 +49,7 @@ def _constant(tree: Constant) -> Column:
 
 
 def _member(arguments: list[Column], rows: list[tuple[object, ...]]) -> Column:
-    """Membership with NULL for a tuple that has one."""
+    """Membership; NULL for a tuple with a NULL."""
     known = reduce(lambda left, right: left & right, (argument.isNotNull() for argument in arguments))
     if not rows:
         found = F.lit(False)

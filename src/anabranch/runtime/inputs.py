@@ -1,7 +1,7 @@
-"""The inputs of a query, opened: what columns they have, and how their rows get to the workers.
+"""Opened inputs: their columns, and how their rows get to the workers.
 
-Plain Parquet on a file system that the workers see is read by the workers themselves, which is several times faster
-than rows that pass through the JVM; every other source goes through Spark's own reader.
+The workers read Parquet files on a shared file system themselves, which is several times faster than passing rows
+through the JVM. Spark reads all other sources.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from anabranch.runtime.sources.schema import CORRUPT, match_columns, types_of
 from anabranch.transport.checks import QUARANTINE, check_rows
 from anabranch.transport.layout import Layout
 
-#: Relations travel to every worker; larger ones belong in a stream.
+#: Relations are sent to every worker; larger ones must be streams.
 MAX_RELATION_ROWS = 5_000_000
 
-#: Relations of more rows in all are not made into lists of constants for Spark's filters.
+#: With more relation rows than this, relations do not become lists of constants in Spark's filters.
 MAX_LISTED_ROWS = 1000
 
-#: A partition of a batch run holds about this much of the input's bytes on disk.
-_BYTES_A_PARTITION = 64 << 20
+#: A partition of a batch run has about this many bytes of the input files.
+_BYTES_PER_PARTITION = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """The source of one stream or relation: files, or a frame (of a table, a query, or the user's own)."""
+    """The source of a stream or relation: files, or a DataFrame (of a table, of a query, or bound by the user)."""
 
     entry: Stream | Relation
     schema: spark_types.StructType
@@ -50,11 +50,11 @@ class Input:
 
     @property
     def where(self) -> str:
-        """The source, as errors name it."""
+        """The name of the source in errors."""
         return f"'{os.path.basename(self.files.path)}'" if self.files else f"the input of {self.entry.name}"
 
     def typed_entry(self) -> Stream | Relation:
-        """The declaration with the types the source has; what does not fit is said with its place."""
+        """The declaration with the types of the source; columns that do not fit are findings at the declaration."""
         needed = self.entry.columns
         match_columns(self.entry, needed, self.schema, self.where)
         known = types_of(self.schema)
@@ -66,46 +66,46 @@ class Input:
                 self.entry.declaration.span,
             )
             for column in needed
-            if not _serves(known[column.name.lower()], column)
+            if not _fits(known[column.name.lower()], column)
         ]
         if findings:
             raise WorkbookError(findings)
         return self.entry.with_types(known)
 
     def n_bytes(self) -> int:
-        """The size of the files that are there now; 0 where it is not known."""
+        """The size of the existing files; 0 if it is unknown."""
         if self.files is None or not is_local(self.files.path):
             return 0
         return sum(os.path.getsize(path) for path in self.files.paths())
 
     def feed(self, spark: SparkSession, packing: Packing) -> Feed:
-        """The rows that are there now."""
+        """The existing rows."""
         if self.files is not None and self._by_workers(packing):
             tasks = _parquet_tasks(self.files.paths(), spark.sparkContext.defaultParallelism)
             return Feed(spark.createDataFrame(tasks), pack_files(packing))
         return self._row_feed(self._rows_now(), packing)
 
     def live_feed(self, packing: Packing, max_files: int | None) -> Feed:
-        """The rows that are there and will come."""
+        """The existing rows and those that will arrive."""
         if self.files is not None and self._by_workers(packing):
             return Feed(self.files.stream_paths(max_files), pack_files(packing))
         frame = self.files.stream(self.schema, max_files) if self.files is not None else self._bound_frame()
         if not frame.isStreaming:
-            raise DataError(f"the input of {self.entry.name} is not a stream; bind a streaming DataFrame, or use run")
+            raise DataError(f"the input of {self.entry.name} is not a streaming DataFrame; bind one, or use run")
         return self._row_feed(frame, packing)
 
     def _row_feed(self, frame: DataFrame, packing: Packing) -> Feed:
         chosen, names, corrupt = self._chosen(frame, packing.job.layouts[packing.stream])
-        # A live stream reads every row, for each moves its watermark; so does text, for a row may be unreadable.
+        # A stream reads every row, because each row moves the watermark; text, because a row may be unreadable.
         if not packing.every and corrupt is None:
             chosen = self._only_needed(chosen, names, packing)
         return Feed(chosen, pack_rows(packing, names, corrupt))
 
     def _only_needed(self, frame: DataFrame, names: dict[str, str], packing: Packing) -> DataFrame:
-        """Let Spark skip the rows whose key can take part in no answer; a NULL key is kept, for the quarantine."""
+        """Let Spark filter out rows whose key no answer can use; NULL keys are kept for the quarantine."""
         job, known = packing.job, types_of(self.schema)
         needed = job.needed(packing.stream)
-        # Where a declaration reads a column as another type, Spark would compare something else than the workers do.
+        # If a column is declared with another type, Spark would compare other values than the workers.
         as_declared = all(
             not column.declared or known[column.name.lower()] is column.type for column in self.entry.columns
         )
@@ -118,25 +118,25 @@ class Input:
         return frame.where(reduce(or_, no_key, lower(needed, columns, rows)))
 
     def columns_of(self, layout: Layout) -> tuple[DataFrame, dict[str, str], str | None]:
-        """The rows that are there now, how they call the columns of the layout, and their column of unreadable text."""
+        """The existing rows, their names of the layout's columns, and their column of unreadable text."""
         return self._chosen(self._rows_now(), layout)
 
     def checked_rows(self, layout: Layout) -> tuple[pa.Table, pa.Table]:
-        """All rows of a stream in the types of the layout, and those that cannot be used, with the reason."""
+        """The valid rows of a stream in the types of the layout, and the others with the reason."""
         frame, names, corrupt = self.columns_of(layout)
         table = frame.toArrow()
         unreadable = QUARANTINE.empty_table()
         if corrupt is not None:
             table, unreadable = quarantine_unreadable(table, layout.name, corrupt)
-        good, rejected = check_rows(table.select(list(names.values())).rename_columns(list(names)), layout)
+        valid, rejected = check_rows(table.select(list(names.values())).rename_columns(list(names)), layout)
         types = dict(zip((*layout.keys, *layout.values), (*layout.key_types, *layout.value_types), strict=True))
-        columns = [good[name].cast(types.get(name, good[name].type)) for name in layout.columns]
+        columns = [valid[name].cast(types.get(name, valid[name].type)) for name in layout.columns]
         return pa.table(columns, names=layout.columns), pa.concat_tables([rejected, unreadable])
 
     def _chosen(self, frame: DataFrame, layout: Layout) -> tuple[DataFrame, dict[str, str], str | None]:
         spelled = self._spelling(layout.columns)
         # Plain names, because mapInArrow takes a dot in a name for a field of a struct.
-        names = {name: f"c{place}" for place, name in enumerate(spelled)}
+        names = {name: f"c{index}" for index, name in enumerate(spelled)}
         chosen = [frame[f"`{spelled[name]}`"].alias(plain) for name, plain in names.items()]
         corrupt = CORRUPT if CORRUPT in frame.columns else None
         return frame.select(*chosen, *([corrupt] if corrupt else [])), names, corrupt
@@ -154,7 +154,7 @@ class Input:
         return {name: spelled[name.lower()] for name in columns}
 
     def _by_workers(self, packing: Packing) -> bool:
-        """Whether workers can read the files themselves: local Parquet that has every column inside the files."""
+        """Whether workers can read the files themselves: local Parquet files that contain every column."""
         files = self.files
         if files is None or files.format != "parquet" or files.options or not is_local(files.path):
             return False
@@ -169,28 +169,28 @@ class Input:
         names = self._spelling([column.name for column in entry.columns])
         table = frame.select(*(frame[f"`{name}`"] for name in names.values())).limit(MAX_RELATION_ROWS + 1).toArrow()
         if table.num_rows > MAX_RELATION_ROWS:
-            raise DataError(f"relation {entry.name} has more than {MAX_RELATION_ROWS:,} rows; make it a stream")
+            raise DataError(f"relation {entry.name} has more than {MAX_RELATION_ROWS:,} rows; declare it as a stream")
         kinds = [ARROW_TYPES[column.type] for column in entry.columns]
         return pa.table(
-            [table.column(place).cast(kind) for place, kind in enumerate(kinds)],
+            [table.column(index).cast(kind) for index, kind in enumerate(kinds)],
             names=[column.name for column in entry.columns],
         )
 
 
-def _serves(found: Type, column: Column) -> bool:
-    """Whether a column of the source can be what the declaration, or the model, says it is."""
+def _fits(found: Type, column: Column) -> bool:
+    """Whether a column of the source can be read as the type of the declaration or of the model."""
     if column.type is Type.UNKNOWN or column.type is found or column.type is Type.STRING:
         return True
     return column.type is Type.DOUBLE and found is Type.INTEGER
 
 
 def partition_count(inputs: Sequence[Input], parallelism: int) -> int:
-    """How many partitions a batch run is cut into: a few a core, more where the data are large."""
-    return max(2 * parallelism, sum(source.n_bytes() for source in inputs) // _BYTES_A_PARTITION)
+    """How many partitions a batch run has: a few per core, more for large inputs."""
+    return max(2 * parallelism, sum(source.n_bytes() for source in inputs) // _BYTES_PER_PARTITION)
 
 
 def _parquet_tasks(paths: Sequence[str], parallelism: int) -> pa.Table:
-    """Runs of row groups, about even in rows, several for each core."""
+    """Tasks of consecutive row groups with about the same number of rows, several per core."""
     groups: list[tuple[str, int, int]] = []
     for path in paths:
         try:

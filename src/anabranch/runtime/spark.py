@@ -1,4 +1,4 @@
-"""A Spark session as Anabranch wants it: workers on this Python, times in UTC, state in RocksDB, a quiet log."""
+"""The Spark session of Anabranch: this Python for the workers, times in UTC, state in RocksDB, no log output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from anabranch.errors import AnabranchError
 from anabranch.patches.stderr_redirect import stderr_to_file
 from anabranch.runtime.java import ensure_java
 
-#: What a stream needs of any session, also of one that the user brings.
+#: Settings that a stream needs, even on a session of the user.
 STREAM_SETTINGS = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -27,11 +27,11 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # One blob of Arrow per bucket makes shuffles small; Spark's default of 200 partitions would be mostly empty tasks.
+    # Shuffles are small, with one Arrow blob per bucket; most of Spark's 200 default partitions would be empty.
     "spark.sql.shuffle.partitions": "4",
     **STREAM_SETTINGS,
-    # Workers are forked from a daemon that has the kernels loaded already. Spark tells those that keep state nothing of
-    # simple tracebacks, and starts one more daemon for another environment: so the environment tells all of them.
+    # Workers are forked from a daemon that has the kernels loaded. Spark starts another daemon for every environment,
+    # and sets no SPARK_SIMPLIFIED_TRACEBACK for stateful workers: setting it for all keeps one daemon.
     "spark.python.daemon.module": "anabranch.runtime.daemon",
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
     "spark.executorEnv.SPARK_SIMPLIFIED_TRACEBACK": "1",
@@ -39,16 +39,16 @@ _SETTINGS = {
 
 
 def make_session(master: str | None = None, verbose: bool = False, **settings: str) -> SparkSession:
-    """A new session, or the one that runs already (its settings are then left as they are).
+    """A new session, or the active one with its settings unchanged.
 
     Parameters
     ----------
     master : str, optional
-        A cluster's address. The default is Spark's own choice, or all cores of this machine.
+        The Spark master URL. The default is Spark's, or all cores of this machine.
     verbose : bool
-        Let Spark log as it likes; otherwise what its JVM prints goes to a file that is removed in the end.
+        Keep Spark's logging. Otherwise the output of its JVM goes to a temporary file.
     settings : str
-        Further Spark settings, with `__` for the dots of a name.
+        Further Spark settings, with `__` instead of the dots in a name.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
@@ -70,21 +70,21 @@ def make_session(master: str | None = None, verbose: bool = False, **settings: s
         except Exception as error:
             raise AnabranchError(f"Spark did not start: {_last_line(log) or error}; --verbose shows its log") from error
     spark.sparkContext.setLogLevel("OFF")
-    # These print an exception that is raised anyway, and said in one line where it is caught.
+    # These print exceptions that are raised anyway.
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True
     return spark
 
 
 def _driver_memory() -> str:
-    """A quarter of the machine's memory, within reason: in local mode the driver's JVM holds the shuffled packets."""
+    """A quarter of the memory, 1 to 8 GiB: in local mode, the JVM of the driver has the shuffled packets."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
     return f"{min(max(total // 4, 1024), 8192)}m"
 
 
 @contextmanager
 def with_settings(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    """Set SQL settings for a while; a stream keeps those it was started with."""
+    """Set SQL settings temporarily; a stream keeps those that it was started with."""
     before = {name: spark.conf.get(name, None) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)

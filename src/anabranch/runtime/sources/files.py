@@ -1,6 +1,6 @@
-"""Files of a workbook as Spark sees them: format by ending, paths relative to the workbook, types inferred or declared.
+"""File sources: format by file extension, paths relative to the workbook, types inferred or declared.
 
-CSV and JSON cells that do not fit their declared type are not turned into NULL silently: such a row carries its text in
+CSV and JSON cells that do not fit their declared type do not become NULL silently: such a row has its text in
 `CORRUPT`, and is quarantined.
 """
 
@@ -25,8 +25,8 @@ from anabranch.errors import DataError, Finding, WorkbookError
 from anabranch.language import nodes
 from anabranch.runtime.sources.schema import CORRUPT, SPARK_TYPES, types_of
 
-#: How Spark says that it has no type for a Parquet column.
-_NOT_SPARKS = "PARQUET_TYPE_ILLEGAL"
+#: Spark's error for a Parquet column of a type that it does not have.
+_UNSUPPORTED_TYPE = "PARQUET_TYPE_ILLEGAL"
 
 
 _FORMATS = {
@@ -37,18 +37,18 @@ _FORMATS = {
     ".ndjson": "json",
 }
 _DEFAULTS: dict[str, dict[str, str]] = {
-    # Without enforceSchema=false a file whose columns stand in another order would be read by position.
+    # Without enforceSchema=false, a file with another column order would be read by position.
     "csv": {"header": "true", "enforceSchema": "false", "timeZone": "UTC", "columnNameOfCorruptRecord": CORRUPT},
     "json": {"timeZone": "UTC", "columnNameOfCorruptRecord": CORRUPT},
     "parquet": {},
 }
 
-#: Spark leaves out new files whose time is a week before the newest that it has read; none is to be left out.
+#: By default, Spark ignores new files that are a week older than the newest one that it has read.
 _EVERY_FILE = {"maxFileAge": "36500d"}
 
 
 def resolve(path: str, base: str) -> str:
-    """A path of a workbook, absolute; addresses such as `s3a://` are left as they are."""
+    """The absolute path of a path in a workbook; URLs such as `s3a://` do not change."""
     if urlparse(path).scheme and not path.startswith("file:"):
         return path
     plain = path.removeprefix("file://")
@@ -56,7 +56,7 @@ def resolve(path: str, base: str) -> str:
 
 
 def format_of(path: str) -> str | None:
-    """The format by the ending of a path, or of what a folder holds; `.gz` and the like are looked through."""
+    """The format, by the extension of a path or of the files in a folder; extensions such as `.gz` are skipped."""
     suffixes = [suffix.lower() for suffix in PurePosixPath(path).suffixes]
     for suffix in reversed(suffixes):
         if suffix in _FORMATS:
@@ -64,20 +64,18 @@ def format_of(path: str) -> str | None:
     if os.path.isdir(path):
         found = [os.path.join(path, name) for name in os.listdir(path)]
     else:
-        found = [each for each in glob.glob(path) if each != path]
-    endings = {format_of(each) for each in found if not _hidden(os.path.basename(each))} - {None}
-    if len(endings) == 1:
-        return endings.pop()
-    return None
+        found = [match for match in glob.glob(path) if match != path]
+    formats = {format_of(file) for file in found if not _hidden(os.path.basename(file))} - {None}
+    return formats.pop() if len(formats) == 1 else None
 
 
 def is_local(path: str) -> bool:
-    """Whether the path is on a file system that this process and the workers see."""
+    """Whether the path is on a file system of this process and the workers."""
     return not urlparse(path).scheme
 
 
 def local_folder(path: str) -> str:
-    """The absolute path of a folder that a stream writes to; renaming and replacing need a file system."""
+    """The absolute path of a folder that a stream writes to. It must be a file system, because files are renamed."""
     plain = path.removeprefix("file://")
     if not is_local(plain):
         raise DataError(f"{path} is not a folder of a file system; streams write to a local or mounted folder")
@@ -85,7 +83,7 @@ def local_folder(path: str) -> str:
 
 
 class FileInput:
-    """The files behind one declaration."""
+    """The files of one declaration."""
 
     def __init__(self, spark: SparkSession, entry: Stream | Relation, source: nodes.FileSource, base: str) -> None:
         self._spark = spark
@@ -96,27 +94,27 @@ class FileInput:
             raise self._wrong(f"there is no file '{source.path}'", f"looked for {self.path}")
         kind = format_of(self.path)
         if kind is None:
-            raise self._wrong(f"the format of '{source.path}' is not known", "use .parquet, .csv, .json or .jsonl")
+            raise self._wrong(f"the format of '{source.path}' is unknown", "use .parquet, .csv, .json or .jsonl")
         self.format = kind
         self.options = _DEFAULTS[kind] | {option.name: str(option.value) for option in source.options}
 
     def schema(self, columns: Sequence[Column]) -> spark_types.StructType:
-        """The columns of the files: as they are in Parquet, else inferred, with the declared types in their place.
+        """The columns of the files: from the Parquet schema, else inferred, with declared types taking precedence.
 
-        `columns` are those the entry needs; a type they state (or that the model fixes, as a probability's) overrules
-        inference.
+        `columns` are those that the entry needs. A declared type, or one that the model requires, such as that of a
+        probability, takes precedence over the inferred type.
         """
         plain = self._plain_schema()
         if plain is not None:
             return plain
         reader = self._spark.read.format(self.format).options(**self.options)
-        if self.format == "csv" and not all(map(self._overrules, columns)):
-            # Costs a pass over the file; where every type is known, its first line is enough.
+        if self.format == "csv" and not all(map(self._has_fixed_type, columns)):
+            # Inference reads the file once; if every type is known, the header is enough.
             reader = reader.option("inferSchema", "true")
         try:
             found = reader.load(self.path).schema
         except (PySparkException, Py4JJavaError) as error:
-            if self.format == "parquet" and _NOT_SPARKS in str(error) and is_local(self.path):
+            if self.format == "parquet" and _UNSUPPORTED_TYPE in str(error) and is_local(self.path):
                 return _schema_of(self.paths()[0], strict=False)
             raise self._wrong(
                 f"'{self._source.path}' cannot be read: {_first_line(error)}", "check the file"
@@ -128,10 +126,10 @@ class FileInput:
         fields = []
         for field in found.fields:
             column = stated.get(field.name.lower())
-            if column is not None and known.get(field.name.lower()) != column.type and self._overrules(column):
+            if column is not None and known.get(field.name.lower()) != column.type and self._has_fixed_type(column):
                 field = spark_types.StructField(field.name, SPARK_TYPES[column.type])
             elif isinstance(field.dataType, spark_types.IntegerType):
-                # The rows of a stream that are still to come may have larger numbers.
+                # Later rows of a stream may have larger numbers.
                 field = spark_types.StructField(field.name, spark_types.LongType())
             fields.append(field)
         if not any(field.name == CORRUPT for field in fields):
@@ -139,9 +137,9 @@ class FileInput:
         return spark_types.StructType(fields)
 
     def _plain_schema(self) -> spark_types.StructType | None:
-        """The columns of local Parquet files, by the first of them; None where Spark has to be asked.
+        """The schema of the first local Parquet file; None if Spark must read it.
 
-        Spark would start a job for it. It knows better where folders are columns (k=v), or a type is not its own.
+        Spark would start a job. It is needed if folders are partition columns (k=v), or a type is not supported.
         """
         paths = self.paths() if self.format == "parquet" and is_local(self.path) else []
         if not paths or any("=" in path for path in paths):
@@ -152,18 +150,18 @@ class FileInput:
             return None
 
     def batch(self, schema: spark_types.StructType) -> DataFrame:
-        """The rows that are there now."""
+        """The existing rows."""
         return self._spark.read.format(self.format).options(**self.options).schema(schema).load(self.path)
 
     def stream(self, schema: spark_types.StructType, max_files: int | None) -> DataFrame:
-        """The rows that are there and those that will come, as a streaming DataFrame."""
+        """The existing rows and those that will arrive, as a streaming DataFrame."""
         reader = self._spark.readStream.format(self.format).options(**_EVERY_FILE, **self.options).schema(schema)
         if max_files is not None:
             reader = reader.option("maxFilesPerTrigger", max_files)
         return reader.load(_watchable(self.path))
 
     def stream_paths(self, max_files: int | None) -> DataFrame:
-        """The paths of the files that are there and will come; the files themselves are left to the workers."""
+        """The paths of the existing files and of those that will arrive; the workers read the files."""
         reader = (
             self._spark.readStream.format("binaryFile")
             .options(**_EVERY_FILE)
@@ -174,7 +172,7 @@ class FileInput:
         return reader.load(_watchable(self.path)).select("path")
 
     def paths(self) -> list[str]:
-        """The files that are there now, in order of name; only for local paths."""
+        """The existing files in order of name; only for local paths."""
         found: list[str] = []
         for path in sorted(glob.glob(self.path)):
             if os.path.isdir(path):
@@ -185,8 +183,8 @@ class FileInput:
                 found.append(path)
         return found
 
-    def _overrules(self, column: Column) -> bool:
-        """Whether the declaration, or the model, says what type the column has, whatever was inferred."""
+    def _has_fixed_type(self, column: Column) -> bool:
+        """Whether the declaration or the model determines the type of a column."""
         fixed = isinstance(self._entry, Stream) and column.name == self._entry.probability
         return column.type in SPARK_TYPES and (column.declared or fixed)
 
@@ -195,12 +193,12 @@ class FileInput:
 
 
 def _hidden(name: str) -> bool:
-    """Whether a file or folder is not data, by Spark's rule."""
+    """Whether Spark ignores a file or folder."""
     return name.startswith(("_", ".")) and "=" not in name
 
 
 def _schema_of(path: str, strict: bool) -> spark_types.StructType:
-    """The columns of a Parquet file; those of a type that Spark has not are left out, or an error where `strict`."""
+    """The columns of a Parquet file. Columns of unsupported types are left out, or are an error if `strict`."""
     fields = []
     for field in pq.read_schema(path):
         try:
@@ -212,7 +210,7 @@ def _schema_of(path: str, strict: bool) -> spark_types.StructType:
 
 
 def _watchable(path: str) -> str:
-    """A path that Spark's file source takes: a single file becomes a glob that only it matches."""
+    """A path for Spark's file source, which takes no single file: it becomes a glob that matches only this file."""
     if is_local(path) and os.path.isfile(path):
         folder, name = os.path.split(path)
         return os.path.join(folder, f"[{name[0]}]{name[1:]}")

@@ -48,7 +48,7 @@ CORRUPT = "_corrupt_record"
 
 
 def types_of(schema: spark_types.StructType) -> dict[str, Type]:
-    """The types of a source's columns, by lower-case name; columns of other types are left out."""
+    """The types of a source's columns, by lower-case name; columns of unsupported types are left out."""
     known = ((field.name.lower(), _TYPES.get(type(field.dataType))) for field in schema.fields)
     return {name: kind for name, kind in known if kind is not None}
 
@@ -56,7 +56,7 @@ def types_of(schema: spark_types.StructType) -> dict[str, Type]:
 def match_columns(
     entry: Stream | Relation, needed: Sequence[Column], schema: spark_types.StructType, where: str
 ) -> dict[str, str]:
-    """The source's own spelling of each needed column, by the spelling of the declaration."""
+    """The source's spelling of each needed column, by the spelling of the declaration."""
     spelled = {field.name.lower(): field for field in schema.fields}
     findings = []
     for column in needed:
