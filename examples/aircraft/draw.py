@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from prepare import STEP, degrees, find_data, options, read_positions
+from prepare import FOLDER, STEP, degrees, read_positions
 from run import ALTITUDE, NEAR, PAIR, ask, between, together
 from shapely import MultiPoint
+from shared import options
 
 from anabranch.charts import draw_map
 from anabranch.columns.times import TimeKind
@@ -200,12 +201,12 @@ def _times(may: pd.DataFrame, must: pd.DataFrame, positions: pd.DataFrame, scale
 
 def main() -> None:
     """Write the pictures."""
-    parser = options("Draw aircraft that may be near each other.")
+    parser = options("Draw aircraft that may be near each other.", FOLDER)
     parser.add_argument(
         "--output", type=Path, default=Path(), help="the folder for aircraft.svg and aircraft-encounter.svg"
     )
     arguments = parser.parse_args()
-    positions = read_positions(find_data(arguments.data))
+    positions = read_positions(arguments.data)
     positions = positions[positions["t"].between(FIRST, LAST)]
     (over, surely), _ = ask(positions, "over", "surely_over")
     may, must = (answers[(answers["a"] == CLOSE[0]) & (answers["b"] == CLOSE[1])] for answers in (over, surely))

@@ -8,7 +8,6 @@ altitudes in feet.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from pathlib import Path
@@ -16,7 +15,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+# shared.py is in the folder of all examples.
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from shared import options
+
 FOLDER = "adsb_switzerland"
 FILE = "switzerland_20180801_10s.csv.gz"
 
@@ -75,28 +77,14 @@ def write_files(positions: pd.DataFrame, folder: Path, minutes: float) -> int:
     return len(files)
 
 
-def find_data(data: Path) -> Path:
-    """Return the folder of the data, or exit if it does not exist."""
-    if not (data / FOLDER).is_dir():
-        sys.exit(f"there is no {FOLDER} in {data}; use --data to give its parent folder")
-    return data / FOLDER
-
-
-def options(description: str) -> argparse.ArgumentParser:
-    """Return a parser with the option that all scripts of this example have."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--data", type=Path, default=DATA, help=f"the folder that contains {FOLDER}")
-    return parser
-
-
 def main() -> None:
     """Write the stream of positions."""
-    parser = options("Convert the positions of aircraft to metres.")
+    parser = options("Convert the positions of aircraft to metres.", FOLDER)
     parser.add_argument("--hours", type=float, help="read only the first hours")
     parser.add_argument("--split", type=float, metavar="MINUTES", help="also write files of this length, for a stream")
     parser.add_argument("--output", type=Path, default=Path("aircraft"), help="the folder to write")
     arguments = parser.parse_args()
-    positions = read_positions(find_data(arguments.data), arguments.hours)
+    positions = read_positions(arguments.data, arguments.hours)
     arguments.output.mkdir(parents=True, exist_ok=True)
     positions.to_parquet(arguments.output / "positions.parquet", index=False)
     if arguments.split:

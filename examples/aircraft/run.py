@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from prepare import STEP, find_data, options, read_positions
+from prepare import FOLDER, STEP, read_positions
+from shared import calibration_lines, options
 
 import anabranch as ab
 from anabranch.evaluation import Bin, calibration
@@ -183,9 +184,7 @@ def report_day(positions: pd.DataFrame) -> Iterator[str]:
     for query, answers in {"near": near, "over": over}.items():
         yield ""
         yield f"{query}: mean probability, and share of true answers"
-        yield f"  {'probability':<18}{'answers':>9}{'mean':>8}{'true':>8}"
-        for bin in reliability(answers, positions, ALTITUDE[query]):
-            yield f"  {bin.low:.1f} to {bin.high:<11.1f}{bin.answers:>9,}{bin.predicted:>8.3f}{bin.observed:>8.3f}"
+        yield from calibration_lines(reliability(answers, positions, ALTITUDE[query]))
 
 
 def report_errors(positions: pd.DataFrame) -> Iterator[str]:
@@ -203,11 +202,11 @@ def report_errors(positions: pd.DataFrame) -> Iterator[str]:
 
 def main() -> None:
     """Print the report."""
-    parser = options("Run aircraft.abq, and compare the answers with all positions.")
+    parser = options("Run aircraft.abq, and compare the answers with all positions.", FOLDER)
     parser.add_argument("--hours", type=float, help="read only the first hours")
     parser.add_argument("--errors", action="store_true", help="only compare errors and estimates of the rates")
     arguments = parser.parse_args()
-    positions = read_positions(find_data(arguments.data), arguments.hours)
+    positions = read_positions(arguments.data, arguments.hours)
     print("\n".join(report_errors(positions) if arguments.errors else report_day(positions)))
 
 

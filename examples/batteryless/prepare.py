@@ -22,7 +22,10 @@ import pandas as pd
 from anabranch.inference.fit import Labelled, Smoothing, fit_hmm
 from anabranch.inference.model import Hmm, Sensing, write_hmm
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+# shared.py is in the folder of all examples.
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from shared import options as data_options
+
 FOLDER = "rfid_batteryless"
 WORKBOOK = Path(__file__).with_name("batteryless.abq")
 
@@ -123,17 +126,9 @@ def write_room(room: Room, hmm: Hmm, output: Path) -> None:
     shutil.copyfile(WORKBOOK, output / WORKBOOK.name)
 
 
-def find_data(data: Path) -> Path:
-    """Return the folder of the data, or exit if it does not exist."""
-    if not (data / FOLDER).is_dir():
-        sys.exit(f"there is no {FOLDER} in {data}; use --data to give its parent folder")
-    return data / FOLDER
-
-
 def options(description: str) -> argparse.ArgumentParser:
     """Return a parser with the options that all scripts of this example have."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--data", type=Path, default=DATA, help=f"the folder that contains {FOLDER}")
+    parser = data_options(description, FOLDER)
     parser.add_argument("--third", type=int, choices=range(THIRDS), default=0, help="which trials to hold out")
     return parser
 
@@ -143,7 +138,7 @@ def main() -> None:
     parser = options("Make readings of the battery-free tags, and fit a model.")
     parser.add_argument("--output", type=Path, default=Path("batteryless"), help="the folder to write")
     arguments = parser.parse_args()
-    for room in read_rooms(find_data(arguments.data), arguments.third):
+    for room in read_rooms(arguments.data, arguments.third):
         write_room(room, fit(room.history), arguments.output / room.name)
         fitted, held_out = (rows["trial"].nunique() for rows in (room.history, room.test))
         print(f"{room.name}: a model of {fitted} trials; {len(room.test):,} readings of the other {held_out}")

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from prepare import ACTIVITIES, READINGS, WORKBOOK, Room, every_second, find_data, fit, options, read_rooms, write_room
+from prepare import ACTIVITIES, READINGS, WORKBOOK, Room, every_second, fit, options, read_rooms, write_room
+from shared import quality_header, quality_line
 
 import anabranch as ab
 from anabranch.evaluation import Quality, qualities
@@ -121,24 +122,19 @@ def report_events(query: str, answers: dict[str, pd.DataFrame], truth: pd.DataFr
     """Yield the report on one query."""
     expected = answers[query]["probability"].sum()
     yield f"{query}: {len(truth):,} true, within {WITHIN:g} s; SMOOTH expects {expected:.1f}"
-    yield f"  {'':<32}{'answers':>9}{'precision':>11}{'recall':>9}{'F1':>8}"
+    yield quality_header()
     for method in CERTAIN:
-        yield _line(method.upper(), *judge(answers[f"{query}_{method}"], truth, [0]))
+        yield quality_line(method.upper(), *judge(answers[f"{query}_{method}"], truth, [0]))
     judged = judge(answers[query], truth, THRESHOLDS)
     best = max(judged, key=lambda quality: quality.f1)
     for quality in judged:
-        yield _line(f"SMOOTH, probability > {quality.threshold:g}{', best' if quality is best else ''}", quality)
-
-
-def _line(name: str, quality: Quality) -> str:
-    figures = f"{quality.answers:>9,}{quality.precision:>11.3f}{quality.recall:>9.3f}{quality.f1:>8.3f}"
-    return f"  {name:<32}{figures}"
+        yield quality_line(f"SMOOTH, probability > {quality.threshold:g}{', best' if quality is best else ''}", quality)
 
 
 def main() -> None:
     """Print the report."""
     arguments = options("Compare the activities that batteryless.abq infers with the labels.").parse_args()
-    rooms = read_rooms(find_data(arguments.data), arguments.third)
+    rooms = read_rooms(arguments.data, arguments.third)
     models = [fit(room.history) for room in rooms]
     print("\n".join(report_accuracy(infer_all(rooms, models))), end="\n\n")
     truth = [true_events(room) for room in rooms]

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
-from prepare import find_data, options, read_readings, weeks_of
+from prepare import FOLDER, read_readings, weeks_of
 from run import ask
+from shared import options
 
 from anabranch.charts import draw_map
 from anabranch.drawing.svg import Svg
@@ -44,10 +45,10 @@ def _all_buoys(weeks: pd.DataFrame) -> dict[str, pa.Table | str]:
 
 def main() -> None:
     """Write the pictures."""
-    parser = options("Draw where the water was warm, and how warmth travelled.")
+    parser = options("Draw where the water was warm, and how warmth travelled.", FOLDER)
     parser.add_argument("--output", type=Path, default=Path(), help="the folder for buoys.svg and buoys-waves.svg")
     arguments = parser.parse_args()
-    weeks = weeks_of(read_readings(find_data(arguments.data)))
+    weeks = weeks_of(read_readings(arguments.data))
     weeks = weeks[weeks["t"] >= BEGIN]
     warm, wave = ask(weeks, "warm", "wave")
     arguments.output.mkdir(parents=True, exist_ok=True)

@@ -8,14 +8,16 @@ archive: a folder with tao-all2.dat.gz, one row per buoy and day. A row does not
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+# shared.py is in the folder of all examples.
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from shared import options
+
 FOLDER = "tao_elnino"
 COLUMNS = ["number", "year", "month", "day", "date", "lat", "lon", "wind", "north_wind", "humidity", "air", "water"]
 
@@ -114,26 +116,12 @@ def write_weeks(weeks: pd.DataFrame, file: Path) -> None:
     weeks.assign(t=weeks["t"].dt.as_unit("us")).to_parquet(file, index=False)
 
 
-def find_data(data: Path) -> Path:
-    """Return the folder of the data, or exit if it does not exist."""
-    if not (data / FOLDER).is_dir():
-        sys.exit(f"there is no {FOLDER} in {data}; use --data to give its parent folder")
-    return data / FOLDER
-
-
-def options(description: str) -> argparse.ArgumentParser:
-    """Return a parser with the option that all scripts of this example have."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--data", type=Path, default=DATA, help=f"the folder that contains {FOLDER}")
-    return parser
-
-
 def main() -> None:
     """Write the stream of weeks."""
-    parser = options("Aggregate the daily readings of buoys to weeks.")
+    parser = options("Aggregate the daily readings of buoys to weeks.", FOLDER)
     parser.add_argument("--output", type=Path, default=Path("buoys"), help="the folder to write")
     arguments = parser.parse_args()
-    readings = read_readings(find_data(arguments.data))
+    readings = read_readings(arguments.data)
     weeks = weeks_of(readings)
     arguments.output.mkdir(parents=True, exist_ok=True)
     write_weeks(weeks, arguments.output / "weeks.parquet")

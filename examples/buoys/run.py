@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
-from prepare import find_data, options, read_readings, weeks_of, write_weeks
+from prepare import FOLDER, read_readings, weeks_of, write_weeks
+from shared import options
 
 import anabranch as ab
 
@@ -126,10 +127,10 @@ def _lines(table: pd.DataFrame) -> Iterator[str]:
 
 def main() -> None:
     """Print the report."""
-    parser = options("Run the queries of buoys.abq.")
+    parser = options("Run the queries of buoys.abq.", FOLDER)
     parser.add_argument("--bounds", action="store_true", help="only count the waves, with other bounds")
     arguments = parser.parse_args()
-    weeks = weeks_of(read_readings(find_data(arguments.data)))
+    weeks = weeks_of(read_readings(arguments.data))
     if arguments.bounds:
         print("\n".join(report_bounds(weeks)))
         return

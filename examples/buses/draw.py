@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
-from prepare import LINES, find_data, options, read_names, read_reports, read_stops, visits_of
+from prepare import FOLDER, LINES, read_names, read_reports, read_stops, visits_of
 from run import ask, every
+from shared import options
 
 from anabranch.drawing.svg import EDGE, FAINT, GRID, LIKELY, TRUE, UNLIKELY, Scale, Svg, element, key, label, page
 from anabranch.text import probability_text
@@ -90,10 +91,10 @@ def _clock(seconds: float) -> str:
 
 def main() -> None:
     """Write the picture."""
-    parser = options("Draw two buses of the real day.")
+    parser = options("Draw two buses of the real day.", FOLDER)
     parser.add_argument("--output", type=Path, default=Path("buses.svg"), help="the SVG file to write")
     arguments = parser.parse_args()
-    folder = find_data(arguments.data)
+    folder = arguments.data
     reports, stops = read_reports(folder), read_stops(folder)
     reports = reports[reports["journey"].isin(BUSES)]
     thinned = visits_of(every(reports, KEPT, 0), stops)

@@ -10,7 +10,6 @@ gtfs_stops.csv.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -18,7 +17,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+# shared.py is in the folder of all examples.
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from shared import options
+
 FOLDER = "wmata_bus"
 
 LINES = {"arrival": -45.0, "departure": 20.0}
@@ -177,26 +179,12 @@ def _timestamps(seconds: pd.Series) -> pd.Series:
     return pd.to_datetime(micros, unit="us", utc=True).dt.as_unit("us")
 
 
-def find_data(data: Path) -> Path:
-    """Return the folder of the data, or exit if it does not exist."""
-    if not (data / FOLDER).is_dir():
-        sys.exit(f"there is no {FOLDER} in {data}; use --data to give its parent folder")
-    return data / FOLDER
-
-
-def options(description: str) -> argparse.ArgumentParser:
-    """Return a parser with the option that all scripts of this example have."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--data", type=Path, default=DATA, help=f"the folder that contains {FOLDER}")
-    return parser
-
-
 def main() -> None:
     """Write the stream of visits."""
-    parser = options("Derive visits to stops from the reports of buses.")
+    parser = options("Derive visits to stops from the reports of buses.", FOLDER)
     parser.add_argument("--output", type=Path, default=Path("buses"), help="the folder to write")
     arguments = parser.parse_args()
-    folder = find_data(arguments.data)
+    folder = arguments.data
     reports = read_reports(folder)
     visits = visits_of(reports, read_stops(folder))
     arguments.output.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
-from prepare import LINES, find_data, options, read_names, read_reports, read_stops, stream_of, visits_of
+from prepare import FOLDER, LINES, read_names, read_reports, read_stops, stream_of, visits_of
+from shared import calibration_lines, options, quality_header, quality_line
 
 import anabranch as ab
 from anabranch.evaluation import Bin, Quality, calibration, qualities
@@ -19,6 +20,8 @@ WORKBOOK = Path(__file__).with_name("buses.abq")
 
 OFTEN = 10
 """How many times as often buses run in the second comparison; on the real day few buses meet."""
+
+WIDTH = 24
 
 THRESHOLDS = (0.1, 0.3, 0.5, 0.7, 0.9)
 
@@ -131,31 +134,19 @@ def report_quality(truth: pd.DataFrame, answers: dict[str, pd.DataFrame]) -> Ite
     """Yield the comparison of the methods."""
     expected = answers["probability"]["probability"].sum()
     yield f"  {len(truth):,} true; {expected:,.1f} expected"
-    yield f"  {'':<24}{'answers':>9}{'precision':>11}{'recall':>9}{'F1':>8}"
+    yield quality_header(WIDTH)
     for name in METHODS:
-        yield _line(name, *judge(answers[name], truth, [0]))
+        yield quality_line(name, *judge(answers[name], truth, [0]), WIDTH)
     for quality in judge(answers["probability"], truth, THRESHOLDS):
-        yield _line(f"probability > {quality.threshold:g}", quality)
-
-
-def _line(name: str, quality: Quality) -> str:
-    figures = f"{quality.answers:>9,}{quality.precision:>11.3f}{quality.recall:>9.3f}{quality.f1:>8.3f}"
-    return f"  {name:<24}{figures}"
-
-
-def report_reliability(bins: Sequence[Bin]) -> Iterator[str]:
-    """Yield the mean probability and the share of true answers of each bin."""
-    yield f"  {'probability':<18}{'answers':>9}{'mean':>8}{'true':>8}"
-    for bin in bins:
-        yield f"  {bin.low:.1f} to {bin.high:<11.1f}{bin.answers:>9,}{bin.predicted:>8.3f}{bin.observed:>8.3f}"
+        yield quality_line(f"probability > {quality.threshold:g}", quality, WIDTH)
 
 
 def main() -> None:
     """Print the report."""
-    parser = options("Run buses.abq, and compare its answers with those from more reports.")
+    parser = options("Run buses.abq, and compare its answers with those from more reports.", FOLDER)
     parser.add_argument("--every", type=int, default=3, help="keep every n-th report for the comparison")
     arguments = parser.parse_args()
-    folder, n = find_data(arguments.data), arguments.every
+    folder, n = arguments.data, arguments.every
     reports, stops = read_reports(folder), read_stops(folder)
     visits = visits_of(reports, stops)
     print("\n".join(report_day(visits, read_names(folder))), end="\n\n")
@@ -165,7 +156,7 @@ def main() -> None:
     truth, answers = compare(more_often(visits), [more_often(part) for part in thinned])
     print(f"one report in {n}, buses {OFTEN} times as often")
     print("\n".join(report_quality(truth, answers)), end="\n\n")
-    print("\n".join(report_reliability(reliability(answers["probability"], truth))))
+    print("\n".join(calibration_lines(reliability(answers["probability"], truth))))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ caviar_truth_individuals.csv.gz.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import sys
 from collections.abc import Collection
@@ -19,7 +18,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+# shared.py is in the folder of all examples.
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from shared import options
+
 FOLDER = "caviar_probec"
 
 NOISY, CLEAN = "smooth-noise", "clean"
@@ -117,26 +119,12 @@ def write_streams(streams: dict[str, pd.DataFrame], output: Path) -> None:
         rows.to_parquet(output / f"{name}.parquet", index=False)
 
 
-def find_data(data: Path) -> Path:
-    """Return the folder of the data, or exit if it does not exist."""
-    if not (data / FOLDER).is_dir():
-        sys.exit(f"there is no {FOLDER} in {data}; use --data to give its parent folder")
-    return data / FOLDER
-
-
-def options(description: str) -> argparse.ArgumentParser:
-    """Return a parser with the option that all scripts of this example have."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--data", type=Path, default=DATA, help=f"the folder that contains {FOLDER}")
-    return parser
-
-
 def main() -> None:
     """Write the streams with probabilities, and the true situations."""
-    parser = options("Make streams of the CAVIAR activities and of the true situations.")
+    parser = options("Make streams of the CAVIAR activities and of the true situations.", FOLDER)
     parser.add_argument("--output", type=Path, default=Path("caviar"), help="the folder to write")
     arguments = parser.parse_args()
-    folder = find_data(arguments.data)
+    folder = arguments.data
     streams, truth = streams_of(read_activities(folder, NOISY)), read_truth(folder)
     write_streams(streams, arguments.output)
     write_streams(truth, arguments.output / "truth")

@@ -10,17 +10,8 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
-from prepare import (
-    CLEAN,
-    NOISY,
-    find_data,
-    most_likely,
-    options,
-    read_activities,
-    read_truth,
-    streams_of,
-    write_streams,
-)
+from prepare import CLEAN, FOLDER, NOISY, most_likely, read_activities, read_truth, streams_of, write_streams
+from shared import options, quality_header, quality_line
 
 import anabranch as ab
 from anabranch.evaluation import Quality, qualities
@@ -79,24 +70,19 @@ def best_elsewhere(name: str, answers: pd.DataFrame, truth: pd.DataFrame) -> Qua
 def report(name: str, answers: dict[str, Answers], truth: pd.DataFrame) -> Iterator[str]:
     """Yield the report on one query."""
     yield f"{name}: {len(truth):,} true{' within 1 s' if name in WITHIN else ''}"
-    yield f"  {'':<32}{'answers':>9}{'precision':>11}{'recall':>9}{'F1':>8}"
+    yield quality_header()
     for method in ("without noise", "most likely"):
-        yield _line(method, *judge(name, answers[method][name], truth, [0]))
+        yield quality_line(method, *judge(name, answers[method][name], truth, [0]))
     judged = judge(name, answers["probabilities"][name], truth, THRESHOLDS)
     best = max(judged, key=lambda quality: quality.f1)
     for quality in judged:
-        yield _line(f"probability > {quality.threshold:g}{', the best' if quality is best else ''}", quality)
-    yield _line("best of other half of videos", best_elsewhere(name, answers["probabilities"][name], truth))
-
-
-def _line(name: str, quality: Quality) -> str:
-    figures = f"{quality.answers:>9,}{quality.precision:>11.3f}{quality.recall:>9.3f}{quality.f1:>8.3f}"
-    return f"  {name:<32}{figures}"
+        yield quality_line(f"probability > {quality.threshold:g}{', the best' if quality is best else ''}", quality)
+    yield quality_line("best of other half of videos", best_elsewhere(name, answers["probabilities"][name], truth))
 
 
 def main() -> None:
     """Print the report."""
-    folder = find_data(options("Compare the answers to caviar.abq with the labels.").parse_args().data)
+    folder = options("Compare the answers to caviar.abq with the labels.", FOLDER).parse_args().data
     truth = read_truth(folder)
     answers = ask_all(folder, truth)
     for name, events in truth.items():

@@ -9,7 +9,6 @@ Ranasinghe (2016), doi:10.24432/C5GG6B: a folder with reads.csv.gz.
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import sys
 from pathlib import Path
@@ -17,7 +16,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+# shared.py is in the folder of all examples.
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from shared import options
+
 FOLDER = "rfid_batteryless"
 WORKBOOK = Path(__file__).with_name("passages.abq")
 
@@ -68,27 +70,13 @@ def thinned(sightings: pd.DataFrame, rate: float, copies: int) -> pd.DataFrame:
     return pd.concat([rows.assign(trial=rows["trial"] + f"#{copy}") for copy, rows in enumerate(kept)])
 
 
-def find_data(data: Path) -> Path:
-    """Return the folder of the data, or exit if it does not exist."""
-    if not (data / FOLDER).is_dir():
-        sys.exit(f"there is no {FOLDER} in {data}; use --data to give its parent folder")
-    return data / FOLDER
-
-
-def options(description: str) -> argparse.ArgumentParser:
-    """Return a parser with the option that all scripts of this example have."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--data", type=Path, default=DATA, help=f"the folder that contains {FOLDER}")
-    return parser
-
-
 def main() -> None:
     """Write the sightings of one half, without the lost ones, the history of the other half, and the workbook."""
-    parser = options("Make sightings from the reads of battery-free tags.")
+    parser = options("Make sightings from the reads of battery-free tags.", FOLDER)
     parser.add_argument("--rate", type=float, default=0.2, help="the share of sightings to lose")
     parser.add_argument("--output", type=Path, default=Path("passages"), help="the folder to write")
     arguments = parser.parse_args()
-    reads = read_reads(find_data(arguments.data))
+    reads = read_reads(arguments.data)
     sightings = sightings_of(reads)
     counts = sightings["place"].value_counts()
     print(f"{len(reads):,} reads, {len(sightings):,} sightings: {', '.join(f'{n} {p}' for p, n in counts.items())}")

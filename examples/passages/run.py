@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from prepare import HALVES, WORKBOOK, find_data, half_of, options, read_reads, sightings_of, thinned
+from prepare import FOLDER, HALVES, WORKBOOK, half_of, read_reads, sightings_of, thinned
+from shared import options
 
 import anabranch as ab
 from anabranch.binding.binder import bind
@@ -234,10 +235,10 @@ def report_thresholds(query: str, results: Results) -> Iterator[str]:
 
 def main() -> None:
     """Print the report."""
-    parser = options("Remove sightings, and compare the answers to passages.abq with those from all sightings.")
+    parser = options("Remove sightings, and compare the answers to passages.abq with those from all sightings.", FOLDER)
     parser.add_argument("--output", type=Path, help="a CSV file for the figures, which draw.py reads")
     arguments = parser.parse_args()
-    reads = read_reads(find_data(arguments.data))
+    reads = read_reads(arguments.data)
     results = ask_all(sightings_of(reads))
     table = figures(results, reads)
     if arguments.output is not None:
