@@ -47,11 +47,11 @@ def test_variables_and_conditions_are_written() -> None:
     assert expected <= set(texts(draw_graph(COLLISION, "collision")))
 
 
-def test_constraints_of_the_query_are_solid_and_derived_ones_are_dashed_and_lighter() -> None:
+def test_stated_constraints_are_solid_and_implied_ones_are_dashed_and_lighter() -> None:
     lines = elements(draw_graph(COLLISION, "collision"), "polyline")
     looks = sorted((line.attrib["stroke"], "stroke-dasharray" in line.attrib) for line in lines)
     assert looks == sorted([(LIKELY, False), (LIKELY, False), (UNLIKELY, True)])
-    assert "asked┅follows" in texts(draw_graph(COLLISION, "collision"))[1]
+    assert "stated┅implied" in texts(draw_graph(COLLISION, "collision"))[1]
 
 
 def test_each_condition_begins_a_line_and_brackets_and_quotes_are_not_split() -> None:
@@ -60,9 +60,9 @@ def test_each_condition_begins_a_line_and_brackets_and_quotes_are_not_split() ->
     assert lines[3:6] == ["kind = 'x, y AND z'", "AND wind > 5", "AND t IN [1, 2]"]
 
 
-def test_the_key_has_no_derived_constraints_if_there_are_none() -> None:
+def test_the_key_has_no_implied_constraints_if_there_are_none() -> None:
     graph = ConstraintGraph(COLLISION.nodes, COLLISION.edges[:2])
-    assert "follows" not in draw_graph(graph, "collision")
+    assert "implied" not in draw_graph(graph, "collision")
 
 
 @pytest.mark.parametrize("count", range(2, 7))

@@ -1,6 +1,6 @@
 """The constraints between the variables of a query as an SVG picture: variables on a circle, lines between them.
 
-Constraints of the query are solid lines, constraints derived from them are dashed. A line is read along its arrow:
+Constraints that the query states are solid lines, implied constraints are dashed. A line is read along its arrow:
 'a → b, 0 to 5 later' means that b is 0 to 5 after a. A label is put where on its line it hides the least.
 """
 
@@ -102,18 +102,18 @@ def draw_graph(graph: ConstraintGraph, title: str) -> Svg:
     inside = Box(width / 2, height / 2, width - 12, height - 12)
     label_boxes = _place_labels(lines, [node.box for node in nodes.values()], inside)
     parts = header(short(title), _signs(graph.edges), width, key_baseline=50)
-    # From bottom to top: derived constraints, constraints of the query, labels, variables.
+    # From bottom to top: implied constraints, stated constraints, labels, variables.
     for line in sorted(lines, key=lambda line: line.edge.stated):
         parts += _drawn_line(line)
     for line, box in zip(lines, label_boxes, strict=True):
         parts += _drawn_label(line, box)
     for node in nodes.values():
         parts += _drawn_node(node)
-    return page(parts, width, height, f"What holds between the variables of {short(title)}" if title else "Constraints")
+    return page(parts, width, height, f"Constraints of {short(title)}" if title else "Constraints")
 
 
 def _signs(edges: Sequence[Edge]) -> list[tuple[str, str, str]]:
-    signs = [("━", LIKELY, "asked"), ("┅", UNLIKELY, "follows")]
+    signs = [("━", LIKELY, "stated"), ("┅", UNLIKELY, "implied")]
     return signs if any(not edge.stated for edge in edges) else signs[:1]
 
 

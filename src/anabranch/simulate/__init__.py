@@ -51,7 +51,7 @@ def _scenario(module: Any, summary: str) -> Scenario:
 
 
 SCENARIOS: Mapping[str, Scenario] = {
-    "office": _scenario(office, "people on an office floor, located by RFID antennas: who went for coffee?"),
+    "office": _scenario(office, "people on an office floor with RFID antennas, who go for coffee"),
     "rfid": _scenario(
         rfid, "people and their objects in a building with two floors and RFID antennas only in the corridors"
     ),
