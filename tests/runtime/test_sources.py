@@ -314,7 +314,7 @@ def test_a_query_is_itself_a_stream(spark: SparkSession, tmp_path: Path) -> None
     session.bind("at", spark.createDataFrame(rows, SCHEMA.names))
     first = collect(session.run("coffee"))
     assert collect(session.run("twice")) == pytest.approx({(4, "ann"): first[2, "ann"] * first[4, "ann"]})
-    with pytest.raises(NotYetBuilt, match="FROM QUERY cannot stream"):
+    with pytest.raises(NotYetBuilt, match="FROM QUERY cannot run on live inputs"):
         session.start("twice", str(tmp_path / "checkpoint"), str(tmp_path / "out"))
 
 
@@ -348,7 +348,7 @@ def test_what_is_wrong_with_a_source_is_one_line_with_its_place(spark: SparkSess
             ":1:1:",
             "column person of 'at.parquet' is STRING, not",
         ),
-        (stream("at", "'words.csv'"), ":1:1:", "the time column t of at is STRING; a time is an integer, a double or"),
+        (stream("at", "'words.csv'"), ":1:1:", "the time column t of at is STRING; a time is an INTEGER, a DOUBLE or"),
         (stream("at", "'nested.parquet'"), ":1:1:", "column place of 'nested.parquet' is array<string>"),
         (stream("at", "'empty'"), ":1:", "the format of 'empty' is unknown"),
         (stream("at", "'at.docx'"), ":1:", "the format of 'at.docx' is unknown"),
@@ -369,7 +369,7 @@ def test_streams_whose_times_cannot_be_compared_are_refused(spark: SparkSession)
     session.execute(stream("a") + stream("b") + "CREATE QUERY coffee AS PATTERN a(x, _) THEN b(x, _);")
     session.bind("a", spark.createDataFrame([("ann", "hall", 1, 1.0)], SCHEMA.names))
     session.bind("b", spark.createDataFrame([("ann", "hall", MOMENT, 1.0)], SCHEMA.names))
-    assert "differ in their times (a has integer, b has timestamp); convert one" in refusal(session)
+    assert "have different time types (a has integer, b has timestamp); convert one of them" in refusal(session)
 
 
 def test_only_what_is_declared_can_be_bound(spark: SparkSession) -> None:
