@@ -1,27 +1,27 @@
-"""The truth about a RELATE query: enumerate every order that the events may have had, apply the definitions, add up.
+"""The oracle of RELATE: enumerates all possible orders of the events, and adds up those in which the query holds.
 
 An entity is a sequence of point events, numbered from 0: even ones open a segment, the next one closes it. An event has
-a time, or was lost and has a window instead. A *world* is one order of the events of both entities. The probability of
-a query is the total probability of the worlds in which it holds. No state is carried from instant to instant here,
-no quantifier or relation is special, and all arithmetic is in fractions.
+a time, or it is lost and has a window. A *world* is one order of the events of both entities. The probability of a
+query is the total probability of the worlds in which it holds. Unlike the kernel, the oracle carries no state from
+instant to instant, has no special cases for quantifiers or relations, and computes in fractions.
 
-How the definitions are read
-----------------------------
-- The lost events of an entity are uniform on all times that lie within their windows and in the order of the entity's
-  events. Where a run of lost events has one window, these are uniform order statistics in it. A window may reach beyond
-  the recorded neighbours: the order cuts it off. The two entities are independent.
-- An entity's times strictly increase. So a tie is between an event of one entity and an event of the other, both of
-  them recorded; whatever ties with a lost event has probability 0.
+Definitions
+-----------
+- The lost events of an entity are uniform on all times that are within their windows and in the order of the entity's
+  events. If all events of a run have the same window, they are uniform order statistics in it. A window may reach
+  beyond the recorded neighbours; the order then narrows it. The two entities are independent.
+- The times of an entity strictly increase. So a tie is between an event of one entity and an event of the other, both
+  recorded. A tie with a lost event has probability 0.
 - The outer quantifier counts the segments of the first entity that have enough segments of the second: all of them
   (None) or at least k. ALL of no segments holds; AT LEAST k of fewer than k does not.
-- An opening event with none after it opens no segment, yet it is an event, which comes after those before it.
+- An opening event without a closing one opens no segment, but it is an event in the order of the entity.
 
-How worlds are enumerated
--------------------------
-Time is cut at all recorded times and all ends of windows. A lost event is in one of the *gaps* between cuts; given the
-gaps of an entity's events, in order, the volume of their times is the product of d^n / n! over the gaps (d long, with n
-events in it). Within a gap the events of both entities are uniform and independent but for the order of each, so all
-their interleavings are equally likely.
+Enumeration of worlds
+---------------------
+Time is cut at all recorded times and all ends of windows. A lost event is in one of the *gaps* between cuts. For a
+choice of gaps for the events of an entity, the volume of their times is the product of d^n / n! over the gaps, where d
+is the length of the gap and n its number of events. Within a gap, the events of both entities are uniform and
+independent except for the order of each entity, so all their interleavings are equally likely.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from tests.untraced import untraced
 Number = int | Fraction
 F64 = npt.NDArray[np.float64]
 
-#: By how many rejected draws for each accepted one sampling gives up.
+#: Sampling gives up after this many rounds of draws.
 MOST_DRAWS = 5_000
 
-#: What each relation says of the interval from x to x_end and the one from y to y_end (of arrays: element by element).
+#: Each relation between the intervals [x, x_end] and [y, y_end]; arguments may be arrays.
 RELATIONS: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
     "PRECEDES": lambda x, x_end, y, y_end: x_end < y,
     "MEETS": lambda x, x_end, y, y_end: x_end == y,
@@ -64,12 +64,12 @@ RELATIONS: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
 
 
 class NoWorld(ValueError):
-    """An entity whose times and windows cannot be kept all at once."""
+    """An entity whose times and windows contradict each other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Between which times a lost event was."""
+    """The times between which a lost event lies."""
 
     lo: Fraction
     hi: Fraction
@@ -77,13 +77,13 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """The point events of a segmented interval, each with its time or, where it was lost, its window."""
+    """The point events of a segmented interval, each with its time or, if it is lost, its window."""
 
     events: tuple[Fraction | Window, ...]
 
     @property
     def segments(self) -> int:
-        """How many segments were opened and closed."""
+        """The number of complete segments."""
         return len(self.events) // 2
 
     @property
@@ -94,7 +94,7 @@ class Entity:
 
     @property
     def arrays(self) -> tuple[F64, F64, F64]:
-        """Times (NaN where lost) and the two ends of windows (both the time where recorded), as they were given."""
+        """The times (NaN if lost) and the two ends of the windows (both the time if recorded)."""
         lost = [isinstance(event, Window) for event in self.events]
         ends = [(event.lo, event.hi) if isinstance(event, Window) else (event, event) for event in self.events]
         lo, hi = np.array(ends, dtype=np.float64).reshape(-1, 2).T.copy()
@@ -106,10 +106,10 @@ def entity(
     horizon: tuple[Number, Number] | None = None,
     windows: Mapping[int, tuple[Number, Number]] | None = None,
 ) -> Entity:
-    """An entity by the times of its events, None where lost.
+    """An entity from the times of its events, None for lost ones.
 
-    A lost event has the window given for its position; else it lies between the recorded events around it, or between
-    one and the horizon.
+    A lost event has the window given for its position. Without one, it lies between its recorded neighbours, or between
+    one of them and the horizon.
     """
     windows = windows or {}
     return Entity(
@@ -123,7 +123,7 @@ def entity(
 def _default_window(
     times: Sequence[Number | None], i: int, horizon: tuple[Number, Number] | None
 ) -> tuple[Number, Number]:
-    """Between which times the lost event at i is, by the recorded events and the horizon alone."""
+    """The window of the lost event i by its recorded neighbours and the horizon."""
     before = [t for t in times[:i] if t is not None]
     after = [t for t in times[i + 1 :] if t is not None]
     if horizon is None:
@@ -134,16 +134,16 @@ def _default_window(
 
 # ---------------------------------------------------------------- worlds
 
-#: Where an event is among the cuts: 2c is the cut c itself, 2c + 1 the gap between the cuts c and c + 1.
-Places = tuple[int, ...]
+#: The slot of each event among the cuts: 2c is the cut c, 2c + 1 is the gap between the cuts c and c + 1.
+Slots = tuple[int, ...]
 
-#: A place, and within a gap the number of the event among all that are in it. Ranks are in the order of times.
+#: A slot, and within a gap the number of the event among all events in it. Ranks have the order of times.
 Rank = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """One order of all events: ranks for those of each entity, equal where recorded times are."""
+    """One order of all events: the ranks of each entity's events. Equal recorded times have equal ranks."""
 
     weight: Fraction
     a: tuple[Rank, ...]
@@ -159,79 +159,78 @@ def probability(a: Entity, b: Entity, outer: int | None, inner: int | None, rela
 
 
 def worlds(a: Entity, b: Entity) -> Iterator[World]:
-    """Every order of the events of both, with its probability; the probabilities add up to 1."""
+    """Every order of the events of both entities, with its probability; the probabilities add up to 1."""
     cuts = sorted(a.cuts | b.cuts)
     of_b = list(weighted_placements(b, cuts))
-    for weight_a, places_a in weighted_placements(a, cuts):
-        for weight_b, places_b in of_b:
-            orders = list(interleavings(places_a, places_b))
+    for weight_a, slots_a in weighted_placements(a, cuts):
+        for weight_b, slots_b in of_b:
+            orders = list(interleavings(slots_a, slots_b))
             for ranks_a, ranks_b in orders:
                 yield World(weight_a * weight_b / len(orders), ranks_a, ranks_b)
 
 
-def weighted_placements(entity: Entity, cuts: Sequence[Fraction]) -> Iterator[tuple[Fraction, Places]]:
-    """Where the events of an entity may be among the cuts, with the probability of each."""
-    found = [(volume(places, cuts), places) for places in placements(entity, cuts)]
-    total = sum((each for each, _ in found), start=Fraction(0))
+def weighted_placements(entity: Entity, cuts: Sequence[Fraction]) -> Iterator[tuple[Fraction, Slots]]:
+    """The possible slots of an entity's events, with the probability of each combination."""
+    weighted = [(volume(slots, cuts), slots) for slots in placements(entity, cuts)]
+    total = sum((weight for weight, _ in weighted), start=Fraction(0))
     if not total:
         message = f"no times fit all of {entity}"
         raise NoWorld(message)
-    return ((each / total, places) for each, places in found)
+    return ((weight / total, slots) for weight, slots in weighted)
 
 
-def placements(entity: Entity, cuts: Sequence[Fraction]) -> Iterator[Places]:
-    """Where the events of an entity may be among the cuts: within their windows, and in order."""
+def placements(entity: Entity, cuts: Sequence[Fraction]) -> Iterator[Slots]:
+    """The possible slots of an entity's events: within their windows, and in order."""
 
-    def extended(places: Places) -> Iterator[Places]:
-        if len(places) == len(entity.events):
-            yield places
+    def extended(slots: Slots) -> Iterator[Slots]:
+        if len(slots) == len(entity.events):
+            yield slots
             return
-        for place in possible_places(entity.events[len(places)], cuts):
-            together = place % 2 == 1 and places[-1:] == (place,)
-            if not places or places[-1] < place or together:
-                yield from extended((*places, place))
+        for slot in possible_slots(entity.events[len(slots)], cuts):
+            together = slot % 2 == 1 and slots[-1:] == (slot,)
+            if not slots or slots[-1] < slot or together:
+                yield from extended((*slots, slot))
 
     return extended(())
 
 
-def possible_places(event: Fraction | Window, cuts: Sequence[Fraction]) -> list[int]:
+def possible_slots(event: Fraction | Window, cuts: Sequence[Fraction]) -> list[int]:
     """The cut of a recorded event; the gaps within the window of a lost one."""
     if not isinstance(event, Window):
         return [2 * cuts.index(event)]
     return [2 * c + 1 for c in range(len(cuts) - 1) if event.lo <= cuts[c] and cuts[c + 1] <= event.hi]
 
 
-def volume(places: Places, cuts: Sequence[Fraction]) -> Fraction:
-    """The volume of the times that lost events have in these places: the product of d^n / n! over the gaps."""
-    inside = Counter(place // 2 for place in places if place % 2)
+def volume(slots: Slots, cuts: Sequence[Fraction]) -> Fraction:
+    """The volume of the times of lost events in these slots: the product of d^n / n! over the gaps."""
+    inside = Counter(slot // 2 for slot in slots if slot % 2)
     factors = ((cuts[c + 1] - cuts[c]) ** n / math.factorial(n) for c, n in inside.items())
     return math.prod(factors, start=Fraction(1))
 
 
-def interleavings(places_a: Places, places_b: Places) -> Iterator[tuple[tuple[Rank, ...], tuple[Rank, ...]]]:
+def interleavings(slots_a: Slots, slots_b: Slots) -> Iterator[tuple[tuple[Rank, ...], tuple[Rank, ...]]]:
     """The ranks of both entities' events, for every order of the events of each gap."""
-    gaps = sorted({place for place in (*places_a, *places_b) if place % 2})
-    # For each gap, every choice of the numbers that a's events have in it; b's events have the others.
+    gaps = sorted({slot for slot in (*slots_a, *slots_b) if slot % 2})
+    # For each gap, every choice of numbers for the events of a; the events of b have the other numbers.
     choices = [
-        list(itertools.combinations(range(places_a.count(gap) + places_b.count(gap)), places_a.count(gap)))
-        for gap in gaps
+        list(itertools.combinations(range(slots_a.count(gap) + slots_b.count(gap)), slots_a.count(gap))) for gap in gaps
     ]
     for chosen in itertools.product(*choices):
         numbers_a = dict(zip(gaps, map(list, chosen), strict=True))
         numbers_b = {
-            gap: [n for n in range(len(numbers) + places_b.count(gap)) if n not in numbers]
+            gap: [n for n in range(len(numbers) + slots_b.count(gap)) if n not in numbers]
             for gap, numbers in numbers_a.items()
         }
-        yield _ranks(places_a, numbers_a), _ranks(places_b, numbers_b)
+        yield _ranks(slots_a, numbers_a), _ranks(slots_b, numbers_b)
 
 
-def _ranks(places: Places, numbers: dict[int, list[int]]) -> tuple[Rank, ...]:
-    """Each place with the next of its gap's numbers."""
-    following = {gap: iter(each) for gap, each in numbers.items()}
-    return tuple((place, next(following[place]) if place % 2 else 0) for place in places)
+def _ranks(slots: Slots, numbers: dict[int, list[int]]) -> tuple[Rank, ...]:
+    """Each slot with the next number of its gap."""
+    following = {gap: iter(gap_numbers) for gap, gap_numbers in numbers.items()}
+    return tuple((slot, next(following[slot]) if slot % 2 else 0) for slot in slots)
 
 
-# ---------------------------------------------------------------- what holds in a world
+# ---------------------------------------------------------------- queries in a world
 
 
 def holds(a: Sequence[Any], b: Sequence[Any], outer: int | None, inner: int | None, relations: frozenset[str]) -> bool:
@@ -251,9 +250,9 @@ def related(x: tuple[Any, Any], y: tuple[Any, Any], relations: frozenset[str]) -
     return any(RELATIONS[relation](*x, *y) for relation in relations)
 
 
-def enough(count: int, quantifier: int | None, of: int) -> bool:
-    """Whether so many out of so many are what the quantifier asks for."""
-    return count == of if quantifier is None else count >= quantifier
+def enough(count: int, quantifier: int | None, total: int) -> bool:
+    """Whether `count` of `total` segments satisfy a quantifier."""
+    return count == total if quantifier is None else count >= quantifier
 
 
 # ---------------------------------------------------------------- sampling
@@ -268,12 +267,12 @@ def sampled(
     draws: int = 100_000,
     seed: int = 0,
 ) -> float:
-    """An estimate of `probability` from that many worlds; no cuts, gaps or orders are made use of.
+    """An estimate of `probability` from random times, without cuts, gaps or orders.
 
     Its standard error is at most 0.5 / sqrt(draws).
     """
     random = np.random.default_rng(seed)
-    times_a, times_b = (list(sample_times(each, draws, random)) for each in (a, b))
+    times_a, times_b = (list(sample_times(operand, draws, random)) for operand in (a, b))
     satisfied = np.zeros(draws, dtype=int)
     for x in segments(times_a):
         count = np.zeros(draws, dtype=int)
@@ -284,23 +283,23 @@ def sampled(
 
 
 def sample_times(entity: Entity, draws: int, random: np.random.Generator) -> F64:
-    """The times of an entity's events, one column a world."""
+    """Random times of an entity's events, one column per draw."""
     times, lo, hi = entity.arrays
-    found = np.empty((len(times), draws))
+    sampled_times = np.empty((len(times), draws))
     for lost, positions in itertools.groupby(range(len(times)), key=lambda i: bool(np.isnan(times[i]))):
         run = list(positions)
         if not lost:
-            found[run] = times[run, None]
+            sampled_times[run] = times[run, None]
             continue
         first, last = run[0], run[-1]
         after = times[first - 1] if first > 0 else -np.inf
         before = times[last + 1] if last + 1 < len(times) else np.inf
-        found[run] = _sample_run(np.maximum(lo[run], after), np.minimum(hi[run], before), draws, random)
-    return found
+        sampled_times[run] = _sample_run(np.maximum(lo[run], after), np.minimum(hi[run], before), draws, random)
+    return sampled_times
 
 
 def _sample_run(lo: F64, hi: F64, draws: int, random: np.random.Generator) -> F64:
-    """Times of consecutive lost events: sorted where all have one window, else drawn until they are in order."""
+    """Times of consecutive lost events: sorted if all have the same window, otherwise drawn until they are in order."""
     if np.all(lo == lo[0]) and np.all(hi == hi[0]):
         return np.sort(random.uniform(lo[0], hi[0], (len(lo), draws)), axis=0)
     kept, tried = np.empty((len(lo), 0)), 0
@@ -309,6 +308,6 @@ def _sample_run(lo: F64, hi: F64, draws: int, random: np.random.Generator) -> F6
         kept = np.hstack([kept, times[:, np.all(np.diff(times, axis=0) > 0, axis=0)]])
         tried += 1
         if tried > MOST_DRAWS:
-            message = "the windows and the order of the events hardly agree"
+            message = "almost no draws from the windows are in order"
             raise NoWorld(message)
     return kept[:, :draws]

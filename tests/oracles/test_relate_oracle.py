@@ -1,4 +1,4 @@
-"""The oracle itself, held against cases small enough to work out by hand, and sampled worlds."""
+"""The oracle of RELATE, compared with small cases solved by hand and with sampling."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tests.relate.strategies import COMMON, DEFAULT, DIFFERING, Case, cases
 ALL, SOME = None, 1
 
 
-def asked(a: Entity, outer: int | None, relation: str, inner: int | None, b: Entity) -> Fraction:
-    """The probability of `RELATE outer a relation inner b`; the relation may be a composite, or a union with OR."""
-    wanted = relation.split(" OR ")
-    return probability(a, b, outer, inner, frozenset().union(*(COMPOSITE.get(each, (each,)) for each in wanted)))
+def probability_of(a: Entity, outer: int | None, relation: str, inner: int | None, b: Entity) -> Fraction:
+    """The probability of `RELATE outer a relation inner b`; the relation may be composite, or a union with OR."""
+    relations = relation.split(" OR ")
+    return probability(a, b, outer, inner, frozenset().union(*(COMPOSITE.get(name, (name,)) for name in relations)))
 
 
 # ---------------------------------------------------------------- relations and quantifiers
@@ -43,11 +43,11 @@ def test_exactly_one_of_the_13_holds() -> None:
 )  # fmt: skip
 def test_each_relation_to_the_interval_from_4_to_8(relation: str, interval: tuple[int, int]) -> None:
     a, b = entity(interval), entity((4, 8))
-    assert [name for name in SIMPLE if asked(a, SOME, name, SOME, b)] == [relation]
-    assert asked(a, ALL, relation, ALL, b) == 1
+    assert [name for name in SIMPLE if probability_of(a, SOME, name, SOME, b)] == [relation]
+    assert probability_of(a, ALL, relation, ALL, b) == 1
 
 
-# Three segments of a, of which two intersect segments of b: (0, 2) two of them, (5, 7) one, (20, 21) none.
+# Three segments of A, of which two intersect segments of B.
 A = entity([0, 2, 5, 7, 20, 21])
 B = entity([1, 2, 2 + Fraction(1, 2), 3, 6, 9])
 TOUCHED = entity([0, 1, 2, 7])
@@ -58,7 +58,7 @@ TOUCHED = entity([0, 1, 2, 7])
     [
         (A, SOME, SOME, B, True), (A, 2, SOME, B, True), (A, 3, SOME, B, False), (A, ALL, SOME, B, False),
         (A, SOME, 2, B, False), (A, SOME, ALL, B, False), (A, 4, SOME, B, False),
-        # (0, 1) touches one segment of A, (2, 7) two: one of them at its very end.
+        # (0, 1) touches one segment of A, (2, 7) touches two, one of them only at its end.
         (TOUCHED, SOME, 2, A, True), (TOUCHED, 2, 2, A, False), (TOUCHED, ALL, SOME, A, True),
         (TOUCHED, SOME, 3, A, False), (TOUCHED, SOME, ALL, A, False),
     ],
@@ -66,20 +66,20 @@ TOUCHED = entity([0, 1, 2, 7])
 def test_the_quantifiers_of_certain_entities(
     a: Entity, outer: int | None, inner: int | None, b: Entity, holds: bool
 ) -> None:
-    assert asked(a, outer, "INTERSECTS", inner, b) == holds
+    assert probability_of(a, outer, "INTERSECTS", inner, b) == holds
 
 
-def test_the_outer_quantifier_is_the_first_operands() -> None:
+def test_the_outer_quantifier_belongs_to_the_first_operand() -> None:
     one, two = entity([0, 9]), entity([1, 2, 3, 4])
-    assert asked(two, 2, "INTERSECTS", SOME, one) == 1
-    assert asked(one, 2, "INTERSECTS", SOME, two) == 0
-    assert asked(one, SOME, "INTERSECTS", 2, two) == 1
+    assert probability_of(two, 2, "INTERSECTS", SOME, one) == 1
+    assert probability_of(one, 2, "INTERSECTS", SOME, two) == 0
+    assert probability_of(one, SOME, "INTERSECTS", 2, two) == 1
 
 
-def test_an_opening_event_without_its_end_opens_no_segment() -> None:
-    assert asked(entity([0, 1, 2]), ALL, "PRECEDES", ALL, entity([3, 4, 5])) == 1
-    assert asked(entity([0]), ALL, "PRECEDES", SOME, entity([3, 4])) == 1
-    assert asked(entity([0]), SOME, "PRECEDES", SOME, entity([3, 4])) == 0
+def test_an_opening_event_without_a_closing_one_opens_no_segment() -> None:
+    assert probability_of(entity([0, 1, 2]), ALL, "PRECEDES", ALL, entity([3, 4, 5])) == 1
+    assert probability_of(entity([0]), ALL, "PRECEDES", SOME, entity([3, 4])) == 1
+    assert probability_of(entity([0]), SOME, "PRECEDES", SOME, entity([3, 4])) == 0
 
 
 # ---------------------------------------------------------------- lost events
@@ -87,80 +87,80 @@ def test_an_opening_event_without_its_end_opens_no_segment() -> None:
 
 def test_one_lost_end_is_uniform_in_its_window() -> None:
     a = entity([0, None, 10, 11])
-    assert asked(a, SOME, "PRECEDES", SOME, entity([4, 12])) == Fraction(4, 10)
-    assert asked(a, 2, "INTERSECTS", SOME, entity([4, 12])) == Fraction(6, 10)
+    assert probability_of(a, SOME, "PRECEDES", SOME, entity([4, 12])) == Fraction(4, 10)
+    assert probability_of(a, 2, "INTERSECTS", SOME, entity([4, 12])) == Fraction(6, 10)
 
 
 def test_a_run_is_uniform_order_statistics() -> None:
     # The larger of two uniform times on (0, 10) is below 4 with probability 0.4^2; the smaller with 1 - 0.6^2.
     a = entity([0, None, None, 10])
     early = entity([4, 20])
-    assert asked(a, ALL, "STARTS BEFORE", ALL, early) == Fraction(16, 100)
-    assert asked(a, SOME, "PRECEDES", SOME, early) == Fraction(64, 100)
+    assert probability_of(a, ALL, "STARTS BEFORE", ALL, early) == Fraction(16, 100)
+    assert probability_of(a, SOME, "PRECEDES", SOME, early) == Fraction(64, 100)
 
 
-def test_lost_events_of_both_may_have_any_order() -> None:
+def test_lost_events_of_both_entities_interleave() -> None:
     # Two ends, both uniform on (0, 10).
     a, b = entity([0, None, 10, 11]), entity([0, None, 10, 11])
-    assert asked(a, SOME, "STARTS", SOME, b) == Fraction(1, 2)
-    # A uniform time is the least of three with probability 1/3, between the two others as often.
+    assert probability_of(a, SOME, "STARTS", SOME, b) == Fraction(1, 2)
+    # A uniform time is the smallest of three with probability 1/3, and between the two others with probability 1/3.
     a, b = entity([-1, None], windows={1: (0, 10)}), entity([0, None, None, 10])
-    assert asked(a, SOME, "OVERLAPS", SOME, b) == Fraction(2, 3)
-    assert asked(a, SOME, "INTERSECTS", 2, b) == Fraction(1, 3)
-    assert asked(a, SOME, "CONTAINS", SOME, b) == Fraction(2, 3)
+    assert probability_of(a, SOME, "OVERLAPS", SOME, b) == Fraction(2, 3)
+    assert probability_of(a, SOME, "INTERSECTS", 2, b) == Fraction(1, 3)
+    assert probability_of(a, SOME, "CONTAINS", SOME, b) == Fraction(2, 3)
 
 
-def test_the_papers_figure_6() -> None:
-    # Two congested sectors. Of the second, the end of the first jam and the beginning of the other were lost.
+def test_figure_6_of_the_paper() -> None:
+    # Two congested sectors. In the second, the end of the first jam and the start of the other are lost.
     a, b = entity([0, 2, 4, 6]), entity([1, None, None, 10])
     assert len(list(worlds(a, b))) == 10
-    assert asked(a, SOME, "INTERSECTS", SOME, b) == 1
-    # The second segment of a meets none of b where one lost event is before 4 and the other after 6: 2 * 3 * 4 / 9^2.
-    assert asked(a, 2, "INTERSECTS", SOME, b) == 1 - Fraction(24, 81)
-    assert asked(a, ALL, "INTERSECTS", SOME, b) == 1 - Fraction(24, 81)
+    assert probability_of(a, SOME, "INTERSECTS", SOME, b) == 1
+    # The second segment of a intersects none of b if one lost event is before 4 and the other after 6: 2 * 3 * 4 / 9^2.
+    assert probability_of(a, 2, "INTERSECTS", SOME, b) == 1 - Fraction(24, 81)
+    assert probability_of(a, ALL, "INTERSECTS", SOME, b) == 1 - Fraction(24, 81)
 
 
 def test_lost_first_and_last_events_reach_to_the_horizon() -> None:
     a = entity([None, 4, 6, None], (0, 10))
-    assert asked(a, SOME, "STARTS BEFORE", SOME, entity([1, 20])) == Fraction(1, 4)
-    assert asked(a, SOME, "ENDS AFTER", SOME, entity([-1, 9])) == Fraction(1, 4)
-    assert asked(entity([None, None], (0, 10)), ALL, "DURING", ALL, entity([2, 7])) == Fraction(1, 4)
+    assert probability_of(a, SOME, "STARTS BEFORE", SOME, entity([1, 20])) == Fraction(1, 4)
+    assert probability_of(a, SOME, "ENDS AFTER", SOME, entity([-1, 9])) == Fraction(1, 4)
+    assert probability_of(entity([None, None], (0, 10)), ALL, "DURING", ALL, entity([2, 7])) == Fraction(1, 4)
 
 
-def test_what_ties_with_a_lost_end_has_probability_0() -> None:
+def test_a_tie_with_a_lost_event_has_probability_0() -> None:
     a, b = entity([0, None, 10, 11]), entity([0, 5, 10, 11])
     for relation in ("MEETS", "MET BY", "FINISHES", "FINISHED BY"):
-        assert asked(a, SOME, relation, SOME, b) == 0
-    assert asked(a, 2, "EQUALS", SOME, b) == 0
-    assert asked(a, SOME, "EQUALS", SOME, b) == 1
-    assert asked(a, 2, "STARTS OR STARTED BY OR EQUALS", SOME, b) == 1
+        assert probability_of(a, SOME, relation, SOME, b) == 0
+    assert probability_of(a, 2, "EQUALS", SOME, b) == 0
+    assert probability_of(a, SOME, "EQUALS", SOME, b) == 1
+    assert probability_of(a, 2, "STARTS OR STARTED BY OR EQUALS", SOME, b) == 1
 
 
 # ---------------------------------------------------------------- windows
 
 
-def test_a_window_narrows_what_the_neighbours_allow() -> None:
+def test_a_window_narrows_the_range_between_the_neighbours() -> None:
     a = entity([0, None, 10, 11], windows={1: (2, 6)})
-    assert asked(a, SOME, "PRECEDES", SOME, entity([5, 12])) == Fraction(3, 4)
+    assert probability_of(a, SOME, "PRECEDES", SOME, entity([5, 12])) == Fraction(3, 4)
 
 
-def test_a_window_beyond_the_neighbours_is_cut_off() -> None:
+def test_the_neighbours_narrow_a_window() -> None:
     a = entity([0, None, 10, 11], windows={1: (-5, 40)})
-    assert asked(a, SOME, "PRECEDES", SOME, entity([4, 12])) == Fraction(4, 10)
+    assert probability_of(a, SOME, "PRECEDES", SOME, entity([4, 12])) == Fraction(4, 10)
 
 
-def test_overlapping_windows_are_uniform_on_what_fits() -> None:
+def test_overlapping_windows_are_uniform_on_ordered_times() -> None:
     # (0, 2) x (1, 3) without the half square in which the second would come first: 7/2.
     a = entity([None, None], windows={0: (0, 2), 1: (1, 3)})
-    assert asked(a, SOME, "STARTS BEFORE", SOME, entity([1, 9])) == Fraction(2, 1) / Fraction(7, 2)
-    assert asked(a, SOME, "DURING", SOME, entity([1, 2])) == Fraction(1, 2) / Fraction(7, 2)
-    # In the wide window of the second alone it would be 1/3.
-    assert asked(a, SOME, "ENDS AFTER", SOME, entity([-1, 2])) == Fraction(2, 1) / Fraction(7, 2)
+    assert probability_of(a, SOME, "STARTS BEFORE", SOME, entity([1, 9])) == Fraction(2, 1) / Fraction(7, 2)
+    assert probability_of(a, SOME, "DURING", SOME, entity([1, 2])) == Fraction(1, 2) / Fraction(7, 2)
+    # Without the order of the two events, it would be 1/2.
+    assert probability_of(a, SOME, "ENDS AFTER", SOME, entity([-1, 2])) == Fraction(2, 1) / Fraction(7, 2)
 
 
-def test_windows_apart_are_independent() -> None:
+def test_disjoint_windows_are_independent() -> None:
     a = entity([None, None], windows={0: (0, 2), 1: (2, 4)})
-    assert asked(a, SOME, "CONTAINS", SOME, entity([1, 3])) == Fraction(1, 4)
+    assert probability_of(a, SOME, "CONTAINS", SOME, entity([1, 3])) == Fraction(1, 4)
 
 
 @pytest.mark.parametrize(
@@ -172,9 +172,9 @@ def test_windows_apart_are_independent() -> None:
         entity([None, 2], windows={0: (2, 4)}),
     ],
 )
-def test_an_entity_that_cannot_be_is_refused(broken: Entity) -> None:
+def test_a_contradictory_entity_is_refused(broken: Entity) -> None:
     with pytest.raises(NoWorld, match="no times fit"):
-        asked(broken, SOME, "INTERSECTS", SOME, A)
+        probability_of(broken, SOME, "INTERSECTS", SOME, A)
 
 
 def test_an_entity_as_arrays() -> None:
@@ -184,12 +184,12 @@ def test_an_entity_as_arrays() -> None:
     np.testing.assert_array_equal(hi, [0, 2, 4])
 
 
-# ---------------------------------------------------------------- against itself, and against sampled worlds
+# ---------------------------------------------------------------- consistency, and comparison with sampling
 
 
 @examples(25)
 @given(case=cases(wide=True))
-def test_the_worlds_are_all_there_are(case: Case) -> None:
+def test_the_probabilities_of_worlds_sum_to_1(case: Case) -> None:
     assert sum(world.weight for world in worlds(case.a, case.b)) == 1
     for world in worlds(case.a, case.b):
         assert sorted(set(world.a)) == list(world.a)
@@ -198,7 +198,7 @@ def test_the_worlds_are_all_there_are(case: Case) -> None:
 
 @examples(25)
 @given(case=cases(most_lost=4))
-def test_what_holds_for_all_and_what_for_some_are_each_others_opposites(case: Case) -> None:
+def test_all_and_some_are_complementary(case: Case) -> None:
     others = frozenset(SIMPLE) - case.relations
     for outer, inner in itertools.product((ALL, SOME), repeat=2):
         opposite = probability(case.a, case.b, SOME if outer is ALL else ALL, SOME if inner is ALL else ALL, others)
@@ -224,25 +224,25 @@ def test_what_holds_for_all_and_what_for_some_are_each_others_opposites(case: Ca
 def test_enumeration_agrees_with_sampling(
     a: Entity, outer: int | None, relation: str, inner: int | None, b: Entity
 ) -> None:
-    wanted = frozenset().union(*(COMPOSITE.get(each, (each,)) for each in relation.split(" OR ")))
-    exact = float(probability(a, b, outer, inner, wanted))
+    relations = frozenset().union(*(COMPOSITE.get(name, (name,)) for name in relation.split(" OR ")))
+    exact = float(probability(a, b, outer, inner, relations))
     assert 0.05 < exact < 0.95
     # Five standard errors of 100,000 draws.
-    assert sampled(a, b, outer, inner, wanted, seed=5) == pytest.approx(exact, abs=5 * 0.5 / 100_000**0.5)
+    assert sampled(a, b, outer, inner, relations, seed=5) == pytest.approx(exact, abs=5 * 0.5 / 100_000**0.5)
 
 
 @examples(25)
 @given(case=cases(wide=True))
 def test_enumeration_agrees_with_sampling_on_drawn_cases(case: Case) -> None:
     query = (case.a, case.b, case.outer, case.inner, case.relations)
-    # Six standard errors: there are many cases. With a probability of 0 or 1 every world agrees.
+    # Six standard errors, because there are many cases. With probability 0 or 1, all draws agree.
     exact = float(probability(*query))
     assert sampled(*query, draws=20_000) == pytest.approx(exact, abs=6 * (exact * (1 - exact) / 20_000) ** 0.5)
 
 
-def test_sampling_gives_up_where_hardly_anything_fits() -> None:
+def test_sampling_gives_up_if_almost_no_draw_is_in_order() -> None:
     a = entity([None, None], windows={0: (1, 4), 1: (0, Fraction(1) + Fraction(1, 10**9))})
-    with pytest.raises(NoWorld, match="hardly agree"):
+    with pytest.raises(NoWorld, match="almost no draws"):
         sampled(a, A, SOME, SOME, frozenset(SIMPLE), draws=10)
 
 

@@ -1,4 +1,4 @@
-"""The kernel of RELATE called by itself: entities as windows, a query as numbers."""
+"""Calls the kernel of RELATE directly: entities as windows, a query as numbers."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from anabranch.relate import kernel
 from anabranch.relate.pairs import Windows
 from anabranch.relate.query import COMPOSITE, SIMPLE
 
-#: The window of every event of an entity, as time codes; both ends are the instant of a recorded one.
+#: The window of every event of an entity, as time codes; for a recorded event, both ends are its time.
 Codes = Sequence[tuple[int, int]]
 
 
 class Decided(NamedTuple):
-    """What the kernel says of one pair."""
+    """The result of the kernel for one pair."""
 
     probability: float
     complement: float
 
 
 def bits(*relations: str) -> int:
-    """Relations, composites among them, as the kernel takes them."""
+    """Relations, simple or composite, as the bits that the kernel takes."""
     simple = {name for relation in relations for name in COMPOSITE.get(relation, (relation,))}
     return sum(1 << SIMPLE.index(name) for name in simple)
 
 
 def decided(a: Codes, b: Codes, outer: int | None, inner: int | None, relations: int, doubles: bool = False) -> Decided:
-    """The kernel's own answer about one pair; None is ALL."""
+    """Call the kernel for one pair; None is ALL."""
     table = kernel.segment_classes(len(b), inner or 0, relations, outer is None)
     first_row = np.full(len(b) + 1, -1, np.int64)
     first_row[len(b)] = 0
-    first, second = (windows_of([each]).marked() for each in (a, b))
+    first, second = (windows_of([windows]).marked() for windows in (a, b))
     classes = kernel.Classes(first_row, *table)
     enough, fewer = kernel.relate_pairs(np.array([[0, 0]]), first, second, classes, outer or 1, doubles)
     # For ALL, hits are failures.
@@ -44,18 +44,18 @@ def decided(a: Codes, b: Codes, outer: int | None, inner: int | None, relations:
 
 
 def windows_of(entities: Sequence[Codes]) -> Windows:
-    """Entities end to end."""
+    """The windows of entities."""
     ends = np.array([window for entity in entities for window in entity], np.int64).reshape(-1, 2)
     events = np.concatenate([[0], np.cumsum([len(entity) for entity in entities])])
     return Windows(events, ends[:, 0].copy(), ends[:, 1].copy())
 
 
 def codes_of(entity: Entity, scale: Fraction | int, origin: Fraction | int = 0, doubles: bool = False) -> list:
-    """The windows of an entity's events as codes, where one unit is `scale` long; none is outside its neighbours'."""
+    """The windows of an entity's events as codes, narrowed by their neighbours; `scale` is the length of a unit."""
     ends = [(event.lo, event.hi) if isinstance(event, Window) else (event, event) for event in entity.events]
-    lo = [max(low for low, _ in ends[: x + 1]) for x in range(len(ends))]
-    hi = [min(high for _, high in ends[x:]) for x in range(len(ends))]
-    instants = [[each * scale + origin for each in column] for column in (lo, hi)]
+    lo = [max(low for low, _ in ends[: i + 1]) for i in range(len(ends))]
+    hi = [min(high for _, high in ends[i:]) for i in range(len(ends))]
+    instants = [[instant * scale + origin for instant in column] for column in (lo, hi)]
     if doubles:
-        instants = [order_doubles(np.array([float(each) for each in column])).tolist() for column in instants]
+        instants = [order_doubles(np.array([float(instant) for instant in column])).tolist() for column in instants]
     return [(int(low), int(high)) for low, high in zip(*instants, strict=True)]

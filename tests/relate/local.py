@@ -1,4 +1,4 @@
-"""RELATE without a JVM: entities from the operators of all buckets, paired and decided in one block."""
+"""RELATE without a JVM: the entities of all buckets are paired and decided in one block."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from anabranch.relate.job import RelateJob
 from anabranch.relate.operator import RelateOperator
 from anabranch.relate.store import EntityStore
 
-#: The keys of both operands; a key of one column is that column's value, of several their tuple.
+#: The keys of both operands; a key of one column is its value, a key of several columns is a tuple.
 Pair = tuple[Any, Any]
 
 
 class Answer(NamedTuple):
-    """What was said of a pair; what the query does not ask for is None."""
+    """An answer about a pair; columns that the query does not have are None."""
 
     probability: float
     complement: float | None = None
@@ -28,7 +28,7 @@ class Answer(NamedTuple):
 
 
 class RelateRun(local.LocalRun):
-    """The buckets of one RELATE query; `reported` holds what each step said, in order."""
+    """The buckets of one RELATE query; `reported` has the answers of each step, in order."""
 
     def __init__(self, job: RelateJob, n_buckets: int = 3) -> None:
         super().__init__(job, n_buckets)
@@ -36,72 +36,75 @@ class RelateRun(local.LocalRun):
         self.entities = job.answer_schema.empty_table()
 
     def step(self, rows: Rows, end: bool = False) -> None:
-        """One micro-batch, and the answers that it gives."""
+        """Run one micro-batch and collect its answers."""
         super().step(rows, end)
         self.entities = pa.concat_tables([outcome.answers for outcome in self.outcomes[-self.n_buckets :]])
         answers = decide(self.job.spec, members(self.job, self.entities))
         self.reported.append([_answer(row) for row in answers.to_pylist()])
 
-    def held(self) -> dict[Pair, Answer]:
-        """The pairs that hold by what the last step knew of each entity, whether it changed or not."""
-        there = self.entities.filter(self.entities["there"])
-        for name, value in (("changed", pa.array([True] * len(there))), ("before", pa.nulls(len(there), pa.binary()))):
-            there = there.set_column(there.schema.get_field_index(name), name, value)
-        return dict(_answer(row) for row in decide(self.job.spec, members(self.job, there)).to_pylist())
+    def recomputed(self) -> dict[Pair, Answer]:
+        """The answers about all current entities, as if each of them had changed in the last step."""
+        valid = self.entities.filter(self.entities["valid"])
+        n = len(valid)
+        for name, value in (("changed", pa.array([True] * n)), ("previous", pa.nulls(n, pa.binary()))):
+            valid = valid.set_column(valid.schema.get_field_index(name), name, value)
+        return dict(_answer(row) for row in decide(self.job.spec, members(self.job, valid)).to_pylist())
 
     def answers(self) -> dict[Pair, Answer]:
-        """Every answer that stays: all of a batch run, the final ones of a stream."""
+        """The final answers: all answers of a batch run, those with the status `final` of a stream."""
         kept: dict[Pair, Answer] = {}
-        for pair, answer in self.rows_reported():
+        for pair, answer in self.all_reported():
             if answer.status in (None, "final"):
                 assert pair not in kept, f"{pair} was answered twice"
                 kept[pair] = answer
         return kept
 
-    def rows_reported(self) -> list[tuple[Pair, Answer]]:
-        """All that was said, in order."""
+    def all_reported(self) -> list[tuple[Pair, Answer]]:
+        """All answers of all steps, in order."""
         return [row for step in self.reported for row in step]
 
-    def standing(self) -> dict[Pair, Answer]:
-        """What a reader takes for true who lets each row stand in the place of the last about its pair."""
-        return dict(self.rows_reported())
+    def latest(self) -> dict[Pair, Answer]:
+        """The latest answer about each pair."""
+        return dict(self.all_reported())
 
     def stores(self) -> list[EntityStore]:
-        """What the buckets keep, stream by stream."""
-        found = []
+        """The entity stores of all buckets, in each bucket by stream."""
+        entity_stores = []
         for state in self.states:
             operator = RelateOperator(self.job.spec)
             operator.open(state)
-            found += operator._stores
-        return found
+            entity_stores += operator._stores
+        return entity_stores
 
     def kept(self) -> set[Any]:
-        """The keys of which any bucket keeps events."""
+        """The keys whose rows are in the state of some bucket."""
         return {_key(store.keys.tuple_of(number)) for store in self.stores() for number in set(store.rows.entity)}
 
     def reasons(self) -> dict[str, int]:
-        """How many rows were set aside for each reason."""
+        """The number of quarantined rows for each reason."""
         reasons = [row["reason"] for row in self.rejected]
         return {reason: reasons.count(reason) for reason in reasons}
 
 
 def members(job: RelateJob, entities: pa.Table) -> pa.Table:
-    """The entities as members of one block, once for each operand that their stream serves."""
+    """The entities as members of one block, once for each operand of their stream."""
     names = [layout.name.lower() for layout in job.layouts]
     sides = []
     for side, operand in enumerate(job.spec.analysis.query.operands):
-        mine = entities.filter(pc.equal(entities["stream"], names.index(operand.stream.name.lower())))
-        place = {"block": 0, "side": side}
-        sides.append(pa.table({name: pa.array([value] * mine.num_rows, pa.int32()) for name, value in place.items()}))
-        for name in mine.column_names:
-            sides[-1] = sides[-1].append_column(name, mine[name])
+        rows = entities.filter(pc.equal(entities["stream"], names.index(operand.stream.name.lower())))
+        constants = {"block": 0, "side": side}
+        sides.append(
+            pa.table({name: pa.array([value] * rows.num_rows, pa.int32()) for name, value in constants.items()})
+        )
+        for name in rows.column_names:
+            sides[-1] = sides[-1].append_column(name, rows[name])
     return pa.concat_tables(sides)
 
 
 def _answer(row: dict[str, Any]) -> tuple[Pair, Answer]:
-    (a, b), said = list(row.values())[:2], row
-    told = Answer(said["probability"], said.get("complement"), said.get("status"))
-    return (_key(a.values()), _key(b.values())), told
+    first, second = list(row.values())[:2]
+    answer = Answer(row["probability"], row.get("complement"), row.get("status"))
+    return (_key(first.values()), _key(second.values())), answer
 
 
 def _key(values: Iterable[Any]) -> Any:
@@ -117,7 +120,7 @@ def run_whole(job: RelateJob, rows: Rows, n_buckets: int = 3) -> RelateRun:
 
 
 def run_stream(job: RelateJob, batches: Sequence[Rows], n_buckets: int = 3) -> RelateRun:
-    """A run over micro-batches, and the end of the input after them."""
+    """A run over micro-batches, followed by the end of the input."""
     run = RelateRun(job, n_buckets)
     for number, batch in enumerate([*batches, {}]):
         run.step(batch, end=number == len(batches))

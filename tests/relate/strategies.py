@@ -1,8 +1,9 @@
 """Hypothesis strategies for RELATE: small random pairs of entities with lost events, and queries about them.
 
-Every entity is drawn whole, then some of its events are lost; windows are laid around the times they had, so there is
-always a world. Times come from a tiny domain, so that recorded events of the two entities often tie, and that ends of
-windows fall on them. In a list of choices the simplest stands first: a failing case shrinks towards it.
+Every entity is drawn completely, then some of its events are lost. The windows contain the lost times, so there is
+always a possible world. Times come from a small domain, so that recorded events of the two entities often tie, and ends
+of windows often coincide with them. The first element of a list of alternatives is the simplest one, because failing
+cases shrink towards it.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from anabranch.relate.query import COMPOSITE, SIMPLE
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
-#: Every lost event lies between its recorded neighbours, or one and the horizon.
+#: Every lost event lies between its recorded neighbours, or between one of them and the horizon.
 DEFAULT = "default"
-#: Neighbouring lost events have one window, which may be narrower than that.
+#: Consecutive lost events have the same window, which may be narrower than that.
 COMMON = "common"
-#: Every lost event may have a window of its own; those of neighbours may overlap.
+#: Every lost event may have its own window; the windows of neighbours may overlap.
 DIFFERING = "differing"
 WINDOWS = (DEFAULT, COMMON, DIFFERING)
 
-#: The times of all events and windows are whole multiples of one of these, so that some are no binary fractions.
+#: All times are whole multiples of one of these units; some of them are not binary fractions.
 UNITS = (Fraction(1), Fraction(1, 2), Fraction(1, 3), Fraction(7, 10))
 
-#: The largest multiple at which an event happens; horizons and windows may go two further, and to -2.
+#: The last time of an event, in units; horizons and windows may be up to two units wider, and begin at -2.
 LATEST = 9
 MOST_SEGMENTS = 3
 MOST_LOST = 5
@@ -59,11 +60,11 @@ def cases(draw: Draw, windows: str = DIFFERING, most_lost: int = MOST_LOST, wide
     Parameters
     ----------
     windows : str
-        What windows there may be beside the default ones: DEFAULT, COMMON or DIFFERING.
+        DEFAULT, COMMON or DIFFERING.
     most_lost : int
-        How many events of both entities together may be lost.
+        The most lost events of both entities together.
     wide : bool
-        Whether a window may reach beyond the recorded neighbours, where the order of events cuts it off.
+        Whether a window may reach beyond the recorded neighbours; the order of events then narrows it.
     """
     unit = draw(st.sampled_from(UNITS))
     first = draw(entities(unit, windows, draw(st.integers(0, most_lost)), wide))
@@ -75,7 +76,7 @@ def cases(draw: Draw, windows: str = DIFFERING, most_lost: int = MOST_LOST, wide
 
 
 def possible_relations(a: Entity, b: Entity) -> list[frozenset[str]]:
-    """Relations that hold in some world: with drawn ones alone, most answers are 0."""
+    """Relations that hold in some world; with random relations only, most answers would be 0."""
     world = next(worlds(a, b))
     pairs = [(x, y) for x in segments(world.a) for y in segments(world.b)]
     return [alone for alone in (frozenset({name}) for name in SIMPLE) if any(related(x, y, alone) for x, y in pairs)]
@@ -90,16 +91,17 @@ def entities(
     wide: bool = False,
     horizon: tuple[int, int] | None = None,
 ) -> Entity:
-    """An entity of some segments, with some of its events lost; the horizon is its own where none is given."""
+    """An entity with some lost events; its horizon is drawn if none is given."""
     count = 2 * draw(st.sampled_from(range(1, MOST_SEGMENTS + 1)))
     truth = sorted(draw(st.sets(st.integers(0, LATEST), min_size=count, max_size=count)))
-    # Whether each event is lost, rather than a set of those that are: sets come out small.
-    wanted = [i for i, each in enumerate(draw(st.lists(st.booleans(), min_size=count, max_size=count))) if each]
-    skipped = draw(st.integers(0, max(0, len(wanted) - most_lost)))
-    lost = set(wanted[skipped : skipped + most_lost])
+    # A flag for each event, not a set of lost events: Hypothesis draws small sets.
+    flags = draw(st.lists(st.booleans(), min_size=count, max_size=count))
+    candidates = [i for i, is_lost in enumerate(flags) if is_lost]
+    skipped = draw(st.integers(0, max(0, len(candidates) - most_lost)))
+    lost = set(candidates[skipped : skipped + most_lost])
     times = [None if i in lost else t for i, t in enumerate(truth)]
     horizon = horizon or (truth[0] - draw(st.integers(1, 2)), truth[-1] + draw(st.integers(1, 2)))
-    own = {
+    chosen_windows = {
         i: window
         for run in runs(lost)
         for i, window in draw(run_windows([truth[i] for i in run], run, _bounds(times, run, horizon), windows, wide))
@@ -107,19 +109,19 @@ def entities(
     return entity(
         [None if t is None else t * unit for t in times],
         (horizon[0] * unit, horizon[1] * unit),
-        {i: (lo * unit, hi * unit) for i, (lo, hi) in own.items()},
+        {i: (lo * unit, hi * unit) for i, (lo, hi) in chosen_windows.items()},
     )
 
 
 def runs(lost: set[int]) -> list[list[int]]:
-    """The lost positions, those that follow each other together."""
-    found: list[list[int]] = []
+    """The lost positions, grouped into runs of consecutive positions."""
+    groups: list[list[int]] = []
     for i in sorted(lost):
-        if found and found[-1][-1] == i - 1:
-            found[-1].append(i)
+        if groups and groups[-1][-1] == i - 1:
+            groups[-1].append(i)
         else:
-            found.append([i])
-    return found
+            groups.append([i])
+    return groups
 
 
 def _bounds(times: list[int | None], run: list[int], horizon: tuple[int, int]) -> tuple[int, int]:
@@ -133,7 +135,7 @@ def _bounds(times: list[int | None], run: list[int], horizon: tuple[int, int]) -
 def run_windows(
     draw: Draw, truth: list[int], run: list[int], bounds: tuple[int, int], windows: str, wide: bool
 ) -> list[tuple[int, tuple[int, int]]]:
-    """Windows for some of the events of a run; the others keep the default one."""
+    """Windows for some of the events of a run; the others have the default window."""
     least, most = (-2, LATEST + 2) if wide else bounds
     if windows == COMMON and draw(st.booleans()):
         window = (draw(st.integers(least, truth[0] - 1)), draw(st.integers(truth[-1] + 1, most)))
@@ -145,15 +147,15 @@ def run_windows(
 
 
 def quantifiers(segments: int) -> st.SearchStrategy[int | None]:
-    """SOME, ALL, and other counts; seldom more than there are segments, which nothing satisfies."""
+    """SOME, ALL, and other counts; rarely more than there are segments, which nothing satisfies."""
     return st.sampled_from(3 * (1, None, *range(2, segments + 1)) + (segments + 1,))
 
 
-#: Any union, a composite, or a single relation.
+#: A random union, a composite relation, or a single relation.
 unions = st.one_of(
     st.lists(st.booleans(), min_size=len(SIMPLE), max_size=len(SIMPLE))
     .filter(any)
-    .map(lambda chosen: [relation for relation, each in zip(SIMPLE, chosen, strict=True) if each]),
+    .map(lambda chosen: [relation for relation, is_in in zip(SIMPLE, chosen, strict=True) if is_in]),
     st.sampled_from(list(COMPOSITE.values())),
     st.sampled_from(SIMPLE).map(lambda relation: (relation,)),
 ).map(frozenset)

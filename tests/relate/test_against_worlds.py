@@ -1,4 +1,4 @@
-"""RELATE held against the enumeration of all worlds: random queries, entities, splits and arrival orders."""
+"""RELATE compared with the enumeration of all worlds: random queries, entities, splits and arrival orders."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from tests.drawn import examples
 from tests.local import in_context, local_job
 from tests.relate.local import Answer, Pair, RelateRun, run_whole
 from tests.relate.strategies import LATEST
-from tests.relate.workloads import TIMES, Workload, arrivals, arrived, clock, workloads
+from tests.relate.workloads import TIMES, Workload, arrivals, clock, ungrouped, workloads
 from tests.splits import Rows, disordered_splits, splits
 
 from anabranch.relate.job import RelateJob
 
-#: How late rows may come, in units of time.
+#: The maximum delay of rows, in units of time.
 DELAY = 2
-
-#: For tests with many steps an example.
 
 
 def jobs_of(case: Workload) -> tuple[RelateJob, RelateJob]:
@@ -28,7 +26,7 @@ def jobs_of(case: Workload) -> tuple[RelateJob, RelateJob]:
 def assert_same(got: dict[Pair, float], want: dict[Pair, float], threshold: float) -> None:
     for pair in got.keys() | want.keys():
         if threshold > 0 and abs(got.get(pair, want.get(pair)) - threshold) <= 1e-9:
-            continue  # on the threshold, the last bit decides
+            continue  # at the threshold, a rounding error may decide
         assert abs(got.get(pair, 0.0) - want.get(pair, 0.0)) <= 1e-9, (pair, got.get(pair), want.get(pair))
 
 
@@ -37,7 +35,7 @@ def probabilities(answers: dict[Pair, Answer]) -> dict[Pair, float]:
     return {pair: answer.probability for pair, answer in answers.items()}
 
 
-def assert_nothing_is_lost(run: RelateRun) -> None:
+def assert_rows_are_counted(run: RelateRun) -> None:
     counts = run.counts
     assert counts.read == counts.used + counts.duplicate + counts.late + counts.quarantined
     assert counts.late + counts.quarantined == len(run.rejected)
@@ -55,35 +53,35 @@ def test_batch_equals_worlds(case: Workload, n_buckets: int) -> None:
 
 
 def streamed(case: Workload, batches: list[Rows]) -> RelateRun:
-    """A run over micro-batches, held against what must be so after every step, and at the end."""
+    """A run over micro-batches; its answers are checked after every step and at the end."""
     archive, live = jobs_of(case)
     run = RelateRun(live, n_buckets=2)
     for number, batch in enumerate([*batches, {}]):
         earlier = run.answers()
         run.step(batch, end=number == len(batches))
-        assert_standing_rows_are_true(run, earlier, case.threshold)
+        assert_latest_answers_are_current(run, earlier, case.threshold)
     whole = run_whole(archive, case.rows)
-    for each in (run, whole):
-        assert_nothing_is_lost(each)
+    for result in (run, whole):
+        assert_rows_are_counted(result)
     assert_same(probabilities(run.answers()), probabilities(whole.answers()), case.threshold)
-    assert all(pair in run.answers() for pair, answer in run.standing().items() if stands(answer, case.threshold))
-    assert_the_past_is_forgotten(run)
+    assert all(pair in run.answers() for pair, answer in run.latest().items() if is_answer(answer, case.threshold))
+    assert_state_is_small(run)
     return run
 
 
-def assert_standing_rows_are_true(run: RelateRun, earlier: dict[Pair, Answer], threshold: float) -> None:
-    """Who lets each row stand in the place of the last about its pair has what is so by now, and nothing else."""
-    standing = {pair: answer for pair, answer in run.standing().items() if stands(answer, threshold)}
-    assert_same(probabilities(standing), probabilities(earlier | run.held()), threshold)
-    assert all(standing[pair].status == "final" for pair in earlier)
+def assert_latest_answers_are_current(run: RelateRun, earlier: dict[Pair, Answer], threshold: float) -> None:
+    """The latest answers about all pairs are those of the current entities."""
+    latest = {pair: answer for pair, answer in run.latest().items() if is_answer(answer, threshold)}
+    assert_same(probabilities(latest), probabilities(earlier | run.recomputed()), threshold)
+    assert all(latest[pair].status == "final" for pair in earlier)
 
 
-def stands(answer: Answer, threshold: float) -> bool:
+def is_answer(answer: Answer, threshold: float) -> bool:
     return answer.probability > 0 and answer.probability >= threshold
 
 
-def assert_the_past_is_forgotten(run: RelateRun) -> None:
-    """At the end nothing is kept that no later entity could meet."""
+def assert_state_is_small(run: RelateRun) -> None:
+    """At the end, the state has only entities that a later entity could be paired with."""
     if any(layout.reaches_back for layout in run.job.layouts):
         return
     for layout, store in zip(run.job.layouts * run.n_buckets, run.stores(), strict=True):
@@ -95,7 +93,7 @@ def assert_the_past_is_forgotten(run: RelateRun) -> None:
 def test_any_split_into_micro_batches_gives_the_batch_answers(data: st.DataObject) -> None:
     case = data.draw(workloads())
     run = streamed(case, data.draw(splits(case.rows, clock=clock)))
-    # What is there twice is late where its entity ended in between.
+    # The second copy of a row is late if its entity ended in between.
     assert run.counts.late + run.counts.duplicate == run.counts.read - run.counts.used
     assert run.counts.quarantined == 0
 
@@ -111,21 +109,21 @@ def test_any_order_within_the_watermark_gives_the_batch_answers(data: st.DataObj
 
 @examples(25)
 @given(st.data())
-def test_a_timeout_ends_entities_in_a_stream_as_in_an_archive(data: st.DataObject) -> None:
+def test_timeout_gives_the_same_result_in_streaming_and_batch(data: st.DataObject) -> None:
     case = data.draw(workloads(watermark=DELAY, timeout=True, twice=False))
-    batches = data.draw(disordered_splits(arrivals(case.rows), DELAY, clock=lambda together: clock(together[0])))
-    run = streamed(case, arrived(batches))
+    batches = data.draw(disordered_splits(arrivals(case.rows), DELAY, clock=lambda group: clock(group[0])))
+    run = streamed(case, ungrouped(batches))
     assert run.counts == run_whole(jobs_of(case)[0], case.rows).counts
     event("late" if run.counts.late else "none late")
 
 
 @examples(25)
 @given(workloads(horizon=False, ends=True))
-def test_entities_are_forgotten_once_they_have_ended_and_none_can_meet_them(case: Workload) -> None:
+def test_ended_entities_without_possible_partners_are_removed(case: Workload) -> None:
     run = RelateRun(jobs_of(case)[1])
     for at in (*range(LATEST + 1), LATEST + 5):
         run.step({name: [*rows, *later(case, at)] for name, rows in rows_at(case, at).items()})
-    # The watermark is past every entity, so all answers are there before the input ends.
+    # The watermark is past every entity, so all answers are final before the input ends.
     answers = {pair: p for pair, p in probabilities(run.answers()).items() if LATER not in pair}
     assert_same(answers, case.expected(), case.threshold)
     for layout, store in zip(run.job.layouts * run.n_buckets, run.stores(), strict=True):
@@ -142,6 +140,6 @@ def rows_at(case: Workload, at: int) -> Rows:
 
 
 def later(case: Workload, at: int) -> list[dict]:
-    """The first event of an entity that begins after all others, when it is time."""
+    """The first event of an entity that begins after all others; no row before its time."""
     instant = TIMES[case.times][2]
     return [{"g": LATER[0], "k": LATER[1], "seq": 1, "t": instant(at), "at": at}] if at > LATEST else []

@@ -1,6 +1,7 @@
-"""What an open segment can still become: the 13 relations by their definitions, and futures by trying every one.
+"""The classes of open segments: the 13 relations by their definitions, and outcomes by enumeration.
 
-Positions are relative to the events of the other entity, as in the kernel: 2x is after x of them, 2x - 1 with the x-th.
+Positions are relative to the events of the other entity, as in the kernel: 2x is after x of them, 2x - 1 is at the same
+time as the x-th.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from anabranch.relate.kernel import Classes
 from anabranch.relate.query import COMPOSITE, SIMPLE
 
 
-def test_the_relation_of_two_intervals_is_the_one_whose_definition_holds() -> None:
+def test_relation_of_returns_the_relation_whose_definition_holds() -> None:
     intervals = list(itertools.combinations(range(-3, 5), 2))
     seen = set()
     for x, y in itertools.product(intervals, repeat=2):
@@ -34,7 +35,7 @@ def tables(n_events: int, inner: int | None, relations: frozenset[str], fails: b
 
 
 def is_hit(start: int, end: int, n_events: int, inner: int | None, relations: frozenset[str], fails: bool) -> bool:
-    """Whether a segment between two positions is a hit, by the definitions alone."""
+    """Whether a segment between two positions is a hit, by the definitions."""
     others = [(4 * number + 1, 4 * number + 3) for number in range(n_events // 2)]
     count = sum(related((start, end), other, relations) for other in others)
     return enough(count, inner, len(others)) != fails
@@ -43,21 +44,21 @@ def is_hit(start: int, end: int, n_events: int, inner: int | None, relations: fr
 def classes_of(classes: Classes, start: int, n_events: int) -> dict[int, int]:
     """The class of a segment that began at a position, by the number of events that have happened."""
     row = (start + 1) // 2
-    found = {row: int(classes.begun_tie[row - 1] if start % 2 else classes.begun[row])}
+    class_of = {row: int(classes.begun_tie[row - 1] if start % 2 else classes.begun[row])}
     for happened in range(row, n_events):
-        found[happened + 1] = int(classes.after[happened, found[happened]])
-    return found
+        class_of[happened + 1] = int(classes.after[happened, class_of[happened]])
+    return class_of
 
 
 @given(
     st.sampled_from([2, 4, 6, 10]), st.sampled_from([None, 1, 2, 3, 7]), unions, st.booleans(),
 )  # fmt: skip
-def test_classes_are_the_futures_that_segments_can_have(
+def test_classes_are_the_possible_outcomes_of_segments(
     n_events: int, inner: int | None, relations: frozenset[str], fails: bool
 ) -> None:
     classes = tables(n_events, inner, relations, fails)
     query = (n_events, inner, relations, fails)
-    futures: dict[tuple[int, int], set[tuple[bool, ...]]] = {}
+    outcomes_by_class: dict[tuple[int, int], set[tuple[bool, ...]]] = {}
     for start in range(2 * n_events + 1):
         for happened, number in classes_of(classes, start, n_events).items():
             assert number < classes.count[happened]
@@ -65,18 +66,18 @@ def test_classes_are_the_futures_that_segments_can_have(
             if happened < n_events:
                 assert classes.hit_tie[happened, number] == is_hit(start, 2 * happened + 1, *query)
             ends = range(2 * happened, 2 * n_events + 1)
-            future = tuple(is_hit(start, end, *query) for end in ends)
-            futures.setdefault((happened, number), set()).add(future)
-    # Those of one class have one future, and no two classes have the same.
-    assert all(len(each) == 1 for each in futures.values())
+            outcome = tuple(is_hit(start, end, *query) for end in ends)
+            outcomes_by_class.setdefault((happened, number), set()).add(outcome)
+    # All segments of a class have the same outcome for every end, and no two classes have the same outcomes.
+    assert all(len(outcomes) == 1 for outcomes in outcomes_by_class.values())
     for happened in range(n_events + 1):
-        own = [tuple(each) for (row, _), each in futures.items() if row == happened]
-        assert len(own) == len(set(own)) == classes.count[happened]
+        outcomes_of_row = [tuple(outcomes) for (row, _), outcomes in outcomes_by_class.items() if row == happened]
+        assert len(outcomes_of_row) == len(set(outcomes_of_row)) == classes.count[happened]
 
 
 @pytest.mark.parametrize("relation", ["INTERSECTS", "STARTS BEFORE", "ENDS AFTER", "PRECEDES", "CONTAINS"])
-def test_a_few_classes_do_for_most_queries(relation: str) -> None:
-    """However many events there are: the cost of a sweep rests on it."""
+def test_most_queries_need_few_classes(relation: str) -> None:
+    """For any number of events; the cost of a sweep depends on it."""
     relations = frozenset(COMPOSITE.get(relation, (relation,)))
     for inner in (1, None):
         assert tables(400, inner, relations, False).count.max() <= 3

@@ -1,4 +1,4 @@
-"""The kernel of RELATE by itself: exact fractions, closed forms, very many lost events, very long and short windows."""
+"""The kernel of RELATE: exact fractions, closed forms, many lost events, very long and very short windows."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ YEAR = 365 * 24 * 3600
 
 
 def assert_exact(got: tuple[float, float], want: Fraction) -> None:
-    """Both the probability and its complement are right in relative terms, however small they are."""
-    for found, exact in zip(got, (want, 1 - want), strict=True):
-        assert found == pytest.approx(float(exact), rel=1e-11, abs=0.0)
+    """Both the probability and its complement have a small relative error, even if they are tiny."""
+    for result, exact in zip(got, (want, 1 - want), strict=True):
+        assert result == pytest.approx(float(exact), rel=1e-11, abs=0.0)
 
 
 # ---------------------------------------------------------------- exact fractions
 
-#: How long a unit is, where time 0 is, and whether times are doubles.
+#: The length of a unit, the code of time 0, and whether times are doubles.
 SCALES = {
     "microseconds": (1, 0, False),
     "100 years in microseconds": (10 * YEAR * 10**6, -30 * YEAR * 10**6, False),
@@ -44,42 +44,44 @@ SCALES = {
 @given(data=st.data())
 def test_the_kernel_equals_the_oracle(windows: str, data: st.DataObject) -> None:
     case = data.draw(cases(windows, wide=True))
-    assert_exact(_asked(case, 2 * 3 * 5 * 7), _truth(case))
+    assert_exact(_computed(case, 2 * 3 * 5 * 7), _expected(case))
 
 
 @pytest.mark.parametrize("scale", SCALES)
 @given(data=st.data())
-def test_the_length_of_a_unit_does_not_matter(scale: str, data: st.DataObject) -> None:
-    case = _in_units(data.draw(cases(DIFFERING, most_lost=3)))
+def test_the_unit_of_time_does_not_matter(scale: str, data: st.DataObject) -> None:
+    case = _in_whole_units(data.draw(cases(DIFFERING, most_lost=3)))
     unit, origin, doubles = SCALES[scale]
-    got = _asked(case, unit, origin, doubles)
-    # In doubles the ends of windows are not where the fractions are.
-    assert got == pytest.approx((float(_truth(case)), 1 - float(_truth(case))), abs=1e-13 if doubles else 1e-14)
+    got = _computed(case, unit, origin, doubles)
+    # Doubles round the ends of windows.
+    assert got == pytest.approx((float(_expected(case)), 1 - float(_expected(case))), abs=1e-13 if doubles else 1e-14)
 
 
 @given(case=cases(DIFFERING, most_lost=3))
-def test_a_microsecond_counts_in_doubles_that_are_large(case: Case) -> None:
-    """Near 1e9 the doubles lie 1e-7 apart: what is asked is what they are, not what they were to be."""
-    case = _in_units(case)
-    a, b = (codes_of(each, Fraction(1, 10**6), 10**9, doubles=True) for each in (case.a, case.b))
-    exact = [_from_doubles(each, codes) for each, codes in ((case.a, a), (case.b, b))]
+def test_large_doubles_keep_microseconds(case: Case) -> None:
+    """Near 1e9 doubles are 1e-7 apart: the oracle gets the rounded times, like the kernel."""
+    case = _in_whole_units(case)
+    a, b = (codes_of(operand, Fraction(1, 10**6), 10**9, doubles=True) for operand in (case.a, case.b))
+    exact = [_from_doubles(operand, codes) for operand, codes in ((case.a, a), (case.b, b))]
     want = probability(*exact, case.outer, case.inner, case.relations)
     assert_exact(decided(a, b, case.outer, case.inner, case.mask, doubles=True), want)
 
 
-def _asked(case: Case, unit: int | Fraction, origin: int | Fraction = 0, doubles: bool = False) -> tuple[float, float]:
-    a, b = (codes_of(each, unit, origin, doubles) for each in (case.a, case.b))
+def _computed(
+    case: Case, unit: int | Fraction, origin: int | Fraction = 0, doubles: bool = False
+) -> tuple[float, float]:
+    a, b = (codes_of(operand, unit, origin, doubles) for operand in (case.a, case.b))
     return decided(a, b, case.outer, case.inner, case.mask, doubles)
 
 
-def _truth(case: Case) -> Fraction:
+def _expected(case: Case) -> Fraction:
     return probability(case.a, case.b, case.outer, case.inner, case.relations)
 
 
-def _in_units(case: Case) -> Case:
-    """The case with all its times whole numbers, from -2 to 11."""
+def _in_whole_units(case: Case) -> Case:
+    """The case in a unit in which all its times are whole numbers, from -2 to 11."""
     unit = next(u for u in (Fraction(1), Fraction(1, 2), Fraction(1, 3), Fraction(7, 10)) if _is_whole(case, u))
-    a, b = (Entity(tuple(_divided(event, unit) for event in each.events)) for each in (case.a, case.b))
+    a, b = (Entity(tuple(_divided(event, unit) for event in operand.events)) for operand in (case.a, case.b))
     return Case(a, b, case.outer, case.inner, case.relations)
 
 
@@ -111,7 +113,7 @@ OTHERS = bits(*(name for name in SIMPLE if name != "PRECEDES"))
 
 @pytest.mark.parametrize(("m", "n"), [(2, 2), (10, 4), (40, 60), (168, 168), (300, 200), (500, 500)])
 def test_all_of_one_before_all_of_the_other(m: int, n: int) -> None:
-    """Every order of m + n events in one window is as likely as any other; down to 1e-300."""
+    """All orders of m + n events in one window are equally likely; down to 1e-300."""
     want = Fraction(1, math.comb(m + n, m))
     assert_exact(decided(lost(m), lost(n), ALL, ALL, bits("PRECEDES")), want)
     assert_exact(decided(lost(m), lost(n), ALL, ALL, bits("PRECEDED BY")), want)
@@ -119,8 +121,8 @@ def test_all_of_one_before_all_of_the_other(m: int, n: int) -> None:
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(4, 6, 1), (30, 20, 5), (120, 10, 50), (500, 500, 3), (500, 500, 200)])
-def test_at_least_so_many_before_all_of_the_other(m: int, n: int, k: int) -> None:
-    """The first 2k of all events are the first entity's."""
+def test_at_least_k_before_all_of_the_other(m: int, n: int, k: int) -> None:
+    """The first 2k of all events belong to the first entity."""
     want = math.prod((Fraction(m - i, m + n - i) for i in range(2 * k)), start=Fraction(1))
     assert_exact(decided(lost(m), lost(n), k, ALL, bits("PRECEDES")), want)
 
@@ -135,8 +137,8 @@ def test_a_run_before_a_recorded_instant(m: int, share: int) -> None:
     assert_exact(decided(lost(m, 0, window), b, SOME, SOME, OTHERS), 1 - want)
 
 
-def test_a_window_may_be_longer_than_64_bits_count() -> None:
-    """A difference of times that are so far apart has no room in a whole number."""
+def test_the_length_of_a_window_may_exceed_64_bits() -> None:
+    """The difference of two such times overflows a 64-bit integer."""
     far = 8 * 10**18
     b = [(-far // 2, -far // 2), (far, far)]
     want = Fraction(1, 4) ** 2
@@ -144,11 +146,11 @@ def test_a_window_may_be_longer_than_64_bits_count() -> None:
     assert_exact(decided(lost(2, -far, far), b, SOME, SOME, OTHERS), 1 - want)
 
 
-def test_windows_that_follow_each_other_are_independent() -> None:
-    """Every event has a window of its own, and a recorded instant in the middle of it: down to 1e-120."""
+def test_adjacent_windows_are_independent() -> None:
+    """Every event has its own window, with a recorded instant in the middle of it: down to 1e-120."""
     a = [(100 * i, 100 * i + 100) for i in range(400)]
     b = [(100 * i + 50, 100 * i + 50) for i in range(400)]
-    # A segment of a starts before the one of b that it is beside with 1/2, and it cannot start before an earlier one.
+    # A segment of a overlaps the segment of b next to it with probability 1/4, and it cannot overlap another one.
     assert_exact(decided(a, b, ALL, SOME, bits("OVERLAPS")), Fraction(1, 4) ** 200)
 
 
@@ -159,14 +161,14 @@ def test_windows_that_follow_each_other_are_independent() -> None:
     ("outer", "inner", "relation"),
     [(2, 1, "INTERSECTS"), (ALL, 1, "DURING"), (3, 2, "STARTS BEFORE"), (20, ALL, "ENDS AFTER"), (1, ALL, "OVERLAPS")],
 )
-def test_500_lost_in_each_entity(outer: int | None, inner: int | None, relation: str) -> None:
+def test_500_lost_events_in_each_entity(outer: int | None, inner: int | None, relation: str) -> None:
     p, complement = decided(lost(500), lost(500), outer, inner, bits(relation))
     assert 0.0 <= p <= 1.0 + 1e-12
     assert p + complement == pytest.approx(1.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("count", [40, 150])
-def test_many_lost_between_recorded_events_at_other_times(count: int) -> None:
+def test_many_lost_events_between_recorded_ones(count: int) -> None:
     a = [(0, 0), *lost(count, 0, 7_000), (7_000, 7_000), (7_001, 7_001), *lost(count, 7_001, 9_000), (9_000, 9_000)]
     b = [(300, 300), *lost(count, 300, 8_000), (8_000, 8_000)]
     for outer in (ALL, 1, count // 2):
@@ -174,7 +176,7 @@ def test_many_lost_between_recorded_events_at_other_times(count: int) -> None:
         assert p + complement == pytest.approx(1.0, abs=1e-12)
 
 
-def test_many_lost_in_windows_that_overlap() -> None:
+def test_many_lost_events_in_overlapping_windows() -> None:
     a = [(20 * i, 20 * i + 100) for i in range(60)]
     b = [(20 * i + 7, 20 * i + 80) for i in range(60)]
     for outer, inner in ((ALL, 1), (1, ALL), (30, 1)):
@@ -182,13 +184,13 @@ def test_many_lost_in_windows_that_overlap() -> None:
         assert p + complement == pytest.approx(1.0, abs=1e-12)
 
 
-# ---------------------------------------------------------------- pairs apart in time
+# ---------------------------------------------------------------- disjoint pairs
 
 
 @given(case=cases(most_lost=4), ahead=st.booleans())
-def test_windows_decide_about_pairs_apart_as_the_kernel_does(case: Case, ahead: bool) -> None:
+def test_windows_decide_disjoint_pairs_as_the_kernel_does(case: Case, ahead: bool) -> None:
     a, b = codes_of(case.a, 210, 0), codes_of(case.b, 210, 210 * 20 if ahead else -210 * 20)
-    quantifiers = ["ALL" if each is None else f"AT LEAST {each}" for each in (case.outer, case.inner)]
+    quantifiers = ["ALL" if at_least is None else f"AT LEAST {at_least}" for at_least in (case.outer, case.inner)]
     query = f"{quantifiers[0]} a ({' OR '.join(case.relations)}) {quantifiers[1]} b FROM s AS a, s AS b"
     declared = "CREATE STREAM s KEY (k STRING) TIME t INTEGER MODEL INTERVALS ORDER seq;"
     analysis = analyse(bound_query(f"{declared} CREATE QUERY q AS RELATE {query};", "q"))
@@ -196,5 +198,5 @@ def test_windows_decide_about_pairs_apart_as_the_kernel_does(case: Case, ahead: 
     assert (p[0], complement[0]) == pytest.approx(decided(a, b, case.outer, case.inner, case.mask), abs=1e-12)
 
 
-def test_the_given_oracle_knows_the_same_entities() -> None:
+def test_codes_are_narrowed_by_the_neighbours() -> None:
     assert codes_of(entity([0, None, None, 9], windows={1: (3, 20), 2: (-5, 8)}), 1) == [(0, 0), (3, 8), (3, 8), (9, 9)]

@@ -1,4 +1,4 @@
-"""Who meets whom: equal columns of two types, conditions beside them, and many pairs in small parts."""
+"""Candidate pairs: equated columns of two types, further conditions, and chunks of pairs."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def segment(start: int = 0, end: int = 5, **key: object) -> list[dict]:
         ("STRING", "STRING", "é", "é"),
     ],
 )
-def test_keys_that_are_equal_meet(left: str, right: str, one: object, other: object, live: bool) -> None:
+def test_entities_with_equal_keys_are_paired(left: str, right: str, one: object, other: object, live: bool) -> None:
     job = local_job(TWO_STREAMS.format(left=left, right=right), "q", live=live)
-    strangers = segment(k="x" if left == "STRING" else 7)
+    others = segment(k="x" if left == "STRING" else 7)
     run = RelateRun(job, n_buckets=5)
-    run.step({"s": segment(k=one) + strangers, "r": segment(k=other)}, end=True)
+    run.step({"s": segment(k=one) + others, "r": segment(k=other)}, end=True)
     assert run.answers().keys() == {(one, other)}
 
 
@@ -51,7 +51,7 @@ def test_keys_that_are_equal_meet(left: str, right: str, one: object, other: obj
         ("a.road = 'M1' OR b.road = 'M1'", lambda a, b: "M1" in (a[0], b[0])),
     ],
 )
-def test_where_chooses_pairs(where: str, chosen: Callable[[tuple, tuple], bool]) -> None:
+def test_where_selects_pairs(where: str, chosen: Callable[[tuple, tuple], bool]) -> None:
     workbook = (
         "CREATE RELATION busy (road STRING, n INTEGER);"
         "CREATE STREAM s KEY (road STRING, n INTEGER, m INTEGER) TIME t INTEGER MODEL INTERVALS ORDER seq WATERMARK 9;"
@@ -71,7 +71,7 @@ def test_where_chooses_pairs(where: str, chosen: Callable[[tuple, tuple], bool])
 BUSY = [("M1", 0), ("M2", 1), ("M2", 2)]
 
 
-def test_many_pairs_are_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pairs_are_processed_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [row for n in range(40) for row in segment(start=n, end=n + 7, k=n)]
     workbook = """
     CREATE STREAM s KEY (k INTEGER) TIME t INTEGER MODEL INTERVALS ORDER seq;

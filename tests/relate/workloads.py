@@ -1,7 +1,7 @@
-"""Hypothesis strategies for RELATE: streams of entities as a workbook and rows, and what the oracle says of them.
+"""Hypothesis strategies for RELATE: streams of entities as a workbook and rows, and the answers of the oracle.
 
-Entities come from `strategies`, in whole numbers of some unit; rows say the same in the type of the time column. A lost
-event is a row without a time, or no row where it would say nothing.
+Entities come from `strategies`, in whole numbers of a unit; rows have the type of the time column. A lost event is a
+row without a time, or no row if the row would add no information.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from anabranch.transport.interval_columns import ROLES
 #: The key of an entity: a group, and a number in it.
 Key = tuple[int, int]
 
-#: What every entity of a stream with HORIZON lies within, in units.
+#: The HORIZON of streams that have one, in units.
 HORIZON = (-2, LATEST + 2)
 
 _NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 
-#: How a number of units is written: the type of the time column, the unit, and one instant as a value and as a text.
+#: Types of time columns: the type, the length of a unit, and functions from units to a value and to a literal.
 TIMES: dict[str, tuple[str, float, Callable[[int], Any], Callable[[int], str]]] = {
     "whole": ("INTEGER", 1, lambda n: n, str),
     "nanoseconds": ("INTEGER", 10**9, lambda n: 17 * 10**17 + n * 10**9, lambda n: str(17 * 10**17 + n * 10**9)),
@@ -47,7 +47,7 @@ TIMES: dict[str, tuple[str, float, Callable[[int], Any], Callable[[int], str]]] 
     ),
 }  # fmt: skip
 
-#: WHERE, and what it says of two keys.
+#: WHERE clauses, and the same condition on two keys in Python.
 CONDITIONS: dict[str, Callable[[Key, Key], bool]] = {
     "": lambda a, b: True,
     "WHERE a.k <= b.k": lambda a, b: a[1] <= b[1],
@@ -60,7 +60,7 @@ CONDITIONS: dict[str, Callable[[Key, Key], bool]] = {
 
 @dataclass(frozen=True)
 class Workload:
-    """A query over one stream or two, their rows, and the entities that the rows tell of."""
+    """A query over one or two streams, their rows, and the entities of the rows."""
 
     workbook: str
     times: str
@@ -75,20 +75,20 @@ class Workload:
     threshold: float
 
     def expected(self) -> dict[tuple[Key, Key], float]:
-        """The answers, by the enumeration of worlds."""
+        """The answers of the oracle."""
         pairs = [
             (a, b)
             for a, b in itertools.product(self.first, self.second)
             if self.chosen(a, b) and not (self.same_stream and a == b)
         ]
         query = (self.outer, self.inner, self.relations)
-        found = {(a, b): float(probability(self.first[a], self.second[b], *query)) for a, b in pairs}
-        return {pair: p for pair, p in found.items() if p > 0 and p >= self.threshold}
+        probabilities = {(a, b): float(probability(self.first[a], self.second[b], *query)) for a, b in pairs}
+        return {pair: p for pair, p in probabilities.items() if p > 0 and p >= self.threshold}
 
 
 @dataclass(frozen=True)
 class _Clauses:
-    """What a stream declares."""
+    """The clauses of a stream."""
 
     times: str
     horizon: bool
@@ -97,7 +97,7 @@ class _Clauses:
     role: bool
 
     def declared(self, name: str, watermark: float) -> str:
-        """The stream as a statement."""
+        """The CREATE STREAM statement."""
         kind, unit, _, text = TIMES[self.times]
         clauses = [
             f"CREATE STREAM {name} KEY (g INTEGER, k INTEGER) TIME t {kind} MODEL INTERVALS ORDER seq",
@@ -123,25 +123,26 @@ def workloads(
 
     Parameters
     ----------
-    watermark : how late rows may come, in units
+    watermark : the maximum delay of rows, in units
     timeout : whether the query has a TIMEOUT, which may end entities before their last event
-    horizon : whether streams have a HORIZON or WINDOW; None for either
-    twice : whether some rows may be there twice
-    ends : whether some row of every entity says how many events it has
+    horizon : whether streams have a HORIZON or WINDOW; None draws it
+    twice : whether there may be duplicate rows
+    ends : whether every entity has a row with its LENGTH
     """
     times = draw(st.sampled_from(list(TIMES)))
     names = draw(st.sampled_from([("s",), ("s", "r")]))
     condition = draw(st.sampled_from(list(CONDITIONS)))
-    text, rows, known = [], {}, []
+    text, rows, drawn = [], {}, []
     for name in names:
         clauses = draw(_clauses(times, horizon, ends))
-        own = draw(_entities(clauses))
-        known.append(own)
-        rows[name] = [row for key, each in own.items() for row in draw(_rows(clauses, key, each))]
+        stream_entities = draw(_entities(clauses))
+        drawn.append(stream_entities)
+        rows[name] = [row for key, entity in stream_entities.items() for row in draw(_rows(clauses, key, entity))]
         rows[name] += draw(st.lists(st.sampled_from(rows[name]), max_size=2)) if twice else []
         text.append(clauses.declared(name, watermark))
-    relations = draw(unions) | draw(_likely_relations(known[0], known[-1]))
-    outer, inner = (draw(quantifiers(max(each.segments for each in own.values()))) for own in (known[0], known[-1]))
+    first, second = drawn[0], drawn[-1]
+    relations = draw(unions) | draw(_likely_relations(first, second))
+    outer, inner = (draw(quantifiers(max(entity.segments for entity in side.values()))) for side in (first, second))
     threshold = draw(st.sampled_from([0.0, 0.5]))
     limit = f"TIMEOUT {draw(st.integers(1, 6)) * TIMES[times][1]:g}" if timeout else ""
     text.append(
@@ -151,12 +152,12 @@ def workloads(
     )
     same = len(names) == 1
     chosen = CONDITIONS[condition]
-    return Workload("\n".join(text), times, rows, known[0], known[-1], same, chosen, outer, inner, relations, threshold)
+    return Workload("\n".join(text), times, rows, first, second, same, chosen, outer, inner, relations, threshold)
 
 
 @st.composite
 def _likely_relations(draw: Draw, first: dict[Key, Entity], second: dict[Key, Entity]) -> frozenset[str]:
-    """A relation that some pair may have: with drawn ones alone, there are few answers."""
+    """A relation that some pair may have; with random relations only, there would be few answers."""
     a, b = draw(st.sampled_from(list(first.values()))), draw(st.sampled_from(list(second.values())))
     return draw(st.sampled_from((*possible_relations(a, b), frozenset())))
 
@@ -179,35 +180,37 @@ def _clauses(draw: Draw, times: str, horizon: bool | None, ends: bool) -> _Claus
 
 @st.composite
 def _entities(draw: Draw, clauses: _Clauses) -> dict[Key, Entity]:
-    """Entities whose windows can be told by the clauses of their stream."""
+    """Entities whose windows can be expressed by the clauses of their stream."""
     key = st.tuples(st.integers(0, 1), st.integers(0, 2))
     keys = draw(st.lists(key, min_size=2, max_size=3, unique=True))
     kind = draw(st.sampled_from([COMMON, DIFFERING])) if clauses.window else DEFAULT
     wide = clauses.window and draw(st.booleans())
-    return {each: draw(_entity(clauses, kind, wide)) for each in keys}
+    return {drawn_key: draw(_entity(clauses, kind, wide)) for drawn_key in keys}
 
 
 def _entity(clauses: _Clauses, kind: str, wide: bool) -> st.SearchStrategy[Entity]:
-    found = entities(windows=kind, most_lost=2, wide=wide, horizon=HORIZON if clauses.horizon else None)
+    drawn = entities(windows=kind, most_lost=2, wide=wide, horizon=HORIZON if clauses.horizon else None)
     if clauses.horizon or clauses.window:
-        return found
-    return found.filter(lambda each: not any(isinstance(event, Window) for event in (each.events[0], each.events[-1])))
+        return drawn
+    return drawn.filter(
+        lambda entity: not any(isinstance(event, Window) for event in (entity.events[0], entity.events[-1]))
+    )
 
 
 @st.composite
 def _rows(draw: Draw, clauses: _Clauses, key: Key, entity: Entity) -> list[Row]:
-    """The rows of an entity: at least one, and every one that says what is not known without it."""
+    """The rows of an entity: at least one, and all rows that add information."""
     instant = TIMES[clauses.times][2]
     last = len(entity.events)
     rows = []
     for seq, event in enumerate(entity.events, start=1):
         lost, implied = isinstance(event, Window), _implied(clauses, entity, seq - 1)
-        # What is lost may have no row, but where it says when, or that there was such an event.
-        silent = lost and event == implied and (seq < last or clauses.length)
-        if silent and draw(st.booleans()):
+        # A lost event needs a row only for its window, or because it is the last one and there is no LENGTH.
+        may_be_omitted = lost and event == implied and (seq < last or clauses.length)
+        if may_be_omitted and draw(st.booleans()):
             continue
         row = {"g": key[0], "k": key[1], "seq": seq, "t": None if lost else instant(int(event))}
-        row["at"] = _arrives(entity, seq - 1)
+        row["at"] = _arrival(entity, seq - 1)
         if lost and (event != implied or (clauses.window and draw(st.booleans()))):
             row |= {"lo": instant(int(event.lo)), "hi": instant(int(event.hi))}
         if clauses.role and draw(st.booleans()):
@@ -215,48 +218,48 @@ def _rows(draw: Draw, clauses: _Clauses, key: Key, entity: Entity) -> list[Row]:
         rows.append(row)
     if not rows:
         rows.append({"g": key[0], "k": key[1], "seq": last, "t": None, "at": 0})
-    told = draw(st.sets(st.sampled_from(range(len(rows))), min_size=1)) if clauses.length else ()
-    return [row | ({"n": last} if place in told else {}) for place, row in enumerate(rows)]
+    rows_with_length = draw(st.sets(st.sampled_from(range(len(rows))), min_size=1)) if clauses.length else ()
+    return [row | ({"n": last} if index in rows_with_length else {}) for index, row in enumerate(rows)]
 
 
-def _implied(clauses: _Clauses, entity: Entity, place: int) -> Window | None:
-    """The window of an event if no row says more of it."""
+def _implied(clauses: _Clauses, entity: Entity, index: int) -> Window | None:
+    """The default window of an event, from its recorded neighbours and the horizon."""
     recorded = [None if isinstance(event, Window) else event for event in entity.events]
-    before = [t for t in recorded[:place] if t is not None]
-    after = [t for t in recorded[place + 1 :] if t is not None]
+    before = [t for t in recorded[:index] if t is not None]
+    after = [t for t in recorded[index + 1 :] if t is not None]
     ends = HORIZON if clauses.horizon else (None, None)
     lo, hi = before[-1] if before else ends[0], after[0] if after else ends[1]
     return None if lo is None or hi is None else Window(lo, hi)
 
 
-def _arrives(entity: Entity, place: int) -> int:
-    """About when a row comes, in units: at its time, or after the recorded event ahead of it."""
-    recorded = [(abs(i - place), i > place, e) for i, e in enumerate(entity.events) if not isinstance(e, Window)]
-    ahead = [event for distance, behind, event in sorted(recorded) if not behind]
-    return int((ahead or [event for *_, event in sorted(recorded)] or [0])[0])
+def _arrival(entity: Entity, index: int) -> int:
+    """The approximate arrival time of a row, in units: its time, or that of the recorded event before it."""
+    recorded = [(abs(i - index), i > index, e) for i, e in enumerate(entity.events) if not isinstance(e, Window)]
+    before = [event for distance, is_later, event in sorted(recorded) if not is_later]
+    return int((before or [event for *_, event in sorted(recorded)] or [0])[0])
 
 
 # ---------------------------------------------------------------- arrival
 
 
 def clock(row: Row) -> int:
-    """About when a row comes."""
+    """The approximate arrival time of a row."""
     return row["at"]
 
 
 def arrivals(rows: Rows) -> dict[str, list[list[Row]]]:
-    """The rows that must come together, stream by stream: a recorded event, and what was lost after it.
+    """Groups of rows that must arrive together, by stream: a recorded event, and the lost events after it.
 
-    A TIMEOUT can tell of a row without a time only by what it came with.
+    With a TIMEOUT, the rows that arrive with a row without a time decide whether it is late.
     """
     together: dict[str, list[list[Row]]] = {}
-    for name, own in rows.items():
-        ordered = sorted(own, key=lambda row: (row["g"], row["k"], row["at"], row["t"] is None))
+    for name, stream_rows in rows.items():
+        ordered = sorted(stream_rows, key=lambda row: (row["g"], row["k"], row["at"], row["t"] is None))
         groups = itertools.groupby(ordered, key=lambda row: (row["g"], row["k"], row["at"]))
         together[name] = [list(group) for _, group in groups]
     return together
 
 
-def arrived(batches: list[dict[str, list[list[Row]]]]) -> list[Rows]:
-    """The rows of micro-batches of `arrivals`."""
-    return [{name: [*itertools.chain.from_iterable(own)] for name, own in batch.items()} for batch in batches]
+def ungrouped(batches: list[dict[str, list[list[Row]]]]) -> list[Rows]:
+    """Micro-batches of `arrivals` as micro-batches of rows."""
+    return [{name: [*itertools.chain.from_iterable(groups)] for name, groups in batch.items()} for batch in batches]

@@ -1,1 +1,1 @@
-"""RELATE: how two intervals in segments lie to each other, where some of their events are lost."""
+"""RELATE: which temporal relations hold between the segments of two intervals, some of whose events are lost."""

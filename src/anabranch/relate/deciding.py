@@ -1,4 +1,4 @@
-"""The pairs of a block: which hold, how probably, and which must be taken back."""
+"""Decides the pairs of a block: the probability of each pair, and the retractions of pairs that no longer hold."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from anabranch.relate.spec import RelateSpec
 
 
 def decide(spec: RelateSpec, members: pa.Table) -> pa.Table:
-    """The answers about the pairs of a block, given its members."""
+    """The answers about the pairs of a block, from its members."""
     (first, firsts), (second, seconds) = (side_of(spec, number, members) for number in (0, 1))
     deciding = _Deciding(spec, firsts, seconds)
     chunks = pairs_of(spec.analysis, first, second, spec.relations)
@@ -24,57 +24,59 @@ def decide(spec: RelateSpec, members: pa.Table) -> pa.Table:
 
 
 class _Deciding:
-    """The entities of a block as they are known, and as they were known before."""
+    """The entities of a block: their current versions, and the versions before their last change."""
 
     def __init__(self, spec: RelateSpec, firsts: pa.Table, seconds: pa.Table) -> None:
         self._spec = spec
-        self._over, self._there, changed = (
+        self._ended, self._valid, changed = (
             [flat(side[name]).to_numpy(zero_copy_only=False) for side in (firsts, seconds)]
-            for name in ("over", "there", "changed")
+            for name in ("ended", "valid", "changed")
         )
-        self._now = [Windows.from_blobs(flat(side["entity"])) for side in (firsts, seconds)]
-        before = [flat(side["before"]) for side in (firsts, seconds)]
-        self._was_known = [
-            was.is_valid().to_numpy(zero_copy_only=False) | ~own for was, own in zip(before, changed, strict=True)
+        self._current = [Windows.from_blobs(flat(side["entity"])) for side in (firsts, seconds)]
+        versions = [flat(side["previous"]) for side in (firsts, seconds)]
+        #: Whether an entity existed before this step; one that did not change has no previous version.
+        self._existed = [
+            version.is_valid().to_numpy(zero_copy_only=False) | ~has_changed
+            for version, has_changed in zip(versions, changed, strict=True)
         ]
-        self._before = [
-            Windows.from_blobs(pc.coalesce(was, flat(side["entity"])))
-            for was, side in zip(before, (firsts, seconds), strict=True)
+        self._previous = [
+            Windows.from_blobs(pc.coalesce(version, flat(side["entity"])))
+            for version, side in zip(versions, (firsts, seconds), strict=True)
         ]
 
     def answers(self, pairs: I64, first: Side, second: Side) -> pa.Table:
-        """The answers about some pairs."""
+        """The answers about some pairs, retractions included."""
         query, live = self._spec.analysis.query, self._spec.live
-        probability, complement = self._relate(self._now, pairs)
-        gone = ~(self._there[0][pairs[:, 0]] & self._there[1][pairs[:, 1]])
-        probability[gone], complement[gone] = 0.0, 1.0
-        holds = (probability > 0) & (probability >= query.threshold)
-        final = self._over[0][pairs[:, 0]] & self._over[1][pairs[:, 1]] & holds
+        probability, complement = self._relate(self._current, pairs)
+        invalid = ~(self._valid[0][pairs[:, 0]] & self._valid[1][pairs[:, 1]])
+        probability[invalid], complement[invalid] = 0.0, 1.0
+        reported = (probability > 0) & (probability >= query.threshold)
+        final = self._ended[0][pairs[:, 0]] & self._ended[1][pairs[:, 1]] & reported
         if live:
-            holds |= self._fell(pairs, ~holds)
+            reported |= self._retracted(pairs, ~reported)
         schema = self._spec.result_schema
         columns = [
             pa.StructArray.from_arrays(
-                [key.take(pa.array(pairs[holds, place])) for key in side.keys.values()],
-                fields=list(schema.field(place).type),
+                [key.take(pa.array(pairs[reported, number])) for key in side.keys.values()],
+                fields=list(schema.field(number).type),
             )
-            for place, side in enumerate((first, second))
+            for number, side in enumerate((first, second))
         ]
-        columns.append(pa.array(probability[holds]))
-        columns += [pa.array(complement[holds])] if query.complement else []
-        columns += [pc.if_else(pa.array(final[holds]), "final", "provisional")] if live else []
+        columns.append(pa.array(probability[reported]))
+        columns += [pa.array(complement[reported])] if query.complement else []
+        columns += [pc.if_else(pa.array(final[reported]), "final", "provisional")] if live else []
         return pa.table(columns, schema=schema)
 
-    def _relate(self, known: list[Windows], pairs: I64) -> tuple[F64, F64]:
+    def _relate(self, versions: list[Windows], pairs: I64) -> tuple[F64, F64]:
         doubles = self._spec.time_kind is TimeKind.DOUBLE
-        return relate(self._spec.analysis, doubles, known[0], known[1], pairs)
+        return relate(self._spec.analysis, doubles, versions[0], versions[1], pairs)
 
-    def _fell(self, pairs: I64, asked: Bools) -> Bools:
-        """Which of the pairs asked held before the last change: they were reported, and must be taken back."""
-        known = self._was_known[0][pairs[:, 0]] & self._was_known[1][pairs[:, 1]]
-        chosen = np.flatnonzero(asked & known)
-        fell = np.zeros(len(pairs), np.bool_)
+    def _retracted(self, pairs: I64, candidates: Bools) -> Bools:
+        """Which candidates held before the last change: they were reported, so their new probability is reported."""
+        existed = self._existed[0][pairs[:, 0]] & self._existed[1][pairs[:, 1]]
+        chosen = np.flatnonzero(candidates & existed)
+        retracted = np.zeros(len(pairs), np.bool_)
         if len(chosen):
-            probability, _ = self._relate(self._before, pairs[chosen])
-            fell[chosen] = (probability > 0) & (probability >= self._spec.analysis.query.threshold)
-        return fell
+            probability, _ = self._relate(self._previous, pairs[chosen])
+            retracted[chosen] = (probability > 0) & (probability >= self._spec.analysis.query.threshold)
+        return retracted

@@ -1,4 +1,4 @@
-"""The jobs of RELATE: operators assemble entities, Spark pairs them in blocks, and the kernel decides the pairs."""
+"""The job of a RELATE query: operators assemble entities, Spark pairs them in blocks, the kernel decides the pairs."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class RelateJob(QueryJob[RelateSpec], KeyPlacement):
     def routing_columns(self, stream: int, keys: Mapping[str, pa.Array]) -> list[pa.Array]:
         """The key columns that assign entities to buckets.
 
-        On live inputs, what is kept of an entity depends on all entities that may be its partners, so these share a
-        bucket.
+        On live inputs, an entity and all its possible partners share a bucket, because how long it is kept depends on
+        them.
         """
         return self._equated(stream, keys) if self.spec.live else list(keys.values())
 
@@ -57,7 +57,7 @@ class RelateJob(QueryJob[RelateSpec], KeyPlacement):
     # ------------------------------------------------------------ pairs
 
     def finishing(self, query: int = 0) -> Finishing:
-        """Entities meet in blocks; the kernel gives the probability of each pair."""
+        """Spark brings entities together in blocks; the kernel computes the probability of each pair."""
         first, second = (self._block_side(side, stream) for side, stream in enumerate(self.spec.streams))
         equal = bool(self.spec.analysis.equalities)
         return Finishing(pairing=Pairing((first, second), equal, partial(decide, self.spec), self.spec.result_schema))

@@ -1,7 +1,6 @@
-"""Candidate pairs of entities within a block.
+"""Candidate pairs of the entities of a block.
 
-Spark brings the entities that may be partners together in blocks (`Pairing`, `runtime/blocks.py`); here they become
-pairs.
+Spark brings possible partners together in blocks (`Pairing`, `runtime/blocks.py`); this module forms the pairs.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from anabranch.language.types import Type
 from anabranch.relate.analysis import RelateAnalysis
 from anabranch.relate.spec import RelateSpec
 
-#: A worker looks at no more than about this many pairs at once.
+#: A worker processes about this many pairs at a time.
 PAIRS_AT_ONCE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One operand's entities in a block: their key columns by lower-case name, and what else decides about pairs."""
+    """The entities of one operand in a block: key columns by lower-case name, time limits, and whether each changed."""
 
     keys: dict[str, pa.Array]
     earliest: I64
@@ -40,7 +39,7 @@ class Side:
 
 
 def side_of(spec: RelateSpec, number: int, members: pa.Table) -> tuple[Side, pa.Table]:
-    """The entities of one operand among the members of a block."""
+    """The entities of operand 0 or 1 among the members of a block, and their rows."""
     entities = members.filter(pc.equal(members["side"], number)).combine_chunks()
     names = spec.key_names(spec.streams[number])
     keys = {name: flat(entities[column]) for name, column in names.items()}
@@ -49,16 +48,16 @@ def side_of(spec: RelateSpec, number: int, members: pa.Table) -> tuple[Side, pa.
 
 
 def pairs_of(analysis: RelateAnalysis, first: Side, second: Side, relations: Mapping[str, pa.Table]) -> Iterator[I64]:
-    """All pairs (n, 2) of a block that WHERE chooses and that can satisfy the query, some at a time.
+    """All pairs (n, 2) of a block that satisfy WHERE and can satisfy the query, in chunks.
 
-    Candidates are found by the equal columns and by time; only they are asked the rest of WHERE.
+    Candidates are found by the equated columns and by time. The rest of WHERE is evaluated on the candidates only.
     """
     codes = _codes(analysis, first, second)
     order = np.lexsort((second.earliest, codes[1]))
     sorted_code, sorted_earliest = codes[1][order], second.earliest[order]
     begin, end = (np.searchsorted(sorted_code, codes[0], side=side) for side in ("left", "right"))
-    if not analysis.has_relation("PRECEDES"):  # then no pair may have the second wholly after the first
-        end = _searched(sorted_earliest, begin, end, first.latest)
+    if not analysis.has_relation("PRECEDES"):  # then the second entity must not begin after the end of the first
+        end = _upper_bounds(sorted_earliest, begin, end, first.latest)
     must_reach = not analysis.has_relation("PRECEDED BY")
     rest = conjunction(tuple(part for part in conjuncts(analysis.query.where) if part not in analysis.equated))
     for low, high in _chunks(end - begin):
@@ -71,7 +70,7 @@ def pairs_of(analysis: RelateAnalysis, first: Side, second: Side, relations: Map
 
 
 def _codes(analysis: RelateAnalysis, first: Side, second: Side) -> tuple[I64, I64]:
-    """Numbers that are the same where WHERE's equalities hold."""
+    """Codes of the equated columns: two entities have the same code if the equalities of WHERE hold."""
     if not analysis.equalities:
         return np.zeros(len(first), np.int64), np.zeros(len(second), np.int64)
     columns = []
@@ -85,13 +84,13 @@ def _codes(analysis: RelateAnalysis, first: Side, second: Side) -> tuple[I64, I6
 
 
 def as_doubles(column: pa.Array) -> pa.Array:
-    """Numbers as they are compared with doubles: the nearest of them, and one zero."""
+    """Numbers as doubles, for comparison with doubles: each is rounded to the nearest, and -0.0 becomes 0.0."""
     return pc.add(column.cast(pa.float64(), safe=False), 0.0)
 
 
 @compiled
-def _searched(values: I64, begin: I64, end: I64, limit: I64) -> I64:
-    """For each range of sorted values, where those above its limit begin."""
+def _upper_bounds(values: I64, begin: I64, end: I64, limit: I64) -> I64:
+    """For each range of sorted values, the index of the first value above its limit."""
     result = np.empty_like(end)
     for k in range(len(begin)):
         result[k] = begin[k] + np.searchsorted(values[begin[k] : end[k]], limit[k], side="right")
@@ -99,7 +98,7 @@ def _searched(values: I64, begin: I64, end: I64, limit: I64) -> I64:
 
 
 def _chunks(sizes: I64) -> Iterator[tuple[int, int]]:
-    """Runs of entities with about PAIRS_AT_ONCE candidates together, at least one entity each."""
+    """Ranges of entities with about PAIRS_AT_ONCE candidates each, at least one entity per range."""
     if not len(sizes):
         return
     filled = np.cumsum(sizes) // PAIRS_AT_ONCE
@@ -119,7 +118,10 @@ def _candidates(
     changed_second: Bools,
     must_reach: bool,
 ) -> I64:
-    """Pairs in the given ranges of which either changed, and that overlap if they must."""
+    """The pairs in the ranges of which at least one entity changed.
+
+    With `must_reach`, the second entity of a pair must not end before the first one begins.
+    """
     total = 0
     for k in range(len(begin)):
         total += end[k] - begin[k]
@@ -127,8 +129,8 @@ def _candidates(
     count = 0
     for k in range(len(begin)):
         a = offset + k
-        for place in range(begin[k], end[k]):
-            b = order[place]
+        for index in range(begin[k], end[k]):
+            b = order[index]
             if (changed_first[a] or changed_second[b]) and (not must_reach or latest[b] >= earliest[a]):
                 pairs[count, 0], pairs[count, 1] = a, b
                 count += 1
@@ -143,10 +145,10 @@ def _is_chosen(
     rest: Typed | None,
     relations: Mapping[str, pa.Table],
 ) -> Bools:
-    """Which pairs meet the rest of WHERE, and are not one key twice."""
+    """Which pairs satisfy the rest of WHERE, and do not pair a key with itself."""
     columns = {
-        f"{operand.name}.{name}": column.take(pa.array(pairs[:, place]))
-        for place, (operand, side) in enumerate(zip(analysis.query.operands, (first, second), strict=True))
+        f"{operand.name}.{name}": column.take(pa.array(pairs[:, number]))
+        for number, (operand, side) in enumerate(zip(analysis.query.operands, (first, second), strict=True))
         for name, column in side.keys.items()
     }
     chosen = holds(rest, columns, relations, len(pairs))

@@ -1,4 +1,4 @@
-"""Pairs of entities to probabilities: what the windows decide alone, and what the kernel must."""
+"""The probabilities of pairs of entities: the kernel is called only for pairs that the windows do not decide."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from anabranch.errors import TooLarge
 from anabranch.relate import kernel
 from anabranch.relate.analysis import ALL, RelateAnalysis
 
-#: A pair may carry this many weights at once: three times as many doubles are held.
+#: The most weights of a pair; the kernel allocates three doubles per weight.
 MOST_WEIGHTS = 1 << 26
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Entities by the windows of their events, end to end; a recorded event has a window of no length."""
+    """The windows of the events of many entities, one entity after the other; a recorded event has `lo == hi`.
+
+    `events` is the index of each entity's first event; it has one entry more than there are entities.
+    """
 
     events: I64
     lo: I64
@@ -34,28 +37,28 @@ class Windows:
 
     @property
     def earliest(self) -> I64:
-        """The instant before which nothing of an entity happened."""
+        """The earliest possible time of each entity's first event."""
         return self.lo[self.events[:-1]]
 
     @property
     def latest(self) -> I64:
-        """The instant after which nothing of an entity happened."""
+        """The latest possible time of each entity's last event."""
         return self.hi[self.events[1:] - 1]
 
     def select(self, entities: npt.NDArray[Any]) -> Windows:
-        """Some of the entities."""
+        """The entities with these numbers."""
         lengths = self.lengths[entities]
         events = np.concatenate([[0], np.cumsum(lengths)])
-        places = np.arange(events[-1]) + np.repeat(self.events[entities] - events[:-1], lengths)
-        return Windows(events, self.lo[places], self.hi[places])
+        indexes = np.arange(events[-1]) + np.repeat(self.events[entities] - events[:-1], lengths)
+        return Windows(events, self.lo[indexes], self.hi[indexes])
 
     def followed_by(self, others: Windows) -> Windows:
-        """These entities, and others after them."""
+        """These entities, followed by others."""
         events = np.concatenate([self.events, self.events[-1] + others.events[1:]])
         return Windows(events, np.concatenate([self.lo, others.lo]), np.concatenate([self.hi, others.hi]))
 
     def to_blobs(self) -> pa.Array:
-        """One blob an entity, so that it travels as one cell."""
+        """One blob per entity, for one cell of a table: (lo, hi) of each event."""
         pairs = np.ascontiguousarray(np.stack([self.lo, self.hi], axis=1)).astype("<i8")
         offsets = pa.py_buffer((16 * self.events).astype("<i8"))
         blobs = pa.Array.from_buffers(pa.large_binary(), len(self.events) - 1, [None, offsets, pa.py_buffer(pairs)])
@@ -70,7 +73,7 @@ class Windows:
         return Windows((offsets - offsets[0]) // 16, pairs[:, 0].copy(), pairs[:, 1].copy())
 
     def marked(self, entities: npt.NDArray[Any] | slice = slice(None)) -> kernel.Entities:
-        """The entities as the kernel reads them; only some of them can be asked about, where these are said."""
+        """The entities as input of the kernel; only the given entities are prepared, by default all."""
         lost = self.lo < self.hi
         wanted = np.zeros(len(self.events) - 1, np.bool_)
         wanted[entities] = True
@@ -79,47 +82,47 @@ class Windows:
 
 
 def relate(analysis: RelateAnalysis, doubles: bool, first: Windows, second: Windows, pairs: I64) -> tuple[F64, F64]:
-    """The probability that the query holds, and that it does not, for pairs (n, 2) of entities' numbers.
+    """The probability that the query holds for each pair (n, 2) of entity numbers, and the complement.
 
-    Where one entity lies wholly before the other, or has fewer segments than are asked for, no kernel is needed.
+    The kernel is not needed if one entity ends before the other begins, or has fewer segments than the query requires.
 
     Raises
     ------
     TooLarge
-        If a pair has lost so much that what must be carried does not fit.
+        If the consecutive lost events of a pair need more than MOST_WEIGHTS weights.
     """
     a, b = pairs[:, 0], pairs[:, 1]
-    before, after = first.latest[a] < second.earliest[b], first.earliest[a] > second.latest[b]
-    enough = (analysis.outer == ALL) | (first.lengths[a] // 2 >= analysis.outer)
-    enough &= (analysis.inner == ALL) | (second.lengths[b] // 2 >= analysis.inner)
-    holds = np.where(before, analysis.has_relation("PRECEDES"), analysis.has_relation("PRECEDED BY")) & enough
+    is_before, is_after = first.latest[a] < second.earliest[b], first.earliest[a] > second.latest[b]
+    has_segments = (analysis.outer == ALL) | (first.lengths[a] // 2 >= analysis.outer)
+    has_segments &= (analysis.inner == ALL) | (second.lengths[b] // 2 >= analysis.inner)
+    holds = np.where(is_before, analysis.has_relation("PRECEDES"), analysis.has_relation("PRECEDED BY")) & has_segments
     probability, complement = holds.astype(np.float64), (~holds).astype(np.float64)
-    close = np.flatnonzero(~before & ~after & enough)
-    if len(close):
-        classes = class_tables(second.lengths[b[close]], analysis)
-        firsts, seconds = first.marked(a[close]), second.marked(b[close])
-        _check_size(firsts.longest[a[close]], seconds.longest[b[close]], classes, analysis)
-        hits, misses = kernel.relate_pairs(pairs[close], firsts, seconds, classes, analysis.hits_needed, doubles)
+    overlapping = np.flatnonzero(~is_before & ~is_after & has_segments)
+    if len(overlapping):
+        classes = class_tables(second.lengths[b[overlapping]], analysis)
+        firsts, seconds = first.marked(a[overlapping]), second.marked(b[overlapping])
+        _check_size(firsts.longest[a[overlapping]], seconds.longest[b[overlapping]], classes, analysis)
+        hits, misses = kernel.relate_pairs(pairs[overlapping], firsts, seconds, classes, analysis.hits_needed, doubles)
         # For ALL, hits are failures.
         true, false = (misses, hits) if analysis.outer == ALL else (hits, misses)
-        # What is certain is exactly so, and not a little less by rounding.
-        probability[close] = np.where(false == 0, 1.0, np.minimum(true, 1.0))
-        complement[close] = np.where(true == 0, 1.0, np.minimum(false, 1.0))
+        # A certain pair has probability exactly 1, without rounding errors.
+        probability[overlapping] = np.where(false == 0, 1.0, np.minimum(true, 1.0))
+        complement[overlapping] = np.where(true == 0, 1.0, np.minimum(false, 1.0))
     return probability, complement
 
 
 def _check_size(longest_a: I64, longest_b: I64, classes: kernel.Classes, analysis: RelateAnalysis) -> None:
-    """Refuse what must carry too many weights at once."""
+    """Raise TooLarge if a pair needs too many weights."""
     cells = int(((longest_a + 1) * (longest_b + 1)).max())
     weights = cells * int(classes.count.max()) * (analysis.hits_needed + 1)
     if weights > MOST_WEIGHTS:
-        lost = f"two entities lost {longest_a.max()} and {longest_b.max()} events in a row"
-        mend = "ask for fewer segments, or leave such entities out"
-        raise TooLarge(f"{lost}, for which {weights:,} weights would be carried, above {MOST_WEIGHTS:,}; {mend}")
+        lost = f"two entities have {longest_a.max()} and {longest_b.max()} consecutive lost events"
+        hint = "use a smaller AT LEAST, or filter out such entities"
+        raise TooLarge(f"{lost}, which needs {weights:,} weights (at most {MOST_WEIGHTS:,} are allowed); {hint}")
 
 
 def class_tables(lengths: I64, analysis: RelateAnalysis) -> kernel.Classes:
-    """The segment classes for second entities of these numbers of events, end to end."""
+    """The segment classes for second entities with these numbers of events, one table after the other."""
     distinct = np.unique(lengths)
     tables = [_table(int(n), analysis.inner, analysis.relations, analysis.outer == ALL) for n in distinct]
     first_row = np.full(int(distinct[-1]) + 1, -1, np.int64)

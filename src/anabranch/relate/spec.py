@@ -1,4 +1,4 @@
-"""The specification of a RELATE job: what its operators, and the pairing of its entities, need."""
+"""The specification of a RELATE job: what its operators and the pairing of its entities need."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import pyarrow as pa
 from anabranch.relate.analysis import RelateAnalysis
 from anabranch.transport.job import Specification
 
-#: What is known of an entity, besides its key.
+#: The columns of an entity, besides its key.
 _ENTITY = [
     pa.field("stream", pa.int32()),
     pa.field("earliest", pa.int64()),
     pa.field("latest", pa.int64()),
     pa.field("changed", pa.bool_()),
-    pa.field("over", pa.bool_()),
-    pa.field("there", pa.bool_()),  # FALSE if its rows proved invalid: `entity` is then the last valid version
-    pa.field("entity", pa.binary()),
-    pa.field("before", pa.binary()),  # the version before the last change; NULL where there is none
+    pa.field("ended", pa.bool_()),
+    pa.field("valid", pa.bool_()),  # FALSE if its rows proved invalid: `entity` is then the last valid version
+    pa.field("entity", pa.binary()),  # the windows of its events, see `Windows.to_blobs`
+    pa.field("previous", pa.binary()),  # the version before the last change; NULL if there is none
 ]
 
 
@@ -36,7 +36,7 @@ class RelateSpec(Specification):
 
     @property
     def answer_schema(self) -> pa.Schema:
-        """One row per entity: the key columns of every stream, and what is known of the entity."""
+        """One row per entity: the key columns of every stream, and the columns of the entity."""
         keys = [
             pa.field(name, kind)
             for number, layout in enumerate(self.layouts)

@@ -1,8 +1,11 @@
-"""The entities of one stream in one bucket, from their first event until nothing can come of them any more.
+"""The entities of one stream in one bucket, from their first event until no later entity can be paired with them.
 
-An entity has *ended* when its last event was seen and the watermark is past it, when nothing of it was recorded for
-TIMEOUT, or when the input has ended. What came by then is all there is: the rest is lost, and rows that come later are
-late. Until then its segments that are closed make provisional answers.
+RELATE differs from the rule of `transport/watermark.py` in one point: rows are not held until they are ready. Entities
+are assembled from the rows so far, and answers about entities that have not ended are provisional.
+
+An entity has *ended* when its last event is ready, when nothing of it was recorded for TIMEOUT, or when the input has
+ended. Events that have not arrived by then are lost, and rows that arrive later are late. Until then, only its closed
+segments are used.
 """
 
 from __future__ import annotations
@@ -30,67 +33,72 @@ _END = ROLES.index("end")
 
 @dataclass(slots=True)
 class Step:
-    """What one step did to the entities of a stream.
+    """The entities of a stream after one step.
 
     Attributes
     ----------
-    now : the entities as they are known now; `shown` says which of them have anything to show
-    before : those that changed, as they were known before
-    changed : which entities got an event or ended
+    current : the current version of each entity; it has no events if the entity is invalid or has no closed segment
+    has_events : whether the current version has events
+    previous : the versions of the changed entities before this step, on live inputs
+    changed : whether the entity got an event or ended
+    rejected, counts : of the rows of this step
     """
 
-    now: Windows
-    shown: Bools
-    before: Windows | None
+    current: Windows
+    has_events: Bools
+    previous: Windows | None
     changed: Bools
     rejected: list[pa.Table] = field(default_factory=list)
     counts: Counts = field(default_factory=Counts)
 
 
 class EntityStore:
-    """Entities by number; `over` says which have ended."""
+    """Entities by number; `ended` says which of them have ended."""
 
     def __init__(self, layout: Layout, timeout: float | None) -> None:
         self._layout = layout
         self._timeout = timeout
         self.keys = Dictionary(layout.key_types)
         self.rows = IntervalRows.concat([])
-        self.over = np.zeros(0, np.bool_)
+        self.ended = np.zeros(0, np.bool_)
 
     def step(self, blobs: Sequence[bytes], advance: Advance, input_ended: bool, live: bool) -> Step:
-        """Take packets.
+        """Take packets and assemble the entities.
 
-        Rows are not held. A row is late if its time is known and late, or if its entity has ended.
+        A row is late if `advance` says so, or if its entity has ended. A row without a time is late only if its entity
+        has ended.
         """
         arrived = IntervalRows.concat([self._decode(blob) for blob in blobs])
         n_entities = len(self.keys)
-        self.over = np.concatenate([self.over, np.zeros(n_entities - len(self.over), np.bool_)])
-        late = self.over[arrived.entity] | ((arrived.t > BEGINNING) & advance.is_late(arrived.t))
+        self.ended = np.concatenate([self.ended, np.zeros(n_entities - len(self.ended), np.bool_)])
+        late = self.ended[arrived.entity] | ((arrived.t > BEGINNING) & advance.is_late(arrived.t))
         changed = np.zeros(n_entities, np.bool_)
         changed[arrived.entity[~late]] = True
-        known = self.rows
+        rows_before = self.rows
         counts = Counts(late=int(late.sum()))
-        rejected = [self._set_aside(LATE, arrived.where(late))]
+        rejected = [self._quarantine(LATE, arrived.where(late))]
         self.rows = IntervalRows.concat([self.rows, arrived.where(~late)])
         ended, cut_off = self._ends(advance, input_ended)
         if cut_off.any():
             counts += Counts(late=int(cut_off.sum()))
-            rejected.append(self._set_aside(LATE, self.rows.where(cut_off)))
+            rejected.append(self._quarantine(LATE, self.rows.where(cut_off)))
             self.rows = self.rows.where(~cut_off)
-        fresh = ended & ~self.over
-        changed |= fresh
-        # What changes had not ended.
-        before = assemble(known.where(changed[known.entity]), n_entities, self._layout.horizon, False) if live else None
-        self.over |= ended
-        now = assemble(self.rows, n_entities, self._layout.horizon, self.over)
-        self.rows = self.rows.where(~now.duplicate)
-        counts += Counts(duplicate=int(now.duplicate.sum()))
-        counts += Counts(used=int((fresh & (now.fault == 0))[self.rows.entity].sum()))
-        rejected += self._refuse(fresh, now.fault, counts)
+        newly_ended = ended & ~self.ended
+        changed |= newly_ended
+        previous = None
+        if live:  # an entity that changes had not ended before: its previous version is not complete
+            changed_rows = rows_before.where(changed[rows_before.entity])
+            previous = assemble(changed_rows, n_entities, self._layout.horizon, False)
+        self.ended |= ended
+        current = assemble(self.rows, n_entities, self._layout.horizon, self.ended)
+        self.rows = self.rows.where(~current.duplicate)
+        counts += Counts(duplicate=int(current.duplicate.sum()))
+        counts += Counts(used=int((newly_ended & (current.fault == 0))[self.rows.entity].sum()))
+        rejected += self._quarantine_invalid(newly_ended, current.fault, counts)
         return Step(
-            now=Windows(now.events, now.lo, now.hi),
-            shown=np.diff(now.events) > 0,
-            before=Windows(before.events, before.lo, before.hi) if before else None,
+            current=Windows(current.events, current.lo, current.hi),
+            has_events=np.diff(current.events) > 0,
+            previous=Windows(previous.events, previous.lo, previous.hi) if previous else None,
             changed=changed,
             rejected=rejected,
             counts=counts,
@@ -102,98 +110,99 @@ class EntityStore:
         return IntervalRows.of(self.keys.encode(tables["keys"])[columns.pop("key")], columns)
 
     def _ends(self, advance: Advance, input_ended: bool) -> tuple[Bools, Bools]:
-        """Which entities have ended, and which rows came after a silence that ended theirs."""
-        rows, n_entities = self.rows, len(self.over)
+        """Which entities have ended, and which rows are cut off: they came after the TIMEOUT of their entity."""
+        rows, n_entities = self.rows, len(self.ended)
         cut_off = np.zeros(len(rows), np.bool_)
-        ended = self.over | input_ended
+        ended = self.ended | input_ended
         if self._timeout is not None:
-            until = self._silence(n_entities)
+            until = self._timeouts(n_entities)
             ended |= advance.is_ready(until)
-            cut_off = ended[rows.entity] & ~self.over[rows.entity] & (rows.t > until[rows.entity])
-            # A row without a time belongs to the recorded event ahead of it.
+            cut_off = ended[rows.entity] & ~self.ended[rows.entity] & (rows.t > until[rows.entity])
+            # A row without a time belongs to the recorded event before it.
             first_cut = np.full(n_entities, END)
             np.minimum.at(first_cut, rows.entity[cut_off], rows.seq[cut_off])
             cut_off |= (rows.t == BEGINNING) & (rows.seq > first_cut[rows.entity])
-        length = np.zeros(n_entities, np.int64)  # which one row may tell for all
+        length = np.zeros(n_entities, np.int64)  # the LENGTH in one row is valid for the whole entity
         np.maximum.at(length, rows.entity, rows.length)
         is_last = (rows.role == _END) | (rows.seq == length[rows.entity])
-        seen = is_last & ~cut_off & (rows.t > BEGINNING) & advance.is_ready(rows.t)
-        ended[rows.entity[seen]] = True
+        is_complete = is_last & ~cut_off & (rows.t > BEGINNING) & advance.is_ready(rows.t)
+        ended[rows.entity[is_complete]] = True
         return ended, cut_off
 
-    def _silence(self, n_entities: int) -> I64:
-        """The instant by which an entity was first silent for TIMEOUT; END where nothing of it is recorded."""
+    def _timeouts(self, n_entities: int) -> I64:
+        """The end of the first TIMEOUT in which nothing of an entity was recorded; END if it has no recorded event."""
         recorded = np.flatnonzero(self.rows.t > BEGINNING)
         order = recorded[np.lexsort((self.rows.t[recorded], self.rows.entity[recorded]))]
         entity, t = self.rows.entity[order], self.rows.t[order]
         limit = later(t, self._timeout or 0.0, self._layout.time_kind)
-        goes_on = np.zeros(len(t), np.bool_)
-        goes_on[:-1] = (entity[1:] == entity[:-1]) & (t[1:] <= limit[:-1])
+        next_is_in_time = np.zeros(len(t), np.bool_)
+        next_is_in_time[:-1] = (entity[1:] == entity[:-1]) & (t[1:] <= limit[:-1])
         until = np.full(n_entities, END)
-        stops = np.flatnonzero(~goes_on)[::-1]  # the first of an entity is written last
+        stops = np.flatnonzero(~next_is_in_time)[::-1]  # reversed: the first stop of an entity is written last
         until[entity[stops]] = limit[stops]
         return until
 
-    def _refuse(self, fresh: Bools, fault: I8, counts: Counts) -> list[pa.Table]:
-        """Set aside the rows of entities that have ended and cannot be."""
+    def _quarantine_invalid(self, newly_ended: Bools, fault: I8, counts: Counts) -> list[pa.Table]:
+        """Quarantine the rows of entities that have ended and are invalid."""
         tables = []
-        for number in np.unique(fault[fresh & (fault > 0)]):
-            bad = (fresh & (fault == number))[self.rows.entity]
-            tables.append(self._set_aside(FAULTS[int(number)], self.rows.where(bad)))
-            counts += Counts(quarantined=int(bad.sum()))
-            self.rows = self.rows.where(~bad)
+        for number in np.unique(fault[newly_ended & (fault > 0)]):
+            invalid = (newly_ended & (fault == number))[self.rows.entity]
+            tables.append(self._quarantine(FAULTS[int(number)], self.rows.where(invalid)))
+            counts += Counts(quarantined=int(invalid.sum()))
+            self.rows = self.rows.where(~invalid)
         return tables
 
-    def _set_aside(self, reason: str, rows: IntervalRows) -> pa.Table:
+    def _quarantine(self, reason: str, rows: IntervalRows) -> pa.Table:
         if not len(rows):
             return QUARANTINE.empty_table()
-        return quarantine(self._layout.name, reason, (self._described(rows, row) for row in range(len(rows))))
+        return quarantine(self._layout.name, reason, (self._source_row(rows, row) for row in range(len(rows))))
 
-    def _described(self, rows: IntervalRows, row: int) -> dict[str, object]:
-        """A row as its source had it."""
+    def _source_row(self, rows: IntervalRows, row: int) -> dict[str, object]:
+        """A row with the columns of its source."""
         layout, interval = self._layout, self._layout.interval
-        described = dict(zip(layout.keys, self.keys.tuple_of(rows.entity[row]), strict=True))
-        described[layout.time] = self._time(rows.t[row])
+        source_row = dict(zip(layout.keys, self.keys.tuple_of(rows.entity[row]), strict=True))
+        source_row[layout.time] = self._time(rows.t[row])
         if interval is not None:
-            described[interval.order] = int(rows.seq[row])
+            source_row[interval.order] = int(rows.seq[row])
             if interval.length:
-                described[interval.length] = int(rows.length[row]) or None
+                source_row[interval.length] = int(rows.length[row]) or None
             if interval.role:
-                described[interval.role] = ROLES[rows.role[row]] if rows.role[row] >= 0 else None
+                source_row[interval.role] = ROLES[rows.role[row]] if rows.role[row] >= 0 else None
             if interval.window:
-                described |= zip(interval.window, map(self._time, (rows.lo[row], rows.hi[row])), strict=True)
-        return described
+                source_row |= zip(interval.window, map(self._time, (rows.lo[row], rows.hi[row])), strict=True)
+        return source_row
 
     def _time(self, code: int) -> object:
         return None if code in (BEGINNING, END) else decode_time(code, self._layout.time_kind)
 
-    # ------------------------------------------------------------ what is kept
+    # ------------------------------------------------------------ state
 
     def first_instant(self) -> int:
-        """The instant before which no event of an entity that has not ended can have been.
+        """The time before which no entity that has not ended can have an event.
 
-        Where nothing reaches back, a first event is recorded, or still to come: at the watermark or after it.
+        If lost events cannot lie in the past (`reaches_back`), the first event of an entity is recorded, or it will
+        arrive at the watermark or after it.
         """
-        rows = self.rows.where(~self.over[self.rows.entity])
-        begun = rows.where((rows.seq == 1) & (rows.t > BEGINNING))
-        if self._layout.reaches_back and len(np.unique(rows.entity)) > len(np.unique(begun.entity)):
+        rows = self.rows.where(~self.ended[self.rows.entity])
+        first_events = rows.where((rows.seq == 1) & (rows.t > BEGINNING))
+        if self._layout.reaches_back and len(np.unique(rows.entity)) > len(np.unique(first_events.entity)):
             return self._layout.horizon[0]
-        return int(begun.t.min(initial=END))
+        return int(first_events.t.min(initial=END))
 
-    def forget(self, gone: Bools) -> None:
-        """Forget the events of entities. Their keys stay known, because what comes of them later is late."""
-        self.rows = self.rows.where(~gone[self.rows.entity])
+    def forget(self, entities: Bools) -> None:
+        """Remove the rows of entities. Their keys stay, because later rows of them are late."""
+        self.rows = self.rows.where(~entities[self.rows.entity])
 
     def save(self) -> dict[str, pa.Table]:
-        """Everything that is known, as tables."""
+        """The state as tables."""
         return {
             "rows": pa.table(self.rows.arrays()),
             "keys": self.keys.to_table(),
-            "over": pa.table({"over": self.over}),
+            "ended": pa.table({"ended": self.ended}),
         }
 
     def load(self, tables: dict[str, pa.Table]) -> None:
-        """Take over what `save` gave."""
+        """Restore what `save` returned."""
         self.rows = IntervalRows.from_table(tables["rows"])
         self.keys.encode(tables["keys"])
-        self.over = tables["over"]["over"].to_numpy(zero_copy_only=False).copy()
+        self.ended = tables["ended"]["ended"].to_numpy(zero_copy_only=False).copy()

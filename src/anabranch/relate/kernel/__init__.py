@@ -1,15 +1,15 @@
 """The arithmetic of RELATE: arrays in, arrays out; knows no keys, no Arrow and no Spark.
 
-`mark_entities` (`marks.py`) lists what is known of entities by instant, `segment_classes` (`classes.py`) what a segment
-can become, and `relate_pairs` (`sweep.py`) carries probabilities over the marks of two entities, with the lost events
-between them placed by `gaps.py`.
+`mark_entities` (`marks.py`) lists the instants at which something is known about an entity. `segment_classes`
+(`classes.py`) groups open segments by their possible outcomes. `relate_pairs` (`sweep.py`) computes the probability of
+a pair in one pass over the marks of both entities; `gaps.py` distributes the lost events over the gaps between marks.
 
-**Cost.** A mark takes O(classes x counts) for each combination of how many events of the two open runs have happened;
-a gap between two marks takes that once for each event that may happen in it. There are two or three classes for most
-queries, and as many counts as AT LEAST asks for.
+**Cost.** A mark takes O(classes x counts) for each combination of the numbers of events of the two open runs that have
+happened; a gap between two marks takes that once for each event that may happen in it. Most queries have two or three
+classes. The number of counts is the AT LEAST of the first operand.
 
-**Compiled code.** Numba's cache of a function notices a change in the function's own file alone. After one in a module
-that others import (`gaps.py`, say), remove the caches: `make clean`.
+**Compiled code.** Numba's cache of a function only notices changes in the function's own file. After a change in a
+module that others import, such as `gaps.py`, remove the caches with `make clean`.
 """
 
 from anabranch.relate.kernel.classes import Classes, relation_of, segment_classes

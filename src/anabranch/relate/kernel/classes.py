@@ -1,4 +1,4 @@
-"""What must be remembered of an open segment: only what it can still become."""
+"""The classes of open segments: segments with the same possible outcomes are one class."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ _PRECEDED_BY, _MET_BY, _OVERLAPPED_BY, _STARTED_BY, _CONTAINS, _FINISHED_BY = ra
 
 
 class Classes(NamedTuple):
-    """What can become of an open segment; rows are numbers of events of the other entity that have happened.
+    """The classes of open segments, as tables.
+
+    Row x of a table is for open segments of one entity after x events of the other entity.
 
     Attributes
     ----------
-    first_row : the first row of the table for so many events in all; -1 where there is none
+    first_row : by the total number of events of the other entity, the first row of its table; -1 if there is none
     count : the number of classes of each row
-    after : the class in the next row
-    hit, hit_tie : whether it is a hit to close now, or together with the next event
+    after : for each class, the class in the next row
+    hit, hit_tie : whether the segment is a hit if it closes now, or together with the next event
     begun, begun_tie : the class of a segment that opens now, or together with the next event
     """
 
@@ -36,7 +38,7 @@ class Classes(NamedTuple):
 
 @compiled
 def relation_of(start: int, end: int, other_start: int, other_end: int) -> int:
-    """The number of the simple relation in which one interval lies to another."""
+    """The number of the simple relation that holds between an interval and another one."""
     if end <= other_start:
         return _PRECEDES if end < other_start else _MEETS
     if start >= other_end:
@@ -50,17 +52,16 @@ def relation_of(start: int, end: int, other_start: int, other_end: int) -> int:
 
 @compiled
 def _is_related(start: int, end: int, n_segments: int, at_least: int, relations: int) -> bool:
-    """Whether a segment stands in one of the relations to as many segments of the other entity as are asked for.
+    """Whether one of the relations holds between a segment and `at_least` segments of the other entity; 0 means all.
 
-    That is to all of them, where `at_least` is 0.
-    Positions are relative to the other entity's events: 2x is after x of them, 2x - 1 together with the x-th.
+    Positions are relative to the other entity's events: 2x is after x of them, 2x - 1 is at the same time as the x-th.
     """
     before, after = min(n_segments, start // 4), max(0, n_segments - (end + 3) // 4)
     count = before * ((relations >> _PRECEDED_BY) & 1) + after * ((relations >> _PRECEDES) & 1)
     first, last = before, n_segments - after - 1
     if first <= last:
         count += (relations >> relation_of(start, end, 4 * first + 1, 4 * first + 3)) & 1
-    if first < last:  # all between the outermost two lie inside
+    if first < last:  # the segments between the first and the last one lie inside
         count += (relations >> relation_of(start, end, 4 * last + 1, 4 * last + 3)) & 1
         count += (last - first - 1) * ((relations >> _CONTAINS) & 1)
     return count == n_segments if at_least == 0 else count >= at_least
@@ -70,10 +71,17 @@ def _is_related(start: int, end: int, n_segments: int, at_least: int, relations:
 def segment_classes(
     n_events: int, at_least: int, relations: int, hit_is_failure: bool
 ) -> tuple[I32, I32, I8, I8, I32, I32]:
-    """What must be known of an open segment, once so many events of the other entity have happened.
+    """The classes of open segments, for each number of events of the other entity that have happened.
 
-    Where the segment began matters only for what it can still become. Beginnings with the same future are one class:
-    two suffice for most relations, however many events there are. They are found from the last event backwards.
+    The start of a segment matters only for its possible outcomes. Starts with the same outcomes are one class. Two
+    classes suffice for most relations, for any number of events. They are computed from the last event backwards.
+
+    Parameters
+    ----------
+    n_events : of the other entity
+    at_least : the number of segments of the other entity that a hit needs; 0 means all
+    relations : a bit for each simple relation
+    hit_is_failure : whether segments that do not satisfy this are the hits (for ALL)
 
     Returns
     -------
@@ -93,37 +101,37 @@ def segment_classes(
     n_later = 1
     for happened in range(n_events, -1, -1):
         is_last = happened == n_events
-        known = np.full(4 * n_later, -1, np.int64)
+        class_numbers = np.full(4 * n_later, -1, np.int64)
         count = 0
         for start in range(2 * happened + 1):
-            now = _is_related(start, 2 * happened, n_segments, at_least, relations) != hit_is_failure
-            tie = (
+            hits_now = _is_related(start, 2 * happened, n_segments, at_least, relations) != hit_is_failure
+            hits_tied = (
                 not is_last and _is_related(start, 2 * happened + 1, n_segments, at_least, relations) != hit_is_failure
             )
             next_class = 0 if is_last else later[start]
-            signature = (2 * now + tie) * n_later + next_class
-            if known[signature] < 0:
+            signature = (2 * hits_now + hits_tied) * n_later + next_class
+            if class_numbers[signature] < 0:
                 if count == width:
                     after, hit, hit_tie = _widened(after), _widened(hit), _widened(hit_tie)
                     width *= 2
-                known[signature] = count
+                class_numbers[signature] = count
                 after[happened, count] = next_class
-                hit[happened, count] = now
-                hit_tie[happened, count] = tie
+                hit[happened, count] = hits_now
+                hit_tie[happened, count] = hits_tied
                 count += 1
-            classes[start] = known[signature]
+            classes[start] = class_numbers[signature]
         begun[happened] = classes[2 * happened]
         if happened > 0:
             begun_tie[happened - 1] = classes[2 * happened - 1]
         assign(later, classes)
         n_later = counts[happened] = count
-    most = counts.max()
-    return counts, after[:, :most].copy(), hit[:, :most].copy(), hit_tie[:, :most].copy(), begun, begun_tie
+    widest = counts.max()
+    return counts, after[:, :widest].copy(), hit[:, :widest].copy(), hit_tie[:, :widest].copy(), begun, begun_tie
 
 
 @compiled
 def _widened(table: Any) -> Any:
-    """The table with twice as many columns."""
+    """A copy of the table with twice as many columns."""
     wide = np.zeros((table.shape[0], 2 * table.shape[1]), table.dtype)
     assign(wide, table)
     return wide

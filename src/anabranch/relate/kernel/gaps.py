@@ -1,4 +1,8 @@
-"""How many events of a run happen in a gap: rates and what is left, for windows that are the same or differ."""
+"""How many events of a run happen in a gap: the rates of events, and the probabilities that no more happen.
+
+A *run* is a sequence of consecutive lost events. `rates_of_run` is for runs whose events have the same window,
+`rates_of_ragged_run` for runs whose windows differ.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from anabranch.compiled import assign, compiled
 
 @compiled
 def length_between(earlier: int, later: int, doubles: bool) -> float:
-    """How long it is from one time code to a later one."""
+    """The time between two time codes; `doubles` says whether they are codes of doubles."""
     if doubles:
         return _restored(later) - _restored(earlier)
     difference = later - earlier
@@ -25,27 +29,28 @@ def _restored(code: int) -> float:
 
 
 @compiled
-def rates_of_run(n_lost: int, left: float, gap: float, rates: F64, place: int) -> None:
-    """The weights of a run of lost events in a gap of a window in which so much time is left.
+def rates_of_run(n_lost: int, left: float, gap: float, rates: F64, row: int) -> None:
+    """Write the rates of a run of n lost events in a gap; `left` is the time from its start to the end of the window.
 
-    `rates[place, i]` moves the count from i to i + 1, and `rates[place + 1, i]` is that no more than i happen: k of
-    those that are left are in the gap with probability C(left, k) p^k (1 - p)^(left - k).
+    `rates[row, i]` is the rate at which the count goes from i to i + 1. `rates[row + 1, i]` is the probability that
+    none of the last n - i events is in the gap. So of m events that have not happened yet, k are in the gap with
+    probability C(m, k) p^k (1 - p)^(m - k), where p = gap / left.
     """
     share = 1.0 if gap >= left else gap / left
     power = 1.0
     for i in range(n_lost, -1, -1):
-        rates[place, i] = (n_lost - i) * share
-        rates[place + 1, i] = power
+        rates[row, i] = (n_lost - i) * share
+        rates[row + 1, i] = power
         power *= 1.0 - share
 
 
 @compiled
 def volumes_of_run(lo: I64, hi: I64, marks: I64, doubles: bool, volumes: F64) -> None:
-    """Write what is left for the events of a run whose windows differ: at each mark, the logarithms of volumes.
+    """Write, for a run whose windows differ, the logarithms of the volumes of the remaining events at each mark.
 
-    Their times are uniform on all that is in the windows and in order. Entry [mark, i] is about the events from i on,
-    where all before have happened by that mark. Lengths are shares of the run's: logarithms of large volumes would have
-    few digits.
+    The times of the events are uniform on all times that are in order and within the windows. Entry [mark, i] is the
+    volume for the events from i on, if all earlier ones have happened by that mark. Lengths are relative to the length
+    of the run, because logarithms of large volumes would lose digits.
     """
     n_lost, last, whole = len(lo), len(marks) - 1, length_between(marks[0], marks[-1], doubles)
     volumes[last, :n_lost] = -inf
@@ -58,7 +63,7 @@ def volumes_of_run(lo: I64, hi: I64, marks: I64, doubles: bool, volumes: F64) ->
 
 @compiled
 def _earlier_volumes(later: F64, lo: I64, hi: I64, begins: int, ends: int, share: float) -> F64:
-    """The volumes at an instant, from those at a later one with no end of a window between."""
+    """The volumes at an instant from those at a later one; no window begins or ends between the two."""
     n_lost, log_gap = len(lo), log(share)
     volumes = later.copy()
     for i in range(n_lost):
@@ -80,11 +85,16 @@ def rates_of_ragged_run(
     now: int,
     doubles: bool,
     rates: F64,
-    place: int,
+    row: int,
 ) -> None:
-    """As `rates_of_run`, where the windows of the run's events differ.
+    """Write the rates of a run whose windows differ, as `rates_of_run` does.
 
-    `following` are the volumes at the run's next mark, which is not before the end of the gap; `whole` is its length.
+    Parameters
+    ----------
+    following : the volumes at the next mark of the run, which is not before the end of the gap
+    mark : the time of that mark
+    whole : the length of the run
+    before, now : the start and the end of the gap
     """
     n_lost = len(lo)
     at_end = following
@@ -94,8 +104,8 @@ def rates_of_ragged_run(
     at_start = _earlier_volumes(at_end, lo, hi, before, now, gap)
     for i in range(n_lost + 1):
         may_happen = i < n_lost and lo[i] <= before and now <= hi[i] and at_start[i] > -inf
-        rates[place, i] = gap * exp(at_start[i + 1] - at_start[i]) if may_happen else 0.0
-        rates[place + 1, i] = exp(at_end[i] - at_start[i]) if at_start[i] > -inf else 0.0
+        rates[row, i] = gap * exp(at_start[i + 1] - at_start[i]) if may_happen else 0.0
+        rates[row + 1, i] = exp(at_end[i] - at_start[i]) if at_start[i] > -inf else 0.0
 
 
 @compiled

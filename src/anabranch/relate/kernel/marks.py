@@ -1,4 +1,4 @@
-"""Entities as the sweep reads them: the instants at which something is known, and what happens there."""
+"""Marks of entities, the input of the sweep: the instants at which something is known, and what happens there."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 from anabranch.arrays import I8, I32, I64, Bools
 from anabranch.compiled import compiled
 
-#: What happens at a mark of an entity, in this order.
+#: The flags of a mark, in the order in which they apply: a run closes, a recorded event happens, a run opens.
 CLOSES, EVENT, OPENS = 1, 2, 4
 
 
 class Entities(NamedTuple):
-    """Many entities, their events and marks end to end.
+    """The events and marks of many entities, one entity after the other.
 
     Attributes
     ----------
-    events, marks : where those of each entity begin; one entry more than entities
-    lo, hi : the window of each event, where it is lost
-    t, what : the instant of each mark, and what happens there
-    lost : how many events are lost in the run that a mark opens
-    longest : the most lost events in one run of each entity
+    events, marks : the index of each entity's first event and first mark; one entry more than entities
+    lo, hi : the window of each event
+    t, flags : the instant and the flags of each mark
+    lost : the number of lost events of the run that a mark opens
+    longest : the length of the longest run of each entity
     """
 
     events: Any
@@ -30,64 +30,68 @@ class Entities(NamedTuple):
     lo: Any
     hi: Any
     t: Any
-    what: Any
+    flags: Any
     lost: Any
     longest: Any
 
 
 @compiled
-def mark_entities(events: I64, lo: I64, hi: I64, lost: Bools, wanted: Bools) -> tuple[I64, I64, I8, I32, I64]:
-    """What happens when: the marks of entities whose events lie end to end, and the longest run of each.
+def mark_entities(events: I64, lo: I64, hi: I64, lost: Bools, selected: Bools) -> tuple[I64, I64, I8, I32, I64]:
+    """The marks of entities, and the length of the longest run of each.
 
     Parameters
     ----------
-    events : where the events of each entity begin; one entry more than entities
-    lo, hi : the window of each event; they do not decrease along an entity
-    lost : whether an event is lost; else its window has no length
-    wanted : of which entities marks are wanted; others get none
+    events : the index of each entity's first event; one entry more than entities
+    lo, hi : the window of each event; neither decreases along an entity
+    lost : whether an event is lost; the window of a recorded event has length 0
+    selected : the entities that get marks
+
+    Returns
+    -------
+    The columns `marks`, `t`, `flags`, `lost` and `longest` of `Entities`
     """
     n_entities = len(events) - 1
     marks = np.zeros(n_entities + 1, np.int64)
     longest = np.zeros(n_entities, np.int64)
-    when = np.empty(2 * len(lo), np.int64)
-    what = np.zeros(2 * len(lo), np.int8)
-    opens = np.zeros(2 * len(lo), np.int32)
+    instants = np.empty(2 * len(lo), np.int64)
+    flags = np.zeros(2 * len(lo), np.int8)
+    run_lengths = np.zeros(2 * len(lo), np.int32)
     n_marks = 0
     for entity in range(n_entities):
         begin, end = events[entity], events[entity + 1]
         marks[entity] = n_marks
-        x = begin if wanted[entity] else end
+        x = begin if selected[entity] else end
         while x < end:
             if not lost[x]:
-                n_marks = _mark(when, what, marks[entity], n_marks, lo[x], EVENT)
+                n_marks = _mark(instants, flags, marks[entity], n_marks, lo[x], EVENT)
                 x += 1
                 continue
             y = x + 1
             while y < end and lost[y] and lo[y] < hi[y - 1]:
                 y += 1
-            n_marks = _mark(when, what, marks[entity], n_marks, lo[x], OPENS)
-            opens[n_marks - 1] = y - x
+            n_marks = _mark(instants, flags, marks[entity], n_marks, lo[x], OPENS)
+            run_lengths[n_marks - 1] = y - x
             longest[entity] = max(longest[entity], y - x)
-            early, late = x, x  # where windows begin or end inside the run
+            early, late = x, x  # marks where windows begin or end inside the run
             while early < y or late < y:
                 if early < y and lo[early] <= hi[late]:
-                    n_marks = _mark(when, what, marks[entity], n_marks, lo[early], 0)
+                    n_marks = _mark(instants, flags, marks[entity], n_marks, lo[early], 0)
                     early += 1
                 else:
-                    n_marks = _mark(when, what, marks[entity], n_marks, hi[late], 0)
+                    n_marks = _mark(instants, flags, marks[entity], n_marks, hi[late], 0)
                     late += 1
-            what[n_marks - 1] |= CLOSES
+            flags[n_marks - 1] |= CLOSES
             x = y
     marks[n_entities] = n_marks
-    return marks, when[:n_marks].copy(), what[:n_marks].copy(), opens[:n_marks].copy(), longest
+    return marks, instants[:n_marks].copy(), flags[:n_marks].copy(), run_lengths[:n_marks].copy(), longest
 
 
 @compiled
-def _mark(when: I64, what: I8, first: int, n_marks: int, instant: int, happens: int) -> int:
-    """Note that something happens at an instant, which is not before the last mark's."""
-    if n_marks == first or when[n_marks - 1] < instant:
-        when[n_marks] = instant
-        what[n_marks] = 0
+def _mark(instants: I64, flags: I8, first: int, n_marks: int, instant: int, flag: int) -> int:
+    """Add a flag at an instant that is not before the last mark; returns the number of marks."""
+    if n_marks == first or instants[n_marks - 1] < instant:
+        instants[n_marks] = instant
+        flags[n_marks] = 0
         n_marks += 1
-    what[n_marks - 1] |= happens
+    flags[n_marks - 1] |= flag
     return n_marks

@@ -1,15 +1,17 @@
-"""The probability that two entities stand in a quantified relation, exactly, for any number of lost events.
+"""The exact probability that a quantified relation holds between two entities, for any number of lost events.
 
-An *entity* is a sequence of point events; the first opens a segment, the next closes it, and so on. A recorded event
-has an instant. Lost events come in *runs*; how many of a run have happened by some instant is a random count.
+An *entity* is a sequence of point events: the first opens a segment, the second closes it, and so on. A recorded event
+has an instant. Consecutive lost events form a *run*; the number of its events that have happened by an instant is
+random.
 
-The sweep goes over the instants at which something is known of either entity. Between two of them it carries
+The sweep visits the instants at which something is known about either entity. Between two of them it keeps the weights
 f[i, j, q, c]: the probability that i events of the first entity's open run and j of the second's have happened, that
-the open segment of the first is of *class* q (what will become of it, see `segment_classes`), and that c of its
-closed segments are *hits*. Within a gap, the events of both runs are placed by the series of exp(gap x rates), which
-ends because only so many are lost. All terms are positive, so that what is tiny is as exact as what is not.
+the open segment of the first entity has *class* q (its possible outcomes, see `segment_classes`), and that c of its
+closed segments are *hits*. Within a gap, the events of both runs are placed by the series of exp(gap x rates), which is
+finite because the number of lost events is. All terms are positive, so tiny probabilities have the same relative
+precision as large ones.
 
-Times are 64-bit codes that sort as the instants do; lengths are taken of what the codes stand for.
+Times are 64-bit codes in the order of the instants; lengths are computed from the decoded times.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ from anabranch.relate.kernel.classes import Classes
 from anabranch.relate.kernel.gaps import length_between, rates_of_ragged_run, rates_of_run, volumes_of_run
 from anabranch.relate.kernel.marks import CLOSES, EVENT, OPENS, Entities
 
-#: Weights are w[layer, i, j, q, c]: what is carried from gap to gap, and two layers for the terms of a series. The last
-#: count, as many hits as are needed, has a weight within a gap alone, and no class.
+#: Weights are w[layer, i, j, q, c]. Layer CARRIED is kept from gap to gap, the other two hold the terms of a series.
+#: The last count c is the number of hits that are needed; it has weight only within a gap, and no class.
 CARRIED = 0
 
 
@@ -61,10 +63,15 @@ def _relate(
     a: int, b: int, first: Entities, second: Entities, classes: Classes, needed: int, doubles: bool,
     w: F64, rates: F64, volumes: F64,
 ) -> tuple[float, float]:  # fmt: skip
-    """One pair. No count below `low` or above `high` has any weight; who has enough hits is done with."""
-    # Taken out of their tuples once: to Numba, taking an array is a count of references.
-    first_event, marks_a, lo_a, hi_a, t_a, what_of_a, lost_a, _ = first
-    second_event, marks_b, lo_b, hi_b, t_b, what_of_b, lost_b, _ = second
+    """The same for one pair.
+
+    i0 and j0 are the numbers of events before the open runs of entities a and b. `open` is the length of an open run,
+    of which `sure` events have certainly happened and `reach` can have happened; `ragged` says whether its windows
+    differ. Only counts from `low` to `high` have weight; the weight of enough hits is added to `enough` at once.
+    """
+    # Unpacked once, because Numba counts a reference for each access to an array in a tuple.
+    first_event, marks_a, lo_a, hi_a, t_a, flags_of_a, lost_a, _ = first
+    second_event, marks_b, lo_b, hi_b, t_b, flags_of_b, lost_b, _ = second
     first_row, count, after, hit, hit_tie, begun, begun_tie = classes
     n_segments = (first_event[a + 1] - first_event[a]) // 2
     row = first_row[second_event[b + 1] - second_event[b]]
@@ -77,22 +84,22 @@ def _relate(
     before = now = 0
     while low <= high and (mark_a < end_a or mark_b < end_b):
         dead = needed - (n_segments - i0 // 2)
-        if dead > low:  # so few that all segments to come are not enough
-            fewer += _give_up(w, open_a, open_b, low, min(dead, high + 1))
+        if dead > low:  # counts below `dead` cannot become enough with all later segments
+            fewer += _remove_hopeless(w, open_a, open_b, low, min(dead, high + 1))
             low = dead
             continue
-        before, now = now, _earlier(mark_a, end_a, t_a, mark_b, end_b, t_b)
+        before, now = now, _next_instant(mark_a, end_a, t_a, mark_b, end_b, t_b)
         if open_a + open_b > 0:
             gap, x, y = length_between(before, now, doubles), first_event[a] + i0, second_event[b] + j0
             if ragged_a:
-                _ragged(rates, 0, lo_a, hi_a, x, open_a, t_a, mark_a, volumes, before, now, doubles)
+                _rates_of_ragged_run(rates, 0, lo_a, hi_a, x, open_a, t_a, mark_a, volumes, before, now, doubles)
             else:
                 rates_of_run(open_a, length_between(before, hi_a[x], doubles) if open_a else 1.0, gap, rates, 0)
             if ragged_b:
-                _ragged(rates, 2, lo_b, hi_b, y, open_b, t_b, mark_b, volumes, before, now, doubles)
+                _rates_of_ragged_run(rates, 2, lo_b, hi_b, y, open_b, t_b, mark_b, volumes, before, now, doubles)
             else:
                 rates_of_run(open_b, length_between(before, hi_b[y], doubles) if open_b else 1.0, gap, rates, 2)
-            # Of runs whose windows differ, some events have happened for sure, and some cannot have yet.
+            # In a run whose windows differ, some events have certainly happened, and some cannot have happened yet.
             while ragged_a and hi_a[x + sure_a] <= before:
                 sure_a += 1
             while ragged_b and hi_b[y + sure_b] <= before:
@@ -104,50 +111,50 @@ def _relate(
             while ragged_b and lo_b[y + reach_b - 1] >= now:
                 reach_b -= 1
             most, level = min(needed - 1, high + (i0 + reach_a) // 2 - (i0 + sure_a) // 2), row + j0
-            _place(w, sure_a, sure_b, reach_a, reach_b, reach, i0, level, count, after, hit, begun, low, most, rates)
-            done, low, high = _settle(w, sure_a, sure_b, reach_a, reach_b, i0, level, count, low, most, rates)
+            _series(w, sure_a, sure_b, reach_a, reach_b, reach, i0, level, count, after, hit, begun, low, most, rates)
+            done, low, high = _end_gap(w, sure_a, sure_b, reach_a, reach_b, i0, level, count, low, most, rates)
             enough += done
-        what_a = what_b = 0
+        flags_a = flags_b = 0
         if mark_a < end_a and t_a[mark_a] == now:
-            what_a = what_of_a[mark_a]
+            flags_a = flags_of_a[mark_a]
             mark_a += 1
         if mark_b < end_b and t_b[mark_b] == now:
-            what_b = what_of_b[mark_b]
+            flags_b = flags_of_b[mark_b]
             mark_b += 1
-        if what_a & CLOSES:
+        if flags_a & CLOSES:
             for j in range(open_b + 1):
                 _move(w, open_a, j, 0, j, low, high)
             i0, open_a, reach_a, sure_a, ragged_a = i0 + open_a, 0, 0, 0, False
-        if what_b & CLOSES:
+        if flags_b & CLOSES:
             for i in range(open_a + 1):
                 _move(w, i, open_b, i, 0, low, high)
             j0, open_b, reach_b, sure_b, ragged_b = j0 + open_b, 0, 0, 0, False
-        if what_a & EVENT:
-            if what_b & EVENT:
+        if flags_a & EVENT:
+            if flags_b & EVENT:
                 done, low, high = _record_first(w, 0, i0, row + j0, begun_tie, hit_tie, count, low, high)
             else:
                 done, low, high = _record_first(w, open_b, i0, row + j0, begun, hit, count, low, high)
             enough += done
             i0 += 1
-        elif what_b & EVENT:
+        elif flags_b & EVENT:
             _record_second(w, open_a, i0, row + j0, after, count, low, high)
-        if what_b & EVENT:
+        if flags_b & EVENT:
             j0 += 1
-        if what_a & OPENS:
+        if flags_a & OPENS:
             open_a = lost_a[mark_a - 1]
             ragged_a = _differ(lo_a, hi_a, first_event[a] + i0, open_a)
             if ragged_a:
-                _volumes(volumes, 0, lo_a, hi_a, first_event[a] + i0, open_a, t_a, what_of_a, mark_a, doubles)
-        if what_b & OPENS:
+                _write_volumes(volumes, 0, lo_a, hi_a, first_event[a] + i0, open_a, t_a, flags_of_a, mark_a, doubles)
+        if flags_b & OPENS:
             open_b = lost_b[mark_b - 1]
             ragged_b = _differ(lo_b, hi_b, second_event[b] + j0, open_b)
             if ragged_b:
-                _volumes(volumes, 2, lo_b, hi_b, second_event[b] + j0, open_b, t_b, what_of_b, mark_b, doubles)
-    return enough, fewer + _give_up(w, open_a, open_b, low, high + 1)
+                _write_volumes(volumes, 2, lo_b, hi_b, second_event[b] + j0, open_b, t_b, flags_of_b, mark_b, doubles)
+    return enough, fewer + _remove_hopeless(w, open_a, open_b, low, high + 1)
 
 
 @compiled
-def _earlier(mark_a: int, end_a: int, t_a: I64, mark_b: int, end_b: int, t_b: I64) -> int:
+def _next_instant(mark_a: int, end_a: int, t_a: I64, mark_b: int, end_b: int, t_b: I64) -> int:
     """The instant of the next mark."""
     if mark_b == end_b or (mark_a < end_a and t_a[mark_a] <= t_b[mark_b]):
         return t_a[mark_a]
@@ -164,88 +171,89 @@ def _move(w: F64, i: int, j: int, i_to: int, j_to: int, low: int, high: int) -> 
 
 @compiled
 def _differ(lo: I64, hi: I64, event: int, n_lost: int) -> bool:
-    """Whether the windows of a run differ."""
+    """Whether the windows of a run differ; they do not decrease, so the first and the last one suffice."""
     last = event + n_lost - 1
     return lo[event] != lo[last] or hi[event] != hi[last]
 
 
 @compiled
-def _volumes(
-    volumes: F64, place: int, lo: I64, hi: I64, event: int, n_lost: int, t: I64, what: I8, mark: int, doubles: bool
+def _write_volumes(
+    volumes: F64, row: int, lo: I64, hi: I64, event: int, n_lost: int, t: I64, flags: I8, mark: int, doubles: bool
 ) -> None:
-    """Write what is left for a run that has opened just ahead of `mark`: then, and at each of its marks."""
+    """Write the volumes of a run at all its marks; it opened at the mark before `mark`."""
     end, last = mark, event + n_lost
-    while not what[end] & CLOSES:
+    while not flags[end] & CLOSES:
         end += 1
-    volumes_of_run(lo[event:last], hi[event:last], t[mark - 1 : end + 1], doubles, volumes[place // 2])
+    volumes_of_run(lo[event:last], hi[event:last], t[mark - 1 : end + 1], doubles, volumes[row // 2])
 
 
 @compiled
-def _ragged(
-    rates: F64, place: int, lo: I64, hi: I64, event: int, n_lost: int, t: I64, mark: int, volumes: F64,
+def _rates_of_ragged_run(
+    rates: F64, row: int, lo: I64, hi: I64, event: int, n_lost: int, t: I64, mark: int, volumes: F64,
     before: int, now: int, doubles: bool,
 ) -> None:  # fmt: skip
-    """Write the weights of an open run whose windows differ; `mark` is the entity's next one."""
+    """Write the rates of an open run whose windows differ; `mark` is the next mark of the entity."""
     last = event + n_lost
-    following = volumes[place // 2, mark - _first_mark(t, mark, lo[event]), : n_lost + 1]
+    following = volumes[row // 2, mark - _first_mark(t, mark, lo[event]), : n_lost + 1]
     whole = length_between(lo[event], hi[last - 1], doubles)
-    rates_of_ragged_run(lo[event:last], hi[event:last], following, t[mark], whole, before, now, doubles, rates, place)
+    rates_of_ragged_run(lo[event:last], hi[event:last], following, t[mark], whole, before, now, doubles, rates, row)
 
 
 @compiled
 def _first_mark(t: I64, mark: int, begins: int) -> int:
-    """The mark at which a run opened, which begins at that instant; it is ahead of `mark`."""
+    """The mark at which a run opened, at the instant `begins`; it is before `mark`."""
     while t[mark - 1] > begins:
         mark -= 1
     return mark - 1
 
 
 @compiled
-def _place(
+def _series(
     w: F64, sure_a: int, sure_b: int, most_a: int, most_b: int, reach: int, i0: int, row: int,
     count: I32, after: I32, hit: I8, begun: I32, low: int, high: int, rates: F64,
 ) -> None:  # fmt: skip
-    """Add to what is carried what comes of it when events of the open runs happen, in any number and order.
+    """Add the weights that result if events of the open runs happen in a gap, in any number and order.
 
-    Counts go from `sure` to `most`. Term n of the series has n events placed. Beyond what is sure, only i + j from n to
-    n + reach can have weight in it: `reach` is the most that had happened before. A cell is worked out from those one
-    event earlier. The loops stand here written out, because calls and views would cost more than what they do.
+    Counts of events go from `sure` to `most`. Term n of the series has n events placed. In it, only cells with i + j
+    from n to n + reach (beyond the sure events) can have weight, where `reach` is the most that could have happened
+    before. A cell is computed from the cells with one event less. The loops are written out because calls and views
+    would cost more than the arithmetic.
     """
     top = w.shape[4] - 1
     old, new = 1, 2
-    wide, tall, both = most_a - sure_a, most_b - sure_b, sure_a + sure_b
-    for i in range(sure_a, sure_a + min(wide, reach) + 1):
-        for j in range(sure_b, min(most_b, both + reach - i) + 1):
+    span_a, span_b, sure_both = most_a - sure_a, most_b - sure_b, sure_a + sure_b
+    for i in range(sure_a, sure_a + min(span_a, reach) + 1):
+        for j in range(sure_b, min(most_b, sure_both + reach - i) + 1):
             w[old, i, j, 0, top] = 0.0
             for q in range(count[row + j] if (i0 + i) & 1 else 1):
                 for c in range(low, high + 1):
                     w[old, i, j, q, c] = w[CARRIED, i, j, q, c]
-    for n in range(1, wide + tall + 1):
-        for i in range(sure_a + max(0, n - tall), min(most_a, sure_a + n + reach) + 1):
+    for n in range(1, span_a + span_b + 1):
+        for i in range(sure_a + max(0, n - span_b), min(most_a, sure_a + n + reach) + 1):
             by_a = rates[0, i - 1] / n if i > sure_a else 0.0
             is_open = (i0 + i) & 1
-            for j in range(max(sure_b, both + n - i), min(most_b, both + n + reach - i) + 1):
+            for j in range(max(sure_b, sure_both + n - i), min(most_b, sure_both + n + reach - i) + 1):
                 by_b = rates[2, j - 1] / n if j > sure_b else 0.0
                 for q in range(count[row + j] if is_open else 1):
                     for c in range(low, high + 1):
                         w[new, i, j, q, c] = 0.0
                 w[new, i, j, 0, top] = 0.0
-                if by_a > 0.0 and is_open:  # the last event of the first entity opened a segment
+                if by_a > 0.0 and is_open:  # the placed event of the first entity opens a segment
                     q = begun[row + j]
                     for c in range(low, high + 1):
                         w[new, i, j, q, c] = by_a * w[old, i - 1, j, 0, c]
-                elif by_a > 0.0:  # it closed one: a hit counts
+                elif by_a > 0.0:  # it closes a segment: a hit is counted
                     for q in range(count[row + j]):
-                        more = hit[row + j, q]
+                        is_hit = hit[row + j, q]
                         for c in range(low, high + 1):
-                            w[new, i, j, 0, c + more] += by_a * w[old, i - 1, j, q, c]
+                            w[new, i, j, 0, c + is_hit] += by_a * w[old, i - 1, j, q, c]
                 if by_a > 0.0:
                     w[new, i, j, 0, top] += by_a * w[old, i - 1, j, 0, top]
                 if by_b > 0.0:
                     for q in range(count[row + j - 1] if is_open else 1):
-                        then = after[row + j - 1, q] if is_open else 0
+                        next_class = after[row + j - 1, q] if is_open else 0
                         for c in range(low, high + 1):
-                            w[new, i, j, then, c] += by_b * w[old, i, j - 1, q, c]
+                            w[new, i, j, next_class, c] += by_b * w[old, i, j - 1, q, c]
                     w[new, i, j, 0, top] += by_b * w[old, i, j - 1, 0, top]
                 for q in range(count[row + j] if is_open else 1):
                     for c in range(low, high + 1):
@@ -255,13 +263,13 @@ def _place(
 
 
 @compiled
-def _settle(
+def _end_gap(
     w: F64, sure_a: int, sure_b: int, most_a: int, most_b: int, i0: int, row: int, count: I32, low: int, high: int,
     rates: F64,
 ) -> tuple[float, int, int]:  # fmt: skip
-    """The gap is over: weights become probabilities.
+    """End a gap: multiply the weights by the probabilities that no more events are in it.
 
-    Gives the probability that enough hits were counted in it, and the least and the most that others have.
+    Returns the probability that there were enough hits in the gap, and the smallest and largest other count.
     """
     top = w.shape[4] - 1
     enough, least, most = 0.0, top, 0
@@ -282,9 +290,9 @@ def _settle(
 def _record_first(
     w: F64, open_b: int, i0: int, row: int, begun: I32, hit: I8, count: I32, low: int, high: int
 ) -> tuple[float, int, int]:
-    """An event of the first entity: its segment opens or closes.
+    """Process a recorded event of the first entity: its segment opens or closes.
 
-    Gives the probability that this hit was enough, and the least and the most that others have.
+    Returns the probability that there are now enough hits, and the smallest and largest other count.
     """
     top = w.shape[4] - 1
     enough, least, most = 0.0, top, 0
@@ -292,9 +300,9 @@ def _record_first(
         if not i0 & 1:
             q = begun[row + j]
             for c in range(low, high + 1):
-                held = w[CARRIED, 0, j, 0, c]
+                weight = w[CARRIED, 0, j, 0, c]
                 w[CARRIED, 0, j, 0, c] = 0.0
-                w[CARRIED, 0, j, q, c] = held
+                w[CARRIED, 0, j, q, c] = weight
             continue
         for q in range(count[row + j]):
             for c in range(low, high + 1):
@@ -313,7 +321,7 @@ def _record_first(
 
 @compiled
 def _record_second(w: F64, open_a: int, i0: int, row: int, after: I32, count: I32, low: int, high: int) -> None:
-    """An event of the second entity alone: there is less that the open segments of the first can become."""
+    """Process a recorded event of the second entity only: open segments of the first change their class."""
     for i in range(open_a + 1):
         if (i0 + i) & 1:
             for q in range(count[row]):
@@ -326,8 +334,8 @@ def _record_second(w: F64, open_a: int, i0: int, row: int, after: I32, count: I3
 
 
 @compiled
-def _give_up(w: F64, open_a: int, open_b: int, low: int, dead: int) -> float:
-    """The probability of counts that can no longer be enough, which are taken out."""
+def _remove_hopeless(w: F64, open_a: int, open_b: int, low: int, dead: int) -> float:
+    """Remove the counts that can no longer become enough; returns their probability."""
     fewer = 0.0
     for i in range(open_a + 1):
         for j in range(open_b + 1):
