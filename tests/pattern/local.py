@@ -1,4 +1,4 @@
-"""PATTERN without a JVM: the answers of the operators, combined as Spark combines them."""
+"""PATTERN without a JVM: the answers of the operators, combined in the same way as in Spark."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ class LocalRun(local.LocalRun):
 
     @property
     def complete(self) -> bool:
-        """Whether the operators' answers are the query's own."""
+        """Whether the answers of the operators are answers of the query."""
         return "probability" in self.job.answer_schema.names
 
     def answers(self) -> dict[tuple, float]:
-        """Probability by (t, grouping values...), as `PatternJob.finish` combines it."""
+        """Probability by (t, grouping values...), combined as in `PatternJob.finishing`."""
         combined: dict[tuple, float] = {}
+        n_head = len(self.job.spec.analysis.group_by) + 1
         for outcome in self.outcomes:
             for row in outcome.answers.to_pylist():
-                place = len(self.job.spec.analysis.group_by) + 1
-                key, number = list(row.values())[:place], list(row.values())[place]
+                key, number = list(row.values())[:n_head], list(row.values())[n_head]
                 if self.complete:
-                    assert tuple(key) not in combined, "an answer was given twice"
+                    assert tuple(key) not in combined, "there are two answers for one key"
                     combined[tuple(key)] = number
                 else:
                     combined[tuple(key)] = combined.get(tuple(key), 0.0) + number
@@ -37,7 +37,7 @@ class LocalRun(local.LocalRun):
 
 
 def run_whole(job: PatternJob, rows: Rows, n_buckets: int = 3) -> dict[tuple, float]:
-    """The answers of a batch run."""
+    """The answers of a run over all rows in one batch."""
     run = LocalRun(job, n_buckets)
     run.step(rows, end=True)
     return run.answers()

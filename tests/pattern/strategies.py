@@ -1,7 +1,7 @@
-"""Hypothesis strategies for PATTERN: small random worlds, and queries about them.
+"""Hypothesis strategies for PATTERN: small random streams, and queries over them.
 
-What varies is in `pattern_cases`; values and keys come from tiny domains, so that joins and conditions often hold, and
-more than half of the cases have answers.
+`pattern_cases` describes what varies. Values and keys come from tiny domains, so that joins and conditions often hold,
+and more than half of the cases have answers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.cases import (
 
 #: No variable is shared by goals or unfoldings, and every condition is local to one goal.
 REGULAR = "regular"
-#: Variables are shared in one key place of all goals, and every condition is local to one goal.
+#: Variables are shared in one key position of all goals, and every condition is local to one goal.
 EXTENDED = "extended"
 #: A key variable is shared by the goals of the first stream; goals of other streams follow.
 SAFE = "safe"
@@ -45,11 +45,11 @@ TIME = "t"
 
 KEY_DOMAIN = {STRING: ("a", "b", "k"), INTEGER: (0, 1, 5)}
 VALUE_DOMAIN = {STRING: ("a", "b", "c"), INTEGER: (0, 1, 2)}
-#: What constants of a condition and rows of a relation may be: what keys and values may be, and a stranger.
+#: The constants of conditions and rows of relations: all keys and values, and one that is neither.
 DOMAIN = {STRING: ("a", "b", "c", "k", "z"), INTEGER: (0, 1, 2, 5, 9)}
 INSTANTS = {INTEGER: (1, 2, 3, 4, 5, 7), DOUBLE: (0.5, 1.0, 1.25, 3.0, 4.5, 4.75)}
 
-#: The weights of alternatives, and of nothing beside them.
+#: The weights of alternatives, and of the value *nothing*.
 WEIGHTS = (1, 2, 0, 3, 5, 8, 13)
 LEFT_OVER = (0, 1, 8, 3, 0)
 
@@ -67,7 +67,7 @@ class Shape:
 
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:
-        """The columns that the terms of a goal stand for."""
+        """The columns of the terms of a goal."""
         return self.keys + self.values
 
     def text(self) -> str:
@@ -79,7 +79,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Table:
-    """How a relation is declared, and what is in it."""
+    """How a relation is declared, and its rows."""
 
     name: str
     columns: tuple[tuple[str, str], ...]
@@ -126,7 +126,7 @@ def pattern_cases(
     models : the models of streams to choose from, of `MODELS`
     most_worlds : int
     most_streams : int
-        All streams that are declared are named by the query.
+        The query uses all declared streams.
     watermark : number or None
         The WATERMARK of every stream, in the unit of its time; None declares none.
     """
@@ -152,7 +152,7 @@ def pattern_cases(
 
 @st.composite
 def _shapes(draw: Draw, models: Sequence[str], count: int, watermark: int | float | None) -> list[Shape]:
-    """The streams; they agree on the types of keys and time, so that one variable fits them all."""
+    """The streams; their keys and times have the same types, so that one variable can be used in all of them."""
     key_types = draw(st.tuples(*[st.sampled_from([STRING, INTEGER, STRING])] * 2))
     time_type = draw(st.sampled_from([INTEGER, DOUBLE, INTEGER]))
     shapes = []
@@ -191,9 +191,9 @@ def _tables(draw: Draw) -> list[Table]:
 
 @st.composite
 def _rows(draw: Draw, shapes: Sequence[Shape], goals: int, most_worlds: int) -> Rows:
-    """Rows for each stream, at instants enough for most queries of this many goals.
+    """Rows for each stream, at enough instants for most queries with this number of goals.
 
-    Every key has an equal share of the worlds, whose number is the product of the keys'.
+    The number of worlds is the product over the keys, so every key has an equal share.
     """
     count = max(1, goals + draw(st.sampled_from([1, 2, 0, 3, 3, 2])))
     instants = INSTANTS[shapes[0].time_type][:count]
@@ -201,12 +201,12 @@ def _rows(draw: Draw, shapes: Sequence[Shape], goals: int, most_worlds: int) -> 
     share = int(most_worlds ** (1 / sum(map(len, keys.values()))) + 1e-9)
     rows: Rows = {}
     for shape in shapes:
-        own: list[Row] = []
+        stream_rows: list[Row] = []
         for key in keys[shape.name]:
             times = [t for t in instants if not draw(one_in(6))] or instants[:1]
-            own += draw(_KEY_ROWS[shape.model](shape, key, times, share))
-        # A row given twice is one row.
-        rows[shape.name] = own + draw(st.lists(st.sampled_from(own), max_size=2))
+            stream_rows += draw(_KEY_ROWS[shape.model](shape, key, times, share))
+        duplicates = draw(st.lists(st.sampled_from(stream_rows), max_size=2))
+        rows[shape.name] = stream_rows + duplicates
     return rows
 
 
@@ -224,16 +224,16 @@ def _keys(draw: Draw, shapes: Sequence[Shape]) -> dict[str, list[tuple[Any, ...]
 
 
 def _values(shape: Shape) -> st.SearchStrategy[tuple[Any, ...]]:
-    """A value of the stream: mostly a whole one, sometimes nothing, sometimes NULL in one of two columns."""
+    """A value of the stream: mostly without NULL, sometimes *nothing*, sometimes NULL in one of two columns."""
     columns = [VALUE_DOMAIN[type_][: 4 - len(shape.values)] for _, type_ in shape.values]
-    whole = list(itertools.product(*columns))
-    parts = list(itertools.product(*((None, column[0]) for column in columns)))[:-1]
-    return st.sampled_from(whole * 2 + parts + whole)
+    without_null = list(itertools.product(*columns))
+    with_null = list(itertools.product(*((None, column[0]) for column in columns)))[:-1]
+    return st.sampled_from(without_null * 2 + with_null + without_null)
 
 
-def _row(shape: Shape, key: tuple[Any, ...], t: Any, value: tuple[Any, ...], **more: Any) -> Row:
+def _row(shape: Shape, key: tuple[Any, ...], t: Any, value: tuple[Any, ...], **other_columns: Any) -> Row:
     names = [name for name, _ in shape.columns]
-    return {**dict(zip(names, key + value, strict=True)), TIME: t, **more}
+    return {**dict(zip(names, key + value, strict=True)), TIME: t, **other_columns}
 
 
 def _is_nothing(value: tuple[Any, ...]) -> bool:
@@ -242,7 +242,7 @@ def _is_nothing(value: tuple[Any, ...]) -> bool:
 
 @st.composite
 def _certain_rows(draw: Draw, shape: Shape, key: tuple[Any, ...], times: Sequence[Any], share: int) -> list[Row]:
-    """One or two events at each instant; `share` does not matter, there is one world."""
+    """One or two events at each instant; `share` is not used, because there is one world."""
     return [
         _row(shape, key, t, value) for t in times for value in draw(st.lists(_values(shape), min_size=1, max_size=2))
     ]
@@ -250,7 +250,7 @@ def _certain_rows(draw: Draw, shape: Shape, key: tuple[Any, ...], times: Sequenc
 
 @st.composite
 def _independent_rows(draw: Draw, shape: Shape, key: tuple[Any, ...], times: Sequence[Any], share: int) -> list[Row]:
-    """Alternatives at each instant, while the share lasts; then certain rows."""
+    """Alternatives at each instant until the share is used up; then certain rows."""
     rows = []
     for t in times:
         alternatives = draw(_alternatives(shape, share))
@@ -261,20 +261,20 @@ def _independent_rows(draw: Draw, shape: Shape, key: tuple[Any, ...], times: Seq
 
 @st.composite
 def _markov_rows(draw: Draw, shape: Shape, key: tuple[Any, ...], times: Sequence[Any], share: int) -> list[Row]:
-    """A table at each instant, with rows for some of the values that the key can come from.
+    """A table at each instant, with rows for some of the possible previous values of the key.
 
-    Where there are no rows for such a value, the key goes from it to nothing. A table may also have rows
-    for a value that the key cannot come from.
+    From a possible previous value without rows, the key goes to *nothing*. A table may also have rows for an impossible
+    previous value.
     """
     nothing = (None,) * len(shape.values)
     reachable: list[tuple[Any, ...]] = [nothing]
     rows = []
     for t in times:
         listed = [value for value in reachable if not draw(one_in(8))] or reachable[:1]
-        stranger = draw(_values(shape)) if draw(one_in(4)) else None
+        other = draw(_values(shape)) if draw(one_in(4)) else None
         tables = {previous: draw(_alternatives(shape, share)) for previous in listed}
-        if stranger is not None and stranger not in reachable:
-            tables[stranger] = draw(_alternatives(shape, share))
+        if other is not None and other not in reachable:
+            tables[other] = draw(_alternatives(shape, share))
         for previous, alternatives in tables.items():
             came_from = {f"prev_{name}": part for (name, _), part in zip(shape.values, previous, strict=True)}
             rows += [_row(shape, key, t, value, **came_from, p=p) for value, p in alternatives]
@@ -294,9 +294,9 @@ _KEY_ROWS: dict[str, Callable[..., st.SearchStrategy[list[Row]]]] = {
 
 @st.composite
 def _alternatives(draw: Draw, shape: Shape, share: int) -> list[tuple[tuple[Any, ...], float]]:
-    """Values with probabilities that add up to 1 or less, with at most `share` outcomes.
+    """Values with probabilities that sum to 1 or less, with at most `share` outcomes.
 
-    A value may be listed twice, a probability may be 0 or 1, and nothing may be among the values.
+    A value may be listed twice, a probability may be 0 or 1, and the values may include *nothing*.
     """
     values = _values(shape)
     if share < 2:
@@ -309,7 +309,7 @@ def _alternatives(draw: Draw, shape: Shape, share: int) -> list[tuple[tuple[Any,
 
 
 def _outcomes(alternatives: Sequence[tuple[tuple[Any, ...], float]]) -> list[tuple[Any, ...] | None]:
-    """The values that can be, None for nothing."""
+    """The possible values; None is *nothing*."""
     listed = math.fsum(p for _, p in set(alternatives))
     left_over = [None] if listed < 1 - 1e-9 else []
     values = [None if _is_nothing(value) else value for value, p in alternatives if p > 0]
@@ -321,7 +321,7 @@ def _outcomes(alternatives: Sequence[tuple[tuple[Any, ...], float]]) -> list[tup
 
 @st.composite
 def _queries(draw: Draw, class_: str, used: Sequence[Shape], rows: Rows, tables: Sequence[Table]) -> str:
-    """The text of a query of this class, with a goal for each of the streams in `used`."""
+    """The text of a query of this class, with one goal for each stream in `used`."""
     goals = draw(_goals(class_, used, rows, tables))
     text = goals[0].text
     for count, goal in enumerate(goals[1:], start=1):
@@ -340,14 +340,14 @@ def _queries(draw: Draw, class_: str, used: Sequence[Shape], rows: Rows, tables:
 
 @st.composite
 def _goals(draw: Draw, class_: str, used: Sequence[Shape], rows: Rows, tables: Sequence[Table]) -> list[Goal]:
-    """A goal for each of the streams in `used`, with filters and Kleene plus."""
-    shared = draw(_shared_places(used if class_ == EXTENDED else used[:1])) if class_ in (EXTENDED, SAFE) else {}
+    """One goal for each stream in `used`, with filters and Kleene plus."""
+    shared = draw(_shared_positions(used if class_ == EXTENDED else used[:1])) if class_ in (EXTENDED, SAFE) else {}
     names = (f"x{number}" for number in itertools.count(1))
     bound: dict[str, str] = {}
     goals = []
     for shape in used:
-        here = shared if class_ == EXTENDED or shape is used[0] else {}
-        goal = draw(_goal(shape, rows[shape.name], here, bound if class_ == GENERAL else {}, names))
+        goal_shared = shared if class_ == EXTENDED or shape is used[0] else {}
+        goal = draw(_goal(shape, rows[shape.name], goal_shared, bound if class_ == GENERAL else {}, names))
         if draw(one_in(6)):
             goal = replace(goal, text=f"{goal.text}[{draw(_conditions(goal.variables, tables))}]")
         goal = draw(_with_kleene(goal, class_, set(shared.values()), bound, tables))
@@ -357,11 +357,11 @@ def _goals(draw: Draw, class_: str, used: Sequence[Shape], rows: Rows, tables: S
 
 
 @st.composite
-def _shared_places(draw: Draw, used: Sequence[Shape]) -> dict[int, str]:
-    """The key places, common to all goals, that hold a shared variable; at least one."""
-    places = range(min(len(shape.keys) for shape in used))
-    chosen = draw(st.lists(st.sampled_from(places), unique=True, min_size=1))
-    return {place: f"p{place}" for place in chosen}
+def _shared_positions(draw: Draw, used: Sequence[Shape]) -> dict[int, str]:
+    """The key positions of all goals that have a shared variable, with its name; at least one."""
+    positions = range(min(len(shape.keys) for shape in used))
+    chosen = draw(st.lists(st.sampled_from(positions), unique=True, min_size=1))
+    return {position: f"p{position}" for position in chosen}
 
 
 @st.composite
@@ -373,18 +373,18 @@ def _goal(
     bound: Mapping[str, str],
     names: Iterator[str],
 ) -> Goal:
-    """A goal with a shared variable in each of the `shared` places, and anything in the others.
+    """A goal with a shared variable in each of the `shared` positions, and any term in the others.
 
-    Anything is `_`, a constant (mostly one that occurs in the rows), a new variable, one that the goal has
-    already, or one of `bound`.
+    The other terms are `_`, a constant (mostly one that occurs in the rows), a new variable, a variable that the goal
+    already has, or one of `bound`.
     """
-    variables = {name: shape.keys[place][1] for place, name in shared.items()}
+    variables = {name: shape.keys[position][1] for position, name in shared.items()}
     terms = []
-    for place, (column, type_) in enumerate(shape.columns):
-        if place in shared:
-            terms.append(shared[place])
+    for position, (column, type_) in enumerate(shape.columns):
+        if position in shared:
+            terms.append(shared[position])
             continue
-        known = [name for name, own in {**bound, **variables}.items() if own == type_]
+        known = [name for name, known_type in {**bound, **variables}.items() if known_type == type_]
         kind = draw(st.sampled_from(["_", "new", "new", "constant", "known", "new", "new"]))
         if kind == "_":
             terms.append("_")
@@ -406,8 +406,8 @@ def _with_kleene(
 ) -> Goal:
     """The goal, in a third of the cases with a plus.
 
-    The plus shares what was bound earlier and the key variables that all goals share. In a general query
-    it may share more of the goal's variables, and its condition may use what was bound earlier.
+    The plus shares the variables bound earlier and the key variables that all goals share. In a general query it may
+    share more variables of the goal, and its condition may use variables bound earlier.
     """
     if not draw(one_in(3)):
         return replace(goal, exported=goal.variables)
@@ -424,10 +424,10 @@ def _with_kleene(
 
 
 def _independent_variables(goals: Sequence[Goal]) -> list[str]:
-    """The exported variables that stand in one key place of all goals."""
-    places = range(min(len(goal.shape.keys) for goal in goals))
-    found = [goals[0].terms[place] for place in places if len({goal.terms[place] for goal in goals}) == 1]
-    return [name for name in dict.fromkeys(found) if all(name in goal.exported for goal in goals)]
+    """The exported variables that are in the same key position of all goals."""
+    positions = range(min(len(goal.shape.keys) for goal in goals))
+    common = [goals[0].terms[position] for position in positions if len({goal.terms[position] for goal in goals}) == 1]
+    return [name for name in dict.fromkeys(common) if all(name in goal.exported for goal in goals)]
 
 
 # ---------------------------------------------------------------- conditions
@@ -435,7 +435,7 @@ def _independent_variables(goals: Sequence[Goal]) -> list[str]:
 
 @st.composite
 def _selections(draw: Draw, class_: str, goals: Sequence[Goal], tables: Sequence[Table]) -> str:
-    """One or two conjuncts; each is local to a goal, or in a general query over all that is exported."""
+    """One or two conjuncts, each local to a goal; in a general query, over all exported variables."""
     conjuncts = []
     for _ in range(draw(st.sampled_from([1, 2, 1]))):
         if class_ == GENERAL:
@@ -448,7 +448,7 @@ def _selections(draw: Draw, class_: str, goals: Sequence[Goal], tables: Sequence
 
 @st.composite
 def _conditions(draw: Draw, variables: Mapping[str, str], tables: Sequence[Table], depth: int = 2) -> str:
-    """A condition over some of the variables, in brackets where it needs them."""
+    """A condition on some of the variables, in parentheses if it needs them."""
     kind = draw(st.sampled_from(["atom", "OR", "NOT", "AND", "OR", "atom"])) if depth else "atom"
     if kind == "atom":
         return draw(_atoms(variables, tables))
@@ -458,16 +458,16 @@ def _conditions(draw: Draw, variables: Mapping[str, str], tables: Sequence[Table
 
 @st.composite
 def _atoms(draw: Draw, variables: Mapping[str, str], tables: Sequence[Table]) -> str:
-    """A relation atom, or a query about one variable, or a comparison of two; TRUE where there are none."""
-    askable = [table for table in tables if {type_ for _, type_ in table.columns} <= set(variables.values())]
-    if askable and draw(one_in(3)):
-        table = draw(st.sampled_from(askable))
+    """A relation atom, a condition on one variable or a comparison of two; a constant if there are no variables."""
+    usable = [table for table in tables if {type_ for _, type_ in table.columns} <= set(variables.values())]
+    if usable and draw(one_in(3)):
+        table = draw(st.sampled_from(usable))
         terms = [draw(_operands(variables, type_)) for _, type_ in table.columns]
         return f"{table.name}({', '.join(terms)})"
     if not variables:
         return draw(st.sampled_from(["TRUE", "1 < 2"]))
     name, type_ = draw(st.sampled_from(list(variables.items())))
-    others = {other: own for other, own in variables.items() if other != name}
+    others = {other: other_type for other, other_type in variables.items() if other != name}
     kind = draw(st.sampled_from(["compare", "list", "null", "arithmetic", "compare", "compare"]))
     if kind == "null":
         return f"{name} IS {draw(st.sampled_from(['NOT ', '', 'NOT ']))}NULL"
@@ -481,13 +481,13 @@ def _atoms(draw: Draw, variables: Mapping[str, str], tables: Sequence[Table]) ->
 
 
 def _operands(variables: Mapping[str, str], type_: str) -> st.SearchStrategy[str]:
-    """A variable of this type where there is one, or a constant."""
-    fitting = [name for name, own in variables.items() if own == type_]
+    """A variable of this type, if there is one, or a constant."""
+    fitting = [name for name, variable_type in variables.items() if variable_type == type_]
     return st.sampled_from(fitting * 3 + [constant_text(value) for value in DOMAIN[type_]])
 
 
 def _sums(left: str, right: str) -> st.SearchStrategy[str]:
-    """Arithmetic with two integers; a division by zero among it."""
+    """Conditions with arithmetic on two integers, including a division by zero."""
     return st.sampled_from(
         [
             f"{left} + 1 > {right}",

@@ -1,4 +1,4 @@
-"""PATTERN held against the enumeration of all worlds: random queries, streams, splits and arrival orders."""
+"""PATTERN compared with the enumeration of all worlds: random queries, streams, splits and arrival orders."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from anabranch.pattern import archive, joint
 STREAMABLE = (REGULAR, EXTENDED)
 DELAY = 2
 
-#: For tests with many steps an example.
-
 
 def expected(case: Case) -> dict[tuple, float]:
     bound = bind_query(case.workbook, case.query)
@@ -40,7 +38,7 @@ def job_of(case: Case, live: bool = False):
 def assert_same(got: dict[tuple, float], want: dict[tuple, float], threshold: float) -> None:
     for key in got.keys() | want.keys():
         if abs(got.get(key, want.get(key)) - threshold) <= 1e-9 and threshold > 0:
-            continue  # on the threshold, the last bit decides
+            continue  # at the threshold, the last bit decides
         assert abs(got.get(key, 0.0) - want.get(key, 0.0)) <= 1e-9, (key, got.get(key), want.get(key))
 
 

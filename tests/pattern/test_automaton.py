@@ -1,4 +1,4 @@
-"""The automaton over letters: what single steps do, and where it refuses to grow."""
+"""The automaton over letters: single steps, and the limits of its size."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def words(draw: st.DrawFn):
 
 
 def accepts(kleene: list[bool], word: list[int], goal: int, start: int) -> set[int]:
-    """Where a result of the goals up to `goal` ends, by the definition: each result takes its immediate successor."""
+    """The indexes where results of the goals up to `goal` end, by the definition: the immediate successor of each."""
 
     def successor(after: int, goal: int) -> set[int]:
-        for place in range(after + 1, len(word)):
-            if word[place] & match_bit(goal):
-                return {place} if word[place] & accept_bit(goal) else set()
+        for index in range(after + 1, len(word)):
+            if word[index] & match_bit(goal):
+                return {index} if word[index] & accept_bit(goal) else set()
         return set()
 
     if goal == 0:
-        ends = {place for place in range(len(word)) if word[place] & accept_bit(0)}
+        ends = {index for index in range(len(word)) if word[index] & accept_bit(0)}
     else:
         ends = set().union(*(successor(end, goal) for end in accepts(kleene, word, goal - 1, start)), set())
     while kleene[goal]:
@@ -46,15 +46,15 @@ def accepts(kleene: list[bool], word: list[int], goal: int, start: int) -> set[i
 
 
 @given(words())
-def test_it_accepts_where_the_definition_has_a_result(case: tuple[list[bool], list[int]]) -> None:
+def test_the_automaton_accepts_where_the_definition_has_a_result(case: tuple[list[bool], list[int]]) -> None:
     kleene, word = case
     automaton = Automaton(RegularMachine(kleene))
     automaton.extend(word)
     state, ends = 0, set()
-    for place, number in enumerate(automaton.index_of(word)):
-        if automaton.accept[state, number]:
-            ends.add(place)
-        state = automaton.delta[state, number]
+    for index, letter_index in enumerate(automaton.index_of(word)):
+        if automaton.accept[state, letter_index]:
+            ends.add(index)
+        state = automaton.delta[state, letter_index]
     assert ends == accepts(kleene, word, len(kleene) - 1, 0)
 
 
@@ -66,7 +66,7 @@ def test_an_instant_without_events_changes_nothing(case: tuple[list[bool], list[
     assert not automaton.accept[:, 0].any()
 
 
-def test_states_keep_their_numbers_when_they_are_given_back() -> None:
+def test_restored_states_keep_their_numbers() -> None:
     first = Automaton(RegularMachine([False, True, False]))
     first.extend([letter({0}, {0}), letter({1}, {1}), letter({2}, set())])
     again = Automaton(RegularMachine([False, True, False]))

@@ -1,4 +1,4 @@
-"""The kernels by themselves: order, cleaning, and three ways to carry weights that agree where they overlap."""
+"""The kernels: sorting, cleaning, and three ways to update weights, which agree where they overlap."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_rows_are_ordered_as_lexsort_orders_them(case) -> None:
 
 @pytest.mark.parametrize("n", [100, 333])
 def test_rows_in_great_disorder_are_ordered_as_well(n: int) -> None:
-    """Chains so long, and rows so far from their places, that they are merged."""
+    """Chains that are long enough, and rows that are far enough from their positions, for the merge sort."""
     rng = np.random.default_rng(n)
     chain, t, key, prev, value = (rng.integers(0, most, n).astype(np.int32) for most in (2, 40, 3, 3, 3))
     assert_ordered([chain, t, key, prev, value], rng.choice([0.2, 0.5], n))
@@ -77,7 +77,7 @@ def test_cleaning_keeps_each_row_once_and_no_group_above_one(case, model: int) -
     assert all({row for other, row in kept if other == group} == groups[group] for group in groups.keys() - full)
 
 
-def test_a_sum_within_rounding_of_one_is_scaled() -> None:
+def test_a_sum_above_one_by_a_rounding_error_is_scaled() -> None:
     p = np.array([0.5, 0.5000004])
     zeros = np.zeros(2, np.int32)
     status = np.zeros(2, np.int8)
@@ -109,8 +109,8 @@ def assert_joint_agrees(job, rows) -> None:
     assert all(abs(usual[key] - joint[key]) <= 1e-12 for key in usual)
 
 
-def test_chains_of_one_call_do_not_know_each_other() -> None:
-    """Three instants each: what one chain holds at its end lies where the next one begins to write."""
+def test_chains_of_one_call_do_not_affect_each_other() -> None:
+    """Three instants each: the last weights of a chain are in the half of the buffer that the next one writes first."""
     moves = [
         (0, None, "a", 0.5), (0, None, "b", 0.5), (1, "a", "a", 0.4), (1, "a", "b", 0.6), (1, "b", "b", 1.0),
         (2, "b", "b", 0.5), (2, "b", "c", 0.5),
@@ -121,20 +121,20 @@ def test_chains_of_one_call_do_not_know_each_other() -> None:
 
 
 @pytest.mark.parametrize(("limit", "needed"), [(3, 0), (2, 3)])
-def test_a_joint_state_is_held_up_to_its_limit_and_not_beyond(limit: int, needed: int) -> None:
-    """One key with two alternatives, or nothing: three weights."""
+def test_the_limit_of_a_joint_state(limit: int, needed: int) -> None:
+    """One key with two alternatives and *nothing*: three weights."""
     nothing, zeros, alternatives = np.zeros(1, np.int32), np.zeros(2, np.int32), np.array([1, 2], np.int32)
-    *_, weights, _, _, said = kernel.step_joint(
+    *_, weights, _, _, returned_needed = kernel.step_joint(
         np.arange(2), np.ones(2, np.int64), zeros, np.full(2, kernel.MARKOV, np.int32), zeros, alternatives,
         np.array([0.3, 0.2]), zeros, np.zeros((1, 1), np.int32), np.zeros((1, 1), np.bool_), np.zeros((1, 1), np.int32),
         np.zeros(1, np.int64), np.ones(1, np.int64), nothing, np.ones(1), 3, limit,
     )  # fmt: skip
-    assert said == needed
+    assert returned_needed == needed
     assert weights.tolist() == pytest.approx([1.0] if needed else [0.3, 0.2, 0.5])
 
 
 def test_no_mass_is_lost_over_a_hundred_thousand_instants() -> None:
-    """A two-state chain has a closed form: P(a now, b next) tends to pi_a P(a -> b), and stays there."""
+    """A two-state chain has a closed form: P(a now, b next) converges to pi_a P(a -> b)."""
     n = 100_000
     rows = [{"k": "x", "t": 0, "v": "a", "prev_v": None, "p": 1.0}]
     for t in range(1, n):

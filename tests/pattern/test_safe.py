@@ -1,4 +1,4 @@
-"""Safe plans on queries that random ones rarely reach: sequences within sequences, and projections between them."""
+"""Safe plans of queries that are rarely drawn at random: nested sequences, and projections between them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ CREATE STREAM u KEY (x STRING) VALUE (v STRING) TIME t INTEGER MODEL {model};
 CREATE RELATION hall (v STRING);
 """
 
-#: Given x, some y; then s, which does not have y; then u, which has neither.
+#: First x and y, then x without y, then neither.
 NESTED = "r(x, y, a) THEN r(x, y, 'b') THEN s(x, _) THEN u(_, {last})"
 
 
-def some_rows(seed: int, model: str) -> dict[str, list[dict]]:
-    """A handful of keys at four instants; few enough worlds to list."""
+def random_rows(seed: int, model: str) -> dict[str, list[dict]]:
+    """A few keys at four instants, with few enough worlds to enumerate."""
     draw = np.random.default_rng(seed)
     rows: dict[str, list[dict]] = {"r": [], "s": [], "u": []}
     for x, y in (("k1", "m"), ("k1", "n"), ("k2", "m")):
@@ -35,7 +35,7 @@ def some_rows(seed: int, model: str) -> dict[str, list[dict]]:
 
 
 def key_rows(draw: np.random.Generator, key: dict[str, str], model: str, times: tuple[int, ...]) -> list[dict]:
-    """A key that is, at each instant, at one value or at nothing."""
+    """A key that has, at each instant, one possible value or *nothing*."""
     rows = []
     for t, value, before in zip(times, "ab", (None, "a"), strict=True):
         for previous in {None, before} if model == "MARKOV" else {None}:
@@ -54,7 +54,7 @@ def test_a_projection_between_two_sequences(model: str, kleene: str, last: str, 
     assert by_plan(job.spec.analysis) is not None
     assert job.spec.analysis.plan.part.head.variables == ("x",)
     for seed in range(5):
-        rows = some_rows(seed, model)
+        rows = random_rows(seed, model)
         want = probabilities(bind_query(workbook, "q"), rows, {"hall": {("b",)}})
         got = run_whole(job, rows)
         assert want
@@ -72,7 +72,7 @@ def test_probabilities_near_0_keep_their_digits() -> None:
     assert run_whole(local_job(workbook, "q"), rows)[(3,)] == pytest.approx(1e-27, rel=1e-9)
 
 
-def test_what_follows_an_unsafe_part_does_not_make_it_safe() -> None:
+def test_later_goals_do_not_make_an_unsafe_part_safe() -> None:
     pattern = "s(x, _) THEN r(_, y, 'b') THEN s(x, _) THEN u(_, 'a')"
     job = local_job(DECLARATIONS.format(model="INDEPENDENT") + f"CREATE QUERY q AS PATTERN {pattern};", "q")
     refusal = compile_plan(job.spec.analysis.query.goals)

@@ -1,4 +1,4 @@
-"""Sampled worlds: their law, their intervals, and that nothing but SEED decides what is drawn."""
+"""Sampled worlds: their distribution, their intervals, and that they depend only on SEED."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from anabranch.pattern import archive
 from anabranch.pattern.sampling import interval
 from anabranch.pattern.words import count_bits, draw_values
 
-#: Two people in one place, one after the other: too large to be answered exactly for a dozen people.
+#: Two people in one place, one after the other: too large for exact answers with a dozen people.
 WORKBOOK = """
 CREATE STREAM at KEY (person STRING) VALUE (place STRING) TIME t INTEGER MODEL MARKOV;
 CREATE QUERY q AS PATTERN at(p, l) THEN at(q, l) THEN at(p, _) WHERE p <> q {options};
@@ -33,7 +33,7 @@ def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def people(keys: int, instants: int, seed: int = 0) -> dict[str, list[dict]]:
-    """People who walk among four places."""
+    """People who move between four places."""
     draw = np.random.default_rng(seed)
     places = ["a", "b", "c", "d"]
     rows = []
@@ -49,15 +49,15 @@ def people(keys: int, instants: int, seed: int = 0) -> dict[str, list[dict]]:
 def sampled(rows: dict[str, list[dict]], options: str = "", n_buckets: int = 1) -> list[dict]:
     run = LocalRun(local_job(WORKBOOK.format(options=options), "q"), n_buckets)
     run.step(rows, end=True)
-    found = [row for outcome in run.outcomes for row in outcome.answers.to_pylist()]
-    assert {row["method"] for row in found} == {"sampling"}
-    return sorted(found, key=lambda row: row["t"])
+    answers = [row for outcome in run.outcomes for row in outcome.answers.to_pylist()]
+    assert {row["method"] for row in answers} == {"sampling"}
+    return sorted(answers, key=lambda row: row["t"])
 
 
 @pytest.mark.usefixtures("nothing_is_small")
 @examples(20)
 @given(pattern_cases(classes=CLASSES))
-def test_estimates_are_near_the_truth(case: Case) -> None:
+def test_estimates_are_near_the_exact_probabilities(case: Case) -> None:
     job = job_of(case)
     assume("method" in job.answer_schema.names and job.spec.analysis.query.threshold == 0)
     run = LocalRun(job, 2)
@@ -67,15 +67,15 @@ def test_estimates_are_near_the_truth(case: Case) -> None:
         assert abs(want.get(key, 0.0) - got.get(key, 0.0)) <= 3 * job.spec.analysis.query.accuracy
 
 
-def test_the_same_seed_gives_the_same_answers_however_rows_are_spread_and_ordered() -> None:
+def test_the_same_seed_gives_the_same_answers_for_any_order_and_number_of_buckets() -> None:
     rows = people(12, 5)
     first = sampled(rows, "SEED 3")
-    shuffled = {"at": [rows["at"][place] for place in np.random.default_rng(1).permutation(len(rows["at"]))]}
+    shuffled = {"at": [rows["at"][index] for index in np.random.default_rng(1).permutation(len(rows["at"]))]}
     assert sampled(shuffled, "SEED 3", n_buckets=4) == first
     assert sampled(rows, "SEED 4") != first
 
 
-def test_intervals_are_as_narrow_as_asked() -> None:
+def test_intervals_are_as_narrow_as_accuracy_requires() -> None:
     for options, accuracy in (("", 0.01), ("ACCURACY 0.05 CONFIDENCE 0.9", 0.05)):
         for row in sampled(people(12, 5), options):
             assert row["lower"] <= row["probability"] <= row["upper"]
@@ -96,37 +96,37 @@ HASHES = np.arange(100, 120, dtype=np.uint64)
 
 
 def shares(p: list[float], n_words: int = 2000) -> Iterator[float]:
-    """The share of worlds that each value of a key is drawn in; nothing's first."""
+    """The share of sampled worlds that have each value of a key; the first is *nothing*."""
     value = np.arange(1, len(p) + 1, dtype=np.int32)
     everywhere = np.full((1, n_words), 0xFFFFFFFFFFFFFFFF, np.uint64)
     codes, masks = draw_values(
         np.zeros(len(p), np.int32), value, np.array(p), np.zeros(1, np.int32), everywhere, HASHES, np.uint64(5), 0
     )
     assert codes.tolist() == [0, *value.tolist()]
-    together = masks[0].copy()
+    union = masks[0].copy()
     for mask in masks[1:]:
-        assert not (together & mask).any()  # one value a world
-        together |= mask
-    assert (together == everywhere[0]).all()
+        assert not (union & mask).any()  # a world has one value
+        union |= mask
+    assert (union == everywhere[0]).all()
     return (count_bits(mask) / (64 * n_words) for mask in masks)
 
 
 @pytest.mark.parametrize("p", [[0.5], [0.3, 0.2], [1.0], [0.0, 0.25, 0.75], [1e-3, 0.999], [0.1] * 9])
-def test_values_are_drawn_with_their_probabilities(p: list[float]) -> None:
+def test_values_are_sampled_with_their_probabilities(p: list[float]) -> None:
     for got, want in zip(shares(p), [1 - sum(p), *p], strict=True):
         assert got == pytest.approx(want, abs=4 * np.sqrt(0.25 / 128_000))
 
 
-def test_words_do_not_depend_on_how_many_are_drawn_together() -> None:
+def test_words_do_not_depend_on_how_many_are_sampled_together() -> None:
     rows = np.zeros(2, np.int32), np.array([1, 2], np.int32), np.array([0.3, 0.6])
-    whole = np.full((1, 8), 0xFFFFFFFFFFFFFFFF, np.uint64)
+    everywhere = np.full((1, 8), 0xFFFFFFFFFFFFFFFF, np.uint64)
     at_nothing = np.zeros(1, np.int32)
-    _, together = draw_values(*rows, at_nothing, whole, HASHES, np.uint64(9), 0)
-    _, later = draw_values(*rows, at_nothing, whole[:, :3].copy(), HASHES, np.uint64(9), 5)
-    assert (together[:, 5:] == later).all()
+    _, all_words = draw_values(*rows, at_nothing, everywhere, HASHES, np.uint64(9), 0)
+    _, last_words = draw_values(*rows, at_nothing, everywhere[:, :3].copy(), HASHES, np.uint64(9), 5)
+    assert (all_words[:, 5:] == last_words).all()
 
 
-def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
+def test_intervals_contain_the_truth_with_their_confidence() -> None:
     draw = np.random.default_rng(0)
     for truth in (0.01, 0.3, 0.5, 0.97):
         lower, upper = interval(draw.binomial(200, truth, size=4000), 200, 0.05)
@@ -142,7 +142,7 @@ CREATE QUERY q AS PATTERN has(p, _, 'a') THEN has(p, _, 'b') {group} SEED 2;
 
 
 def things(person: str, count: int, seed: int) -> list[dict]:
-    """Things that each are at one of three places, or nowhere."""
+    """Things, each of which is at one of four places, or nowhere."""
     rows = people(count, 3, seed)["at"]
     return [
         {"person": person, "thing": row["person"], "t": row["t"], "p": 0.3 * row["p"]}
@@ -160,18 +160,18 @@ def answers_by_time(group: str, rows: list[dict]) -> dict[tuple, dict]:
 
 def test_a_group_of_exact_and_sampled_chains_is_their_union() -> None:
     rows = things("ann", 1, seed=1) + things("bob", 14, seed=2)
-    apart = answers_by_time("GROUP BY p", rows)
-    assert {row["method"] for (who, _), row in apart.items() if who == "ann"} == {"exact"}
-    assert {row["method"] for (who, _), row in apart.items() if who == "bob"} == {"sampling"}
-    together = answers_by_time("", rows)
-    for (_, t), row in together.items():
+    by_person = answers_by_time("GROUP BY p", rows)
+    assert {row["method"] for (person, _), row in by_person.items() if person == "ann"} == {"exact"}
+    assert {row["method"] for (person, _), row in by_person.items() if person == "bob"} == {"sampling"}
+    combined = answers_by_time("", rows)
+    for (_, t), row in combined.items():
         assert row["method"] == "sampling"
         for name in ("probability", "lower", "upper"):
-            ann, bob = (apart[who, t][name] for who in ("ann", "bob"))
+            ann, bob = (by_person[person, t][name] for person in ("ann", "bob"))
             assert row[name] == pytest.approx(1 - (1 - ann) * (1 - bob), abs=1e-12)
 
 
-def test_a_stream_refuses_a_joint_state_that_is_too_large_with_its_size() -> None:
+def test_a_joint_state_that_is_too_large_for_a_stream_is_an_error_with_its_size() -> None:
     run = LocalRun(local_job(THINGS.format(group=""), "q", live=True), 1)
     with pytest.raises(TooLarge, match=r"14 Markov keys feed one chain, .* \(limit 1,048,576\)"):
         run.step({"has": things("bob", 14, seed=2)}, end=True)

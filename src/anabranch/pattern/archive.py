@@ -1,11 +1,11 @@
 """PATTERN over an archive, for queries that cannot stream or may be too large: safe plans, joint states, sampling.
 
-One bucket holds whole groups (the bindings of GROUP BY; without it, everything). Each chain is answered exactly where
-that is possible: by the safe plan, or by the automaton of its partial results. The chains of a group that are too
-large for that are sampled together, and combined with what is known of the others.
+A bucket has complete groups (the bindings of GROUP BY; without GROUP BY, all rows). Each chain is answered exactly if
+possible: by the safe plan, or by the automaton of its partial results. The chains of a group that are too large for
+this are sampled together, and combined with the exact answers of the other chains.
 
-The automaton serves all chains of a bucket at the speed of the kernels, but it must follow every letter from every
-state. Where that is too much, each chain is tried by what its own data can reach (`joint.py`).
+The automaton answers all chains of a bucket at the speed of the kernels, but it must follow every letter from every
+state. If that is too much, each chain is tried separately, with only the states that its data can reach (`joint.py`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from anabranch.pattern.spec import ArchiveSpec
 from anabranch.pattern.weights import Answers, Batch, weights_for
 from anabranch.transport.operator import Outcome
 
-#: How often a partial result may be held against an event to find out whether a chain is small: a second or so.
+#: How many pairs of a partial result and an event are tried before a chain counts as too large: about a second.
 MOST_WORK = 200_000
 
 #: By group and time: probability, lower, upper and method.
@@ -42,27 +42,27 @@ _NO_ANSWERS: Answers = (np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0
 
 
 class ArchiveOperator:
-    """One bucket of a PATTERN query over an archive: takes everything in one step."""
+    """The operator of one bucket of a PATTERN query over an archive: it takes all rows in one step."""
 
     def __init__(self, spec: ArchiveSpec) -> None:
         self._spec = spec
         self._analysis = spec.analysis
         self._intake = Intake(spec)
         self._machine = Machine(spec.analysis, spec.relations)
-        #: For all groups together; 0 where every chain was answered exactly.
+        #: The sampled worlds of all groups; 0 if every chain was answered exactly.
         self.worlds_drawn = 0
 
     def open(self, state: bytes | None) -> None:
-        """An archive is not continued."""
+        """Start; there is no state to resume from."""
         if state is not None:
             raise ValueError("a query over an archive keeps no state")
 
     def save(self) -> bytes:
-        """An archive is not continued."""
+        """No bytes: a run over an archive is not resumed."""
         return b""
 
     def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
-        """Take all packets and give all answers."""
+        """Take all packets and return all answers."""
         received = self._intake.receive(packets, watermark)
         self._received = received
         self._signature, self._signatures, self._mask = self._read_events(received)
@@ -73,25 +73,26 @@ class ArchiveOperator:
         return Outcome(self._answers(exact, too_large), received.rejected, received.counts)
 
     def _read_events(self, received: Received) -> tuple[I32, list[Signature], I64]:
-        """For each row the number of its event's signature, the signatures, and each row's symbols."""
-        numbers: dict[Signature, int] = {}
-        of_row = np.zeros(len(received.rows), np.int32)
+        """For each row the index of its event's signature, the list of signatures, and each row's symbols."""
+        indexes: dict[Signature, int] = {}
+        signature_of_row = np.zeros(len(received.rows), np.int32)
         masks = np.zeros(len(received.rows), np.int64)
         tests = self._analysis.tests
         for events in self._intake.distinct_events(received.rows, with_keys=True):
             symbols = self._intake.masks(events)
             masks[events.rows] = symbols[events.event]
-            parts: list[list[Match | None]] = []
+            matches_of_goals: list[list[Match | None]] = []
             for goal, (test, names) in enumerate(zip(tests, self._machine.exposed, strict=True)):
                 if test.stream != events.stream:
-                    parts.append([None] * len(symbols))
+                    matches_of_goals.append([None] * len(symbols))
                     continue
                 columns = [events.columns[test.variable_columns[name]].to_pylist() for name in names]
                 values: list[tuple[object, ...]] = list(zip(*columns, strict=True)) if columns else [()] * len(symbols)
-                parts.append(_matches(symbols, goal, values))
-            codes = [numbers.setdefault(each, len(numbers)) for each in zip(*parts, strict=True)]
-            of_row[events.rows] = np.array(codes, np.int32)[events.event]
-        return of_row, list(numbers), masks
+                matches_of_goals.append(_matches(symbols, goal, values))
+            signatures = zip(*matches_of_goals, strict=True)
+            codes = [indexes.setdefault(signature, len(indexes)) for signature in signatures]
+            signature_of_row[events.rows] = np.array(codes, np.int32)[events.event]
+        return signature_of_row, list(indexes), masks
 
     # ------------------------------------------------------------ exact answers
 
@@ -105,26 +106,26 @@ class ArchiveOperator:
         try:
             return self._by_automaton(chains), []
         except TooLarge:
-            # Whether a chain is too large must not depend on which others share its bucket.
-            alone = self._alone if len(chains) > 1 else self._by_joint_state
-            return self._chain_by_chain(chains, alone)
+            # Whether a chain is too large must not depend on the other chains of its bucket.
+            answer = self._by_automaton_or_joint_state if len(chains) > 1 else self._by_joint_state
+            return self._chain_by_chain(chains, answer)
 
     @staticmethod
     def _chain_by_chain(chains: list[int], answer: Callable[[int], Answers]) -> tuple[Answers, list[int]]:
-        found, too_large = [_NO_ANSWERS], []
+        answers, too_large = [_NO_ANSWERS], []
         for chain in chains:
             try:
-                found.append(answer(chain))
+                answers.append(answer(chain))
             except TooLarge:
                 too_large.append(chain)
-        numbers, times, p = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return (numbers, times, p), too_large
+        answer_chain, times, p = (np.concatenate(columns) for columns in zip(*answers, strict=True))
+        return (answer_chain, times, p), too_large
 
     def _rows_of(self, chains: Sequence[int]) -> list[I64]:
-        """The rows of each chain, without keys that never match anything."""
+        """The rows of each chain, without the keys that never match a goal."""
         received = self._received
-        parts = [received.used[received.starts[chain] : received.starts[chain + 1]] for chain in chains]
-        return [rows[np.isin(received.key[rows], received.key[rows[self._mask[rows] != 0]])] for rows in parts]
+        rows_of_chains = [received.used[received.starts[chain] : received.starts[chain + 1]] for chain in chains]
+        return [rows[np.isin(received.key[rows], received.key[rows[self._mask[rows] != 0]])] for rows in rows_of_chains]
 
     def _by_automaton(self, chains: Sequence[int]) -> Answers:
         """The answers of some chains by the automaton of their partial results.
@@ -132,29 +133,29 @@ class ArchiveOperator:
         Raises
         ------
         TooLarge
-            If it, or the joint state of the keys, would be.
+            If the automaton, or the joint state of the keys, is too large.
         """
         received, analysis = self._received, self._analysis
-        parts = self._rows_of(chains)
-        rows = np.concatenate([*parts, np.zeros(0, np.int64)])
-        starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+        rows_of_chains = self._rows_of(chains)
+        rows = np.concatenate([*rows_of_chains, np.zeros(0, np.int64)])
+        starts = np.concatenate([[0], np.cumsum([len(chain_rows) for chain_rows in rows_of_chains])]).astype(np.int64)
         weights = weights_for(analysis.single, analysis.markov)
         machine = SetMachine(self._machine, MOST_WORK)
         automaton = Automaton(machine, union_closed=weights.unites)
-        met, place = np.unique(self._signature[rows], return_inverse=True)
-        letters = [machine.letter_of(self._signatures[number]) for number in met]
+        distinct, distinct_index = np.unique(self._signature[rows], return_inverse=True)
+        letters = [machine.letter_of(self._signatures[signature]) for signature in distinct]
         automaton.extend(letters)
         letter = np.zeros(len(received.rows), np.int32)
-        letter[rows] = automaton.index_of(letters)[place]
+        letter[rows] = automaton.index_of(letters)[distinct_index]
         batch = Batch(
             rows, starts, received.rows.t, received.key, received.model, received.rows.prev, received.rows.value,
             received.rows.p, letter, self._intake.n_values,
         )  # fmt: skip
         weights.grow(len(chains), len(automaton.states))
-        places, times, p = weights.step(batch, automaton)
-        return np.array(chains, np.int32)[places], times, p
+        chain_indexes, times, p = weights.step(batch, automaton)
+        return np.array(chains, np.int32)[chain_indexes], times, p
 
-    def _alone(self, chain: int) -> Answers:
+    def _by_automaton_or_joint_state(self, chain: int) -> Answers:
         try:
             return self._by_automaton([chain])
         except TooLarge:
@@ -162,9 +163,9 @@ class ArchiveOperator:
 
     def _by_joint_state(self, chain: int) -> Answers:
         (rows,) = self._rows_of([chain])
-        found = list(joint_answers(SetMachine(self._machine, MOST_WORK), self._histories.of(rows)))
-        times, p = zip(*found, strict=True) if found else ((), ())
-        return np.full(len(found), chain, np.int32), np.array(times, np.int64), np.array(p, np.float64)
+        answers = list(joint_answers(SetMachine(self._machine, MOST_WORK), self._histories.of(rows)))
+        times, p = zip(*answers, strict=True) if answers else ((), ())
+        return np.full(len(answers), chain, np.int32), np.array(times, np.int64), np.array(p, np.float64)
 
     def _by_plan(self, plan: SafePlan, chain: int) -> Answers:
         received = self._received
@@ -180,61 +181,61 @@ class ArchiveOperator:
         return np.full(len(true), chain, np.int32), times[true], np.minimum(p[true], 1.0)
 
     def _bindings(self, variables: tuple[str, ...], goals: int, events: Events) -> I32:
-        """The number of the binding of some key variables that each row stands for."""
-        numbers = np.zeros(len(events.key), np.int32)
+        """The code of each row's binding of some key variables."""
+        binding = np.zeros(len(events.key), np.int32)
         if not variables:
-            return numbers
+            return binding
         prefix = self._analysis.query.goals[:goals]
         codes: dict[tuple[object, ...], int] = {}
         for stream in np.unique(events.stream).tolist():
-            declared = self._analysis.streams[stream]
-            places = common_positions(prefix, declared, variables)
-            mine = events.stream == stream
-            used, which = np.unique(events.stream_key[mine], return_inverse=True)
-            columns = [self._intake.key_columns(stream)[place].take(pa.array(used)).to_pylist() for place in places]
-            found = [codes.setdefault(values, len(codes)) for values in zip(*columns, strict=True)]
-            numbers[mine] = np.array(found, np.int32)[which]
-        return numbers
+            positions = common_positions(prefix, self._analysis.streams[stream], variables)
+            of_stream = events.stream == stream
+            keys, key_index = np.unique(events.stream_key[of_stream], return_inverse=True)
+            key_columns = self._intake.key_columns(stream)
+            columns = [key_columns[position].take(pa.array(keys)).to_pylist() for position in positions]
+            key_bindings = [codes.setdefault(values, len(codes)) for values in zip(*columns, strict=True)]
+            binding[of_stream] = np.array(key_bindings, np.int32)[key_index]
+        return binding
 
     # ------------------------------------------------------------ groups
 
     def _answers(self, exact: Answers, too_large: list[int]) -> pa.Table:
-        """Chains put together by group: some chain of it is true."""
+        """The answers of the query: the probability that some chain of a group is true, for each group and time."""
         spec, analysis = self._spec, self._analysis
         group_of, groups = self._groups()
         chains, times, p = exact
-        pairs, place = np.unique(np.stack([group_of[chains], times]), axis=1, return_inverse=True)
+        pairs, pair_index = np.unique(np.stack([group_of[chains], times]), axis=1, return_inverse=True)
         with np.errstate(divide="ignore"):
-            log_none = np.bincount(place.reshape(-1), np.log1p(-p), minlength=pairs.shape[1])
-        known = {(int(g), int(t)): -np.expm1(each) for (g, t), each in zip(pairs.T, log_none, strict=True)}
+            log_none = np.bincount(pair_index.reshape(-1), np.log1p(-p), minlength=pairs.shape[1])
+        known = {(int(g), int(t)): -np.expm1(log) for (g, t), log in zip(pairs.T, log_none, strict=True)}
         rows: _Rows = {key: (value, value, value, "exact") for key, value in known.items()}
         for group in np.unique(group_of[too_large]).tolist() if too_large else []:
             rows |= self._sampled(group, [c for c in too_large if group_of[c] == group], known)
         kept = [(key, row) for key, row in rows.items() if row[0] > 0 and row[0] >= analysis.query.threshold]
-        found = pa.array([group for (group, _), _ in kept], pa.int64())
+        kept_groups = pa.array([group for (group, _), _ in kept], pa.int64())
         arrays = [decode_times(np.array([t for (_, t), _ in kept], np.int64), spec.time_kind)]
-        arrays += [groups.column(place).take(found) for place in range(len(analysis.group_by))]
-        arrays += [pa.array([row[place] for _, row in kept], pa.float64()) for place in range(3)]
+        arrays += [groups.column(index).take(kept_groups) for index in range(len(analysis.group_by))]
+        arrays += [pa.array([row[number] for _, row in kept], pa.float64()) for number in range(3)]
         arrays.append(pa.array([row[3] for _, row in kept], pa.string()))
         return pa.table(arrays, schema=spec.answer_schema)
 
     def _groups(self) -> tuple[I32, pa.Table]:
-        """The group of each chain, and the values that groups have in common."""
+        """The group of each chain, and the values of the grouping columns of each group."""
         n_chains = self._intake.n_chains
         if not self._analysis.group_by:
             return np.zeros(n_chains, np.int32), pa.table({})
         columns = self._intake.chains.take(np.arange(n_chains, dtype=np.int32))
-        return encode_tuples([pa.chunked_array([columns[place]]) for _, place in self._analysis.group_by], n_chains)
+        return encode_tuples([pa.chunked_array([columns[index]]) for _, index in self._analysis.group_by], n_chains)
 
     def _sampled(self, group: int, chains: list[int], known: dict[tuple[int, int], float]) -> _Rows:
-        """The rows of a group with chains that were sampled; `known` holds what the others gave."""
+        """The rows of a group, of which `chains` are sampled; `known` has the probabilities of the other chains."""
         query = self._analysis.query
         histories = [self._histories.of(rows) for rows in self._rows_of(chains)]
-        found = estimate(self._machine, histories, query.accuracy, query.confidence)
-        self.worlds_drawn += found.worlds
-        drawn = zip(found.t.tolist(), zip(found.probability, found.lower, found.upper, strict=True), strict=True)
-        # At a time that others make true, the sampled chains may be true without having been seen so.
-        estimates = {t: (0.0, 0.0, found.unseen) for of_group, t in known if of_group == group} | dict(drawn)
+        sample = estimate(self._machine, histories, query.accuracy, query.confidence)
+        self.worlds_drawn += sample.worlds
+        sampled = zip(sample.t.tolist(), zip(sample.probability, sample.lower, sample.upper, strict=True), strict=True)
+        # At the times of exact answers, the sampled chains may be true although no sampled world shows it.
+        estimates = {t: (0.0, 0.0, sample.unseen) for of_group, t in known if of_group == group} | dict(sampled)
         rows: _Rows = {}
         for t, numbers in estimates.items():
             none = 1.0 - known.get((group, t), 0.0)
@@ -244,7 +245,7 @@ class ArchiveOperator:
 
 
 def _matches(symbols: I64, goal: int, values: list[tuple[object, ...]]) -> list[Match | None]:
-    """What each distinct event is to a goal."""
+    """How each distinct event matches a goal; None if it does not."""
     matched = (symbols & match_bit(goal) != 0).tolist()
     accepted = (symbols & accept_bit(goal) != 0).tolist()
     return [

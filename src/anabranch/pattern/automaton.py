@@ -1,8 +1,8 @@
-"""The automaton of a PATTERN query, determinised over the symbol sets that really occur.
+"""The automaton of a PATTERN query, determinised over the symbol sets that occur in the data.
 
-What happens to one chain at one instant is a set of symbols, a bit mask: a *letter*. A machine says what a state is and
-how a letter changes it; the automaton numbers states and letters as they are met, and makes tables for the kernels.
-An instant without events is the letter 0, which changes no state.
+The events of one chain at one instant are a set of symbols, a bit mask: a *letter*. A machine defines what a state is
+and how a letter changes it. The automaton numbers states and letters in the order in which they occur, and makes tables
+for the kernels. An instant without events is the letter 0, which changes no state.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from anabranch.arrays import I32, Bools
 from anabranch.errors import TooLarge
 from anabranch.language.limits import MAX_GOALS
 
-#: Beyond this, a step costs more than a query can be worth; only adversarial queries come near.
+#: The most entries of a table. Beyond this a step is too expensive; only adversarial queries come near.
 MAX_MOVES = 1 << 18
 MAX_LETTERS = 1024
 
@@ -25,48 +25,48 @@ S = TypeVar("S", bound=Hashable)
 
 
 class Machine(Protocol[S]):
-    """How states follow each other."""
+    """The states and transitions of an automaton."""
 
     @property
     def start(self) -> S:
-        """The state before everything."""
+        """The state before the first event."""
 
     def step(self, state: S, letter: int) -> tuple[S, bool]:
         """The state after reading a letter, and whether the query is true at that instant."""
 
 
 class Tables(Protocol):
-    """What the kernels read of an automaton."""
+    """The tables of an automaton, for the kernels."""
 
     @property
     def delta(self) -> I32:
-        """The state that follows each state and letter."""
+        """(states, letters): the state after a letter."""
 
     @property
     def accept(self) -> Bools:
-        """Whether the query is true where a state reads a letter."""
+        """(states, letters): whether the query is true when a letter is read in a state."""
 
     @property
     def union(self) -> I32:
-        """The letter of two letters together; empty where they are never united."""
+        """(letters, letters): the union of two letters; empty if letters are never united."""
 
 
 def match_bit(goal: int) -> int:
-    """The bit of a letter which says that an event matches `goal` (0-based)."""
+    """The symbol for an event that matches `goal` (0-based)."""
     return 1 << goal
 
 
 def accept_bit(goal: int) -> int:
-    """The bit of a letter which says that an event matching `goal` is accepted."""
+    """The symbol for an event that matches `goal` and is accepted by it."""
     return 1 << (goal + MAX_GOALS)
 
 
 class RegularMachine:
-    """The machine of a query whose goals share nothing.
+    """The machine of a query whose goals share no variables.
 
     A goal i has two symbols: an event *matches* it (m_i), or matches and is *accepted* (a_i). The query
-    `g_1 THEN g_2+ THEN ...` is the expression  a_1, ((not m_2)*, a_2)+, (not m_3)*, a_3, ...  after a leading
-    anything; no general construction is needed to run it, because a state is just two sets of goals:
+    `g_1 THEN g_2+ THEN ...` is the regular expression  .*, a_1, ((not m_2)*, a_2)+, (not m_3)*, a_3, ...  It needs no
+    general construction, because a state is two sets of goals:
 
     - *waiting*: the prefix that ends with goal i has a result, which waits for its successor, goal i + 1;
     - *repeating*: the Kleene goal i has been unfolded, and may be unfolded again.
@@ -74,7 +74,7 @@ class RegularMachine:
     Parameters
     ----------
     kleene : sequence of bool
-        For each goal, whether it carries a `+`.
+        For each goal, whether it has a `+`.
     """
 
     start = (0, 0)
@@ -97,7 +97,7 @@ class RegularMachine:
 
 
 class Automaton(Generic[S]):
-    """A lazily determinised automaton: `extend` it by the letters met, then read its tables.
+    """A lazily determinised automaton: `extend` it by the letters that occur, then read its tables.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Automaton(Generic[S]):
     union_closed : bool
         Whether several events of a chain can happen at one instant, so that letters are united.
     most_moves : int
-        The most entries that its tables may have.
+        The most entries that its tables can have.
 
     Examples
     --------
@@ -141,19 +141,19 @@ class Automaton(Generic[S]):
             self._make_tables()
 
     def index_of(self, letters: Iterable[int]) -> I32:
-        """The numbers of known letters."""
+        """The indexes of letters that were added before."""
         return np.array([self._letter_of[letter] for letter in letters], dtype=np.int32)
 
     def _add_letter(self, letter: int) -> None:
         if letter in self._letter_of:
             return
-        found = [letter]
+        candidates = [letter]
         if self._union_closed:
-            found += sorted({letter | other for other in self.letters} - {letter})
-        for new in found:
-            if new not in self._letter_of:
-                self._letter_of[new] = len(self.letters)
-                self.letters.append(new)
+            candidates += sorted({letter | other for other in self.letters} - {letter})
+        for candidate in candidates:
+            if candidate not in self._letter_of:
+                self._letter_of[candidate] = len(self.letters)
+                self.letters.append(candidate)
         if len(self.letters) > MAX_LETTERS:
             raise TooLarge(
                 f"the events of one instant combine in more than {MAX_LETTERS} ways; use fewer goals or more filters"
@@ -170,7 +170,7 @@ class Automaton(Generic[S]):
         return number
 
     def _explore(self) -> None:
-        """Follow every letter from every state, also from those found on the way."""
+        """Follow every letter from every state, including the states that this adds."""
         number = 0
         while number < len(self.states):
             moves = self._moves[number]

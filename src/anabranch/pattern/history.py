@@ -1,4 +1,4 @@
-"""A chain instant by instant: what each of its keys can be, as sampling and joint states read it."""
+"""The possible values of each key of a chain, instant by instant, for sampling and joint states."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import numpy as np
 import pyarrow as pa
 
 from anabranch.arrays import F64, I32, I64, U64
+from anabranch.columns.hashing import hash_tuples
 from anabranch.pattern.intake import Intake, Received
 from anabranch.pattern.machine import Signature
 from anabranch.splitmix import GOLDEN, mix
-from anabranch.transport.packing import hash_tuples
 
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """What one key can be at one instant.
+    """The possible values of one key at one instant.
 
     Attributes
     ----------
-    key, model : the key's number, and how it is uncertain
-    prev, value, p : its rows, those of one previous value together
-    signatures : of the events that match some goal, by value
-    hashes : for each value code, a number that depends on the value alone
-    seed : of what is drawn for the key at the instant
+    key, model : the number of the key, and the model of its stream
+    prev, value, p : its rows; rows with the same previous value are consecutive
+    signatures : the signature of each value whose event matches some goal
+    hashes : for each value code, a hash of the value, which does not depend on the code
+    seed : the seed of the random numbers for this key and instant
     """
 
     key: int
@@ -39,20 +39,19 @@ class Outcomes:
     seed: int
 
 
-#: A chain's instants in order: the time, and what each of its keys can be.
+#: The instants of a chain in order: the time, and the possible values of each key with rows at it.
 History = Sequence[tuple[int, Sequence[Outcomes]]]
 
 
 class Histories:
-    """Reads the histories of chains from the rows of a step.
+    """Makes the histories of chains from the rows of a step.
 
-    Numbers of keys and values tell in what order they arrived; what is drawn must not depend on it, and so goes by
-    hashes.
+    The numbers of keys and values depend on the order of arrival. Sampled worlds must not, so seeds are made of hashes.
 
     Parameters
     ----------
-    intake, received : what was read, and by what
-    signature, signatures : for each row the number of its event's signature, and the signatures
+    intake, received : the intake, and the rows that it returned
+    signature, signatures : the index of each row's signature, and the signatures
     seed : SEED of the query
     """
 
@@ -71,7 +70,7 @@ class Histories:
         self._seed = seed
 
     def of(self, rows: I64) -> History:
-        """The history of a chain, given its rows by instant and key."""
+        """The history of a chain, given its rows in the order of instants and keys."""
         received = self._received
         t, key = received.rows.t[rows], received.key[rows]
         ends = np.append(np.flatnonzero((np.diff(t) != 0) | (np.diff(key) != 0)) + 1, len(rows))
@@ -92,20 +91,20 @@ class Histories:
         prev, value, p = received.rows.prev[rows], received.rows.value[rows], received.rows.p[rows]
         order = np.lexsort((p, hashes[value], hashes[prev]))
         signatures = {
-            code: self._signatures[number]
-            for code, number in zip(value.tolist(), self._signature[rows].tolist(), strict=True)
-            if any(self._signatures[number])
+            code: self._signatures[index]
+            for code, index in zip(value.tolist(), self._signature[rows].tolist(), strict=True)
+            if any(self._signatures[index])
         }
         return Outcomes(
             int(received.key[rows[0]]), int(received.model[rows[0]]), prev[order], value[order], p[order],
             signatures, hashes, self._seed_of(int(self._key_hashes[stream][key]), t),
         )  # fmt: skip
 
-    def _seed_of(self, key: int, t: int) -> int:
+    def _seed_of(self, key_hash: int, t: int) -> int:
         bits = 2**64 - 1
         with np.errstate(over="ignore"):
-            of_key = mix(np.uint64(self._seed * int(GOLDEN) & bits) ^ np.uint64(key))
-            return int(mix(of_key + np.uint64(t & bits)))
+            key_seed = mix(np.uint64(self._seed * int(GOLDEN) & bits) ^ np.uint64(key_hash))
+            return int(mix(key_seed + np.uint64(t & bits)))
 
     @cached_property
     def _key_hashes(self) -> list[U64]:
@@ -117,6 +116,6 @@ class Histories:
 
 
 def _hashes(columns: list[pa.Array], stream: int) -> U64:
-    """A number for each tuple that depends on nothing but it and the stream's place."""
+    """A hash of each tuple of a stream's key or value columns, and of the number of the stream."""
     n_rows = len(columns[0])
     return hash_tuples([*columns, pa.repeat(pa.scalar(stream, pa.int64()), n_rows)], n_rows)

@@ -1,7 +1,7 @@
-"""What every PATTERN operator does first: packets become rows, in order and clean, each with its chain.
+"""The input of every PATTERN operator: packets become sorted, deduplicated rows, each with its chain.
 
-A *chain* is one binding of the variables on which the query is independent (`analysis.py`); all the keys
-that feed a chain live in one bucket.
+A *chain* is one binding of the variables on which the query is independent (`analysis.py`). All keys that feed a chain
+are in one bucket.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Received:
     Attributes
     ----------
     rows : Rows
-    key, model, chain : arrays, one entry a row
-        The key, numbered over all streams, how it is uncertain, and the chain it feeds.
-    used : the numbers of the rows to use, chain after chain, by instant and key
-    starts : where each chain's rows begin in `used`; one more than there are chains
+    key, model, chain : arrays, one entry per row
+        The key, numbered over all streams; the model of its stream; and the chain that it feeds.
+    used : the indexes of the rows to use, sorted by chain, instant and key
+    starts : the start of each chain in `used`, and the end of the last one
     """
 
     rows: Rows
@@ -57,14 +57,14 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """The distinct events of one stream among some rows: conditions are asked of these, not of every row.
+    """The distinct events of one stream among some rows: conditions are tested on these, not on every row.
 
     Attributes
     ----------
-    rows : the rows of the stream, as a selection
-    event : for each of them, which distinct event it is
+    rows : the rows of the stream, as a mask or a slice
+    event : for each of these rows, the index of its distinct event
     columns : the columns of the distinct events, by lower-case name
-    real : which of the distinct events are events; nothing is none
+    real : which of the distinct events are events: all but the value *nothing*
     """
 
     stream: int
@@ -75,7 +75,7 @@ class Distinct:
 
 
 class Intake:
-    """The inbox of a bucket, and the numbers of its chains."""
+    """The inbox of a bucket, its inferred streams, and the numbers of its chains."""
 
     def __init__(self, spec: PatternSpec) -> None:
         analysis, layouts = spec.analysis, spec.layouts
@@ -84,10 +84,10 @@ class Intake:
         self._relations = spec.relations
         self._models = np.array([_KERNEL_MODEL[stream.model] for stream in analysis.streams], np.int32)
         self._inbox = Inbox(layouts)
-        # Where a chain is a key, the dictionary of keys serves for both.
+        # If a chain is a key, the dictionary of keys is used for both.
         self.chains = self._inbox.keys[0] if self._chain_is_key else Dictionary(spec.chain_types)
         self._chain_of = [np.zeros(0, np.int32) for _ in analysis.streams]
-        #: What makes the rows of inferred streams, by stream.
+        #: The derivers of inferred streams, by stream.
         self._derivers = {
             stream: layout.derivation.open(layout.time_kind)
             for stream, layout in enumerate(layouts)
@@ -104,21 +104,21 @@ class Intake:
 
     @property
     def n_streams(self) -> int:
-        """How many streams the query has."""
+        """The number of streams of the query."""
         return len(self._layouts)
 
     @property
     def n_chains(self) -> int:
-        """How many chains there have been so far; a query without chain variables has one."""
+        """The number of chains so far; a query without chain variables has one."""
         return len(self.chains) if self._analysis.chain else 1
 
     @property
     def n_values(self) -> int:
-        """No value has a code as high as this."""
+        """An upper bound of the value codes of all streams (exclusive)."""
         return max(len(values) for values in self._values)
 
     def load(self, tables: dict[str, pa.Table]) -> None:
-        """Take over what `save` gave."""
+        """Restore what `save` returned."""
         self._inbox.load(tables)
         for stream, deriver in self._derivers.items():
             deriver.load(tables[f"derived {stream}"])
@@ -134,7 +134,7 @@ class Intake:
         return tables
 
     def receive(self, packets: Sequence[tuple[int, bytes]], watermark: int) -> Received:
-        """Take packets; the rows before the watermark, in order and clean."""
+        """Take packets and return the rows before the watermark, sorted and deduplicated."""
         rows, late = self._inbox.receive(packets, watermark)
         rows, unused, counts = self._derive(rows)
         chain = self._number_chains(rows)
@@ -149,7 +149,7 @@ class Intake:
         if overfull.any():
             unused.append((OVERFULL, rows.where(overfull)))
         counts += Counts(
-            # What was made of readings is counted by them.
+            # Inferred rows are not counted: their readings are.
             used=len(used) if not self._derivers else int(self._is_plain(rows)[used].sum()),
             duplicate=int((status == kernel.DUPLICATE).sum()),
             late=len(late),
@@ -159,11 +159,11 @@ class Intake:
         return Received(rows, key, model, chain, used, starts, rejected, counts)
 
     def _is_plain(self, rows: Rows) -> Bools:
-        """Which rows are as their source has them."""
+        """Which rows are rows of their source, not inferred ones."""
         return ~np.isin(rows.stream, list(self._derivers))
 
     def _derive(self, rows: Rows) -> tuple[Rows, list[tuple[str, Rows]], Counts]:
-        """The rows with those of inferred streams in the place of their readings; what of these was not used."""
+        """Replace readings by the rows inferred from them; also the readings that were not used, with the reasons."""
         counts = Counts()
         if not self._derivers:
             return rows, [], counts
@@ -171,20 +171,22 @@ class Intake:
         unused = []
         for stream, deriver in self._derivers.items():
             readings = rows.where(rows.stream == stream)
-            made = deriver.advance(
+            derived = deriver.advance(
                 readings, self._inbox.keys[stream], self._inbox.values[stream], self._inbox.watermark
             )
-            parts.append(replace(made.rows, stream=np.full(len(made.rows), stream, np.int32)))
-            rejected = [(reason, readings.where(which)) for reason, which in made.rejected.items()]
+            parts.append(replace(derived.rows, stream=np.full(len(derived.rows), stream, np.int32)))
+            rejected = [(reason, readings.where(which)) for reason, which in derived.rejected.items()]
             unused += rejected
-            n_rejected = sum(len(each) for _, each in rejected)
+            n_rejected = sum(len(rejected_rows) for _, rejected_rows in rejected)
             counts += Counts(
-                used=len(readings) - made.duplicate - n_rejected, duplicate=made.duplicate, quarantined=n_rejected
+                used=len(readings) - derived.duplicate - n_rejected,
+                duplicate=derived.duplicate,
+                quarantined=n_rejected,
             )
         return Rows.concat(parts), unused, counts
 
     def _number_chains(self, rows: Rows) -> I32:
-        """The chain of each row; keys seen for the first time are given theirs."""
+        """The chain of each row; new keys are assigned to their chains."""
         if self._chain_is_key:
             return rows.key
         chain = np.zeros(len(rows), np.int32)
@@ -193,26 +195,26 @@ class Intake:
             if len(known) < len(keys):
                 columns = keys.take(np.arange(len(known), len(keys), dtype=np.int32))
                 if positions:
-                    table = pa.table({str(place): columns[position] for place, position in enumerate(positions)})
-                    fresh = self.chains.encode(table)
+                    table = pa.table({str(index): columns[position] for index, position in enumerate(positions)})
+                    new_chains = self.chains.encode(table)
                 else:
-                    fresh = np.zeros(len(keys) - len(known), np.int32)
-                self._chain_of[stream] = np.concatenate([known, fresh])
-            mine = rows.stream == stream
-            chain[mine] = self._chain_of[stream][rows.key[mine]]
+                    new_chains = np.zeros(len(keys) - len(known), np.int32)
+                self._chain_of[stream] = np.concatenate([known, new_chains])
+            of_stream = rows.stream == stream
+            chain[of_stream] = self._chain_of[stream][rows.key[of_stream]]
         return chain
 
     # ------------------------------------------------------------ events
 
     def distinct_events(self, rows: Rows, with_keys: bool = False) -> Iterator[Distinct]:
-        """The distinct events of each stream: by value, and by key where a condition asks of it or `with_keys`."""
+        """The distinct events of each stream: by value, and also by key if a condition uses the key or `with_keys`."""
         for stream in range(len(self._layouts)):
-            mine = rows.stream == stream if len(self._models) > 1 else slice(None)
-            key, value = rows.key[mine], rows.value[mine]
+            of_stream = rows.stream == stream if len(self._models) > 1 else slice(None)
+            key, value = rows.key[of_stream], rows.value[of_stream]
             values = self._values[stream]
             declared = self._analysis.streams[stream]
             columns: dict[str, pa.Array] = {}
-            if with_keys or self._asks_of_key(stream):
+            if with_keys or self._uses_key(stream):
                 event, firsts = encode_pairs(key, value, len(self._inbox.keys[stream]), len(values))
                 names = [column.name.lower() for column in declared.keys]
                 columns |= zip(names, self._inbox.keys[stream].take(key[firsts]), strict=True)
@@ -221,9 +223,10 @@ class Intake:
                 event, codes = value, np.arange(len(values), dtype=np.int32)
             # A stream without value columns has one unnamed column in its dictionary.
             columns |= zip((column.name.lower() for column in declared.values), values.take(codes), strict=False)
-            yield Distinct(stream, mine, event, columns, codes != 0)
+            yield Distinct(stream, of_stream, event, columns, codes != 0)
 
-    def _asks_of_key(self, stream: int) -> bool:
+    def _uses_key(self, stream: int) -> bool:
+        """Whether a condition on events of the stream uses a key column."""
         keys = {column.name.lower() for column in self._analysis.streams[stream].keys}
         return any(
             keys & {name for _, name in references(condition)}
@@ -234,7 +237,7 @@ class Intake:
         )
 
     def masks(self, events: Distinct) -> I64:
-        """The symbols of distinct events, as bit masks; nothing has none."""
+        """The symbols of distinct events, as bit masks; the value *nothing* has no symbols."""
         masks = np.zeros(len(events.real), np.int64)
         for goal, test in enumerate(self._analysis.tests):
             if test.stream == events.stream:
@@ -248,22 +251,22 @@ class Intake:
         return holds(condition, events.columns, self._relations, len(events.real))
 
     def key_columns(self, stream: int) -> list[pa.Array]:
-        """The key columns of all keys of a stream, by number."""
+        """The key columns of a stream, one row per key number."""
         keys = self._inbox.keys[stream]
         return keys.take(np.arange(len(keys), dtype=np.int32))
 
     def value_columns(self, stream: int) -> list[pa.Array]:
-        """The value columns of all values of a stream, by code."""
+        """The value columns of a stream, one row per value code."""
         values = self._values[stream]
         return values.take(np.arange(len(values), dtype=np.int32))
 
     # ------------------------------------------------------------ quarantine
 
     def _quarantine(self, unused: list[tuple[str, Rows]]) -> pa.Table:
-        """Rows that were not used, as their sources had them, with the reason."""
+        """The rows that were not used, as their sources have them, with the reasons."""
         parts = [QUARANTINE.empty_table()]
         for reason, rows in unused:
             for stream, layout in enumerate(self._layouts):
-                mine = np.flatnonzero(rows.stream == stream)
-                parts.append(quarantine(layout.name, reason, [self._inbox.describe(rows, int(i)) for i in mine]))
+                indexes = np.flatnonzero(rows.stream == stream)
+                parts.append(quarantine(layout.name, reason, [self._inbox.describe(rows, int(i)) for i in indexes]))
         return pa.concat_tables(parts)

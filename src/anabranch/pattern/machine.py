@@ -1,10 +1,10 @@
-"""The general machine of PATTERN: the set of partial results, moved on literally as the language defines it.
+"""The general machine of PATTERN: it updates the set of partial results exactly as the language defines it.
 
-A *partial result* is a prefix of the query that has been found, with the values of those variables that something later
-still asks for. It either waits for a match of the next goal, or (a Kleene goal) may be unfolded again. The machine
-serves every query, whatever its goals share and its conditions join. It moves many worlds at once: each partial result
-and each event carries a *mask* of the worlds in which it exists. A mask is anything with `&`, `|` and `~`: the bits of
-machine words when worlds are sampled, a single bit when states are explored for the automaton.
+A *partial result* is a match of a prefix of the query, with the values of the variables that later goals or conditions
+use. It either waits for a match of the next goal, or (a Kleene goal) may be unfolded again. The machine runs every
+query, whatever variables its goals share and its conditions join. It runs many worlds at once: each partial result and
+each event has a *mask* of the worlds in which it exists. A mask is anything with `&`, `|` and `~`: the bits of machine
+words when worlds are sampled, a single bit when states are explored for the automaton.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Values = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """A partial result: goal number `goal` was matched last; `repeating`: it may be unfolded again, else it waits."""
+    """A partial result: `goal` (0-based) was matched last. If `repeating`, it may be unfolded again; else it waits."""
 
     goal: int
     repeating: bool
@@ -37,18 +37,18 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What an event is to one goal: whether the goal's own conditions accept it, and the variables it binds."""
+    """An event that matches a goal: whether the conditions on it alone accept it, and the values of its variables."""
 
     accepted: bool
     values: Values
 
 
-#: What the machine sees of an event: for each goal what it is to it, None where it does not match.
+#: How an event matches each goal, None if it does not; the machine uses nothing else of an event.
 Signature = tuple[Match | None, ...]
 
 
 class Machine:
-    """The moves of one query; see the module.
+    """The transitions of one query; see the module.
 
     Parameters
     ----------
@@ -58,42 +58,42 @@ class Machine:
 
     def __init__(self, analysis: PatternAnalysis, relations: Relations) -> None:
         goals = analysis.query.goals
-        given = set(analysis.chain)
-        asked = [_asked(goal, test.joins) - given for goal, test in zip(goals, analysis.tests, strict=True)]
+        chain = set(analysis.chain)
+        used = [_used(goal, test.joins) - chain for goal, test in zip(goals, analysis.tests, strict=True)]
         self.n_goals = len(goals)
-        #: The variables of each goal that something beyond the goal asks for, in order.
+        #: The variables of each goal that other goals, unfoldings or join conditions use, sorted.
         self.exposed: list[tuple[str, ...]] = []
         self._moves: list[list[_Move]] = []
         bound: set[str] = set()
         held: tuple[str, ...] = ()
         for number, (goal, test) in enumerate(zip(goals, analysis.tests, strict=True)):
-            later = set().union(*asked[number + 1 :])
-            before = bound | goal.exported
+            used_later = set().union(*used[number + 1 :])
+            bound_after = bound | goal.exported
             joined = set().union(*(_names(condition) for condition in test.joins))
-            # What tells chains apart is the same in all of a chain's partial results; only conditions may ask for it.
-            exposed = tuple(sorted(goal.variables & ((bound | later | set(goal.shared)) - given | joined)))
-            waiting = tuple(sorted((before - given) & later))
-            own = asked[number] if goal.kleene else set()
-            repeating = tuple(sorted((before - given) & (later | own | set(goal.shared))))
+            # Chain variables have the same value in all partial results of a chain; only conditions may need it.
+            exposed = tuple(sorted(goal.variables & ((bound | used_later | set(goal.shared)) - chain | joined)))
+            waiting = tuple(sorted((bound_after - chain) & used_later))
+            used_again = used[number] if goal.kleene else set()
+            repeating = tuple(sorted((bound_after - chain) & (used_later | used_again | set(goal.shared))))
             keeps = {False: waiting} if number < len(goals) - 1 else {}
             if goal.kleene:
                 keeps[True] = repeating
             self.exposed.append(exposed)
-            starts = [_Move(number, held, exposed, keeps, test.joins, relations)]
+            moves = [_Move(number, held, exposed, keeps, test.joins, relations)]
             if goal.kleene:
-                starts.append(_Move(number, repeating, exposed, keeps, test.joins, relations))
-            self._moves.append(starts)
-            bound, held = before, waiting
+                moves.append(_Move(number, repeating, exposed, keeps, test.joins, relations))
+            self._moves.append(moves)
+            bound, held = bound_after, waiting
 
     def advance(
         self, partials: Mapping[Partial, Mask], events: Mapping[Signature, Mask], everywhere: Mask
     ) -> tuple[dict[Partial, Mask], Mask]:
-        """Move on over one instant.
+        """Process one instant.
 
         Parameters
         ----------
-        partials : the partial results there are, each with its worlds
-        events : what happens at the instant, each with its worlds
+        partials : the partial results before the instant, each with its worlds
+        events : the events of the instant, each with its worlds
         everywhere : the mask of all worlds
 
         Returns
@@ -102,7 +102,7 @@ class Machine:
         """
         after = dict(partials)
         true = everywhere & ~everywhere
-        found: list[tuple[Partial, Mask]] = []
+        new_partials: list[tuple[Partial, Mask]] = []
         for goal, moves in enumerate(self._moves):
             matches: dict[Match, Mask] = {}
             for signature, mask in events.items():
@@ -117,39 +117,45 @@ class Machine:
                         after[source] = after[source] & ~consumed
                     for results, mask in hits:
                         both = worlds & mask
-                        found += [(result, both) for result in results]
+                        new_partials += [(result, both) for result in results]
                         if goal == self.n_goals - 1:
                             true = true | both
-        for result, mask in found:
-            after[result] = after[result] | mask if result in after else mask
+        for partial, mask in new_partials:
+            after[partial] = after[partial] | mask if partial in after else mask
         return after, true
 
     @staticmethod
     def _sources(
         goal: int, partials: Mapping[Partial, Mask], everywhere: Mask
     ) -> list[list[tuple[Partial | None, Mask]]]:
-        """What a match of a goal can follow: results of the goals before it, and unfoldings of the goal itself."""
-        before: list[tuple[Partial | None, Mask]]
+        """The partial results that a match of a goal can extend: those that wait for it, and unfoldings of the goal."""
+        waiting: list[tuple[Partial | None, Mask]]
         if goal == 0:
-            before = [(None, everywhere)]
+            waiting = [(None, everywhere)]
         else:
-            before = [(each, mask) for each, mask in partials.items() if each.goal == goal - 1 and not each.repeating]
-        own: list[tuple[Partial | None, Mask]]
-        own = [(each, mask) for each, mask in partials.items() if each.goal == goal and each.repeating]
-        return [before, own]
+            waiting = [
+                (partial, mask)
+                for partial, mask in partials.items()
+                if partial.goal == goal - 1 and not partial.repeating
+            ]
+        repeating: list[tuple[Partial | None, Mask]]
+        repeating = [
+            (partial, mask) for partial, mask in partials.items() if partial.goal == goal and partial.repeating
+        ]
+        return [waiting, repeating]
 
 
 class SetMachine:
-    """The general machine as one for the automaton: a state is the set of partial results of one world.
+    """The general machine as a machine of the automaton: a state is the set of partial results of one world.
 
-    A letter has a bit for each event that happens, by the number of its signature.
+    A letter has one bit per event that happens: the bit of its signature.
 
     Parameters
     ----------
     machine : Machine
     most_work : int
-        How often a partial result may be held against an event before it gives up: there may be as many states as
-        there are sets of partial results.
+        How many pairs of a partial result and an event are tried before TooLarge is raised: there can be as many
+        states as sets of partial results.
     """
 
     start: frozenset[Partial] = frozenset()
@@ -161,7 +167,7 @@ class SetMachine:
         self._numbers: dict[Signature, int] = {}
 
     def letter_of(self, signature: Signature) -> int:
-        """The letter of one event; 0 where it matches no goal."""
+        """The letter of one event; 0 if it matches no goal."""
         if not any(signature):
             return 0
         if signature not in self._numbers:
@@ -175,10 +181,10 @@ class SetMachine:
         Raises
         ------
         TooLarge
-            If all steps together were too much work.
+            If all steps together need more than `most_work`.
         """
         events = {signature: 1 for number, signature in enumerate(self._signatures) if letter >> number & 1}
-        # A step without either still costs about as much as four pairs of them.
+        # A step without pairs still costs about as much as four pairs.
         self._work_left -= 4 + (1 + len(state)) * len(events)
         if self._work_left < 0:
             raise TooLarge("there are too many sets of partial results")
@@ -186,8 +192,8 @@ class SetMachine:
         return frozenset(partial for partial, mask in after.items() if mask), bool(true)
 
 
-def _asked(goal: BoundGoal, joins: Sequence[Typed]) -> set[str]:
-    """The variables that a goal asks of what came before it: in its terms and in its conditions."""
+def _used(goal: BoundGoal, joins: Sequence[Typed]) -> set[str]:
+    """The variables in the terms and the join conditions of a goal."""
     return goal.variables.union(*(_names(condition) for condition in joins))
 
 
@@ -196,7 +202,10 @@ def _names(condition: Typed) -> set[str]:
 
 
 class _Move:
-    """From one kind of source (variables `held`) by a match of one goal (variables `exposed`)."""
+    """Extends one kind of partial result (variables `held`) by a match of one goal (variables `exposed`).
+
+    `keeps` has the variables of the new partial results, by whether they are repeating.
+    """
 
     def __init__(
         self,
@@ -211,50 +220,63 @@ class _Move:
         common = [name for name in exposed if name in held]
         self._held_join = [held.index(name) for name in common]
         self._match_join = [exposed.index(name) for name in common]
-        # Where each value of a result comes from: (True, place in the match) or (False, place in the source).
-        self._keeps = {
-            repeating: [(True, exposed.index(n)) if n in exposed else (False, held.index(n)) for n in names]
-            for repeating, names in keeps.items()
-        }
+        self._keeps = {repeating: _origins(names, held, exposed) for repeating, names in keeps.items()}
         self._joins = [_Join(condition, held, exposed, relations) for condition in joins]
 
     def take(
         self, sources: Iterable[tuple[Partial | None, Mask]], matches: Mapping[Match, Mask]
     ) -> Iterable[tuple[Partial | None, Mask, Mask, list[tuple[list[Partial], Mask]]]]:
-        """For each source with matches that agree: its worlds, those in which it is consumed, and what it becomes."""
+        """Extend the sources whose values agree with a match.
+
+        For each of them: the source, its worlds, the worlds in which it is consumed, and the new partial results with
+        the worlds of the match.
+        """
         agreeing: dict[Values, list[tuple[Match, Mask]]] = defaultdict(list)
         for match, mask in matches.items():
-            joined = tuple(match.values[place] for place in self._match_join)
+            joined = tuple(match.values[index] for index in self._match_join)
             if None not in joined:  # NULL equals nothing
                 agreeing[joined].append((match, mask))
-        consumed = {joined: _union(mask for _, mask in found) for joined, found in agreeing.items()}
+        consumed = {joined: _union(mask for _, mask in candidates) for joined, candidates in agreeing.items()}
         for source, worlds in sources:
             values = source.values if source is not None else ()
-            joined = tuple(values[place] for place in self._held_join)
+            joined = tuple(values[index] for index in self._held_join)
             if joined in agreeing:
                 accepted = [(match, mask) for match, mask in agreeing[joined] if match.accepted]
                 for join in self._joins:
-                    answers = join.holds(values, [match.values for match, _ in accepted])
-                    accepted = [each for each, answer in zip(accepted, answers, strict=True) if answer]
+                    holds_for = join.holds(values, [match.values for match, _ in accepted])
+                    accepted = [candidate for candidate, true in zip(accepted, holds_for, strict=True) if true]
                 hits = [(self._results(values, match.values), mask) for match, mask in accepted]
                 yield source, worlds, consumed[joined], hits
 
-    def _results(self, held: Values, found: Values) -> list[Partial]:
+    def _results(self, held: Values, match: Values) -> list[Partial]:
         return [
-            Partial(self._goal, repeating, tuple(found[place] if new else held[place] for new, place in places))
-            for repeating, places in self._keeps.items()
+            Partial(self._goal, repeating, _chosen(origins, held, match)) for repeating, origins in self._keeps.items()
         ]
 
 
+#: The origin of a value: (True, index in the match) or (False, index in the source).
+_Origin = tuple[bool, int]
+
+
+def _origins(names: Iterable[str], held: tuple[str, ...], exposed: tuple[str, ...]) -> list[_Origin]:
+    """Where the value of each variable comes from: the match if it has the variable, else the source."""
+    return [(True, exposed.index(name)) if name in exposed else (False, held.index(name)) for name in names]
+
+
+def _chosen(origins: Iterable[_Origin], held: Values, match: Values) -> Values:
+    """The values at the origins, from the values of a source and of a match."""
+    return tuple(match[index] if in_match else held[index] for in_match, index in origins)
+
+
 def _union(masks: Iterable[Mask]) -> Mask:
-    first, *others = masks
+    union, *others = masks
     for mask in others:
-        first = first | mask
-    return first
+        union = union | mask
+    return union
 
 
 class _Join:
-    """A condition over variables of a source and of a match, asked once of each pair of values."""
+    """A condition on variables of a source and of a match, evaluated once per combination of values."""
 
     def __init__(self, condition: Typed, held: tuple[str, ...], exposed: tuple[str, ...], relations: Relations) -> None:
         self._condition = condition
@@ -262,20 +284,18 @@ class _Join:
         kinds = {node.name: node.type for node in walk(condition) if isinstance(node, Reference)}
         self._names = sorted(kinds)
         self._types = [ARROW_TYPES[kinds[name]] for name in self._names]
-        self._places = [
-            (True, exposed.index(name)) if name in exposed else (False, held.index(name)) for name in self._names
-        ]
+        self._origins = _origins(self._names, held, exposed)
         self._known: dict[Values, bool] = {}
 
-    def holds(self, held: Values, found: Sequence[Values]) -> list[bool]:
-        """Whether the condition holds of a source's values with each match's."""
-        asked = [tuple(values[place] if new else held[place] for new, place in self._places) for values in found]
-        unknown = list({values for values in asked if values not in self._known})
+    def holds(self, held: Values, matches: Sequence[Values]) -> list[bool]:
+        """Whether the condition holds for the values of a source and those of each match."""
+        combinations = [_chosen(self._origins, held, match) for match in matches]
+        unknown = list({values for values in combinations if values not in self._known})
         if unknown:
             columns = {
-                name: pa.array([values[place] for values in unknown], kind)
-                for place, (name, kind) in enumerate(zip(self._names, self._types, strict=True))
+                name: pa.array([values[index] for values in unknown], kind)
+                for index, (name, kind) in enumerate(zip(self._names, self._types, strict=True))
             }
             answers = holds(self._condition, columns, self._relations, len(unknown))
             self._known.update(zip(unknown, answers.tolist(), strict=True))
-        return [self._known[values] for values in asked]
+        return [self._known[values] for values in combinations]

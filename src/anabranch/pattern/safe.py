@@ -1,15 +1,14 @@
-"""Safe plans over an archive: O(T^2) for T instants and each binding of a regular leaf, in O(T) memory.
+"""Runs safe plans over an archive: O(T^2) time for T instants and each binding of a regular leaf, O(T) memory.
 
-Every part of a plan answers one query: for each instant a, in order, what is the probability that the part is true
-at *no* instant of [a, b], for every b >= a? It answers with one vector of logarithms for each a, so that vectors, and
-never squares, are held:
+Every part of a plan computes, for each instant a in order, the probability that the part is true at *no* instant of
+[a, b], for every b >= a. It yields one vector of logarithms per a, so only vectors are in memory, no T x T matrix:
 
-- a regular leaf runs its chains from the weights at a with an accepting state that absorbs;
+- a regular leaf runs its chains from the weights at a, with an absorbing accepting state;
 - a projection adds the logarithms of its bindings, which are independent;
-- an inner sequence follows two running sums over the last instant at which its goal matched.
+- an inner sequence uses two running sums over the last instant at which its goal matched.
 
-The outermost sequence adds up, over the last instant a at which its head was true, the probability that the goal's
-first match after a comes at t and is accepted.
+The outermost sequence sums, over the last instant a at which its head was true, the probability that the goal's first
+match after a is at t and is accepted.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ from anabranch.pattern.automaton import Automaton, RegularMachine, Tables, accep
 from anabranch.pattern.safe_plan import Project, Seq
 from anabranch.pattern.weights import Batch, Weights, weights_for
 
-#: The letters of a single goal: nothing, a match, an accepted match.
+#: The letters of a single goal: no match, a match, an accepted match.
 _NOTHING, _MATCH, _ACCEPTED = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """The rows of one chain of the query, clean, and in order of instant, key and previous value.
+    """The rows of one chain of the query, cleaned, and sorted by instant, key and previous value.
 
-    `instant` numbers the chain's distinct times; `mask` holds the symbols of each row's event (`automaton.py`).
+    `instant` numbers the distinct times of the chain; `mask` has the symbols of each row's event (`automaton.py`).
     """
 
     instant: I64
@@ -57,10 +56,10 @@ class Events:
         return replace(self, **{name: getattr(self, name)[chosen] for name in names})
 
     def of_goals(self, goals: range) -> Events:
-        """All rows of the keys that ever match one of these goals, with the symbols of these goals alone."""
+        """All rows of the keys that ever match one of these goals, with the symbols of these goals only."""
         symbols = sum(match_bit(goal) | accept_bit(goal) for goal in goals)
-        taking_part = np.unique(self.key[self.mask & symbols != 0])
-        chosen = self.where(np.isin(self.key, taking_part))
+        matching_keys = np.unique(self.key[self.mask & symbols != 0])
+        chosen = self.where(np.isin(self.key, matching_keys))
         return replace(chosen, mask=chosen.mask & symbols)
 
 
@@ -72,12 +71,12 @@ class _Tables:
 
 
 class SafePlan:
-    """The safe plan of one query, to be run over one chain after the other.
+    """The safe plan of one query; `run` runs it over one chain.
 
     Parameters
     ----------
-    plan : what remains of the plan where the chain's variables are given
-    kleene : for each goal, whether it carries a `+`
+    plan : the part of the plan below the projection of the chain's variables
+    kleene : for each goal, whether it has a `+`
     bindings : numbers the bindings of variables
     """
 
@@ -109,21 +108,23 @@ class SafePlan:
         """For each instant a: log P(the part is true at no instant of [a, b]) for every b; 0 where b < a."""
         if isinstance(plan.part, Seq):
             return self._some_binding(plan.part, plan.variables, events)
-        own = events.of_goals(range(plan.part.goals))
-        chain = self._bindings(plan.variables, plan.part.goals, own)
-        return _Leaf(own, chain, self._kleene[: plan.part.goals]).during()
+        leaf_events = events.of_goals(range(plan.part.goals))
+        chain = self._bindings(plan.variables, plan.part.goals, leaf_events)
+        return _Leaf(leaf_events, chain, self._kleene[: plan.part.goals]).during()
 
     def _some_binding(self, part: Seq, variables: tuple[str, ...], events: Events) -> Iterator[F64]:
-        own = events.of_goals(range(part.goal + 1))
-        binding = self._bindings(variables, part.goal + 1, own)
-        parts = [self._inner(part, own.where(binding == number)) for number in np.unique(binding)]
+        """`_during` of a sequence below a projection: the sum over the bindings."""
+        part_events = events.of_goals(range(part.goal + 1))
+        binding = self._bindings(variables, part.goal + 1, part_events)
+        sequences = [self._inner(part, part_events.where(binding == code)) for code in np.unique(binding)]
         for _ in range(events.n_instants):
-            yield np.sum([next(each) for each in parts], axis=0) if parts else np.zeros(events.n_instants)
+            logarithms = [next(sequence) for sequence in sequences]
+            yield np.sum(logarithms, axis=0) if logarithms else np.zeros(events.n_instants)
 
     def _inner(self, plan: Seq, events: Events) -> Iterator[F64]:
-        """A sequence within another: its goal does not remember, and every match of it is accepted."""
-        own = events.of_goals(range(plan.goal, plan.goal + 1))
-        match = _Matches(own, plan.goal).at_each_instant()
+        """`_during` of an inner sequence: the stream of its goal is not MARKOV, and every match is accepted."""
+        goal_events = events.of_goals(range(plan.goal, plan.goal + 1))
+        match = _Matches(goal_events, plan.goal).at_each_instant()
         head = self._during(plan.head, events)
         since_first: F64 | None = None
         before = np.zeros(events.n_instants)
@@ -135,7 +136,7 @@ class SafePlan:
             with np.errstate(divide="ignore"):
                 true = _true_since(match, since_first if self._kleene[plan.goal] else before, start)
                 yield np.log1p(-true)
-            # From the next start on, a match at this instant has used up what the head found before it.
+            # From the next start on, a match at this instant has consumed the results of the head before it.
             from_here = np.zeros(events.n_instants)
             from_here[1:] = -np.expm1(logarithms[:-1])
             before = match[start] * from_here + (1.0 - match[start]) * before
@@ -145,12 +146,12 @@ class Bindings(Protocol):
     """Numbers the bindings of variables."""
 
     def __call__(self, variables: tuple[str, ...], goals: int, events: Events) -> I32:
-        """For each row, the number of the binding of the variables of the first `goals` goals."""
+        """The code of each row's binding of the variables, which are variables of the first `goals` goals."""
 
 
 @compiled
 def _true_since(match: F64, before: F64, start: int) -> F64:
-    """P(true during [start, f]) for each f; `before[b]` is P(true at b), given that the goal's last match is at b."""
+    """P(true during [start, f]) for each f; `before[b]` is P(true at b), if the goal's last match is at b."""
     true = np.zeros(len(match))
     last = 0.0
     for f in range(start, len(match)):
@@ -166,13 +167,13 @@ def _difference(later: F64, earlier: F64) -> F64:
     return np.exp(later) * ratio
 
 
-# ---------------------------------------------------------------- chains that are run again from every instant
+# ---------------------------------------------------------------- chains that run again from every instant
 
 
 class _Chains:
-    """Chains of events whose weights are carried forward; from each instant, a pass looks ahead."""
+    """Chains of events with their weights: `advance` processes one instant, `ahead` looks at all later ones."""
 
-    #: The letter of each row's event, in the automaton that is to read it.
+    #: The letter of each row's event, in the automaton whose tables are used.
     letter: I32
 
     def __init__(self, events: Events, chain: I32) -> None:
@@ -185,20 +186,20 @@ class _Chains:
         self._order = order
         self._events = events
         pairs = len(np.unique(chain.astype(np.int64) * (int(events.key.max(initial=0)) + 1) + events.key))
-        remember = events.model == kernel.MARKOV
+        markov = events.model == kernel.MARKOV
         self.n_instants = events.n_instants
-        self.weights: Weights = weights_for(pairs == self._n_chains and bool(remember.all()), bool(remember.any()))
+        self.weights: Weights = weights_for(pairs == self._n_chains and bool(markov.all()), bool(markov.any()))
 
     def advance(self, instant: int, tables: Tables) -> None:
-        """Carry the weights over one instant."""
+        """Update the weights by the events of one instant."""
         self._run(self.weights, self._instant == instant, tables)
 
     def ahead(self, instant: int, tables: Tables) -> F64:
-        """From the weights as they are: each chain's probability of acceptance at each instant from `instant` on."""
+        """The probability that each chain accepts at each instant from `instant` on; the weights are not changed."""
         return self._run(deepcopy(self.weights), self._instant >= instant, tables)
 
     def _run(self, weights: Weights, chosen: Bools, tables: Tables) -> F64:
-        found = np.zeros((self._n_chains, self.n_instants))
+        accepted = np.zeros((self._n_chains, self.n_instants))
         rows, events = self._order[chosen], self._events
         starts = np.concatenate([[0], np.cumsum(np.bincount(self._chain[chosen], minlength=self._n_chains))])
         batch = Batch(
@@ -207,8 +208,8 @@ class _Chains:
         )  # fmt: skip
         weights.grow(self._n_chains, tables.delta.shape[0])
         chains, instants, p = weights.step(batch, tables)
-        found[chains, instants] = p
-        return found
+        accepted[chains, instants] = p
+        return accepted
 
 
 class _Leaf:
@@ -217,9 +218,9 @@ class _Leaf:
     def __init__(self, events: Events, chain: I32, kleene: tuple[bool, ...]) -> None:
         self._chains = _Chains(events, chain)
         automaton = Automaton(RegularMachine(kleene), union_closed=self._chains.weights.unites)
-        masks, place = np.unique(events.mask, return_inverse=True)
+        masks, mask_index = np.unique(events.mask, return_inverse=True)
         automaton.extend(masks.tolist())
-        self._chains.letter = automaton.index_of(masks.tolist())[place]
+        self._chains.letter = automaton.index_of(masks.tolist())[mask_index]
         self._tables = automaton
         self._absorbing = _absorbing(automaton)
 
@@ -245,7 +246,9 @@ class _Matches:
     """The matches of one goal: each key is a chain."""
 
     _UNION = np.array([[0, 1, 2], [1, 1, 2], [2, 2, 2]], np.int32)
+    #: Stays in state 0: every match counts.
     _FORGETS = np.zeros((2, 3), np.int32)
+    #: Goes to state 1 at the first match, and stays there: only the first match counts.
     _ENDS = np.array([[0, 1, 1], [1, 1, 1]], np.int32)
     _AT_MATCH = np.array([[False, True, True], [False, False, False]])
     _AT_ACCEPTED = np.array([[False, False, True], [False, False, False]])
@@ -258,12 +261,12 @@ class _Matches:
 
     def at_each_instant(self) -> F64:
         """P(some key matches at t), for each instant t."""
-        seen = self._chains.ahead(0, _Tables(self._FORGETS, self._AT_MATCH, self._UNION))
+        matched = self._chains.ahead(0, _Tables(self._FORGETS, self._AT_MATCH, self._UNION))
         with np.errstate(divide="ignore"):
-            return -np.expm1(np.log1p(-np.minimum(seen, 1.0)).sum(axis=0))
+            return -np.expm1(np.log1p(-np.minimum(matched, 1.0)).sum(axis=0))
 
     def first_after_each(self) -> Iterator[F64]:
-        """For each instant a: P(the first match after a is at t, and some key's is accepted there), for each t."""
+        """For each instant a: P(the first match after a is at t, and a match at t is accepted), for each t."""
         for instant in range(self._chains.n_instants):
             self._chains.advance(instant, _Tables(self._FORGETS, self._AT_MATCH, self._UNION))
             first = self._chains.ahead(instant + 1, _Tables(self._ENDS, self._AT_MATCH, self._UNION))

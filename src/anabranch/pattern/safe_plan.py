@@ -1,11 +1,11 @@
-"""Which goals a variable joins, and the safe plan of a query: a tree of reg, seq and projection.
+"""Finds the variables that join goals, and compiles the safe plan of a query: a tree of reg, seq and projection.
 
-A *regular* part (`Reg`) is read by an automaton for each binding of its variables. `Seq` puts a goal after a part that
-shares no key with it, so both are independent. `Project` says that some binding of its variables holds; the bindings
-are independent. Selections apply at the goals they belong to.
+A *regular* part (`Reg`) is run by one automaton per binding of its variables. `Seq` adds a goal after a part that has
+no key in common with it, so both are independent. `Project` is true if its part is true for some binding of its
+variables; the bindings are independent. Selections are applied at their goals.
 
-The precondition of `Seq` is stricter than the Lahar paper's: it does not suffice that no event matches both sides,
-because the alternatives of one key exclude each other and a Markov key remembers. No *key* may feed both.
+The precondition of `Seq` is stricter than in the Lahar paper: it is not enough that no event matches both sides,
+because the alternatives of one key exclude each other, and a Markov key depends on its past. No *key* may feed both.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Goals = tuple[BoundGoal, ...]
 
 @dataclass(frozen=True, slots=True)
 class Reg:
-    """The first `goals` goals of the query, which share nothing once the projected variables are given."""
+    """The first `goals` goals of the query, which share no variables except the projected ones."""
 
     goals: int
 
 
 @dataclass(frozen=True, slots=True)
 class Seq:
-    """A part of the query, then goal number `goal` (0-based)."""
+    """A part of the query, followed by the goal with index `goal` (0-based)."""
 
     head: Project
     goal: int
@@ -37,38 +37,38 @@ class Seq:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A part of the query, for some binding of the variables, if there are any."""
+    """A part of the query for some binding of the variables; `variables` may be empty."""
 
     variables: tuple[str, ...]
     part: Reg | Seq
 
 
 def compile_plan(goals: Goals, fixed: frozenset[str] = frozenset()) -> Project | str:
-    """The safe plan of these goals once the `fixed` variables are given, or why there is none, in words."""
+    """The safe plan of these goals for given values of the `fixed` variables, or the reason why there is none."""
     independent = tuple(name for name in variables_of(goals) if name not in fixed and is_independent(goals, name))
-    given = fixed.union(independent)
+    now_fixed = fixed.union(independent)
     part: Reg | Seq
-    if set(shared_by(goals)) <= given:
+    if set(shared_by(goals)) <= now_fixed:
         part = Reg(len(goals))
     else:
-        refusal = _why_no_seq(goals, given)
+        refusal = _why_no_seq(goals, now_fixed)
         if refusal is not None:
             return refusal
-        head = compile_plan(goals[:-1], given)
+        head = compile_plan(goals[:-1], now_fixed)
         if isinstance(head, str):
             return head
         part = Seq(head, len(goals) - 1)
     return Project(independent, part)
 
 
-def _why_no_seq(goals: Goals, given: frozenset[str]) -> str | None:
-    """Why the last goal cannot be put after the others; None where it can."""
+def _why_no_seq(goals: Goals, fixed: frozenset[str]) -> str | None:
+    """Why the last goal cannot be a `Seq` after the other goals; None if it can."""
     head, last = goals[:-1], goals[-1]
     number = len(goals)
-    repeated = sorted(set(last.shared) - given)
+    repeated = sorted(set(last.shared) - fixed)
     if repeated:
         return f"the + of goal {number} repeats {repeated[0]}"
-    for name in sorted(last.variables - given):
+    for name in sorted(last.variables - fixed):
         if any(name in goal.variables for goal in head):
             return f"{name} joins goal {number} to an earlier one, not as a common key"
     for earlier, goal in enumerate(head, start=1):
@@ -88,19 +88,19 @@ def _distinct_constants(first: BoundGoal, second: BoundGoal) -> bool:
 
 
 def variables_of(goals: Goals) -> list[str]:
-    """Every variable, in order of first appearance."""
+    """Every variable, in the order of first appearance."""
     names = (term.name for goal in goals for term in goal.terms if isinstance(term, nodes.Variable))
     return list(dict.fromkeys(names))
 
 
 def shared_by(goals: Goals) -> list[str]:
-    """The variables that join goals, or the unfoldings of a Kleene plus."""
+    """The variables that join goals, or unfoldings of a Kleene plus."""
     count = {name: sum(name in goal.variables for goal in goals) for name in variables_of(goals)}
     return [name for name in count if count[name] > 1 or any(name in goal.shared for goal in goals)]
 
 
 def key_positions(goal: BoundGoal, name: str) -> set[int]:
-    """Where a variable stands among the key terms of a goal."""
+    """The key positions of a goal that have the variable."""
     return {
         position
         for position, term in enumerate(goal.key_terms)
@@ -109,22 +109,22 @@ def key_positions(goal: BoundGoal, name: str) -> set[int]:
 
 
 def common_positions(goals: Goals, stream: Stream, names: Iterable[str]) -> tuple[int, ...]:
-    """Where each variable stands in the key of `stream`: the first place all its goals have in common."""
-    own = [goal for goal in goals if goal.stream.name.lower() == stream.name.lower()]
-    return tuple(min(set.intersection(*(key_positions(goal, name) for goal in own))) for name in names)
+    """The key position of each variable in `stream`: the first one that all goals of the stream have in common."""
+    stream_goals = [goal for goal in goals if goal.stream.name.lower() == stream.name.lower()]
+    return tuple(min(set.intersection(*(key_positions(goal, name) for goal in stream_goals))) for name in names)
 
 
 def is_independent(goals: Goals, name: str) -> bool:
-    """Syntactic independence: different values of the variable read different keys.
+    """Whether the goals are syntactically independent on a variable: different values of it read different keys.
 
-    It must be in a key position of every goal, at a place that all goals of one stream have in common, and stay the
-    same over the unfoldings of a Kleene plus.
+    It must be in a key position of every goal, in the same position for all goals of one stream, and shared by the
+    unfoldings of a Kleene plus.
     """
-    places: dict[str, set[int]] = {}
+    common: dict[str, set[int]] = {}
     for goal in goals:
         if goal.kleene and name not in goal.shared:
             return False
-        here = key_positions(goal, name)
+        positions = key_positions(goal, name)
         stream = goal.stream.name.lower()
-        places[stream] = places[stream] & here if stream in places else here
-    return all(places.values())
+        common[stream] = common[stream] & positions if stream in common else positions
+    return all(common.values())

@@ -1,8 +1,8 @@
 """Sampling of worlds, for queries whose exact state would be too large.
 
-Whole worlds are drawn, 64 to a machine word (`words.py`), and the general machine runs on the words (`machine.py`).
-Worlds are drawn until every row's interval is as narrow as ACCURACY asks. Intervals are Clopper and Pearson's; since
-they are looked at several times, each look is given a part of what CONFIDENCE leaves for error.
+Complete worlds are sampled, 64 per machine word (`words.py`), and the general machine runs on the words (`machine.py`).
+Worlds are sampled until the interval of every row is as narrow as ACCURACY requires. Intervals are Clopper-Pearson
+intervals. They are checked several times, so each check gets a share of the error that CONFIDENCE allows.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from anabranch.pattern.history import History
 from anabranch.pattern.machine import Machine, Partial, Signature
 from anabranch.pattern.words import count_bits, draw_values
 
-WORDS_AT_FIRST = 16
-#: The most words that are drawn together: 256 KiB for each value of a key.
-WORDS_AT_ONCE = 1 << 15
+#: The words that are sampled before the first check of the intervals.
+FIRST_WORDS = 16
+#: The most words that are sampled together: 256 KiB for each value of a key.
+MOST_WORDS = 1 << 15
 _EVERYWHERE = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The share of worlds in which the query is true at each time, and the interval around it.
+    """The share of sampled worlds in which the query is true, and its interval, for each time.
 
-    `unseen` is the upper end of the interval of a time at which it was true in no world.
+    `unseen` is the upper end of the interval of a time at which the query is true in no sampled world.
     """
 
     t: I64
@@ -41,29 +42,29 @@ class Estimate:
 
 
 def estimate(machine: Machine, histories: Sequence[History], accuracy: float, confidence: float) -> Estimate:
-    """The probability that the query is true of some of these chains, at each time; times never true are left out."""
+    """Estimate the probability that the query is true for some chain, at each time at which a sampled world has it."""
     hits: dict[int, int] = {}
-    words, target, look = 0, WORDS_AT_FIRST, 0
+    words, target, checks = 0, FIRST_WORDS, 0
     while True:
         while words < target:
-            n_words = min(target - words, WORDS_AT_ONCE)
+            n_words = min(target - words, MOST_WORDS)
             for t, worlds in _true_worlds(machine, histories, words, n_words).items():
                 hits[t] = hits.get(t, 0) + int(count_bits(worlds))
             words += n_words
-        look += 1
+        checks += 1
         times = np.array(sorted(t for t in hits if hits[t]), np.int64)
         counts = np.array([hits[int(t)] for t in times], np.int64)
-        share = (1.0 - confidence) / (look * (look + 1))
-        # A time that was never hit is no row, but its interval decides whether enough worlds were seen.
-        lower, upper = interval(np.append(counts, 0), 64 * words, share)
+        error = (1.0 - confidence) / (checks * (checks + 1))
+        # A time without hits gives no row, but its interval must be narrow enough as well.
+        lower, upper = interval(np.append(counts, 0), 64 * words, error)
         if ((upper - lower) / 2 <= accuracy).all():
             probability = counts / (64 * words)
             return Estimate(times, probability, lower[:-1], upper[:-1], float(upper[-1]), 64 * words)
-        target = _next_target(words, counts, accuracy, share)
+        target = _next_target(words, counts, accuracy, error)
 
 
 def interval(hits: I64, worlds: int, error: float) -> tuple[F64, F64]:
-    """Clopper and Pearson's interval: it fails to hold the truth with probability at most `error`.
+    """The Clopper-Pearson interval: it does not contain the true probability with probability at most `error`.
 
     Examples
     --------
@@ -78,40 +79,44 @@ def interval(hits: I64, worlds: int, error: float) -> tuple[F64, F64]:
 
 
 def _next_target(words: int, counts: I64, accuracy: float, error: float) -> int:
-    """How many words should do, by the normal approximation and a little more; never much beyond what is needed."""
+    """How many words are probably enough: the normal approximation plus 5 %, but 1.25 to 16 times as many as now."""
     share = counts / (64 * words)
-    spread = float((share * (1 - share)).max(initial=0.0))
-    enough = 1.05 * spread * (ndtri(1 - error / 4) / accuracy) ** 2 / 64
+    variance = float((share * (1 - share)).max(initial=0.0))
+    enough = 1.05 * variance * (ndtri(1 - error / 4) / accuracy) ** 2 / 64
     return int(min(max(1.25 * words + 1, enough + 1), 16 * words))
 
 
 def _true_worlds(machine: Machine, histories: Sequence[History], first_word: int, n_words: int) -> dict[int, U64]:
-    """The worlds in which some chain makes the query true, by time."""
-    found: dict[int, U64] = {}
+    """The worlds in which the query is true for some chain, by time."""
+    true_worlds: dict[int, U64] = {}
     for history in histories:
         for t, worlds in _run_chain(machine, history, first_word, n_words):
-            found[t] = found[t] | worlds if t in found else worlds
-    return found
+            true_worlds[t] = true_worlds[t] | worlds if t in true_worlds else worlds
+    return true_worlds
 
 
 def _run_chain(machine: Machine, history: History, first_word: int, n_words: int) -> Iterator[tuple[int, U64]]:
+    """The times at which the query is true for one chain, with the worlds."""
     everywhere = np.full(n_words, _EVERYWHERE)
-    nowhere = np.zeros(1, np.int32), everywhere.reshape(1, -1)
-    at: dict[int, tuple[I32, U64]] = {}
+    all_at_nothing = np.zeros(1, np.int32), everywhere.reshape(1, -1)
+    values_of_key: dict[int, tuple[I32, U64]] = {}
     partials: dict[Partial, U64] = {}
     for t, keys in history:
         events: dict[Signature, U64] = {}
-        for each in keys:
-            if each.model == kernel.CERTAIN:
-                codes, masks = each.value, np.broadcast_to(everywhere, (len(each.value), n_words))
+        for outcomes in keys:
+            if outcomes.model == kernel.CERTAIN:
+                codes, masks = outcomes.value, np.broadcast_to(everywhere, (len(outcomes.value), n_words))
             else:
-                before = at.get(each.key, nowhere) if each.model == kernel.MARKOV else nowhere
+                before = all_at_nothing
+                if outcomes.model == kernel.MARKOV:
+                    before = values_of_key.get(outcomes.key, all_at_nothing)
                 codes, masks = draw_values(
-                    each.prev, each.value, each.p, *before, each.hashes, np.uint64(each.seed), first_word
-                )
-                at[each.key] = codes, masks
+                    outcomes.prev, outcomes.value, outcomes.p, *before, outcomes.hashes, np.uint64(outcomes.seed),
+                    first_word,
+                )  # fmt: skip
+                values_of_key[outcomes.key] = codes, masks
             for code, mask in zip(codes.tolist(), masks, strict=True):
-                signature = each.signatures.get(code)
+                signature = outcomes.signatures.get(code)
                 if signature is not None:
                     events[signature] = events[signature] | mask if signature in events else mask
         if events:

@@ -1,7 +1,7 @@
-"""What is carried forward from instant to instant: the weight of every (hidden values, automaton state) of every chain.
+"""The state of PATTERN chains between instants: the weight of every (hidden values, automaton state) of every chain.
 
-Three shapes, one for each kernel. Each grows as chains and automaton states appear, steps over a batch of rows,
-and saves itself as tables.
+There are three shapes, one per kernel. Each grows when chains and automaton states are added, is updated by a batch of
+rows, and is saved as tables.
 """
 
 from __future__ import annotations
@@ -18,15 +18,20 @@ from anabranch.pattern import kernel
 from anabranch.pattern.automaton import Tables
 from anabranch.pattern.intake import Received
 
-#: The most weights a chain may hold when several Markov keys feed it: 8 MiB of doubles.
+#: The most weights of a chain that several Markov keys feed: 8 MiB of doubles.
 JOINT_LIMIT = 1 << 20
 
+#: The chain, the instant and the probability of each answer.
 Answers = tuple[I32, I64, F64]
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows in order and clean, as the kernels read them: `rows` numbers the rows to use, chain after chain."""
+    """Cleaned rows as the kernels take them.
+
+    `rows` has the indexes of the rows to use, sorted by chain, instant and key. Chain c is
+    rows[starts[c]:starts[c + 1]].
+    """
 
     rows: I64
     starts: I64
@@ -41,7 +46,7 @@ class Batch:
 
     @classmethod
     def of(cls, received: Received, letter: I32, n_values: int) -> Batch:
-        """The rows that a step received, with the letters that their events emit."""
+        """The rows that a step received, with the letters of their events."""
         rows = received.rows
         return cls(
             received.used, received.starts, rows.t, received.key, received.model, rows.prev, rows.value, rows.p,
@@ -52,24 +57,24 @@ class Batch:
 class Weights(Protocol):
     """The weights of all chains of a bucket."""
 
-    #: Whether letters of several events at one instant are to be united.
+    #: Whether the letters of several events at one instant are united.
     unites: bool
 
     def grow(self, n_chains: int, n_states: int) -> None:
-        """Make room for new chains, which begin at nothing in state 0, and for new automaton states."""
+        """Add new chains, which start in state 0 with the value *nothing*, and new automaton states."""
 
     def step(self, batch: Batch, automaton: Tables) -> Answers:
-        """Move on over a batch; the chain, instant and probability of every answer above 0."""
+        """Update the weights by a batch, and return the answers with a probability above 0."""
 
     def save(self) -> dict[str, pa.Table]:
         """The weights as tables."""
 
     def load(self, tables: dict[str, pa.Table]) -> None:
-        """Take over what `save` gave."""
+        """Restore what `save` returned."""
 
 
 def weights_for(single: bool, markov: bool) -> Weights:
-    """The shape that fits a query: one Markov key a chain, several keys of which some remember, or none that does."""
+    """The shape for a query: no Markov keys; one Markov key per chain (`single`); or several keys, some Markov."""
     if not markov:
         return IndependentWeights()
     return SingleWeights() if single else JointWeights()
@@ -77,19 +82,19 @@ def weights_for(single: bool, markov: bool) -> Weights:
 
 @dataclass(slots=True)
 class IndependentWeights:
-    """A weight per (chain, state)."""
+    """One weight per (chain, state)."""
 
     weights: F64 = field(default_factory=lambda: np.zeros((0, 1)))
     unites = True
 
     def grow(self, n_chains: int, n_states: int) -> None:
-        """Make room."""
+        """Add chains and states."""
         before = self.weights.shape[0]
         self.weights = np.pad(self.weights, ((0, n_chains - before), (0, n_states - self.weights.shape[1])))
         self.weights[before:, 0] = 1.0
 
     def step(self, batch: Batch, automaton: Tables) -> Answers:
-        """Move on over a batch."""
+        """Update the weights by a batch."""
         return kernel.step_independent(
             batch.rows, batch.starts, batch.t, batch.key, batch.model, batch.p, batch.letter,
             automaton.delta, automaton.accept, automaton.union, self.weights,
@@ -100,13 +105,13 @@ class IndependentWeights:
         return {"weights": _matrix_table(self.weights)}
 
     def load(self, tables: dict[str, pa.Table]) -> None:
-        """Take over what `save` gave."""
+        """Restore what `save` returned."""
         self.weights = _table_matrix(tables["weights"])
 
 
 @dataclass(slots=True)
 class SingleWeights:
-    """A weight per (chain, value of its one Markov key, state); a chain holds the values that have any weight."""
+    """One weight per (chain, value of its Markov key, state); a chain has only the values with a positive weight."""
 
     offsets: I64 = field(default_factory=lambda: np.zeros(1, np.int64))
     codes: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
@@ -114,16 +119,16 @@ class SingleWeights:
     unites = False
 
     def grow(self, n_chains: int, n_states: int) -> None:
-        """Make room."""
-        fresh = n_chains - (len(self.offsets) - 1)
+        """Add chains and states."""
+        n_new = n_chains - (len(self.offsets) - 1)
         before = len(self.codes)
-        self.offsets = np.concatenate([self.offsets, before + 1 + np.arange(fresh, dtype=np.int64)])
-        self.codes = np.concatenate([self.codes, np.zeros(fresh, np.int32)])
-        self.weights = np.pad(self.weights, ((0, fresh), (0, n_states - self.weights.shape[1])))
+        self.offsets = np.concatenate([self.offsets, before + 1 + np.arange(n_new, dtype=np.int64)])
+        self.codes = np.concatenate([self.codes, np.zeros(n_new, np.int32)])
+        self.weights = np.pad(self.weights, ((0, n_new), (0, n_states - self.weights.shape[1])))
         self.weights[before:, 0] = 1.0
 
     def step(self, batch: Batch, automaton: Tables) -> Answers:
-        """Move on over a batch."""
+        """Update the weights by a batch."""
         self.offsets, self.codes, self.weights, chains, times, probabilities = kernel.step_single(
             batch.rows, batch.starts, batch.t, batch.prev, batch.value, batch.p, batch.letter,
             automaton.delta, automaton.accept, self.offsets, self.codes, self.weights, batch.n_values,
@@ -139,7 +144,7 @@ class SingleWeights:
         }
 
     def load(self, tables: dict[str, pa.Table]) -> None:
-        """Take over what `save` gave."""
+        """Restore what `save` returned."""
         self.offsets = tables["offsets"]["offset"].to_numpy().copy()
         self.codes = tables["codes"]["code"].to_numpy().copy()
         self.weights = _table_matrix(tables["weights"])
@@ -147,7 +152,7 @@ class SingleWeights:
 
 @dataclass(slots=True)
 class Product:
-    """One chain that several keys feed: an axis per Markov key, and a weight per combination of values and state."""
+    """One chain that several keys feed: one axis per Markov key, one weight per combination of values and state."""
 
     keys: list[int]
     sizes: I64
@@ -157,14 +162,14 @@ class Product:
 
 @dataclass(slots=True)
 class JointWeights:
-    """A product of the values of all Markov keys, for each chain."""
+    """One `Product` per chain."""
 
     chains: list[Product] = field(default_factory=list)
     n_states: int = 1
     unites = True
 
     def grow(self, n_chains: int, n_states: int) -> None:
-        """Make room."""
+        """Add chains and states."""
         if n_states > self.n_states:
             for chain in self.chains:
                 cells = chain.weights.reshape(-1, self.n_states)
@@ -176,9 +181,9 @@ class JointWeights:
             self.chains.append(Product([], np.zeros(0, np.int64), np.zeros(0, np.int32), start))
 
     def step(self, batch: Batch, automaton: Tables) -> Answers:
-        """Move on over a batch, chain by chain."""
+        """Update the weights by a batch, chain by chain."""
         axis_of = np.full(int(batch.key.max(initial=0)) + 1, -1, np.int64)
-        found: list[Answers] = []
+        answers: list[Answers] = []
         for number in np.flatnonzero(np.diff(batch.starts)):
             chain = self.chains[number]
             rows = batch.rows[batch.starts[number] : batch.starts[number + 1]]
@@ -197,17 +202,17 @@ class JointWeights:
                     "or GROUP BY it"
                 )
             axis_of[known] = -1
-            found.append((np.full(len(times), number, np.int32), times, probabilities))
-        if not found:
+            answers.append((np.full(len(times), number, np.int32), times, probabilities))
+        if not answers:
             return np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0)
-        chains, times, probabilities = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        chains, times, probabilities = (np.concatenate(columns) for columns in zip(*answers, strict=True))
         return chains, times, probabilities
 
     @staticmethod
     def _add_axes(chain: Product, batch: Batch, rows: I64) -> None:
-        """A Markov key that the chain meets for the first time has been at nothing."""
-        remembering = rows[batch.model[rows] == kernel.MARKOV]
-        for key in np.unique(batch.key[remembering]).tolist():
+        """Add an axis for each new Markov key of the chain; its value so far is *nothing*."""
+        markov_rows = rows[batch.model[rows] == kernel.MARKOV]
+        for key in np.unique(batch.key[markov_rows]).tolist():
             if key not in chain.keys:
                 chain.keys.append(key)
                 chain.sizes = np.append(chain.sizes, 1)
@@ -224,7 +229,7 @@ class JointWeights:
         return {"products": pa.table(columns), "width": pa.table({"n_states": [self.n_states]})}
 
     def load(self, tables: dict[str, pa.Table]) -> None:
-        """Take over what `save` gave."""
+        """Restore what `save` returned."""
         self.n_states = tables["width"]["n_states"][0].as_py()
         self.chains = [
             Product(
@@ -238,7 +243,7 @@ class JointWeights:
 
 
 def _matrix_table(matrix: F64) -> pa.Table:
-    """A column per automaton state, so that columns of zeros compress to nothing."""
+    """One column per automaton state, so that columns of zeros compress well."""
     return pa.table({str(state): np.ascontiguousarray(matrix[:, state]) for state in range(matrix.shape[1])})
 
 

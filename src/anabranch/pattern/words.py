@@ -1,11 +1,11 @@
-"""Sampled worlds as bits: every machine word holds 64 of them, and every value of a key a bit for each world it is in.
+"""Sampled worlds as bits: a machine word has 64 worlds, and each value of a key has a mask of the worlds that have it.
 
-A key's value at an instant is drawn for all worlds at once: from the worlds that are at a previous value, its table
-rows take their shares one after the other. Whether a world is taken with probability q is decided bit by bit of q,
-for 64 worlds together; after some eight random words all of them are decided.
+The value of a key at an instant is sampled for all worlds at once: the table rows of a previous value take their shares
+of its worlds, one row after the other. Whether a world is taken with probability q is decided bit by bit of q, for 64
+worlds together; after about eight random words all of them are decided.
 
-Random numbers are counted, not carried along: they depend on the seed of a key, the instant and the word alone, so
-the same worlds come out however keys are spread and whatever was drawn before.
+Random numbers come from a counter, not from a generator with state: they depend only on the seed of a key, the instant
+and the index of the word. The worlds are thus the same for any distribution of the keys and any order of sampling.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ _NONE = np.uint64(0)
 def draw_values(
     prev: I32, value: I32, p: F64, before_codes: I32, before: U64, hashes: U64, seed: np.uint64, first_word: int
 ) -> tuple[I32, U64]:
-    """Draw a key's value at one instant.
+    """Sample the value of a key at one instant, in all worlds.
 
     Parameters
     ----------
-    prev, value, p : the key's rows at the instant, those of one `prev` together
-    before_codes, before : the values that the key was at, and for each the worlds; every world is at one of them
-    hashes : for each value code, a number that depends on the value alone
-    seed : of this key at this instant
-    first_word : the number of the first word among all that are drawn for the query
+    prev, value, p : the rows of the key at the instant; rows with the same `prev` are consecutive
+    before_codes, before : the previous values of the key, and the worlds of each; every world has one of them
+    hashes : for each value code, a hash of the value, which does not depend on the code
+    seed : the seed of this key and instant
+    first_word : the index of the first word among all words that are sampled for the query
 
     Returns
     -------
-    The values that some world is at now, and their worlds. Worlds that no row takes are at nothing, value 0.
+    The values that the key may have now, and the worlds of each. Worlds that no row takes have value 0, *nothing*.
     """
     n_words = before.shape[1]
-    place = np.full(len(hashes), -1, np.int64)
+    index_of = np.full(len(hashes), -1, np.int64)
     codes = np.empty(len(value) + 1, np.int32)
     codes[0] = 0
-    place[0] = 0
+    index_of[0] = 0
     count = 1
     for row in range(len(value)):
-        if place[value[row]] < 0:
-            place[value[row]] = count
+        if index_of[value[row]] < 0:
+            index_of[value[row]] = count
             codes[count] = value[row]
             count += 1
     after = np.zeros((count, n_words), np.uint64)
@@ -80,7 +80,7 @@ def draw_values(
                             undecided &= bits
                         else:
                             undecided &= ~bits
-                after[place[value[row]], w] |= taken
+                after[index_of[value[row]], w] |= taken
                 left &= ~taken
             after[0, w] |= left
     return codes[:count].copy(), after
@@ -88,7 +88,7 @@ def draw_values(
 
 @compiled
 def count_bits(words: U64) -> np.int64:
-    """How many worlds a mask holds."""
+    """The number of worlds in a mask."""
     total = np.int64(0)
     for w in range(len(words)):
         x = words[w]

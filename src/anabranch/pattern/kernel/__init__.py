@@ -1,17 +1,17 @@
-"""The arithmetic of PATTERN: arrays in, arrays out; knows no Spark, no Arrow and no text.
+"""The kernels of PATTERN: arrays in, arrays out; without Spark, Arrow and text.
 
-Rows of one call are first put in order (`order.py`: by chain, instant, key) and cleaned (rows given twice, groups whose
-probabilities exceed 1). Then one of three kernels carries a weight for each automaton state forward over the instants
-of each chain:
+The rows of a call are first sorted (`order.py`: by chain, instant and key) and cleaned (duplicates, and groups whose
+probabilities exceed 1). Then one of three kernels updates a weight for each automaton state, over the instants of each
+chain:
 
-- `single.py`: every chain is one Markov key. A weight for each (value, state); a table row costs one multiply-add per
+- `single.py`: every chain is one Markov key. One weight per (value, state); a table row costs one multiply-add per
   state.
-- `independent.py`: no stream remembers. The letter distributions of the chain's keys are combined (union convolution),
-  then the states alone are carried.
-- `joint.py`: several keys, some of them Markov. The values of the Markov keys form a product, one axis each.
+- `independent.py`: no key is Markov. The letter distributions of the chain's keys are combined (union convolution),
+  and there is one weight per state.
+- `joint.py`: several keys, some of them Markov. The values of the Markov keys form a product with one axis per key.
 
-Assumptions: different keys are independent; a key's value depends on the past through its last value only; value
-code 0 is *nothing*, which emits no symbol; letter 0 is the empty set.
+Assumptions: different keys are independent; the value of a Markov key depends on its previous value only; value code 0
+is *nothing*, which emits no symbol; letter 0 is the empty set.
 
 Complexity: linear in the rows, times the number of states (and the size of the product, for the joint kernel).
 """

@@ -1,4 +1,4 @@
-"""Chains of keys that do not remember: their letters are combined, and the states alone carried."""
+"""Chains without Markov keys: the letters of the keys are combined, and there is one weight per state."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def step_independent(
     rows: I64, starts: I64, t: I64, key: I32, model: I32, p: F64, letter: I32,
     delta: I32, accept: Bools, union: I32, weights: F64,
 ) -> tuple[I32, I64, F64]:  # fmt: skip
-    """Carry each chain over its instants where no stream remembers: f'[delta(q, s)] += P(letter = s) f[q].
+    """Update the weights of each chain over its instants: f'[delta(q, s)] += P(letter = s) f[q].
 
-    Parameters are those of `step_single`; `weights` is (chains, states) and is changed in place.
+    The parameters are those of `step_single`; `weights` is (chains, states) and is changed in place.
     """
     n_chains, n_states, n_letters = len(starts) - 1, delta.shape[0], delta.shape[1]
-    mixed, own, spare = np.empty(n_letters), np.empty(n_letters), np.empty(n_letters)
+    mixed, of_key, spare = np.empty(n_letters), np.empty(n_letters), np.empty(n_letters)
     after = np.empty(n_states)
     answer_chain, answer_t, answer_p = answer_space(len(rows))
     n_answers = 0
@@ -31,7 +31,7 @@ def step_independent(
             while hi < end and t[rows[hi]] == t[first]:
                 hi += 1
             if hi == lo + 1 or (key[rows[hi - 1]] == key[first] and model[first] == INDEPENDENT):
-                # The usual case, without a call: alternatives of one key. A lone certain row has p = 1.
+                # The most frequent case, without a call: alternatives of one key. A single certain row has p = 1.
                 for s in range(n_letters):
                     mixed[s] = 0.0
                 left = 1.0
@@ -41,7 +41,7 @@ def step_independent(
                 if left > ROUNDING:
                     mixed[0] += left
             else:
-                mix(rows, lo, hi, key, model, p, letter, union, mixed, own, spare)
+                mix(rows, lo, hi, key, model, p, letter, union, mixed, of_key, spare)
             true = 0.0
             for q in range(n_states):
                 after[q] = 0.0

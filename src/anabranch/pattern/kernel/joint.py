@@ -1,4 +1,4 @@
-"""Chains of several keys, some of them Markov: the values of those form a product, one axis each."""
+"""Chains of several keys, some of them Markov: the values of the Markov keys form a product with one axis per key."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ def step_joint(
     delta: I32, accept: Bools, union: I32, axis_of: I64, sizes: I64, codes: I32, weights: F64,
     n_values: int, limit: int,
 ) -> tuple[I64, I32, F64, I64, F64, float]:  # fmt: skip
-    """Carry one chain that several keys feed, some of them Markov, over its instants.
+    """Update the weights of one chain over its instants.
 
-    Each Markov key is an axis of the product; at an instant, the keys that have rows move along their axes, then the
-    automaton reads the union of what they and the independent keys emit.
+    Each Markov key is an axis of the product. At an instant, the keys with rows move along their axes; then the
+    automaton reads the union of their letters and those of the other keys.
 
     Parameters
     ----------
-    rows : the chain's rows, by instant and key; the other columns as in `step_single`
-    axis_of : for each key number, its axis; -1 for keys that do not remember
+    rows : the chain's rows, sorted by instant and key; the other columns as in `step_single`
+    axis_of : for each key number, its axis; -1 for keys that are not Markov
     sizes, codes : the number of values of each axis, and their codes, axis after axis
     weights : the product, flattened, axes in order and the state last
-    limit : the largest number of weights to hold
+    limit : the largest allowed number of weights
 
     Returns
     -------
     sizes, codes, weights, answer_t, answer_p, needed
-        `needed` is 0, or the number of weights that would have been needed, beyond the limit.
+        `needed` is 0, or the required number of weights if it exceeds the limit.
     """
     n_letters = delta.shape[1]
-    mixed, own, spare = np.empty(n_letters), np.empty(n_letters), np.empty(n_letters)
+    mixed, of_key, spare = np.empty(n_letters), np.empty(n_letters), np.empty(n_letters)
     ends = np.cumsum(sizes)
     axes = [codes[ends[a] - sizes[a] : ends[a]].copy() for a in range(len(sizes))]
     _, answer_t, answer_p = answer_space(len(rows))
@@ -59,7 +59,7 @@ def step_joint(
                     rows, k, key_end, prev, value, p, letter, axes[a], weights, inner, n_values
                 )
             k = key_end
-        mix(rows, lo, hi, key, model, p, letter, union, mixed, own, spare)
+        mix(rows, lo, hi, key, model, p, letter, union, mixed, of_key, spare)
         weights, true = _read_letters(weights, axes, emitted, mixed, delta, accept, union)
         if true > 0.0:
             answer_t[n_answers] = t[rows[lo]]
@@ -82,8 +82,8 @@ def _move_axis(
 ) -> tuple[I32, I32, F64]:  # fmt: skip
     """Move one Markov key along its axis of the product.
 
-    `before` is (outer, values, inner) flattened, with `codes` the values of the axis. Returns the new codes, the
-    letter that each emits, and the new array.
+    `before` is (outer, values, inner) flattened; `codes` has the values of the axis. Returns the new codes, the letter
+    of each, and the new array.
     """
     n_old = len(codes)
     outer = len(before) // (n_old * inner)
@@ -124,7 +124,7 @@ def _move_axis(
 def _add_slice(
     before: F64, after: F64, outer: int, n_old: int, n_new: int, inner: int, i: int, j: int, factor: float
 ) -> None:
-    """Add `factor` times the slice i of an axis to the slice j of the moved one."""
+    """Add `factor` times slice i of the axis in `before` to slice j of the axis in `after`."""
     for o in range(outer):
         source, target = (o * n_old + i) * inner, (o * n_new + j) * inner
         for r in range(inner):
@@ -135,20 +135,20 @@ def _add_slice(
 def _read_letters(
     weights: F64, axes: list[I32], emitted: list[I32], mixed: F64, delta: I32, accept: Bools, union: I32
 ) -> tuple[F64, float]:
-    """Let the automaton read, in every cell of the product, the union of the letters emitted there."""
+    """Let the automaton read, in every cell of the product, the union of the letters of the cell."""
     n_states, n_letters = delta.shape
     after = np.zeros(len(weights))
     true = 0.0
     for cell in range(len(weights) // n_states):
-        together = 0
+        united = 0
         rest = cell
         for a in range(len(axes) - 1, -1, -1):
-            together = union[together, emitted[a][rest % len(axes[a])]]
+            united = union[united, emitted[a][rest % len(axes[a])]]
             rest //= len(axes[a])
         base = cell * n_states
         for s in range(n_letters):
             if mixed[s] != 0.0:
-                read = union[s, together]
+                read = union[s, united]
                 for q in range(n_states):
                     w = mixed[s] * weights[base + q]
                     after[base + delta[q, read]] += w

@@ -1,4 +1,4 @@
-"""Rows put in order, and cleaned of those given twice and of groups whose probabilities exceed 1."""
+"""Sorts rows, and cleans them of duplicates and of groups whose probabilities exceed 1."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from anabranch.arrays import F64, I8, I32, I64
 from anabranch.compiled import assign, compiled
 from anabranch.pattern.kernel.chains import CERTAIN, DUPLICATE, OVERFULL, USED
 
-#: A (key, t) or (key, t, prev) may sum to this much above 1 and still be read as rounding.
+#: A sum of a (key, t) or (key, t, prev) that is above 1 by at most this is treated as a rounding error.
 TOLERANCE = 1e-6
 
-#: Rows of a chain may on average be this far from their place before it is sorted by merging.
-MOVES_A_ROW = 16
+#: If the rows of a chain are on average further than this from their sorted position, merge sort is used.
+MOVES_PER_ROW = 16
 
 
 @compiled
 def _not_after(a: int, b: int, t: I64, key: I32, prev: I32, value: I32, p: F64) -> bool:
-    """Whether row a may stand before row b: by instant, key, previous value, value, probability."""
+    """Whether row a may be before row b: by instant, key, previous value, value, probability."""
     if t[a] != t[b]:
         return bool(t[a] < t[b])
     if key[a] != key[b]:
@@ -31,7 +31,10 @@ def _not_after(a: int, b: int, t: I64, key: I32, prev: I32, value: I32, p: F64) 
 
 @compiled
 def _merge_sort(part: I64, t: I64, key: I32, prev: I32, value: I32, p: F64) -> None:
-    """Sort row numbers in place, by runs of doubling length. NumPy's own sorts take Numba seconds to compile."""
+    """Sort row indexes in place by merge sort, with runs of doubling length.
+
+    NumPy's sorts take Numba seconds to compile.
+    """
     n = len(part)
     spare = np.empty(n, np.int64)
     width = 1
@@ -54,13 +57,13 @@ def _merge_sort(part: I64, t: I64, key: I32, prev: I32, value: I32, p: F64) -> N
 def order_rows(chain: I32, t: I64, key: I32, prev: I32, value: I32, p: F64, n_chains: int) -> tuple[I64, I64]:
     """The permutation that sorts rows by chain, then instant, key, previous value, value and probability.
 
-    A counting sort by chain; then each row is moved back to its place, which costs one comparison where rows come in
-    order, and few where only those of an instant are mixed. A chain in greater disorder is sorted by merging.
+    A counting sort by chain, then an insertion sort of each chain. It costs one comparison per row if the rows are
+    sorted, and few if only the rows of an instant are mixed. A chain in greater disorder is sorted by merge sort.
 
     Returns
     -------
-    order : the row numbers in order
-    starts : where each chain's rows begin in `order`; one more than there are chains
+    order : the row indexes in sorted order
+    starts : the start of each chain in `order`, and the end of the last one
     """
     n = len(chain)
     starts = np.zeros(n_chains + 1, np.int64)
@@ -84,7 +87,7 @@ def order_rows(chain: I32, t: I64, key: I32, prev: I32, value: I32, p: F64, n_ch
                 k -= 1
             part[k] = row
             moves += j - k
-            if moves > MOVES_A_ROW * len(part):
+            if moves > MOVES_PER_ROW * len(part):
                 _merge_sort(part, t, key, prev, value, p)
                 break
     return order, starts
@@ -92,10 +95,10 @@ def order_rows(chain: I32, t: I64, key: I32, prev: I32, value: I32, p: F64, n_ch
 
 @compiled
 def clean_rows(order: I64, t: I64, key: I32, model: I32, prev: I32, value: I32, p: F64, status: I8) -> I64:
-    """Mark rows given twice and groups that sum above 1, in `status`; scale a sum within the tolerance to 1, in `p`.
+    """Mark duplicates and groups that sum above 1, in `status`; scale a sum within the tolerance to 1, in `p`.
 
-    A group is a (key, t) of an INDEPENDENT stream, whose `prev` is 0 throughout, or a (key, t, prev) of a MARKOV
-    one. `order` is as `order_rows` gave it. Returns the part of `order` that is to be used.
+    A group is a (key, t) of an INDEPENDENT stream, whose `prev` is always 0, or a (key, t, prev) of a MARKOV stream.
+    `order` comes from `order_rows`. Returns the part of `order` to use.
     """
     n = len(order)
     marked = False

@@ -1,4 +1,4 @@
-"""Chains of one Markov key: a weight for each (value, state)."""
+"""Chains of one Markov key: one weight per (value, state)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ def step_single(
     rows: I64, starts: I64, t: I64, prev: I32, value: I32, p: F64, letter: I32, delta: I32, accept: Bools,
     offsets: I64, codes: I32, weights: F64, n_values: int,
 ) -> tuple[I64, I32, F64, I32, I64, F64]:  # fmt: skip
-    """Carry each chain, one Markov key, over its instants.
+    """Update the weights of each chain, one Markov key, over its instants.
 
     For each table row (prev u, value v, probability p):  f'[v, delta(q, letter(v))] += p f[u, q].
-    What the rows of u leave over goes to nothing.
+    The probability that the rows of u leave over goes to *nothing*.
 
     Parameters
     ----------
-    rows : the rows to use, by chain and instant
-    starts : where each chain begins in `rows`; chain c is rows[starts[c]:starts[c + 1]]
-    t, prev, value, p, letter : columns, by row number
+    rows : the indexes of the rows to use, sorted by chain and instant
+    starts : chain c is rows[starts[c]:starts[c + 1]]
+    t, prev, value, p, letter : columns, by row index
     delta, accept : the automaton's tables, (states, letters)
-    offsets, codes, weights : the state; chain c holds values codes[offsets[c]:offsets[c + 1]] and
+    offsets, codes, weights : the state; chain c has the values codes[offsets[c]:offsets[c + 1]] and
         their weights (values, states)
     n_values : number of value codes
 
@@ -48,12 +48,12 @@ def step_single(
         n_live = offsets[c + 1] - offsets[c]
         assign(live_codes[0], codes[offsets[c] : offsets[c + 1]])
         assign(live[0], weights[offsets[c] : offsets[c + 1]])
-        n_live, now, found = _carry_chain(
+        n_live, now, n_new = _step_chain(
             rows[starts[c] : starts[c + 1]], t, prev, value, p, letter, delta, accept,
             n_live, live_codes, live, at, left, answer_t[n_answers:], answer_p[n_answers:],
         )  # fmt: skip
-        answer_chain[n_answers : n_answers + found] = c
-        n_answers += found
+        answer_chain[n_answers : n_answers + n_new] = c
+        n_answers += n_new
         base = out_offsets[c]
         assign(out_codes[base:], live_codes[now, :n_live])
         assign(out_weights[base:], live[now, :n_live])
@@ -67,7 +67,7 @@ def step_single(
 
 @compiled
 def _idle_letters(delta: I32, accept: Bools) -> Bools:
-    """The letters that change no state and make nothing true: those of most values of most queries."""
+    """The letters that change no state and never accept: those of most values of most queries."""
     n_states, n_letters = delta.shape
     idle = np.ones(n_letters, np.bool_)
     for q in range(n_states):
@@ -77,14 +77,15 @@ def _idle_letters(delta: I32, accept: Bools) -> Bools:
 
 
 @compiled
-def _carry_chain(
+def _step_chain(
     rows: I64, t: I64, prev: I32, value: I32, p: F64, letter: I32, delta: I32, accept: Bools,
     n_live: int, live_codes: I32, live: F64, at: I64, left: F64, answer_t: I64, answer_p: F64,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Carry one chain over its instants, between the two halves of `live`; `at` (value to place) is -1 throughout.
+    """Update the weights of one chain over its instants, from one half of `live` to the other.
 
-    One function, not one per instant: a call costs Numba more than the arithmetic of a few rows. Returns the
-    number of live values, the half that holds them, and the number of answers.
+    `at` maps a value code to its index in each half; it is -1 everywhere before and after. This is one function, not
+    one per instant, because a call costs Numba more than the arithmetic of a few rows. Returns the number of live
+    values, the half that has them, and the number of answers.
     """
     n_states = delta.shape[0]
     idle = _idle_letters(delta, accept)
