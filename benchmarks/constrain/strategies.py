@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from anabranch.constrain.analysis import STRATEGIES, TIGHT
+from anabranch.splitmix import mix_all
 from benchmarks.constrain.data import Measurements
 from benchmarks.constrain.queries import Query
 from benchmarks.constrain.run import InProcess
@@ -90,21 +91,13 @@ def checksum(alerts: Alerts) -> tuple[int, int]:
     """Return the number of alerts, and a sum over them that does not depend on their order."""
     total, count = np.uint64(0), 0
     for query, rows in alerts:
-        mixed = np.full(len(rows), _mix(np.array([query], np.uint64))[0])
+        mixed = np.full(len(rows), mix_all(np.array([query], np.uint64))[0])
         for column in range(rows.shape[1]):
-            mixed = _mix(mixed ^ rows[:, column].astype(np.uint64))
+            mixed = mix_all(mixed ^ rows[:, column].astype(np.uint64))
         with np.errstate(over="ignore"):
             total += mixed.sum(dtype=np.uint64)
         count += len(rows)
     return count, int(total)
-
-
-def _mix(numbers: np.ndarray) -> np.ndarray:
-    """Return numbers whose bits each depend on all bits of the input (the last steps of SplitMix64)."""
-    numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
-    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return numbers ^ (numbers >> np.uint64(31))
 
 
 def sorted_alerts(alerts: Alerts) -> dict[int, np.ndarray]:

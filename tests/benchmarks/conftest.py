@@ -18,6 +18,12 @@ def chart_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Print tables without line breaks in their cells."""
+    monkeypatch.setenv("COLUMNS", "240")
+
+
+@pytest.fixture
 def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder to which workloads are written instead of the shared one."""
     folder = tmp_path / "cache"

@@ -129,7 +129,7 @@ def test_different_alerts_are_an_error(
         compare_strategies(measurements, queries)
 
 
-@pytest.mark.usefixtures("small_data")
+@pytest.mark.usefixtures("small_data", "wide_terminal")
 def test_tables_and_charts(chart_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["constrain.verbosity", "constrain.queries", "constrain.length"]) == 0
     printed = " ".join(capsys.readouterr().out.split())

@@ -130,6 +130,7 @@ def test_different_answers_are_an_error() -> None:
             check_same(one, ThroughputRun(statuses={"tentative": count}, checksum=checksum))
 
 
+@pytest.mark.usefixtures("wide_terminal")
 def test_a_quick_run_prints_tables_and_draws_nothing(chart_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["monitor", "--quick"]) == 0
     printed = " ".join(capsys.readouterr().out.split())

@@ -171,6 +171,7 @@ def test_the_statements_for_flink(pattern: str) -> None:
 # ---------------------------------------------------------------- tables and charts
 
 
+@pytest.mark.usefixtures("wide_terminal")
 def test_a_quick_run_prints_tables_and_draws_nothing(
     chart_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
