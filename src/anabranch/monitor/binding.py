@@ -12,7 +12,7 @@ from anabranch.binding.typed import conjuncts
 from anabranch.catalog import Model, Stream
 from anabranch.errors import Span
 from anabranch.language.findings import listed, shown
-from anabranch.monitor.constraints import Conditions, sort_conditions
+from anabranch.monitor.constraints import Conditions, split_conditions
 from anabranch.monitor.query import BoundConstraint, BoundMonitor, error_of
 from anabranch.monitor.syntax import Monitor
 
@@ -48,7 +48,7 @@ class Binder(QueryBinder):
         conditions = Conditions()
         # If a stream or a condition is invalid, a missing constraint is not reported as well.
         if all(stream is not None and stream.model is Model.PREDICTED for stream in streams.values()):
-            conditions = sort_conditions(conjuncts(where), streams, self.findings)
+            conditions = split_conditions(conjuncts(where), streams, self.findings)
             self.check_equalities(conditions.constraints, streams)
             if not conditions.refused and (body.where is None or where is not None):
                 self.check_constraints(body, names, conditions.constraints, streams)

@@ -1,7 +1,7 @@
-"""The conditions of a MONITOR, sorted: some ask rows, and the others are constraints on predicted values.
+"""Splits the conditions of a MONITOR query into row conditions and constraints on predicted values.
 
-A predicted value is known up to an error, so that it cannot be asked just anything. A constraint compares a value, or
-the difference of two, or the absolute value of either, with a number: `ABS(a.x - b.x) <= 400`.
+A predicted value has an error, so only some conditions on it are allowed. A constraint compares a value, or the
+difference of two, or the absolute value of either, with a number: `ABS(a.x - b.x) <= 400`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ _ARITHMETIC: dict[str, Callable[[float, float], float]] = {
     "%": math.fmod,
 }
 
-_ONE_BY_ONE = "ask each part in a query of its own"
+_SPLIT = "write a query for each part"
+_EXAMPLE = "write, for example, ABS(a.x - b.x) <= 5"
 
 
-class _Refused(Exception):
-    """A condition on a value that is no constraint: where, why, and what would be right."""
+class _InvalidCondition(Exception):
+    """A condition on a predicted value that is not a constraint: the reason, the position and a hint."""
 
     def __init__(self, reason: str, span: Span, hint: str, code: str = "not-a-constraint") -> None:
         super().__init__(reason)
@@ -42,9 +43,9 @@ class _Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The conjuncts of a WHERE: those about values, as constraints, and those about rows.
+    """The conjuncts of WHERE: the constraints on values, and the conditions on rows.
 
-    `refused` says that there were others, which are findings.
+    `refused` says whether others were reported as findings.
     """
 
     constraints: tuple[BoundConstraint, ...] = ()
@@ -52,10 +53,10 @@ class Conditions:
     refused: bool = False
 
 
-def sort_conditions(
+def split_conditions(
     conditions: Iterable[Typed], streams: Mapping[str, Stream | None], findings: Findings
 ) -> Conditions:
-    """The conditions about values as constraints, and the others as they are; a wrong one is a finding."""
+    """Split conditions into constraints and row conditions; an invalid constraint is added to the findings."""
     constraints: list[BoundConstraint] = []
     of_rows: list[Typed] = []
     refused = False
@@ -65,14 +66,14 @@ def sort_conditions(
             continue
         try:
             constraints.append(_constraint(condition, streams))
-        except _Refused as wrong:
+        except _InvalidCondition as error:
             refused = True
-            findings.add(wrong.code, wrong.reason, wrong.span, wrong.hint)
+            findings.add(error.code, error.reason, error.span, error.hint)
     return Conditions(tuple(constraints), tuple(of_rows), refused)
 
 
 def is_value(node: Typed, streams: Mapping[str, Stream | None]) -> bool:
-    """Whether the node is a value column of one of the streams, which are by the names of operands."""
+    """Whether the node is a value column; `streams` is by the names of operands."""
     if not isinstance(node, Reference):
         return False
     stream = streams.get(node.owner or "")
@@ -85,37 +86,42 @@ def _constraint(condition: Typed, streams: Mapping[str, Stream | None]) -> Bound
     if not left.terms:
         op, left, right = MIRRORED[op], right, left
     total = left.minus(right)
-    others = [node for node in walk(condition) if isinstance(node, Reference) and not is_value(node, streams)]
-    if others:
-        name = f"{others[0].owner}.{others[0].name}"
-        reason = f"a value is compared with a number, and {shown(name)} is a column that each row has anew"
-        raise _Refused(reason, condition.span, "ask values and other columns in conditions of their own, with AND")
+    row_columns = [node for node in walk(condition) if isinstance(node, Reference) and not is_value(node, streams)]
+    if row_columns:
+        name = f"{row_columns[0].owner}.{row_columns[0].name}"
+        reason = (
+            f"a predicted value can only be compared with numbers and other predicted values, not with {shown(name)}"
+        )
+        hint = "write separate conditions on values and on other columns, joined by AND"
+        raise _InvalidCondition(reason, condition.span, hint)
     if total.bound is not None and not math.isfinite(total.bound):
-        raise _Refused("this bound is not a finite number", condition.span, "write a smaller one", "out-of-range")
-    return _bounded(op, total, condition.span)
+        hint = "use a smaller number"
+        raise _InvalidCondition("this bound is not a finite number", condition.span, hint, "out-of-range")
+    return _bound_constraint(op, total, condition.span)
 
 
 def _comparison(condition: Typed) -> tuple[str, Typed, Typed]:
-    """The comparison that a condition is, perhaps under NOT."""
+    """A condition as a comparison (op, left, right); NOT is resolved."""
     if isinstance(condition, Member):
-        reason = "a relation holds exact values, and a predicted one is known up to an error"
-        raise _Refused(reason, condition.span, "compare the value with numbers")
+        reason = "a predicted value cannot be looked up in a relation, because it has an error"
+        raise _InvalidCondition(reason, condition.span, "compare the value with numbers")
     if isinstance(condition, Operation) and condition.op == "not":
         inner = condition.arguments[0]
         if isinstance(inner, Operation) and inner.op in ("and", "or"):
-            reason = "NOT before several conditions on values is no constraint: constraints are joined by AND alone"
-            raise _Refused(reason, condition.span, _ONE_BY_ONE)
+            reason = "NOT cannot negate several conditions on predicted values"
+            raise _InvalidCondition(reason, condition.span, _SPLIT)
         op, left, right = _comparison(inner)
         return _OPPOSITE[op], left, right
     if isinstance(condition, Operation) and condition.op in MIRRORED:
         left, right = condition.arguments
         return condition.op, left, right
     if isinstance(condition, Operation) and condition.op == "or":
-        reason = "OR between conditions on values is no constraint: constraints are joined by AND alone"
-        raise _Refused(reason, condition.span, _ONE_BY_ONE)
+        reason = "OR cannot join conditions on predicted values, only AND can"
+        raise _InvalidCondition(reason, condition.span, _SPLIT)
     if isinstance(condition, Operation) and condition.op == "is_null":
-        raise _Refused("a predicted value is never NULL", condition.span, "leave this condition out")
-    raise _Refused("a condition on a value compares it with a number", condition.span, "write a.x <= 5, or the like")
+        raise _InvalidCondition("a predicted value is never NULL", condition.span, "remove this condition")
+    reason = "a condition on a predicted value must compare it with a number"
+    raise _InvalidCondition(reason, condition.span, "write, for example, a.x <= 5")
 
 
 # ---------------------------------------------------------------- sums
@@ -123,9 +129,9 @@ def _comparison(condition: Typed) -> tuple[str, Typed, Typed]:
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """A number that is known (None where it is NULL), and what is added to it or subtracted from it.
+    """A sum: the terms that are added (`plus`) and subtracted (`less`), and a number, which is None for NULL.
 
-    The terms are columns, and absolute values.
+    A term is a column or an absolute value.
     """
 
     plus: tuple[Typed, ...] = ()
@@ -134,16 +140,16 @@ class _Sum:
 
     def minus(self, other: _Sum) -> _Sum:
         """The difference of both."""
-        return _Sum((*self.plus, *other.less), (*self.less, *other.plus), _calculated("-", self.number, other.number))
+        return _Sum((*self.plus, *other.less), (*self.less, *other.plus), _calculate("-", self.number, other.number))
 
     @property
     def terms(self) -> tuple[Typed, ...]:
-        """What is added, then what is subtracted."""
+        """The added terms, then the subtracted ones."""
         return (*self.plus, *self.less)
 
     @property
     def bound(self) -> float | None:
-        """What the terms are compared with, once the number has gone to the other side."""
+        """The bound of the terms, if the sum is compared with 0."""
         return None if self.number is None else 0.0 - self.number
 
 
@@ -156,77 +162,81 @@ def _sum(tree: Typed) -> _Sum:
         start = first[0] if first else _Sum()
         return start.minus(last) if tree.op != "+" else start.minus(_Sum().minus(last))
     if isinstance(tree, Operation) and not any(isinstance(node, Reference) for node in walk(tree)):
-        return _Sum(number=_folded(tree))
+        return _Sum(number=_constant(tree))
     if isinstance(tree, Operation) and tree.op in ("*", "/", "%"):
-        reason = "a value that is multiplied or divided is no constraint: its error would be too"
-        raise _Refused(reason, tree.span, "multiply or divide the number on the other side")
+        reason = "a predicted value cannot be multiplied or divided, because its error would be too"
+        raise _InvalidCondition(reason, tree.span, "multiply or divide the number on the other side")
     if isinstance(tree, Reference) or (isinstance(tree, Operation) and tree.op == "abs"):
         return _Sum(plus=(tree,))
-    raise _Refused("a value is compared with a number, and this is a condition", tree.span, "join conditions with AND")
+    reason = "a predicted value can only be compared with a number, and this is a condition"
+    raise _InvalidCondition(reason, tree.span, "join conditions with AND")
 
 
 def _number(constant: Constant) -> float | None:
     if constant.value is None or constant.type is Type.NULL:
         return None
     if isinstance(constant.value, str | bool) or not constant.type.is_numeric:
-        message = f"a predicted value is a number, and this is {a_type(constant.type)}"
-        raise _Refused(message, constant.span, "write a number, without quotes", "type-mismatch")
+        reason = f"a predicted value can only be compared with a number, and this is {a_type(constant.type)}"
+        raise _InvalidCondition(reason, constant.span, "write a number, without quotes", "type-mismatch")
     return float(constant.value)
 
 
-def _folded(tree: Typed) -> float | None:
-    """The number that an expression without columns is; None for NULL."""
+def _constant(tree: Typed) -> float | None:
+    """The value of an expression without columns; None for NULL."""
     if isinstance(tree, Constant):
         return _number(tree)
     if isinstance(tree, Operation) and tree.op in ("negate", "abs"):
-        number = _folded(tree.arguments[0])
+        number = _constant(tree.arguments[0])
         return None if number is None else -number if tree.op == "negate" else abs(number)
     if isinstance(tree, Operation) and tree.op in _ARITHMETIC:
-        left, right = (_folded(argument) for argument in tree.arguments)
-        return _calculated(tree.op, left, right)
-    raise _Refused("a value is compared with a number, and this is a condition", tree.span, "join conditions with AND")
+        left, right = (_constant(argument) for argument in tree.arguments)
+        return _calculate(tree.op, left, right)
+    reason = "a predicted value can only be compared with a number, and this is a condition"
+    raise _InvalidCondition(reason, tree.span, "join conditions with AND")
 
 
-def _calculated(op: str, left: float | None, right: float | None) -> float | None:
-    """As conditions calculate: NULL with anything is NULL, and so is a division by zero."""
+def _calculate(op: str, left: float | None, right: float | None) -> float | None:
+    """Arithmetic as in conditions: a NULL operand gives NULL, and so does a division by zero."""
     if left is None or right is None or (op in "/%" and right == 0):
         return None
     return _ARITHMETIC[op](left, right) if math.isfinite(left) and math.isfinite(right) else math.nan
 
 
-# ---------------------------------------------------------------- shapes
+# ---------------------------------------------------------------- constraints
 
 
-def _bounded(op: str, total: _Sum, span: Span) -> BoundConstraint:
-    """The constraint that a sum of values is below, above or at 0."""
-    only = total.terms[0] if len(total.terms) == 1 else None
-    inner = only.arguments[0] if isinstance(only, Operation) else None
+def _bound_constraint(op: str, total: _Sum, span: Span) -> BoundConstraint:
+    """The constraint that compares a sum of values with 0."""
+    single_term = total.terms[0] if len(total.terms) == 1 else None
+    inner = single_term.arguments[0] if isinstance(single_term, Operation) else None
     if inner is None:
         flipped = not total.plus
         plus, minus = _difference(total.less if flipped else total.plus, () if flipped else total.less, span)
         bound = total.number if flipped else total.bound
         return BoundConstraint(plus, minus, False, MIRRORED[op] if flipped else op, bound, span)
-    within = _sum(inner)
-    if within.number != 0:
-        reason = "a number inside ABS is no constraint"
-        raise _Refused(reason, inner.span, "write a range: a.x IN [lo, hi], or a.x - b.x IN [lo, hi]")
-    plus, minus = _difference(within.plus or within.less, within.less if within.plus else (), span)
-    outside = bool(total.plus)
-    bound = total.bound if outside else total.number
-    return BoundConstraint(plus, minus, True, op if outside else MIRRORED[op], bound, span)
+    inner_sum = _sum(inner)
+    if inner_sum.number != 0:
+        reason = "ABS of a predicted value cannot contain a number"
+        raise _InvalidCondition(reason, inner.span, "write a range: a.x IN [lo, hi], or a.x - b.x IN [lo, hi]")
+    plus, minus = _difference(inner_sum.plus or inner_sum.less, inner_sum.less if inner_sum.plus else (), span)
+    is_positive = bool(total.plus)
+    bound = total.bound if is_positive else total.number
+    return BoundConstraint(plus, minus, True, op if is_positive else MIRRORED[op], bound, span)
 
 
 def _difference(plus: tuple[Typed, ...], less: tuple[Typed, ...], span: Span) -> tuple[Reference, Reference | None]:
-    """One value, or one less another."""
+    """One value, or the difference of two (value, subtracted value)."""
     added, subtracted = ([term for term in terms if isinstance(term, Reference)] for terms in (plus, less))
     if len(added) + len(subtracted) < len(plus) + len(less):
-        raise _Refused("ABS stands by itself, beside numbers alone", span, "write ABS(a.x - b.x) <= 5, or the like")
+        raise _InvalidCondition("ABS of a predicted value can only be compared with a number", span, _EXAMPLE)
     if len(added) + len(subtracted) > 2:
-        raise _Refused("a constraint is on one value, or on the difference of two", span, "split it with AND")
+        reason = "a constraint can have one predicted value, or the difference of two"
+        raise _InvalidCondition(reason, span, "split it with AND")
     if len(added) == 2:
-        reason = "a sum of two values is no constraint, but their difference is"
-        raise _Refused(reason, span, "write ABS(a.x - b.x) <= 5, or the like")
+        reason = "a constraint can have the difference of two predicted values, but not their sum"
+        raise _InvalidCondition(reason, span, _EXAMPLE)
     first, second = added[0], subtracted[0] if subtracted else None
     if first == second:
-        raise _Refused("this value is compared with itself", span, "compare it with another, or leave this out")
+        hint = "compare it with another value, or remove this condition"
+        raise _InvalidCondition("this value is compared with itself", span, hint)
     return first, second
