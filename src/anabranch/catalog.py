@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from anabranch.errors import AnabranchError
 from anabranch.language import nodes
 from anabranch.language.temporal import amount_of
 from anabranch.language.types import Type
@@ -197,6 +198,24 @@ class Catalog:
         """The query called `name`, or None."""
         entry = self.get(name)
         return entry if isinstance(entry, Query) else None
+
+    def require_stream(self, name: str) -> Stream:
+        """The stream called `name`; raises if there is none."""
+        stream = self.stream(name)
+        if stream is None:
+            raise self._missing("stream", name, Stream)
+        return stream
+
+    def require_query(self, name: str) -> Query:
+        """The query called `name`; raises if there is none."""
+        query = self.query(name)
+        if query is None:
+            raise self._missing("query", name, Query)
+        return query
+
+    def _missing(self, what: str, name: str, kind: type) -> AnabranchError:
+        known = ", ".join(self.names((kind,))) or "none"
+        return AnabranchError(f"there is no {what} {name}; declared are: {known}")
 
     def queries(self) -> list[Query]:
         """All queries, in order of declaration."""

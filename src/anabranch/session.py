@@ -130,7 +130,7 @@ class Session:
 
     def prepare(self, name: str) -> Prepared:
         """The bound query, its analysis and its plan, for the declared types; without a job."""
-        query = self._query(name)
+        query = self.catalog.require_query(name)
         with self._errors_of(query.name):
             return self._planner.prepare(query)
 
@@ -155,7 +155,7 @@ class Session:
         counter : Spark accumulator, optional
             Counts rows as they are read, for a progress bar.
         """
-        query = self._query(name)
+        query = self.catalog.require_query(name)
         with self._errors_of(query.name):
             resolved = execution.resolve(self._planner, self._bindings, [query])
             run = execution.run_batch(self.spark, resolved, self._partitions, strict, counter)
@@ -170,7 +170,7 @@ class Session:
         Queries that share one pass over their streams (SEQUENCE, CONSTRAIN) are run at once, and Spark caches their
         answers until `release` is called. The answers of all others are lazy, as those of `run`.
         """
-        queries = self.catalog.queries() if names is None else [self._query(name) for name in names]
+        queries = self.catalog.queries() if names is None else [self.catalog.require_query(name) for name in names]
         answers: dict[str, DataFrame] = {}
         for group in self.groups(queries):
             if len(group) == 1:
@@ -228,7 +228,7 @@ class Session:
         -------
         The valid rows, and the others with the reason (stream, reason, row).
         """
-        stream = self._stream(name)
+        stream = self.catalog.require_stream(name)
         if isinstance(stream.source, nodes.DerivedSource):
             raise AnabranchError(
                 f"{stream.name} is {derivation_word(stream.source)}; it has rows only while a query runs"
@@ -242,7 +242,7 @@ class Session:
 
         The input of a derived stream is that of the stream that it is derived from.
         """
-        stream = self._stream(name)
+        stream = self.catalog.require_stream(name)
         with self._errors_of(stream.name):
             return validate_input(*execution.open_stream(self._bindings, stream))
 
@@ -281,7 +281,7 @@ class Session:
         if (output is None) == (foreach_batch is None):
             raise AnabranchError("start takes either an output folder or a foreach_batch function")
         sink = to_function(foreach_batch) if foreach_batch else AnswerFiles([str(output)], file_format)
-        return self._start([self._query(name)], checkpoint, sink, trigger, max_files, strict)
+        return self._start([self.catalog.require_query(name)], checkpoint, sink, trigger, max_files, strict)
 
     def start_together(
         self,
@@ -298,7 +298,7 @@ class Session:
         They share a checkpoint, so adding or removing a query needs a new one. Quarantined rows are written once, next
         to the answers of the first query.
         """
-        queries = [self._query(name) for name in names]
+        queries = [self.catalog.require_query(name) for name in names]
         if len(self.groups(queries)) != 1:
             raise AnabranchError(f"{', '.join(names)} cannot share a pass; start each of Session.groups by itself")
         if len(outputs) != len(queries):
@@ -328,22 +328,8 @@ class Session:
 
     # ------------------------------------------------------------ look-ups
 
-    def _query(self, name: str) -> Query:
-        query = self.catalog.query(name)
-        if query is None:
-            known = ", ".join(query.name for query in self.catalog.queries()) or "none"
-            raise AnabranchError(f"there is no query {name}; declared are: {known}")
-        return query
-
-    def _stream(self, name: str) -> Stream:
-        stream = self.catalog.stream(name)
-        if stream is None:
-            known = ", ".join(self.catalog.names((Stream,))) or "none"
-            raise AnabranchError(f"there is no stream {name}; declared are: {known}")
-        return stream
-
     def _run_of(self, name: str) -> batch.Run | batch.GroupRun | streaming.StreamRun:
-        run = self._runs.get(self._query(name).name.lower())
+        run = self._runs.get(self.catalog.require_query(name).name.lower())
         if run is None:
             raise AnabranchError(f"{name} has not been run yet")
         return run
