@@ -16,7 +16,7 @@ EXAMPLES = ROOT / "examples"
 _COMMENT = re.compile(r"<!-- docs: (\w+) ?(.*?) ?-->")
 _FENCE = re.compile(r"```(\w*)$")
 _LIST_ITEM = re.compile(r"\s*([-*+]|\d+[.)]) ")
-_COMMAND = re.compile(r"(\w+=\S* )*(make|anabranch|pre-commit|(\.venv/bin/)?python) ")
+_COMMAND = re.compile(r"(\w+=\S* )*(make|anabranch|git|pre-commit|(\.venv/bin/)?python) ")
 
 
 @dataclass(frozen=True)
