@@ -76,16 +76,11 @@ def make_building(locations: int, steps: int, detection: float, seed: int) -> Bu
     emission[visible, visible // LOCATIONS_PER_READER] = rng.uniform(0.5, 1.5, size=len(visible)) * detection
     emission[:, -1] = 1 - emission.sum(axis=1)
     readers = [f"reader-{r}" for r in range(emission.shape[1] - 1)]
-    tables = _entries(transition), Sensing.DETECTION, _entries(emission[:, :-1].T)
+    tables = Entries.of_dense(transition), Sensing.DETECTION, Entries.of_dense(emission[:, :-1].T)
     hmm = make_hmm([f"location-{at}" for at in x], readers, np.full(locations, 1 / locations), *tables)
     symbols = _draw_symbols(transition, emission, steps, rng)
     starts = np.concatenate([[0], np.cumsum(symbols < len(readers))])
     return Building(hmm, transition, emission, starts, symbols[symbols < len(readers)].astype(np.int32))
-
-
-def _entries(table: np.ndarray) -> Entries:
-    rows, columns = np.nonzero(table)
-    return Entries(rows.astype(np.int32), columns.astype(np.int32), table[rows, columns])
 
 
 def _draw_symbols(transition: np.ndarray, emission: np.ndarray, steps: int, rng: np.random.Generator) -> np.ndarray:

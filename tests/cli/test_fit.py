@@ -89,7 +89,7 @@ def test_rows_that_cannot_be_used_are_counted(
         (("--sensing", "smell"), 2, "--sensing is detection or emission, not smell"),
         (("--step", "0"), 2, "--step is above 0, not 0"),
         (("--smoothing", "-1"), 2, "--smoothing is at least 0, not -1"),
-        (("--step", "0.5"), 1, "a step of 0.5 does not suit times that are integers"),
+        (("--step", "0.5"), 1, "the step is 0.5, but the times are integers; use an integer step"),
         (("--input", "seen=other.csv"), 1, "the truth and the readings have no key in common"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Learning: known parameters come back from simulated history, and tables stay as sparse as what was seen."""
+"""Fitting: it recovers the parameters of simulated history, and tables are as sparse as the history."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def dense(hmm: Hmm) -> tuple[Any, Any]:
 
 
 def simulated(model: Dense, keys: int, steps: int, seed: int) -> tuple[Labelled, Labelled]:
-    """Where keys go and what is read of them, in no order."""
+    """Random locations of keys and the readings of them, shuffled."""
     rng = np.random.default_rng(seed)
     n, readers = len(model.initial), len(model.sensors)
     truth, seen = [], []
@@ -60,7 +60,7 @@ def simulated(model: Dense, keys: int, steps: int, seed: int) -> tuple[Labelled,
 
 
 def corridor(sensing: Sensing) -> Dense:
-    """Rooms in a row; sparse, as buildings are."""
+    """A row of rooms: a sparse model, as buildings have."""
     transition = distributions(np.diag([4.0] * 5) + np.diag([1.0] * 4, 1) + np.diag([2.0] * 4, -1))
     initial = np.array([0.4, 0.3, 0.2, 0.1, 0.0])
     if sensing is Sensing.DETECTION:
@@ -72,13 +72,13 @@ def corridor(sensing: Sensing) -> Dense:
 
 @pytest.mark.parametrize("sensing", list(Sensing))
 @pytest.mark.parametrize("smoothing", [PLAIN, Smoothing()])
-def test_known_parameters_come_back(sensing: Sensing, smoothing: Smoothing) -> None:
+def test_the_true_parameters_are_recovered(sensing: Sensing, smoothing: Smoothing) -> None:
     model = corridor(sensing)
     truth, seen = simulated(model, keys=300, steps=100, seed=5)
     silence = sensing is Sensing.EMISSION
     hmm = fit_hmm(truth, seen, named("x", 5), named("r", len(model.sensors)), sensing, smoothing, silence=silence)
     transition, readers = dense(hmm)
-    # Some 2000 steps and more at each location: five standard deviations are below 0.06.
+    # There are at least about 2000 steps at each location: five standard deviations are below 0.06.
     assert_allclose(transition, model.transition, atol=0.06)
     assert_allclose(readers, model.sensors, atol=0.06)
     assert_allclose(hmm.initial, model.initial, atol=0.15)
@@ -88,7 +88,7 @@ def test_known_parameters_come_back(sensing: Sensing, smoothing: Smoothing) -> N
         assert_allclose(hmm.silence, model.silence, atol=0.06)
 
 
-def test_history_is_never_impossible_in_its_own_model() -> None:
+def test_no_reading_of_the_history_is_impossible_in_the_fitted_model() -> None:
     model = corridor(Sensing.DETECTION)
     truth, seen = simulated(model, keys=1, steps=500, seed=6)
     hmm = fit_hmm(truth, seen, named("x", 5), named("r", 3))
@@ -104,7 +104,7 @@ def test_counts_by_hand() -> None:
     seen = labelled([(0, 1, 0), (0, 1, 0), (0, 3, 1), (1, 10, 0), (1, 10, 1), (5, 1, 1)])
     hmm = fit_hmm(truth, seen, named("x", 2), named("r", 2), smoothing=PLAIN)
     transition, readers = dense(hmm)
-    # The gap between steps 8 and 10 is no move; readings given twice, or of nobody, do not count.
+    # The gap between steps 8 and 10 is no move; duplicates and readings of unknown keys do not count.
     assert_allclose(transition, [[0.5, 0.5], [0.0, 1.0]])
     assert_allclose(readers, [[2 / 3, 0.0], [1 / 3, 1 / 3]])
     assert hmm.initial.tolist() == [0.5, 0.5]
@@ -124,7 +124,7 @@ def test_emission_by_hand() -> None:
     truth = labelled([(0, step, 0) for step in range(4)] + [(0, 4, 1)])
     seen = labelled([(0, 0, 0), (0, 1, 0), (0, 2, 1)])
     without = fit_hmm(truth, seen, named("x", 3), named("r", 2), Sensing.EMISSION, PLAIN)
-    # Of places where nothing was read, anything may be read.
+    # At locations without readings, all readings are equally likely.
     assert_allclose(dense(without)[1], [[2 / 3, 0.5, 0.5], [1 / 3, 0.5, 0.5]])
     assert without.silence is None
     with_silence = fit_hmm(truth, seen, named("x", 3), named("r", 2), Sensing.EMISSION, PLAIN, silence=True)
@@ -132,7 +132,7 @@ def test_emission_by_hand() -> None:
     assert_allclose(with_silence.silence, [0.25, 1.0, 1 / 3])
 
 
-def test_transitions_can_be_listed() -> None:
+def test_possible_transitions_can_be_listed() -> None:
     truth, seen = labelled([(0, 0, 0), (0, 1, 1)]), labelled([])
     possible = np.array([0, 1]), np.array([2, 2])
     hmm = fit_hmm(truth, seen, named("x", 3), [], smoothing=Smoothing(alpha=0.5), possible=possible)
@@ -140,11 +140,11 @@ def test_transitions_can_be_listed() -> None:
     assert len(hmm.reader_p) == 0
 
 
-def test_what_cannot_be_learnt_from_is_refused() -> None:
-    nothing = labelled([])
-    with pytest.raises(DataError, match="no location to learn from"):
-        fit_hmm(nothing, nothing, named("x", 2), [])
-    with pytest.raises(DataError, match="key 4 has two locations at step 2"):
-        fit_hmm(labelled([(4, 2, 0), (4, 1, 0), (4, 2, 1)]), nothing, named("x", 2), [])
+def test_invalid_arguments_are_errors() -> None:
+    no_rows = labelled([])
+    with pytest.raises(DataError, match="the truth has no locations"):
+        fit_hmm(no_rows, no_rows, named("x", 2), [])
+    with pytest.raises(DataError, match="key 4 has two locations at step 2; keep one of them"):
+        fit_hmm(labelled([(4, 2, 0), (4, 1, 0), (4, 2, 1)]), no_rows, named("x", 2), [])
     with pytest.raises(ValueError, match="'first' or 'all'"):
-        fit_hmm(labelled([(0, 0, 0)]), nothing, named("x", 2), [], initial="last")
+        fit_hmm(labelled([(0, 0, 0)]), no_rows, named("x", 2), [], initial="last")

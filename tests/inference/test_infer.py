@@ -1,4 +1,4 @@
-"""What workers use: the same results however steps are split into calls, and states that can be saved."""
+"""Inference on a worker: the same results for any split of the steps into calls, and states that can be saved."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def assert_same(one: Inferred, other: Inferred) -> None:
 
 
 def joined(parts: list[tuple[int, Inferred]]) -> Inferred:
-    """Results of consecutive calls, each with the number of steps before it, as if of one call."""
+    """The results of consecutive calls, each with the number of steps before it, as one result."""
     columns: dict[str, Any] = {
         name: np.concatenate(
             [getattr(part, name) + (before if name in ("step", "impossible") else 0) for before, part in parts]
@@ -48,21 +48,21 @@ def joined(parts: list[tuple[int, Inferred]]) -> Inferred:
     st.sampled_from([0.0, 0.1]),
 )
 def test_splitting_the_steps_changes_nothing(case: Case, cuts: set[int], method: str, prune: float) -> None:
-    """To the bit, also where the state is saved in between."""
+    """The results are equal to the bit, also if the state is saved in between."""
     model, readings = case
     inference = make(model, method, prune)
-    whole = inference.advance(inference.start(7), *packed(readings))
+    one_call = inference.advance(inference.start(7), *packed(readings))
     state, parts = inference.start(7), []
     edges = [0, *sorted(cut for cut in cuts if cut < len(readings)), len(readings)]
     for start, end in zip(edges, edges[1:], strict=False):
         parts.append((start, inference.advance(state, *packed(readings[start:end]))))
         state = KeyState.from_arrays(*state.to_arrays(), n_locations=len(model.initial))
-    assert_same(joined(parts), whole)
+    assert_same(joined(parts), one_call)
 
 
 @pytest.mark.parametrize("method", STREAMING)
-def test_splitting_where_weights_are_far_apart(method: str) -> None:
-    """A location at 1e-3000 of the other survives being saved."""
+def test_saving_keeps_weights_that_are_far_apart(method: str) -> None:
+    """The state keeps a location whose weight is 1e-3000 of the other."""
     emission = np.array([[0.9, 0.0009], [0.0, 0.5], [0.1, 0.4991]])
     base = random_model(2, 3, seed=0)
     inference = make(Dense(np.full(2, 0.5), np.eye(2), base.sensing, emission), method)
@@ -78,14 +78,14 @@ def test_splitting_where_weights_are_far_apart(method: str) -> None:
 def test_particles_of_a_later_call_are_those_of_one_call(cut: int) -> None:
     readings = np.random.default_rng(3).integers(0, 4, size=(40, 1)).tolist()
     inference = make(random_model(6, 4, seed=2), "PARTICLE")
-    whole = inference.advance(inference.start(7), *packed(readings))
+    one_call = inference.advance(inference.start(7), *packed(readings))
     state = inference.start(7)
     parts = [(start, inference.advance(state, *packed(readings[start:end]))) for start, end in ((0, cut), (cut, 40))]
-    assert_same(joined(parts), whole)
+    assert_same(joined(parts), one_call)
 
 
 @given(cases(steps=6), st.sampled_from(sorted(METHOD_MODELS)))
-def test_many_keys_are_as_one_after_the_other(case: Case, method: str) -> None:
+def test_many_keys_in_one_call_equal_one_call_per_key(case: Case, method: str) -> None:
     model, readings = case
     inference = make(model, method)
     lengths = [2, 0, 1, len(readings) - 3] if len(readings) > 3 else [0, len(readings)]
@@ -133,7 +133,7 @@ def test_a_key_without_steps_has_no_rows(method: str) -> None:
     assert len(inferred.p) == len(inferred.impossible) == state.steps == 0
 
 
-def test_a_reader_given_twice_counts_once_and_unknown_ones_see_nothing() -> None:
+def test_duplicate_readings_count_once_and_unknown_readers_are_impossible() -> None:
     inference = make(random_model(4, 3, seed=3), "FILTER")
     once = inference.advance(inference.start(), *packed([[1], [0, 2]]))
     assert_same(inference.advance(inference.start(), *packed([[1, 1], [0, 2, 0, 2]])), once)
@@ -143,14 +143,14 @@ def test_a_reader_given_twice_counts_once_and_unknown_ones_see_nothing() -> None
 
 def test_another_seed_draws_other_particles() -> None:
     inference = make(random_model(5, 3, seed=4), "PARTICLE")
-    given = packed([[0], [], [1], [2]] * 5)
-    first, again, other = (inference.advance(inference.start(seed), *given) for seed in (2**64 - 1, -1, 5))
-    assert_same(first, again)
+    readings = packed([[0], [], [1], [2]] * 5)
+    first, same_seed, other = (inference.advance(inference.start(seed), *readings) for seed in (2**64 - 1, -1, 5))
+    assert_same(first, same_seed)
     assert first.p.tolist() != other.p.tolist()
 
 
 @pytest.mark.parametrize("method", WHOLE_ARCHIVE)
-def test_methods_that_look_back_need_all_steps(method: str) -> None:
+def test_methods_of_an_archive_need_all_steps_in_one_call(method: str) -> None:
     inference = make(random_model(3, 2, seed=1), method)
     state = inference.start()
     inference.advance(state, *packed([[0], [1]]))
@@ -159,7 +159,7 @@ def test_methods_that_look_back_need_all_steps(method: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "particles", "prune", "complaint"),
+    ("method", "particles", "prune", "message"),
     [
         ("GUESS", 0, 0.0, "no method GUESS"),
         ("PARTICLE", 0, 0.0, "0 particles"),
@@ -168,6 +168,6 @@ def test_methods_that_look_back_need_all_steps(method: str) -> None:
         ("FILTER", 0, float("nan"), "prune is nan"),
     ],
 )
-def test_what_makes_no_sense_is_refused(method: str, particles: int, prune: float, complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
+def test_invalid_arguments_are_errors(method: str, particles: int, prune: float, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         Inference(random_model(3, 2, seed=1).hmm(), method, particles, prune)

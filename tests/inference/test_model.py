@@ -1,4 +1,4 @@
-"""Models in folders: what is written is read again, and each fault is one line that says where."""
+"""Models in folders: a written model can be read again, and each error is one line with its file."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hypothesis import given
 from numpy.testing import assert_array_equal
 
 from anabranch.errors import DataError
-from anabranch.inference.model import Hmm, Sensing, make_hmm, read_hmm, sensors_of, write_hmm
-from tests.inference.models import Dense, models, random_model, sparse
+from anabranch.inference.model import Entries, Hmm, Sensing, make_hmm, read_hmm, sensors_of, write_hmm
+from tests.inference.models import Dense, models, random_model
 
 INITIAL = "location,p\nhall,0.25\noffice,0.75\n"
 TRANSITION = "prev_location,location,p\nhall,hall,0.5\nhall,office,0.5\noffice,office,0.9\noffice,hall,0.1\n"
@@ -20,7 +20,7 @@ EMISSION = "location,reader,p\nhall,west,0.7\nhall,,0.3\noffice,,1\n"
 
 
 def folder_of(path: Path, **files: str | None) -> Path:
-    """A folder with a model, some of its files changed or, where None, left out."""
+    """A folder with a model; some of its files are replaced or, if None, missing."""
     texts = {"initial": INITIAL, "transition": TRANSITION, "detection": DETECTION} | files
     for name, text in texts.items():
         if text is not None:
@@ -60,15 +60,15 @@ def test_an_empty_reader_is_silence(tmp_path: Path) -> None:
 
 
 def test_columns_may_have_the_names_of_the_streams(tmp_path: Path) -> None:
-    (tmp_path / "own").mkdir()
+    (tmp_path / "renamed").mkdir()
     files = {"initial": INITIAL, "transition": TRANSITION, "detection": DETECTION}
-    own = {name: text.replace("location", "Room").replace("reader", "antenna") for name, text in files.items()}
+    renamed = {name: text.replace("location", "Room").replace("reader", "antenna") for name, text in files.items()}
     hmm = read_hmm(folder_of(tmp_path))
-    assert equal(read_hmm(folder_of(tmp_path / "own", **own), value="room", reader="antenna"), hmm)
+    assert equal(read_hmm(folder_of(tmp_path / "renamed", **renamed), value="room", reader="antenna"), hmm)
     assert equal(read_hmm(tmp_path, value="room", reader="antenna"), hmm)
 
 
-def test_a_location_may_be_missing_in_initial_and_zeros_are_nothing(tmp_path: Path) -> None:
+def test_a_location_may_be_missing_in_initial_and_zeros_are_dropped(tmp_path: Path) -> None:
     hmm = read_hmm(
         folder_of(tmp_path, initial="location,p\noffice,1\n", transition=TRANSITION + "office,attic,0\nattic,hall,1\n")
     )
@@ -78,9 +78,9 @@ def test_a_location_may_be_missing_in_initial_and_zeros_are_nothing(tmp_path: Pa
 
 
 @given(models())
-def test_what_is_written_is_read_again(tmp_path_factory: pytest.TempPathFactory, model: Dense) -> None:
+def test_a_written_model_can_be_read_again(tmp_path_factory: pytest.TempPathFactory, model: Dense) -> None:
     if model.sensing is Sensing.DETECTION and not model.sensors.any():
-        return  # A table without rows is a fault.
+        return  # A table without rows is an error.
     folder = tmp_path_factory.mktemp("model")
     hmm = model.hmm()
     write_hmm(hmm, folder, value="room", reader="antenna")
@@ -96,7 +96,7 @@ def read_again(hmm: Hmm, folder: Path) -> Hmm:
     return read_hmm(folder)
 
 
-FAULTS = [
+ERRORS = [
     ({"initial": None}, r"initial\.csv: there is no such file"),
     ({"transition": None}, r"transition\.csv: there is no such file"),
     ({"detection": None}, r"neither detection\.csv nor emission\.csv"),
@@ -104,8 +104,8 @@ FAULTS = [
     ({"initial": ""}, r"initial\.csv: one column location is needed; the columns are: none"),
     ({"initial": "location,p\n"}, r"initial\.csv: there are no rows"),
     ({"initial": "place,p\nhall,1\n"}, r"initial\.csv: one column location is needed; the columns are: place, p"),
-    ({"transition": "location,p\nhall,1\n"}, r"transition\.csv: a column prev_location is needed"),
-    ({"detection": "reader,location,chance\nwest,hall,1\n"}, r"detection\.csv: a column p is needed"),
+    ({"transition": "location,p\nhall,1\n"}, r"transition\.csv: one column prev_location is needed"),
+    ({"detection": "reader,location,chance\nwest,hall,1\n"}, r"detection\.csv: one column p is needed"),
     ({"initial": "location,p\nhall,much\n"}, r"initial\.csv:2: p is 'much', not a number"),
     ({"initial": "location,p\nhall,\n"}, r"initial\.csv:2: p is '', not a number"),
     ({"initial": "location,p\nhall\n"}, r"initial\.csv:2: the row has 1 columns"),
@@ -113,36 +113,36 @@ FAULTS = [
     ({"initial": "location,p\nhall,inf\n"}, r"initial\.csv: p of 'hall' is inf"),
     ({"transition": TRANSITION.replace("0.9", "-0.9")}, r"transition\.csv: p of 'office', 'office' is -0\.9"),
     ({"detection": DETECTION.replace("0.6", "1.6")}, r"detection\.csv: p of 'west', 'hall' is 1\.6"),
-    ({"detection": DETECTION.replace("0.6", "1e-80")}, r"detection\.csv: p of 'west', 'hall' is 1e-80, below 1e-60"),
-    ({"initial": INITIAL.replace("0.75", "0.7")}, r"initial\.csv: p sums to 0\.95, it must be 1"),
-    ({"transition": TRANSITION.replace("0.9", "0.8")}, r"transition\.csv: p from location 'office' sums to 0\.9,"),
+    ({"detection": DETECTION.replace("0.6", "1e-80")}, r"detection\.csv: p of 'west', 'hall' is 1e-80; write 0"),
+    ({"initial": INITIAL.replace("0.75", "0.7")}, r"initial\.csv: p sums to 0\.95; it must sum to 1"),
+    ({"transition": TRANSITION.replace("0.9", "0.8")}, r"transition\.csv: p from location 'office' sums to 0\.9;"),
     (
         {"detection": None, "emission": EMISSION.replace("0.7", "0.5")},
-        r"emission\.csv: p at location 'hall' sums to 0\.8,",
+        r"emission\.csv: p at location 'hall' sums to 0\.8;",
     ),
-    ({"detection": None, "emission": "location,reader,p\nhall,west,1\n"}, r"p at location 'office' sums to 0,"),
-    ({"transition": TRANSITION + "attic,hall,0\n"}, r"p from location 'attic' sums to 0,"),
+    ({"detection": None, "emission": "location,reader,p\nhall,west,1\n"}, r"p at location 'office' sums to 0;"),
+    ({"transition": TRANSITION + "attic,hall,0\n"}, r"p from location 'attic' sums to 0;"),
     ({"transition": TRANSITION + "office,attic,0\n"}, r"there is no transition from location 'attic'"),
     ({"initial": INITIAL + "attic,0\n"}, r"there is no transition from location 'attic'"),
     ({"detection": DETECTION + "west,attic,0.5\n"}, r"detection\.csv: location 'attic' is in neither"),
-    ({"detection": DETECTION + ",hall,0.5\n"}, r"detection\.csv: a row has no reader"),
+    ({"detection": DETECTION + ",hall,0.5\n"}, r"detection\.csv: a row has no reader; name"),
     ({"initial": INITIAL + ",0\n"}, r"initial\.csv: a row has no location"),
     ({"transition": TRANSITION + ",hall,1\n"}, r"transition\.csv: a row has no location"),
-    ({"initial": INITIAL + "hall,0\n"}, r"initial\.csv: 'hall' is given twice"),
-    ({"transition": TRANSITION + "hall,office,0.5\n"}, r"transition\.csv: 'hall', 'office' is given twice"),
-    ({"detection": DETECTION + "west,hall,0.5\n"}, r"detection\.csv: 'west', 'hall' is given twice"),
+    ({"initial": INITIAL + "hall,0\n"}, r"initial\.csv: there are two rows for 'hall'; keep one"),
+    ({"transition": TRANSITION + "hall,office,0.5\n"}, r"transition\.csv: there are two rows for 'hall', 'office';"),
+    ({"detection": DETECTION + "west,hall,0.5\n"}, r"detection\.csv: there are two rows for 'west', 'hall'; keep one"),
 ]
 
 
-@pytest.mark.parametrize(("files", "complaint"), FAULTS)
-def test_each_fault_is_one_line_that_says_where(tmp_path: Path, files: dict[str, str | None], complaint: str) -> None:
-    with pytest.raises(DataError, match=complaint) as raised:
+@pytest.mark.parametrize(("files", "message"), ERRORS)
+def test_each_error_is_one_line_with_its_file(tmp_path: Path, files: dict[str, str | None], message: str) -> None:
+    with pytest.raises(DataError, match=message) as raised:
         read_hmm(folder_of(tmp_path, **files))
     assert len(str(raised.value).splitlines()) == 1
     assert str(tmp_path) in str(raised.value)
 
 
-def test_what_is_no_text_is_one_line_too(tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_is_an_error_of_one_line(tmp_path: Path) -> None:
     (folder_of(tmp_path) / "initial.csv").write_bytes(b"location,p\n\xff\xfe,1\n")
     with pytest.raises(DataError, match=r"initial\.csv: cannot be read") as raised:
         read_hmm(tmp_path)
@@ -150,7 +150,7 @@ def test_what_is_no_text_is_one_line_too(tmp_path: Path) -> None:
 
 
 def test_a_model_needs_locations() -> None:
-    empty = sparse(np.zeros((0, 0)))
+    empty = Entries.of_dense(np.zeros((0, 0)))
     with pytest.raises(DataError, match="no locations"):
         make_hmm([], [], np.zeros(0), empty, Sensing.DETECTION, empty)
 

@@ -1,4 +1,4 @@
-"""Sensors' reports: against the oracle, split anyhow, and what they promise to those who wait for them."""
+"""Reports of sensors: compared with the oracle, for any split of the rows, and the guarantees of a report."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from tests.oracles import reporting as oracle
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
-#: How many codes a unit of time has; doubles are quarters, so that nothing is rounded.
+#: The number of ticks per unit of time; doubles are quarters, so that nothing is rounded.
 UNITS = {TimeKind.INTEGER: 1, TimeKind.DOUBLE: 4, TimeKind.TIMESTAMP: 1_000_000}
 
 
 @dataclass(frozen=True)
 class Case:
-    """Measurements, and how they are reported; times are counted in the UNITS of their kind."""
+    """Measurements, and how they are reported; times are in the UNITS of their kind."""
 
-    how: Reporting
+    reporting: Reporting
     kind: TimeKind
     key: NDArray[np.int32]
     ticks: NDArray[np.int64]
@@ -47,25 +47,25 @@ class Case:
         ]
 
     def report(self) -> Reports:
-        return Sensors(self.how, self.kind).report(self.key, self.codes, self.values)
+        return Sensors(self.reporting, self.kind).report(self.key, self.codes, self.values)
 
     def truth(self) -> tuple[list[oracle.Report], int]:
-        # What is given by None is a matter of `Reporting`, and tested by itself.
-        told = (self.how.accelerations()[0], self.how.noises()[0])
-        errors, period = [Fraction(e) for e in self.how.errors], Fraction(self.how.period)
-        found: tuple[list[oracle.Report], int] = oracle.reports(
-            self.measurements, errors, period, self.how.method, *map(Fraction, told)
+        # The defaults of acceleration and noise have their own test.
+        acceleration, noise = Fraction(self.reporting.accelerations()[0]), Fraction(self.reporting.noises()[0])
+        errors, period = [Fraction(error) for error in self.reporting.errors], Fraction(self.reporting.period)
+        result: tuple[list[oracle.Report], int] = oracle.reports(
+            self.measurements, errors, period, self.reporting.method, acceleration, noise
         )
-        return found
+        return result
 
 
 @st.composite
 def cases(draw: Draw) -> Case:
-    """A few keys with integer values. Errors are such that no difference of values can be exactly one."""
+    """A few keys with integer values. No difference of values can be equal to an error."""
     m = draw(st.integers(1, 2))
     kind = draw(st.sampled_from(TimeKind))
-    error = st.integers(0, 30).map(lambda whole: whole + 0.3719)
-    how = Reporting(
+    error = st.integers(0, 30).map(lambda integer: integer + 0.3719)
+    reporting = Reporting(
         errors=tuple(draw(error) for _ in range(m)),
         period=draw(st.sampled_from([1.0, 2.5, 7.0, 12.0, 30.0])),
         method=draw(st.sampled_from(METHODS)),
@@ -81,36 +81,37 @@ def cases(draw: Draw) -> Case:
     ticks = start + finest * np.cumsum(np.array(steps, np.int64))
     order = draw(st.permutations(range(n)))
     table = np.array(measured, np.float64).reshape(n, m + 1)[order]
-    return Case(how, kind, table[:, 0].astype(np.int32), ticks[order].astype(np.int64), table[:, 1:])
+    return Case(reporting, kind, table[:, 0].astype(np.int32), ticks[order].astype(np.int64), table[:, 1:])
 
 
 @given(cases())
 def test_reports_are_those_of_the_oracle(case: Case) -> None:
-    found, (wanted, duplicates) = case.report(), case.truth()
-    assert found.row.tolist() == [each.row for each in wanted]
-    assert found.duplicates == duplicates
-    rates = np.array([[float(rate) for rate in each.rates] for each in wanted]).reshape(found.rates.shape)
-    assert_allclose(found.rates, rates, rtol=1e-9, atol=1e-9)
+    reports, (expected, duplicates) = case.report(), case.truth()
+    assert reports.row.tolist() == [report.row for report in expected]
+    assert reports.duplicates == duplicates
+    rates = np.array([[float(rate) for rate in report.rates] for report in expected]).reshape(reports.rates.shape)
+    assert_allclose(reports.rates, rates, rtol=1e-9, atol=1e-9)
 
 
 @given(cases(), st.data())
-def test_any_split_of_the_rows_gives_the_same_and_so_does_saved_state(case: Case, data: st.DataObject) -> None:
+def test_any_split_of_the_rows_gives_the_same_reports_also_with_saved_state(case: Case, data: st.DataObject) -> None:
     n = len(case.key)
-    whole = case.report()
+    one_call = case.report()
     arrival = np.argsort(case.ticks, kind="stable")
     cuts = sorted(data.draw(st.lists(st.integers(0, n), max_size=4)))
-    sensors, parts, duplicates = Sensors(case.how, case.kind), [], 0
+    sensors, parts, duplicates = Sensors(case.reporting, case.kind), [], 0
     for start, end in zip([0, *cuts], [*cuts, n], strict=True):
         part = arrival[start:end]
         if data.draw(st.booleans()):
             saved = through_ipc(sensors.save())
-            sensors = Sensors(case.how, case.kind)
+            sensors = Sensors(case.reporting, case.kind)
             sensors.load(saved)
-        found = sensors.report(case.key[part], case.codes[part], case.values[part])
-        duplicates += found.duplicates
-        parts += list(zip(part[found.row].tolist(), found.rates.tolist(), found.cause.tolist(), strict=True))
-    assert duplicates == whole.duplicates
-    assert sorted(parts) == sorted(zip(whole.row.tolist(), whole.rates.tolist(), whole.cause.tolist(), strict=True))
+        reports = sensors.report(case.key[part], case.codes[part], case.values[part])
+        duplicates += reports.duplicates
+        parts += list(zip(part[reports.row].tolist(), reports.rates.tolist(), reports.cause.tolist(), strict=True))
+    assert duplicates == one_call.duplicates
+    expected = zip(one_call.row.tolist(), one_call.rates.tolist(), one_call.cause.tolist(), strict=True)
+    assert sorted(parts) == sorted(expected)
 
 
 def through_ipc(table: pa.Table) -> pa.Table:
@@ -121,10 +122,10 @@ def through_ipc(table: pa.Table) -> pa.Table:
 
 
 @given(cases())
-def test_what_a_report_promises_is_kept_at_every_measurement(case: Case) -> None:
-    """Up to the next report the truth is within the error of the line; and who is silent for the period is gone."""
-    found = case.report()
-    rates = dict(zip(found.row.tolist(), found.rates.tolist(), strict=True))
+def test_measurements_stay_within_the_error_and_the_period_of_the_last_report(case: Case) -> None:
+    """Up to the next report, a measurement is within the error of the line and less than a period after the report."""
+    reports = case.report()
+    rates = dict(zip(reports.row.tolist(), reports.rates.tolist(), strict=True))
     last: dict[int, tuple[float, Any, Any]] = {}
     t = case.ticks / UNITS[case.kind]
     seen: set[tuple[int, int]] = set()
@@ -137,100 +138,100 @@ def test_what_a_report_promises_is_kept_at_every_measurement(case: Case) -> None
         if row in rates:
             last[key] = (t[row], case.values[row], np.array(rates[row]))
         since, value, rate = t[row] - last[key][0], *last[key][1:]
-        assert np.all(np.abs(value + rate * since - case.values[row]) <= np.array(case.how.errors) + 1e-9)
-        assert since < case.how.period
+        assert np.all(np.abs(value + rate * since - case.values[row]) <= np.array(case.reporting.errors) + 1e-9)
+        assert since < case.reporting.period
 
 
 @given(cases())
-def test_causes_are_told_apart(case: Case) -> None:
-    found = case.report()
+def test_each_report_has_its_cause(case: Case) -> None:
+    reports = case.report()
     t = case.ticks / UNITS[case.kind]
-    for place, (row, cause) in enumerate(zip(found.row.tolist(), found.cause.tolist(), strict=True)):
-        first = place == 0 or case.key[found.row[place - 1]] != case.key[row]
+    for index, (row, cause) in enumerate(zip(reports.row.tolist(), reports.cause.tolist(), strict=True)):
+        first = index == 0 or case.key[reports.row[index - 1]] != case.key[row]
         assert (cause == FIRST) == first
         if not first:
-            before = found.row[place - 1]
+            before = reports.row[index - 1]
             since = t[row] - t[before]
-            off = np.abs(case.values[before] + found.rates[place - 1] * since - case.values[row])
-            assert (cause == CORRECTION) == bool(np.any(off > case.how.errors))
+            off = np.abs(case.values[before] + reports.rates[index - 1] * since - case.values[row])
+            assert (cause == CORRECTION) == bool(np.any(off > case.reporting.errors))
             assert cause in (CORRECTION, HEARTBEAT)
 
 
-# ---------------------------------------------------------------- one car after the other
+# ---------------------------------------------------------------- single cars
 
 
-def drive(how: Reporting, x: Sequence[float], every: float = 1.0, kind: TimeKind = TimeKind.DOUBLE) -> Reports:
-    """The reports of one key with one value column, measured at an interval."""
+def drive(reporting: Reporting, x: Sequence[float], every: float = 1.0, kind: TimeKind = TimeKind.DOUBLE) -> Reports:
+    """The reports of one key with one value column, measured at regular intervals."""
     t = every * np.arange(len(x))
     codes = order_doubles(t) if kind is TimeKind.DOUBLE else np.rint(t * UNITS[kind]).astype(np.int64)
     values = np.asarray(x, np.float64)[:, None]
-    return Sensors(how, kind).report(np.zeros(len(x), np.int32), codes, values)
+    return Sensors(reporting, kind).report(np.zeros(len(x), np.int32), codes, values)
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", TimeKind)
-def test_a_straight_line_needs_heartbeats_alone_after_the_second_report(method: str, kind: TimeKind) -> None:
-    found = drive(Reporting((5.0,), 30.0, method), 7.0 * np.arange(200) - 100, every=3.0, kind=kind)
-    assert found.row.tolist() == [0, 1, *range(11, 200, 10)]
-    assert set(found.cause[2:].tolist()) == {HEARTBEAT}
-    assert_allclose(found.rates[1:], 7 / 3, rtol=1e-12)
+def test_a_straight_line_needs_only_heartbeats_after_the_second_report(method: str, kind: TimeKind) -> None:
+    reports = drive(Reporting((5.0,), 30.0, method), 7.0 * np.arange(200) - 100, every=3.0, kind=kind)
+    assert reports.row.tolist() == [0, 1, *range(11, 200, 10)]
+    assert set(reports.cause[2:].tolist()) == {HEARTBEAT}
+    assert_allclose(reports.rates[1:], 7 / 3, rtol=1e-12)
 
 
-def test_exactly_the_error_is_not_off_and_exactly_the_period_is_over() -> None:
-    found = drive(Reporting((5.0,), 3.0), [0, 5, 0, -5, 0.5, 6.5])
-    assert found.row.tolist() == [0, 3, 4]
-    assert found.cause.tolist() == [FIRST, HEARTBEAT, CORRECTION]
-    assert found.rates.ravel().tolist() == [0, -5, 5.5]
+def test_a_value_off_by_exactly_the_error_is_silent_and_after_exactly_the_period_there_is_a_heartbeat() -> None:
+    reports = drive(Reporting((5.0,), 3.0), [0, 5, 0, -5, 0.5, 6.5])
+    assert reports.row.tolist() == [0, 3, 4]
+    assert reports.cause.tolist() == [FIRST, HEARTBEAT, CORRECTION]
+    assert reports.rates.ravel().tolist() == [0, -5, 5.5]
 
 
-def test_a_period_of_doubles_is_not_missed_by_a_rounding() -> None:
-    """0.7 - 0.4 is less than 0.3, and a heartbeat at 0.8 would be too late: the prediction ends at 0.7."""
+def test_a_heartbeat_of_double_times_is_not_missed_by_a_rounding_error() -> None:
+    """0.7 - 0.4 is less than 0.3, but a heartbeat at 0.8 would be too late: the prediction ends at 0.7."""
     times = np.array([0.4, 0.5, 0.6, 0.7, 0.8])
     assert times[3] - times[0] < 0.3
-    found = Sensors(Reporting((1.0,), 0.3), TimeKind.DOUBLE).report(
+    reports = Sensors(Reporting((1.0,), 0.3), TimeKind.DOUBLE).report(
         np.zeros(5, np.int32), order_doubles(times), np.zeros((5, 1))
     )
-    assert found.row.tolist() == [0, 3]
+    assert reports.row.tolist() == [0, 3]
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_after_a_silence_longer_than_the_period_all_begins_anew(method: str) -> None:
-    how = Reporting((1.0,), 10.0, method)
+def test_a_silence_longer_than_the_period_resets_the_sensor(method: str) -> None:
+    reporting = Reporting((1.0,), 10.0, method)
     key, codes = np.zeros(6, np.int32), np.array([0, 1, 2, 13, 14, 24])
     values = np.array([[0.0], [3.0], [6.0], [39.0], [44.0], [94.0]])
-    found = Sensors(how, TimeKind.INTEGER).report(key, codes, values)
-    assert found.row.tolist() == [0, 1, 3, 4, 5]
-    assert_allclose(found.rates.ravel(), [0, 3, 0, 5, 5], rtol=1e-12)
+    reports = Sensors(reporting, TimeKind.INTEGER).report(key, codes, values)
+    assert reports.row.tolist() == [0, 1, 3, 4, 5]
+    assert_allclose(reports.rates.ravel(), [0, 3, 0, 5, 5], rtol=1e-12)
 
 
-def test_a_report_of_one_column_tells_all_of_them() -> None:
+def test_a_report_has_all_columns() -> None:
     sensors = Sensors(Reporting((1.0, 100.0), 30.0), TimeKind.INTEGER)
-    found = sensors.report(np.zeros(2, np.int32), np.arange(2), np.array([[0.0, 0.0], [2.0, 50.0]]))
-    assert found.row.tolist() == [0, 1]
-    assert found.rates.tolist() == [[0, 0], [2, 50]]
+    reports = sensors.report(np.zeros(2, np.int32), np.arange(2), np.array([[0.0, 0.0], [2.0, 50.0]]))
+    assert reports.row.tolist() == [0, 1]
+    assert reports.rates.tolist() == [[0, 0], [2, 50]]
 
 
 def test_a_later_call_may_repeat_the_time_of_an_earlier_one() -> None:
     sensors = Sensors(Reporting((1.0,), 30.0), TimeKind.INTEGER)
     one = np.zeros(1, np.int32)
     assert sensors.report(one, np.array([7]), np.array([[1.0]])).row.tolist() == [0]
-    again = sensors.report(one, np.array([7]), np.array([[99.0]]))
-    assert (again.row.tolist(), again.duplicates) == ([], 1)
+    repeated = sensors.report(one, np.array([7]), np.array([[99.0]]))
+    assert (repeated.row.tolist(), repeated.duplicates) == ([], 1)
     assert sensors.report(one, np.array([8]), np.array([[1.5]])).row.tolist() == []
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_times_may_be_as_far_apart_or_as_close_as_can_be(method: str) -> None:
-    how = Reporting((1.0,), 10.0, method)
+def test_times_may_be_as_far_apart_or_as_close_as_possible(method: str) -> None:
+    reporting = Reporting((1.0,), 10.0, method)
     ends = np.array([np.iinfo(np.int64).min, np.iinfo(np.int64).max])
     key, values = np.zeros(2, np.int32), np.array([[0.0], [5.0]])
-    found = Sensors(how, TimeKind.INTEGER).report(key, ends, values)
-    assert (found.row.tolist(), found.rates.ravel().tolist()) == ([0, 1], [0, 0])
+    reports = Sensors(reporting, TimeKind.INTEGER).report(key, ends, values)
+    assert (reports.row.tolist(), reports.rates.ravel().tolist()) == ([0, 1], [0, 0])
     values = np.array([[0.0], [5.0], [9.0], [12.0]])
     close = order_doubles(np.array([0.0, 5e-324, 1.0, 2.0]))
-    found = Sensors(how, TimeKind.DOUBLE).report(np.zeros(4, np.int32), close, values)
-    assert np.all(np.isfinite(found.rates)), "a rate that is too large for a double is none"
-    assert found.row.tolist()[:2] == [0, 1]
+    reports = Sensors(reporting, TimeKind.DOUBLE).report(np.zeros(4, np.int32), close, values)
+    assert np.all(np.isfinite(reports.rates)), "a rate that is too large for a double is not used"
+    assert reports.row.tolist()[:2] == [0, 1]
 
 
 # ---------------------------------------------------------------- the filter
@@ -243,15 +244,15 @@ def noisy_line(n: int, slope: float = 8.0, spread: float = 5.0, seed: int = 0) -
 
 
 def test_rates_of_the_filter_converge_on_a_noisy_straight_line() -> None:
-    found = drive(NOISY, noisy_line(2_000))
-    off = np.abs(found.rates.ravel() - 8.0)
-    assert off[found.row > 100].max() < 0.6
+    reports = drive(NOISY, noisy_line(2_000))
+    off = np.abs(reports.rates.ravel() - 8.0)
+    assert off[reports.row > 100].max() < 0.6
     linear = drive(replace(NOISY, method="LINEAR"), noisy_line(2_000))
-    assert off[found.row > 100].max() < np.abs(linear.rates.ravel() - 8.0)[linear.row > 100].mean() / 5
+    assert off[reports.row > 100].max() < np.abs(linear.rates.ravel() - 8.0)[linear.row > 100].mean() / 5
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_filter_communicates_less_where_measurements_are_noisy(seed: int) -> None:
+def test_the_filter_reports_less_often_if_measurements_are_noisy(seed: int) -> None:
     x = noisy_line(1_000, seed=seed)
     by_method = {method: len(drive(replace(NOISY, method=method), x).row) for method in METHODS}
     by_default = len(drive(Reporting((25.0,), 60.0, "KALMAN"), x).row)
@@ -259,11 +260,11 @@ def test_the_filter_communicates_less_where_measurements_are_noisy(seed: int) ->
     assert by_default < by_method["LINEAR"] * 2 / 3
 
 
-def test_the_filter_is_as_sure_of_its_velocity_as_the_textbook_says() -> None:
-    """Without acceleration it is a least-squares line, whose slope has variance 12 noise^2 / (n (n^2 - 1))."""
-    how = Reporting((1e9,), 1e9, "KALMAN", noise=5.0, acceleration=0.0)
+def test_the_variance_of_the_velocity_is_that_of_least_squares() -> None:
+    """Without acceleration the filter is a least-squares line, whose slope has variance 12 noise^2 / (n (n^2 - 1))."""
+    reporting = Reporting((1e9,), 1e9, "KALMAN", noise=5.0, acceleration=0.0)
     n = 40
-    sensors = Sensors(how, TimeKind.INTEGER)
+    sensors = Sensors(reporting, TimeKind.INTEGER)
     x = noisy_line(n)
     sensors.report(np.zeros(n, np.int32), np.arange(n), x[:, None])
     *_, velocity, _, _, variance = sensors.save()["beliefs"].to_pylist()[0]
@@ -272,7 +273,7 @@ def test_the_filter_is_as_sure_of_its_velocity_as_the_textbook_says() -> None:
 
 
 def test_the_unit_of_time_changes_nothing() -> None:
-    """Where it is eight times as long, so are rates, and the period is an eighth; the same is reported."""
+    """If the unit is eight times as long, rates are eight times as high, and the same measurements are reported."""
     x = np.cumsum(noisy_line(300, slope=0.0, spread=9.0))
     seconds = drive(Reporting((25.0,), 32.0, "KALMAN"), x, every=1.0)
     eighths = drive(Reporting((25.0,), 4.0, "KALMAN"), x, every=0.125)
@@ -287,30 +288,30 @@ def test_without_noise_and_acceleration_the_filter_is_linear() -> None:
     assert_allclose(linear.rates, kalman.rates, rtol=1e-12)
 
 
-def test_far_from_zero_nothing_is_lost() -> None:
-    """Positions of a planet's size and times since 1970, to a microsecond, give the rates that they give near zero."""
+def test_large_values_and_times_lose_no_digits() -> None:
+    """Positions of a planet's size and times since 1970, to a microsecond, give the same rates as those near zero."""
     steps = np.cumsum(np.random.default_rng(5).integers(900_000, 1_100_000, 300))
     x = np.cumsum(np.random.default_rng(6).integers(-3, 4, 300)).astype(np.float64)[:, None]
-    how, key = Reporting((4.0,), 20.0, "KALMAN"), np.zeros(300, np.int32)
-    near = Sensors(how, TimeKind.TIMESTAMP).report(key, steps, x)
-    far = Sensors(how, TimeKind.TIMESTAMP).report(key, steps + 1_790_000_000_000_000, x + 2.0**32)
+    reporting, key = Reporting((4.0,), 20.0, "KALMAN"), np.zeros(300, np.int32)
+    near = Sensors(reporting, TimeKind.TIMESTAMP).report(key, steps, x)
+    far = Sensors(reporting, TimeKind.TIMESTAMP).report(key, steps + 1_790_000_000_000_000, x + 2.0**32)
     assert_array_equal(near.row, far.row)
     assert_array_equal(near.rates, far.rates)
 
 
-# ---------------------------------------------------------------- what cannot be
+# ---------------------------------------------------------------- parameters
 
 
-def test_what_is_not_given_is_made_of_the_errors_and_the_period() -> None:
-    how = Reporting((25.0, 5.0), 30.0, "KALMAN")
-    assert how.accelerations().tolist() == [0.5, 0.1]
-    assert how.noises().tolist() == [2.5, 0.5]
-    how = replace(how, acceleration=2.0, noise=0.0)
-    assert (how.accelerations().tolist(), how.noises().tolist()) == ([2, 2], [0, 0])
+def test_acceleration_and_noise_have_defaults() -> None:
+    reporting = Reporting((25.0, 5.0), 30.0, "KALMAN")
+    assert reporting.accelerations().tolist() == [0.5, 0.1]
+    assert reporting.noises().tolist() == [2.5, 0.5]
+    reporting = replace(reporting, acceleration=2.0, noise=0.0)
+    assert (reporting.accelerations().tolist(), reporting.noises().tolist()) == ([2, 2], [0, 0])
 
 
 @pytest.mark.parametrize(
-    "given",
+    "arguments",
     [
         {"errors": (-1.0,)},
         {"errors": (float("nan"),)},
@@ -322,15 +323,15 @@ def test_what_is_not_given_is_made_of_the_errors_and_the_period() -> None:
         {"acceleration": float("inf")},
     ],
 )
-def test_what_makes_no_sense_is_refused(given: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="errors|period|method|one value"):
-        Reporting(**({"errors": (1.0,), "period": 30.0} | given))
+def test_invalid_arguments_are_errors(arguments: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="errors|period|method"):
+        Reporting(**({"errors": (1.0,), "period": 30.0} | arguments))
 
 
-def test_nothing_measured_is_nothing_reported() -> None:
+def test_without_measurements_there_are_no_reports() -> None:
     sensors = Sensors(Reporting((1.0, 2.0), 30.0), TimeKind.DOUBLE)
-    nothing = sensors.report(np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros((0, 2)))
-    assert (len(nothing.row), nothing.rates.shape, nothing.duplicates) == (0, (0, 2), 0)
-    again = Sensors(Reporting((1.0, 2.0), 30.0), TimeKind.DOUBLE)
-    again.load(through_ipc(sensors.save()))
-    assert again.save() == sensors.save()
+    reports = sensors.report(np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros((0, 2)))
+    assert (len(reports.row), reports.rates.shape, reports.duplicates) == (0, (0, 2), 0)
+    restored = Sensors(Reporting((1.0, 2.0), 30.0), TimeKind.DOUBLE)
+    restored.load(through_ipc(sensors.save()))
+    assert restored.save() == sensors.save()

@@ -1,4 +1,4 @@
-"""Inferred streams on a worker, and through a query: the same as inference key by key, whatever the splits."""
+"""Inferred streams on a worker, and in a query: equal to inference key by key, for any split of the readings."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from anabranch.pattern.job import PatternJob
 from anabranch.planning.inferred import inference_of
 from anabranch.planning.layouts import layouts_for
 from anabranch.transport.job import JobContext
+from tests.inference.models import packed
 from tests.local import FINGERPRINT, bound_query, make_job
 from tests.pattern.local import LocalRun
 
@@ -41,14 +42,14 @@ CREATE QUERY q AS PATTERN {stream}(x, 'hall') THEN {stream}(x, r) WHERE r <> 'ha
 
 def building() -> Hmm:
     """Three rooms in a row; the hall is read by both readers, the office by one."""
-    move = np.array([[0.5, 0.4, 0.1], [0.3, 0.6, 0.1], [0.2, 0.3, 0.5]])
-    rows, columns = np.nonzero(move)
-    seen = Entries(np.array([0, 1, 1], np.int32), np.array([0, 0, 1], np.int32), np.array([0.7, 0.4, 0.5]))
-    moves = Entries(rows.astype(np.int32), columns.astype(np.int32), move[rows, columns])
+    moves = Entries.of_dense(np.array([[0.5, 0.4, 0.1], [0.3, 0.6, 0.1], [0.2, 0.3, 0.5]]))
+    seen = Entries.of_dense(np.array([[0.7, 0.0, 0.0], [0.4, 0.5, 0.0]]))
     return make_hmm(ROOMS, READERS, np.array([0.2, 0.3, 0.5]), moves, Sensing.DETECTION, seen)
 
 
-def filled(stream: str, method: str = "FILTER", time: str = "INTEGER", options: str = "", watermark: str = "") -> str:
+def workbook_text(
+    stream: str, method: str = "FILTER", time: str = "INTEGER", options: str = "", watermark: str = ""
+) -> str:
     return WORKBOOK.format(
         stream=stream, method=method.replace("PARTICLE", "PARTICLE(50)"), time=time, options=options,
         watermark=watermark, model=METHOD_MODELS[method].value,
@@ -65,8 +66,8 @@ def inferring_job(text: str, folder: Path, live: bool = False) -> PatternJob:
     return make_job([bound_query(text, "q")], JobContext((layout,), {}, FINGERPRINT, live))
 
 
-def some_readings(seed: int, keys: int = 4, steps: int = 12) -> list[dict]:
-    """Tags that begin at different steps, and are missed as often as not."""
+def random_readings(seed: int, keys: int = 4, steps: int = 12) -> list[dict]:
+    """Tags that start at different steps, and are seen by each reader with probability 0.3."""
     draw = np.random.default_rng(seed)
     rows = []
     for key in range(keys):
@@ -76,17 +77,17 @@ def some_readings(seed: int, keys: int = 4, steps: int = 12) -> list[dict]:
 
 
 def inferred_rows(readings: list[dict], method: str, hmm: Hmm) -> list[dict]:
-    """The rows of the stream, key by key, from each one's first reading to the last of all."""
+    """The rows of the stream, key by key, from the first reading of the key to the last reading of all keys."""
     inference = Inference(hmm, method, 50 if method == "PARTICLE" else 0)
     last = max(row["t"] for row in readings)
     rows = []
     for tag in dict.fromkeys(row["tag"] for row in readings):
-        own = [row for row in readings if row["tag"] == tag]
-        first = min(row["t"] for row in own)
-        sets = [[READERS.index(row["reader"]) for row in own if row["t"] == t] for t in range(first, last + 1)]
-        starts = np.concatenate([[0], np.cumsum([len(each) for each in sets])])
-        found = inference.advance(inference.start(0), starts, np.array(sum(sets, []), np.int32))
-        for step, prev, location, p in zip(found.step, found.prev, found.location, found.p, strict=True):
+        tag_rows = [row for row in readings if row["tag"] == tag]
+        first = min(row["t"] for row in tag_rows)
+        codes = [[READERS.index(row["reader"]) for row in tag_rows if row["t"] == t] for t in range(first, last + 1)]
+        inferred = inference.advance(inference.start(0), *packed(codes))
+        columns = (inferred.step, inferred.prev, inferred.location, inferred.p)
+        for step, prev, location, p in zip(*columns, strict=True):
             before = {"prev_room": ROOMS[prev] if prev >= 0 else None}
             rows.append({"tag": tag, "room": ROOMS[location], "t": first + int(step), "p": float(p), **before})
     return rows
@@ -103,18 +104,18 @@ def answers(job: PatternJob, parts: list[dict[str, list[dict]]]) -> LocalRun:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the model."""
-    place = tmp_path_factory.mktemp("inferred")
-    write_hmm(building(), place / "model")
-    return place
+    path = tmp_path_factory.mktemp("inferred")
+    write_hmm(building(), path / "model")
+    return path
 
 
 @pytest.mark.parametrize("method", sorted(METHOD_MODELS.keys() - {"PARTICLE"}))
 def test_a_query_over_an_inferred_stream_equals_one_over_its_rows(method: str, folder: Path) -> None:
     for seed in range(5):
-        readings = some_readings(seed)
-        run = LocalRun(inferring_job(filled("at", method), folder), n_buckets=3)
+        readings = random_readings(seed)
+        run = LocalRun(inferring_job(workbook_text("at", method), folder), n_buckets=3)
         run.step({"readings": readings}, end=True)
-        text = filled("given", method)
+        text = workbook_text("given", method)
         query = bound_query(text, "q")
         given_run = LocalRun(make_job([query], JobContext(layouts_for(query.streams), {}, FINGERPRINT, False)))
         given_run.step({"given": inferred_rows(readings, method, building())}, end=True)
@@ -125,17 +126,17 @@ def test_a_query_over_an_inferred_stream_equals_one_over_its_rows(method: str, f
 @given(data=st.data())
 def test_any_split_gives_the_answers_of_an_archive(folder: Path, data: st.DataObject) -> None:
     method = data.draw(st.sampled_from(sorted(METHOD_MODELS.keys() - set(WHOLE_ARCHIVE))))
-    readings = sorted(some_readings(data.draw(st.integers(0, 50))), key=lambda row: row["t"])
+    readings = sorted(random_readings(data.draw(st.integers(0, 50))), key=lambda row: row["t"])
     cuts = sorted(data.draw(st.lists(st.integers(0, len(readings)), max_size=3)))
     parts = [readings[a:b] for a, b in zip([0, *cuts], [*cuts, len(readings)], strict=True)]
-    job = inferring_job(filled("at", method), folder, live=True)
-    whole = answers(job, [{"readings": readings}])
+    job = inferring_job(workbook_text("at", method), folder, live=True)
+    one_batch = answers(job, [{"readings": readings}])
     split = answers(job, [{"readings": part} for part in parts])
     assert split.counts.late == 0
-    assert split.answers() == pytest.approx(whole.answers(), abs=1e-12)
+    assert split.answers() == pytest.approx(one_batch.answers(), abs=1e-12)
 
 
-def test_readings_that_cannot_be_used_are_set_aside_with_the_reason(folder: Path) -> None:
+def test_readings_of_unknown_readers_are_quarantined_with_the_reason(folder: Path) -> None:
     hmm = building()
     readings = [
         {"tag": "a", "reader": "east", "t": 0},
@@ -145,20 +146,19 @@ def test_readings_that_cannot_be_used_are_set_aside_with_the_reason(folder: Path
         {"tag": "a", "reader": None, "t": 2},
     ]
     assert len(hmm.readers) == 2
-    run = LocalRun(inferring_job(filled("at"), folder), 1)
+    run = LocalRun(inferring_job(workbook_text("at"), folder), 1)
     run.step({"readings": readings}, end=True)
     (outcome,) = run.outcomes
     assert outcome.rejected["reason"].to_pylist() == [UNKNOWN_READER] * 2
     assert (run.counts.read, run.counts.used, run.counts.duplicate, run.counts.quarantined) == (5, 2, 1, 2)
 
 
-def test_a_reading_that_the_model_cannot_explain_is_set_aside() -> None:
-    """From the hall there is no way to the lab within a step, where alone the second reader reads."""
-    moves = Entries(np.array([0, 1], np.int32), np.array([0, 1], np.int32), np.ones(2))
-    seen = Entries(np.array([0, 1], np.int32), np.array([0, 1], np.int32), np.full(2, 0.5))
+def test_a_reading_that_the_model_cannot_explain_is_quarantined() -> None:
+    """The second reader sees only the lab, and the lab cannot be reached from the hall."""
+    moves, seen = Entries.of_dense(np.eye(2)), Entries.of_dense(0.5 * np.eye(2))
     hmm = make_hmm(("hall", "lab"), READERS, np.full(2, 0.5), moves, Sensing.DETECTION, seen)
     catalog = Catalog()
-    text = filled("at")
+    text = workbook_text("at")
     declare(parse(text), catalog)
     (layout,) = layouts_for([catalog.stream("readings")])
     layout = replace(layout, derivation=InferredFrom(Inference(hmm, "FILTER"), pa.string(), 1.0))
@@ -171,7 +171,7 @@ def test_a_reading_that_the_model_cannot_explain_is_set_aside() -> None:
     assert (run.counts.used, run.counts.quarantined) == (2, 1)
 
 
-def test_state_is_only_good_for_a_model_with_the_same_silence() -> None:
+def test_models_with_different_silence_have_different_identities() -> None:
     identities = [
         InferredFrom(Inference(replace(building(), silence=quiet), "FILTER"), pa.string(), 1.0).identity()
         for quiet in (None, np.full(3, 0.5), np.full(3, 0.25))
@@ -186,11 +186,11 @@ def test_state_is_only_good_for_a_model_with_the_same_silence() -> None:
         ("", "there is neither detection.csv nor emission.csv"),
     ],
 )
-def test_what_is_wrong_with_a_model_is_one_line(options: str, message: str, tmp_path: Path) -> None:
+def test_an_error_in_a_model_or_a_step_is_reported(options: str, message: str, tmp_path: Path) -> None:
     if options:
         write_hmm(building(), tmp_path / "model")
     with pytest.raises(WorkbookError, match=message):
-        inferring_job(filled("at", options=options), tmp_path)
+        inferring_job(workbook_text("at", options=options), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -204,30 +204,31 @@ def test_what_is_wrong_with_a_model_is_one_line(options: str, message: str, tmp_
 def test_times_fall_into_steps(kind: TimeKind, step: float, times: list, numbers: list[int]) -> None:
     codes = order_doubles(np.array(times)) if kind is TimeKind.DOUBLE else np.array(times)
     assert steps_of(codes, step, kind).tolist() == numbers
-    begins = step_times(np.array(numbers), step, kind)
-    assert steps_of(begins, step, kind).tolist() == numbers
-    assert (begins <= codes + 8).all()  # doubles may differ in their last bits
+    start_times = step_times(np.array(numbers), step, kind)
+    assert steps_of(start_times, step, kind).tolist() == numbers
+    assert (start_times <= codes + 8).all()  # doubles may differ in their last bits
 
 
-def test_a_step_of_several_instants_takes_all_their_readings(folder: Path) -> None:
+def test_a_step_combines_the_readings_of_several_instants(folder: Path) -> None:
     """Readings at 10, 13 and 21 with steps of 5: one step with both readers, one without, one with the first."""
-    job = inferring_job(filled("at", "MLE", options="STEP 5"), folder)
+    job = inferring_job(workbook_text("at", "MLE", options="STEP 5"), folder)
     run = LocalRun(job, 1)
     rows = [{"tag": "a", "reader": r, "t": t} for r, t in (("east", 10), ("west", 13), ("east", 21))]
     run.step({"readings": rows[:2]})
     assert not run.answers()
     run.step({"readings": rows[2:]}, end=True)
-    text = filled("given", "MLE")
+    text = workbook_text("given", "MLE")
     query = bound_query(text, "q")
-    by_hand = LocalRun(make_job([query], JobContext(layouts_for(query.streams), {}, FINGERPRINT, False)))
-    made = inferred_rows([{"tag": "a", "reader": row["reader"], "t": row["t"] // 5} for row in rows], "MLE", building())
-    by_hand.step({"given": [{**row, "t": 5 * row["t"]} for row in made]}, end=True)
-    assert run.answers() == by_hand.answers()
+    expected = LocalRun(make_job([query], JobContext(layouts_for(query.streams), {}, FINGERPRINT, False)))
+    by_step = [{"tag": "a", "reader": row["reader"], "t": row["t"] // 5} for row in rows]
+    given_rows = [{**row, "t": 5 * row["t"]} for row in inferred_rows(by_step, "MLE", building())]
+    expected.step({"given": given_rows}, end=True)
+    assert run.answers() == expected.answers()
 
 
-# ---------------------------------------------------------------- steps beside instants
+# ---------------------------------------------------------------- an inferred and another stream in one query
 
-BESIDE = """
+TWO_STREAMS = """
 CREATE STREAM readings KEY (tag STRING) VALUE (reader STRING) TIME t INTEGER;
 CREATE STREAM at KEY (tag STRING) VALUE (room STRING) TIME t INTEGER
   INFERRED FROM readings USING HMM 'model/' METHOD FILTER STEP {first};
@@ -246,19 +247,18 @@ def two_streams(folder: Path, text: str, names: tuple[str, str]) -> PatternJob:
     catalog = Catalog()
     assert not declare(parse(text), catalog)
     streams = [catalog.stream(name) for name in names]
-    inferred = [not isinstance(stream.source, type(None)) for stream in streams]
-    read = [
-        catalog.stream("readings") if is_inferred else each for each, is_inferred in zip(streams, inferred, strict=True)
-    ]
+    sources = [stream if stream.source is None else catalog.stream("readings") for stream in streams]
     layouts = [
-        replace(layout, derivation=inference_of(stream, stream.source, layout, str(folder))) if is_inferred else layout
-        for layout, stream, is_inferred in zip(layouts_for(read), streams, inferred, strict=True)
+        layout
+        if stream.source is None
+        else replace(layout, derivation=inference_of(stream, stream.source, layout, str(folder)))
+        for layout, stream in zip(layouts_for(sources), streams, strict=True)
     ]
     return make_job([bound_query(text, "q")], JobContext(tuple(layouts), {}, FINGERPRINT, True))
 
 
 def run_two(job: PatternJob, batches: list[dict[str, list[dict]]]) -> LocalRun:
-    """Both streams of a job may read `readings`; LocalRun hands rows to every layout of that name."""
+    """Run a job whose streams may both read `readings`: LocalRun passes rows to every layout of that name."""
     run = answers(job, batches)
     assert run.counts.late == 0
     assert run.counts.read == run.counts.used + run.counts.duplicate + run.counts.quarantined
@@ -266,29 +266,29 @@ def run_two(job: PatternJob, batches: list[dict[str, list[dict]]]) -> LocalRun:
 
 
 @pytest.mark.parametrize("step", [1, 7, 10])
-def test_the_last_rows_of_a_plain_stream_are_not_lost_beside_long_steps(folder: Path, step: int) -> None:
-    text = BESIDE.format(first=step, other=PLAIN, name="door", value="'open'")
+def test_the_last_rows_of_a_plain_stream_are_not_lost_with_long_steps_of_another(folder: Path, step: int) -> None:
+    text = TWO_STREAMS.format(first=step, other=PLAIN, name="door", value="'open'")
     job = two_streams(folder, text, ("at", "door"))
     readings = [{"tag": "a", "reader": "east", "t": t} for t in range(0, 96, 5)]
     doors = [{"tag": "a", "side": "open", "t": t} for t in (3, 50, 105)]
-    whole = run_two(job, [{"readings": readings, "door": doors}])
-    assert max(t for t, _ in whole.answers()) == 105
+    one_batch = run_two(job, [{"readings": readings, "door": doors}])
+    assert max(t for t, _ in one_batch.answers()) == 105
     parts = [
         {"readings": [r for r in readings if lo <= r["t"] < hi], "door": [r for r in doors if lo <= r["t"] < hi]}
         for lo, hi in ((0, 23), (23, 61), (61, 200))
     ]
-    assert run_two(job, parts).answers() == pytest.approx(whole.answers(), abs=1e-12)
-    one_after_the_other = run_two(job, [{"readings": readings}, {"door": doors}])
-    assert one_after_the_other.answers() == pytest.approx(whole.answers(), abs=1e-12)
+    assert run_two(job, parts).answers() == pytest.approx(one_batch.answers(), abs=1e-12)
+    readings_first = run_two(job, [{"readings": readings}, {"door": doors}])
+    assert readings_first.answers() == pytest.approx(one_batch.answers(), abs=1e-12)
 
 
 @pytest.mark.parametrize(("first", "second"), [(5, 7), (7, 5), (1, 4)])
-def test_streams_of_different_steps_go_together(folder: Path, first: int, second: int) -> None:
-    text = BESIDE.format(first=first, other=SLOWER.format(second=second), name="slow", value="'office'")
+def test_a_query_can_use_streams_with_different_steps(folder: Path, first: int, second: int) -> None:
+    text = TWO_STREAMS.format(first=first, other=SLOWER.format(second=second), name="slow", value="'office'")
     job = two_streams(folder, text, ("at", "slow"))
-    readings = sorted(some_readings(5, keys=3, steps=27), key=lambda row: row["t"])
-    whole = run_two(job, [{"readings": readings}])
-    assert whole.answers()
+    readings = sorted(random_readings(5, keys=3, steps=27), key=lambda row: row["t"])
+    one_batch = run_two(job, [{"readings": readings}])
+    assert one_batch.answers()
     cut = len(readings) // 2
     parts = [{"readings": readings[:cut]}, {"readings": readings[cut:]}]
-    assert run_two(job, parts).answers() == pytest.approx(whole.answers(), abs=1e-12)
+    assert run_two(job, parts).answers() == pytest.approx(one_batch.answers(), abs=1e-12)

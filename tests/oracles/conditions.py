@@ -1,8 +1,7 @@
-"""The value of a typed condition for one set of bindings: scalar, literal, SQL's three-valued logic.
+"""The value of a typed condition for one set of bindings, in SQL's three-valued logic, one scalar at a time.
 
-NULL is None. A condition holds where its value is True: neither False nor NULL is enough.
-Everything is evaluated, nothing is skipped, and nothing can raise for the values of a row: a division by
-zero is NULL.
+NULL is None. A condition holds if its value is True, not if it is False or NULL. There is no short-circuit evaluation,
+and no values of a row raise an error: a division by zero is NULL.
 """
 
 from __future__ import annotations
@@ -26,20 +25,20 @@ NO_FUNCTIONS: Functions = MappingProxyType({})
 def holds(
     condition: Typed | None, bindings: Bindings, relations: Relations, functions: Functions = NO_FUNCTIONS
 ) -> bool:
-    """Whether the condition is true of the bindings; no condition is TRUE."""
+    """Whether the condition is true for the bindings; None is TRUE."""
     return condition is None or evaluate(condition, bindings, relations, functions) is True
 
 
 def evaluate(tree: Typed, bindings: Bindings, relations: Relations, functions: Functions = NO_FUNCTIONS) -> Value:
-    """The value of the tree where each name has the value that `bindings` gives it.
+    """The value of the tree, with the values of names in `bindings`.
 
     Parameters
     ----------
     tree : Typed
     bindings : mapping from PATTERN variable (lower case) to value, or from (owner, mention) to the columns of an event
-        The column `*` is the whole event.
+        The column `*` is the complete event.
     relations : mapping from the name of a relation, as declared, to its rows
-    functions : mapping from an operator of one kind of query to what it does; it sees no NULL
+    functions : mapping from an operator of one kind of query to its function, which is not called with NULL
     """
     if isinstance(tree, Constant):
         return tree.value
@@ -50,28 +49,28 @@ def evaluate(tree: Typed, bindings: Bindings, relations: Relations, functions: F
         return _member(arguments, relations[tree.relation.name])
     if tree.op in _LOGICAL:
         return _LOGICAL[tree.op](*arguments)
-    # Arithmetic, comparisons and functions know nothing of what is NULL.
+    # Arithmetic, comparisons and functions of NULL are NULL.
     if None in arguments:
         return None
     value = _STRICT[tree.op](*arguments) if tree.op in _STRICT else functions[tree.op](*arguments)
-    # Times are microseconds here, and their difference is in seconds.
+    # Timestamps are microseconds here, and their difference is in seconds.
     return value / 1e6 if tree.op == "-" and tree.arguments[0].type is Type.TIMESTAMP else value
 
 
 def _member(arguments: list[Value], rows: Collection[tuple[Value, ...]]) -> bool | None:
-    """Whether the arguments are a row of the relation; NULL where one of them is NULL."""
+    """Whether the arguments are a row of the relation; NULL if one of them is NULL."""
     return None if None in arguments else tuple(arguments) in rows
 
 
 def _and(*arguments: bool | None) -> bool | None:
-    """False where one is False, else NULL where one is NULL, else True."""
+    """False if one is False, else NULL if one is NULL, else True."""
     if False in arguments:
         return False
     return None if None in arguments else True
 
 
 def _or(*arguments: bool | None) -> bool | None:
-    """True where one is True, else NULL where one is NULL, else False."""
+    """True if one is True, else NULL if one is NULL, else False."""
     if True in arguments:
         return True
     return None if None in arguments else False
@@ -83,17 +82,17 @@ def _not(argument: bool | None) -> bool | None:
 
 
 def _is_null(argument: Value) -> bool:
-    """The one query about NULL that has an answer."""
+    """The only operator on NULL whose value is not NULL."""
     return argument is None
 
 
 def _divide(left: float, right: float) -> float | None:
-    """A real division, of integers too; NULL by zero."""
+    """The quotient as a real number, also of integers; NULL for a division by zero."""
     return None if right == 0 else float(left) / float(right)
 
 
 def _remainder(left: float, right: float) -> float | None:
-    """What a division that rounds towards zero leaves: it has the sign of `left`; NULL by zero."""
+    """The remainder of a division that rounds towards zero, with the sign of `left`; NULL for a division by zero."""
     if right == 0:
         return None
     size = abs(left) % abs(right)

@@ -1,4 +1,4 @@
-"""CONSTRAIN asked of a database: SQLite, held against the oracle."""
+"""CONSTRAIN queries in SQLite, to check the oracle."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tests.oracles.constrain import RADIUS, geometry
 
 
 class Database:
-    """The same query as one SELECT: an alias for each event, and every condition written out for all it is asked of.
+    """A query as one SELECT: one alias per event, and every condition written out for all events it applies to.
 
-    Three-valued logic, comparisons and joins are SQLite's.
+    Three-valued logic, comparisons and joins are those of SQLite.
     """
 
     def __init__(self, query: BoundConstrain, case: Case) -> None:
@@ -36,53 +36,53 @@ class Database:
         self.streams = {variable.name: variable.stream for variable in query.variables}
         for stream in query.streams:
             names = [column.name for column in stream.columns]
-            # Without types, so that nothing is converted.
+            # Columns without types, so that no value is converted.
             self.connection.execute(f"CREATE TABLE {stream.name} ({', '.join(names)})")
             rows = {tuple(_plain(row[name]) for name in names) for row in case.rows[stream.name]}
-            marks = ", ".join("?" * len(names))
-            self.connection.executemany(f"INSERT INTO {stream.name} VALUES ({marks})", rows)
-        for name, pairs_ in case.relations.items():
+            placeholders = ", ".join("?" * len(names))
+            self.connection.executemany(f"INSERT INTO {stream.name} VALUES ({placeholders})", rows)
+        for name, relation_rows in case.relations.items():
             self.connection.execute(f"CREATE TABLE {name} (a, b)")
-            self.connection.executemany(f"INSERT INTO {name} VALUES (?, ?)", pairs_)
+            self.connection.executemany(f"INSERT INTO {name} VALUES (?, ?)", relation_rows)
 
     def solutions(self) -> Counter[tuple[Any, ...]]:
-        """For each solution and variable, the events as rows."""
-        tables = [f"{self.streams[name].name} {alias}" for name, own in self.aliases.items() for alias in own]
-        flat = [(name, alias) for name, own in self.aliases.items() for alias in own]
-        wanted = ["1"]
-        for (name, alias), (other, another) in itertools.combinations(flat, 2):
-            if self.streams[name] is self.streams[other]:
-                op = "<" if name == other else "<>"
-                wanted.append(f"{alias}.rowid {op} {another}.rowid")
+        """The solutions: for each variable, its events as rows; with the number of times each solution occurs."""
+        flat = [(name, alias) for name, aliases in self.aliases.items() for alias in aliases]
+        tables = [f"{self.streams[name].name} {alias}" for name, alias in flat]
+        conditions = ["1"]
+        for (name, alias), (other_name, other_alias) in itertools.combinations(flat, 2):
+            if self.streams[name] is self.streams[other_name]:
+                op = "<" if name == other_name else "<>"
+                conditions.append(f"{alias}.rowid {op} {other_alias}.rowid")
         for condition in self.query.conditions:
-            wanted += [self.sql(condition, chosen) for chosen in self.instances(condition)]
+            conditions += [self.sql(condition, chosen) for chosen in self.instances(condition)]
         columns = [
             (name, f"{alias}.{column.name}") for name, alias in flat for column in self.streams[name].columns
         ]  # fmt: skip
         select = f"SELECT {', '.join(column for _, column in columns)} FROM {', '.join(tables)}"
-        found: Counter[tuple[Any, ...]] = Counter()
-        for row in self.connection.execute(f"{select} WHERE {' AND '.join(wanted)}"):
+        solutions: Counter[tuple[Any, ...]] = Counter()
+        for row in self.connection.execute(f"{select} WHERE {' AND '.join(conditions)}"):
             values = iter(row)
             events = {
-                name: frozenset(tuple(next(values) for _ in self.streams[name].columns) for _ in own)
-                for name, own in self.aliases.items()
+                name: frozenset(tuple(next(values) for _ in self.streams[name].columns) for _ in aliases)
+                for name, aliases in self.aliases.items()
             }
-            found[tuple(events.values())] += 1
-        return found
+            solutions[tuple(events.values())] += 1
+        return solutions
 
     def instances(self, condition: Typed) -> Iterator[dict[tuple[str, int], str]]:
-        """The aliases that the mentions of a condition stand for, in all ways."""
-        places = {(node.owner, node.mention) for node in walk(condition) if isinstance(node, Reference)}
-        owners = sorted({owner for owner, _ in places if owner is not None})
-        # All choices for both mentions of everything, then those that are the same but for what is not mentioned.
-        ways = [itertools.product(self.aliases[owner], repeat=2) for owner in owners]
+        """All assignments of different aliases to the mentions of variables in a condition."""
+        mentions = {(node.owner, node.mention) for node in walk(condition) if isinstance(node, Reference)}
+        owners = sorted({owner for owner, _ in mentions if owner is not None})
+        # All pairs of aliases for both mentions of each variable; mentions that do not occur are then dropped.
+        pairs_of_owners = [itertools.product(self.aliases[owner], repeat=2) for owner in owners]
         seen = set()
-        for way in itertools.product(*ways):
+        for pairs in itertools.product(*pairs_of_owners):
             chosen = {
                 (owner, mention): pair[mention - 1]
-                for owner, pair in zip(owners, way, strict=True)
+                for owner, pair in zip(owners, pairs, strict=True)
                 for mention in (1, 2)
-                if (owner, mention) in places
+                if (owner, mention) in mentions
             }
             key = tuple(sorted(chosen.items()))
             if len(set(chosen.values())) == len(chosen) and key not in seen:
@@ -90,7 +90,7 @@ class Database:
                 yield chosen
 
     def sql(self, tree: Typed, chosen: Mapping[tuple[str, int], str]) -> str:
-        """A condition as text."""
+        """A condition as SQL, with the chosen aliases."""
         if isinstance(tree, Constant):
             return _literal(tree.value)
         if isinstance(tree, Reference):
@@ -98,8 +98,8 @@ class Database:
             return f"{chosen[tree.owner, tree.mention]}.{tree.name}"
         if isinstance(tree, Member):
             a, b = (self.sql(argument, chosen) for argument in tree.arguments)
-            found = f"EXISTS (SELECT 1 FROM {tree.relation.name} r WHERE r.a = {a} AND r.b = {b})"
-            return f"CASE WHEN {a} IS NOT NULL AND {b} IS NOT NULL THEN {found} END"
+            exists = f"EXISTS (SELECT 1 FROM {tree.relation.name} r WHERE r.a = {a} AND r.b = {b})"
+            return f"CASE WHEN {a} IS NOT NULL AND {b} IS NOT NULL THEN {exists} END"
         if tree.op in ("distance", "span", "within"):
             return self.function(tree.op, tree.arguments, chosen)
         parts = [self.sql(argument, chosen) for argument in tree.arguments]
@@ -112,10 +112,10 @@ class Database:
         return f"(({text}) / 1e6)" if seconds else f"({text})"
 
     def function(self, name: str, arguments: Sequence[Typed], chosen: Mapping[tuple[str, int], str]) -> str:
-        """A function of one or two whole events."""
-        whole = [each for each in arguments if isinstance(each, Reference)]
-        streams = [self.streams[each.owner or ""] for each in whole]
-        aliases = [chosen[each.owner or "", each.mention] for each in whole]
+        """A function of one or two events as SQL."""
+        events = [argument for argument in arguments if isinstance(argument, Reference)]
+        streams = [self.streams[event.owner or ""] for event in events]
+        aliases = [chosen[event.owner or "", event.mention] for event in events]
         if name == "span":
             difference = f"abs({aliases[0]}.t - {aliases[1]}.t)"
             return f"({difference} / 1e6)" if streams[0].time.type is Type.TIMESTAMP else difference
@@ -124,12 +124,12 @@ class Database:
             for alias, stream in zip(aliases, streams, strict=True)
             for axis in stream.declaration.space or ()
         ]
-        more = int(streams[0].declaration.geodesic) if name == "distance" else self.sql(arguments[1], chosen)
-        return f"{name}({', '.join(axes)}, {more})"
+        last = int(streams[0].declaration.geodesic) if name == "distance" else self.sql(arguments[1], chosen)
+        return f"{name}({', '.join(axes)}, {last})"
 
 
 def _distance(x: Any, y: Any, other_x: Any, other_y: Any, geodesic: int) -> float | None:
-    """By Pythagoras; on the globe by the chord."""
+    """The Euclidean distance, or on the globe the great-circle distance, from the chord."""
     if None in (x, y, other_x, other_y):
         return None
     if not geodesic:
@@ -153,7 +153,7 @@ def _within(x: Any, y: Any, text: str) -> bool | None:
 
 
 def _plain(value: Any) -> Any:
-    """A value as SQLite has it: times are microseconds."""
+    """A value as SQLite stores it: timestamps are microseconds."""
     if not isinstance(value, datetime):
         return value
     return round((value - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)
@@ -165,8 +165,8 @@ def _literal(value: Any) -> str:
     return f"'{value}'" if isinstance(value, str) else repr(value)
 
 
-def as_rows(query: BoundConstrain, found: Sequence[Mapping[str, Any]]) -> Counter[tuple[Any, ...]]:
-    """Solutions as the database gives them."""
+def as_rows(query: BoundConstrain, solutions: Sequence[Mapping[str, Any]]) -> Counter[tuple[Any, ...]]:
+    """Solutions of the oracle in the form of `Database.solutions`."""
     return Counter(
         tuple(
             frozenset(
@@ -175,5 +175,5 @@ def as_rows(query: BoundConstrain, found: Sequence[Mapping[str, Any]]) -> Counte
             )
             for variable in query.variables
         )
-        for solution in found
+        for solution in solutions
     )

@@ -1,4 +1,4 @@
-"""Hidden Markov models by the weight of every single path, and the dense forward-backward algorithm in logarithms.
+"""Oracles of hidden Markov models: enumeration of all paths, and dense forward-backward in logarithms.
 
 Models are dense arrays: `initial` (N,), `transition` (N, N) from row to column, and `likelihoods` (T, N).
 """
@@ -18,9 +18,9 @@ Path = tuple[int, ...]
 
 
 def detection_likelihoods(detection: Any, readings: Sequence[set[int]]) -> Any:
-    """The product over the readers of d where they saw the key and 1 - d where not; `detection` is (R, N).
+    """The product over the readers of d if they saw the key and 1 - d if not; `detection` is (R, N).
 
-    A reader that is no row of `detection` sees nothing.
+    A reading of an unknown reader, one without a row in `detection`, has likelihood 0.
     """
     n_readers, n = detection.shape
     likelihoods = np.ones((len(readings), n))
@@ -33,7 +33,7 @@ def detection_likelihoods(detection: Any, readings: Sequence[set[int]]) -> Any:
 
 
 def emission_likelihoods(emission: Any, silence: Any, readings: Sequence[set[int]]) -> Any:
-    """The product of e(r, x) over the step's readings; with none, `silence`, or 1 where that is None."""
+    """The product of e(r, x) over the readings of a step; without readings, `silence`, or 1 if that is None."""
     n_readers, n = emission.shape
     likelihoods = np.ones((len(readings), n))
     for t, seen in enumerate(readings):
@@ -45,7 +45,7 @@ def emission_likelihoods(emission: Any, silence: Any, readings: Sequence[set[int
 
 
 def without_impossible(initial: Any, transition: Any, likelihoods: Any) -> tuple[Any, list[int]]:
-    """The likelihoods with 1 at the steps that are impossible after those before, and these steps."""
+    """The likelihoods with 1 at the steps that are impossible after the previous ones, and these steps."""
     corrected, impossible = likelihoods.copy(), []
     reachable = initial > 0
     for t in range(len(likelihoods)):
@@ -60,7 +60,7 @@ def without_impossible(initial: Any, transition: Any, likelihoods: Any) -> tuple
 
 @untraced
 def paths(initial: Any, transition: Any, likelihoods: Any) -> dict[Path, float]:
-    """P[path, all readings] of every path that is possible."""
+    """P[path, all readings] of every possible path."""
     steps, n = likelihoods.shape
     weights = {}
     for path in itertools.product(range(n), repeat=steps):
@@ -81,26 +81,26 @@ def posterior(weights: dict[Path, float]) -> dict[Path, float]:
 @untraced
 def marginals(distribution: dict[Path, float], n: int) -> Any:
     """P[x_t = x], (T, N), of a distribution over paths."""
-    found = np.zeros((len(next(iter(distribution))), n))
+    result = np.zeros((len(next(iter(distribution))), n))
     for path, p in distribution.items():
         for t, x in enumerate(path):
-            found[t, x] += p
-    return found
+            result[t, x] += p
+    return result
 
 
 def filtered(initial: Any, transition: Any, likelihoods: Any) -> Any:
     """P[x_t = x | readings up to t], (T, N)."""
     prefixes = (likelihoods[: t + 1] for t in range(len(likelihoods)))
-    return np.array([marginals(posterior(paths(initial, transition, some)), len(initial))[-1] for some in prefixes])
+    return np.array([marginals(posterior(paths(initial, transition, prefix)), len(initial))[-1] for prefix in prefixes])
 
 
 def paths_of_rows(step: Any, previous: Any, location: Any, p: Any) -> dict[Path, float]:
-    """The distribution over paths that the rows of a MARKOV stream are; a row from nowhere is an error."""
+    """The distribution over paths of the rows of a MARKOV stream; a row from an impossible location is an error."""
     distribution: dict[Path, float] = {(): 1.0}
     for t in range(int(step.max()) + 1):
         rows = [(int(x), int(y), float(q)) for at, x, y, q in zip(step, previous, location, p, strict=True) if at == t]
         ends = {path[-1] if path else -1 for path in distribution}
-        assert {x for x, _, _ in rows} == ends, "the rows of a step go on from where those before end"
+        assert {x for x, _, _ in rows} == ends, "the rows of a step start at the locations of the step before"
         longer: dict[Path, float] = {}
         for path, weight in distribution.items():
             for x, y, q in rows:
@@ -111,7 +111,7 @@ def paths_of_rows(step: Any, previous: Any, location: Any, p: Any) -> dict[Path,
 
 
 def distance(one: dict[Path, float], other: dict[Path, float]) -> float:
-    """The total variation distance: how much more probable any event can be in one than in the other."""
+    """The total variation distance: the largest difference between the probabilities of an event."""
     return 0.5 * sum(abs(one.get(path, 0.0) - other.get(path, 0.0)) for path in one.keys() | other.keys())
 
 
@@ -120,7 +120,7 @@ def distance(one: dict[Path, float], other: dict[Path, float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Smoothed:
-    """What all readings together say; the tables' rows of an impossible x are all zeros.
+    """The posterior given all readings; the rows of an impossible x in the tables are all zeros.
 
     `filtered` and `marginals` are (T, N), `tables` is (T - 1, N, N): P[y at t + 1 | x at t, all readings].
     """
@@ -133,7 +133,7 @@ class Smoothed:
 
 def smooth(initial: Any, transition: Any, likelihoods: Any) -> Smoothed:
     """Forward-backward in logarithms, in O(T N^2)."""
-    with np.errstate(divide="ignore"):  # The logarithm of 0 is -inf, and is meant.
+    with np.errstate(divide="ignore"):  # The logarithm of 0 is -inf on purpose.
         log_a, log_b = np.log(transition), np.log(likelihoods)
         log_alpha, log_likelihood = _forward(np.log(initial), log_a, log_b)
         log_beta, tables = _backward(log_a, log_b)
@@ -158,7 +158,7 @@ def _forward(log_pi: Any, log_a: Any, log_b: Any) -> tuple[Any, float]:
 
 
 def _backward(log_a: Any, log_b: Any) -> tuple[Any, Any]:
-    """Logarithms of the backward weights (each step's highest is 0), and the posterior tables."""
+    """Logarithms of the backward weights (the highest of each step is 0), and the posterior tables."""
     steps, states = log_b.shape
     log_beta = np.zeros((steps, states))
     tables = np.empty((steps - 1, states, states))
@@ -166,13 +166,13 @@ def _backward(log_a: Any, log_b: Any) -> tuple[Any, Any]:
         onward = log_a + (log_b[t + 1] + log_beta[t + 1])
         totals = _log_sum(onward, axis=1)
         log_beta[t] = totals - totals.max()
-        # A dead end has a total of -inf: its row of zeros is what exp(-inf - 0) gives.
+        # A dead end has a total of -inf; exp(-inf - 0) gives its row of zeros.
         tables[t] = np.exp(onward - np.where(np.isneginf(totals), 0.0, totals)[:, np.newaxis])
     return log_beta, tables
 
 
 def _log_sum(logs: Any, axis: int) -> Any:
-    """Logarithm of the sum of exponentials; -inf where every term is 0."""
+    """Logarithm of the sum of exponentials; -inf if every term is 0."""
     highest = logs.max(axis=axis, keepdims=True)
     highest[np.isneginf(highest)] = 0.0
     return np.log(np.exp(logs - highest).sum(axis=axis)) + highest.squeeze(axis)

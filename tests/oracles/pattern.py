@@ -1,37 +1,35 @@
-"""The truth about a PATTERN query: enumerate every possible world, apply the definitions, add up.
+"""The oracle of PATTERN: it enumerates every possible world, applies the definitions, and sums probabilities.
 
-A *world* is one certain history: a set of events. The probability of an answer is the total probability of
-the worlds in which it holds. Inside a world a query is a set of *results*, each a binding of the exported
-variables and a time, computed goal by goal as the definitions say (Lahar, section 2.2 and Figure 2, with
-the words of the language reference). No automaton appears here, and no class of query is special.
+A *world* is one certain history: a set of events. The probability of an answer is the total probability of the worlds
+in which it is true. In a world, a query is a set of *results*, each a binding of the exported variables and a time,
+computed goal by goal by the definitions (Lahar, section 2.2 and Figure 2, in the words of the language reference).
+There is no automaton, and no class of query is special.
 
-How the definitions are read
-----------------------------
+Interpretation of the definitions
+---------------------------------
 Worlds
 
-- Key by key. A CERTAIN row happens; several rows of one key and time are several events. An INDEPENDENT
-  key has, at each of its instants, one of its alternatives or nothing. A MARKOV key goes from its value at
-  its own last instant that has rows (before the first: nothing) along the rows with that `prev`.
-- Mass that rows leave over is nothing's; where no row has the `prev` a key is at, it all is. An instant
-  has rows also where every p is 0 or every value is nothing.
-- A value is nothing where all its columns are NULL (and there is at least one). A value with some columns
-  NULL is a value: it can match, but nothing equals its NULL part.
-- A row given twice, all columns equal, is one row. Rows that differ in p alone are two: their p add up.
+- A CERTAIN row happens; several rows of one key and time are several events. An INDEPENDENT key has, at each of its
+  instants, one of its alternatives or *nothing*. A MARKOV key goes from its value at its previous instant with rows
+  (before the first: *nothing*) along the rows with that `prev`.
+- The probability that rows leave over goes to *nothing*; all of it if no row has the current value as `prev`. An
+  instant has rows even if every p is 0 or every value is *nothing*.
+- A value is *nothing* if it has columns and all of them are NULL. A value with some NULL columns is a value: it can
+  match, but its NULL part is equal to nothing.
+- Duplicates, equal in all columns, are one row. Rows that differ only in p are two rows: their p are added.
 
 Queries
 
-- (a) *Agree before choosing.* An event matches a goal, given a result, if it equals the goal's constants,
-  gives each variable one value, passes the filter `[cond]`, and agrees with the result on the variables
-  that are bound already. Equality is SQL's: NULL equals nothing, not even NULL.
-- (b) *Choose, then select.* `q THEN g` pairs a result of q with the strictly later matches of least time,
-  all of them. The WHERE conjuncts of a prefix are asked of what was paired: one that fails ends the result
-  and no later match takes its place.
-- (c) *Kleene.* The first unfolding takes a successor of each result of q (or any match, where the Kleene
-  opens the query), each further one a successor of an unfolding before it. The condition is asked of each
-  after it was chosen and may use its goal's variables and those bound earlier. V is shared by all
-  unfoldings and exported; the other variables are forgotten after each. The results of all unfoldings
-  together are the results of the Kleene.
-- (d) *Sets.* Two ways to the same bindings at the same time are one result.
+- (a) *Agree before choosing.* An event matches a goal, given a result, if it equals the goal's constants, gives each
+  variable one value, passes the filter `[cond]`, and agrees with the result on the variables that are already bound.
+  Equality is that of SQL: NULL equals nothing, not even NULL.
+- (b) *Choose, then select.* `q THEN g` pairs a result of q with all matches of the earliest time strictly after it.
+  The WHERE conjuncts of a prefix are tested on the pairs: a pair that fails is dropped, and no later match replaces it.
+- (c) *Kleene.* The first unfolding takes a successor of each result of q (or any match, if the Kleene is the first
+  goal); each further one takes a successor of the previous unfolding. The condition is tested on each successor after
+  it was chosen; it may use the variables of its goal and those bound earlier. V is shared by all unfoldings and
+  exported; the other variables are dropped after each. The results of the Kleene are those of all unfoldings.
+- (d) *Sets.* Equal bindings at the same time are one result, even if they come about in several ways.
 """
 
 from __future__ import annotations
@@ -57,20 +55,20 @@ Time = Any
 
 MOST_WORLDS = 20_000
 
-#: Mass below this is what adding floating-point numbers leaves over, not a possibility.
+#: A probability below this is a rounding error of a sum, not a possibility.
 ROUNDING = 1e-12
 
-#: How far the probabilities of one group may exceed 1 before its rows break their model.
+#: If the probabilities of one group sum to more than 1 by this, its rows violate their model.
 EXCESS = 1e-6
 
 
 class TooManyWorlds(Exception):
-    """The case has more possible worlds than enumeration is meant for."""
+    """The case has too many possible worlds to enumerate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happens in a world: one value per KEY column, then one per VALUE column, at t."""
+    """An event of a world: one value per KEY column, then one per VALUE column, at t."""
 
     stream: str
     values: tuple[Value, ...]
@@ -79,19 +77,19 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a prefix of the query finds: values of the exported variables, and the time of its last event."""
+    """A result of a prefix of the query: values of the exported variables, and the time of its last event."""
 
     bindings: frozenset[tuple[str, Value]]
     t: Time
 
 
-#: A possible history of one key, or of everything, with its probability.
+#: A possible history of one key, or of all keys, with its probability.
 History = tuple[tuple[Event, ...], float]
-#: The value of a key at one instant: one item per VALUE column, or None for nothing.
+#: The value of a key at one instant: one item per VALUE column, or None for *nothing*.
 Alternative = tuple[Value, ...] | None
 
 
-# ---------------------------------------------------------------- the answer
+# ---------------------------------------------------------------- answers
 
 
 def ask(
@@ -102,7 +100,7 @@ def ask(
 
 
 def bind_query(workbook: str, query: str) -> BoundPattern:
-    """The query of this name, bound; the workbook must be without fault."""
+    """The query of this name, bound; the workbook must have no errors."""
     catalog = Catalog()
     findings = declare(parsed(workbook), catalog)
     if findings:
@@ -120,21 +118,20 @@ def probabilities(
     rows: Mapping[str, Iterable[Row]],
     relations: Relations | None = None,
 ) -> dict[Hashable, float]:
-    """The probability of every answer that is possible; THRESHOLD is not applied.
+    """The probability of every possible answer; THRESHOLD is not applied.
 
     Parameters
     ----------
     query : BoundPattern
     rows : mapping from the name of a stream, as declared, to its rows
-        A row has the columns of `Stream.columns`, by name as declared. Rows that break their model (a NULL
-        key or time, probabilities that add up to more than 1) have no place here.
+        A row has the columns of `Stream.columns`, by name as declared. Rows must satisfy their model (no NULL key or
+        time, no probabilities that sum to more than 1).
     relations : mapping from the name of a relation, as declared, to a set of tuples
 
     Returns
     -------
     dict
-        From t, or from (t, value of each grouping variable) where there is a GROUP BY, to a probability
-        above 0.
+        From t, or with GROUP BY from (t, value of each grouping variable), to a probability above 0.
 
     Raises
     ------
@@ -151,7 +148,7 @@ def probabilities(
 
 
 def answer_of(query: BoundPattern, result: Result) -> Hashable:
-    """The row of the answer that a result stands for: its time, and its group where there are groups."""
+    """The answer of a result: its time and, with GROUP BY, its group."""
     if not query.group_by:
         return result.t
     bindings = dict(result.bindings)
@@ -167,7 +164,7 @@ def at_least(answers: Mapping[Hashable, float], threshold: float) -> dict[Hashab
 
 
 def worlds(streams: Iterable[Stream], rows: Mapping[str, Iterable[Row]]) -> Iterator[History]:
-    """Every possible world with its probability: the keys of all streams are independent of each other."""
+    """Every possible world with its probability; the keys of all streams are independent of each other."""
     choices = [
         list(histories(stream, key_rows))
         for stream in streams
@@ -183,7 +180,7 @@ def worlds(streams: Iterable[Stream], rows: Mapping[str, Iterable[Row]]) -> Iter
 
 
 def histories(stream: Stream, rows: Sequence[Row]) -> Iterator[History]:
-    """Every possible history of one key, given its rows, with its probability."""
+    """Every possible history of one key with these rows, and its probability."""
     if stream.model is Model.CERTAIN:
         events = (_event(stream, row, _value(row, _names(stream.values))) for row in rows)
         yield tuple(event for event in events if event is not None), 1.0
@@ -193,7 +190,7 @@ def histories(stream: Stream, rows: Sequence[Row]) -> Iterator[History]:
 
 
 def _continued(stream: Stream, instants: Sequence[Sequence[Row]], previous: Alternative) -> Iterator[History]:
-    """Every way through the instants that remain, from the value `previous`."""
+    """Every possible history over the remaining instants, from the value `previous`."""
     if not instants:
         yield (), 1.0
         return
@@ -204,9 +201,9 @@ def _continued(stream: Stream, instants: Sequence[Sequence[Row]], previous: Alte
 
 
 def alternatives(stream: Stream, rows: Sequence[Row], previous: Alternative) -> list[tuple[Alternative, float]]:
-    """The values of a key at the instant of `rows`, each with its probability given the value before.
+    """The values of a key at the instant of `rows`, each with its probability given the previous value.
 
-    The rows of an INDEPENDENT stream hold whatever was before; those of a MARKOV stream say after what.
+    The rows of an INDEPENDENT stream apply after any previous value; those of a MARKOV stream after their `prev`.
     """
     if stream.model is Model.MARKOV:
         rows = [row for row in rows if _value(row, _names(stream.previous)) == previous]
@@ -215,7 +212,7 @@ def alternatives(stream: Stream, rows: Sequence[Row], previous: Alternative) -> 
         parts[_value(row, _names(stream.values))].append(row[stream.probability])
     listed = math.fsum(itertools.chain.from_iterable(parts.values()))
     if listed > 1 + EXCESS:
-        message = f"the probabilities of one group of {stream.name} add up to {listed}"
+        message = f"the probabilities of one group of {stream.name} sum to {listed}"
         raise ValueError(message)
     parts[None].append(1 - listed)
     masses = {value: math.fsum(probabilities_) for value, probabilities_ in parts.items()}
@@ -223,13 +220,13 @@ def alternatives(stream: Stream, rows: Sequence[Row], previous: Alternative) -> 
 
 
 def _value(row: Row, columns: Sequence[str]) -> Alternative:
-    """The value that these columns of a row hold; nothing where all of them, at least one, are NULL."""
+    """The value of these columns of a row; *nothing* if there are columns and all of them are NULL."""
     value = tuple(row[column] for column in columns)
     return None if value and all(part is None for part in value) else value
 
 
 def _event(stream: Stream, row: Row, value: Alternative) -> Event | None:
-    """The event of the row's key and time with this value; None for nothing."""
+    """The event of the row's key and time with this value; None for *nothing*."""
     if value is None:
         return None
     key = tuple(row[column] for column in _names(stream.keys))
@@ -237,13 +234,13 @@ def _event(stream: Stream, row: Row, value: Alternative) -> Event | None:
 
 
 def _distinct(stream: Stream, rows: Iterable[Row]) -> list[Row]:
-    """The rows, each once."""
+    """The rows without duplicates."""
     columns = _names(stream.columns)
     return list({tuple(row[column] for column in columns): row for row in rows}.values())
 
 
 def _grouped(rows: Iterable[Row], columns: Sequence[str]) -> dict[Any, list[Row]]:
-    """The rows by their values in these columns, in order of appearance."""
+    """The rows by their values in these columns, in the order of appearance."""
     groups: dict[Any, list[Row]] = defaultdict(list)
     for row in rows:
         groups[tuple(row[column] for column in columns)].append(row)
@@ -258,20 +255,20 @@ def _names(columns: Iterable[Any]) -> tuple[str, ...]:
 
 
 class Matcher:
-    """What an event binds in a goal, worked out once however many worlds the event is in."""
+    """The bindings of an event in a goal, computed once for all worlds that have the event."""
 
     def __init__(self, relations: Relations) -> None:
         self.relations = relations
         self._known: dict[tuple[int, Event], Bindings | None] = {}
 
     def bindings(self, goal: BoundGoal, event: Event) -> Bindings | None:
-        """The bindings with which the event matches the goal taken alone; None where it does not."""
+        """The bindings with which the event matches the goal without regard to other goals; None if it does not."""
         if (id(goal), event) not in self._known:
             self._known[id(goal), event] = self._match(goal, event)
         return self._known[id(goal), event]
 
     def _match(self, goal: BoundGoal, event: Event) -> Bindings | None:
-        """Constants are equal, a variable has one value, and the filter holds."""
+        """The bindings if constants are equal, each variable has one value, and the filter holds."""
         if event.stream != goal.stream.name:
             return None
         bindings: dict[str, Value] = {}
@@ -286,40 +283,40 @@ class Matcher:
 
 
 def results(goals: Sequence[BoundGoal], world: Sequence[Event], matcher: Matcher) -> set[Result]:
-    """The results of the query in this world: from prefix to prefix, a goal at a time."""
-    found: set[Result] | None = None
+    """The results of the query in this world, computed goal by goal."""
+    prefix: set[Result] | None = None
     for goal in goals:
-        paired = unfoldings(found, goal, world, matcher) if goal.kleene else unfold(found, goal, world, matcher)
-        found = {result for result in paired if selected(result, goal, matcher.relations)}
-    return found or set()
+        paired = unfoldings(prefix, goal, world, matcher) if goal.kleene else unfold(prefix, goal, world, matcher)
+        prefix = {result for result in paired if selected(result, goal, matcher.relations)}
+    return prefix or set()
 
 
-def unfoldings(found: set[Result] | None, goal: BoundGoal, world: Sequence[Event], matcher: Matcher) -> set[Result]:
-    """`q THEN g+<V | cond>`: one unfolding of g after q, or one more after that, and so on; their union.
+def unfoldings(prefix: set[Result] | None, goal: BoundGoal, world: Sequence[Event], matcher: Matcher) -> set[Result]:
+    """`q THEN g+<V | cond>`: the union of one unfolding of g after q, of another one after that, and so on.
 
-    Times grow from each unfolding to the next, so there comes one that is empty.
+    Times increase from each unfolding to the next, so one of them is empty.
     """
-    together: set[Result] = set()
-    latest = unfold(found, goal, world, matcher)
+    union: set[Result] = set()
+    latest = unfold(prefix, goal, world, matcher)
     while latest:
-        together |= latest
+        union |= latest
         latest = unfold(latest, goal, world, matcher)
-    return together
+    return union
 
 
-def unfold(found: set[Result] | None, goal: BoundGoal, world: Sequence[Event], matcher: Matcher) -> set[Result]:
-    """`q THEN g`, and one unfolding of a Kleene: every result of q with each of its successors.
+def unfold(prefix: set[Result] | None, goal: BoundGoal, world: Sequence[Event], matcher: Matcher) -> set[Result]:
+    """`q THEN g`, or one unfolding of a Kleene: every result of q with each of its successors.
 
-    `found` is None at the start of the query, where every match is a result. The condition of a Kleene is
-    asked of the pair, then the variables that the goal does not export are forgotten.
+    `prefix` has the results of q; it is None at the start of the query, where every match is a result. The condition of
+    a Kleene is tested on the pair, then the variables that the goal does not export are dropped.
     """
     matches = [(match, event.t) for event in world if (match := matcher.bindings(goal, event)) is not None]
     pairs: Iterable[tuple[Bindings, Bindings, Time]]
-    if found is None:
+    if prefix is None:
         pairs = (({}, match, t) for match, t in matches)
     else:
         pairs = (
-            (dict(result.bindings), match, t) for result in found for match, t in immediate_successors(result, matches)
+            (dict(result.bindings), match, t) for result in prefix for match, t in immediate_successors(result, matches)
         )
     return {
         Result(frozenset({**before, **_exported(goal, match)}.items()), t)
@@ -329,7 +326,7 @@ def unfold(found: set[Result] | None, goal: BoundGoal, world: Sequence[Event], m
 
 
 def immediate_successors(result: Result, matches: Iterable[tuple[Bindings, Time]]) -> list[tuple[Bindings, Time]]:
-    """Of the matches strictly after the result that agree with it, those of least time."""
+    """The matches of the earliest time among those strictly after the result that agree with it."""
     bindings = dict(result.bindings)
     later = [(match, t) for match, t in matches if t > result.t and agree(bindings, match)]
     first = min((t for _, t in later), default=None)
@@ -337,7 +334,7 @@ def immediate_successors(result: Result, matches: Iterable[tuple[Bindings, Time]
 
 
 def agree(earlier: Bindings, match: Bindings) -> bool:
-    """Whether a match gives the variables that are bound already the values they have."""
+    """Whether a match has the same values for the variables that are already bound."""
     return all(equal(earlier[name], value) for name, value in match.items() if name in earlier)
 
 
@@ -347,11 +344,11 @@ def equal(left: Value, right: Value) -> bool:
 
 
 def selected(result: Result, goal: BoundGoal, relations: Relations) -> bool:
-    """Whether the WHERE conjuncts of the prefix that ends with this goal hold of the result."""
+    """Whether the WHERE conjuncts of the prefix that ends with this goal hold for the result."""
     bindings = dict(result.bindings)
     return all(holds(condition, bindings, relations) for condition in goal.selections)
 
 
 def _exported(goal: BoundGoal, match: Bindings) -> Bindings:
-    """The part of a match that later goals see."""
+    """The part of a match that later goals can use."""
     return {name: value for name, value in match.items() if name in goal.exported}

@@ -1,16 +1,16 @@
-"""The truth about what a sensor reports, measurement by measurement, in fractions.
+"""The oracle of sensor reports: one measurement after the other, in fractions.
 
-How the definitions are read
-----------------------------
-- Of several measurements of a key and time the first one given counts; the others are duplicates.
-- A key's first measurement is reported. A later one is reported where it is further than the error from the last
-  report's line in any column, or where the time since the last report is the period or more.
-- LINEAR: the rate is the difference to the measurement before, by the time between them. KALMAN: the velocity of a
-  filter that saw every measurement, column by column.
-- Where there is no measurement before, or it is longer ago than the period, the rate is 0 and the filter begins anew.
-- The filter is the textbook's: F, Q, H and R, predict and update. At first the velocity is 0 with a variance so large
-  that nothing of it is left in a double.
-- Accelerations of spread a that last for a third of the period are white noise of the power a^2 period / 3.
+Interpretation of the definitions
+---------------------------------
+- If several measurements have the same key and time, the first one counts; the others are duplicates.
+- The first measurement of a key is reported. A later one is reported if it is further than the error from the line of
+  the last report in any column, or if the time since the last report is the period or more.
+- LINEAR: the rate is the difference to the previous measurement, divided by the time between them. KALMAN: the velocity
+  of a filter that gets every measurement, column by column.
+- If there is no previous measurement, or it is longer ago than the period, the rate is 0 and the filter is reset.
+- The filter is the textbook filter: F, Q, H and R, predict and update. The first velocity is 0, with a variance so
+  large that it has no effect in a double.
+- Accelerations of standard deviation a that last for a third of the period are white noise of power a^2 period / 3.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ UNKNOWN = Fraction(10) ** 60
 
 @dataclass(frozen=True)
 class Measurement:
-    """What was measured of a key."""
+    """A measurement of a key."""
 
     key: int
     time: Fraction
@@ -38,7 +38,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Report:
-    """A measurement that is reported, by its place among those given, and its rates."""
+    """A reported measurement, its index in the input, and its rates."""
 
     row: int
     measured: Measurement
@@ -58,7 +58,7 @@ class Filter:
         self.state = np.array([[value], [Fraction(0)]], object)
         self.covariance = np.array([[noise**2, Fraction(0)], [Fraction(0), UNKNOWN]], object)
 
-    def see(self, value: Fraction, dt: Fraction) -> None:
+    def update(self, value: Fraction, dt: Fraction) -> None:
         f = np.array([[1, dt], [0, 1]], object)
         q = self.power * np.array([[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]], object)
         h = np.array([[1, 0]], object)
@@ -69,8 +69,8 @@ class Filter:
 
     @property
     def velocity(self) -> Fraction:
-        found: Fraction = self.state[1, 0]
-        return found
+        velocity: Fraction = self.state[1, 0]
+        return velocity
 
 
 @untraced
@@ -82,26 +82,26 @@ def reports(
     acceleration: Fraction,
     noise: Fraction,
 ) -> tuple[list[Report], int]:
-    """The reports of all keys, by key and time, and the number of duplicates."""
-    found: list[Report] = []
+    """The reports of all keys, sorted by key and time, and the number of duplicates."""
+    all_reports: list[Report] = []
     duplicates = 0
-    for key in sorted({each.key for each in measurements}):
-        own = [(row, each) for row, each in enumerate(measurements) if each.key == key]
-        own.sort(key=lambda numbered: numbered[1].time)
-        distinct = [pair for i, pair in enumerate(own) if i == 0 or own[i - 1][1].time != pair[1].time]
-        duplicates += len(own) - len(distinct)
-        found += _of_one_key(distinct, errors, period, method, acceleration**2 * period / 3, noise)
-    return found, duplicates
+    for key in sorted({measurement.key for measurement in measurements}):
+        of_key = [(row, measurement) for row, measurement in enumerate(measurements) if measurement.key == key]
+        of_key.sort(key=lambda numbered: numbered[1].time)
+        distinct = [pair for i, pair in enumerate(of_key) if i == 0 or of_key[i - 1][1].time != pair[1].time]
+        duplicates += len(of_key) - len(distinct)
+        all_reports += _reports_of_key(distinct, errors, period, method, acceleration**2 * period / 3, noise)
+    return all_reports, duplicates
 
 
-def _of_one_key(
-    own: Sequence[tuple[int, Measurement]], errors: Sequence[Fraction], period: Fraction, method: str, power: Fraction,
-    noise: Fraction,
+def _reports_of_key(
+    measurements: Sequence[tuple[int, Measurement]], errors: Sequence[Fraction], period: Fraction, method: str,
+    power: Fraction, noise: Fraction,
 ) -> list[Report]:  # fmt: skip
-    found: list[Report] = []
+    reported: list[Report] = []
     filters: list[Filter] = []
     before: Any = None
-    for row, now in own:
+    for row, now in measurements:
         if before is None or now.time - before.time > period:
             filters = [Filter(value, noise, power) for value in now.values]
             rates = tuple(Fraction(0) for _ in now.values)
@@ -109,14 +109,14 @@ def _of_one_key(
             dt = now.time - before.time
             rates = tuple((value - old) / dt for value, old in zip(now.values, before.values, strict=True))
             if method == "KALMAN":
-                for column, each in enumerate(filters):
-                    each.see(now.values[column], dt)
-                rates = tuple(each.velocity for each in filters)
+                for column, kalman in enumerate(filters):
+                    kalman.update(now.values[column], dt)
+                rates = tuple(kalman.velocity for kalman in filters)
         if (
-            not found
-            or any(found[-1].off(now, column) > error for column, error in enumerate(errors))
-            or now.time - found[-1].measured.time >= period
+            not reported
+            or any(reported[-1].off(now, column) > error for column, error in enumerate(errors))
+            or now.time - reported[-1].measured.time >= period
         ):
-            found.append(Report(row, now, rates))
+            reported.append(Report(row, now, rates))
         before = now
-    return found
+    return reported

@@ -1,4 +1,4 @@
-"""The oracle itself, held against worlds small enough to see through, and closed forms."""
+"""The oracle of PATTERN on small examples and closed forms, and the strategies of random cases."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ MARKOV = "CREATE STREAM r KEY (k STRING) VALUE (v STRING) TIME t INTEGER MODEL M
 HALL = "CREATE RELATION hall (v STRING);"
 
 
-def went(**paths: str) -> list[dict[str, Any]]:
-    """Certain rows: `went(k="a-b")` is key k at a at 1, nowhere at 2, at b at 3."""
+def path_rows(**paths: str) -> list[dict[str, Any]]:
+    """Certain rows: in `path_rows(k="a-b")`, key k has value a at time 1, no event at 2, value b at 3."""
     return [
         {"k": key, "v": value, "t": t}
         for key, path in paths.items()
@@ -38,15 +38,15 @@ def went(**paths: str) -> list[dict[str, Any]]:
     ]
 
 
-def certainly(query: str, rows: list[dict[str, Any]], hall: str = "") -> list[Any]:
-    """The answers to a query about one certain world, in order."""
+def certain_answers(query: str, rows: list[dict[str, Any]], hall: str = "") -> list[Any]:
+    """The sorted answers of a query over a CERTAIN stream r."""
     answers = ask(f"{CERTAIN} {HALL} CREATE QUERY q AS {query};", "q", {"r": rows}, {"hall": {(v,) for v in hall}})
     assert set(answers.values()) <= {1.0}
     return sorted(answers)
 
 
-def likely(declaration: str, query: str, rows: list[dict[str, Any]]) -> dict[Any, float]:
-    """The probabilities of the answers to a query about an uncertain stream r."""
+def answer_probabilities(declaration: str, query: str, rows: list[dict[str, Any]]) -> dict[Any, float]:
+    """The probabilities of the answers of a query over an uncertain stream r."""
     return ask(f"{declaration} CREATE QUERY q AS {query};", "q", {"r": rows})
 
 
@@ -56,7 +56,7 @@ def likely(declaration: str, query: str, rows: list[dict[str, Any]]) -> dict[Any
 @pytest.mark.parametrize(
     ("query", "answers"),
     [
-        # The example of the language reference, and the three places a condition can stand.
+        # The example of the language reference, and the three positions of a condition.
         ("PATTERN r(_, 'a') THEN r(_, 'b')", [3]),
         ("PATTERN r(_, 'a') THEN r(_, y) WHERE y = 'b'", []),
         ("PATTERN r(_, 'a') THEN r(_, y)[y = 'b']", [3]),
@@ -69,42 +69,42 @@ def likely(declaration: str, query: str, rows: list[dict[str, Any]]) -> dict[Any
         ("PATTERN r(k, k)", []),
     ],
 )
-def test_one_key_goes_a_c_b(query: str, answers: list[int]) -> None:
-    assert certainly(query, went(k="acb")) == answers
+def test_one_key_with_values_a_c_b(query: str, answers: list[int]) -> None:
+    assert certain_answers(query, path_rows(k="acb")) == answers
 
 
 def test_a_successor_agrees_before_it_is_chosen() -> None:
-    rows = went(k="a-b", m="-c-")
-    assert certainly("PATTERN r(p, 'a') THEN r(p, y)", rows) == [3]
-    assert certainly("PATTERN r(p, 'a') THEN r(q, y)", rows) == [2]
-    assert certainly("PATTERN r(p, 'a') THEN r(q, y) WHERE p = q", rows) == []
+    rows = path_rows(k="a-b", m="-c-")
+    assert certain_answers("PATTERN r(p, 'a') THEN r(p, y)", rows) == [3]
+    assert certain_answers("PATTERN r(p, 'a') THEN r(q, y)", rows) == [2]
+    assert certain_answers("PATTERN r(p, 'a') THEN r(q, y) WHERE p = q", rows) == []
 
 
 def test_values_join_as_keys_do() -> None:
-    assert certainly("PATTERN r(_, x) THEN r(_, 'b') THEN r(_, x)", went(k="abca")) == [4]
-    assert certainly("PATTERN r(_, x) THEN r(_, 'b') THEN r(_, y) WHERE x = y", went(k="abca")) == []
+    assert certain_answers("PATTERN r(_, x) THEN r(_, 'b') THEN r(_, x)", path_rows(k="abca")) == [4]
+    assert certain_answers("PATTERN r(_, x) THEN r(_, 'b') THEN r(_, y) WHERE x = y", path_rows(k="abca")) == []
 
 
-def test_all_events_of_the_least_time_are_successors() -> None:
-    rows = went(k="a", m="-b", n="-c-b")
-    assert certainly("PATTERN r(_, 'a') THEN r(_, y) WHERE y = 'b'", rows) == [2]
-    assert certainly("PATTERN r(_, 'a') THEN r(_, y) WHERE y = 'c'", rows) == [2]
+def test_all_events_of_the_earliest_time_are_successors() -> None:
+    rows = path_rows(k="a", m="-b", n="-c-b")
+    assert certain_answers("PATTERN r(_, 'a') THEN r(_, y) WHERE y = 'b'", rows) == [2]
+    assert certain_answers("PATTERN r(_, 'a') THEN r(_, y) WHERE y = 'c'", rows) == [2]
 
 
 def test_events_of_one_time_do_not_follow_each_other() -> None:
     rows = [{"k": "k", "v": value, "t": 1} for value in "ab"]
-    assert certainly("PATTERN r(_, 'a') THEN r(_, 'b')", rows) == []
+    assert certain_answers("PATTERN r(_, 'a') THEN r(_, 'b')", rows) == []
 
 
 def test_several_certain_rows_of_one_key_and_time_are_several_events() -> None:
     rows = [{"k": "k", "v": value, "t": t} for value, t in (("a", 1), ("b", 2), ("c", 2))]
-    assert certainly("PATTERN r(p, 'a') THEN r(p, y) WHERE y = 'b'", rows) == [2]
-    assert certainly("PATTERN r(p, 'a') THEN r(p, y) WHERE y = 'c'", rows) == [2]
+    assert certain_answers("PATTERN r(p, 'a') THEN r(p, y) WHERE y = 'b'", rows) == [2]
+    assert certain_answers("PATTERN r(p, 'a') THEN r(p, y) WHERE y = 'c'", rows) == [2]
 
 
-def test_a_group_for_each_binding() -> None:
-    rows = went(k="ab", m="-ab")
-    assert certainly("PATTERN r(p, 'a') THEN r(p, 'b') GROUP BY p", rows) == [(2, "k"), (3, "m")]
+def test_each_binding_is_a_group() -> None:
+    rows = path_rows(k="ab", m="-ab")
+    assert certain_answers("PATTERN r(p, 'a') THEN r(p, 'b') GROUP BY p", rows) == [(2, "k"), (3, "m")]
 
 
 # ---------------------------------------------------------------- Kleene
@@ -113,82 +113,82 @@ def test_a_group_for_each_binding() -> None:
 @pytest.mark.parametrize(
     ("query", "path", "answers"),
     [
-        # A condition ends the run where it fails; a filter passes over what it does not let through.
+        # A condition ends the run when it fails; a filter skips the events that fail it.
         ("PATTERN r(p, 'a') THEN r(p, l)+<p | hall(l)>", "ahxh", [2]),
         ("PATTERN r(p, 'a') THEN r(p, l)[hall(l)]+<p | TRUE>", "ahxh", [2, 4]),
         ("PATTERN r(_, 'a') THEN r(_, l)+<| hall(l)>", "ahhx", [2, 3]),
         ("PATTERN r(p, 'a') THEN r(p, l)+<p | hall(l)> THEN r(p, m) WHERE NOT hall(m)", "ahhxh", [4]),
         ("PATTERN r(p, 'a') THEN r(p, l)+<p | hall(l)> THEN r(p, m) WHERE NOT hall(m)", "ax", []),
-        # First: any match begins a run.
+        # A Kleene as the first goal: any match begins a run.
         ("PATTERN r(_, l)+", "ab-c", [1, 2, 4]),
         ("PATTERN r(_, l)+<| hall(l)>", "xhhx", [2, 3]),
         ("PATTERN r(_, 'a')+ THEN r(_, 'b')", "aacb", [4]),
         ("PATTERN r(_, 'a')+ THEN r(_, y) WHERE y = 'b'", "aacb", []),
-        # Unshared variables are fresh in each unfolding, shared ones are not.
+        # Unshared variables are new in each unfolding, shared ones are not.
         ("PATTERN r(_, 'a') THEN r(_, l)+<l | TRUE> THEN r(_, 'e')", "abcde", [5]),
         ("PATTERN r(_, l)+<l | TRUE> WHERE l = 'b'", "abab", [2, 4]),
         ("PATTERN r(_, 'a') THEN r(_, l)+<l | TRUE> THEN r(_, l)", "abcbc", [4]),
-        # The condition may use what was bound earlier.
+        # The condition may use variables bound earlier.
         ("PATTERN r(_, m) THEN r(_, l)+<| l > m> THEN r(_, 'a')", "bcda", [4]),
         ("PATTERN r(_, m) THEN r(_, l)+<| l > m> THEN r(_, 'a')", "bcaa", [3]),
         ("PATTERN r(_, m) THEN r(_, l)+<| l > m> THEN r(_, 'a')", "dcaa", []),
     ],
 )
 def test_kleene_of_one_key(query: str, path: str, answers: list[int]) -> None:
-    assert certainly(query, went(k=path), hall="h") == answers
+    assert certain_answers(query, path_rows(k=path), hall="h") == answers
 
 
-def test_unfoldings_share_a_key_only_if_they_say_so() -> None:
-    rows = went(k="a-h", m="-x")
-    assert certainly("PATTERN r(p, 'a') THEN r(p, l)+<p | hall(l)>", rows, hall="h") == [3]
-    assert certainly("PATTERN r('k', 'a') THEN r(_, l)+<| hall(l)>", rows, hall="h") == []
+def test_unfoldings_share_a_key_only_if_it_is_declared() -> None:
+    rows = path_rows(k="a-h", m="-x")
+    assert certain_answers("PATTERN r(p, 'a') THEN r(p, l)+<p | hall(l)>", rows, hall="h") == [3]
+    assert certain_answers("PATTERN r('k', 'a') THEN r(_, l)+<| hall(l)>", rows, hall="h") == []
 
 
 def test_a_later_unfolding_follows_the_one_before_it() -> None:
-    # From k at 2 the run goes on with m at 3, whose own run k did not begin.
-    rows = went(k="ah-x", m="--h-h")
-    assert certainly("PATTERN r('k', 'a') THEN r(q, l)+<| hall(l)>", rows, hall="h") == [2, 3]
-    assert certainly("PATTERN r('k', 'a') THEN r(q, l)+<q | hall(l)>", rows, hall="h") == [2]
+    # The run continues from k at 2 to m at 3; k at 4 ends it.
+    rows = path_rows(k="ah-x", m="--h-h")
+    assert certain_answers("PATTERN r('k', 'a') THEN r(q, l)+<| hall(l)>", rows, hall="h") == [2, 3]
+    assert certain_answers("PATTERN r('k', 'a') THEN r(q, l)+<q | hall(l)>", rows, hall="h") == [2]
 
 
 # ---------------------------------------------------------------- closed forms
 
 
-def independent(key: str, value: str | None, *chances: float) -> list[dict[str, Any]]:
+def independent(key: str, value: str | None, *probabilities: float) -> list[dict[str, Any]]:
     """The same alternative at 1, 2, ... with these probabilities."""
-    return [{"k": key, "v": value, "t": t, "p": p} for t, p in enumerate(chances, start=1)]
+    return [{"k": key, "v": value, "t": t, "p": p} for t, p in enumerate(probabilities, start=1)]
 
 
 def test_one_goal_has_the_probability_of_its_row() -> None:
     rows = independent("k", "a", 0.3, 0.0, 1.0)
-    assert likely(INDEPENDENT, "PATTERN r(_, 'a')", rows) == pytest.approx({1: 0.3, 3: 1.0})
+    assert answer_probabilities(INDEPENDENT, "PATTERN r(_, 'a')", rows) == pytest.approx({1: 0.3, 3: 1.0})
 
 
 def test_an_event_and_one_before_it() -> None:
     p = 0.3
-    answers = likely(INDEPENDENT, "PATTERN r('k', 'a') THEN r('k', 'a')", independent("k", "a", *[p] * 6))
+    answers = answer_probabilities(INDEPENDENT, "PATTERN r('k', 'a') THEN r('k', 'a')", independent("k", "a", *[p] * 6))
     assert answers == pytest.approx({t: p * (1 - (1 - p) ** (t - 1)) for t in range(2, 7)}, abs=1e-12)
 
 
 def test_keys_are_independent() -> None:
     rows = [row for key in "abcdef" for row in independent(key, "v", 0.5, 0.2)]
-    answers = likely(INDEPENDENT, "PATTERN r(p, _) THEN r(p, _)", rows)
+    answers = answer_probabilities(INDEPENDENT, "PATTERN r(p, _) THEN r(p, _)", rows)
     assert answers == pytest.approx({2: 1 - (1 - 0.5 * 0.2) ** 6}, abs=1e-12)
 
 
-def test_groups_have_their_own_probability() -> None:
+def test_each_group_has_its_probability() -> None:
     rows = independent("k", "a", 0.5, 0.5) + independent("m", "a", 0.1, 1.0)
-    answers = likely(INDEPENDENT, "PATTERN r(p, 'a') THEN r(p, 'a') GROUP BY p", rows)
+    answers = answer_probabilities(INDEPENDENT, "PATTERN r(p, 'a') THEN r(p, 'a') GROUP BY p", rows)
     assert answers == pytest.approx({(2, "k"): 0.25, (2, "m"): 0.1})
 
 
-def test_selecting_asks_for_the_last_event_before() -> None:
+def test_a_selection_tests_the_immediate_successor() -> None:
     """At t: b now, and the last event before t was a."""
     a, b = 0.2, 0.5
     rows = independent("k", "a", *[a] * 5) + independent("k", "b", *[b] * 5)
-    answers = likely(INDEPENDENT, "PATTERN r('k', x) THEN r('k', y) WHERE x = 'a' AND y = 'b'", rows)
+    answers = answer_probabilities(INDEPENDENT, "PATTERN r('k', x) THEN r('k', y) WHERE x = 'a' AND y = 'b'", rows)
     last_was_a = {t: sum(a * (1 - a - b) ** gap for gap in range(t - 1)) for t in range(2, 6)}
-    assert answers == pytest.approx({t: b * chance for t, chance in last_was_a.items()}, abs=1e-12)
+    assert answers == pytest.approx({t: b * p for t, p in last_was_a.items()}, abs=1e-12)
 
 
 def test_a_two_state_chain() -> None:
@@ -199,77 +199,77 @@ def test_a_two_state_chain() -> None:
         for before, after in ("aa", "ab", "ba", "bb"):
             p = stay if before == after else 1 - stay
             rows.append({"k": "k", "v": after, "prev_v": before, "t": t, "p": p})
-    answers = likely(MARKOV, "PATTERN r('k', 'a')", rows)
+    answers = answer_probabilities(MARKOV, "PATTERN r('k', 'a')", rows)
     assert answers == pytest.approx({t: (1 + (2 * stay - 1) ** (t - 1)) / 2 for t in range(1, steps + 1)})
-    # The first a after some b comes right after a b, since the key is always at one of them.
-    turned = {t: (1 - answers[t - 1]) * (1 - stay) for t in range(3, steps + 1)}
-    assert likely(MARKOV, "PATTERN r('k', 'b')+ THEN r('k', 'a')", rows) == pytest.approx(turned)
+    # The first a after some b comes immediately after a b, because the key always has one of the two values.
+    from_b_to_a = {t: (1 - answers[t - 1]) * (1 - stay) for t in range(3, steps + 1)}
+    assert answer_probabilities(MARKOV, "PATTERN r('k', 'b')+ THEN r('k', 'a')", rows) == pytest.approx(from_b_to_a)
 
 
-# ---------------------------------------------------------------- what rows mean
+# ---------------------------------------------------------------- the meaning of rows
 
 
-def test_a_row_given_twice_is_one_row_and_other_rows_add_up() -> None:
-    twice = independent("k", "a", 0.25) * 2
-    assert likely(INDEPENDENT, "PATTERN r(_, 'a')", twice) == {1: 0.25}
-    listed_twice = independent("k", "a", 0.25) + independent("k", "a", 0.5)
-    assert likely(INDEPENDENT, "PATTERN r(_, 'a')", listed_twice) == {1: 0.75}
+def test_duplicates_are_one_row_and_rows_with_different_p_are_added() -> None:
+    duplicates = independent("k", "a", 0.25) * 2
+    assert answer_probabilities(INDEPENDENT, "PATTERN r(_, 'a')", duplicates) == {1: 0.25}
+    different_p = independent("k", "a", 0.25) + independent("k", "a", 0.5)
+    assert answer_probabilities(INDEPENDENT, "PATTERN r(_, 'a')", different_p) == {1: 0.75}
 
 
 def test_alternatives_of_one_key_exclude_each_other() -> None:
     rows = independent("k", "a", 0.5) + independent("k", "b", 0.5)
-    assert likely(INDEPENDENT, "PATTERN r(_, x)", rows) == {1: 1.0}
+    assert answer_probabilities(INDEPENDENT, "PATTERN r(_, x)", rows) == {1: 1.0}
 
 
-def test_nothing_is_no_event() -> None:
+def test_the_value_nothing_is_no_event() -> None:
     rows = independent("k", None, 0.25, 1.0) + independent("k", "a", 0.5)
-    assert likely(INDEPENDENT, "PATTERN r(_, _)", rows) == {1: 0.5}
-    assert certainly("PATTERN r(_, _)", [{"k": "k", "v": None, "t": 1}]) == []
+    assert answer_probabilities(INDEPENDENT, "PATTERN r(_, _)", rows) == {1: 0.5}
+    assert certain_answers("PATTERN r(_, _)", [{"k": "k", "v": None, "t": 1}]) == []
 
 
 def test_a_stream_without_values_has_events() -> None:
     declaration = "CREATE STREAM r KEY (k STRING) TIME t INTEGER MODEL INDEPENDENT;"
     rows = [{"k": "k", "t": t, "p": 0.5} for t in (1, 2)]
-    assert likely(declaration, "PATTERN r(x) THEN r(x)", rows) == {2: 0.25}
+    assert answer_probabilities(declaration, "PATTERN r(x) THEN r(x)", rows) == {2: 0.25}
 
 
-def test_a_value_that_is_null_in_part_is_a_value() -> None:
+def test_a_value_with_some_null_columns_is_a_value() -> None:
     declaration = "CREATE STREAM r KEY (k STRING) VALUE (v STRING, w STRING) TIME t INTEGER;"
     rows = [{"k": "k", "v": "a", "w": None, "t": t} for t in (1, 2)]
-    assert likely(declaration, "PATTERN r(_, 'a', _)", rows) == {1: 1.0, 2: 1.0}
-    assert likely(declaration, "PATTERN r(_, x, y) WHERE y IS NULL", rows) == {1: 1.0, 2: 1.0}
-    assert likely(declaration, "PATTERN r(_, x, x)", rows) == {}
-    assert likely(declaration, "PATTERN r(_, x, y) THEN r(_, _, y)", rows) == {}
+    assert answer_probabilities(declaration, "PATTERN r(_, 'a', _)", rows) == {1: 1.0, 2: 1.0}
+    assert answer_probabilities(declaration, "PATTERN r(_, x, y) WHERE y IS NULL", rows) == {1: 1.0, 2: 1.0}
+    assert answer_probabilities(declaration, "PATTERN r(_, x, x)", rows) == {}
+    assert answer_probabilities(declaration, "PATTERN r(_, x, y) THEN r(_, _, y)", rows) == {}
 
 
 def markov(*rows: tuple[int, str | None, str | None, float]) -> list[dict[str, Any]]:
-    """Rows of key k: time, value before, value, probability."""
+    """Rows of key k: time, previous value, value, probability."""
     return [{"k": "k", "t": t, "prev_v": before, "v": value, "p": p} for t, before, value, p in rows]
 
 
-def test_a_chain_waits_for_its_own_next_instant() -> None:
-    other = [{**row, "k": "m"} for row in markov((2, None, "a", 1.0))]
-    rows = markov((1, None, "a", 0.5), (3, "a", "b", 1.0)) + other
-    assert likely(MARKOV, "PATTERN r('k', 'b')", rows) == {3: 0.5}
+def test_a_markov_key_keeps_its_value_at_instants_of_other_keys() -> None:
+    other_key = [{**row, "k": "m"} for row in markov((2, None, "a", 1.0))]
+    rows = markov((1, None, "a", 0.5), (3, "a", "b", 1.0)) + other_key
+    assert answer_probabilities(MARKOV, "PATTERN r('k', 'b')", rows) == {3: 0.5}
 
 
-def test_a_chain_goes_to_nothing_where_no_row_leads_on() -> None:
+def test_a_markov_key_goes_to_nothing_from_a_value_without_rows() -> None:
     rows = markov((1, None, "a", 0.5), (1, None, "b", 0.5), (2, "a", "c", 0.5), (3, None, "d", 1.0), (3, "c", "e", 1.0))
-    assert likely(MARKOV, "PATTERN r('k', 'd')", rows) == {3: 0.75}
-    assert likely(MARKOV, "PATTERN r('k', 'e')", rows) == {3: 0.25}
+    assert answer_probabilities(MARKOV, "PATTERN r('k', 'd')", rows) == {3: 0.75}
+    assert answer_probabilities(MARKOV, "PATTERN r('k', 'e')", rows) == {3: 0.25}
 
 
-def test_an_instant_whose_rows_have_no_weight_is_an_instant() -> None:
+def test_an_instant_whose_rows_have_probability_0_is_an_instant() -> None:
     rows = markov((1, None, "a", 1.0), (2, "a", "a", 0.0), (3, "a", "b", 1.0))
-    assert likely(MARKOV, "PATTERN r('k', 'b')", rows) == {}
+    assert answer_probabilities(MARKOV, "PATTERN r('k', 'b')", rows) == {}
 
 
-def test_rows_for_a_value_that_cannot_be_left_change_nothing() -> None:
+def test_rows_for_an_impossible_previous_value_change_nothing() -> None:
     rows = markov((1, "b", "b", 1.0), (1, None, "a", 1.0), (2, "b", "b", 1.0), (2, "a", "a", 1.0))
-    assert likely(MARKOV, "PATTERN r('k', x) WHERE x = 'b'", rows) == {}
+    assert answer_probabilities(MARKOV, "PATTERN r('k', x) WHERE x = 'b'", rows) == {}
 
 
-def test_streams_of_different_models_meet_in_one_query() -> None:
+def test_a_query_can_use_streams_of_different_models() -> None:
     declarations = f"{MARKOV} CREATE STREAM s KEY (k STRING) TIME t INTEGER MODEL INDEPENDENT;"
     rows = {
         "r": markov((1, None, "a", 0.5), (2, "a", "a", 0.5)),
@@ -280,14 +280,14 @@ def test_streams_of_different_models_meet_in_one_query() -> None:
     assert answers == pytest.approx({2: 0.5 * 0.5, 3: 0.5 * (0.25 + 0.25 * 0.5)})
 
 
-def test_too_many_worlds_and_too_much_probability_are_refused() -> None:
+def test_too_many_worlds_and_probabilities_above_1_are_errors() -> None:
     with pytest.raises(TooManyWorlds):
-        likely(INDEPENDENT, "PATTERN r(_, _)", independent("k", "a", *[0.5] * 15))
-    with pytest.raises(ValueError, match="add up"):
-        likely(INDEPENDENT, "PATTERN r(_, _)", independent("k", "a", 0.6) + independent("k", "b", 0.6))
+        answer_probabilities(INDEPENDENT, "PATTERN r(_, _)", independent("k", "a", *[0.5] * 15))
+    with pytest.raises(ValueError, match=r"sum to 1\.2"):
+        answer_probabilities(INDEPENDENT, "PATTERN r(_, _)", independent("k", "a", 0.6) + independent("k", "b", 0.6))
 
 
-def test_a_threshold_keeps_what_reaches_it() -> None:
+def test_a_threshold_keeps_answers_of_at_least_this_probability() -> None:
     assert at_least({1: 0.2, 2: 0.1, 3: 0.3}, 0.2) == {1: 0.2, 3: 0.3}
     assert at_least({1: 0.0, 2: 0.1}, 0) == {2: 0.1}
 
@@ -296,7 +296,7 @@ def test_a_threshold_keeps_what_reaches_it() -> None:
 
 
 def op(name: str, *arguments: Any) -> Operation:
-    """An operation on plain values, variables (`"x"`) and trees."""
+    """An operation on constants, variables (`"x"`) and trees."""
     return Operation(name, tuple(map(_tree, arguments)), Type.UNKNOWN)
 
 
@@ -343,7 +343,7 @@ def test_the_value_of_an_operation(tree: Operation, value: Any) -> None:
     assert type(got) is type(value)
 
 
-def test_a_relation_atom_is_null_where_an_argument_is() -> None:
+def test_a_relation_atom_with_a_null_argument_is_null() -> None:
     relation = Relation("office", (), nodes.CreateRelation("office", ()))
     rows = {"office": {("joe", 1)}}
 
@@ -358,14 +358,14 @@ def test_a_relation_atom_is_null_where_an_argument_is() -> None:
 
 
 def oracle_answers(case: Case) -> dict[Any, float]:
-    """What the oracle says of a case."""
+    """The answers of the oracle to a case."""
     return ask(case.workbook, case.query, case.rows, case.relations)
 
 
 @examples(40)
 @given(case=pattern_cases())
-def test_every_case_can_be_asked(case: Case) -> None:
-    """Each case parses, binds without a finding, and has answers that are probabilities."""
+def test_every_case_is_valid(case: Case) -> None:
+    """Each case parses, binds without a finding, and its answers have probabilities."""
     answers = oracle_answers(case)
     assert all(0 < p < 1 + 1e-9 for p in answers.values())
     times = {row[TIME] for rows in case.rows.values() for row in rows}
@@ -375,7 +375,7 @@ def test_every_case_can_be_asked(case: Case) -> None:
 @pytest.mark.parametrize("class_", CLASSES)
 @pytest.mark.parametrize("model", MODELS)
 def test_cases_of_one_class_and_model(class_: str, model: str) -> None:
-    """The parameters restrict what is made."""
+    """The parameters restrict the cases."""
 
     @examples(15)
     @given(case=pattern_cases(classes=[class_], models=[model]))
@@ -394,7 +394,7 @@ def test_cases_of_one_class_and_model(class_: str, model: str) -> None:
 
 
 def conditions_of(goal: BoundGoal) -> list[Typed]:
-    """Every condition that is asked at this goal."""
+    """Every condition of this goal."""
     return [*goal.selections, *(part for part in (goal.filter, goal.step_condition) if part is not None)]
 
 
@@ -410,18 +410,18 @@ def shared_variables(query: BoundPattern) -> set[str]:
 
 
 def independent_variables(query: BoundPattern) -> set[str]:
-    """The variables that stand in one key place of all goals."""
-    places = zip(*(goal.key_terms for goal in query.goals), strict=False)
-    return {place[0].name for place in places if len(set(place)) == 1 and isinstance(place[0], nodes.Variable)}
+    """The variables that are in the same key position of all goals."""
+    positions = zip(*(goal.key_terms for goal in query.goals), strict=False)
+    return {terms[0].name for terms in positions if len(set(terms)) == 1 and isinstance(terms[0], nodes.Variable)}
 
 
 def in_order(rows: list[dict[str, Any]]) -> list[str]:
-    """The rows in a fixed order, to compare what is in two lists."""
+    """The rows in a fixed order, to compare two lists."""
     return sorted(map(repr, rows))
 
 
 def late_rows(batches: list[dict[str, list[dict[str, Any]]]], delay: float) -> list[dict[str, Any]]:
-    """The rows that come below the watermark that earlier batches have reached."""
+    """The rows that arrive below the watermark of the earlier batches."""
     late = []
     newest = dict.fromkeys(batches[0], -math.inf)
     for batch in batches:
@@ -437,8 +437,8 @@ def late_rows(batches: list[dict[str, list[dict[str, Any]]]], delay: float) -> l
 def test_splits_keep_every_row_and_make_none_late(data: st.DataObject, delay: float) -> None:
     case = data.draw(pattern_cases(watermark=delay))
     for batches in (data.draw(splits(case.rows)), data.draw(disordered_splits(case.rows, delay))):
-        together = {name: [row for batch in batches for row in batch[name]] for name in case.rows}
-        assert {name: in_order(rows) for name, rows in together.items()} == {
+        all_rows = {name: [row for batch in batches for row in batch[name]] for name in case.rows}
+        assert {name: in_order(rows) for name, rows in all_rows.items()} == {
             name: in_order(rows) for name, rows in case.rows.items()
         }
         assert not late_rows(batches, delay)

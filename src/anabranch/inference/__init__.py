@@ -1,1 +1,1 @@
-"""From raw readings to probabilistic streams, ahead of every query."""
+"""Makes streams from raw sensor data: inferred from readings (HMM), or predicted from measurements."""

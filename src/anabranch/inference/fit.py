@@ -1,4 +1,4 @@
-"""From labelled history to a model: counts, with something added for what happened not to be seen."""
+"""Fits a hidden Markov model to labelled history: smoothed counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from anabranch.inference.model import Entries, Hmm, Sensing, make_hmm
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Rows that say something of a key at a step, in any order: `code` is a location, or a reader."""
+    """Rows about a key at a step, in any order; `code` is that of the location, or of the reader."""
 
     key: I64
     step: I64
@@ -23,21 +23,21 @@ class Labelled:
 
 @dataclass(frozen=True, slots=True)
 class Smoothing:
-    """What is added to the counts.
+    """The pseudo-counts that are added to the counts.
 
     Attributes
     ----------
     alpha : float
-        Added to everything that is possible: each first location, each transition listed, and each reader at each
-        location where it saw a key, once as seen and once as missed. Above 0 no chance is 1 that was merely never
-        missed, so that a first miss is possible.
+        Added to the count of everything possible: each first location, each possible transition, and each reader at
+        each location where it saw a key, once as seen and once as missed. If it is above 0, a reader that never missed
+        a key does not get probability 1, so a first miss is possible.
     alpha_unseen : float
         Added for a reader at a location where it never saw a key, as seen (and 1 as missed: it probably never will).
-        0, the default, keeps the table as sparse as the sensors are; a reading that history never had is then
-        impossible, and inference takes its step as if nothing were known of it and reports it. Above 0 every reading is
-        possible everywhere, in a table of readers times locations.
+        0, the default, keeps the table sparse. A reading that is not in the history is then impossible: inference
+        treats its step as unobserved, and reports it. Above 0, every reading is possible at every location, and the
+        table has readers times locations entries.
     reverse : bool
-        Whether a transition is possible because its reverse was seen, as it is where doors open both ways.
+        Whether a transition is possible if its reverse was seen, as with doors that open both ways.
     """
 
     alpha: float = 0.5
@@ -56,15 +56,15 @@ def fit_hmm(
     initial: str = "first",
     silence: bool = False,
 ) -> Hmm:
-    """Learn a model from where keys were and what was read of them.
+    """Fit a model to the true locations of keys and the readings of them.
 
     Parameters
     ----------
     truth : Labelled
-        The location of a key at a step, once for each.
+        The location of a key at a step, one row per key and step.
     readings : Labelled
-        The readers that saw a key at a step; those of steps without a known location are passed over, and a reader
-        given twice counts once.
+        The readers that saw a key at a step. Readings at steps without a known location are ignored, and duplicates
+        count once.
     locations, readers : sequence of str
         Their names, by code.
     sensing : Sensing
@@ -72,17 +72,23 @@ def fit_hmm(
         EMISSION: e(x, r) = (readings r at x + alpha) / (all readings at x + alpha * readers seen there).
     smoothing : Smoothing, optional
     possible : pair of arrays, optional
-        The transitions that are possible, as locations before and after. By default those seen, staying, and the
-        reverse of those seen. What was seen is possible in any case, and so is staying where nothing else is.
+        The possible transitions, as locations before and after. By default the observed ones, staying at a location,
+        and the reverse of the observed ones. Observed transitions are always possible, and so is staying at a location
+        without other transitions.
     initial : str
-        `first`: where keys were at their first step. `all`: where they were at any step, for keys that appear anywhere.
+        `first`: count the first location of each key. `all`: count all locations, for keys that can appear anywhere.
     silence : bool
         EMISSION: whether a step without readings counts as one more kind of reading.
 
     Returns
     -------
     Hmm
-        Transitions are counted between steps of a key that follow each other directly; a gap breaks the chain.
+        Transitions are counted between consecutive steps of a key; a gap breaks the chain.
+
+    Raises
+    ------
+    DataError
+        If there are no locations, or a key has two locations at a step.
 
     Examples
     --------
@@ -96,13 +102,13 @@ def fit_hmm(
     smoothing = smoothing or Smoothing()
     truth = _sorted(truth)
     if not len(truth.key):
-        raise DataError("there is no location to learn from")
-    heard = _where_heard(truth, readings)
+        raise DataError("the truth has no locations; give at least one")
+    seen = _distinct_readings(truth, readings)
     n = len(locations)
     if sensing is Sensing.DETECTION:
-        sensors, quiet = _detection(truth, heard, len(readers), n, smoothing), None
+        sensors, quiet = _detection(truth, seen, len(readers), n, smoothing), None
     else:
-        sensors, quiet = _emission(truth, heard, len(readers), n, smoothing, silence)
+        sensors, quiet = _emission(truth, seen, len(readers), n, smoothing, silence)
     return make_hmm(
         locations,
         readers,
@@ -115,82 +121,91 @@ def fit_hmm(
 
 
 def _sorted(rows: Labelled) -> Labelled:
-    """By key and step; a key has one location at a step."""
+    """The rows sorted by key and step; a key must have one location at a step."""
     order = np.lexsort((rows.step, rows.key))
-    found = Labelled(rows.key[order], rows.step[order], rows.code[order])
-    twice = np.flatnonzero((np.diff(found.key) == 0) & (np.diff(found.step) == 0))
-    if twice.size:
-        raise DataError(f"key {found.key[twice[0]]} has two locations at step {found.step[twice[0]]}")
-    return found
+    result = Labelled(rows.key[order], rows.step[order], rows.code[order])
+    duplicates = np.flatnonzero((np.diff(result.key) == 0) & (np.diff(result.step) == 0))
+    if duplicates.size:
+        key, step = result.key[duplicates[0]], result.step[duplicates[0]]
+        raise DataError(f"key {key} has two locations at step {step}; keep one of them")
+    return result
 
 
-def _where_heard(truth: Labelled, readings: Labelled) -> tuple[I64, I32]:
-    """The readings at steps of which the location is known: the place of the step in `truth`, and the reader."""
-    steps = np.concatenate([np.stack([truth.key, truth.step], axis=1), np.stack([readings.key, readings.step], axis=1)])
-    _, number = np.unique(steps, axis=0, return_inverse=True)
-    number = number.reshape(-1)
-    place = np.full(number.max() + 1, -1)
-    place[number[: len(truth.key)]] = np.arange(len(truth.key))
-    at = place[number[len(truth.key) :]]
-    pairs = np.unique(np.stack([at, readings.code], axis=1)[at >= 0], axis=0)
+def truth_indexes(truth: Labelled, readings: Labelled) -> I64:
+    """For each reading, the index of the row of `truth` with the same key and step; -1 if there is none."""
+    steps = np.concatenate([np.stack([rows.key, rows.step], axis=1) for rows in (truth, readings)])
+    _, step_number = np.unique(steps, axis=0, return_inverse=True)
+    step_number = step_number.reshape(-1)
+    index_of = np.full(step_number.max() + 1, -1)
+    index_of[step_number[: len(truth.key)]] = np.arange(len(truth.key))
+    return index_of[step_number[len(truth.key) :]]
+
+
+def _distinct_readings(truth: Labelled, readings: Labelled) -> tuple[I64, I32]:
+    """The distinct readings at steps with a known location: the index of the step in `truth`, and the reader."""
+    index = truth_indexes(truth, readings)
+    pairs = np.unique(np.stack([index, readings.code], axis=1)[index >= 0], axis=0)
     return pairs[:, 0], pairs[:, 1].astype(np.int32)
 
 
 def _initial(truth: Labelled, n: int, alpha: float, which: str) -> F64:
     if which not in ("first", "all"):
-        raise ValueError(f"initial is {which!r}, it can be 'first' or 'all'")
+        raise ValueError(f"initial is {which!r}; it must be 'first' or 'all'")
     first = np.concatenate([[True], np.diff(truth.key) != 0])
     counts = np.bincount(truth.code[first] if which == "first" else truth.code, minlength=n) + alpha
     return counts / counts.sum()
 
 
 def _transition(truth: Labelled, n: int, smoothing: Smoothing, possible: tuple[I32, I32] | None) -> Entries:
-    """The chances of the transitions that are possible, as far as they are above 0."""
-    follows = (np.diff(truth.key) == 0) & (np.diff(truth.step) == 1)
-    before, after = truth.code[:-1][follows], truth.code[1:][follows]
+    """The probabilities of the possible transitions, without zeros; a transition is coded as before * n + after."""
+    consecutive = (np.diff(truth.key) == 0) & (np.diff(truth.step) == 1)
+    before, after = truth.code[:-1][consecutive], truth.code[1:][consecutive]
     every = np.arange(n)
-    listed = [before.astype(np.int64) * n + after]
+    observed = before.astype(np.int64) * n + after
     if possible is not None:
-        listed.append(np.asarray(possible[0], np.int64) * n + possible[1])
-        listed.append(np.setdiff1d(every, np.concatenate(listed) // n) * (n + 1))
+        also = np.asarray(possible[0], np.int64) * n + possible[1]
+        # Staying at a location is possible if it has no other transition.
+        also = np.concatenate([also, np.setdiff1d(every, np.concatenate([observed, also]) // n) * (n + 1)])
     else:
-        listed.append(every * (n + 1))
+        also = every * (n + 1)
         if smoothing.reverse:
-            listed.append(after.astype(np.int64) * n + before)
-    moves, counts = _counted(listed, smoothing.alpha)
-    # A location of which nothing is known: every move that is listed is as likely.
+            also = np.concatenate([also, after.astype(np.int64) * n + before])
+    moves, counts = _counted(observed, also, smoothing.alpha)
+    # If all counts of a location are 0, its possible transitions are equally likely.
     counts[np.bincount(moves // n, weights=counts, minlength=n)[moves // n] == 0] = 1.0
     p = counts / np.bincount(moves // n, weights=counts, minlength=n)[moves // n]
     return _positive(moves // n, moves % n, p)
 
 
-def _counted(listed: list[I64], alpha: float) -> tuple[I64, F64]:
-    """All that is in the lists, each once, with how often it is in the first, plus alpha."""
-    distinct, number = np.unique(np.concatenate(listed), return_inverse=True)
-    seen = np.bincount(number.reshape(-1)[: len(listed[0])], minlength=len(distinct))
-    return distinct, (seen + alpha).astype(np.float64)
+def _counted(observed: I64, also: I64, alpha: float) -> tuple[I64, F64]:
+    """The distinct codes of both arrays, sorted, and for each its count in `observed` plus alpha."""
+    distinct, index = np.unique(np.concatenate([observed, also]), return_inverse=True)
+    counts = np.bincount(index.reshape(-1)[: len(observed)], minlength=len(distinct))
+    return distinct, (counts + alpha).astype(np.float64)
 
 
-def _detection(truth: Labelled, heard: tuple[I64, I32], n_readers: int, n: int, smoothing: Smoothing) -> Entries:
-    place, reader = heard
-    pairs, counts, alpha = _seen_pairs(reader.astype(np.int64) * n + truth.code[place], n_readers * n, smoothing)
+def _detection(truth: Labelled, seen: tuple[I64, I32], n_readers: int, n: int, smoothing: Smoothing) -> Entries:
+    """The probability of each reader and location that the reader sees a key there."""
+    truth_index, reader = seen
+    pairs, counts, alpha = _seen_pairs(reader.astype(np.int64) * n + truth.code[truth_index], n_readers * n, smoothing)
     steps = np.bincount(truth.code, minlength=n)[pairs % n]
     p = (counts + alpha) / (steps + alpha + np.where(counts > 0, alpha, 1.0))
     return _positive(pairs // n, pairs % n, p)
 
 
 def _emission(
-    truth: Labelled, heard: tuple[I64, I32], n_readers: int, n: int, smoothing: Smoothing, silence: bool
+    truth: Labelled, seen: tuple[I64, I32], n_readers: int, n: int, smoothing: Smoothing, silence: bool
 ) -> tuple[Entries, F64 | None]:
-    """The chances of each reading by location; silence, where it counts, is the reading after the last reader's."""
-    place, reader = heard
+    """The probability of each reading by location; silence, if it counts, has the code after the last reader's."""
+    truth_index, reader = seen
     kinds = n_readers + silence
     if silence:
-        silent = np.setdiff1d(np.arange(len(truth.key)), place)
-        place, reader = np.concatenate([place, silent]), np.append(reader, np.full(len(silent), n_readers, np.int32))
-    pairs, counts, alpha = _seen_pairs(reader.astype(np.int64) * n + truth.code[place], kinds * n, smoothing)
+        silent = np.setdiff1d(np.arange(len(truth.key)), truth_index)
+        truth_index = np.concatenate([truth_index, silent])
+        reader = np.append(reader, np.full(len(silent), n_readers, np.int32))
+    pairs, counts, alpha = _seen_pairs(reader.astype(np.int64) * n + truth.code[truth_index], kinds * n, smoothing)
     p = counts + alpha
-    # Where nothing was ever read, anything may be.
+    # At a location without readings, all readings are equally likely.
     unknown = np.setdiff1d(np.arange(n), pairs[p > 0] % n)
     pairs = np.concatenate([pairs, (np.arange(kinds)[:, np.newaxis] * n + unknown).reshape(-1)])
     p = np.concatenate([p, np.ones(len(pairs) - len(p))])
@@ -205,12 +220,13 @@ def _emission(
 
 
 def _seen_pairs(seen: I64, n_pairs: int, smoothing: Smoothing) -> tuple[I64, F64, F64]:
-    """The pairs of reader and location that get a chance, how often they were seen, and what is added to each."""
-    listed = [seen, np.arange(n_pairs)] if smoothing.alpha_unseen > 0 else [seen]
-    pairs, counts = _counted(listed, 0.0)
+    """The possible pairs of reader and location, the count of each, and the pseudo-count that is added to it."""
+    also = np.arange(n_pairs) if smoothing.alpha_unseen > 0 else np.zeros(0, np.int64)
+    pairs, counts = _counted(seen, also, 0.0)
     return pairs, counts, np.where(counts > 0, smoothing.alpha, smoothing.alpha_unseen)
 
 
 def _positive(rows: I64, columns: I64, p: F64) -> Entries:
-    held = p > 0
-    return Entries(rows[held].astype(np.int32), columns[held].astype(np.int32), p[held])
+    """The entries above 0."""
+    positive = p > 0
+    return Entries(rows[positive].astype(np.int32), columns[positive].astype(np.int32), p[positive])

@@ -1,4 +1,4 @@
-"""Labelled history for `fit_hmm`: from the rows of two streams to codes of keys, steps, locations and readers."""
+"""Makes labelled history for `fit_hmm`: codes of keys, steps, locations and readers, from the rows of two streams."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from anabranch.arrays import I32, I64
 from anabranch.columns.dictionary import encode_tuples
 from anabranch.columns.times import TimeKind, decode_times, encode_times, steps_of
 from anabranch.errors import DataError
-from anabranch.inference.fit import Labelled
+from anabranch.inference.fit import Labelled, truth_indexes
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Where keys were, and what was read of them at those steps; `locations` and `readers` are names by code."""
+    """The true locations of keys, and the readings at the same steps; `locations` and `readers` are names by code."""
 
     truth: Labelled
     readings: Labelled
@@ -27,32 +27,32 @@ class History:
 
     @property
     def n_keys(self) -> int:
-        """How many keys the truth is about."""
+        """The number of keys with a known location."""
         return len(np.unique(self.truth.key))
 
     @property
     def n_silent(self) -> int:
-        """At how many steps nothing was read."""
-        read = np.unique(np.stack([self.readings.key, self.readings.step]), axis=1).shape[1]
-        return len(self.truth.key) - read
+        """The number of steps without readings."""
+        n_read = np.unique(np.stack([self.readings.key, self.readings.step]), axis=1).shape[1]
+        return len(self.truth.key) - n_read
 
 
 def make_history(truth: pa.Table, readings: pa.Table, step: float = 1.0) -> History:
-    """Put the rows of two streams together.
+    """Make a history from the rows of two streams.
 
     Parameters
     ----------
     truth, readings : Table
-        The key columns, then the location (or the reader), then the time. A row whose location or reader is NULL says
-        nothing.
+        The key columns, then the location (or the reader), then the time. Rows without a location or reader (NULL) are
+        ignored.
     step : float
-        The length of a step, in seconds for timestamps, else in the unit of the times. Where the truth has several
-        rows in one step, the first counts: a step stands for the time at which it begins.
+        The length of a step, in seconds for timestamps, else in the unit of the times. If the truth has several rows
+        in one step, the first counts: a step has the location at which it begins.
 
     Raises
     ------
     DataError
-        One line, where there is nothing to learn from.
+        If no model can be fitted to the rows; the message is one line.
 
     Examples
     --------
@@ -62,9 +62,11 @@ def make_history(truth: pa.Table, readings: pa.Table, step: float = 1.0) -> Hist
     (('hall', 'lab'), ('east',), 1)
     """
     kind = _time_kind(truth, readings, step)
-    truth, readings = (_told(table) for table in (truth, readings))
-    if not truth.num_rows or not readings.num_rows:
-        raise DataError(f"there are no {'locations' if not truth.num_rows else 'readings'} to learn from")
+    truth, readings = (table.filter(table.column(-2).is_valid()) for table in (truth, readings))
+    if not truth.num_rows:
+        raise DataError("the truth has no locations; check the input of the stream")
+    if not readings.num_rows:
+        raise DataError("there are no readings; check the input of the stream")
     key_of_truth, key_of_readings = _keys(truth, readings)
     locations, location = _names(truth)
     readers, reader = _names(readings)
@@ -76,13 +78,15 @@ def make_history(truth: pa.Table, readings: pa.Table, step: float = 1.0) -> Hist
 
 
 def _time_kind(truth: pa.Table, readings: pa.Table, step: float) -> TimeKind:
-    """The kind of time that both have."""
+    """The common kind of the times of both tables."""
     kinds = [_kind(table.schema.types[-1]) for table in (truth, readings)]
     if len(set(kinds)) > 1 and TimeKind.TIMESTAMP in kinds:
-        raise DataError(f"the times of the truth are {kinds[0].value}s, those of the readings {kinds[1].value}s")
+        raise DataError(
+            f"the times of the truth are {kinds[0].value}s, those of the readings {kinds[1].value}s; use one type"
+        )
     kind = TimeKind.DOUBLE if TimeKind.DOUBLE in kinds else kinds[0]
     if kind is TimeKind.INTEGER and step != int(step):
-        raise DataError(f"a step of {step:g} does not suit times that are integers")
+        raise DataError(f"the step is {step:g}, but the times are integers; use an integer step")
     return kind
 
 
@@ -92,60 +96,53 @@ def _kind(time: pa.DataType) -> TimeKind:
     return TimeKind.DOUBLE if pa.types.is_floating(time) else TimeKind.INTEGER
 
 
-def _told(table: pa.Table) -> pa.Table:
-    """The rows that say something."""
-    return table.filter(table.column(-2).is_valid())
-
-
 def _keys(truth: pa.Table, readings: pa.Table) -> tuple[I64, I64]:
-    """The number of each row's key, in the truth and in the readings."""
-    of_truth, of_readings = truth.columns[:-2], readings.columns[:-2]
-    types = [[str(column.type) for column in columns] for columns in (of_truth, of_readings)]
-    if types[0] != types[1]:
-        told = " and ".join(", ".join(each) for each in types)
-        raise DataError(f"the keys of the truth and of the readings differ in their types: {told}")
+    """The code of each row's key, in the truth and in the readings."""
+    truth_columns, reading_columns = truth.columns[:-2], readings.columns[:-2]
+    truth_types, reading_types = (
+        ", ".join(str(column.type) for column in columns) for columns in (truth_columns, reading_columns)
+    )
+    if truth_types != reading_types:
+        raise DataError(f"the keys of the truth are {truth_types}, those of the readings {reading_types}; use one type")
     columns = [
-        pa.chunked_array([*one.chunks, *other.chunks], one.type)
-        for one, other in zip(of_truth, of_readings, strict=True)
+        pa.chunked_array([*truth_column.chunks, *reading_column.chunks], truth_column.type)
+        for truth_column, reading_column in zip(truth_columns, reading_columns, strict=True)
     ]
     codes, _ = encode_tuples(columns, truth.num_rows + readings.num_rows)
-    split = codes[: truth.num_rows].astype(np.int64), codes[truth.num_rows :].astype(np.int64)
-    if not np.isin(*split).any():
-        raise DataError("the truth and the readings have no key in common")
-    return split
+    truth_codes, reading_codes = codes[: truth.num_rows].astype(np.int64), codes[truth.num_rows :].astype(np.int64)
+    if not np.isin(truth_codes, reading_codes).any():
+        raise DataError("the truth and the readings have no key in common; check the key columns of both streams")
+    return truth_codes, reading_codes
 
 
 def _names(table: pa.Table) -> tuple[tuple[str, ...], I32]:
-    """The distinct locations or readers in the order of their names, and the code of each row's."""
+    """The distinct locations or readers, sorted by name, and the code of each row's."""
     column = pc.cast(table.column(-2), pa.string())
     names = sorted(pc.unique(column).to_pylist())
     if "" in names:
-        raise DataError(f"a {table.column_names[-2]} is empty; leave out such rows, or write NULL")
+        raise DataError(f"a {table.column_names[-2]} is an empty text; remove such rows, or write NULL")
     return tuple(names), pc.index_in(column, pa.array(names)).to_numpy().astype(np.int32)
 
 
 def _first_of_steps(
     truth: pa.Table, key: I64, location: I32, t: I64, step: float, kind: TimeKind
 ) -> npt.NDArray[np.intp]:
-    """The first row of each key and step."""
+    """The index of the first row of each key and step."""
     order = np.lexsort((location, t, key))
     same_key = np.diff(key[order]) == 0
-    twice = np.flatnonzero(same_key & (np.diff(t[order]) == 0) & (np.diff(location[order]) != 0))
-    if twice.size:
-        row = int(order[twice[0]])
-        who = ", ".join(str(column[row].as_py()) for column in truth.columns[:-2])
-        when = decode_times(t[row : row + 1], kind)[0].as_py()
-        raise DataError(f"{who} is in two places at {when}")
-    again = same_key & (np.diff(steps_of(t[order], step, kind)) == 0)
-    return order[np.concatenate([[True], ~again])]
+    conflicts = np.flatnonzero(same_key & (np.diff(t[order]) == 0) & (np.diff(location[order]) != 0))
+    if conflicts.size:
+        row = int(order[conflicts[0]])
+        key_text = ", ".join(str(column[row].as_py()) for column in truth.columns[:-2])
+        time = decode_times(t[row : row + 1], kind)[0].as_py()
+        raise DataError(f"{key_text} has two locations at {time}; keep one of them")
+    same_step = same_key & (np.diff(steps_of(t[order], step, kind)) == 0)
+    return order[np.concatenate([[True], ~same_step])]
 
 
 def _at_known_steps(truth: Labelled, readings: Labelled) -> Labelled:
-    """The readings at steps of which the location is known."""
-    steps = np.concatenate([np.stack([each.key, each.step], axis=1) for each in (truth, readings)])
-    _, number = np.unique(steps, axis=0, return_inverse=True)
-    number = number.reshape(-1)
-    known = np.isin(number[len(truth.key) :], number[: len(truth.key)])
+    """The readings at steps with a known location."""
+    known = truth_indexes(truth, readings) >= 0
     if not known.any():
-        raise DataError("no reading is at a step of which the truth knows the location")
+        raise DataError("no reading is at a step with a known location; check the times and the step")
     return Labelled(readings.key[known], readings.step[known], readings.code[known])

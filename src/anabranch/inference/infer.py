@@ -1,4 +1,4 @@
-"""What a worker uses to infer: a model and a method, the state of each key, and steps in, rows out."""
+"""Inference of one key on a worker: a model, a method and the state of the key; steps in, rows out."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from anabranch.inference.model import Hmm, chain_of, sensors_of
 
 @dataclass(slots=True)
 class KeyState:
-    """What is to be kept of a key between calls: how many steps it has had, and the weights of its locations.
+    """The state of a key between calls: the number of its steps so far, and the weights of its locations.
 
-    `weights` and `levels` are those of the kernels; for PARTICLE, `weights` counts the particles.
+    `weights` and `levels` are those of the kernels; for PARTICLE, `weights` has the numbers of particles.
     """
 
     steps: int
@@ -27,17 +27,18 @@ class KeyState:
     levels: I32
 
     def to_arrays(self) -> tuple[F64, I64]:
-        """The state as two plain arrays, without the locations that weigh nothing."""
-        (held,) = np.nonzero(self.weights)
+        """The state as two plain arrays, without the locations of weight 0."""
+        (locations,) = np.nonzero(self.weights)
         seed = np.array([self.seed], np.uint64).view(np.int64)
-        return self.weights[held], np.concatenate([[self.steps], seed, held, self.levels[held]]).astype(np.int64)
+        ints = np.concatenate([[self.steps], seed, locations, self.levels[locations]]).astype(np.int64)
+        return self.weights[locations], ints
 
     @classmethod
     def from_arrays(cls, floats: F64, ints: I64, n_locations: int) -> KeyState:
-        """The state that `to_arrays` made arrays of, for a model of as many locations."""
+        """The state from the arrays of `to_arrays`, for a model with this number of locations."""
         weights, levels = np.zeros(n_locations), np.zeros(n_locations, np.int32)
-        held, of_held = ints[2 : 2 + len(floats)], ints[2 + len(floats) :]
-        weights[held], levels[held] = floats, of_held
+        locations = ints[2 : 2 + len(floats)]
+        weights[locations], levels[locations] = floats, ints[2 + len(floats) :]
         return cls(int(ints[0]), int(ints[1:2].astype(np.int64).view(np.uint64)[0]), weights, levels)
 
 
@@ -48,15 +49,15 @@ class Inferred:
     Attributes
     ----------
     step : int32 array
-        The step of each row, as its place among the steps given; ascending.
+        The step of each row, as an index into the steps of the call; ascending.
     prev, location : int32 array
-        Codes of locations; `prev` is -1 except in the rows of SMOOTH that have a step before.
+        Codes of locations; `prev` is -1, except in rows of SMOOTH after the first step.
     p : float64 array
-        1 where the model is CERTAIN.
+        1 if the model is CERTAIN.
     impossible : int32 array
-        The steps whose readings the model cannot explain: inferred as if nothing were known of them.
+        The steps whose readings the model cannot explain; they are treated as unobserved.
     dropped : float
-        How far PRUNE can have moved any answer's probability, at most.
+        An upper bound of the change of any answer's probability by PRUNE.
     """
 
     step: I32
@@ -68,7 +69,7 @@ class Inferred:
 
 
 class Inference:
-    """One way to infer, with one model.
+    """An inference method with a model.
 
     Parameters
     ----------
@@ -76,9 +77,9 @@ class Inference:
     method : str
         One of `METHOD_MODELS`.
     particles : int
-        How many PARTICLE uses.
+        The number of particles of PARTICLE; 0 for other methods.
     prune : float
-        Rows of less probability are left out; see `kernel.filter_rows` and `kernel.smooth_rows`.
+        Rows of a lower probability are dropped; see `kernel.filter_rows` and `kernel.smooth_rows`.
 
     Examples
     --------
@@ -97,31 +98,31 @@ class Inference:
 
     def __init__(self, hmm: Hmm, method: str, particles: int = 0, prune: float = 0.0) -> None:
         if method not in METHOD_MODELS:
-            raise ValueError(f"there is no method {method}; there are {', '.join(METHOD_MODELS)}")
+            raise ValueError(f"there is no method {method}; the methods are {', '.join(METHOD_MODELS)}")
         if (particles > 0) != (method == "PARTICLE"):
-            raise ValueError(f"{method} with {particles} particles")
+            raise ValueError(f"{method} cannot have {particles} particles; PARTICLE needs 1 or more, other methods 0")
         if not 0 <= prune < 1:
-            raise ValueError(f"prune is {prune}, it must be at least 0 and below 1")
+            raise ValueError(f"prune is {prune}; it must be at least 0 and below 1")
         self.hmm, self.method, self.particles, self.prune = hmm, method, particles, float(prune)
         self._chain, self._sensors = chain_of(hmm), sensors_of(hmm)
 
     @property
     def model(self) -> Model:
-        """The model of the stream that is inferred."""
+        """The model of the inferred stream."""
         return METHOD_MODELS[self.method]
 
     @property
     def streams(self) -> bool:
-        """Whether a key can go on from its state; otherwise all its steps are needed at once."""
+        """Whether a key can resume from its state; otherwise all its steps must be in one call."""
         return self.method not in WHOLE_ARCHIVE
 
     def start(self, key_seed: int = 0) -> KeyState:
-        """The state of a key before its first step; PARTICLE draws from `key_seed` (taken modulo 2^64)."""
+        """The state of a key before its first step; PARTICLE uses the seed `key_seed` (modulo 2^64)."""
         n = len(self.hmm.locations)
         return KeyState(0, key_seed % 2**64, np.zeros(n), np.zeros(n, np.int32))
 
     def advance(self, state: KeyState, reading_starts: I64, readings: I32) -> Inferred:
-        """Infer the next steps of a key, and move its state on (in place).
+        """Infer the next steps of a key, and update its state in place.
 
         Parameters
         ----------
@@ -129,11 +130,11 @@ class Inference:
         reading_starts : (T + 1,) array
             The readers that saw the key at step t are readings[reading_starts[t]:reading_starts[t + 1]].
         readings : array
-            Codes of readers, as in `hmm.readers`; -1 for a reader that the model does not know, which never sees
-            anything. A reader given twice in a step counts once.
+            Codes of readers, as in `hmm.readers`; -1 is a reader that the model does not know: its readings are
+            impossible. Duplicates within a step count once.
         """
         if state.steps and not self.streams:
-            raise ValueError(f"{self.method} needs all steps of a key at once")
+            raise ValueError(f"{self.method} needs all steps of a key in one call")
         starts, distinct = kernel.distinct_readings(
             np.ascontiguousarray(reading_starts, np.int64),
             np.ascontiguousarray(readings, np.int32),
@@ -146,7 +147,7 @@ class Inference:
     def advance_keys(
         self, states: Sequence[KeyState], step_starts: I64, reading_starts: I64, readings: I32
     ) -> Inferred:
-        """`advance` for many keys: those of key k are the steps step_starts[k]:step_starts[k + 1]."""
+        """`advance` for many keys: key k has the steps step_starts[k]:step_starts[k + 1]."""
         parts = []
         for state, start, end in zip(states, step_starts[:-1].tolist(), step_starts[1:].tolist(), strict=True):
             part = self.advance(state, reading_starts[start : end + 1], readings)

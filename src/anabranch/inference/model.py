@@ -1,12 +1,13 @@
-"""Hidden Markov models as they are written down: a folder of CSV files, and the same as arrays.
+"""Hidden Markov models as folders of CSV files, and as arrays.
 
-    initial.csv      location, p                    where a key may be at its first step
-    transition.csv   prev_location, location, p     where it goes on to in one step
-    detection.csv    reader, location, p            the chance that this reader sees a key there, each on its own
-    emission.csv     location, reader, p            or, instead: the one reader that sees a key there
+    initial.csv      location, p                    the distribution of the location at the first step
+    transition.csv   prev_location, location, p     the distribution of the next location
+    detection.csv    reader, location, p            the probability that a reader sees a key there; readers are
+                                                    independent of each other
+    emission.csv     location, reader, p            or instead: the distribution of the one reading of a step
 
-Locations and readers are numbered in the order in which the files name them first. Whatever is wrong with a folder is
-a `DataError` of one line.
+Locations and readers are numbered in the order of their first appearance in the files. An error in a folder is a
+`DataError` with a message of one line.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from anabranch.columns.csv_files import number_of, read_rows, write_rows
 from anabranch.errors import DataError
 from anabranch.inference.kernel import BITS, SMALLEST, Chain, Sensors
 
+#: The sum of a distribution may differ from 1 by this much.
 SUM_TOLERANCE = 1e-6
-"""How far the probabilities of a distribution may be from 1 in total."""
 
 
 class Sensing(Enum):
-    """How locations are read: readers that each see or miss a key, or one reading a step; also the file's name."""
+    """How keys are sensed: each reader sees or misses a key, or a step has one reading. The value names the file."""
 
     DETECTION = "detection"
     EMISSION = "emission"
@@ -38,16 +39,22 @@ class Sensing(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """A sparse table: p of (rows, columns)."""
+    """A sparse table: entry i is p[i], at row rows[i] and column columns[i]."""
 
     rows: I32
     columns: I32
     p: F64
 
+    @classmethod
+    def of_dense(cls, table: F64) -> Entries:
+        """The entries of a dense table that are not 0."""
+        rows, columns = np.nonzero(table)
+        return cls(rows.astype(np.int32), columns.astype(np.int32), table[rows, columns])
+
 
 @dataclass(frozen=True, slots=True)
 class Hmm:
-    """A hidden Markov model with N locations and R readers; tables hold their positive entries alone.
+    """A hidden Markov model with N locations and R readers; tables have only their positive entries.
 
     Attributes
     ----------
@@ -58,13 +65,13 @@ class Hmm:
     starts, targets, p : arrays
         The transitions: from x to targets[starts[x]:starts[x + 1]], ascending, with probabilities p.
     sensing : Sensing
-        What the readers' table means.
+        The meaning of the readers' table.
     reader_starts, reader_locations, reader_p : arrays
-        The same for readers: r sees reader_locations[reader_starts[r]:reader_starts[r + 1]]. `reader_p` is the chance
-        that r sees a key there in one step (DETECTION), or that the step's reading is r (EMISSION).
+        The same for readers: r sees reader_locations[reader_starts[r]:reader_starts[r + 1]]. `reader_p` is the
+        probability that r sees a key there in one step (DETECTION), or that the reading of the step is r (EMISSION).
     silence : (N,) array or None
-        EMISSION with an empty reader: the chance that nothing is read at a step. None where a step without readings
-        says nothing.
+        EMISSION with an empty reader: the probability of a step without readings. None if a step without readings is
+        no evidence.
     """
 
     locations: tuple[str, ...]
@@ -93,24 +100,24 @@ def make_hmm(
     silence: F64 | None = None,
     folder: Path | None = None,
 ) -> Hmm:
-    """Check the tables of a model and put them together.
+    """Check the tables of a model, and make the model.
 
     Parameters
     ----------
     initial : (N,) array
     transition : Entries
-        Rows are the locations before, columns those after.
+        Rows are previous locations, columns are next locations.
     sensors : Entries
-        Rows are readers, columns locations.
+        Rows are readers, columns are locations.
     silence : (N,) array, optional
-        With EMISSION: what an empty reader has.
+        With EMISSION: the probabilities of the empty reader.
     folder : Path, optional
-        Where the tables come from, for messages.
+        The folder of the tables, for messages.
 
     Raises
     ------
     DataError
-        One line that says which table is wrong, and where.
+        If a table is wrong; the message is one line with the table and the entry.
 
     Examples
     --------
@@ -125,7 +132,7 @@ def make_hmm(
     n = len(locations)
     named = {table: f"{folder / table}.csv" if folder else table for table in ("initial", "transition", sensing.value)}
     if n == 0:
-        raise DataError(f"{named['transition']}: there are no locations")
+        raise DataError(f"{named['transition']}: the model has no locations; add a transition for each")
     every = np.arange(n, dtype=np.int32)
     _check(named["initial"], [locations], Entries(every, every, initial))
     _check(named["transition"], [locations, locations], transition)
@@ -146,61 +153,62 @@ def make_hmm(
     )  # fmt: skip
 
 
-def _check(where: str, names: Sequence[Sequence[str]], entries: Entries) -> None:
-    """Every p is a probability that the kernels can hold, and every entry is given once."""
+def _check(table: str, names: Sequence[Sequence[str]], entries: Entries) -> None:
+    """Check that every p is a probability that the kernels can represent, and that no entry is repeated."""
 
     def entry(i: int) -> str:
         codes = (entries.rows[i], entries.columns[i])
-        return ", ".join(repr(of[code]) for of, code in zip(names, codes, strict=False))
+        return ", ".join(repr(axis_names[code]) for axis_names, code in zip(names, codes, strict=False))
 
-    wrong = np.flatnonzero(~((entries.p >= 0) & (entries.p <= 1)))
-    if wrong.size:
-        raise DataError(f"{where}: p of {entry(wrong[0])} is {entries.p[wrong[0]]}, it must be between 0 and 1")
+    invalid = np.flatnonzero(~((entries.p >= 0) & (entries.p <= 1)))
+    if invalid.size:
+        raise DataError(f"{table}: p of {entry(invalid[0])} is {entries.p[invalid[0]]}; it must be between 0 and 1")
     tiny = np.flatnonzero((entries.p > 0) & (entries.p < SMALLEST))
     if tiny.size:
-        raise DataError(f"{where}: p of {entry(tiny[0])} is {entries.p[tiny[0]]}, below {SMALLEST}; write 0")
+        raise DataError(f"{table}: p of {entry(tiny[0])} is {entries.p[tiny[0]]}; write 0, or {SMALLEST} or more")
     order = np.lexsort((entries.columns, entries.rows))
-    same = (np.diff(entries.rows[order]) == 0) & (np.diff(entries.columns[order]) == 0)
-    if same.any():
-        raise DataError(f"{where}: {entry(order[1:][same][0])} is given twice")
+    repeated = (np.diff(entries.rows[order]) == 0) & (np.diff(entries.columns[order]) == 0)
+    if repeated.any():
+        raise DataError(f"{table}: there are two rows for {entry(order[1:][repeated][0])}; keep one of them")
 
 
-def _check_total(where: str, what: str, total: float) -> None:
+def _check_total(table: str, subject: str, total: float) -> None:
     if abs(total - 1) > SUM_TOLERANCE:
-        raise DataError(f"{where}: {what} sums to {total:.9g}, it must be 1")
+        raise DataError(f"{table}: {subject} sums to {total:.9g}; it must sum to 1")
 
 
-def _check_totals(where: str, what: str, locations: Sequence[str], of: I32, p: F64) -> None:
-    """The p of each location sum to 1."""
-    totals = np.bincount(of, weights=p, minlength=len(locations))
+def _check_totals(table: str, subject: str, locations: Sequence[str], location: I32, p: F64) -> None:
+    """Check that the p of each location sum to 1."""
+    totals = np.bincount(location, weights=p, minlength=len(locations))
     worst = int(np.argmax(abs(totals - 1)))
-    _check_total(where, f"{what} {locations[worst]!r}", float(totals[worst]))
+    _check_total(table, f"{subject} {locations[worst]!r}", float(totals[worst]))
 
 
-def _check_exits(where: str, locations: Sequence[str], transition: Entries) -> None:
-    """Every location has a transition."""
-    stuck = np.setdiff1d(np.arange(len(locations)), transition.rows)
-    if stuck.size:
-        raise DataError(f"{where}: there is no transition from location {locations[stuck[0]]!r}, not even to itself")
+def _check_exits(table: str, locations: Sequence[str], transition: Entries) -> None:
+    """Check that every location has a transition."""
+    without = np.setdiff1d(np.arange(len(locations)), transition.rows)
+    if without.size:
+        name = locations[without[0]]
+        raise DataError(f"{table}: there is no transition from location {name!r}; add one, for example to itself")
 
 
 def _by_row(entries: Entries, n: int) -> tuple[I64, I32, F64]:
-    """The positive entries, row by row: where each row starts, the columns (ascending), and p."""
+    """The positive entries, row by row: the start of each row, the columns (ascending), and p."""
     order = np.lexsort((entries.columns, entries.rows))
     order = order[entries.p[order] > 0]
     starts = np.concatenate([[0], np.cumsum(np.bincount(entries.rows[order], minlength=n))]).astype(np.int64)
     return starts, entries.columns[order].astype(np.int32), entries.p[order].astype(np.float64)
 
 
-# ------------------------------------------------------------ what the kernels take
+# ------------------------------------------------------------ arrays for the kernels
 
 
 def chain_of(hmm: Hmm) -> Chain:
-    """How a key moves, for the kernels."""
+    """The initial distribution and the transitions, for the kernels."""
     n = len(hmm.locations)
     rows = np.repeat(np.arange(n, dtype=np.int32), np.diff(hmm.starts))
     back = _by_row(Entries(hmm.targets, rows, hmm.p), n)
-    # Sums within a row alone: what many rows add up to would eat the digits of the last ones.
+    # Sums within each row: a sum over many rows would lose the last digits of the later ones.
     cumulative = np.concatenate([np.cumsum(row) for row in np.split(hmm.p, hmm.starts[1:-1])])
     return Chain(hmm.initial, hmm.starts, hmm.targets, hmm.p, cumulative, *back)
 
@@ -208,21 +216,21 @@ def chain_of(hmm: Hmm) -> Chain:
 def sensors_of(hmm: Hmm) -> Sensors:
     """The likelihoods of readings, for the kernels.
 
-    With DETECTION the likelihood of the set S in x is the product of d(r, x) over r in S times that of 1 - d(r, x) over
-    the others: one number for each x, the product over all readers, times d / (1 - d) for those in S. Readers with
-    d(r, x) = 1, which cannot miss, stay out of this product and are counted instead.
+    With DETECTION the likelihood of the set S in x is the product of d(r, x) over r in S and of 1 - d(r, x) over the
+    other readers. It is computed as one number per x, the product of 1 - d over all readers, times d / (1 - d) for each
+    reader in S. Readers with d(r, x) = 1, which cannot miss, are not in this product; they are counted instead.
     """
     n = len(hmm.locations)
-    nothing = np.zeros(n, np.int32)
+    zeros = np.zeros(n, np.int32)
     if hmm.sensing is Sensing.EMISSION:
         quiet = np.ones(n) if hmm.silence is None else np.ascontiguousarray(hmm.silence)
         sure = np.zeros(len(hmm.reader_p), np.bool_)
         tables = hmm.reader_starts, hmm.reader_locations, hmm.reader_p
-        return Sensors(*tables, sure, nothing, np.ones(n), nothing, quiet, nothing)
+        return Sensors(*tables, sure, zeros, np.ones(n), zeros, quiet, zeros)
     sure = hmm.reader_p == 1
     missed = np.where(sure, 1.0, 1.0 - hmm.reader_p)
     log2_base = np.bincount(hmm.reader_locations, weights=np.log2(missed), minlength=n)
-    # The sum of logarithms only tells the level: the product itself keeps more digits.
+    # The sum of logarithms determines only the level: the product itself keeps more digits.
     levels = np.round(log2_base / BITS).astype(np.int32)
     base = _products(hmm.reader_locations, missed, levels)
     n_sure = np.bincount(hmm.reader_locations[sure], minlength=n).astype(np.int32)
@@ -233,11 +241,11 @@ def sensors_of(hmm: Hmm) -> Sensors:
     )  # fmt: skip
 
 
-def _products(of: I32, factors: F64, levels: I32) -> F64:
+def _products(location: I32, factors: F64, levels: I32) -> F64:
     """The product of the factors of each location, divided by 2^(BITS * level)."""
     mantissas, exponents = np.frexp(factors)
     products, powers = np.ones(len(levels)), -BITS * levels.astype(np.int64)
-    for x, mantissa, exponent in zip(of, mantissas, exponents, strict=True):
+    for x, mantissa, exponent in zip(location, mantissas, exponents, strict=True):
         product, power = math.frexp(products[x] * mantissa)
         products[x] = product
         powers[x] += power + exponent
@@ -254,62 +262,62 @@ def read_hmm(folder: Path, value: str = "location", reader: str = "reader") -> H
     ----------
     folder : Path
     value, reader : str
-        What the columns may be called besides `location` and `reader`; `prev_<value>` in `transition.csv`.
+        Alternative names of the columns `location` and `reader`; also `prev_<value>` in `transition.csv`.
 
     Raises
     ------
     DataError
-        One line that says which file is wrong, and how.
+        If a file is wrong; the message is one line with the file and the reason.
     """
     location = {"location", value.lower()}
     previous = {f"prev_{name}" for name in location}
-    seen_by = {"reader", reader.lower()}
     sensing = _sensing(folder)
-    first = _read(folder / "initial.csv", [location])
+    initial = _read(folder / "initial.csv", [location])
     moves = _read(folder / "transition.csv", [previous, location])
-    seen = _read(folder / f"{sensing.value}.csv", [seen_by, location])
-    places = _codes([x for x, _ in first], [x for x, _, _ in moves], [y for _, y, _ in moves])
-    _check_known(folder, sensing, places, first, moves, seen)
-    silent = [(places[x], p) for r, x, p in seen if not r]
-    heard = [(r, x, p) for r, x, p in seen if r]
+    sensed = _read(folder / f"{sensing.value}.csv", [{"reader", reader.lower()}, location])
+    codes = _codes([x for x, _ in initial], [x for x, _, _ in moves], [y for _, y, _ in moves])
+    _check_locations(folder, sensing, codes, initial, sensed)
+    silent = [(codes[x], p) for r, x, p in sensed if not r]
+    seen = [(r, x, p) for r, x, p in sensed if r]
     if silent and sensing is Sensing.DETECTION:
-        raise DataError(f"{folder / 'detection.csv'}: a row has no reader")
-    readers = _codes([r for r, _, _ in heard])
+        raise DataError(f"{folder / 'detection.csv'}: a row has no reader; name the reader, or remove the row")
+    readers = _codes([r for r, _, _ in seen])
     return make_hmm(
-        list(places), list(readers),
-        _vector(folder / "initial.csv", [(places[x], p) for x, p in first], list(places)),
-        _entries([(places[x], places[y], p) for x, y, p in moves]),
-        sensing, _entries([(readers[r], places[x], p) for r, x, p in heard]),
-        _vector(folder / "emission.csv", silent, list(places)) if silent else None,
+        list(codes), list(readers),
+        _vector(folder / "initial.csv", [(codes[x], p) for x, p in initial], list(codes)),
+        _entries([(codes[x], codes[y], p) for x, y, p in moves]),
+        sensing, _entries([(readers[r], codes[x], p) for r, x, p in seen]),
+        _vector(folder / "emission.csv", silent, list(codes)) if silent else None,
         folder,
     )  # fmt: skip
 
 
 def write_hmm(hmm: Hmm, folder: Path, value: str = "location", reader: str = "reader") -> None:
-    """Write a model such that `read_hmm` gives it again, with the same codes."""
+    """Write a model to a folder, so that `read_hmm` returns it with the same codes."""
     folder.mkdir(parents=True, exist_ok=True)
-    places, readers = hmm.locations, hmm.readers
-    sources = np.repeat(np.arange(len(places)), np.diff(hmm.starts))
+    locations, readers = hmm.locations, hmm.readers
+    sources = np.repeat(np.arange(len(locations)), np.diff(hmm.starts))
     seen_by = np.repeat(np.arange(len(readers)), np.diff(hmm.reader_starts))
-    moves = [(places[x], places[y], p) for x, y, p in zip(sources, hmm.targets, hmm.p.tolist(), strict=True)]
+    moves = [(locations[x], locations[y], p) for x, y, p in zip(sources, hmm.targets, hmm.p.tolist(), strict=True)]
     table = zip(seen_by, hmm.reader_locations, hmm.reader_p.tolist(), strict=True)
-    seen = [(readers[r], places[x], p) for r, x, p in table]
-    write_rows(folder / "initial.csv", (value, "p"), zip(places, hmm.initial.tolist(), strict=True))
+    seen = [(readers[r], locations[x], p) for r, x, p in table]
+    write_rows(folder / "initial.csv", (value, "p"), zip(locations, hmm.initial.tolist(), strict=True))
     write_rows(folder / "transition.csv", (f"prev_{value}", value, "p"), moves)
     if hmm.sensing is Sensing.DETECTION:
         write_rows(folder / "detection.csv", (reader, value, "p"), seen)
     else:
-        silent = [] if hmm.silence is None else zip(places, [""] * len(places), hmm.silence.tolist(), strict=True)
+        silent = [] if hmm.silence is None else zip(locations, [""] * len(locations), hmm.silence.tolist(), strict=True)
         write_rows(folder / "emission.csv", (value, reader, "p"), [*((x, r, p) for r, x, p in seen), *silent])
 
 
 def _sensing(folder: Path) -> Sensing:
-    """Which of the two files of readers there is."""
-    found = [kind for kind in Sensing if (folder / f"{kind.value}.csv").is_file()]
-    if len(found) != 1:
-        what = "both detection.csv and emission.csv" if found else "neither detection.csv nor emission.csv"
-        raise DataError(f"{folder}: there is {what}; a model has one of them")
-    return found[0]
+    """The kind of sensing, by the file of readers that the folder has."""
+    present = [kind for kind in Sensing if (folder / f"{kind.value}.csv").is_file()]
+    if not present:
+        raise DataError(f"{folder}: there is neither detection.csv nor emission.csv; add one of them")
+    if len(present) > 1:
+        raise DataError(f"{folder}: there are both detection.csv and emission.csv; keep one of them")
+    return present[0]
 
 
 def _read(path: Path, columns: list[set[str]]) -> list[tuple[Any, ...]]:
@@ -318,28 +326,24 @@ def _read(path: Path, columns: list[set[str]]) -> list[tuple[Any, ...]]:
     return [(*texts, number_of(path, line, "p", p)) for line, (*texts, p) in rows]
 
 
-def _codes(*names: Iterable[str]) -> dict[str, int]:
-    """Names by code, in the order in which they come first."""
-    distinct = dict.fromkeys(name for some in names for name in some)
+def _codes(*columns: Iterable[str]) -> dict[str, int]:
+    """The code of each distinct name, in the order of first appearance."""
+    distinct = dict.fromkeys(name for column in columns for name in column)
     return {name: code for code, name in enumerate(distinct)}
 
 
-def _check_known(
-    folder: Path,
-    sensing: Sensing,
-    places: dict[str, int],
-    first: list[tuple[Any, ...]],
-    moves: list[tuple[Any, ...]],
-    seen: list[tuple[Any, ...]],
+def _check_locations(
+    folder: Path, sensing: Sensing, codes: dict[str, int], initial: list[tuple[Any, ...]], sensed: list[tuple[Any, ...]]
 ) -> None:
-    """No location is empty, and readers see no location that the other files do not know."""
-    if "" in places:
-        table = "initial" if any(x == "" for x, _ in first) else "transition"
-        raise DataError(f"{folder / table}.csv: a row has no location")
-    for _, x, _ in seen:
-        if x not in places:
+    """Check that no location is empty, and that the file of readers has no other locations than the other files."""
+    if "" in codes:
+        table = "initial" if any(x == "" for x, _ in initial) else "transition"
+        raise DataError(f"{folder / table}.csv: a row has no location; name the location, or remove the row")
+    for _, x, _ in sensed:
+        if x not in codes:
             raise DataError(
-                f"{folder / sensing.value}.csv: location {x!r} is in neither initial.csv nor transition.csv"
+                f"{folder / sensing.value}.csv: location {x!r} is in neither initial.csv nor transition.csv; "
+                "add its transitions"
             )
 
 
@@ -349,12 +353,12 @@ def _entries(rows: list[tuple[int, int, float]]) -> Entries:
 
 
 def _vector(path: Path, rows: list[tuple[int, float]], names: Sequence[str]) -> F64:
-    """The p of each location, 0 where there is none."""
+    """The p of each location, 0 for locations without a row."""
     vector = np.zeros(len(names))
-    given: set[int] = set()
+    codes: set[int] = set()
     for code, p in rows:
-        if code in given:
-            raise DataError(f"{path}: {names[code]!r} is given twice")
-        given.add(code)
+        if code in codes:
+            raise DataError(f"{path}: there are two rows for {names[code]!r}; keep one of them")
+        codes.add(code)
         vector[code] = p
     return vector

@@ -1,8 +1,8 @@
-"""Sensors that report rarely: what was measured in, predictions out, for every key of a bucket.
+"""Sensors that report rarely: measurements in, reports out, for every key of a bucket.
 
-A sensor that has reported a value and a rate is silent while what it measures stays within an error of that line. It
-reports anew where a value is further off (a correction), and where a period has passed since its last report (a
-heartbeat), so that its silence means something. This is the update policy of Ilarri et al., "A Query Processor for
+A sensor that has reported a value and a rate of change is silent while its measurements stay within an error of that
+line. It reports again when a value is further off (a correction), and when a period has passed since its last report (a
+heartbeat), so that silence is informative. This is the update policy of Ilarri et al., "A Query Processor for
 Prediction-Based Monitoring of Data Streams", section 2.
 """
 
@@ -33,7 +33,7 @@ __all__ = ["CORRECTION", "FIRST", "HEARTBEAT", "METHODS", "Reporting", "Reports"
 
 METHODS = ("LINEAR", "KALMAN")
 
-# A difference of two doubles is off by a rounding or two: with a heartbeat every 0.3, 0.7 - 0.4 is one.
+# A difference of two doubles has rounding errors: 0.7 - 0.4 is below 0.3, but with a period of 0.3 a heartbeat is due.
 _ROUNDING = 4 * np.finfo(np.float64).eps
 
 
@@ -41,24 +41,25 @@ _ROUNDING = 4 * np.finfo(np.float64).eps
 class Reporting:
     """How sensors report: thresholds, heartbeat, and how a rate is estimated.
 
-    A key's first measurement is reported with rate 0, and so is one after a silence longer than the period.
+    The first measurement of a key is reported with rate 0, and so is one after a silence longer than the period.
 
     Attributes
     ----------
     errors : tuple of float
-        For each value column, how far from the reported line a value may be before it is reported anew; 0 or more.
+        For each value column, how far a value may be from the reported line before it is reported again; 0 or more.
     period : float
-        A report is made where this has passed since the last. In seconds where the time is a TIMESTAMP, else in the
-        unit of the time column. Rates are per the same unit.
+        The time after which a sensor reports in any case, in seconds if the time is a TIMESTAMP, else in the unit of
+        the time column. Rates are per the same unit.
     method : str
-        LINEAR takes the rate from a measurement and the one before it. KALMAN takes the velocity of a Kalman filter
-        that sees every measurement, reported or not: better where measurements are noisy.
+        LINEAR computes the rate from a measurement and the one before it. KALMAN uses the velocity of a Kalman filter
+        that gets every measurement, reported or not: better for noisy measurements.
     acceleration : float or None
-        KALMAN: the spread of the accelerations that are expected, each of which lasts for a third of the period. None
-        is the one that leaves the error within that time, starting from a straight line: 2 error / (period / 3)^2.
+        KALMAN: the standard deviation of the expected accelerations, each of which lasts for a third of the period.
+        None is the acceleration that exceeds the error within that time, from a straight line:
+        2 error / (period / 3)^2.
     noise : float or None
-        KALMAN: the standard deviation of a measurement; None is a tenth of the error. Where it is 0 and the
-        acceleration too, KALMAN is LINEAR.
+        KALMAN: the standard deviation of a measurement; None is a tenth of the error. If both it and the acceleration
+        are 0, KALMAN is LINEAR.
 
     Examples
     --------
@@ -73,15 +74,15 @@ class Reporting:
     noise: float | None = None
 
     def __post_init__(self) -> None:
-        spreads = [each for each in (self.acceleration, self.noise) if each is not None]
-        if not all(math.isfinite(each) and each >= 0 for each in (*self.errors, *spreads)):
-            raise ValueError("errors, acceleration and noise are finite numbers from 0")
+        deviations = [number for number in (self.acceleration, self.noise) if number is not None]
+        if not all(math.isfinite(number) and number >= 0 for number in (*self.errors, *deviations)):
+            raise ValueError("errors, acceleration and noise must be finite and at least 0")
         if not (math.isfinite(self.period) and self.period > 0):
-            raise ValueError(f"the period is a finite number above 0, not {self.period}")
+            raise ValueError(f"the period is {self.period}; it must be finite and above 0")
         if not self.errors:
-            raise ValueError("a sensor measures one value at least")
+            raise ValueError("there are no errors; give one per value column")
         if self.method not in METHODS:
-            raise ValueError(f"there is no method {self.method}; there are: {', '.join(METHODS)}")
+            raise ValueError(f"there is no method {self.method}; the methods are {', '.join(METHODS)}")
 
     def identity(self) -> dict[str, object]:
         """The parameters of the policy, which identify the state of its sensors."""
@@ -98,16 +99,17 @@ class Reporting:
         return Sensors(self, kind)
 
     def accelerations(self) -> F64:
-        """The spread of the accelerations of each column."""
-        given = self.acceleration
-        return np.array([2 * e / (self.period / 3) ** 2 if given is None else given for e in self.errors], np.float64)
+        """The standard deviation of the accelerations of each column."""
+        if self.acceleration is not None:
+            return np.full(len(self.errors), self.acceleration, np.float64)
+        return np.array([2 * error / (self.period / 3) ** 2 for error in self.errors], np.float64)
 
     def noises(self) -> F64:
         """The standard deviation of the measurements of each column."""
-        return np.array([e / 10 if self.noise is None else self.noise for e in self.errors], np.float64)
+        return np.array([error / 10 if self.noise is None else self.noise for error in self.errors], np.float64)
 
     def policy(self, kind: TimeKind) -> Policy:
-        """The same for the kernel, for times of one kind."""
+        """The policy for the kernel, for times of one kind."""
         return Policy(
             errors=np.array(self.errors, np.float64),
             period=float(self.period),
@@ -115,27 +117,26 @@ class Reporting:
             rounding=float(_ROUNDING) if kind is TimeKind.DOUBLE else 0.0,
             kalman=self.method == "KALMAN",
             noise=self.noises() ** 2,
-            # Accelerations that last for a third of the period, one after the other, are about white noise of this
-            # power. Unlike one of the acceleration alone it means the same in every unit of time.
+            # Consecutive accelerations of a third of the period each are approximately white noise of this power.
+            # Unlike a power that depends on the acceleration only, it is the same in every unit of time.
             drift=self.accelerations() ** 2 * self.period / 3,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """What some measurements came to.
+    """The reports about some measurements.
 
     Attributes
     ----------
     row : (k,) int64
-        Which measurements are reported, in the order of their keys, then of time. What is reported is what was
-        measured.
+        The indexes of the reported measurements, sorted by key and time. A report has the measured values.
     rates : (k, m) float64
-        What each of them says of how fast its values change.
+        The rate of change of each value in each report.
     cause : (k,) int8
         FIRST, CORRECTION or HEARTBEAT.
     duplicates : int
-        How many measurements had the key and the time of an earlier one, and were passed over.
+        How many measurements had the key and the time of an earlier one, and were ignored.
     """
 
     row: I64
@@ -145,18 +146,18 @@ class Reports:
 
 
 class Sensors:
-    """The sensors of one bucket, a key each: what is remembered of them.
+    """The sensors of one bucket, one per key, with their state.
 
     Parameters
     ----------
-    how : Reporting
+    reporting : Reporting
         When they report.
     kind : TimeKind
-        What the codes of times are.
+        The kind of the time codes.
 
     Examples
     --------
-    A car drives at 10 m/s, and turns back:
+    A car drives at 10 m/s, then turns round:
 
     >>> sensors = Sensors(Reporting(errors=(25.0,), period=30.0), TimeKind.INTEGER)
     >>> x = np.array([[0.0], [30.0], [60.0], [90.0], [60.0], [30.0]])
@@ -167,24 +168,24 @@ class Sensors:
     array([  0.,  10., -10.])
     """
 
-    def __init__(self, how: Reporting, kind: TimeKind) -> None:
+    def __init__(self, reporting: Reporting, kind: TimeKind) -> None:
         self._kind = kind
-        self._policy = how.policy(kind)
-        self._memory = _empty_memory(0, len(how.errors), kind)
+        self._policy = reporting.policy(kind)
+        self._memory = _empty_memory(0, len(reporting.errors), kind)
 
     def report(self, key: npt.NDArray[np.integer], t: I64, values: F64) -> Reports:
-        """Take measurements, and say which of them are reported.
+        """Take measurements, and decide which of them are reported.
 
         Parameters
         ----------
         key : (n,) int
-            Codes from 0, dense; there may be new ones in every call.
+            Codes from 0, dense; every call may have new ones.
         t : (n,) int64
-            Codes of times. Within a call in any order, but of a key never before those of an earlier call.
+            Codes of times, in any order within a call, but for each key never before those of an earlier call.
         values : (n, m) float64
-            Finite. Of several with the same key and time the first one given counts.
+            Finite. If several measurements have the same key and time, the first one counts.
         """
-        self._make_room(int(key.max(initial=-1)) + 1)
+        self._grow(int(key.max(initial=-1)) + 1)
         order = np.lexsort((t, key))
         verdicts, rates = report_rows(
             np.ascontiguousarray(key[order], np.int32),
@@ -193,46 +194,47 @@ class Sensors:
             self._policy,
             self._memory,
         )
-        made = (verdicts != SILENT) & (verdicts != DUPLICATE)
-        return Reports(order[made], rates, verdicts[made], int(np.count_nonzero(verdicts == DUPLICATE)))
+        reported = (verdicts != SILENT) & (verdicts != DUPLICATE)
+        return Reports(order[reported], rates, verdicts[reported], int(np.count_nonzero(verdicts == DUPLICATE)))
 
     def _times(self, codes: I64) -> Numbers:
-        """Times whose differences mean something: the codes of doubles have none."""
+        """Times whose differences are durations: those of the codes of doubles are not."""
         times = restore_doubles(codes) if self._kind is TimeKind.DOUBLE else codes.astype(np.int64, copy=False)
         return np.ascontiguousarray(times)
 
-    def _make_room(self, keys: int) -> None:
-        known, m = self._memory.rates.shape
-        if keys > known:
-            more = _empty_memory(keys - known, m, self._kind)
-            self._memory = Memory(*(np.concatenate(pair) for pair in zip(self._memory, more, strict=True)))
+    def _grow(self, n_keys: int) -> None:
+        """Extend the memory to this number of keys."""
+        n_known, m = self._memory.rates.shape
+        if n_keys > n_known:
+            new = _empty_memory(n_keys - n_known, m, self._kind)
+            self._memory = Memory(*(np.concatenate(pair) for pair in zip(self._memory, new, strict=True)))
 
     def save(self) -> pa.Table:
-        """What is remembered, a key a row."""
+        """The state of all sensors, one row per key."""
         memory = self._memory
         saved = {"known": pa.array(memory.known)}
         for name in ("measured_at", "reported_at"):
             times = getattr(memory, name)
             saved[name] = pa.array(order_doubles(times) if self._kind is TimeKind.DOUBLE else times)
         for name in ("measured", "reported", "rates", "beliefs"):
-            of_keys = getattr(memory, name)
-            saved[name] = pa.FixedSizeListArray.from_arrays(pa.array(of_keys.ravel()), math.prod(of_keys.shape[1:]))
+            array = getattr(memory, name)
+            saved[name] = pa.FixedSizeListArray.from_arrays(pa.array(array.ravel()), math.prod(array.shape[1:]))
         return pa.table(saved)
 
     def load(self, saved: pa.Table) -> None:
-        """Take over what `save` gave."""
+        """Restore what `save` returned."""
         memory = _empty_memory(saved.num_rows, self._memory.rates.shape[1], self._kind)
         memory.known[:] = saved["known"].to_numpy()
         for name in ("measured_at", "reported_at"):
             getattr(memory, name)[:] = self._times(saved[name].to_numpy())
         for name in ("measured", "reported", "rates", "beliefs"):
-            into = getattr(memory, name)
-            into[:] = saved[name].combine_chunks().flatten().to_numpy().reshape(into.shape)
+            array = getattr(memory, name)
+            array[:] = saved[name].combine_chunks().flatten().to_numpy().reshape(array.shape)
         self._memory = memory
 
 
 def _empty_memory(keys: int, columns: int, kind: TimeKind) -> Memory:
-    """Of keys that were not measured yet."""
+    """The memory of keys without measurements."""
     time_type = np.float64 if kind is TimeKind.DOUBLE else np.int64
     return Memory(
         known=np.zeros(keys, np.bool_),

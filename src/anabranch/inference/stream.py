@@ -1,7 +1,7 @@
-"""Inferred streams on a worker: readings in, the rows of the hidden state out, step by step, for every key of a bucket.
+"""Inferred streams on a worker: readings in, rows of the hidden state out, step by step, for every key of a bucket.
 
-A key begins at the step of its first reading and goes on as long as there are rows of *any* key: that a tag is not read
-any more says something of where it is.
+A key has rows from the step of its first reading on, as long as there are rows of *any* key: that a tag is not read any
+more is evidence about its location.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from anabranch.transport.derivation import Derived
 from anabranch.transport.rows import Rows
 
 UNKNOWN_READER = "the model does not know this reader"
-IMPOSSIBLE = "the model cannot explain this reading after those before it"
+IMPOSSIBLE = "the model cannot explain this reading after the previous ones"
 
 
 @dataclass(frozen=True, slots=True)
 class InferredFrom:
-    """How a stream is inferred: the method with its model, the type of the hidden values, and the length of a step."""
+    """How a stream is inferred: the method and its model, the type of the locations, and the length of a step."""
 
     inference: Inference
     value_type: pa.DataType
@@ -61,77 +61,78 @@ def digest_of(hmm: Hmm) -> str:
 
 
 class InferredKeys:
-    """The inferred keys of one bucket: what is remembered of each, and how far it has come."""
+    """The inferred keys of one bucket: the state and the next step of each."""
 
-    def __init__(self, how: InferredFrom, kind: TimeKind) -> None:
-        self._how = how
+    def __init__(self, derivation: InferredFrom, kind: TimeKind) -> None:
+        self._inference = derivation.inference
+        self._step = derivation.step
         self._kind = kind
         self._states: list[KeyState] = []
-        #: For each key the step it is to take next, and whether it was read yet.
+        #: For each key, the next step to infer, and whether it has had a reading.
         self._next = np.zeros(0, np.int64)
         self._begun = np.zeros(0, np.bool_)
-        locations = pa.array([None, *how.inference.hmm.locations], pa.string()).cast(how.value_type)
-        self.values = Dictionary([how.value_type])
+        locations = pa.array([None, *self._inference.hmm.locations], pa.string()).cast(derivation.value_type)
+        self.values = Dictionary([derivation.value_type])
         self.values.encode(pa.table({"0": locations}))
 
     def advance(self, rows: Rows, keys: Dictionary, readings: Dictionary, watermark: int) -> Derived:
-        """Take the readings before the watermark, and infer all whole steps before it."""
+        """Take the readings before the watermark, and infer all complete steps before it."""
         reader = self._readers(readings)[rows.value]
         unknown = (reader < 0) & (rows.value != 0)
-        step = steps_of(rows.t, self._how.step, self._kind)
+        step = steps_of(rows.t, self._step, self._kind)
         self._begin(keys, rows.key[~unknown], step[~unknown])
         end = self._end(watermark)
         first_step = np.where(self._begun, np.minimum(self._next, end), end)
         counts = end - first_step
         step_starts = np.concatenate([[0], np.cumsum(counts)])
-        place = step_starts[rows.key] + step - first_step[rows.key]
+        # The steps of all keys are numbered consecutively, key after key.
+        step_index = step_starts[rows.key] + step - first_step[rows.key]
         seen = np.flatnonzero((reader >= 0) & ~unknown)
-        seen = seen[np.argsort(place[seen], kind="stable")]
-        reading_starts = np.searchsorted(place[seen], np.arange(step_starts[-1] + 1))
-        found = self._how.inference.advance_keys(
+        seen = seen[np.argsort(step_index[seen], kind="stable")]
+        reading_starts = np.searchsorted(step_index[seen], np.arange(step_starts[-1] + 1))
+        inferred = self._inference.advance_keys(
             self._states, step_starts, reading_starts.astype(np.int64), reader[seen].astype(np.int32)
         )
         self._next = np.where(self._begun, end, self._next)
         key = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
         number = np.arange(step_starts[-1]) - np.repeat(step_starts[:-1] - first_step, counts)
-        times = step_times(number, self._how.step, self._kind)
-        made = Rows(
-            stream=np.zeros(len(found.step), np.int32),
-            key=key[found.step],
-            value=found.location + np.int32(1),
-            prev=found.prev + np.int32(1),
-            t=times[found.step],
-            p=found.p,
+        times = step_times(number, self._step, self._kind)
+        inferred_rows = Rows(
+            stream=np.zeros(len(inferred.step), np.int32),
+            key=key[inferred.step],
+            value=inferred.location + np.int32(1),
+            prev=inferred.prev + np.int32(1),
+            t=times[inferred.step],
+            p=inferred.p,
         )
-        impossible = np.isin(place, found.impossible) & (reader >= 0) & ~unknown
-        used = ~unknown & ~impossible
-        return Derived(made, {UNKNOWN_READER: unknown, IMPOSSIBLE: impossible}, _count_duplicates(rows.where(used)))
+        impossible = np.isin(step_index, inferred.impossible) & (reader >= 0) & ~unknown
+        duplicates = _count_duplicates(rows.where(~unknown & ~impossible))
+        return Derived(inferred_rows, {UNKNOWN_READER: unknown, IMPOSSIBLE: impossible}, duplicates)
 
     def _readers(self, readings: Dictionary) -> I64:
-        """The model's code of each value of the readings; -1 for those it does not know, and for nothing."""
-        codes = {name: code for code, name in enumerate(self._how.inference.hmm.readers)}
+        """The model's code of each value of the readings; -1 for unknown readers, and for *nothing*."""
+        codes = {name: code for code, name in enumerate(self._inference.hmm.readers)}
         (names,) = readings.take(np.arange(len(readings), dtype=np.int32))
         return np.array([codes.get(name, -1) for name in pc.cast(names, pa.string()).to_pylist()], np.int64)
 
     def _begin(self, keys: Dictionary, key: I32, step: I64) -> None:
-        """Make room for new keys, and let those begin that are read for the first time."""
-        known = len(self._states)
-        if len(keys) > known:
-            fresh = keys.take(np.arange(known, len(keys), dtype=np.int32))
-            seeds = hash_tuples(fresh, len(keys) - known)
-            self._states += [self._how.inference.start(int(seed)) for seed in seeds]
-            more = len(keys) - known
-            self._next = np.concatenate([self._next, np.full(more, np.iinfo(np.int64).max)])
-            self._begun = np.concatenate([self._begun, np.zeros(more, np.bool_)])
-        waiting = ~self._begun[key]
-        np.minimum.at(self._next, key[waiting], step[waiting])
+        """Add new keys, and set the first step of each key that is read for the first time."""
+        n_known = len(self._states)
+        n_new = len(keys) - n_known
+        if n_new > 0:
+            seeds = hash_tuples(keys.take(np.arange(n_known, len(keys), dtype=np.int32)), n_new)
+            self._states += [self._inference.start(int(seed)) for seed in seeds]
+            self._next = np.concatenate([self._next, np.full(n_new, np.iinfo(np.int64).max)])
+            self._begun = np.concatenate([self._begun, np.zeros(n_new, np.bool_)])
+        first = ~self._begun[key]
+        np.minimum.at(self._next, key[first], step[first])
         self._begun[key] = True
 
     def _end(self, watermark: int) -> int:
-        """The first step that is not to be taken yet."""
+        """The first step that cannot be inferred yet."""
         if watermark == BEGINNING:
             return int(self._next[self._begun].min(initial=0))
-        return steps_before(watermark, self._how.step, self._kind)
+        return steps_before(watermark, self._step, self._kind)
 
     def save(self) -> pa.Table:
         """The state of every key."""
@@ -146,8 +147,8 @@ class InferredKeys:
         )
 
     def load(self, saved: pa.Table) -> None:
-        """Take over what `save` gave."""
-        n_locations = len(self._how.inference.hmm.locations)
+        """Restore what `save` returned."""
+        n_locations = len(self._inference.hmm.locations)
         self._next = saved["next"].to_numpy().copy()
         self._begun = saved["begun"].to_numpy().copy()
         self._states = [
@@ -157,6 +158,6 @@ class InferredKeys:
 
 
 def _count_duplicates(rows: Rows) -> int:
-    """How many rows say what another says: the same reader at the same time."""
+    """How many rows have the key, the time and the reader of another row."""
     distinct = np.unique(np.stack([rows.key, rows.t, rows.value]), axis=1).shape[1] if len(rows) else 0
     return len(rows) - distinct

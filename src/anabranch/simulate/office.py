@@ -238,13 +238,8 @@ def _detection() -> F64:
 
 def _model(person: _Person, rng: np.random.Generator) -> Hmm:
     """Return the hidden Markov model of a person and the antennas that smoothing uses."""
-    tables = _entries(_transition(person, rng)), Sensing.DETECTION, _entries(_detection())
+    tables = Entries.of_dense(_transition(person, rng)), Sensing.DETECTION, Entries.of_dense(_detection())
     return make_hmm(LOCATIONS, tuple(ANTENNAS), _initial(person), *tables)
-
-
-def _entries(table: F64) -> Entries:
-    rows, columns = np.nonzero(table)
-    return Entries(rows.astype(np.int32), columns.astype(np.int32), table[rows, columns])
 
 
 def _initial(person: _Person) -> F64:

@@ -1,25 +1,25 @@
-"""The arithmetic of hidden Markov models: arrays in, arrays out; knows no files, no Arrow and no Spark.
+"""The kernels of hidden Markov models: arrays in, arrays out; without files, Arrow and Spark.
 
-A kernel takes the consecutive steps of one key and gives rows (step, location, p), rows (step, previous, location, p)
-or one location a step:
+A kernel takes consecutive steps of one key and returns rows (step, location, p), rows (step, previous, location, p) or
+one location per step:
 
-- `filter_rows`, `mle_path` (`forward.py`): where the key was at each step, given the readings up to it.
+- `filter_rows`, `mle_path` (`forward.py`): the location at each step, given the readings up to it.
 - `particle_rows` (`particles.py`): the same by a sample of fixed size.
-- `smooth_rows`, `marginal_rows` (`smoothing.py`): whole paths and single steps, given all readings. They go forward
-  over what `backward.py` found out going back.
-- `viterbi_path` (`viterbi.py`): the likeliest path, given all readings.
+- `smooth_rows`, `marginal_rows` (`smoothing.py`): complete paths and single steps, given all readings. They go forward
+  and use the backward weights of `backward.py`.
+- `viterbi_path` (`viterbi.py`): the most likely path, given all readings.
 
-They are given the arrays of `inputs.py`, carry the weights of `weights.py`, which do not underflow, and write the rows
-of `rows.py`.
+They take the arrays of `inputs.py`, compute with the weights of `weights.py`, which do not underflow, and write the
+rows of `rows.py`.
 
-**Impossible readings.** Where the readings of a step have likelihood 0 in every location that the model can be in, the
-step is taken as if nothing were known of it (likelihood 1 everywhere), and is reported.
+**Impossible readings.** If the readings of a step have likelihood 0 at every possible location, the step is treated as
+unobserved (likelihood 1 everywhere), and is reported.
 
-**Cost.** A step takes O(N + transitions from locations that are possible). Smoothing and Viterbi keep the weights of
-every sqrt(T)-th step and work out the others again, block by block: O(sqrt(T) N) memory besides the result.
+**Cost.** A step takes O(N + transitions from possible locations). Smoothing and Viterbi keep the weights of every
+sqrt(T)-th step and recompute the others, block by block: O(sqrt(T) N) memory besides the result.
 
-**Compiled code.** Numba's cache of a function notices a change in the function's own file alone. After one in a module
-that others import (`weights.py`, say), remove the caches: `make clean`.
+**Compiled code.** Numba's cache of a function notices changes only in the file of the function. After a change in a
+module that other kernels import (such as `weights.py`), remove the caches: `make clean`.
 """
 
 from anabranch.inference.kernel.forward import filter_rows, mle_path

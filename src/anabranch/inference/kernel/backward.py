@@ -1,7 +1,8 @@
-"""What the readings from a step on say of its location: g, carried backward, and kept for every sqrt(T)-th step.
+"""The backward weights g: the likelihood of the readings from a step on, kept for every sqrt(T)-th step.
 
-With A the transitions and b(t, x) the likelihood of what was read at step t, g(t, x) = b(t, x) sum over y of
-A(x, y) g(t + 1, y). The steps in between are worked out again, block by block, as smoothing comes to them.
+With A the transitions and b(t, x) the likelihood of the readings of step t, g(t, x) = b(t, x) sum over y of
+A(x, y) g(t + 1, y). The kept weights are called *marks*. The steps in between are recomputed, block by block, when
+smoothing needs them.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ def _back(
     chain: Chain, sensors: Sensors, readings: I32, last: bool, skip: bool, deep: bool, g: F64, g_levels: I32,
     behind: F64, behind_levels: I32, hits: I64, out: F64, out_levels: I32,
 ) -> tuple[bool, int, bool]:  # fmt: skip
-    """One step of g backward, into `out`: whether anything is left, the exponent taken out, whether deep."""
+    """One step of g backward, into `out`.
+
+    Returns whether any weight is positive, the exponent of the scale, and whether the weights are deep.
+    """
     if last:
         fill_weights(behind, behind_levels, 1.0)
     else:
@@ -49,9 +53,9 @@ def _back_to_marks(
     chain: Chain, sensors: Sensors, reading_starts: I64, readings: I32, skip: Bools, block: int, marks: F64,
     mark_levels: I32,
 ) -> tuple[bool, float]:  # fmt: skip
-    """Carry g over all steps, keeping that of the first step of each block; False where the readings are impossible.
+    """Compute g for all steps, and keep that of the first step of each block in `marks`.
 
-    Also the log likelihood of the readings that are not skipped.
+    Returns False if the readings are impossible; and the log likelihood of the readings that are not skipped.
     """
     n_steps, n_locations = len(reading_starts) - 1, len(chain.initial)
     g, g_levels = np.empty(n_locations), np.zeros(n_locations, np.int32)
@@ -80,7 +84,7 @@ def _back_to_marks(
 
 @compiled
 def mark_steps(steps: I32, n_steps: int) -> Bools:
-    """True at these steps."""
+    """A mask of the steps that is True at these steps."""
     marked = np.zeros(n_steps, np.bool_)
     for t in steps:
         marked[t] = True
@@ -89,7 +93,7 @@ def mark_steps(steps: I32, n_steps: int) -> Bools:
 
 @compiled
 def make_marks(chain: Chain, sensors: Sensors, reading_starts: I64, readings: I32) -> tuple[F64, I32, I32, float]:
-    """What g and its levels are at the first step of each block; the impossible steps; the others' log likelihood."""
+    """The weights and levels of g at the first step of each block; the impossible steps; the others' log likelihood."""
     n_steps, n_locations = len(reading_starts) - 1, len(chain.initial)
     block = block_length(n_steps)
     n_blocks = (n_steps + block - 1) // block
@@ -98,9 +102,9 @@ def make_marks(chain: Chain, sensors: Sensors, reading_starts: I64, readings: I3
     possible, log_likelihood = _back_to_marks(chain, sensors, reading_starts, readings, skip, block, marks, levels)
     if possible:
         return marks, levels, np.empty(0, np.int32), log_likelihood
-    # Which steps are to blame only shows going forward.
-    weights, flat = np.empty(n_locations), np.zeros(n_locations, np.int32)
-    _, impossible = mle_path(chain, sensors, reading_starts, readings, False, weights, flat)
+    # Only a forward pass shows which steps are impossible.
+    weights, zero_levels = np.empty(n_locations), np.zeros(n_locations, np.int32)
+    _, impossible = mle_path(chain, sensors, reading_starts, readings, False, weights, zero_levels)
     skip = mark_steps(impossible, n_steps)
     _, log_likelihood = _back_to_marks(chain, sensors, reading_starts, readings, skip, block, marks, levels)
     return marks, levels, impossible, log_likelihood
@@ -111,7 +115,7 @@ def fill_block(
     chain: Chain, sensors: Sensors, reading_starts: I64, readings: I32, skip: Bools, start: int, marks: F64,
     mark_levels: I32, g: F64, g_levels: I32,
 ) -> None:  # fmt: skip
-    """Work out g again for the steps of one block, from that of the first step after it."""
+    """Recompute g for the steps of one block, from g at the first step after the block."""
     n_steps, n_locations, block = len(reading_starts) - 1, len(chain.initial), len(g)
     end = min(start + block, n_steps)
     behind, behind_levels = np.empty(n_locations), np.empty(n_locations, np.int32)

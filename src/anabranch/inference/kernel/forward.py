@@ -1,7 +1,7 @@
-"""Given the readings so far: the filter, and the likeliest location of each step.
+"""Inference from the readings so far: the filter, and the most likely location of each step.
 
-With A the transitions and b(t, x) the likelihood of what was read at step t, P[x_t | readings up to t] is carried
-forward by f'(y) = b(t, y) sum over x of f(x) A(x, y).
+With A the transitions and b(t, x) the likelihood of the readings of step t, P[x_t | readings up to t] is updated by
+f'(y) = b(t, y) sum over x of f(x) A(x, y).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import numpy as np
 from anabranch.arrays import F64, I32, I64
 from anabranch.compiled import compiled
 from anabranch.inference.kernel.inputs import Chain, Sensors
-from anabranch.inference.kernel.rows import emit, make_columns, with_room
+from anabranch.inference.kernel.rows import emit, make_columns, with_capacity
 from anabranch.inference.kernel.weights import copy_weights, is_deep, likeliest, settle, spread, total_weight, weigh
 
 
 @compiled
 def predict(chain: Chain, started: bool, weights: F64, levels: I32, deep: bool, ahead: F64, ahead_levels: I32) -> None:
-    """The weights before a step's readings are looked at, in `ahead`."""
+    """Compute the weights of a step before its readings, into `ahead`."""
     if started:
         spread(weights, levels, deep, chain.starts, chain.targets, chain.p, ahead, ahead_levels)
     else:
@@ -32,7 +32,10 @@ def predict(chain: Chain, started: bool, weights: F64, levels: I32, deep: bool, 
 def correct(
     readings: I32, sensors: Sensors, hits: I64, ahead: F64, ahead_levels: I32, weights: F64, levels: I32
 ) -> tuple[bool, int, bool]:
-    """Take a step's readings into account: whether they are possible, the exponent taken out, whether deep."""
+    """Apply the readings of a step to `ahead`, into `weights`; if they are impossible, only copy.
+
+    Returns whether the readings are possible, the exponent of the scale, and whether the weights are deep.
+    """
     possible = weigh(ahead, ahead_levels, readings, sensors, hits, weights, levels)
     if not possible:
         copy_weights(ahead, ahead_levels, weights, levels)
@@ -51,19 +54,21 @@ def filter_rows(
     ----------
     chain, sensors : the model
     reading_starts, readings : the readers that saw the key at step t are readings[reading_starts[t]:reading_starts[t +
-        1]], as `distinct_readings` gave them
-    started : whether the key has had a step before; if not, the first step is at the initial distribution
-    weights, levels : (N,), the state; changed in place, so that the next call goes on where this one ended. Results
-        are the same, to the bit, however the steps are split into calls
-    prune : rows of less probability are left out and the others of the step sum to 1 again. The state is not pruned
+        1]], from `distinct_readings`
+    started : whether the key has had a step before; if not, the first step has the initial distribution
+    weights, levels : (N,), the state; changed in place, so that the next call continues from here. Results are the
+        same, to the bit, for any split of the steps into calls
+    prune : rows of a lower probability are dropped, and the other rows of the step are scaled to sum to 1. The state
+        is not pruned
 
     Returns
     -------
     step, location, p : the rows
     impossible : the steps whose readings were impossible
     log_likelihood : log P[these readings, without the impossible ones | those before]
-    dropped : the probability of the rows left out, summed over the steps: a bound on how far any answer can be from
-        that of the rows not pruned (`smooth_rows` has the proof; here the distributions of the steps are independent)
+    dropped : the probability of the dropped rows, summed over the steps: an upper bound of the difference between the
+        probability of any answer with and without pruning (see the proof in `smooth_rows`; here the distributions of
+        the steps are independent)
     """
     n_steps, n_locations = len(reading_starts) - 1, len(weights)
     ahead, ahead_levels = np.empty(n_locations), np.empty(n_locations, np.int32)
@@ -82,7 +87,7 @@ def filter_rows(
         if not possible:
             impossible[n_impossible] = t
             n_impossible += 1
-        step, previous, location, p = with_room(step, previous, location, p, n + n_locations)
+        step, previous, location, p = with_capacity(step, previous, location, p, n + n_locations)
         n, left_out = emit(weights, levels, prune, t, n, step, previous, location, p)
         dropped += left_out
     log_likelihood = 0.0
@@ -95,9 +100,9 @@ def filter_rows(
 def mle_path(
     chain: Chain, sensors: Sensors, reading_starts: I64, readings: I32, started: bool, weights: F64, levels: I32
 ) -> tuple[I32, I32]:
-    """The likeliest location of each step given the readings up to it, the lower code of equals; impossible steps.
+    """The most likely location of each step, given the readings up to it, and the impossible steps.
 
-    Parameters are those of `filter_rows`.
+    If several locations are equally likely, the lowest code is taken. The parameters are those of `filter_rows`.
     """
     n_steps, n_locations = len(reading_starts) - 1, len(weights)
     ahead, ahead_levels = np.empty(n_locations), np.empty(n_locations, np.int32)

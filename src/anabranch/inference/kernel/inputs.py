@@ -1,4 +1,4 @@
-"""What the kernels are given: a model as arrays, and readings step by step."""
+"""The inputs of the kernels: a model as arrays, and the readings of each step."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 from anabranch.arrays import F64, I32, I64, Bools
 from anabranch.compiled import compiled
 
-#: The least positive probability that a model may hold: a weight times two of them is still a normal double.
+#: The smallest positive probability of a model: a weight times two of them is still a normal double.
 SMALLEST = 1e-60
 
 
 class Chain(NamedTuple):
-    """How a tag moves: the initial distribution, and the transitions by source and, again, by target.
+    """The initial distribution, and the transitions, by source and also by target.
 
-    Those of source x are the entries starts[x]:starts[x + 1] of `targets` (ascending), `p` and `cumulative` (the sums
-    of p so far, within the source). `back_starts`, `sources` and `back_p` are the same by target.
+    The transitions of source x are the entries starts[x]:starts[x + 1] of `targets` (ascending), `p` and `cumulative`
+    (cumulative sums of p, per source). `back_starts`, `sources` and `back_p` are the same by target.
     """
 
     initial: F64
@@ -31,12 +31,12 @@ class Chain(NamedTuple):
 
 
 class Sensors(NamedTuple):
-    """The likelihoods of what is read at a step.
+    """The likelihoods of the readings of a step.
 
-    Where nothing is read the likelihood in x is quiet(x). Otherwise it is base(x) times the factors of what was read,
-    and 0 where a reader that was read does not list x, or one that surely sees x was not read. Both `quiet` and `base`
-    come with levels, as weights do. Reader r lists locations[starts[r]:starts[r + 1]], with its factors; `sure` marks
-    those it sees for certain, and `n_sure` counts by location the readers that do.
+    Without readings the likelihood in x is quiet(x). Otherwise it is base(x) times the factors of the readers that saw
+    the key. It is 0 if one of these does not list x, or if another reader is certain to see a key in x. Both `quiet`
+    and `base` have levels, as weights do. Reader r lists locations[starts[r]:starts[r + 1]], with its factors. `sure`
+    marks the locations where it is certain to see a key, and `n_sure` counts such readers by location.
     """
 
     starts: I64
@@ -52,7 +52,7 @@ class Sensors(NamedTuple):
 
 @compiled
 def distinct_readings(reading_starts: I64, readings: I32, n_readers: int) -> tuple[I64, I32]:
-    """The readings without those given twice in one step; codes that are no reader's become -1."""
+    """The readings without duplicates within a step; codes of unknown readers become -1."""
     n_steps = len(reading_starts) - 1
     last_seen = np.full(n_readers + 1, -1, np.int64)
     starts = np.zeros(n_steps + 1, np.int64)

@@ -1,4 +1,4 @@
-"""Rows (step, previous, location, p) as columns, and how weights are written to them."""
+"""Output rows (step, previous, location, p) as columns, and how weights are written to them."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from anabranch.arrays import F64, I32
 from anabranch.compiled import compiled
 from anabranch.inference.kernel.weights import likeliest, plain, total_weight
 
-#: Rows of less probability than this are left out, pruned or not: a double can barely hold them.
+#: Rows of a lower probability are dropped, pruned or not: a double can barely represent them.
 NOTHING = 1e-300
 
 
 @compiled
 def make_columns(n: int) -> tuple[I32, I32, I32, F64]:
-    """Room for n rows."""
+    """Empty columns for n rows."""
     return np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n)
 
 
 @compiled
-def with_room(step: I32, previous: I32, location: I32, p: F64, needed: int) -> tuple[I32, I32, I32, F64]:
-    """The columns, copied into longer ones where they do not have room for so many rows."""
+def with_capacity(step: I32, previous: I32, location: I32, p: F64, needed: int) -> tuple[I32, I32, I32, F64]:
+    """The columns, copied to longer ones if they have less than the needed number of rows."""
     n = len(p)
     if needed <= n:
         return step, previous, location, p
@@ -37,9 +37,10 @@ def with_room(step: I32, previous: I32, location: I32, p: F64, needed: int) -> t
 def emit(
     weights: F64, levels: I32, prune: float, at: int, n: int, step: I32, previous: I32, location: I32, p: F64
 ) -> tuple[int, float]:
-    """Write the distribution that settled weights are, from row n on; the number of rows, and what was left out.
+    """Write settled weights as a distribution, from row n on.
 
-    Rows below `prune` are left out, except the largest, and the others sum to 1 again.
+    Rows below `prune` are dropped, except the largest, and the others are scaled to sum to 1. Returns the new number of
+    rows and the dropped probability.
     """
     total, best = total_weight(weights, levels), likeliest(weights, levels)
     least = max(prune, NOTHING) * total

@@ -1,4 +1,4 @@
-"""The likeliest path given all readings: the recursion of the filter, with max in the place of the sum."""
+"""The most likely path given all readings: the recursion of the filter, with a maximum instead of the sum."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from anabranch.inference.kernel.weights import DOWN, block_length, copy_weights,
 
 @compiled
 def _spread_max(weights: F64, levels: I32, deep: bool, chain: Chain, out: F64, out_levels: I32, came_from: I32) -> None:
-    """out(y) = the largest weights(x) A(x, y) over x, and the x, the lower of equals."""
+    """out(y) = the maximum of weights(x) A(x, y) over x; came_from(y) = this x, the lowest one if several are equal."""
     fill_weights(out, out_levels, 0.0)
     for x in range(len(weights)):
         if weights[x] == 0.0:
@@ -38,7 +38,10 @@ def _best_forward(
     chain: Chain, sensors: Sensors, readings: I32, first: bool, deep: bool, weights: F64, levels: I32, ahead: F64,
     ahead_levels: I32, hits: I64, came_from: I32,
 ) -> tuple[bool, bool]:  # fmt: skip
-    """Carry the weight of the best path to each location over one step: whether its readings are possible, if deep."""
+    """Update the weight of the best path to each location by one step.
+
+    Returns whether the readings are possible, and whether the weights are deep.
+    """
     if first:
         predict(chain, False, weights, levels, deep, ahead, ahead_levels)
     else:
@@ -49,10 +52,10 @@ def _best_forward(
 
 @compiled
 def viterbi_path(chain: Chain, sensors: Sensors, reading_starts: I64, readings: I32) -> tuple[I32, I32]:
-    """The likeliest path given all readings, and the impossible steps.
+    """The most likely path given all readings, and the impossible steps.
 
-    Among equals the lower code is taken at the last step and then, going back, at each step before. Parameters are
-    those of `filter_rows`; all steps of the key.
+    If several paths are equally likely, the lowest code is taken at the last step and then, going back, at each step
+    before. The parameters are those of `filter_rows`, for all steps of the key.
     """
     n_steps, n_locations = len(reading_starts) - 1, len(chain.initial)
     path, impossible = np.empty(n_steps, np.int32), np.empty(n_steps, np.int32)

@@ -1,12 +1,12 @@
-"""Weights of locations, and their levels: what all kernels carry from step to step.
+"""Weights of locations with levels: the state that all kernels update from step to step.
 
-A weight is a double w in [2^-512, 1) and an integer level, and means w 2^(512 level). A step scales the weights by a
-power of two, which is exact, so nothing underflows however long a stream is; and a location that fell to 1e-400 of the
-others is still there, with all its digits, when a reading rules the others out. Almost always every level is 0 and the
-arithmetic is that of plain doubles; weights on several levels are called deep, and are added up with more care. For
-this, every positive probability of a model must be at least `SMALLEST`.
+A weight is a double w in [2^-512, 1) and an integer level; its value is w 2^(512 level). A step scales the weights by a
+power of two, which is exact, so nothing underflows in streams of any length. A location whose weight fell to 1e-400 of
+the others still has all its digits when a reading excludes the others. Almost always every level is 0, and the
+arithmetic is that of plain doubles. Weights on several levels are called *deep*; they are added more carefully. This
+requires that every positive probability of a model is at least `SMALLEST`.
 
-Weights are *settled* once they are in range, with the largest on level 0.
+Weights are *settled* if they are in range and the largest is on level 0.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from anabranch.inference.kernel.inputs import Sensors
 BITS = 512
 UP, DOWN = 2.0**BITS, 2.0**-BITS
 
-# The largest weight of a step may be this far from 1 before all of them are scaled.
+# Weights are scaled only if the largest weight of a step is off 1 by more than this factor.
 _SLACK = 2.0**64
 
 
 @compiled
 def copy_weights(weights: F64, levels: I32, out: F64, out_levels: I32) -> None:
-    """Copy weights. A loop: assigning slices takes Numba seconds to compile."""
+    """Copy weights, in a loop: slice assignment takes Numba seconds to compile."""
     for x in range(len(weights)):
         out[x] = weights[x]
         out_levels[x] = levels[x]
@@ -42,7 +42,7 @@ def fill_weights(weights: F64, levels: I32, weight: float) -> None:
 
 @compiled
 def spread(weights: F64, levels: I32, deep: bool, starts: I64, others: I32, p: F64, out: F64, out_levels: I32) -> None:
-    """out(y) = the sum over x of weights(x) p(x, y): one step ahead, or back where the transitions are by target."""
+    """out(y) = the sum over x of weights(x) p(x, y): one step forward, or backward if the transitions are by target."""
     fill_weights(out, out_levels, 0.0)
     if not deep:
         for x in range(len(weights)):
@@ -71,7 +71,10 @@ def spread(weights: F64, levels: I32, deep: bool, starts: I64, others: I32, p: F
 
 @compiled
 def weigh(weights: F64, levels: I32, readings: I32, sensors: Sensors, hits: I64, out: F64, out_levels: I32) -> bool:
-    """out(x) = weights(x) b(x); whether anything is left. `hits` is 0 throughout, before and after."""
+    """out(x) = weights(x) b(x), where b is the likelihood of the readings; returns whether any weight is positive.
+
+    `hits` is 0 everywhere before and after the call.
+    """
     if len(readings) == 0:
         left = False
         for x in range(len(weights)):
@@ -88,13 +91,13 @@ def weigh(weights: F64, levels: I32, readings: I32, sensors: Sensors, hits: I64,
         x = sensors.locations[j]
         out[x] = weights[x] * sensors.base[x]
         out_levels[x] = levels[x] + sensors.base_levels[x]
-    # hits(x) counts the readers that list x, and in its high half those that surely see it.
+    # The low half of hits(x) counts the readers that list x, the high half those that are certain to see it.
     for r in readings:
         for j in range(sensors.starts[r], sensors.starts[r + 1]):
             x = sensors.locations[j]
             hits[x] += 1 + (sensors.sure[j] << 32)
             if out[x] != 0.0:
-                # Brought back into range first: many small factors in a row would underflow.
+                # Bring the weight into range first: many small factors in sequence would underflow.
                 if out[x] < DOWN:
                     out[x] *= UP
                     out_levels[x] -= 1
@@ -118,9 +121,9 @@ def weigh(weights: F64, levels: I32, readings: I32, sensors: Sensors, hits: I64,
 def settle(weights: F64, levels: I32) -> tuple[int, bool]:
     """Scale weights, not all 0, by a power of two and bring them into range, in place.
 
-    Returns the exponent that was taken out, and whether the weights are deep.
+    Returns the exponent of the scale, and whether the weights are deep.
     """
-    # Counted without a branch, which the compiler turns into vector instructions.
+    # Counting without a branch lets the compiler use vector instructions.
     n_large, n_odd = 0, 0
     for x in range(len(weights)):
         n_large += weights[x] >= 1.0 / _SLACK
@@ -132,7 +135,7 @@ def settle(weights: F64, levels: I32) -> tuple[int, bool]:
 
 @compiled
 def _settle_levels(weights: F64, levels: I32) -> tuple[int, bool]:
-    """`settle` where something is to be done."""
+    """`settle` if scaling is needed."""
     top, largest = 0, 0.0
     for x in range(len(weights)):
         if weights[x] == 0.0:
@@ -172,7 +175,7 @@ def is_deep(weights: F64, levels: I32) -> bool:
 
 @compiled
 def plain(weight: float, level: int) -> float:
-    """A weight on level 0 or below as a double; 0 where it is out of a double's range."""
+    """A weight on level 0 or below as a double; 0 if it is below the range of doubles."""
     while level < 0 and weight != 0.0:
         weight *= DOWN
         level += 1
@@ -191,7 +194,7 @@ def total_weight(weights: F64, levels: I32) -> float:
 
 @compiled
 def likeliest(weights: F64, levels: I32) -> int:
-    """The location of the largest settled weight, the lower of equals."""
+    """The location of the largest settled weight; the lowest one if several are equal."""
     best, largest = -1, 0.0
     for x in range(len(weights)):
         # The largest of settled weights is on level 0.
@@ -202,5 +205,5 @@ def likeliest(weights: F64, levels: I32) -> int:
 
 @compiled
 def block_length(n_steps: int) -> int:
-    """How many steps are worked out again together."""
+    """The number of steps that are recomputed together."""
     return math.ceil(math.sqrt(max(n_steps, 1)))
