@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.inference.test_stream import building, filled, inferring_job, some_readings
+from tests.inference.test_stream import building, inferring_job, random_readings, workbook_text
 from tests.pattern.local import LocalRun
 from tests.runtime.office import collect, same, write_csv, written
 from tests.runtime.streams import NOW
@@ -15,20 +15,20 @@ from anabranch import Session
 from anabranch.errors import WorkbookError
 from anabranch.inference.model import write_hmm
 
-READINGS = some_readings(3, keys=6, steps=20)
+READINGS = random_readings(3, keys=6, steps=20)
 NAMES = "tag,reader,t"
 
 
 def alone(method: str, folder: Path) -> dict[tuple, float]:
     """The answers of the operators, without Spark."""
-    run = LocalRun(inferring_job(filled("at", method), folder))
+    run = LocalRun(inferring_job(workbook_text("at", method), folder))
     run.step({"readings": READINGS}, end=True)
     return run.answers()
 
 
 def opened(spark: SparkSession, method: str, folder: Path) -> Session:
     write_hmm(building(), folder / "model")
-    (folder / "q.abq").write_text(filled("at", method))
+    (folder / "q.abq").write_text(workbook_text("at", method))
     session = Session(spark)
     session.execute_file(str(folder / "q.abq"))
     return session
