@@ -8,9 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from benchmarks.curves import BASELINE, FIRST, PALE, SECOND, Axis, Curve, curves_svg
-from benchmarks.quality.charts import draw_calibration
+from benchmarks.quality.charts import draw_calibration, draw_quality
 from benchmarks.quality.judging import Answers, beats, longest_range, run_starts
-from benchmarks.quality.queries import DETECTIONS, INPUTS, METHODS, MODELS, QUERIES, stayed
+from benchmarks.quality.queries import ARCHIVED, DETECTIONS, INPUTS, METHODS, MODELS, QUERIES, stayed
+from benchmarks.quality.visit import MARGIN, draw_typical_visit
 
 from anabranch.binding.binder import declare
 from anabranch.catalog import Catalog
@@ -78,6 +79,28 @@ def test_every_model_has_a_calibration_curve(chart_folder: Path) -> None:
     assert colours == dict.fromkeys((FIRST, SECOND, BASELINE, PALE), 2 * len(QUERIES))
     text = "".join(chart.itertext())
     assert all(meaning in text for meaning in MODELS.values())
+
+
+def test_every_method_has_a_quality_curve(chart_folder: Path) -> None:
+    t = list(range(100))
+    truth = pa.table({"x": ["a"] * 50, "t": t[:50]})
+    table = pa.table({"x": ["a"] * 100, "t": t, "probability": [0.9 if at < 60 else 0.1 for at in t]})
+    methods = (*ARCHIVED.methods, ARCHIVED.baseline)
+    answers = {("heading", method, query): table for method in methods for query in QUERIES}
+    draw_quality(ARCHIVED, Answers(answers, dict.fromkeys(QUERIES, truth)))
+    chart = parse_chart((chart_folder / "quality-archived.svg").read_text())
+    colours = Counter(line["stroke"] for line in polylines(chart))
+    assert colours == dict.fromkeys((FIRST, SECOND, BASELINE), 3 * len(QUERIES))
+
+
+def test_a_visit_that_viterbi_misses_is_drawn(chart_folder: Path) -> None:
+    stays = [("a", range(100, 170)), ("b", range(50, 120))]
+    found = {("b", t): 1.0 for t in range(50, 120)}
+    unsure = {("a", t): 0.4 for t in range(100, 170)}
+    draw_typical_visit({"SMOOTH": unsure, "MARGINALS": {}, "VITERBI": found}, stays)
+    chart = parse_chart((chart_folder / "quality-visit.svg").read_text())
+    points = {line["stroke"]: len(line["points"].split()) for line in polylines(chart)}
+    assert points == dict.fromkeys((PALE, FIRST, SECOND, BASELINE), 70 + 2 * MARGIN)
 
 
 def test_points_without_a_value_or_outside_the_axis_are_left_out() -> None:
