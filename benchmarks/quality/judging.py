@@ -69,6 +69,6 @@ def beats(quality: Quality, baseline: Quality) -> bool:
 
 def longest_range(results: Sequence[Quality], holds: Callable[[Quality], bool]) -> tuple[float, float] | None:
     """Return the first and last threshold of the longest run of thresholds at which a condition holds."""
-    runs = [[quality.threshold for quality in run] for held, run in groupby(results, key=holds) if held]
+    runs = [[quality.threshold for quality in run] for is_true, run in groupby(results, key=holds) if is_true]
     longest = max(runs, key=len, default=[])
     return (longest[0], longest[-1]) if longest else None

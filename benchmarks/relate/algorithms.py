@@ -14,8 +14,9 @@ from benchmarks.engines import TOLERANCE
 from benchmarks.relate.workloads import Workload
 
 ANABRANCH, TREE, EARLY_STOP = "Anabranch", "tree", "early-stop tree"
-IGNORE, STATIC = "BaselineIgnore", "BaselineStatic"
 """The early-stop tree also ends a branch where the query is certain to hold."""
+
+IGNORE, STATIC = "BaselineIgnore", "BaselineStatic"
 
 DELTAS = (30, 60)
 SASE = {delta: f"SASE+ ({delta})" for delta in DELTAS}
