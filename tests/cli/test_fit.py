@@ -84,8 +84,8 @@ def test_rows_that_cannot_be_used_are_counted(
     ("arguments", "status", "told"),
     [
         (("--truth", "tea"), 2, "there is no stream tea; the workbook has: truth, seen, noisy, guessed"),
-        (("--truth", "noisy"), 2, "noisy is INDEPENDENT, and history is CERTAIN"),
-        (("--truth", "guessed"), 2, "guessed is inferred, and a model is learned from what is known"),
+        (("--truth", "noisy"), 2, "noisy is INDEPENDENT, but a history must be CERTAIN"),
+        (("--truth", "guessed"), 2, "guessed is inferred, but a model is learned from observed streams"),
         (("--sensing", "smell"), 2, "--sensing is detection or emission, not smell"),
         (("--step", "0"), 2, "--step is above 0, not 0"),
         (("--smoothing", "-1"), 2, "--smoothing is at least 0, not -1"),
@@ -116,7 +116,7 @@ def test_a_folder_with_a_model_of_the_other_kind_is_left_alone(
     write(tmp_path / "emission.csv", "location,reader,p", "hall,east,1")
     wrong = anabranch("fit", "hmm", history, "--truth", "truth", "--readings", "seen", "--output", tmp_path)
     assert (wrong.status, wrong.err.count("\n")) == (1, 1)
-    assert "holds a model with emission.csv already; give another folder" in wrong.first
+    assert "has a model with emission.csv; use another folder" in wrong.first
 
 
 def test_fit_alone_says_what_there_is(anabranch: Command) -> None:
