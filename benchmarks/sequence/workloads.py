@@ -21,7 +21,7 @@ from anabranch.compiled import compiled
 from anabranch.events.batch import Batch
 from anabranch.sequence.job import SequenceJob
 from anabranch.sequence.kernel.lists import make_lists
-from anabranch.sequence.kernel.search import Found
+from anabranch.sequence.kernel.search import SearchResult
 from anabranch.sequence.kernel.search import search as find
 from anabranch.sequence.matching import Matcher, Matches
 from anabranch.sequence.programs import matrix_of
@@ -168,11 +168,11 @@ class InProcess:
         alive = np.zeros(len(matcher.roles), np.bool_)
         return matcher.matches(self.analysis, self.search, np.arange(len(matcher.roles)), 0, alive, bounded)
 
-    def kernel(self, bounded: bool = True) -> Found:
+    def kernel(self, bounded: bool = True) -> SearchResult:
         """Run the kernel alone: lists and the search."""
-        component, event, group, n_groups, t, fresh, demands, keyed = self._arrays
+        component, event, group, n_groups, t, fresh, conditions, keyed = self._arrays
         lists = make_lists(component, event, group, np.arange(len(event)), keyed, n_groups)
-        return find(self.search.scores, demands, lists, t, fresh, bounded, False, False)
+        return find(self.search.scores, conditions, lists, t, fresh, bounded, False, False)
 
     @cached_property
     def _arrays(self) -> tuple:
@@ -190,7 +190,7 @@ class InProcess:
             n_groups,
             self.batch.t.copy(),
             fresh,
-            self.search.demands._replace(matrix=matrix),
+            self.search.conditions._replace(matrix=matrix),
             keyed,
         )
 

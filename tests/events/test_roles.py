@@ -1,4 +1,4 @@
-"""Demands by property against each demand asked of all rows."""
+"""Roles of rows by coded columns, compared with each condition evaluated for all rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STREAM = """
     CREATE RELATION known (kind STRING);
 """
 
-DEMANDS = (
+CONDITIONS = (
     "{v}.temp > 1",
     "{v}.temp <= 1.5 OR {v}.temp = 3",
     "NOT ({v}.temp < 2)",
@@ -66,23 +66,25 @@ TYPES = {
 }  # fmt: skip
 
 
-@given(ROWS, st.lists(st.lists(st.sampled_from(DEMANDS), max_size=3), min_size=1, max_size=70))
-def test_each_row_can_be_the_variables_whose_demands_it_meets(rows: list[dict], wanted: list[list[str]]) -> None:
-    names = [f"v{number}" for number in range(len(wanted))]
-    parts = [part.format(v=name) for name, own in zip(names, wanted, strict=True) for part in own]
-    where = " WHERE " + " AND ".join(f"({part})" for part in parts) if parts else ""
+@given(ROWS, st.lists(st.lists(st.sampled_from(CONDITIONS), max_size=3), min_size=1, max_size=70))
+def test_each_row_can_be_the_variables_whose_conditions_it_satisfies(
+    rows: list[dict], templates: list[list[str]]
+) -> None:
+    names = [f"v{number}" for number in range(len(templates))]
+    written = [template.format(v=name) for name, of_one in zip(names, templates, strict=True) for template in of_one]
+    where = " WHERE " + " AND ".join(f"({condition})" for condition in written) if written else ""
     query = bound_query(f"{STREAM} CREATE QUERY q AS CONSTRAIN {', '.join(names)} FROM e{where};", "q")
-    demands = list(enumerate(analyse(query).unary))
+    conditions = list(enumerate(analyse(query).unary))
     columns = {name: pa.array([row[name] for row in rows], kind) for name, kind in TYPES.items()}
     relations = {"known": pa.table({"kind": ["A", "C"]})}
 
-    def ask(condition, values, n):
+    def evaluate(condition, values, n):
         return holds_of_events(condition, values, {"": query.streams[0]}, relations, n)
 
-    first, variables = roles_of(columns, demands, ask)
-    found = np.zeros((len(rows), len(demands)), np.bool_)
-    found[np.repeat(np.arange(len(rows)), np.diff(first)), variables] = True
-    for number, demand in demands:
-        truth = ask(demand, columns, len(rows))
-        assert found[:, number].tolist() == truth.tolist()
+    first, variables = roles_of(columns, conditions, evaluate)
+    can_be = np.zeros((len(rows), len(conditions)), np.bool_)
+    can_be[np.repeat(np.arange(len(rows)), np.diff(first)), variables] = True
+    for number, condition in conditions:
+        truth = evaluate(condition, columns, len(rows))
+        assert can_be[:, number].tolist() == truth.tolist()
     assert all((np.diff(variables[start:end]) > 0).all() for start, end in zip(first[:-1], first[1:], strict=True))

@@ -1,4 +1,4 @@
-"""Events as the oracles of SEQUENCE and CONSTRAIN have them, and what a row of any stream says."""
+"""Events for the oracles of SEQUENCE and CONSTRAIN, made from the rows of streams."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Event:
     Attributes
     ----------
     stream : Stream
-    row : dict from column, as declared, to its value, as given
-    columns : dict from column, in lower case, to its value as conditions have it; `*` is the event itself
+    row : dict from column, as declared, to its value in the row
+    columns : dict from column, in lower case, to its value in conditions; `*` is the event itself
     order : tuple
-        What the events of a stream are sorted by.
+        The sort key of the events of a stream.
     """
 
     stream: Stream
@@ -39,41 +39,41 @@ class Event:
 
     @property
     def time(self) -> Value:
-        """When it happened; microseconds for a TIMESTAMP."""
+        """The event time; microseconds for a TIMESTAMP."""
         return self.columns[self.stream.time.name.lower()]
 
     @property
-    def place(self) -> tuple[float, float] | None:
-        """Where it happened; None where that is not known."""
+    def location(self) -> tuple[float, float] | None:
+        """The coordinates; None if they are not known."""
         x, y = (self.columns[name.lower()] for name in self.stream.declaration.space or ())
         return None if is_missing(x) or is_missing(y) else (x, y)
 
 
 def events_by_stream(streams: Sequence[Stream], rows: Rows) -> dict[str, list[Event]]:
     """The events of each stream, by its name in lower case."""
-    given = {name.lower(): own for name, own in rows.items()}
-    return {stream.name.lower(): events_of(stream, given.get(stream.name.lower(), ())) for stream in streams}
+    by_name = {name.lower(): stream_rows for name, stream_rows in rows.items()}
+    return {stream.name.lower(): events_of(stream, by_name.get(stream.name.lower(), ())) for stream in streams}
 
 
 def events_of(stream: Stream, rows: Sequence[Mapping[str, Any]]) -> list[Event]:
-    """The different events of a stream, by time, key and the other columns."""
-    found: dict[tuple[tuple[int, Value], ...], Event] = {}
-    for given in rows:
-        own = {name.lower(): value for name, value in given.items()}
-        row = {column.name: own.get(column.name.lower()) for column in stream.columns}
+    """The distinct events of a stream, sorted by time, key and the other columns."""
+    events: dict[tuple[tuple[int, Value], ...], Event] = {}
+    for source_row in rows:
+        values = {name.lower(): value for name, value in source_row.items()}
+        row = {column.name: values.get(column.name.lower()) for column in stream.columns}
         columns = {column.name.lower(): scalar(row[column.name], column.type) for column in stream.columns}
-        named = [stream.time, *stream.keys]
-        if any(is_missing(columns[column.name.lower()]) for column in named):
+        required = [stream.time, *stream.keys]
+        if any(is_missing(columns[column.name.lower()]) for column in required):
             continue
-        order = tuple(_rank(columns[column.name.lower()]) for column in (*named, *stream.columns))
+        order = tuple(_rank(columns[column.name.lower()]) for column in (*required, *stream.columns))
         event = Event(stream, row, columns, order)
         columns["*"] = event
-        found.setdefault(order, event)
-    return sorted(found.values(), key=lambda event: event.order)
+        events.setdefault(order, event)
+    return sorted(events.values(), key=lambda event: event.order)
 
 
 def scalar(value: Any, kind: Type | None = None) -> Value:
-    """The value as constants have it: microseconds since 1970 for a TIMESTAMP, days for a DATE."""
+    """The value in the form of constants: microseconds since 1970 for a TIMESTAMP, days for a DATE."""
     if isinstance(value, date) and kind is Type.UNKNOWN:
         message = f"{value} is a time, and its column has no type: bind the query with the types of its sources"
         raise TypeError(message)
@@ -84,21 +84,21 @@ def scalar(value: Any, kind: Type | None = None) -> Value:
 
 
 def is_missing(value: Value) -> bool:
-    """Whether a value is NULL, or no (finite) number."""
+    """Whether a value is NULL or a number that is not finite."""
     return value is None or (isinstance(value, float) and not math.isfinite(value))
 
 
 def _rank(value: Value) -> tuple[int, Value]:
-    """A value among those of its column: NULL is first, and what is not a number is last, and equal to itself."""
+    """The sort key of a value of a column: NULL is first; NaN is last, and equal to itself."""
     if value is None:
         return 0, 0
     return (2, 0) if value != value else (1, value)
 
 
 def frozen(answer: Any) -> Hashable:
-    """A solution, or a row of answers but for its probability, as something to count and compare.
+    """A hashable copy of an answer without its probability.
 
-    The order of columns does not matter; that of the events of a counted variable does.
+    The order of columns does not matter; the order of the events of a counted variable does.
     """
     if isinstance(answer, Mapping):
         return frozenset((name, frozen(value)) for name, value in answer.items() if name != "probability")

@@ -1,4 +1,4 @@
-"""The scores of gaps, held against closed forms, nested quadrature and simulation."""
+"""The scores of gaps compared with closed forms, nested quadrature and simulation."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def test_an_empty_gap_is_certain() -> None:
     assert gap_score((), 3.0) == gap_score((), 0.0, POSTERIOR) == 1.0
 
 
-#: Laws as SciPy has them.
-LAWS = {
+#: The distributions of SciPy.
+DISTRIBUTIONS = {
     ("EXPONENTIAL", 2): stats.expon(scale=2),
     ("UNIFORM", 1, 3): stats.uniform(1, 2),
     ("GAMMA", 2, 3): stats.gamma(2, scale=3),
@@ -40,16 +40,16 @@ LAWS = {
 }
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", DISTRIBUTIONS)
 @pytest.mark.parametrize("length", [0.0, 0.25, 1.0, 2.0, 3.0, 3.25, 9.0, 40.0])
-def test_one_missing_or_one_that_must_not_happen(law: tuple[Any, ...], length: float) -> None:
-    chance = LAWS[law].cdf(length)
-    assert gap_score((part(*law, miss=0.25),), length) == pytest.approx(0.25 * chance, abs=1e-14)
-    quiet = (1 - chance) / (0.25 * chance + 1 - chance)
-    assert gap_score((never(*law, miss=0.25),), length) == pytest.approx(quiet, abs=1e-13)
+def test_one_missing_positive_and_one_negative(law: tuple[Any, ...], length: float) -> None:
+    below = DISTRIBUTIONS[law].cdf(length)
+    assert gap_score((part(*law, miss=0.25),), length) == pytest.approx(0.25 * below, abs=1e-14)
+    not_happened = (1 - below) / (0.25 * below + 1 - below)
+    assert gap_score((never(*law, miss=0.25),), length) == pytest.approx(not_happened, abs=1e-13)
     assert gap_score((never(*law, miss=0.0),), length) == 1.0
-    one = gap_score((part(*law, miss=0.25),), length, POSTERIOR)
-    assert one == pytest.approx(0.25 * chance / (0.25 * chance + 1 - chance), abs=1e-13)
+    posterior = gap_score((part(*law, miss=0.25),), length, POSTERIOR)
+    assert posterior == pytest.approx(0.25 * below / (0.25 * below + 1 - below), abs=1e-13)
 
 
 @pytest.mark.parametrize("length", [0.5, 3.0, 25.0])
@@ -65,10 +65,10 @@ def test_sums_of_delays_in_closed_form(length: float) -> None:
     uniform = part("UNIFORM", 0, 4)
     irwin_hall = sum((-1) ** k * math.comb(3, k) * max(length / 4 - k, 0) ** 3 for k in range(4)) / 6
     assert scored(uniform, uniform, uniform) == pytest.approx(irwin_hall, abs=1e-12)
-    # A negative that is never read, after the last: the integral of what is left of an exponential.
+    # A negative that is almost never read, after the last positive: the integral of an exponential tail.
     two = scored(exponential, never("EXPONENTIAL", 2, miss=0.999999999999))
     assert two == pytest.approx(length / 2 * math.exp(-length / 2), abs=1e-10)
-    # Two of different means.
+    # Two exponential delays of different means.
     other = part("EXPONENTIAL", 0.5)
     expected = 1 - (2 * math.exp(-length / 2) - 0.5 * math.exp(-length / 0.5)) / 1.5
     assert scored(exponential, other) == pytest.approx(expected, abs=1e-12)
@@ -84,49 +84,49 @@ def test_narrow_delays_are_not_overlooked() -> None:
 
 def test_delays_that_end_with_the_gap() -> None:
     assert gap_score((part("UNIFORM", 1, 3), part("UNIFORM", 2, 3)), 3.0) == 0.0
-    # What must not happen within 1 would have happened ahead of the other; after it, there is room.
+    # A negative with a delay of at most 1 would have happened before a positive with a delay of at least 1.
     soon, late = never("UNIFORM", 0, 1), part("UNIFORM", 1, 3)
     assert gap_score((soon, late), 2.0) == gap_score((soon, late, part("EXPONENTIAL", 1)), 9.0) == 0.0
     assert gap_score((late, soon), 1.0) == gap_score((late, soon), 4.0) == 0.0
     assert gap_score((late, soon), 3.875) > 0
-    # However small, it is above 0.
+    # A tiny probability is above 0.
     assert 0 < gap_score((part("NORMAL", 3, 0.25), part("NORMAL", 3, 0.25)), 1.0) < 1e-30
     assert gap_score((part("UNIFORM", 1, 3), part("UNIFORM", 2, 3)), 6.0) == pytest.approx(1.0, abs=1e-13)
 
 
-def test_atoms_are_summed_over() -> None:
-    seen = part("EMPIRICAL", atoms=(1.0, 1.0, 2.0, 5.0))
-    for length, chance in ((0.75, 0.0), (1.0, 0.5), (1.75, 0.5), (2.0, 0.75), (5.0, 1.0), (9.0, 1.0)):
-        assert gap_score((seen,), length) == chance
-        assert gap_score((seen._replace(negative=True, miss=0.5),), length) == (1 - chance) / (1 - chance / 2)
-    # 1 + 1 four times, 1 + 2 four times, 2 + 2 once, and so on, of 16.
+def test_atoms_are_summed() -> None:
+    empirical = part("EMPIRICAL", atoms=(1.0, 1.0, 2.0, 5.0))
+    for length, below in ((0.75, 0.0), (1.0, 0.5), (1.75, 0.5), (2.0, 0.75), (5.0, 1.0), (9.0, 1.0)):
+        assert gap_score((empirical,), length) == below
+        assert gap_score((empirical._replace(negative=True, miss=0.5),), length) == (1 - below) / (1 - below / 2)
+    # Of 16 sums, 1 + 1 occurs four times, 1 + 2 four times, 2 + 2 once, and so on.
     for length, count in ((1.0, 0), (2.0, 4), (3.0, 8), (4.0, 9), (6.0, 13), (7.0, 15), (10.0, 16)):
-        assert gap_score((seen, seen), length) == count / 16
-    # A uniform delay after each.
-    assert gap_score((seen, part("UNIFORM", 0, 4)), 4.0) == pytest.approx((2 * 0.75 + 0.5) / 4, abs=1e-12)
-    assert gap_score((part("UNIFORM", 0, 4), seen), 4.0) == pytest.approx((2 * 0.75 + 0.5) / 4, abs=1e-12)
-    # A negative steps where an atom is.
+        assert gap_score((empirical, empirical), length) == count / 16
+    # With a uniform delay, in both orders.
+    assert gap_score((empirical, part("UNIFORM", 0, 4)), 4.0) == pytest.approx((2 * 0.75 + 0.5) / 4, abs=1e-12)
+    assert gap_score((part("UNIFORM", 0, 4), empirical), 4.0) == pytest.approx((2 * 0.75 + 0.5) / 4, abs=1e-12)
+    # The factor of a negative is a step function.
     step = never("EMPIRICAL", miss=0.5, atoms=(1.0,))
     assert gap_score((part("UNIFORM", 0, 4), step), 4.0) == pytest.approx(1 / 4, abs=1e-12)
     assert gap_score((step, part("UNIFORM", 0, 4)), 4.0) == pytest.approx(1 / 4, abs=1e-12)
     assert gap_score((part("EMPIRICAL", atoms=(0.0, 1.0)),), 0.0) == 0.5
 
 
-def test_integrals_with_negatives_against_nested_quadrature() -> None:
-    x, y = LAWS["GAMMA", 2, 3], LAWS["UNIFORM", 1, 3]
-    chance = stats.expon(scale=2).cdf
+def test_integrals_with_negatives_equal_nested_quadrature() -> None:
+    x, y = DISTRIBUTIONS["GAMMA", 2, 3], DISTRIBUTIONS["UNIFORM", 1, 3]
+    below = stats.expon(scale=2).cdf
 
-    def quiet(d: float) -> float:
-        return (1 - chance(d)) / (0.5 * chance(d) + 1 - chance(d))
+    def not_happened(d: float) -> float:
+        return (1 - below(d)) / (0.5 * below(d) + 1 - below(d))
 
     parts = [part("GAMMA", 2, 3), part("UNIFORM", 1, 3), never("EXPONENTIAL", 2)]
     length = 7.0
-    for place in range(3):
+    for index in range(3):
         gap = [*parts[:2]]
-        gap.insert(place, parts[2])
+        gap.insert(index, parts[2])
 
-        def integrand(b: float, a: float, place: int = place) -> float:
-            return x.pdf(a) * y.pdf(b) * quiet((a, b, length - a - b)[place])
+        def integrand(b: float, a: float, index: int = index) -> float:
+            return x.pdf(a) * y.pdf(b) * not_happened((a, b, length - a - b)[index])
 
         bounds = [lambda a: (min(1, length - a), min(3, length - a)), (0, length)]
         expected, _ = integrate.nquad(
@@ -147,10 +147,10 @@ def test_integrals_with_negatives_against_nested_quadrature() -> None:
         (part("EXPONENTIAL", 2, miss=0.5), never("EXPONENTIAL", 4, miss=0.01)),
     ],
 )  # fmt: skip
-def test_scores_against_simulation(gap: tuple[Part, ...], scoring: str) -> None:
+def test_scores_equal_those_of_a_simulation(gap: tuple[Part, ...], scoring: str) -> None:
     length = 4.0
     rng = np.random.default_rng(7)
-    lost = [each for each in gap if not each.negative]
+    lost = [part for part in gap if not part.negative]
     if scoring == JOINT:
         expected = simulated_joint(gap, length, rng)
     else:
@@ -161,55 +161,55 @@ def test_scores_against_simulation(gap: tuple[Part, ...], scoring: str) -> None:
 RUNS = 400_000
 
 
-def drawn_delays(each: Part, rng: np.random.Generator) -> Any:
-    """Delays, by rejection of what is negative for the normal law."""
-    assert each.delay is not None
+def drawn_delays(part: Part, rng: np.random.Generator) -> Any:
+    """Random delays; negative ones of a normal distribution are rejected."""
+    assert part.delay is not None
     draw = {
         "EXPONENTIAL": lambda mean: rng.exponential(mean, RUNS),
         "UNIFORM": lambda lo, hi: rng.uniform(lo, hi, RUNS),
         "GAMMA": lambda shape, scale: rng.gamma(shape, scale, RUNS),
         "LOGNORMAL": lambda mu, sigma: rng.lognormal(mu, sigma, RUNS),
         "NORMAL": lambda mean, sd: (many := rng.normal(mean, sd, 3 * RUNS))[many >= 0][:RUNS],
-        "EMPIRICAL": lambda: rng.choice(each.delay.atoms, RUNS),
-    }[each.delay.law]
-    return draw(*each.delay.parameters)
+        "EMPIRICAL": lambda: rng.choice(part.delay.atoms, RUNS),
+    }[part.delay.law]
+    return draw(*part.delay.parameters)
 
 
 def histories(gap: tuple[Part, ...], length: float, rng: np.random.Generator) -> tuple[Any, list[Any], Any]:
-    """When the lost ones happened, the spans between them, and to which of these each negative belongs."""
+    """The times of the lost events, the spans between them, and the number of the span of each negative."""
     times = [np.zeros(RUNS)]
     owners = []
-    for each in gap:
-        if each.negative:
+    for part in gap:
+        if part.negative:
             owners.append(len(times) - 1)
         else:
-            times.append(times[-1] + drawn_delays(each, rng))
+            times.append(times[-1] + drawn_delays(part, rng))
     return times, [*itertools.pairwise(times), (times[-1], np.full(RUNS, length))], owners
 
 
 def simulated_joint(gap: tuple[Part, ...], length: float, rng: np.random.Generator) -> float:
-    """The share of runs in which all happened in time and no negative did, given that none was read."""
+    """The share of runs in which all positives happened in time and no negative did, given that none was read."""
     times, spans, owners = histories(gap, length, rng)
-    weight = math.prod(each.miss for each in gap if not each.negative) * (times[-1] <= length)
-    for each, owner in zip([each for each in gap if each.negative], owners, strict=True):
+    weight = math.prod(part.miss for part in gap if not part.negative) * (times[-1] <= length)
+    for part, owner in zip([part for part in gap if part.negative], owners, strict=True):
         start, end = spans[owner]
-        chance = np.searchsorted(np.sort(drawn_delays(each, rng)), end - start, side="right") / RUNS
-        if each.miss > 0:
-            weight = weight * (1 - chance) / (each.miss * chance + 1 - chance)
+        below = np.searchsorted(np.sort(drawn_delays(part, rng)), end - start, side="right") / RUNS
+        if part.miss > 0:
+            weight = weight * (1 - below) / (part.miss * below + 1 - below)
     return float(weight.mean())
 
 
 def simulated_posterior(gap: tuple[Part, ...], length: float, rng: np.random.Generator) -> float:
-    """Of the runs in which nothing was read, the share in which all was lost and no negative happened."""
+    """The share of runs in which all positives were lost and no negative happened, of those without any reading."""
     times, spans, owners = histories(gap, length, rng)
-    silent = np.ones(RUNS, dtype=bool)
-    for each, time in zip([each for each in gap if not each.negative], times[1:], strict=True):
-        silent &= (time > length) | (rng.random(RUNS) < each.miss)
-    quiet = np.ones(RUNS, dtype=bool)
-    for each, owner in zip([each for each in gap if each.negative], owners, strict=True):
+    unread = np.ones(RUNS, dtype=bool)
+    for part, time in zip([part for part in gap if not part.negative], times[1:], strict=True):
+        unread &= (time > length) | (rng.random(RUNS) < part.miss)
+    none_happened = np.ones(RUNS, dtype=bool)
+    for part, owner in zip([part for part in gap if part.negative], owners, strict=True):
         start, end = spans[owner]
-        # It can happen in its own span alone, if that has begun, and until the gap ends.
-        happened = (start <= length) & (drawn_delays(each, rng) <= np.minimum(end, length) - start)
-        silent &= ~happened | (rng.random(RUNS) < each.miss)
-        quiet &= ~happened
-    return float((silent & quiet & (times[-1] <= length)).sum() / silent.sum())
+        # A negative can happen only in its own span, if that has begun, and until the gap ends.
+        happened = (start <= length) & (drawn_delays(part, rng) <= np.minimum(end, length) - start)
+        unread &= ~happened | (rng.random(RUNS) < part.miss)
+        none_happened &= ~happened
+    return float((unread & none_happened & (times[-1] <= length)).sum() / unread.sum())

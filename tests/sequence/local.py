@@ -1,4 +1,4 @@
-"""SEQUENCE without a JVM: the buckets of one or several queries, and their answers as rows."""
+"""Runs SEQUENCE jobs without a JVM, and returns their answers as rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SequenceRun(local.LocalRun):
     job: SequenceJob
 
     def answers(self, query: int = 0) -> list[Answer]:
-        """The answers to a query, with the columns that it names."""
+        """The answers to a query, in its result columns."""
         return [self._answer(query, row) for row in self.rows_of(query)]
 
     def _answer(self, query: int, row: dict[str, Any]) -> Answer:
@@ -43,7 +43,7 @@ class SequenceRun(local.LocalRun):
 
 
 def job_of(case: Case) -> SequenceJob:
-    """The job of a case, which reads its delays from their file."""
+    """The job of a case; its EMPIRICAL delays are read from a file."""
     query = bound_case(case)
     tables = local.relation_tables(case.workbook, case.relations)
     with TemporaryDirectory() as folder:
@@ -52,7 +52,7 @@ def job_of(case: Case) -> SequenceJob:
 
 
 def run_of(case: Case, batches: Sequence[Any], n_buckets: int = 3) -> SequenceRun:
-    """A run over micro-batches, to the end of the input."""
+    """A run over micro-batches until the end of the input."""
     run = SequenceRun(job_of(case), n_buckets)
     run.run(batches)
     assert run.counts.late == 0
@@ -60,17 +60,17 @@ def run_of(case: Case, batches: Sequence[Any], n_buckets: int = 3) -> SequenceRu
 
 
 def answers_of(case: Case, batches: Sequence[Any], n_buckets: int = 3) -> dict[Any, float]:
-    """What a run over micro-batches answers, each answer with its probability."""
+    """The answers of a run over micro-batches, with their probabilities."""
     return probabilities(run_of(case, batches, n_buckets).answers())
 
 
 def truth_of(case: Case) -> dict[Any, float]:
-    """What full enumeration answers."""
+    """The answers of the oracle, with their probabilities."""
     return probabilities(matches(bound_case(case), case.rows, case.relations))
 
 
 def probabilities(answers: Sequence[Answer]) -> dict[Any, float]:
-    """The probability of each answer; none is given twice."""
-    found = {frozen({**answer, "probability": None}): answer["probability"] for answer in answers}
-    assert len(found) == len(answers)
-    return found
+    """The probability of each answer; asserts that no answer occurs twice."""
+    by_answer = {frozen({**answer, "probability": None}): answer["probability"] for answer in answers}
+    assert len(by_answer) == len(answers)
+    return by_answer

@@ -1,9 +1,9 @@
-"""Hypothesis strategies for SEQUENCE: a few readings, of which some were lost, and what to look for among them.
+"""Hypothesis strategies for SEQUENCE: a few readings, some of which are lost, and queries over them.
 
-Some rows are made to stand for the components, in the order of the query, and most conditions are true of these
-*models*: so there are answers, and boundaries matter. Keys, tags, readers and times come from tiny domains, so that
-they often tie, and WITHIN is often a difference of times. Times are binary fractions, on which every difference is
-exact. No case depends on the last digits of a probability (`is_contested`).
+Some rows, the *models*, are events of the components in the order of the query, and most conditions are true for them:
+so there are answers, and boundaries matter. Keys, tags, readers and times come from tiny domains, so that they are
+often equal, and WITHIN is often a difference of times. Times are binary fractions, so every difference is exact. No
+case depends on the last digits of a probability (`is_contested`).
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from tests.oracles.sequence import BEST, EXPIRED, candidates, matches
 
 from anabranch.sequence.query import BoundSequence
 
-#: The file of EMPIRICAL delays, as the workbook names it.
+#: The file of EMPIRICAL delays, as named in the workbook.
 DELAYS = "delays.csv"
-#: Components in order; one of them is not in lower case.
+#: The names of components; one of them is not in lower case.
 NAMES = ("x", "y", "W", "v", "z")
 
 KEYS = ("a", "b", "c", "d")
@@ -54,34 +54,34 @@ INSTANTS = {
     DOUBLE: (0.0, 0.5, 1.0, 1.25, 2.0, 3.5, 4.0, 6.0),
     TIMESTAMP: (0.0, 0.5, 1.0, 2.0, 2.25, 3.0, 4.0, 7.5),
 }
-#: Instants whose differences are not what they look like in doubles.
+#: Instants whose differences are rounded in doubles.
 DECIMAL_INSTANTS = {INTEGER: INSTANTS[INTEGER]} | dict.fromkeys(
     (DOUBLE, TIMESTAMP), (0.1, 0.3, 0.4, 0.7, 1.1, 1.3, 2.1, 3.3)
 )
 
-LAWS = (
+DELAY_TEXTS = (
     "UNIFORM(0, 4)", "EXPONENTIAL(2)", "UNIFORM(1, 3)", "GAMMA(2, 1)", "EMPIRICAL", "NORMAL(2, 1)",
     "LOGNORMAL(0.5, 0.75)", "UNIFORM(0, 8)", "GAMMA(0.5, 2)", "EXPONENTIAL(0.5)", "NORMAL(-1, 2)", "GAMMA(1.5, 1)",
     "UNIFORM(0.5, 1)", "LOGNORMAL(1, 0.25)", "NORMAL(3, 0.25)",
 )  # fmt: skip
-#: Delays that were seen; differences of times are among them.
+#: EMPIRICAL delays; some are differences of times.
 ATOMS = (1.0, 2.0, 0.5, 4.0, 1.0, 3.5, 0.25)
 MISSES = (0.1, 0.3, 0.05, 0.2, 0.5)
 THRESHOLDS = ("", "0", "0.001", "0.2", "", "0.05", "0.9")
 
-#: So many positive components may be missing at once.
+#: The most positive components that may be missing at once.
 MOST_LOST = 3
-#: By so much of it, a probability is near the threshold, or another one.
+#: The relative difference up to which a probability is near the threshold, or near another one.
 NEAR = 1e-7
 
 
 @dataclass(frozen=True)
 class Case(cases.Case):
-    """A query and the data it is asked of, EMPIRICAL delays among them.
+    """A query with its data and EMPIRICAL delays.
 
     Attributes
     ----------
-    delays : dict from a component, in lower case, to its EMPIRICAL delays: what the file `DELAYS` holds
+    delays : dict from a component, in lower case, to its EMPIRICAL delays: the content of the file `DELAYS`
     """
 
     delays: dict[str, tuple[float, ...]] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class Case(cases.Case):
 
 @dataclass(frozen=True)
 class Shape:
-    """How a stream is declared, and from what its rows are drawn."""
+    """The declaration of a stream, and the domains of its rows."""
 
     name: str
     temp_type: str
@@ -110,7 +110,7 @@ class Shape:
         )
 
     def rows(self, instants: Sequence[int | float] = (), **fixed: Any) -> st.SearchStrategy[Row]:
-        """A row; what is fixed is as given."""
+        """A row, with fixed values for some columns."""
         drawn = {
             "id": st.sampled_from(KEYS),
             "tag": st.sampled_from(TAGS),
@@ -123,7 +123,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Component:
-    """A component, and a row that would be one of its events."""
+    """A component, and a row that can be its event."""
 
     name: str
     shape: Shape
@@ -132,18 +132,18 @@ class Component:
     miss: float = 0.0
 
     def text(self) -> str:
-        """What stands between the brackets."""
+        """The component in the syntax of SEQUENCE."""
         return f"!{self.name}" if self.negative else self.name
 
     @property
-    def may_lack(self) -> bool:
-        """Whether a match may be without it, as one of its positive components."""
+    def may_be_missing(self) -> bool:
+        """Whether it is a positive component that may be missing from a match."""
         return not self.negative and self.miss > 0
 
 
 @dataclass(frozen=True)
 class Style:
-    """What a query may be like; parameters of `sequence_cases`."""
+    """Options of queries; parameters of `sequence_cases`."""
 
     equalities: Sequence[str]
     laws: Sequence[str]
@@ -166,7 +166,7 @@ def sequence_cases(
     endings: Sequence[str] = ("",),
     emits: Sequence[str] = ("",),
     equalities: Sequence[str] = ("all", "some", "all", "none"),
-    laws: Sequence[str] = LAWS,
+    laws: Sequence[str] = DELAY_TEXTS,
     logic: bool = True,
     defaults: bool = True,
     tables: bool = True,
@@ -174,26 +174,26 @@ def sequence_cases(
     decimals: bool = False,
     watermark: int | float | None = None,
 ) -> Case:
-    """A query with data that have at most 12 rows.
+    """A query with data of at most 12 rows.
 
     Parameters
     ----------
     time_types : the types of time column to choose from, of `TIMES`
     most_components, most_streams : int
-        All streams that are declared are named by the query.
-    scorings : what to choose from: "", "JOINT", "POSTERIOR"
-    endings : what to choose from: "", "OPEN"
-    emits : what to choose from: "", "ALL", "BEST", "EXPIRED", "BEST, EXPIRED"; no EXPIRED with OPEN
-    equalities : whether tags are equal in "all" components, "some", or "none", to choose from
-    laws : the laws of delays to choose from; EMPIRICAL ones are in `Case.delays`
+        All declared streams are used by the query.
+    scorings : the choices: "", "JOINT", "POSTERIOR"
+    endings : the choices: "", "OPEN"
+    emits : the choices: "", "ALL", "BEST", "EXPIRED", "BEST, EXPIRED"; no EXPIRED with OPEN
+    equalities : whether tags are equal in "all", "some" or "none" of the components: the choices
+    laws : the choices of delays; EMPIRICAL delays are in `Case.delays`
     logic, defaults, tables : bool
-        Whether conditions may have OR and NOT, values for what is missing, and relations.
+        Whether conditions may have OR and NOT, defaults for missing components, and relations.
     windowed : bool
-        Whether there is always a WITHIN; else only where the language asks for one, and often.
+        Whether there is always a WITHIN; otherwise often, and whenever the language requires one.
     decimals : bool
-        Whether times are tenths: then differences of doubles miss bounds that they seem to touch.
+        Whether times are tenths: then rounded differences of doubles can miss a bound.
     watermark : number or None
-        The WATERMARK of every stream, in the unit of its time; None declares none.
+        The WATERMARK of every stream, in the unit of its time; None for no WATERMARK.
     """
     time_type = draw(st.sampled_from(time_types))
     instants = (DECIMAL_INSTANTS if decimals else INSTANTS)[time_type]
@@ -203,15 +203,16 @@ def sequence_cases(
     ]
     relations = {"hall": [("r1",), ("r3",)]} if tables and draw(one_in(4)) else {}
     style = Style(equalities, laws, logic, defaults, windowed, tuple(relations))
-    scoring, ending, emit = (draw(st.sampled_from(list(each))) for each in (scorings, endings, emits))
+    scoring, ending, emit = (draw(st.sampled_from(list(choices))) for choices in (scorings, endings, emits))
     ending = "" if EXPIRED in emit.lower() else ending
     components = draw(_components(shapes, most_components, ending, emit))
     rows = draw(_rows(components))
     delays = {
-        each.name.lower(): tuple(draw(st.lists(st.sampled_from(ATOMS), min_size=1, max_size=4))) for each in components
+        component.name.lower(): tuple(draw(st.lists(st.sampled_from(ATOMS), min_size=1, max_size=4)))
+        for component in components
     }
     query, used = draw(_queries(components, style, scoring, ending, emit))
-    declarations = [shape.text() for shape in dict.fromkeys(each.shape for each in components)]
+    declarations = [shape.text() for shape in dict.fromkeys(component.shape for component in components)]
     declarations += [f"CREATE RELATION {name} (reader STRING);" for name in relations]
     case = Case(workbook_of(declarations, query), QUERY, rows, relations, {name: delays[name] for name in used})
     assume(not is_contested(case))
@@ -222,18 +223,18 @@ def bound_case(case: Case) -> BoundSequence:
     """The bound query of a case, with its delays."""
     query: BoundSequence = bound_query(case.workbook, case.query)
     components = [
-        replace(each, delay=replace(each.delay, atoms=case.delays[each.name]))
-        if each.delay is not None and each.delay.law == "EMPIRICAL"
-        else each
-        for each in query.components
+        replace(component, delay=replace(component.delay, atoms=case.delays[component.name]))
+        if component.delay is not None and component.delay.law == "EMPIRICAL"
+        else component
+        for component in query.components
     ]
     return replace(query, components=tuple(components))
 
 
 def is_contested(case: Case) -> bool:
-    """Whether other answers would be right if a probability were a little greater or smaller.
+    """Whether the answers would change if a probability were a little greater or smaller.
 
-    Where the threshold is a MISS, a probability that is equal to it is fine: that is the chance of a loss alone.
+    If the threshold is a MISS, a probability that is equal to it is allowed: it is the probability of one loss.
     """
     query = bound_case(case)
     answers = _identities(query, case)
@@ -248,16 +249,16 @@ def is_contested(case: Case) -> bool:
 
 
 def _identities(query: BoundSequence, case: Case) -> list[Any]:
-    found = matches(query, case.rows, case.relations)
-    return sorted(repr({**match, "probability": None}) for match in found)
+    answers = matches(query, case.rows, case.relations)
+    return sorted(repr({**match, "probability": None}) for match in answers)
 
 
 def _nearly_tied(query: BoundSequence, case: Case) -> bool:
-    """Whether two choices are almost alike in probability, but not quite."""
-    chances = sorted(each.probability for each in candidates(query, case.rows, case.relations))
+    """Whether two candidates have almost the same probability."""
+    probabilities = sorted(candidate.probability for candidate in candidates(query, case.rows, case.relations))
     return any(
         not math.isclose(low, high, rel_tol=1e-12) and math.isclose(low, high, rel_tol=NEAR)
-        for low, high in itertools.pairwise(chances)
+        for low, high in itertools.pairwise(probabilities)
     )
 
 
@@ -266,7 +267,7 @@ def _nearly_tied(query: BoundSequence, case: Case) -> bool:
 
 @st.composite
 def _components(draw: Draw, shapes: Sequence[Shape], most: int, ending: str, emit: str) -> list[Component]:
-    """Components with rows that fit: times that increase, one tag, and readers."""
+    """Components with models: ascending times, the same tag, and readers."""
     count = draw(st.sampled_from([number for number in (3, 2, 3, 4, 4, 5) if number <= most]))
     names = [*NAMES[: count - 1], NAMES[-1]]
     signs = [draw(one_in(4)) for _ in names]
@@ -280,11 +281,11 @@ def _components(draw: Draw, shapes: Sequence[Shape], most: int, ending: str, emi
     )
     lost = 0
     components = []
-    for place, (name, negative, instant) in enumerate(zip(names, signs, times, strict=True)):
+    for index, (name, negative, instant) in enumerate(zip(names, signs, times, strict=True)):
         shape = draw(st.sampled_from(shapes))
         model = draw(shape.rows([instant], tag="g1", reader=f"r{draw(st.integers(1, 3))}"))
-        always = (place == 0 and ending) or (place == count - 1 and not ending)
-        miss = 0.0 if always or draw(one_in(3)) else draw(st.sampled_from([0.0, *MISSES]))
+        is_trigger = (index == 0 and ending) or (index == count - 1 and not ending)
+        miss = 0.0 if is_trigger or draw(one_in(3)) else draw(st.sampled_from([0.0, *MISSES]))
         lost += not negative and miss > 0
         components.append(Component(name, shape, negative, model, miss if negative or lost <= MOST_LOST else 0.0))
     return components
@@ -292,19 +293,19 @@ def _components(draw: Draw, shapes: Sequence[Shape], most: int, ending: str, emi
 
 @st.composite
 def _rows(draw: Draw, components: Sequence[Component]) -> Rows:
-    """Most of the models, and a few more rows; some are given twice, and some again with another value."""
-    rows: Rows = {each.shape.name: [] for each in components}
-    shapes = list(dict.fromkeys(each.shape for each in components))
-    for each in components:
-        if draw(one_in(6)) if each.negative else not draw(one_in(2 if each.miss > 0 else 12)):
-            rows[each.shape.name].append(each.model)
+    """Most of the models, and a few more rows; some rows are repeated, and some have another value."""
+    rows: Rows = {component.shape.name: [] for component in components}
+    shapes = list(dict.fromkeys(component.shape for component in components))
+    for component in components:
+        if draw(one_in(6)) if component.negative else not draw(one_in(2 if component.miss > 0 else 12)):
+            rows[component.shape.name].append(component.model)
     for _ in range(draw(st.sampled_from([0, 2, 4, 6, 3, 5, 1]))):
-        # Others like the models, but for one thing, and rows that are like nothing.
-        like = draw(st.sampled_from(components))
-        other = draw(like.shape.rows())
+        # Rows that differ from a model in one column, or in all.
+        similar = draw(st.sampled_from(components))
+        other = draw(similar.shape.rows())
         changed = draw(st.sampled_from(["t", "t", "tag", "id", "temp", "reader", "all"]))
-        row = other if changed == "all" else {**like.model, changed: other[changed]}
-        rows[like.shape.name].append(row)
+        row = other if changed == "all" else {**similar.model, changed: other[changed]}
+        rows[similar.shape.name].append(row)
     for shape in shapes:
         if rows[shape.name] and draw(one_in(4)):
             rows[shape.name].append(dict(draw(st.sampled_from(rows[shape.name]))))
@@ -320,17 +321,19 @@ def _queries(
     draw: Draw, components: Sequence[Component], style: Style, scoring: str, ending: str, emit: str
 ) -> tuple[str, list[str]]:
     """The text of a query, and the components whose delays are EMPIRICAL."""
-    names = ", ".join(each.text() for each in components)
-    operands = draw(operands_of([(each.shape.name, each.name) for each in components]))
-    parts = draw(_conjuncts(components, style))
-    laws = {
-        each.name: draw(_laws(each, style)) for each in components if each.miss > 0 or draw(one_in(6))
-    }  # fmt: skip
+    names = ", ".join(component.text() for component in components)
+    operands = draw(operands_of([(component.shape.name, component.name) for component in components]))
+    conjuncts = draw(_conjuncts(components, style))
+    delays = {
+        component.name: draw(_delays(component, style))
+        for component in components
+        if component.miss > 0 or draw(one_in(6))
+    }
     needs_window = ending or EXPIRED in emit.lower() or components[0].negative or components[0].miss > 0
     clauses = {
-        "WHERE": " AND ".join(draw(st.permutations(parts))),
-        "MISS": ", ".join(f"{each.name} {each.miss}" for each in components if each.miss > 0),
-        "DELAY": ", ".join(f"{name} {law}" for name, law in laws.items()),
+        "WHERE": " AND ".join(draw(st.permutations(conjuncts))),
+        "MISS": ", ".join(f"{component.name} {component.miss}" for component in components if component.miss > 0),
+        "DELAY": ", ".join(f"{name} {delay}" for name, delay in delays.items()),
         "WITHIN": draw(_windows(components)) if needs_window or style.windowed or not draw(one_in(4)) else "",
         "SCORING": scoring,
         "ENDING": ending,
@@ -338,13 +341,13 @@ def _queries(
         "THRESHOLD": draw(st.sampled_from(THRESHOLDS)),
     }
     written = draw(st.permutations([f" {word} {text}" for word, text in clauses.items() if text]))
-    used = [name.lower() for name, law in laws.items() if law.startswith("EMPIRICAL")]
-    return f"SEQUENCE ({names}) FROM {operands}{''.join(written)}", used
+    empirical = [name.lower() for name, delay in delays.items() if delay.startswith("EMPIRICAL")]
+    return f"SEQUENCE ({names}) FROM {operands}{''.join(written)}", empirical
 
 
 @st.composite
-def _laws(draw: Draw, component: Component, style: Style) -> str:
-    """A law; where times are TIMESTAMPs, sometimes with a unit."""
+def _delays(draw: Draw, component: Component, style: Style) -> str:
+    """The distribution of a delay; for TIMESTAMPs sometimes with a unit."""
     law = draw(st.sampled_from(list(style.laws)))
     if law == "EMPIRICAL":
         return f"EMPIRICAL '{DELAYS}'"
@@ -355,10 +358,10 @@ def _laws(draw: Draw, component: Component, style: Style) -> str:
 
 @st.composite
 def _windows(draw: Draw, components: Sequence[Component]) -> str:
-    """WITHIN: often as long as it takes from the first model, or another one, to the last."""
+    """The value of WITHIN: often the time from the first model, or another one, to the last."""
     last = seconds(components[-1].model)
-    own = [round(last - seconds(each.model), 2) for each in components[:-1]]
-    lengths = [length for length in (own[0], own[0], *own) if length > 0]
+    to_last = [round(last - seconds(component.model), 2) for component in components[:-1]]
+    lengths = [length for length in (to_last[0], to_last[0], *to_last) if length > 0]
     return number_text(draw(st.sampled_from([*lengths, 4, 8, *lengths, 8, 2])))
 
 
@@ -367,21 +370,21 @@ def _windows(draw: Draw, components: Sequence[Component]) -> str:
 
 @st.composite
 def _conjuncts(draw: Draw, components: Sequence[Component], style: Style) -> list[str]:
-    """Own conditions, equalities, and a few more."""
-    parts = [text for each in components if (text := draw(_own(each, components, style)))]
-    parts += draw(_equalities(components, style))
+    """Conditions on single components, equalities, and a few more."""
+    conjuncts = [text for component in components if (text := draw(_condition_on(component, components, style)))]
+    conjuncts += draw(_equalities(components, style))
     for _ in range(draw(st.sampled_from([0, 1, 0, 2]))):
-        parts.append(draw(_any_condition(components, style)))
+        conjuncts.append(draw(_any_condition(components, style)))
     if style.logic and draw(one_in(4)):
-        parts.append(draw(_logical(components, style)))
-    return parts
+        conjuncts.append(draw(_logical(components, style)))
+    return conjuncts
 
 
 @st.composite
-def _own(draw: Draw, component: Component, components: Sequence[Component], style: Style) -> str:
-    """What makes a row an event of the component; nothing, sometimes, where its stream is its own."""
+def _condition_on(draw: Draw, component: Component, components: Sequence[Component], style: Style) -> str:
+    """A condition on one component; sometimes empty if no other component has the same stream."""
     name, reader = component.name, component.model["reader"]
-    alone = all(each is component or each.shape is not component.shape for each in components)
+    has_own_stream = all(other is component or other.shape is not component.shape for other in components)
     texts = [f"{name}.reader = '{reader}'"] * 5
     texts += [f"{name}.reader IN ('{reader}', 'r1')", f"{name}.reader IS NOT NULL", f"{name}.tag = 'g1'"]
     if (component.model["temp"] or 0) >= 1:
@@ -391,39 +394,39 @@ def _own(draw: Draw, component: Component, components: Sequence[Component], styl
             f"({name}.reader = '{reader}' OR {name}.temp > 1)",
             f"NOT ({name}.tag = 'g2' OR {name}.reader IS NULL)",
         ]
-    texts += [f"{each}({name}.reader)" for each in style.tables if reader != "r2"] * 6
-    if component.may_lack and style.defaults:
+    texts += [f"{table}({name}.reader)" for table in style.tables if reader != "r2"] * 6
+    if component.may_be_missing and style.defaults:
         texts += [f"{name}.temp[2] >= 1", f"{name}.reader['{reader}'] = '{reader}'", f"{name}.temp[0] > 0"]
-    return draw(st.sampled_from(["", *texts] if alone else texts))
+    return draw(st.sampled_from(["", *texts] if has_own_stream else texts))
 
 
 @st.composite
 def _equalities(draw: Draw, components: Sequence[Component], style: Style) -> list[str]:
-    """Equal tags, along a tree of all or some components."""
+    """Equalities of tags, along a tree of all or some components."""
     kind = draw(st.sampled_from(list(style.equalities)))
     least = {"all": len(components), "some": 2, "none": 0}[kind]
-    among = list(components)
+    chosen = list(components)
     if kind == "some":
-        among = draw(st.lists(st.sampled_from(components), min_size=least, unique_by=lambda each: each.name))
-    parts = []
-    for place, each in enumerate(among[1:] if kind != "none" else [], 1):
-        other = among[draw(st.sampled_from([place - 1, draw(st.integers(0, place - 1))]))]
+        chosen = draw(st.lists(st.sampled_from(components), min_size=least, unique_by=lambda component: component.name))
+    equalities = []
+    for index, component in enumerate(chosen[1:] if kind != "none" else [], 1):
+        other = chosen[draw(st.sampled_from([index - 1, draw(st.integers(0, index - 1))]))]
         columns = draw(st.sampled_from([("tag", "tag")] * 20 + [("reader", "reader"), ("tag", "reader"), ("id", "id")]))
         sides = [
             _reference(one, column, draw(one_in(10)) and style.defaults)
-            for one, column in zip(draw(st.permutations([other, each])), columns, strict=True)
+            for one, column in zip(draw(st.permutations([other, component])), columns, strict=True)
         ]
         op = " = " if not (style.logic and draw(one_in(12))) else " <> "
         text = op.join(sides)
-        parts.append(f"NOT ({text})" if op == " <> " else text)
-    return parts
+        equalities.append(f"NOT ({text})" if op == " <> " else text)
+    return equalities
 
 
 def _reference(component: Component, column: str, default: bool) -> str:
-    """A column, with a value for where the component is missing if that is asked, and can be."""
+    """A column of a component; with a default if wanted and if the component may be missing."""
     values = {"tag": "'g1'", "reader": "'r1'", "id": "'a'", "temp": "1"}
-    given = f"[{values[column]}]" if default and component.may_lack and column in values else ""
-    return f"{component.name}.{column}{given}"
+    default_text = f"[{values[column]}]" if default and component.may_be_missing and column in values else ""
+    return f"{component.name}.{column}{default_text}"
 
 
 _OPERATORS = {
@@ -435,7 +438,7 @@ _OPERATORS = {
     "=": operator.eq,
 }
 
-#: What two components may be compared by.
+#: The columns and operators by which two components are compared.
 _COMPARISONS = [
     ("temp", "<"), ("temp", "<="), ("temp", ">"), ("temp", "<>"), ("reader", "<>"), ("id", "<>"), ("tag", "<>"),
     ("id", "<="), ("id", ">"), ("temp", "="),
@@ -444,23 +447,23 @@ _COMPARISONS = [
 
 @st.composite
 def _any_condition(draw: Draw, components: Sequence[Component], style: Style) -> str:
-    """A condition about one, two or three components; most are true of the models."""
+    """A condition on one, two or three components; usually true for the models."""
     chosen = draw(st.permutations(components))
     kind = draw(st.sampled_from(["two", "time", "two", "one", "three"]))
     if kind == "one" or len(chosen) < 2:
-        return draw(_own(chosen[0], components, style)) or "TRUE"
+        return draw(_condition_on(chosen[0], components, style)) or "TRUE"
     if kind == "three" and len(chosen) > 2:
-        u, v, w = (_reference(each, "temp", style.defaults and draw(one_in(3))) for each in chosen[:3])
+        u, v, w = (_reference(component, "temp", style.defaults and draw(one_in(3))) for component in chosen[:3])
         return f"{u} + {v} >= {w}"
     if kind == "time":
         return draw(_time_condition(chosen[0], chosen[1]))
     true = [
         (column, op)
         for column, op in _COMPARISONS
-        if None not in (pair := [each.model[column] for each in chosen[:2]]) and _OPERATORS[op](*pair)
+        if None not in (pair := [component.model[column] for component in chosen[:2]]) and _OPERATORS[op](*pair)
     ]
     column, op = draw(st.sampled_from(true if true and not draw(one_in(6)) else _COMPARISONS))
-    u, v = (_reference(each, column, style.defaults and draw(one_in(3))) for each in chosen[:2])
+    u, v = (_reference(component, column, style.defaults and draw(one_in(3))) for component in chosen[:2])
     texts = [f"{u} {op} {v}"] * 4
     if column == "temp":
         texts += [f"ABS({u} - {v}) <= 1", f"{u} + 0 = {v} + 0"]
@@ -469,9 +472,9 @@ def _any_condition(draw: Draw, components: Sequence[Component], style: Style) ->
 
 @st.composite
 def _time_condition(draw: Draw, u: Component, v: Component) -> str:
-    """A bound for a difference of times, which the models often touch."""
-    apart = round(seconds(v.model) - seconds(u.model), 2)
-    bound = draw(st.sampled_from([number_text(apart), number_text(apart), "2", "1"]))
+    """A bound on a difference of times, often the difference of the models."""
+    difference = round(seconds(v.model) - seconds(u.model), 2)
+    bound = draw(st.sampled_from([number_text(difference), number_text(difference), "2", "1"]))
     op = draw(st.sampled_from(["<=", ">=", "<=", ">=", "<", ">"]))
     texts = [f"{v.name}.t - {u.name}.t {op} {bound}"] * 3
     texts += [f"{v.name}.t {op} {u.name}.t + {bound}", f"{v.name}.t {op} {u.name}.t", f"{v.name}.t <> {u.name}.t"]

@@ -1,4 +1,4 @@
-"""SEQUENCE against full enumeration: the same matches with the same probabilities, however the input comes."""
+"""SEQUENCE compared with full enumeration: the same matches and probabilities for every split and order of input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from anabranch.sequence.matching import Matcher
 
 BUCKETS = st.sampled_from([1, 2, 7])
 
-#: Every clause that says what is reported, and how it is scored.
+#: Every clause that determines what is reported and how it is scored.
 CLAUSES = {
     "closed": {},
     "posterior": {"scorings": ["POSTERIOR"]},
@@ -28,9 +28,9 @@ CLAUSES = {
 ANY_CLAUSE = st.sampled_from(sorted(CLAUSES))
 
 
-def same(found: dict[Any, float], truth: dict[Any, float]) -> bool:
-    """The same answers, with the same probabilities."""
-    return found == pytest.approx(truth, abs=1e-9, rel=1e-9)
+def same(answers: dict[Any, float], truth: dict[Any, float]) -> bool:
+    """Whether the answers and their probabilities are equal."""
+    return answers == pytest.approx(truth, abs=1e-9, rel=1e-9)
 
 
 @examples(40)
@@ -43,7 +43,7 @@ def test_batch_gives_every_match_with_its_probability(case: Case, n_buckets: int
 
 @examples(50)
 @given(st.data(), ANY_CLAUSE, BUCKETS)
-def test_every_clause_gives_what_it_says(data: st.DataObject, clause: str, n_buckets: int) -> None:
+def test_every_clause_gives_the_answers_of_the_oracle(data: st.DataObject, clause: str, n_buckets: int) -> None:
     case = data.draw(sequence_cases(**CLAUSES[clause]))
     truth = truth_of(case)
     event(f"{clause}: {'some' if truth else 'no'} answers")
@@ -52,7 +52,7 @@ def test_every_clause_gives_what_it_says(data: st.DataObject, clause: str, n_buc
 
 @examples(20)
 @given(sequence_cases(decimals=True), BUCKETS)
-def test_windows_that_decimal_fractions_miss_are_missed_by_both(case: Case, n_buckets: int) -> None:
+def test_decimal_fractions_are_rounded_as_in_the_oracle(case: Case, n_buckets: int) -> None:
     assert same(answers_of(case, [case.rows], n_buckets), truth_of(case))
 
 
@@ -78,19 +78,19 @@ def test_any_arrival_within_the_watermark_gives_the_answers_of_the_whole(
 @given(sequence_cases(endings=["", "OPEN"], scorings=["", "POSTERIOR"]))
 def test_pruned_and_unpruned_runs_are_identical(case: Case) -> None:
     job = job_of(case)
-    pruned, whole = SequenceRun(job, 1), SequenceRun(job, 1)
+    pruned, unpruned = SequenceRun(job, 1), SequenceRun(job, 1)
     pruned.step(case.rows, end=True)
-    bounded = Matcher.matches
+    matches = Matcher.matches
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Matcher, "matches", lambda *given: bounded(*given, bounded=False))
-        whole.step(case.rows, end=True)
-    assert probabilities(pruned.answers()) == probabilities(whole.answers())
-    assert pruned.counts.kept <= whole.counts.kept
+        patched.setattr(Matcher, "matches", lambda *arguments: matches(*arguments, bounded=False))
+        unpruned.step(case.rows, end=True)
+    assert probabilities(pruned.answers()) == probabilities(unpruned.answers())
+    assert pruned.counts.kept <= unpruned.counts.kept
 
 
 @examples(20)
 @given(sequence_cases(windowed=True, time_types=TIMES[:1], endings=["", "OPEN"], emits=[""]))
-def test_nothing_is_kept_beyond_its_window(case: Case) -> None:
+def test_no_event_is_kept_beyond_its_window(case: Case) -> None:
     run = SequenceRun(job_of(case), 2)
     run.step(case.rows)
     far = {name: [{**row, "t": row["t"] + 10_000} for row in rows[:1]] for name, rows in case.rows.items()}
@@ -104,7 +104,7 @@ def test_nothing_is_kept_beyond_its_window(case: Case) -> None:
 
 @examples(15)
 @given(sequence_cases(windowed=True))
-def test_rows_given_twice_are_one_event(case: Case) -> None:
+def test_duplicate_rows_are_one_event(case: Case) -> None:
     twice = {name: [*rows, *rows] for name, rows in case.rows.items()}
     run = run_of(case, [twice])
     assert same(probabilities(run.answers()), truth_of(case))

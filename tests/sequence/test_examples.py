@@ -1,4 +1,4 @@
-"""SEQUENCE worked by hand: boundaries, ties, endings, and what is refused."""
+"""SEQUENCE examples with known answers: boundaries, ties, endings and refused queries."""
 
 from __future__ import annotations
 
@@ -25,60 +25,60 @@ def rows_of(*events: tuple[str, int], tag: str = "a") -> list[dict[str, Any]]:
     return [{"tag": tag, "reader": reader, "t": t} for reader, t in events]
 
 
-def asked(query: str, rows: list[dict[str, Any]], relations: Any = None, n_buckets: int = 2) -> list[tuple]:
+def answers_to(query: str, rows: list[dict[str, Any]], relations: Any = None, n_buckets: int = 2) -> list[tuple]:
     """The answers as (t_start, t, time of each component, probability)."""
     workbook = f"{STREAM} CREATE RELATION rates (reader STRING, p DOUBLE); CREATE QUERY q AS SEQUENCE {query};"
     run = SequenceRun(local_job(workbook, "q", relations or {}), n_buckets)
     run.step({"r": rows}, end=True)
-    found = []
+    tuples = []
     for answer in run.answers():
         events = [answer[name] and answer[name]["t"] for name in answer if name in "xyz"]
-        found.append((answer["t_start"], answer["t"], *events, round(answer["probability"], 9)))
-    return sorted(found, key=str)
+        tuples.append((answer["t_start"], answer["t"], *events, round(answer["probability"], 9)))
+    return sorted(tuples, key=str)
 
 
 def test_the_window_includes_its_end() -> None:
     query = "(x, z) FROM r WHERE x.reader = 'x' AND z.reader = 'z' AND x.tag = z.tag WITHIN 5"
-    assert asked(query, rows_of(("x", 0), ("z", 5))) == [(0, 5, 0, 5, 1.0)]
-    assert asked(query, rows_of(("x", 0), ("z", 6))) == []
+    assert answers_to(query, rows_of(("x", 0), ("z", 5))) == [(0, 5, 0, 5, 1.0)]
+    assert answers_to(query, rows_of(("x", 0), ("z", 6))) == []
 
 
-def test_a_value_that_stands_in_for_a_negative_alone_changes_nothing() -> None:
+def test_a_default_in_a_condition_on_a_negative_alone_has_no_effect() -> None:
     rows = rows_of(("x", 0), ("y", 1), ("z", 2), ("x", 10), ("y", 11), ("z", 12), tag="a")
     rows[1]["tag"] = "b"
     xz = "x.reader = 'x' AND z.reader = 'z' AND x.tag = z.tag"
     for tag in ("y.tag", "y.tag['c']"):
         query = f"(x, !y, z) FROM r WHERE {xz} AND y.reader = 'y' AND {tag} = 'b' WITHIN 5"
-        assert asked(query, rows) == [(10, 12, 10, 12, 1.0)]
+        assert answers_to(query, rows) == [(10, 12, 10, 12, 1.0)]
 
 
 def test_events_at_one_time_do_not_follow_each_other() -> None:
     query = f"(x, !y, z) FROM r WHERE {XYZ} WITHIN 5"
-    assert asked(query, rows_of(("x", 1), ("z", 1))) == []
+    assert answers_to(query, rows_of(("x", 1), ("z", 1))) == []
     # A negative at the time of a neighbour is not between them.
-    assert asked(query, rows_of(("x", 1), ("y", 1), ("z", 3))) == [(1, 3, 1, 3, 1.0)]
-    assert asked(query, rows_of(("x", 1), ("y", 3), ("z", 3))) == [(1, 3, 1, 3, 1.0)]
-    assert asked(query, rows_of(("x", 1), ("y", 2), ("z", 3))) == []
+    assert answers_to(query, rows_of(("x", 1), ("y", 1), ("z", 3))) == [(1, 3, 1, 3, 1.0)]
+    assert answers_to(query, rows_of(("x", 1), ("y", 3), ("z", 3))) == [(1, 3, 1, 3, 1.0)]
+    assert answers_to(query, rows_of(("x", 1), ("y", 2), ("z", 3))) == []
 
 
-def test_a_negative_at_the_head_counts_from_the_beginning_of_the_window() -> None:
+def test_a_negative_at_the_head_applies_from_the_beginning_of_the_window() -> None:
     query = "(!y, z) FROM r WHERE y.reader = 'y' AND z.reader = 'z' AND y.tag = z.tag WITHIN 5"
-    assert asked(query, rows_of(("y", 0), ("z", 5))) == []
-    assert asked(query, rows_of(("y", 0), ("z", 6))) == [(6, 6, 6, 1.0)]
+    assert answers_to(query, rows_of(("y", 0), ("z", 5))) == []
+    assert answers_to(query, rows_of(("y", 0), ("z", 6))) == [(6, 6, 6, 1.0)]
 
 
-def test_gaps_can_be_limited_as_well_as_the_whole() -> None:
+def test_single_gaps_can_be_limited() -> None:
     query = f"(x, y, z) FROM r WHERE {XYZ} AND y.t - x.t <= 2 AND z.t - y.t <= 3 WITHIN 10"
-    assert asked(query, rows_of(("x", 0), ("y", 2), ("z", 5))) == [(0, 5, 0, 2, 5, 1.0)]
-    assert asked(query, rows_of(("x", 0), ("y", 3), ("z", 5))) == []
-    assert asked(query, rows_of(("x", 0), ("y", 2), ("z", 6))) == []
+    assert answers_to(query, rows_of(("x", 0), ("y", 2), ("z", 5))) == [(0, 5, 0, 2, 5, 1.0)]
+    assert answers_to(query, rows_of(("x", 0), ("y", 3), ("z", 5))) == []
+    assert answers_to(query, rows_of(("x", 0), ("y", 2), ("z", 6))) == []
 
 
-def test_equalities_hold_through_what_is_missing() -> None:
+def test_equalities_hold_across_a_missing_component() -> None:
     query = f"(x, y, z) FROM r WHERE {XYZ} MISS y 0.5 DELAY y UNIFORM(0, 1) WITHIN 9"
     rows = [*rows_of(("x", 0), tag="a"), *rows_of(("z", 5), tag="b")]
-    assert asked(query, rows) == []
-    assert asked(query, rows_of(("x", 0), ("z", 5))) == [(0, 5, 0, None, 5, 0.5)]
+    assert answers_to(query, rows) == []
+    assert answers_to(query, rows_of(("x", 0), ("z", 5))) == [(0, 5, 0, None, 5, 0.5)]
 
 
 def test_an_open_ending_is_decided_when_the_window_closes() -> None:
@@ -86,54 +86,54 @@ def test_an_open_ending_is_decided_when_the_window_closes() -> None:
         "(x, !y) FROM r WHERE x.reader = 'x' AND y.reader = 'y' AND x.tag = y.tag "
         "MISS y 0.5 DELAY y EXPONENTIAL(4) WITHIN 4 ENDING OPEN"
     )
-    quiet = exp(-1) / (0.5 * (1 - exp(-1)) + exp(-1))
-    assert asked(query, rows_of(("x", 1))) == [(1, 5, 1, round(quiet, 9))]
-    assert asked(query, rows_of(("x", 1), ("y", 5))) == []
-    assert asked(query, rows_of(("x", 1), ("y", 6))) == [(1, 5, 1, round(quiet, 9))]
+    not_happened = exp(-1) / (0.5 * (1 - exp(-1)) + exp(-1))
+    assert answers_to(query, rows_of(("x", 1))) == [(1, 5, 1, round(not_happened, 9))]
+    assert answers_to(query, rows_of(("x", 1), ("y", 5))) == []
+    assert answers_to(query, rows_of(("x", 1), ("y", 6))) == [(1, 5, 1, round(not_happened, 9))]
 
 
-def test_a_missing_ending_has_the_chance_that_it_happened_and_was_lost() -> None:
+def test_a_missing_ending_has_the_probability_that_it_happened_and_was_lost() -> None:
     query = (
         "(x, z) FROM r WHERE x.reader = 'x' AND z.reader = 'z' AND x.tag = z.tag "
         "MISS z 0.1 DELAY z UNIFORM(0, 8) WITHIN 4 ENDING OPEN"
     )
-    assert asked(query, rows_of(("x", 0), ("z", 3))) == [(0, 4, 0, 3, 1.0), (0, 4, 0, None, 0.05)]
+    assert answers_to(query, rows_of(("x", 0), ("z", 3))) == [(0, 4, 0, 3, 1.0), (0, 4, 0, None, 0.05)]
 
 
 def test_a_stream_reports_an_open_ending_when_the_watermark_has_passed_it() -> None:
     workbook = f"""{STREAM} CREATE QUERY q AS SEQUENCE (x, !y) FROM r
       WHERE x.reader = 'x' AND y.reader = 'y' AND x.tag = y.tag WITHIN 4 ENDING OPEN;"""
     run = SequenceRun(local_job(workbook, "q"), 1)
-    told = []
+    n_answers = []
     for rows in (rows_of(("x", 1)), rows_of(("u", 5)), rows_of(("u", 6))):
         run.step({"r": rows})
-        told.append(len(run.answers()))
-    # At 5 a reading of y might still come, which would be within the window.
-    assert told == [0, 0, 1]
+        n_answers.append(len(run.answers()))
+    # At 5, a reading of y within the window can still arrive.
+    assert n_answers == [0, 0, 1]
 
 
-def test_what_ran_out_of_time_is_told_when_asked_for() -> None:
+def test_expired_sequences_are_reported_with_emit_expired() -> None:
     query = f"(x, y, z) FROM r WHERE {XYZ} WITHIN 5 EMIT EXPIRED"
     workbook = f"{STREAM} CREATE QUERY q AS SEQUENCE {query};"
     run = SequenceRun(local_job(workbook, "q"), 2)
     run.step({"r": [*rows_of(("x", 0), ("y", 2), ("x", 10), ("y", 11), ("z", 12), ("x", 20))]}, end=True)
     result = finish_table(run.job.finishing(), run.outcomes[-1].answers)
     assert result.column_names == ["t", "t_start", "probability", "x", "y", "z", "status"]
-    told = sorted((answer["status"], answer["t"], answer["y"] and answer["y"]["t"]) for answer in run.answers())
-    assert told == [("expired", 5, 2), ("expired", 25, None), ("matched", 12, 11)]
+    statuses = sorted((answer["status"], answer["t"], answer["y"] and answer["y"]["t"]) for answer in run.answers())
+    assert statuses == [("expired", 5, 2), ("expired", 25, None), ("matched", 12, 11)]
 
 
-def test_the_best_match_of_each_last_event() -> None:
+def test_emit_best_gives_the_best_match_of_each_last_event() -> None:
     query = f"(x, y, z) FROM r WHERE {XYZ} MISS x 0.5, y 0.5 DELAY x UNIFORM(0, 1), y UNIFORM(0, 1) WITHIN 9"
     rows = rows_of(("x", 0), ("x", 1), ("y", 2), ("z", 4), ("z", 5))
-    assert len(asked(query, rows)) > 2
-    assert asked(f"{query} EMIT BEST", rows) == [(1, 4, 1, 2, 4, 1.0), (1, 5, 1, 2, 5, 1.0)]
+    assert len(answers_to(query, rows)) > 2
+    assert answers_to(f"{query} EMIT BEST", rows) == [(1, 4, 1, 2, 4, 1.0), (1, 5, 1, 2, 5, 1.0)]
 
 
-def test_an_older_event_may_match_where_a_newer_one_does_not() -> None:
-    """From the newer one the missing event would have had to be too quick."""
+def test_an_older_event_may_match_if_a_newer_one_does_not() -> None:
+    """After the newer event, there was not enough time for the missing event."""
     query = f"(x, y, z) FROM r WHERE {XYZ} MISS y 0.5 DELAY y UNIFORM(2, 4) WITHIN 20 THRESHOLD 0.3"
-    assert asked(query, rows_of(("x", 0), ("x", 9), ("z", 10))) == [(0, 10, 0, None, 10, 0.5)]
+    assert answers_to(query, rows_of(("x", 0), ("x", 9), ("z", 10))) == [(0, 10, 0, None, 10, 0.5)]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_an_older_event_may_match_where_a_newer_one_does_not() -> None:
     ],
 )  # fmt: skip
 def test_conditions_on_two_events_are_programs(condition: str, answers: list[int]) -> None:
-    """Asked of the sums 2, 3, 6, 7 and 9 of the warmth of two events; the first is 2 in all, and colder from 6 on."""
+    """Evaluated for pairs with a total warmth of 2, 3, 6, 7 and 9; the first event always has warmth 2."""
     workbook = (
         "CREATE STREAM r KEY (tag STRING) VALUE (reader STRING, warmth INTEGER) TIME t INTEGER;\nCREATE QUERY q AS "
         f"SEQUENCE (x, z) FROM r WHERE x.reader = 'x' AND z.reader = 'z' AND x.tag = z.tag AND {condition} WITHIN 9;"
@@ -156,18 +156,18 @@ def test_conditions_on_two_events_are_programs(condition: str, answers: list[int
     assert sorted(2 + answer["z"]["warmth"] for answer in run.answers()) == answers
 
 
-def test_the_best_way_to_an_event_may_go_through_an_older_one() -> None:
-    """Of two y the older is much nearer to x, and hardly further from z: only through it the threshold is met."""
+def test_the_best_path_to_an_event_may_go_through_an_older_one() -> None:
+    """The older y is much nearer to x, and hardly further from z: only the match with it reaches the threshold."""
     query = (
         f"(x, !n, y, !m, z) FROM r WHERE {XYZ} AND n.reader = 'n' AND n.tag = x.tag AND m.reader = 'm' "
         "AND m.tag = x.tag MISS n 0.5, m 0.5 DELAY n UNIFORM(0, 10), m UNIFORM(0, 100) WITHIN 20 THRESHOLD 0.665"
     )
     likely = 0.9 / (0.5 * 0.1 + 0.9) * 0.95 / (0.5 * 0.05 + 0.95)
-    assert asked(query, rows_of(("x", 0), ("y", 1), ("y", 5), ("z", 6))) == [(0, 6, 0, 1, 6, round(likely, 9))]
+    assert answers_to(query, rows_of(("x", 0), ("y", 1), ("y", 5), ("z", 6))) == [(0, 6, 0, 1, 6, round(likely, 9))]
 
 
 @pytest.mark.parametrize(("condition", "answers"), [("goes", [1, 3, 4]), ("NOT goes", [2])])
-def test_a_relation_may_be_asked_of_two_events(condition: str, answers: list[int]) -> None:
+def test_a_relation_may_be_looked_up_with_two_events(condition: str, answers: list[int]) -> None:
     workbook = (
         f"{STREAM} CREATE RELATION goes (one STRING, other STRING); CREATE QUERY q AS SEQUENCE (x, z) FROM r "
         f"WHERE x.reader = 'x' AND z.reader <> 'x' AND {condition}(x.reader, z.reader) WITHIN 9;"
@@ -178,7 +178,7 @@ def test_a_relation_may_be_asked_of_two_events(condition: str, answers: list[int
     assert sorted(answer["t"] for answer in run.answers()) == answers
 
 
-def test_null_asked_with_two_events_is_in_no_relation() -> None:
+def test_a_null_is_in_no_relation() -> None:
     workbook = (
         f"{STREAM} CREATE RELATION by (one STRING, other STRING, way STRING); CREATE QUERY q AS SEQUENCE (x, z) FROM r "
         "WHERE x.reader = 'x' AND z.reader = 'z' AND {}by(x.reader, z.reader, NULL) WITHIN 9;"
@@ -192,33 +192,33 @@ def test_null_asked_with_two_events_is_in_no_relation() -> None:
 def test_conditions_on_two_events_are_explained() -> None:
     query = "(x, z) FROM r WHERE x.reader = 'x' AND z.reader = 'z' AND x.tag < z.tag WITHIN 9"
     catalog = declared(f"{STREAM} CREATE QUERY q AS SEQUENCE {query};")
-    told = [step.does for step in Planner(catalog).prepare(catalog.query("q")).plan.steps if step.id == "filter"]
-    assert told == ["x.tag < z.tag: tested as soon as its events are found"]
+    steps = [step.does for step in Planner(catalog).prepare(catalog.query("q")).plan.steps if step.id == "filter"]
+    assert steps == ["x.tag < z.tag: tested as soon as its events are found"]
 
 
-def test_rates_of_readers() -> None:
+def test_loss_rates_by_reader() -> None:
     where = "x.reader = 'x' AND y.reader IN ('y', 'w') AND z.reader = 'z' AND x.tag = y.tag AND y.tag = z.tag"
     query = f"(x, y, z) FROM r WHERE {where} MISS BY reader FROM rates, x 0 DELAY y UNIFORM(0, 1), x UNIFORM(0, 1)"
     rows = rows_of(("x", 0), ("z", 5))
-    alike = {"rates": [("y", 0.25), ("w", 0.25), ("z", 0.9)]}
-    assert asked(f"{query} WITHIN 9", rows, alike) == [(0, 5, 0, None, 5, 0.25)]
+    equal_rates = {"rates": [("y", 0.25), ("w", 0.25), ("z", 0.9)]}
+    assert answers_to(f"{query} WITHIN 9", rows, equal_rates) == [(0, 5, 0, None, 5, 0.25)]
     for rates, reason in (
-        ([("y", 0.25), ("w", 0.5)], r"rates has 2 rates \(w and y\) for what y asks of reader; add MISS y"),
-        ([("x", 0.25)], r"rates has no rate for what y asks of reader; add MISS y with a number, or a row to rates"),
-        ([("y", 1.0)], r"rates: the chance that y loses a reading is 1; it must be 0 or more and below 1"),
+        ([("y", 0.25), ("w", 0.5)], r"rates has 2 rates \(w and y\) for the reader of y; add MISS y"),
+        ([("x", 0.25)], r"rates has no rate for the reader of y; add MISS y with a number, or a row to rates"),
+        ([("y", 1.0)], r"rates: the probability that y loses a reading is 1; it must be 0 or more and below 1"),
     ):
         with pytest.raises(DataError, match=reason):
-            asked(f"{query} WITHIN 9", rows, {"rates": rates})
+            answers_to(f"{query} WITHIN 9", rows, {"rates": rates})
 
 
-def test_negatives_without_a_key_end_matches_everywhere() -> None:
+def test_a_negative_without_a_key_applies_to_all_keys() -> None:
     query = "(x, !y, z) FROM r WHERE x.reader = 'x' AND y.reader = 'y' AND z.reader = 'z' AND x.tag = z.tag WITHIN 9"
     rows = [row for tag in "abcd" for row in rows_of(("x", 0), ("z", 4), tag=tag)]
-    assert len(asked(query, rows, n_buckets=7)) == 4
-    assert asked(query, [*rows, *rows_of(("y", 2), tag="other")], n_buckets=7) == []
+    assert len(answers_to(query, rows, n_buckets=7)) == 4
+    assert answers_to(query, [*rows, *rows_of(("y", 2), tag="other")], n_buckets=7) == []
 
 
-def test_a_null_key_meets_nothing() -> None:
+def test_a_null_key_equals_no_other() -> None:
     workbook = """CREATE STREAM r KEY (id INTEGER) VALUE (tag STRING, reader STRING) TIME t INTEGER;
       CREATE QUERY q AS SEQUENCE (x, z) FROM r WHERE x.reader = 'x' AND z.reader = 'z' AND x.tag = z.tag
         MISS x 0.5 DELAY x UNIFORM(0, 1) WITHIN 5;"""
@@ -229,7 +229,7 @@ def test_a_null_key_meets_nothing() -> None:
 
 
 @pytest.mark.parametrize("n_buckets", [1, 3])
-def test_queries_together_answer_as_each_alone(n_buckets: int) -> None:
+def test_queries_in_a_group_give_the_same_answers_as_alone(n_buckets: int) -> None:
     texts = [
         f"(x, !y, z) FROM r WHERE {XYZ} MISS x 0.1, y 0.1 DELAY x UNIFORM(0, 9), y EXPONENTIAL(3) WITHIN 9",
         "(x, z) FROM r WHERE x.reader = 'x' AND z.reader = 'z' WITHIN 3",
@@ -237,7 +237,7 @@ def test_queries_together_answer_as_each_alone(n_buckets: int) -> None:
         "(z, x) FROM r WHERE (x.reader = 'x' OR x.reader = 'y') AND z.reader = 'z' AND x.tag = z.tag",
     ]
     rows = [row for tag in "abc" for row in rows_of(("x", 0), ("y", 2), ("x", 4), ("z", 6), ("y", 8), tag=tag)]
-    catalog = declared(STREAM + "".join(f"CREATE QUERY q{n} AS SEQUENCE {each};" for n, each in enumerate(texts)))
+    catalog = declared(STREAM + "".join(f"CREATE QUERY q{n} AS SEQUENCE {text};" for n, text in enumerate(texts)))
     assert [[query.name for query in group] for group in Planner(catalog).groups(catalog.queries())] == [
         ["q0", "q1", "q2", "q3"]
     ]
@@ -255,20 +255,20 @@ def test_queries_together_answer_as_each_alone(n_buckets: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "told"),
+    ("query", "message"),
     [
         ("(x, z) FROM r WHERE x.reader = 'x'", "'z' has no condition of its own, so it could be any event"),
         ("(x, z) FROM r WHERE (x.reader = 'x' AND z.reader = 'z') OR x.tag = z.tag", "'x' has no condition of its own"),
     ],
 )
-def test_every_component_needs_a_condition_of_its_own(query: str, told: str) -> None:
+def test_every_component_needs_a_condition_of_its_own(query: str, message: str) -> None:
     catalog = declared(f"{STREAM} CREATE QUERY q AS SEQUENCE {query};")
     refused = Planner(catalog).prepare(catalog.query("q")).plan.refused
     assert refused is not None
-    assert told in refused.message
+    assert message in refused.message
 
 
-def test_a_stream_of_its_own_is_condition_enough() -> None:
+def test_a_component_with_its_own_stream_needs_no_condition() -> None:
     other = "CREATE STREAM s KEY (tag STRING) TIME t INTEGER;"
     catalog = declared(f"{STREAM} {other} CREATE QUERY q AS SEQUENCE (x, z) FROM r AS x, s AS z;")
     assert Planner(catalog).prepare(catalog.query("q")).plan.refused is None
@@ -281,14 +281,14 @@ def test_a_stream_of_its_own_is_condition_enough() -> None:
         f"x.tag > z.tag OR ({' AND '.join(['(x.tag = z.tag OR x.reader < z.reader OR z.tag = x.reader)'] * 4)})",
     ],
 )
-def test_too_many_ways_to_meet_where_are_refused(where: str) -> None:
+def test_too_many_alternatives_are_refused(where: str) -> None:
     catalog = declared(f"{STREAM} CREATE QUERY q AS SEQUENCE (x, z) FROM r WHERE {where};")
     refused = Planner(catalog).prepare(catalog.query("q")).plan.refused
     assert refused is not None
     assert "has more than 64 alternatives" in refused.message
 
 
-def test_a_clock_that_goes_back_beyond_the_watermark_puts_rows_aside() -> None:
+def test_rows_before_the_watermark_are_quarantined() -> None:
     stream = STREAM.replace(";", " WATERMARK 2;")
     text = f"{stream} CREATE QUERY q AS SEQUENCE (x, z) FROM r WHERE x.reader = 'x' AND z.reader = 'z' WITHIN 9;"
     run = SequenceRun(local_job(text, "q"), 1)
@@ -308,7 +308,7 @@ def test_state_of_another_query_is_refused() -> None:
         in_context(job, fingerprint="f" * 32).operator().open(saved)
 
 
-def test_without_a_window_nothing_streams() -> None:
+def test_a_query_without_a_window_cannot_stream() -> None:
     text = f"{STREAM} CREATE QUERY q AS SEQUENCE (x, z) FROM r WHERE x.reader = 'x' AND z.reader = 'z';"
     catalog = declared(text)
     assert "without WITHIN" in Planner(catalog).prepare(catalog.query("q")).plan.streams
@@ -318,4 +318,4 @@ def test_without_a_window_nothing_streams() -> None:
 def test_two_columns_that_equal_a_third_are_equal() -> None:
     query = "(x, z) FROM r WHERE x.tag = z.tag AND x.reader = z.tag AND z.reader = 'z'"
     rows = [*rows_of(("a", 1), ("b", 2), ("z", 3)), *rows_of(("b", 2), tag="b")]
-    assert asked(query, rows) == [(1, 3, 1, 3, 1.0)]
+    assert answers_to(query, rows) == [(1, 3, 1, 3, 1.0)]

@@ -1,4 +1,4 @@
-"""Files of laws and delays: what is written can be read, and what is wrong is one line with its place."""
+"""Files of delays and distributions: they can be read back, and an error is one line with file and line number."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from anabranch.catalog import Catalog
 from anabranch.errors import DataError
 from anabranch.language.parser import parse
 from anabranch.sequence.files import read_delay, with_files, write_fits
-from anabranch.sequence.fit import ComponentFit, FittedLaw
+from anabranch.sequence.fit import ComponentFit, FittedDistribution
 from anabranch.sequence.query import BoundDelay, BoundSequence
 
 FITS = [
-    ComponentFit("x", np.array([3.0, 1.5, 1.5]), 9.0, 1 / 3, (FittedLaw("GAMMA", (2.1, 3.25), -7.0),)),
-    ComponentFit("Y", np.array([4.0]), 7.0, 0.0, (FittedLaw("EXPONENTIAL", (1 / 3,), -2.0),)),
+    ComponentFit("x", np.array([3.0, 1.5, 1.5]), 9.0, 1 / 3, (FittedDistribution("GAMMA", (2.1, 3.25), -7.0),)),
+    ComponentFit("Y", np.array([4.0]), 7.0, 0.0, (FittedDistribution("EXPONENTIAL", (1 / 3,), -2.0),)),
     ComponentFit("z", np.empty(0), 0.0, None, ()),
 ]
 EMPIRICAL, FITTED = BoundDelay("EMPIRICAL", path="learned/delays.csv"), BoundDelay("FITTED", path="learned/laws.csv")
 
 
-def test_what_is_written_can_be_read(tmp_path: Path) -> None:
+def test_written_fits_can_be_read(tmp_path: Path) -> None:
     write_fits(FITS, tmp_path / "learned")
     assert read_delay(FITTED, "x", str(tmp_path)) == BoundDelay("GAMMA", (2.1, 3.25))
     assert read_delay(FITTED, "y", str(tmp_path)) == BoundDelay("EXPONENTIAL", (1 / 3,))
@@ -35,12 +35,12 @@ def test_what_is_written_can_be_read(tmp_path: Path) -> None:
     ]
 
 
-def test_a_law_without_a_file_stays_as_it_is(tmp_path: Path) -> None:
-    law = BoundDelay("UNIFORM", (0.0, 2.0))
-    assert read_delay(law, "x", str(tmp_path)) is law
+def test_a_delay_without_a_file_is_unchanged(tmp_path: Path) -> None:
+    delay = BoundDelay("UNIFORM", (0.0, 2.0))
+    assert read_delay(delay, "x", str(tmp_path)) is delay
 
 
-def test_all_laws_of_a_query_are_read(tmp_path: Path) -> None:
+def test_all_delays_of_a_query_are_read(tmp_path: Path) -> None:
     write_fits(FITS, tmp_path / "learned")
     catalog = Catalog()
     text = """
@@ -60,7 +60,7 @@ def test_all_laws_of_a_query_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (None, "delays.csv: there is no such file"),
         ("component,delay\n", "delays.csv: there are no rows"),
@@ -72,18 +72,18 @@ def test_all_laws_of_a_query_are_read(tmp_path: Path) -> None:
         ("component,wait\nx,1\n", "one column delay is needed; the columns are: component, wait"),
     ],
 )
-def test_wrong_delays_are_one_line(tmp_path: Path, text: str | None, told: str) -> None:
+def test_wrong_delays_are_reported_in_one_line(tmp_path: Path, text: str | None, message: str) -> None:
     (tmp_path / "learned").mkdir()
     if text is not None:
         (tmp_path / "learned" / "delays.csv").write_text(text)
-    with pytest.raises(DataError) as wrong:
+    with pytest.raises(DataError) as error:
         read_delay(EMPIRICAL, "x", str(tmp_path))
-    assert told in str(wrong.value)
-    assert "\n" not in str(wrong.value)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "message"),
     [
         ("x,WEIBULL,1,2", "laws.csv:2: there is no law 'WEIBULL'; the laws are EXPONENTIAL, UNIFORM"),
         ("x,FITTED,1,2", "laws.csv:2: there is no law 'FITTED'"),
@@ -94,9 +94,9 @@ def test_wrong_delays_are_one_line(tmp_path: Path, text: str | None, told: str) 
         ("x,EXPONENTIAL,3,\nX,EXPONENTIAL,4,", "laws.csv:3: component 'x' has a law already; keep one of them"),
     ],
 )
-def test_wrong_laws_are_one_line(tmp_path: Path, rows: str, told: str) -> None:
+def test_wrong_distributions_are_reported_in_one_line(tmp_path: Path, rows: str, message: str) -> None:
     (tmp_path / "learned").mkdir()
     (tmp_path / "learned" / "laws.csv").write_text(f"component,law,first,second\n{rows}\n")
-    with pytest.raises(DataError) as wrong:
+    with pytest.raises(DataError) as error:
         read_delay(FITTED, "x", str(tmp_path))
-    assert told in str(wrong.value)
+    assert message in str(error.value)

@@ -1,4 +1,4 @@
-"""The scores of gaps: closed forms, integrals, literal sums; and what their tables promise."""
+"""The scores of gaps compared with closed forms, integrals and explicit sums; the properties of their tables."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tests.drawn import examples
 from tests.oracles.gaps import JOINT, POSTERIOR, Part, gap_score
 
 from anabranch.errors import DataError
+from anabranch.sequence.distributions import distribution_of
 from anabranch.sequence.gaps import gap_table
 from anabranch.sequence.kernel.tables import Table, joined, score
-from anabranch.sequence.laws import law_of
 from anabranch.sequence.pieces import TooManyPieces, fitted
 from anabranch.sequence.query import BoundDelay
 
@@ -66,8 +66,8 @@ def at(table: Table, gap: float) -> float:
     return float(table.at(np.array([gap]))[0])
 
 
-def known(delay: BoundDelay) -> stats.rv_continuous:
-    """The law as SciPy has it."""
+def scipy_distribution(delay: BoundDelay) -> stats.rv_continuous:
+    """The distribution in SciPy."""
     match delay.law, delay.parameters:
         case "EXPONENTIAL", (mean,):
             return stats.expon(scale=mean)
@@ -82,7 +82,7 @@ def known(delay: BoundDelay) -> stats.rv_continuous:
     raise ValueError(delay.law)
 
 
-LAWS = [
+DELAYS = [
     exponential(3.0),
     uniform(0.0, 4.0),
     uniform(2.0, 5.0),
@@ -96,51 +96,51 @@ LAWS = [
 GAPS = np.concatenate([[0.0], np.geomspace(1e-12, 200.0, 300)])
 
 
-# ------------------------------------------------------------------ laws
+# ------------------------------------------------------------------ distributions
 
 
-@pytest.mark.parametrize("delay", LAWS, ids=str)
-def test_a_law_is_that_of_scipy_in_both_tails(delay: BoundDelay) -> None:
-    law = law_of(delay)
-    x = np.concatenate([[0.0], known(delay).isf([0.999, 0.9, 0.5, 0.1, 1e-3, 1e-9, 1e-15])])
-    assert law.below(x) == pytest.approx(known(delay).cdf(x), abs=1e-14)
-    assert law.above(x) == pytest.approx(known(delay).sf(x), rel=1e-9)
-    assert law.below(x) + law.above(x) == pytest.approx(1.0)
+@pytest.mark.parametrize("delay", DELAYS, ids=str)
+def test_a_distribution_equals_that_of_scipy_in_both_tails(delay: BoundDelay) -> None:
+    distribution = distribution_of(delay)
+    x = np.concatenate([[0.0], scipy_distribution(delay).isf([0.999, 0.9, 0.5, 0.1, 1e-3, 1e-9, 1e-15])])
+    assert distribution.below(x) == pytest.approx(scipy_distribution(delay).cdf(x), abs=1e-14)
+    assert distribution.above(x) == pytest.approx(scipy_distribution(delay).sf(x), rel=1e-9)
+    assert distribution.below(x) + distribution.above(x) == pytest.approx(1.0)
     for q in (0.5, 1e-6, 1e-30):
-        assert law.above(np.array([law.beyond(q)]))[0] <= q * (1 + 1e-9)
+        assert distribution.above(np.array([distribution.beyond(q)]))[0] <= q * (1 + 1e-9)
 
 
-def test_a_normal_law_far_below_0_is_exponential() -> None:
-    law, x = law_of(normal(-1e6, 1.0)), np.array([0.0, 1e-7, 1e-6, 5e-6])
-    assert law.below(x) == pytest.approx(-np.expm1(-x * 1e6), abs=1e-10)
-    assert law.above(x) == pytest.approx(np.exp(-x * 1e6), rel=1e-10)
+def test_a_normal_distribution_with_a_mean_far_below_0_is_exponential() -> None:
+    distribution, x = distribution_of(normal(-1e6, 1.0)), np.array([0.0, 1e-7, 1e-6, 5e-6])
+    assert distribution.below(x) == pytest.approx(-np.expm1(-x * 1e6), abs=1e-10)
+    assert distribution.above(x) == pytest.approx(np.exp(-x * 1e6), rel=1e-10)
 
 
-def test_an_empirical_law_counts_a_delay_that_is_just_over() -> None:
-    law = law_of(empirical(3.0, 1.0, 1.0, 2.0))
+def test_an_empirical_distribution_includes_a_delay_that_ends_now() -> None:
+    distribution = distribution_of(empirical(3.0, 1.0, 1.0, 2.0))
     x = np.array([0.0, 0.999, 1.0, 2.5, 3.0])
-    assert law.below(x).tolist() == [0.0, 0.0, 0.5, 0.75, 1.0]
-    assert law.above(x).tolist() == [1.0, 1.0, 0.5, 0.25, 0.0]
+    assert distribution.below(x).tolist() == [0.0, 0.0, 0.5, 0.75, 1.0]
+    assert distribution.above(x).tolist() == [1.0, 1.0, 0.5, 0.25, 0.0]
 
 
 # ------------------------------------------------------------------ closed forms
 
 
-@pytest.mark.parametrize("delay", LAWS, ids=str)
+@pytest.mark.parametrize("delay", DELAYS, ids=str)
 def test_one_missing_positive_has_its_distribution(delay: BoundDelay) -> None:
-    below, above = known(delay).cdf(GAPS), known(delay).sf(GAPS)
+    below, above = scipy_distribution(delay).cdf(GAPS), scipy_distribution(delay).sf(GAPS)
     assert tabulated(lost(delay, 0.3)).at(GAPS) == pytest.approx(0.3 * below, abs=1e-10)
     ratio = 0.01 * below / (0.01 * below + above)
     assert tabulated(lost(delay, 0.01), posterior=True).at(GAPS) == pytest.approx(ratio, abs=1e-10)
 
 
-@pytest.mark.parametrize("delay", LAWS, ids=str)
+@pytest.mark.parametrize("delay", DELAYS, ids=str)
 @pytest.mark.parametrize("posterior", [False, True])
 def test_negatives_alone_multiply(delay: BoundDelay, posterior: bool) -> None:
-    above = known(delay).sf(GAPS)
-    other = known(LAWS[0]).sf(GAPS)
+    above = scipy_distribution(delay).sf(GAPS)
+    other = scipy_distribution(DELAYS[0]).sf(GAPS)
     expected = above / (1e-6 * (1 - above) + above) * other / (0.5 * (1 - other) + other)
-    table = tabulated(never(delay, 1e-6), never(LAWS[0], 0.5), posterior=posterior)
+    table = tabulated(never(delay, 1e-6), never(DELAYS[0], 0.5), posterior=posterior)
     assert table.at(GAPS) == pytest.approx(expected, abs=1e-10)
 
 
@@ -163,7 +163,7 @@ def irwin_hall(n: int, x: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("delays", "expected"), SUMS, ids=lambda case: str(case)[:60])
-def test_several_missing_positives_have_the_law_of_the_sum(
+def test_several_missing_positives_have_the_distribution_of_the_sum(
     delays: list[BoundDelay], expected: Callable[[np.ndarray], np.ndarray]
 ) -> None:
     miss = 0.9 ** len(delays)
@@ -173,40 +173,40 @@ def test_several_missing_positives_have_the_law_of_the_sum(
 
 @pytest.mark.parametrize("reach", [1e-3, 1.0, 1e3])
 def test_a_missing_positive_and_a_negative_after_it(reach: float) -> None:
-    """With exponential laws of different means, a and b, the integral is that of exp(-s/a) exp(-(T-s)/b) / a."""
+    """With exponential delays of different means a and b, the integrand is exp(-s/a) exp(-(T-s)/b) / a."""
     a, b, miss = 2.0 * reach, 3.0 * reach, 0.2
     gaps = GAPS * reach
-    quiet = b / (b - a) * (np.exp(-gaps / b) - np.exp(-gaps / a))
-    after = 1 - np.exp(-gaps / a) - quiet
-    # A negative that is always missed has S = 1 - F.
+    not_happened = b / (b - a) * (np.exp(-gaps / b) - np.exp(-gaps / a))
+    happened = 1 - np.exp(-gaps / a) - not_happened
+    # The factor of a negative that is always missed is 1 - F.
     joint = tabulated(lost(exponential(a), miss), never(exponential(b), 1.0))
-    assert joint.at(gaps) == pytest.approx(miss * quiet, abs=1e-10)
-    unseen = np.exp(-gaps / a) + miss * (quiet + 0.1 * after)
+    assert joint.at(gaps) == pytest.approx(miss * not_happened, abs=1e-10)
+    unseen = np.exp(-gaps / a) + miss * (not_happened + 0.1 * happened)
     table = tabulated(lost(exponential(a), miss), never(exponential(b), 0.1), posterior=True)
-    assert table.at(gaps) == pytest.approx(miss * quiet / unseen, abs=1e-10)
+    assert table.at(gaps) == pytest.approx(miss * not_happened / unseen, abs=1e-10)
 
 
 # ------------------------------------------------------------------ integrals
 
 
-Share = Callable[[float, float], float]
+Factor = Callable[[float, float], float]
 
 
-def integral(between: Sequence[Part], gap: float, share: Share) -> float:
-    """The nested integral, in each missing positive's own probability: s = F^-1(v)."""
-    ahead = list(itertools.takewhile(lambda part: part.negative, between))
-    if len(ahead) == len(between):
-        return product(ahead, gap, share)
-    missing, rest = between[len(ahead)], between[len(ahead) + 1 :]
+def integral(between: Sequence[Part], gap: float, factor: Factor) -> float:
+    """The nested integral, with s = F^-1(v) for each missing positive."""
+    before = list(itertools.takewhile(lambda part: part.negative, between))
+    if len(before) == len(between):
+        return product(before, gap, factor)
+    missing, rest = between[len(before)], between[len(before) + 1 :]
     inverse, above = quantile(missing.delay), tail(missing.delay)
     total = 1 - above(gap)
-    kinks = [k for part in between for k in bends(part.delay)]
+    kinks = [k for part in between for k in kinks_of(part.delay)]
     points = sorted({1 - above(s) for k in kinks for s in (k, gap - k)})
     edges = [0.0, *(point for point in points if 0 < point < total), total]
 
     def inside(v: float) -> float:
         s = inverse(v)
-        return product(ahead, s, share) * integral(rest, max(gap - s, 0.0), share)
+        return product(before, s, factor) * integral(rest, max(gap - s, 0.0), factor)
 
     parts = (
         integrate.quad(inside, *pair, epsabs=1e-11, epsrel=1e-9, limit=200)[0] for pair in itertools.pairwise(edges)
@@ -214,11 +214,11 @@ def integral(between: Sequence[Part], gap: float, share: Share) -> float:
     return missing.miss * sum(parts)
 
 
-def product(negatives: Sequence[Part], span: float, share: Share) -> float:
-    return math.prod(share(tail(part.delay)(span), part.miss) for part in negatives)
+def product(negatives: Sequence[Part], span: float, factor: Factor) -> float:
+    return math.prod(factor(tail(part.delay)(span), part.miss) for part in negatives)
 
 
-def bends(delay: BoundDelay) -> tuple[float, ...]:
+def kinks_of(delay: BoundDelay) -> tuple[float, ...]:
     return delay.parameters if delay.law == "UNIFORM" else ()
 
 
@@ -272,11 +272,11 @@ def test_a_posterior_table_is_the_ratio_of_nested_integrals(between: list[Part])
     for gap in (0.3, 2.9, 6.1):
         happened = integral(between, gap, lambda above, miss: above)
         unseen = 0.0
-        places = [place for place, part in enumerate(between) if not part.negative]
-        for place in [*places, len(between)]:
-            # The one that is still to come is a negative that cannot have been missed.
-            coming = [Part(True, 0.0, part.delay) for part in between[place : place + 1]]
-            unseen += integral([*between[:place], *coming], gap, lambda above, miss: miss * (1 - above) + above)
+        missing = [index for index, part in enumerate(between) if not part.negative]
+        for index in [*missing, len(between)]:
+            # The positive that is still to come acts as a negative that cannot have been missed.
+            coming = [Part(True, 0.0, part.delay) for part in between[index : index + 1]]
+            unseen += integral([*between[:index], *coming], gap, lambda above, miss: miss * (1 - above) + above)
         assert at(table, gap) == pytest.approx(happened / unseen, abs=CLOSE)
 
 
@@ -284,52 +284,52 @@ def test_a_posterior_table_is_the_ratio_of_nested_integrals(between: list[Part])
 
 
 grid = st.integers(0, 24).map(lambda quarters: quarters / 4)
-some_delays = st.lists(grid, min_size=1, max_size=4).map(lambda atoms: empirical(*atoms))
+empirical_delays = st.lists(grid, min_size=1, max_size=4).map(lambda atoms: empirical(*atoms))
 
 
-def literal(between: Sequence[Part], gap: float) -> float:
-    """Every choice of delays, one after the other."""
+def explicit_sum(between: Sequence[Part], gap: float) -> float:
+    """The score by a sum over all choices of delays."""
     delays = [part.delay.atoms for part in between if not part.negative]
     total = 0.0
-    for way in itertools.product(*delays):
-        left = gap - sum(way)
-        if left >= 0:
-            total += along(between, [*way, left])
+    for choice in itertools.product(*delays):
+        rest = gap - sum(choice)
+        if rest >= 0:
+            total += choice_score(between, [*choice, rest])
     return total / math.prod(map(len, delays))
 
 
-def along(between: Sequence[Part], spans: list[float]) -> float:
-    found, k = 1.0, 0
+def choice_score(between: Sequence[Part], spans: list[float]) -> float:
+    total, k = 1.0, 0
     for part in between:
         if part.negative:
             below = sum(atom <= spans[k] for atom in part.delay.atoms) / len(part.delay.atoms)
-            found *= (1 - below) / (part.miss * below + 1 - below)
+            total *= (1 - below) / (part.miss * below + 1 - below)
         else:
-            found, k = found * part.miss, k + 1
-    return found
+            total, k = total * part.miss, k + 1
+    return total
 
 
-@given(st.lists(st.builds(Part, st.booleans(), st.sampled_from([0.1, 0.5]), some_delays), max_size=4), grid)
-def test_empirical_delays_are_summed_literally(between: list[Part], gap: float) -> None:
+@given(st.lists(st.builds(Part, st.booleans(), st.sampled_from([0.1, 0.5]), empirical_delays), max_size=4), grid)
+def test_empirical_delays_equal_the_explicit_sum(between: list[Part], gap: float) -> None:
     for horizon in (None, 24.0):
         table = tabulated(*between, horizon=horizon)
         assert table.pieces.are_steps
         for near in (gap, gap - 1e-9, gap + 1e-9, 3 * gap):
-            assert at(table, max(near, 0.0)) == pytest.approx(literal(between, max(near, 0.0)), abs=1e-14)
+            assert at(table, max(near, 0.0)) == pytest.approx(explicit_sum(between, max(near, 0.0)), abs=1e-14)
 
 
 def test_an_empirical_delay_and_another_are_a_mixture() -> None:
-    other = known(gamma(0.5, 1.0))
+    other = scipy_distribution(gamma(0.5, 1.0))
     expected = 0.01 * np.mean([other.cdf(GAPS - atom) for atom in (0.5, 2.0, 2.0)], axis=0)
     for between in itertools.permutations([lost(empirical(0.5, 2.0, 2.0)), lost(gamma(0.5, 1.0))]):
         assert tabulated(*between).at(GAPS) == pytest.approx(expected, abs=1e-10)
 
 
-def test_a_delay_that_ends_with_the_gap_has_happened_though_sums_are_rounded() -> None:
+def test_a_delay_that_ends_with_the_gap_has_happened_despite_rounding() -> None:
     table = tabulated(lost(empirical(0.1)), lost(empirical(0.2)))
     assert at(table, 0.1 + 0.2) == 0.1 * 0.1
     assert at(table, 0.3 - 1e-9) == 0.0
-    # 0.5 - 0.4 is a little less than 0.1: the second delay has not passed yet.
+    # 0.5 - 0.4 is a little less than 0.1: the second delay has not ended.
     table = tabulated(lost(empirical(0.4)), lost(empirical(0.1)))
     assert at(table, 0.5) == 0.0
     assert at(table, np.nextafter(0.5, 1.0)) == 0.1 * 0.1
@@ -345,7 +345,7 @@ delays = st.one_of(
     st.builds(gamma, st.floats(1.0, 6.0), positive),
     st.builds(lognormal, st.floats(-2.0, 3.0), st.floats(0.2, 2.0)),
     st.builds(normal, st.floats(-3.0, 10.0), st.floats(0.2, 4.0)),
-    some_delays,
+    empirical_delays,
 )
 parts = st.builds(Part, st.booleans(), st.sampled_from([0.01, 0.1, 0.5]), delays)
 betweens = st.lists(parts, max_size=4).filter(lambda between: sum(not part.negative for part in between) <= 2)
@@ -354,16 +354,16 @@ betweens = st.lists(parts, max_size=4).filter(lambda between: sum(not part.negat
 @given(betweens, st.floats(0.0, 1.0), st.sampled_from([None, 2.0, 50.0]), st.booleans())
 @examples(50)
 def test_a_table_agrees_with_the_oracle(
-    between: list[Part], share: float, horizon: float | None, posterior: bool
+    between: list[Part], fraction: float, horizon: float | None, posterior: bool
 ) -> None:
     table = tabulated(*between, horizon=horizon, posterior=posterior)
-    gap = share * (horizon or 100.0)
+    gap = fraction * (horizon or 100.0)
     expected = gap_score(tuple(between), gap, POSTERIOR if posterior else JOINT)
     assert at(table, gap) == pytest.approx(expected, abs=CLOSE)
 
 
 @given(betweens, st.booleans(), st.sampled_from([None, 3.0, 100.0]))
-def test_what_a_table_says_of_itself_holds(between: list[Part], posterior: bool, horizon: float | None) -> None:
+def test_the_declared_properties_of_a_table_hold(between: list[Part], posterior: bool, horizon: float | None) -> None:
     table = tabulated(*between, horizon=horizon, posterior=posterior)
     end = horizon or 300.0
     scores = table.at(np.sort(np.concatenate([np.linspace(0.0, end, 2000), np.geomspace(1e-6, end, 2000)])))
@@ -382,23 +382,23 @@ def test_joined_tables_give_the_same_scores(between: list[Part]) -> None:
     gaps = np.concatenate([gaps, np.nextafter(gaps, np.inf)])
     flat = joined(tables)
     for number, table in enumerate(tables):
-        found = scores_of(flat, number, gaps)
-        assert found == pytest.approx(table.at(gaps), abs=1e-15)
-        assert (found == table.at(gaps))[np.isin(gaps, table.pieces.breaks)].all()
+        scores = scores_of(flat, number, gaps)
+        assert scores == pytest.approx(table.at(gaps), abs=1e-15)
+        assert (scores == table.at(gaps))[np.isin(gaps, table.pieces.breaks)].all()
 
 
 @njit
 def scores_of(tables, number, gaps):
-    found = np.empty(len(gaps))
+    scores = np.empty(len(gaps))
     for k in range(len(gaps)):
-        found[k] = score(tables, number, gaps[k])
-    return found
+        scores[k] = score(tables, number, gaps[k])
+    return scores
 
 
-# ------------------------------------------------------------------ promises
+# ------------------------------------------------------------------ properties
 
 
-def test_nothing_between_scores_1() -> None:
+def test_an_empty_gap_scores_1() -> None:
     for posterior in (False, True):
         table = tabulated(posterior=posterior)
         assert table.at(GAPS).tolist() == [1.0] * len(GAPS)
@@ -406,16 +406,16 @@ def test_nothing_between_scores_1() -> None:
         assert table.falling
 
 
-def test_a_negative_that_is_never_missed_counts_for_nothing() -> None:
+def test_a_negative_that_is_never_missed_has_no_effect() -> None:
     for posterior in (False, True):
         alone = tabulated(lost(exponential(2.0)), posterior=posterior)
-        for quiet in (Part(True, 0.0, None), never(exponential(1.0), 0.0)):
-            table = tabulated(quiet, lost(exponential(2.0)), quiet, posterior=posterior)
+        for negative in (Part(True, 0.0, None), never(exponential(1.0), 0.0)):
+            table = tabulated(negative, lost(exponential(2.0)), negative, posterior=posterior)
             assert table.at(GAPS).tolist() == alone.at(GAPS).tolist()
             assert table.rising
 
 
-def test_what_is_never_missed_cannot_be_missing() -> None:
+def test_a_component_that_is_never_missed_cannot_be_missing() -> None:
     for posterior in (False, True):
         table = tabulated(lost(exponential(2.0), 0.0), posterior=posterior)
         assert table.at(GAPS).tolist() == [0.0] * len(GAPS)
@@ -444,8 +444,8 @@ def test_steps_between_atoms_are_exact() -> None:
     assert [at(wide, gap) for gap in (10.0, 11.5, 30.0, 50.0)] == [0.15 * f for f in (0.0, 1 / 3, 2 / 3, 1.0)]
 
 
-@pytest.mark.parametrize("delay", LAWS, ids=str)
-def test_a_gap_of_no_length_has_no_room(delay: BoundDelay) -> None:
+@pytest.mark.parametrize("delay", DELAYS, ids=str)
+def test_a_gap_of_length_0_has_no_missing_events(delay: BoundDelay) -> None:
     for posterior in (False, True):
         assert at(tabulated(lost(delay), posterior=posterior), 0.0) == 0.0
         assert at(tabulated(lost(delay), never(delay), lost(delay), posterior=posterior), 0.0) == 0.0
@@ -458,7 +458,7 @@ def test_a_negative_at_the_end_rules_long_gaps_out(posterior: bool) -> None:
 
 
 @pytest.mark.parametrize("posterior", [False, True])
-def test_without_a_horizon_a_table_goes_on_until_nothing_changes(posterior: bool) -> None:
+def test_without_a_horizon_a_table_ends_where_the_score_is_constant(posterior: bool) -> None:
     between = [lost(lognormal(1.0, 2.0), 0.01), never(exponential(2.0), 0.01), lost(gamma(0.5, 3.0), 0.01)]
     table = tabulated(*between, posterior=posterior)
     end = float(table.pieces.breaks[-1])
@@ -490,8 +490,8 @@ def test_seconds_in_a_window_of_hours() -> None:
     assert table.at(gaps) == pytest.approx(0.01 * stats.gamma(2, scale=2.0).cdf(gaps), abs=1e-10)
 
 
-def test_laws_as_narrow_as_a_microsecond() -> None:
-    """At an hour, a number is rounded to half of a millionth of that width."""
+def test_distributions_as_narrow_as_a_microsecond() -> None:
+    """At 3600 seconds, a double is rounded to half of a millionth of a microsecond."""
     table = tabulated(lost(normal(3600.0, 1e-6), 0.9), lost(normal(3600.0, 1e-6), 0.9), horizon=43_200.0)
     away = np.linspace(-5e-6, 5e-6, 101)
     gaps = 7200.0 + away
@@ -501,8 +501,8 @@ def test_laws_as_narrow_as_a_microsecond() -> None:
     assert at(table, 7201.0) == 0.9 * 0.9
 
 
-def test_a_narrow_hill_is_not_overlooked() -> None:
-    """The missing one came after an hour sharp, and its negative not within microseconds."""
+def test_a_narrow_peak_is_not_overlooked() -> None:
+    """The missing event came after exactly an hour, and its negative did not happen within microseconds."""
     table = tabulated(lost(normal(3600.0, 1e-3), 0.9), never(exponential(1e-2), 1.0), horizon=43_200.0)
     for away in (-1e-3, 0.0, 1e-3, 1e-2, 5e-2):
         expected = 0.9 * stats.exponnorm(10.0, 3600.0, 1e-3).pdf(3600.0 + away) * 1e-2
@@ -511,8 +511,8 @@ def test_a_narrow_hill_is_not_overlooked() -> None:
 
 
 @pytest.mark.parametrize("middle", [1e-3, 1.0, 3600.0])
-def test_a_law_that_rounding_makes_rough(middle: float) -> None:
-    """Its tables are no better than what is rounded, and are not bisected for that."""
+def test_a_distribution_with_rounding_noise(middle: float) -> None:
+    """Its tables are as accurate as the rounded values, and the noise does not cause further bisection."""
     narrow = lognormal(math.log(middle), 1e-6)
     gaps = middle * (1 + np.linspace(-5e-6, 5e-6, 101))
     expected = special.ndtr(np.log1p((gaps - middle) / middle) * 1e6)
@@ -532,7 +532,7 @@ def test_tails_over_many_orders_of_magnitude(sigma: float) -> None:
 
 
 def test_losses_of_one_in_a_million_keep_their_posterior() -> None:
-    """Three of them, so that what is compared is of the order of 1e-18."""
+    """With three losses, the compared probabilities are of the order of 1e-18."""
     table = tabulated(*[lost(exponential(1.0), 1e-6)] * 3, posterior=True)
     for gap in (1.0, 15.0, 30.0, 45.0, 60.0):
         terms = [1e-6**k * gap**k * math.exp(-gap) / math.factorial(k) for k in range(3)]
@@ -555,14 +555,14 @@ def test_too_many_sums_are_refused_in_one_line() -> None:
         gap_table([lost(many[0]), lost(exponential(1.0)), lost(many[1])], None, True)
 
 
-def test_equal_sums_count_once() -> None:
+def test_equal_sums_are_merged() -> None:
     whole = empirical(*map(float, range(1, 2001)))
     table = tabulated(lost(whole), lost(whole))
     assert len(table.pieces.breaks) == 4000
     assert at(table, 2001.0) == pytest.approx(0.01 * 2000 * 2001 / 2 / 2000**2, abs=1e-13)
 
 
-def test_a_function_that_no_pieces_fit_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_that_needs_too_many_pieces_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("anabranch.sequence.pieces.MOST_PIECES", 64)
     with pytest.raises(TooManyPieces):
         fitted(lambda x: np.sin(1e6 * x), np.array([0.0, 1.0]), 0.0, 1.0)
@@ -571,14 +571,14 @@ def test_a_function_that_no_pieces_fit_is_given_up(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("last", ["EMPIRICAL", "EXPONENTIAL"])
-def test_too_many_sums_of_delays_are_given_up(last: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_sums_of_delays_are_refused(last: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("gaps", "pieces"):
         monkeypatch.setattr(f"anabranch.sequence.{module}.MOST_SUMS", 50)
-    some = empirical(*np.linspace(1, 2, 10))
+    ten = empirical(*np.linspace(1, 2, 10))
     with pytest.raises(DataError, match=r"EMPIRICAL delays in one gap, .* make [13]00 sums"):
-        tabulated(lost(some), lost(some if last == "EMPIRICAL" else exponential(1.0)))
+        tabulated(lost(ten), lost(ten if last == "EMPIRICAL" else exponential(1.0)))
 
 
-def test_what_can_be_missed_needs_a_law() -> None:
-    with pytest.raises(ValueError, match="needs a law"):
+def test_a_component_that_can_be_missed_needs_a_delay() -> None:
+    with pytest.raises(ValueError, match="needs a delay"):
         gap_table([(True, 0.1, None)], None, False)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from rich.console import Console
 
-    from anabranch.sequence.fit import ComponentFit, FittedLaw
+    from anabranch.sequence.fit import ComponentFit, FittedDistribution
     from anabranch.sequence.history import History
     from anabranch.session import Session
 
@@ -132,12 +132,12 @@ def _show(fit: ComponentFit, console: Console) -> None:
     title = f"{fit.label}: {_counted(len(fit.delays), 'delay')} seen"
     if fit.miss is not None:
         title += f", {fit.miss:.1%} of {fit.opportunities:,.0f} readings missed"
-    if not fit.laws:
+    if not fit.distributions:
         console.print(f"{title}; no distribution was fitted\n")
         return
     rows = {
-        "law": [_written(law, False) for law in fit.laws],
-        "log likelihood": [round(law.log_likelihood, 1) for law in fit.laws],
+        "law": [_written(distribution, False) for distribution in fit.distributions],
+        "log likelihood": [round(distribution.log_likelihood, 1) for distribution in fit.distributions],
     }
     print_answers(pa.table(rows), console, title=title)
 
@@ -148,25 +148,25 @@ def _counted(number: int, what: str) -> str:
 
 def _clauses(bound: BoundSequence, fits: list[ComponentFit], clock: bool) -> str:
     """The MISS and DELAY clauses for the query."""
-    fitted = [(fit, fit.laws[0]) for fit in fits if fit.laws]
+    fitted = [(fit, fit.distributions[0]) for fit in fits if fit.distributions]
     if not bound.ending_open:
         # The last component is always observed, so it needs neither.
-        fitted = [(fit, law) for fit, law in fitted if fit.label != bound.components[-1].label]
+        fitted = [(fit, best) for fit, best in fitted if fit.label != bound.components[-1].label]
     misses = [f"{fit.label} {fit.miss:.3g}" for fit, _ in fitted if fit.miss is not None and 0 < fit.miss < 1]
-    delays = [f"{fit.label} {_written(law, clock)}" for fit, law in fitted]
+    delays = [f"{fit.label} {_written(best, clock)}" for fit, best in fitted]
     lines = [f"  {clause} {', '.join(items)}" for clause, items in (("MISS", misses), ("DELAY", delays)) if items]
     return "\n".join(lines) if lines else "no component has a delay that could be learned"
 
 
-def _written(law: FittedLaw, clock: bool) -> str:
+def _written(distribution: FittedDistribution, clock: bool) -> str:
     """A distribution in the syntax of DELAY, with durations in seconds for a TIMESTAMP."""
     from anabranch.sequence.query import LAWS
 
     texts = [
         f"{_number(value)} SECONDS" if clock and timed else _number(value)
-        for value, (_, timed, _) in zip(law.parameters, LAWS[law.law], strict=True)
+        for value, (_, timed, _) in zip(distribution.parameters, LAWS[distribution.law], strict=True)
     ]
-    return f"{law.law}({', '.join(texts)})"
+    return f"{distribution.law}({', '.join(texts)})"
 
 
 def _number(number: float) -> str:
@@ -181,12 +181,12 @@ def _draw(bound: BoundSequence, fits: list[ComponentFit], folder: Path) -> None:
     from anabranch.charts.delays import Panel, draw_delays
     from anabranch.sequence.likelihood import log_density
 
-    def density_of(law: FittedLaw) -> Callable[[F64], F64]:
-        return lambda x: np.exp(log_density(law.law, law.parameters, x))
+    def density_of(distribution: FittedDistribution) -> Callable[[F64], F64]:
+        return lambda x: np.exp(log_density(distribution.law, distribution.parameters, x))
 
     panels = []
     for fit in fits:
-        for best in fit.laws[:1]:
+        for best in fit.distributions[:1]:
             title = f"{fit.label}: {_counted(len(fit.delays), 'delay')}, {_written(best, False)}"
             panels.append(Panel(title, fit.delays, density_of(best)))
     picture = draw_delays(panels, f"Delays of {bound.name}", "seconds" if _is_clock(bound) else "")

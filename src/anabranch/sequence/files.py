@@ -1,11 +1,11 @@
-"""What `anabranch fit delays` writes and SEQUENCE reads: a folder of CSV files, with a row for each component.
+"""The CSV files that `anabranch fit delays` writes and SEQUENCE reads; rows name their component.
 
     laws.csv     component, law, first, second, miss, log_likelihood, delays    for DELAY x FITTED 'laws.csv'
     delays.csv   component, delay                                               for DELAY x EMPIRICAL 'delays.csv'
-    misses.csv   component, p                                                   how often a reading is lost
+    misses.csv   component, p                                                   the probability that a reading is lost
 
 Delays and parameters are in the unit of the time column, seconds for timestamps; parameters are in the order of the
-language. Whatever is wrong with a file is a `DataError` of one line.
+language. Errors in a file are reported as a `DataError` of one line.
 """
 
 from __future__ import annotations
@@ -24,39 +24,41 @@ from anabranch.sequence.query import FROM_FILE, LAWS, BoundDelay, BoundSequence
 if TYPE_CHECKING:
     from anabranch.sequence.fit import ComponentFit
 
-#: The laws that a file can name, with their parameters.
+#: The distributions that a file can name, with their parameters.
 _NAMED = {law: parameters for law, parameters in LAWS.items() if law not in FROM_FILE}
 
 
 def with_files(query: BoundSequence, folder: str) -> BoundSequence:
-    """The query with the laws of its delays read from their files, relative to the folder of its workbook."""
+    """Read the delay distributions of a query from their files, relative to the folder of its workbook."""
     components = (
-        each if each.delay is None else replace(each, delay=read_delay(each.delay, each.name, folder))
-        for each in query.components
+        component
+        if component.delay is None
+        else replace(component, delay=read_delay(component.delay, component.name, folder))
+        for component in query.components
     )
     return replace(query, components=tuple(components))
 
 
 def read_delay(delay: BoundDelay, component: str, folder: str) -> BoundDelay:
-    """The law of a component with its file read, where it is in one.
+    """The delay distribution of a component, read from its file if it has one.
 
     Parameters
     ----------
     delay : BoundDelay
     component : str
-        Its name, in any case.
+        The name of the component; upper and lower case are equal.
     folder : str
-        Of the workbook: what relative paths are relative to.
+        The folder of the workbook: relative paths are relative to it.
 
     Returns
     -------
     BoundDelay
-        Of EMPIRICAL with the delays of the component for `atoms`, in order; of FITTED the law that the file names.
+        For EMPIRICAL, with the delays of the component as `atoms`, ascending; for FITTED, the distribution in the file.
 
     Raises
     ------
     DataError
-        One line that says which file is wrong, where, and how.
+        With the file, the line and the problem.
     """
     if delay.path is None:
         return delay
@@ -68,18 +70,18 @@ def read_delay(delay: BoundDelay, component: str, folder: str) -> BoundDelay:
 
 
 def write_fits(fits: Sequence[ComponentFit], folder: Path) -> None:
-    """Write what was learned of the components such that `read_delay` can read it."""
+    """Write the fits of components, for `read_delay`."""
     folder.mkdir(parents=True, exist_ok=True)
     laws = [
-        (each.label, best.law, *_padded(best.parameters), _known(each.miss), best.log_likelihood, len(each.delays))
-        for each in fits
-        for best in each.laws[:1]
+        (fit.label, best.law, *_padded(best.parameters), _known(fit.miss), best.log_likelihood, len(fit.delays))
+        for fit in fits
+        for best in fit.distributions[:1]
     ]
     header = ("component", "law", "first", "second", "miss", "log_likelihood", "delays")
     write_rows(folder / "laws.csv", header, laws)
-    delays = ((each.label, delay) for each in fits for delay in sorted(each.delays.tolist()))
+    delays = ((fit.label, delay) for fit in fits for delay in sorted(fit.delays.tolist()))
     write_rows(folder / "delays.csv", ("component", "delay"), delays)
-    misses = ((each.label, each.miss) for each in fits if each.miss is not None)
+    misses = ((fit.label, fit.miss) for fit in fits if fit.miss is not None)
     write_rows(folder / "misses.csv", ("component", "p"), misses)
 
 
@@ -109,10 +111,12 @@ def _fitted(path: Path, component: str) -> tuple[str, tuple[float, ...]]:
     if law not in _NAMED:
         raise DataError(f"{path}:{line}: there is no law {name!r}; the laws are {', '.join(_NAMED)}")
     parameters = []
-    for (what, _, (holds, wanted)), column, text in zip(_NAMED[law], ("first", "second"), texts, strict=False):
+    for (parameter, _, (is_allowed, allowed)), column, text in zip(
+        _NAMED[law], ("first", "second"), texts, strict=False
+    ):
         value = number_of(path, line, column, text)
-        if not math.isfinite(value) or not holds(value):
-            raise DataError(f"{path}:{line}: {column} is {text}; the {what} of {law} must be {wanted}")
+        if not math.isfinite(value) or not is_allowed(value):
+            raise DataError(f"{path}:{line}: {column} is {text}; the {parameter} of {law} must be {allowed}")
         parameters.append(value)
     if law == "UNIFORM" and parameters[0] >= parameters[1]:
         raise DataError(f"{path}:{line}: UNIFORM needs first below second; put the smaller first")
@@ -120,13 +124,13 @@ def _fitted(path: Path, component: str) -> tuple[str, tuple[float, ...]]:
 
 
 def _rows_of(path: Path, component: str, columns: Sequence[str]) -> list[tuple[int, list[str]]]:
-    """The rows of a component: their lines, and the text of these columns."""
+    """The rows of a component: the line number, and the text of these columns."""
     rows = read_rows(path, [{"component"}, *({name} for name in columns)])
-    own = [(line, texts) for line, (name, *texts) in rows if name.strip().lower() == component.lower()]
-    if not own:
+    component_rows = [(line, texts) for line, (name, *texts) in rows if name.strip().lower() == component.lower()]
+    if not component_rows:
         known = _listed(name.strip() for _, (name, *_) in rows)
         raise DataError(f"{path}: there is no row of component {component!r}; the components are: {known}")
-    return own
+    return component_rows
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -1,11 +1,12 @@
-"""Delays and misses of the components of a SEQUENCE, learned from the passes of its history.
+"""Learns the delays and loss probabilities of the components of a SEQUENCE from the passes of its history.
 
-A delay is seen where two neighbouring components were read. Where those between two were missed, only the sum of
-several delays is: expectation-maximisation weighs how it may have been divided. The integral over all divisions is a
-sum over fixed points, so that no round makes the history less likely.
+A delay is observed if two adjacent components were read. If the components between two others were missed, only the sum
+of several delays is observed: expectation-maximisation weighs the ways to divide it. The integral over all divisions is
+a sum over fixed points, so no round makes the history less likely.
 
-How often a positive component is missed is counted in the passes that were read again later: of others nobody knows how
-far they went. A negative may have been missed, or have had no time to happen, and its law says how likely each is.
+The loss probability of a positive component is the share of misses in the passes that have a later reading; how far the
+other passes went is unknown. A negative component that was not read may have been missed, or may not have had time to
+happen: the distribution of its delay gives the probability of each.
 """
 
 from __future__ import annotations
@@ -18,26 +19,26 @@ from scipy import optimize, special
 from scipy.stats import qmc
 
 from anabranch.arrays import F64
+from anabranch.sequence.distributions import distribution_of
 from anabranch.sequence.history import History, Watch
-from anabranch.sequence.laws import law_of
 from anabranch.sequence.likelihood import Parameters, candidates, criterion, likeliest, log_density
 from anabranch.sequence.query import BoundDelay
 
-#: Rounds of expectation-maximisation, and the relative gain at which they end.
+#: The most rounds of expectation-maximisation, and the relative gain at which they end.
 MOST_ROUNDS, SMALLEST_GAIN = 200, 1e-6
 
-#: How often a gap is something else than the sum of its delays: none is impossible, whatever the laws.
-ASTRAY = 1e-6
+#: The share of gaps that are not the sum of their delays. It makes every gap possible under every distribution.
+OUTLIERS = 1e-6
 
-#: Points of all gaps of a kind together; more gaps than that allows are taken together with their neighbours.
-_POINTS_OF_A_KIND = 1 << 15
+#: The most points of all gaps of a kind. If there are too many gaps, gaps of similar length are merged.
+_POINTS_PER_KIND = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
-class FittedLaw:
-    """A law with its parameters, as the language takes them.
+class FittedDistribution:
+    """A distribution of a delay: its name in the language (`law`), and its parameters in the order of the language.
 
-    `log_likelihood` is that of everything that depends on this delay, with the other delays at their best.
+    `log_likelihood` is that of all observations that depend on this delay, with the best distributions of the others.
     """
 
     law: str
@@ -47,41 +48,42 @@ class FittedLaw:
 
 @dataclass(frozen=True, slots=True)
 class ComponentFit:
-    """What was learned of a component.
+    """The fit of a component.
 
     Attributes
     ----------
     label : str
     delays : array
-        Those that were seen.
+        The observed delays.
     opportunities : float
-        In how many passes it happened and could have been read; expected, for a negative one.
+        The number of passes in which it happened and could have been read; the expected number if it is negative.
     miss : float or None
-        The share of them in which it was not; None where there is no telling.
-    laws : tuple of FittedLaw
-        The best first, by their likelihood less what their parameters cost.
+        The share of them in which it was not read; None if that is unknown.
+    distributions : tuple of FittedDistribution
+        The fitted distributions of its delay, the best first (see `criterion`).
     """
 
     label: str
     delays: F64
     opportunities: float
     miss: float | None
-    laws: tuple[FittedLaw, ...]
+    distributions: tuple[FittedDistribution, ...]
 
 
 def fit_delays(history: History) -> list[ComponentFit]:
-    """Learn the delays and misses of all components, in their order.
+    """Fit the delays and loss probabilities of all components, in the order of the sequence.
 
     Examples
     --------
     >>> times = np.array([[0.0, 2.0, 5.0], [1.0, np.nan, 7.0], [2.0, 3.0, 9.0], [np.nan, 5.0, 8.0]])
     >>> fits = fit_delays(History(("x", "y", "z"), (0, 1, 2), times, {}))
-    >>> [(each.label, each.delays.tolist(), each.miss) for each in fits]
+    >>> [(fit.label, fit.delays.tolist(), fit.miss) for fit in fits]
     [('x', [], 0.25), ('y', [2.0, 1.0], 0.25), ('z', [3.0, 6.0, 3.0], None)]
     """
-    laws = _positive_laws(history)
+    distributions = _positive_distributions(history)
     fits = {
-        number: _positive(history, place, laws.get(place, ())) for place, number in enumerate(history.positives)
+        number: _positive(history, index, distributions.get(index, ()))
+        for index, number in enumerate(history.positives)
     } | {number: _negative(history.labels[number], watch) for number, watch in history.watches.items()}
     unknown = (np.empty(0), 0.0, None, ())
     return [fits.get(number, ComponentFit(label, *unknown)) for number, label in enumerate(history.labels)]
@@ -90,23 +92,27 @@ def fit_delays(history: History) -> list[ComponentFit]:
 # ---------------------------------------------------------------- positive components
 
 
-def _positive(history: History, place: int, laws: tuple[FittedLaw, ...]) -> ComponentFit:
+# A positive component is identified by its index among the positive components.
+
+
+def _positive(history: History, index: int, distributions: tuple[FittedDistribution, ...]) -> ComponentFit:
     read = ~np.isnan(history.times)
-    passes = read[:, place + 1 :].any(axis=1)
+    passes = read[:, index + 1 :].any(axis=1)
     opportunities = int(passes.sum())
-    missed = int((passes & ~read[:, place]).sum())
-    label = history.labels[history.positives[place]]
+    missed = int((passes & ~read[:, index]).sum())
+    label = history.labels[history.positives[index]]
     miss = missed / opportunities if opportunities else None
-    return ComponentFit(label, _seen(history, place), opportunities, miss, laws)
+    return ComponentFit(label, _observed(history, index), opportunities, miss, distributions)
 
 
-def _seen(history: History, place: int) -> F64:
-    """The delays of a component that were seen.
+def _observed(history: History, index: int) -> F64:
+    """The observed delays of a component.
 
-    That of the first begins with the window, which ends with the last component: so it is scored where it is missing.
+    The delay of the first component starts with the window, which ends with the last component: a missing first
+    component is scored in the same way.
     """
-    if place > 0:
-        delays = history.times[:, place] - history.times[:, place - 1]
+    if index > 0:
+        delays = history.times[:, index] - history.times[:, index - 1]
     elif history.within is None or history.ending_open:
         return np.empty(0)
     else:
@@ -114,50 +120,51 @@ def _seen(history: History, place: int) -> F64:
     return delays[delays > 0]
 
 
-def _positive_laws(history: History) -> dict[int, tuple[FittedLaw, ...]]:
-    """The laws of the delays of each positive component, the best first."""
-    seen = {place: _seen(history, place) for place in range(len(history.positives))}
-    sums = {kind: _sums(history.times, *kind) for kind in _kinds(len(seen))}
+def _positive_distributions(history: History) -> dict[int, tuple[FittedDistribution, ...]]:
+    """The fitted distributions of the delay of each positive component, the best first."""
+    observed = {index: _observed(history, index) for index in range(len(history.positives))}
+    sums = {kind: _sums(history.times, *kind) for kind in _kinds(len(observed))}
     sums = {kind: lengths for kind, lengths in sums.items() if len(lengths)}
-    means = {place: _typical_delay(place, delays, sums) for place, delays in seen.items()}
-    known = {place: mean for place, mean in means.items() if mean is not None}
-    ranked = {place: _ranked_by_seen(seen[place], mean) for place, mean in known.items()}
-    gaps = [points_of(kind, lengths, seen, known) for kind, lengths in sums.items()]
-    return _ranked_by_all(seen, gaps, ranked) if gaps else ranked
+    means = {index: _typical_delay(index, delays, sums) for index, delays in observed.items()}
+    known = {index: mean for index, mean in means.items() if mean is not None}
+    ranked = {index: _ranked_by_observed(observed[index], mean) for index, mean in known.items()}
+    gaps = [points_of(kind, lengths, observed, known) for kind, lengths in sums.items()]
+    return _ranked_by_all(observed, gaps, ranked) if gaps else ranked
 
 
 def _kinds(n: int) -> list[tuple[int, int]]:
-    """The gaps in which something was missed, by the components read before and after."""
+    """The kinds of gaps with missed components: the components read before and after."""
     return [(before, after) for before in range(n) for after in range(before + 2, n)]
 
 
 def _sums(times: F64, before: int, after: int) -> F64:
-    """How long the gaps between two components are in which nothing was read."""
-    silent = np.isnan(times[:, before + 1 : after]).all(axis=1)
-    lengths = times[silent, after] - times[silent, before]
+    """The lengths of the gaps between two components in which all components between them were missed."""
+    all_missed = np.isnan(times[:, before + 1 : after]).all(axis=1)
+    lengths = times[all_missed, after] - times[all_missed, before]
     return lengths[~np.isnan(lengths)]
 
 
-def _typical_delay(place: int, seen: F64, sums: Mapping[tuple[int, int], F64]) -> float | None:
-    """The mean delay that was seen, or an even share of the sums; None where nothing is known."""
-    shares = [lengths / (after - before) for (before, after), lengths in sums.items() if before < place <= after]
-    told = seen if len(seen) else np.concatenate([np.empty(0), *shares])
-    return float(told.mean()) if len(told) else None
+def _typical_delay(index: int, observed: F64, sums: Mapping[tuple[int, int], F64]) -> float | None:
+    """The mean observed delay, else the mean of equal shares of the sums; None if there are none."""
+    shares = [lengths / (after - before) for (before, after), lengths in sums.items() if before < index <= after]
+    delays = observed if len(observed) else np.concatenate([np.empty(0), *shares])
+    return float(delays.mean()) if len(delays) else None
 
 
-def _ranked_by_seen(seen: F64, mean: float) -> tuple[FittedLaw, ...]:
-    """The laws that the delays seen can have; of sums alone nobody tells more than a mean."""
-    if not len(seen):
-        return (FittedLaw("EXPONENTIAL", (mean,)),)
-    laws = []
-    for law in candidates(seen):
-        parameters = likeliest(law, seen, np.ones(len(seen)))
-        laws.append(FittedLaw(law, parameters, float(log_density(law, parameters, seen).sum())))
-    return _best_first(laws, len(seen))
+def _ranked_by_observed(observed: F64, mean: float) -> tuple[FittedDistribution, ...]:
+    """The distributions fitted to the observed delays, the best first; from sums alone, only a mean is estimated."""
+    if not len(observed):
+        return (FittedDistribution("EXPONENTIAL", (mean,)),)
+    distributions = []
+    for law in candidates(observed):
+        parameters = likeliest(law, observed, np.ones(len(observed)))
+        log_likelihood = float(log_density(law, parameters, observed).sum())
+        distributions.append(FittedDistribution(law, parameters, log_likelihood))
+    return _best_first(distributions, len(observed))
 
 
-def _best_first(laws: Sequence[FittedLaw], n: int) -> tuple[FittedLaw, ...]:
-    return tuple(sorted(laws, key=lambda each: -criterion(each.law, each.log_likelihood, n)))
+def _best_first(distributions: Sequence[FittedDistribution], n: int) -> tuple[FittedDistribution, ...]:
+    return tuple(sorted(distributions, key=lambda fitted: -criterion(fitted.law, fitted.log_likelihood, n)))
 
 
 # ---------------------------------------------------------------- sums of delays
@@ -165,21 +172,21 @@ def _best_first(laws: Sequence[FittedLaw], n: int) -> tuple[FittedLaw, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """Gaps of one kind, each with the ways in which it may be divided.
+    """Gaps of one kind, with points that represent the divisions of each gap into delays.
 
     Attributes
     ----------
-    places : tuple of int
-        The components whose delays make up the gap.
+    indices : tuple of int
+        The components whose delays sum to the gap.
     lengths, counts : (gaps,) arrays
-        How long, and how many of (about) this length.
-    delays : (places, gaps, points) array
-        The delays, at each point.
+        The lengths, and the number of gaps of (about) each length.
+    delays : (indices, gaps, points) array
+        The delays at each point.
     log_weights : (gaps, points) array
-        The logarithm of what a point stands for: the integral is the sum of weight times density.
+        The logarithm of the weight of each point: the integral is the sum of weight times density.
     """
 
-    places: tuple[int, ...]
+    indices: tuple[int, ...]
     lengths: F64
     counts: F64
     delays: F64
@@ -187,60 +194,61 @@ class Gaps:
 
 
 def points_of(
-    kind: tuple[int, int], lengths: F64, seen: Mapping[int, F64], means: Mapping[int, float]
+    kind: tuple[int, int], lengths: F64, observed: Mapping[int, F64], means: Mapping[int, float]
 ) -> Gaps:  # fmt: skip
-    """Choose the points: one delay after the other, and the one of the widest law is what remains."""
-    places = range(kind[0] + 1, kind[1] + 1)
-    rough = {place: _rough_law(seen[place], means[place]) for place in places}
-    widest = max(places, key=lambda place: rough[place][0] * rough[place][1] ** 2)
-    drawn = [place for place in places if place != widest]
+    """Choose the points: delays are drawn one after the other; the delay with the widest distribution is the rest."""
+    indices = range(kind[0] + 1, kind[1] + 1)
+    proposals = {index: _proposal(observed[index], means[index]) for index in indices}
+    widest = max(indices, key=lambda index: proposals[index][0] * proposals[index][1] ** 2)
+    drawn = [index for index in indices if index != widest]
     n_points = min(128 * 4 ** (len(drawn) - 1), 2048)
-    lengths, counts = _together(lengths, _POINTS_OF_A_KIND // n_points)
-    room = np.repeat(lengths[:, None], n_points, axis=1)
-    log_weights = np.full(room.shape, -np.log(n_points))
+    lengths, counts = _merged(lengths, _POINTS_PER_KIND // n_points)
+    rest = np.repeat(lengths[:, None], n_points, axis=1)
+    log_weights = np.full(rest.shape, -np.log(n_points))
     delays = {}
-    for place, u in zip(drawn, _spread(len(drawn), n_points), strict=True):
-        delays[place], more = _within(room, u, *rough[place])
-        log_weights += more
-        room = room - delays[place]
-    delays[widest] = room
-    return Gaps(tuple(places), lengths, counts, np.stack([delays[place] for place in places]), log_weights)
+    for index, u in zip(drawn, _spread(len(drawn), n_points), strict=True):
+        delays[index], log_inverse_density = _within(rest, u, *proposals[index])
+        log_weights += log_inverse_density
+        rest = rest - delays[index]
+    delays[widest] = rest
+    return Gaps(tuple(indices), lengths, counts, np.stack([delays[index] for index in indices]), log_weights)
 
 
-def _rough_law(seen: F64, mean: float) -> Parameters:
-    """A gamma law, which excludes no delay."""
-    return likeliest("GAMMA", seen, np.ones(len(seen))) if len(candidates(seen)) > 1 else (1.0, mean)
+def _proposal(observed: F64, mean: float) -> Parameters:
+    """The shape and scale of a gamma distribution from which delays are drawn; it makes every delay possible."""
+    return likeliest("GAMMA", observed, np.ones(len(observed))) if len(candidates(observed)) > 1 else (1.0, mean)
 
 
-def _together(lengths: F64, most: int) -> tuple[F64, F64]:
-    """At most so many lengths, and how many each stands for: neighbours share their mean."""
+def _merged(lengths: F64, most: int) -> tuple[F64, F64]:
+    """At most this many lengths, and their counts: similar lengths are replaced by their mean."""
     parts = np.array_split(np.sort(lengths), min(most, len(lengths)))
     return np.array([part.mean() for part in parts]), np.array([len(part) for part in parts], np.float64)
 
 
 def _spread(dimensions: int, n_points: int) -> F64:
-    """Points that fill a cube evenly, by dimension: in each they stand in the middle of equal parts.
+    """(dimensions, points): points that fill the unit cube evenly, at the midpoints of equal parts in each dimension.
 
-    A point at an end would be one where some density has no bounds, and count for all others.
+    A point at an end could have an infinite density, which would dominate all others.
     """
     order = qmc.Halton(dimensions, scramble=False).random(n_points).argsort(axis=0).argsort(axis=0)
     return (order.T + 0.5) / n_points
 
 
-def _within(room: F64, u: F64, shape: float, scale: float) -> tuple[F64, F64]:
-    """Delays below what room there is, and the logarithm of 1 / density.
+def _within(rest: F64, u: F64, shape: float, scale: float) -> tuple[F64, F64]:
+    """Draw delays between 0 and `rest` from uniform numbers u; returns them and the logarithm of 1 / density.
 
-    Half of them are quantiles of the rough law, the others are spread evenly, so that no part of the room is left out.
-    Both are denser towards their ends, where densities may be steep: that makes sums over the points far more exact.
+    Half of them are quantiles of the gamma distribution, the others are spread evenly, so that no part of the range is
+    left out. Both are denser towards their ends, where densities may be steep: that makes sums over the points far more
+    exact.
     """
     v = (2 * u) % 1.0
     dense, log_slope = v * v * (3 - 2 * v), np.log(6 * v * (1 - v))
-    chance = np.maximum(special.gammainc(shape, room / scale), np.finfo(np.float64).tiny)
-    delay = np.where(u < 0.5, scale * special.gammaincinv(shape, dense * chance), dense * room)
-    # Neither end is ever reached, but by rounding.
-    delay = np.clip(delay, 1e-12 * room, (1 - 1e-12) * room)
-    by_law = log_density("GAMMA", (shape, scale), delay) - np.log(chance)
-    return delay, log_slope + np.log(2.0) - np.logaddexp(by_law, -np.log(room))
+    probability = np.maximum(special.gammainc(shape, rest / scale), np.finfo(np.float64).tiny)
+    delay = np.where(u < 0.5, scale * special.gammaincinv(shape, dense * probability), dense * rest)
+    # The ends are only reached by rounding.
+    delay = np.clip(delay, 1e-12 * rest, (1 - 1e-12) * rest)
+    by_gamma = log_density("GAMMA", (shape, scale), delay) - np.log(probability)
+    return delay, log_slope + np.log(2.0) - np.logaddexp(by_gamma, -np.log(rest))
 
 
 # ---------------------------------------------------------------- expectation-maximisation
@@ -248,126 +256,148 @@ def _within(room: F64, u: F64, shape: float, scale: float) -> tuple[F64, F64]:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What expectation-maximisation came to: a law for each component, and the log likelihood after each round."""
+    """The result of expectation-maximisation: a distribution per component, and the log likelihood after each round."""
 
-    laws: Mapping[int, FittedLaw]
+    distributions: Mapping[int, FittedDistribution]
     rounds: tuple[float, ...]
 
 
-def maximise(seen: Mapping[int, F64], gaps: Sequence[Gaps], laws: Mapping[int, FittedLaw]) -> Estimate:
-    """Make history likelier, round by round, with laws of these names, from these parameters on.
+def maximise(
+    observed: Mapping[int, F64], gaps: Sequence[Gaps], distributions: Mapping[int, FittedDistribution]
+) -> Estimate:
+    """Increase the likelihood of the history, round by round, starting from these distributions.
 
-    UNIFORM keeps its ends, which no sum of delays tells.
+    The laws do not change, and UNIFORM keeps its range: sums of delays do not determine it.
     """
     rounds: list[float] = []
     while True:
-        shares = [_shares(each, laws) for each in gaps]
-        laws, total = _judged(seen, gaps, laws, [likelihood for _, likelihood in shares])
+        shares = [_shares(gaps_of_kind, distributions) for gaps_of_kind in gaps]
+        distributions, total = _with_likelihoods(
+            observed, gaps, distributions, [likelihood for _, likelihood in shares]
+        )
         done = bool(rounds) and total - rounds[-1] < SMALLEST_GAIN * max(1.0, abs(total))
         rounds.append(total)
         if done or len(rounds) == MOST_ROUNDS:
-            return Estimate(laws, tuple(rounds))
-        laws = {place: _refined(place, law, seen[place], gaps, shares) for place, law in laws.items()}
+            return Estimate(distributions, tuple(rounds))
+        distributions = {
+            index: _refined(index, distribution, observed[index], gaps, shares)
+            for index, distribution in distributions.items()
+        }
 
 
-def _judged(
-    seen: Mapping[int, F64], gaps: Sequence[Gaps], laws: Mapping[int, FittedLaw], of_gaps: Sequence[float]
-) -> tuple[dict[int, FittedLaw], float]:
-    """The laws, each with the log likelihood of what depends on it; and that of everything."""
-    of_seen = {place: _log_likelihood(law, seen[place]) for place, law in laws.items()}
-    judged = {}
-    for place, law in laws.items():
-        own = (likelihood for each, likelihood in zip(gaps, of_gaps, strict=True) if place in each.places)
-        judged[place] = replace(law, log_likelihood=of_seen[place] + sum(own))
-    return judged, sum(of_seen.values()) + sum(of_gaps)
+def _with_likelihoods(
+    observed: Mapping[int, F64],
+    gaps: Sequence[Gaps],
+    distributions: Mapping[int, FittedDistribution],
+    of_gaps: Sequence[float],
+) -> tuple[dict[int, FittedDistribution], float]:
+    """The distributions with the log likelihood of the observations that depend on each, and the total."""
+    of_observed = {
+        index: _log_likelihood(distribution, observed[index]) for index, distribution in distributions.items()
+    }
+    updated = {}
+    for index, distribution in distributions.items():
+        dependent = (
+            likelihood for gaps_of_kind, likelihood in zip(gaps, of_gaps, strict=True) if index in gaps_of_kind.indices
+        )
+        updated[index] = replace(distribution, log_likelihood=of_observed[index] + sum(dependent))
+    return updated, sum(of_observed.values()) + sum(of_gaps)
 
 
-def _log_likelihood(law: FittedLaw, delays: F64) -> float:
-    return float(log_density(law.law, law.parameters, delays).sum())
+def _log_likelihood(distribution: FittedDistribution, delays: F64) -> float:
+    return float(log_density(distribution.law, distribution.parameters, delays).sum())
 
 
-def _shares(gaps: Gaps, laws: Mapping[int, FittedLaw]) -> tuple[F64, float]:
-    """How much of each gap each point explains, and the log likelihood of the gaps."""
+def _shares(gaps: Gaps, distributions: Mapping[int, FittedDistribution]) -> tuple[F64, float]:
+    """The expectation step: the expected number of gaps per point, and the log likelihood of the gaps."""
     joint = gaps.log_weights.copy()
-    for place, delays in zip(gaps.places, gaps.delays, strict=True):
-        joint += log_density(laws[place].law, laws[place].parameters, delays)
+    for index, delays in zip(gaps.indices, gaps.delays, strict=True):
+        joint += log_density(distributions[index].law, distributions[index].parameters, delays)
     highest = np.maximum(joint.max(axis=1), -1e300)
     shares = np.exp(joint - highest[:, None])
     with np.errstate(divide="ignore"):
-        by_laws = highest + np.log(shares.sum(axis=1)) + np.log1p(-ASTRAY)
-    total = np.logaddexp(by_laws, np.log(ASTRAY / gaps.lengths))
-    shares *= (gaps.counts * np.exp(highest + np.log1p(-ASTRAY) - total))[:, None]
+        as_sum = highest + np.log(shares.sum(axis=1)) + np.log1p(-OUTLIERS)
+    total = np.logaddexp(as_sum, np.log(OUTLIERS / gaps.lengths))
+    shares *= (gaps.counts * np.exp(highest + np.log1p(-OUTLIERS) - total))[:, None]
     return shares, float(np.dot(gaps.counts, total))
 
 
 def _refined(
-    place: int, law: FittedLaw, seen: F64, gaps: Sequence[Gaps], shares: Sequence[tuple[F64, float]]
-) -> FittedLaw:
-    """The likeliest law of the same name for the delays that were seen and those that sums are divided into."""
-    delays, weights = [seen], [np.ones(len(seen))]
-    for each, (share, _) in zip(gaps, shares, strict=True):
-        if place in each.places:
-            delays.append(each.delays[each.places.index(place)].ravel())
+    index: int,
+    distribution: FittedDistribution,
+    observed: F64,
+    gaps: Sequence[Gaps],
+    shares: Sequence[tuple[F64, float]],
+) -> FittedDistribution:
+    """The maximisation step: the likeliest parameters for the observed delays and the weighted divisions of sums."""
+    delays, weights = [observed], [np.ones(len(observed))]
+    for gaps_of_kind, (share, _) in zip(gaps, shares, strict=True):
+        if index in gaps_of_kind.indices:
+            delays.append(gaps_of_kind.delays[gaps_of_kind.indices.index(index)].ravel())
             weights.append(share.ravel())
-    if len(delays) == 1 or law.law == "UNIFORM":
-        return law
-    return replace(law, parameters=likeliest(law.law, np.concatenate(delays), np.concatenate(weights)))
+    if len(delays) == 1 or distribution.law == "UNIFORM":
+        return distribution
+    parameters = likeliest(distribution.law, np.concatenate(delays), np.concatenate(weights))
+    return replace(distribution, parameters=parameters)
 
 
 def _ranked_by_all(
-    seen: Mapping[int, F64], gaps: Sequence[Gaps], ranked: Mapping[int, tuple[FittedLaw, ...]]
-) -> dict[int, tuple[FittedLaw, ...]]:
-    """The laws of each component by all that is known, the best first; the other components are at their best."""
-    within = {place: sum(each.counts.sum() for each in gaps if place in each.places) for place in ranked}
-    state = maximise(seen, gaps, {place: laws[0] for place, laws in ranked.items()}).laws
-    found = dict(ranked)
-    for place in [place for place in ranked if within[place]]:
-        trials = [maximise(seen, gaps, {**state, place: start}).laws for start in ranked[place]]
-        found[place] = _best_first([trial[place] for trial in trials], len(seen[place]) + int(within[place]))
-        state = next(trial for trial in trials if trial[place] == found[place][0])
-    # The last choice has moved the others a little.
-    return {place: (state[place], *laws[1:]) if within[place] else laws for place, laws in found.items()}
+    observed: Mapping[int, F64], gaps: Sequence[Gaps], ranked: Mapping[int, tuple[FittedDistribution, ...]]
+) -> dict[int, tuple[FittedDistribution, ...]]:
+    """Rank the distributions of each component by all observations, with the best distributions of the others."""
+    n_gaps = {
+        index: sum(gaps_of_kind.counts.sum() for gaps_of_kind in gaps if index in gaps_of_kind.indices)
+        for index in ranked
+    }
+    best = maximise(observed, gaps, {index: fitted[0] for index, fitted in ranked.items()}).distributions
+    result = dict(ranked)
+    for index in [index for index in ranked if n_gaps[index]]:
+        trials = [maximise(observed, gaps, {**best, index: start}).distributions for start in ranked[index]]
+        result[index] = _best_first([trial[index] for trial in trials], len(observed[index]) + int(n_gaps[index]))
+        best = next(trial for trial in trials if trial[index] == result[index][0])
+    # The choices for later components have changed the best distributions of earlier ones a little.
+    return {index: (best[index], *fitted[1:]) if n_gaps[index] else fitted for index, fitted in result.items()}
 
 
 # ---------------------------------------------------------------- negative components
 
 
 def _negative(label: str, watch: Watch) -> ComponentFit:
-    """A negative: what was not read before the gap ended was missed, or would have come later."""
+    """Fit a negative component: if it was not read in the interval, it was missed or would have come later."""
     seen = watch.seen
     if not len(seen):
         return ComponentFit(label, seen, 0.0, None, ())
-    unseen, counts = _together(watch.unseen, 1024) if len(watch.unseen) else (np.empty(0), np.empty(0))
-    found = [_likeliest_negative(law, seen, unseen, counts) for law in candidates(seen)]
-    laws = _best_first([law for law, _ in found], len(seen) + len(watch.unseen))
-    miss = next(miss for law, miss in found if law is laws[0])
-    return ComponentFit(label, seen, len(seen) / (1 - miss), miss, laws)
+    unseen, counts = _merged(watch.unseen, 1024) if len(watch.unseen) else (np.empty(0), np.empty(0))
+    fits = [_likeliest_negative(law, seen, unseen, counts) for law in candidates(seen)]
+    distributions = _best_first([distribution for distribution, _ in fits], len(seen) + len(watch.unseen))
+    miss = next(miss for distribution, miss in fits if distribution is distributions[0])
+    return ComponentFit(label, seen, len(seen) / (1 - miss), miss, distributions)
 
 
-def _likeliest_negative(law: str, seen: F64, unseen: F64, counts: F64) -> tuple[FittedLaw, float]:
-    """The likeliest law of this name, and how often the component is missed."""
+def _likeliest_negative(law: str, seen: F64, unseen: F64, counts: F64) -> tuple[FittedDistribution, float]:
+    """The likeliest distribution of this name, and the loss probability of the component."""
 
-    def meant(free: F64) -> tuple[Parameters, float]:
+    def decoded(free: F64) -> tuple[Parameters, float]:
         return _bounded(law, free[:-1], start), float(special.expit(free[-1]))
 
     def loss(free: F64) -> float:
-        parameters, miss = meant(free)
+        parameters, miss = decoded(free)
         with np.errstate(all="ignore"):
             happened = log_density(law, parameters, seen).sum() + len(seen) * np.log1p(-miss)
-            known = law_of(BoundDelay(law, parameters))
-            value = happened + np.dot(counts, np.log(miss * known.below(unseen) + known.above(unseen)))
+            delay = distribution_of(BoundDelay(law, parameters))
+            value = happened + np.dot(counts, np.log(miss * delay.below(unseen) + delay.above(unseen)))
         return float(-value) if np.isfinite(value) else np.inf
 
     start = likeliest(law, seen, np.ones(len(seen)))
-    begin = np.append(_free(law, start), special.logit(0.1))
+    initial = np.append(_free(law, start), special.logit(0.1))
     options = {"maxiter": 4000, "xatol": 1e-6, "fatol": 1e-6, "adaptive": True}
-    found = optimize.minimize(loss, begin, method="Nelder-Mead", options=options)
-    parameters, miss = meant(found.x)
-    return FittedLaw(law, parameters, -float(found.fun)), miss
+    best = optimize.minimize(loss, initial, method="Nelder-Mead", options=options)
+    parameters, miss = decoded(best.x)
+    return FittedDistribution(law, parameters, -float(best.fun)), miss
 
 
 def _free(law: str, parameters: Parameters) -> F64:
-    """Numbers that may be anything for parameters that may not; of UNIFORM only the end is searched for."""
+    """Parameters mapped to unconstrained numbers; for UNIFORM only the upper end is free."""
     if law == "UNIFORM":
         return np.zeros(1)
     first = parameters[0] if law in ("LOGNORMAL", "NORMAL") else np.log(parameters[0])
@@ -375,7 +405,7 @@ def _free(law: str, parameters: Parameters) -> F64:
 
 
 def _bounded(law: str, free: F64, start: Parameters) -> Parameters:
-    """The parameters that `_free` made numbers of."""
+    """The parameters for unconstrained numbers: the inverse of `_free`."""
     if law == "UNIFORM":
         low, high = start
         return low, low + (high - low) * float(np.exp(abs(free[0])))

@@ -1,13 +1,14 @@
-"""The score of a gap: what may have happened, unread, between two events that were observed.
+"""The score of a gap: the probability of what happened unobserved between two observed events.
 
-Between them stand missing positives 1..r, each of which came a delay after the one before it, and negatives, each of
-which would have come a delay after the positive before it. The score is an integral over the times of the missing, and
-depends on the length of the gap alone. It is computed from the end, one missing positive after the other:
+Between two observed events are missing positives 1..r, each a delay after the positive before it, and negatives, each
+of which would have come a delay after the positive before it. The score is an integral over the times of the missing
+positives, and depends only on the length of the gap. It is computed from the end, one missing positive at a time:
 
     B_r(u) = A_r(u)        B_(k-1)(u) = integral of A_(k-1)(s) B_k(u - s) dF_k(s) over s from 0 to u
 
-where A_k is what the negatives after positive k make of the time to the next. Each B_k is tabulated before the next is
-computed; the score is B_0 times the chances of all losses.
+F_k is the distribution of the delay of positive k. A_k(s) is the factor of the negatives after positive k if the next
+positive is s later. Each B_k is tabulated before B_(k-1) is computed. The score is B_0 times the probabilities of all
+losses.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ import numpy.typing as npt
 
 from anabranch.arrays import F64
 from anabranch.errors import DataError
+from anabranch.sequence.distributions import Distribution, distribution_of
 from anabranch.sequence.kernel.tables import Pieces, Table, convolved, shifted
-from anabranch.sequence.laws import Law, law_of
 from anabranch.sequence.pieces import (
     MOST_PIECES,
     MOST_SUMS,
@@ -45,12 +46,12 @@ Values = Callable[[Array], Array]
 
 _ZERO = np.zeros(1)
 _ONE = steps(_ZERO, np.ones(1))
-#: What the table of a score may be wrong by, its steps added up.
+#: The largest error of the table of a score, over all steps of its computation.
 _ERROR = 10 * TOLERANCE
 
 
 class Between(NamedTuple):
-    """What stands between two observed positives: a missing positive, or a negative, which may have been missed too."""
+    """A component between two observed positives: a missing positive, or a negative, which may have been missed too."""
 
     negative: bool
     miss: float
@@ -58,9 +59,13 @@ class Between(NamedTuple):
 
 
 class Formula(NamedTuple):
-    """A function that can be computed, where it jumps or bends (0 among it), and whether it is constant elsewhere.
+    """A function that can be evaluated.
 
-    `is_one` says that it is 1 throughout.
+    Attributes
+    ----------
+    kinks : where it jumps or is not smooth, and 0
+    are_steps : whether it is constant between the kinks
+    is_one : whether it is 1 everywhere
     """
 
     value: Values
@@ -70,7 +75,7 @@ class Formula(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """A function that is tabulated, where it jumps or bends, and from where on it is constant."""
+    """A tabulated function, its kinks, and from where on it is constant (`reach`)."""
 
     pieces: Pieces
     kinks: Array
@@ -78,28 +83,28 @@ class Curve(NamedTuple):
 
 
 class Hidden(NamedTuple):
-    """What may have happened unseen: the chance that its reading is lost, and the law of its delay."""
+    """A component that may have happened unobserved: its loss probability, and the distribution of its delay."""
 
     miss: float
-    law: Law
+    delay: Distribution
 
 
-#: What a negative makes of a stretch: given F, 1 - F and its chance of a loss.
-Share = Callable[[Array, Array, float], Array]
+#: The factor of a negative, given F, 1 - F and its loss probability.
+Factor = Callable[[Array, Array, float], Array]
 
 
 def not_happened_if_unseen(below: Array, above: Array, miss: float) -> Array:
-    """That it has not happened, given that it was not seen."""
+    """The probability that it has not happened, given that it was not observed."""
     return above / (miss * below + above)
 
 
 def not_happened(below: Array, above: Array, miss: float) -> Array:
-    """That it has not happened."""
+    """The probability that it has not happened."""
     return above
 
 
 def not_seen(below: Array, above: Array, miss: float) -> Array:
-    """That it has not happened or was missed."""
+    """The probability that it has not happened or was missed."""
     return miss * below + above
 
 
@@ -114,31 +119,36 @@ def gap_table(
     Parameters
     ----------
     between
-        What stands between the two events, in order. A negative that is never missed did not happen if it was not
-        seen, and counts for nothing.
+        The components between the two events, in order. A negative that is never missed did not happen if it was not
+        observed, and has no effect.
     horizon
-        The longest gap that can be asked. With None the table goes on until nothing changes any more.
+        The longest possible gap. With None, the table ends where the score no longer changes.
     posterior
-        Whether the score is the probability of what is said to have happened among all that was not seen.
+        Whether the score is the posterior probability of the match, given that nothing was observed in the gap.
     names
-        Those of the components between, for the message where there are too many sums of EMPIRICAL delays.
+        The names of the components, for the message if there are too many sums of EMPIRICAL delays.
     """
     gap = _Gap.of([Between(*part) for part in between], math.inf if horizon is None else horizon, posterior)
     try:
         curve = gap.posterior() if posterior and gap.missing else gap.joint()
     except TooManyPieces as refused:
         raise DataError(_refusal(between, names, refused.count)) from None
-    is_quiet = not any(gap.segments)
+    has_negatives = any(gap.segments)
     most = min(highest(curve.pieces), 1.0 if posterior else gap.missed)
-    return Table(curve.pieces, rising=is_quiet, falling=not gap.missing, highest=min(1.0, most + _ERROR))
+    return Table(curve.pieces, rising=not has_negatives, falling=not gap.missing, highest=min(1.0, most + _ERROR))
 
 
 @dataclass(frozen=True)
 class _Gap:
-    """A kind of gap: the chances and laws of what is missing, the negatives after each of these and ahead of the first.
+    """A kind of gap.
 
-    `floor` is the smallest value that counts for the score: errors are relative to it. What is less probable than
-    `tail` is left out.
+    Attributes
+    ----------
+    missing : the missing positives
+    segments : the negatives before the first missing positive, and after each of them
+    horizon : the longest possible gap
+    floor : the smallest value that matters for the score; errors are relative to it
+    tail : tails with less probability than this are ignored
     """
 
     missing: tuple[Hidden, ...]
@@ -155,32 +165,32 @@ class _Gap:
             if part.negative and part.miss == 0.0:
                 continue
             if part.delay is None:
-                raise ValueError("what can be missed needs a law of its delay")
-            (segments[-1] if part.negative else missing).append(Hidden(part.miss, law_of(part.delay)))
+                raise ValueError("a component that can be missed needs a delay")
+            (segments[-1] if part.negative else missing).append(Hidden(part.miss, distribution_of(part.delay)))
             if not part.negative:
                 segments.append([])
-        # Nothing is less probable than that all of it happened and was missed.
+        # The least probable case is that all components happened and were missed.
         least = max(math.prod(part.miss for part in between if part.miss > 0.0), 1e-250)
         floor = least if posterior else 1.0
         return cls(tuple(missing), tuple(map(tuple, segments)), horizon, floor, 1e-2 * TOLERANCE * least)
 
     @property
     def missed(self) -> float:
-        """The chance that all that is missing was missed."""
+        """The probability that the readings of all missing positives were lost."""
         return math.prod(part.miss for part in self.missing)
 
     def limit(self, first: int = 0) -> float | None:
-        """What remains in the end of the segments from the `first` on, where that is known exactly."""
+        """The limit of the score of the segments from `first` on for long gaps; None if it is not known exactly."""
         if self.segments[-1]:
             return 0.0
         return None if any(self.segments[first:]) else 1.0
 
     def joint(self) -> Curve:
-        """The chance of the losses, and that no negative happened."""
+        """The probability of the losses and that no negative happened: the score of the paper."""
         return self.scaled(self.chain(not_happened_if_unseen), self.missed)
 
     def posterior(self) -> Curve:
-        """What is said to have happened, among all that was not seen."""
+        """The probability of the match divided by that of all histories in which nothing is observed."""
         if self.missed == 0.0:
             return self.joint()
         happened, unseen = self.chain(not_happened), self.unseen()
@@ -191,78 +201,78 @@ class _Gap:
         )
         return self.tabulated(ratio, max(happened.reach, unseen.reach), self.limit(), 1.0)
 
-    def chain(self, share: Share) -> Curve:
-        """B_0, where `share` is what negatives count."""
+    def chain(self, of_negative: Factor) -> Curve:
+        """B_0 with this factor of each negative."""
         last = len(self.missing)
-        curve = self.ending(share, self.limit(last))
+        curve = self.ending(of_negative, self.limit(last))
         for k in reversed(range(last)):
-            law = self.missing[k].law
-            formula = self.convolution(law, self.factor(k, share), curve)
-            curve = self.tabulated(formula, law.beyond(self.tail) + curve.reach, self.limit(k))
+            delay = self.missing[k].delay
+            formula = self.convolution(delay, self.factor(k, of_negative), curve)
+            curve = self.tabulated(formula, delay.beyond(self.tail) + curve.reach, self.limit(k))
         return curve
 
     def unseen(self) -> Curve:
-        """The chance that nothing was seen: the next is still to come, or it happened, was missed, and so on."""
+        """The probability that nothing was observed: the next positive is still to come, or was missed, and so on."""
         curve = self.ending(not_seen, None)
         for k in reversed(range(len(self.missing))):
-            miss, law = self.missing[k]
+            miss, delay = self.missing[k]
             factor = self.factor(k, not_seen)
-            onward = self.convolution(law, factor, curve)
+            onward = self.convolution(delay, factor, curve)
             formula = Formula(
-                partial(_sum_of, factor.value, law.above, miss, onward.value),
-                _sorted(self.horizon, factor.kinks, law.kinks, onward.kinks),
-                onward.are_steps and factor.are_steps and law.has_atoms,
+                partial(_sum_of, factor.value, delay.above, miss, onward.value),
+                _sorted(self.horizon, factor.kinks, delay.kinks, onward.kinks),
+                onward.are_steps and factor.are_steps and delay.has_atoms,
             )
-            curve = self.tabulated(formula, law.beyond(self.tail) + curve.reach, None)
+            curve = self.tabulated(formula, delay.beyond(self.tail) + curve.reach, None)
         return curve
 
-    def ending(self, share: Share, limit: float | None) -> Curve:
-        """B_r: what the negatives after the last missing positive count."""
-        reach = max((negative.law.beyond(self.tail) for negative in self.segments[-1]), default=0.0)
-        return self.tabulated(self.factor(len(self.missing), share), reach, limit)
+    def ending(self, of_negative: Factor, limit: float | None) -> Curve:
+        """B_r: the factor of the negatives after the last missing positive."""
+        reach = max((negative.delay.beyond(self.tail) for negative in self.segments[-1]), default=0.0)
+        return self.tabulated(self.factor(len(self.missing), of_negative), reach, limit)
 
-    def factor(self, k: int, share: Share) -> Formula:
-        """A_k: the product of what the negatives of a segment count."""
+    def factor(self, k: int, of_negative: Factor) -> Formula:
+        """A_k: the product of the factors of the negatives of a segment."""
         negatives = self.segments[k]
         return Formula(
-            partial(_product, negatives, share),
-            _sorted(self.horizon, *(negative.law.kinks for negative in negatives)),
-            all(negative.law.has_atoms for negative in negatives),
+            partial(_product, negatives, of_negative),
+            _sorted(self.horizon, *(negative.delay.kinks for negative in negatives)),
+            all(negative.delay.has_atoms for negative in negatives),
             is_one=not negatives,
         )
 
-    def convolution(self, law: Law, factor: Formula, after: Curve) -> Formula:
-        """The integral of A(s) B(u - s) dF(s), A being the factor, F the law and B what comes after."""
-        if after.pieces.are_steps and self.may_subtract(law, after):
-            return self.with_steps(law, factor, after)
-        if law.has_atoms:
-            weights = factor.value(law.atoms) * law.counts
-            return self.with_atoms(law.atoms, weights, law.counts.sum(), after)
-        return self.with_density(law, factor, after)
+    def convolution(self, delay: Distribution, factor: Formula, after: Curve) -> Formula:
+        """The integral of A(s) B(u - s) dF(s): A is the factor, F the distribution of the delay, B the curve after."""
+        if after.pieces.are_steps and self.may_subtract(delay, after):
+            return self.with_steps(delay, factor, after)
+        if delay.has_atoms:
+            weights = factor.value(delay.atoms) * delay.counts
+            return self.with_atoms(delay.atoms, weights, delay.counts.sum(), after)
+        return self.with_density(delay, factor, after)
 
-    def may_subtract(self, law: Law, after: Curve) -> bool:
-        """Whether steps down can be subtracted: what is left must not be small beside what counts.
+    def may_subtract(self, delay: Distribution, after: Curve) -> bool:
+        """Whether downward steps may be subtracted: the difference must not be small compared with `floor`.
 
-        It may where the sums without subtraction would take too long.
+        They are also subtracted if the sums without subtraction would take too long.
         """
-        if self.floor == 1.0 or law.has_atoms and len(law.atoms) ** 2 * len(after.kinks) > MOST_SUMS:
+        if self.floor == 1.0 or delay.has_atoms and len(delay.atoms) ** 2 * len(after.kinks) > MOST_SUMS:
             return True
         return bool((jumps(after.pieces)[1] > 0.0).all())
 
-    def with_steps(self, law: Law, factor: Formula, after: Curve) -> Formula:
-        """The same where B goes in steps: each is a distribution of A dF that begins there."""
-        places, by = jumps(after.pieces)
-        distribution = self.distribution(law, factor)
-        if len(places) == 1 and places[0] == 0.0:
-            return distribution._replace(value=lambda x: by[0] * distribution.value(x))
-        curve = self.tabulated(distribution, law.beyond(self.tail), 1.0 if factor.is_one else None)
+    def with_steps(self, delay: Distribution, factor: Formula, after: Curve) -> Formula:
+        """The convolution if B is a step function: each jump adds the integral of A dF, shifted to the jump."""
+        breaks, by = jumps(after.pieces)
+        integral = self.integral(delay, factor)
+        if len(breaks) == 1 and breaks[0] == 0.0:
+            return integral._replace(value=lambda x: by[0] * integral.value(x))
+        curve = self.tabulated(integral, delay.beyond(self.tail), 1.0 if factor.is_one else None)
         if curve.pieces.are_steps:
-            pieces = steps_of_sums(jumps(curve.pieces), (places, by), self.horizon)
+            pieces = steps_of_sums(jumps(curve.pieces), (breaks, by), self.horizon)
             return Formula(pieces.at, pieces.breaks, True)
-        return self.with_atoms(places, by, 1.0, curve)
+        return self.with_atoms(breaks, by, 1.0, curve)
 
     def with_atoms(self, atoms: Array, weights: Array, total: float, after: Curve) -> Formula:
-        """The same where delays are some of a few values."""
+        """The convolution if the delay is discrete."""
         kinks = sums(atoms, after.kinks, self.horizon)
         if len(kinks) * len(atoms) > MOST_SUMS:
             raise TooManyPieces(len(kinks) * len(atoms))
@@ -272,46 +282,46 @@ class _Gap:
             after.pieces.are_steps,
         )
 
-    def with_density(self, law: Law, factor: Formula, after: Curve) -> Formula:
-        """The same where both F and B are smooth between kinks."""
-        ends, density = self.density(law, factor)
+    def with_density(self, delay: Distribution, factor: Formula, after: Curve) -> Formula:
+        """The convolution if both F and B are smooth between kinks."""
+        ends, density = self.density(delay, factor)
         count = (density.shape[1] + after.pieces.coefficients.shape[1]) // 2
         nodes, weights = np.polynomial.legendre.leggauss(count)
-        within = np.concatenate([[law.start], law.kinks, factor.kinks[factor.kinks > law.start]])
+        within = np.concatenate([[delay.start], delay.kinks, factor.kinks[factor.kinks > delay.start]])
         return Formula(
             lambda x: convolved(ends, density, after.pieces, 0.5 + 0.5 * nodes, 0.5 * weights, x),
             np.union1d(_ZERO, sums(np.unique(within), after.kinks, self.horizon)),
             False,
         )
 
-    def distribution(self, law: Law, factor: Formula) -> Formula:
-        """The integral of A dF from 0 on."""
-        kinks = _sorted(self.horizon, law.kinks, [law.start])
+    def integral(self, delay: Distribution, factor: Formula) -> Formula:
+        """The integral of A dF from 0."""
+        kinks = _sorted(self.horizon, delay.kinks, [delay.start])
         if factor.is_one:
-            return Formula(law.below, kinks, law.has_atoms)
-        if law.has_atoms:
-            heights = np.cumsum(factor.value(law.atoms) * law.counts) / law.counts.sum()
-            pieces = steps(np.concatenate([[-1.0], law.atoms]), np.concatenate([[0.0], heights]))
+            return Formula(delay.below, kinks, delay.has_atoms)
+        if delay.has_atoms:
+            heights = np.cumsum(factor.value(delay.atoms) * delay.counts) / delay.counts.sum()
+            pieces = steps(np.concatenate([[-1.0], delay.atoms]), np.concatenate([[0.0], heights]))
             return Formula(pieces.at, kinks, True)
-        return self.with_density(law, factor, Curve(_ONE, _ZERO, 0.0))
+        return self.with_density(delay, factor, Curve(_ONE, _ZERO, 0.0))
 
-    def density(self, law: Law, factor: Formula) -> tuple[Array, Array]:
-        """A dF as polynomials between `ends`, as `convolved` takes them."""
-        end = min(self.horizon, law.beyond(self.tail))
-        if end <= law.start:
-            return np.array([law.start]), np.zeros((0, 1))
-        knots = _sorted(end, law.kinks, factor.kinks, [law.start, end])
-        knots = knots[knots >= law.start]
-        rough = fitted(law.increments, knots, 0.0, self.floor)
-        fine = fitted(factor.value, rough.breaks, 0.0, self.floor)
-        rising, _, _ = interpolated(law.increments, fine.breaks[:-1], fine.breaks[1:])
-        slope = rising[:, 1:] * np.arange(1, rising.shape[1])
+    def density(self, delay: Distribution, factor: Formula) -> tuple[Array, Array]:
+        """A dF as polynomials between `ends`, for `convolved`."""
+        end = min(self.horizon, delay.beyond(self.tail))
+        if end <= delay.start:
+            return np.array([delay.start]), np.zeros((0, 1))
+        knots = _sorted(end, delay.kinks, factor.kinks, [delay.start, end])
+        knots = knots[knots >= delay.start]
+        coarse = fitted(delay.increments, knots, 0.0, self.floor)
+        fine = fitted(factor.value, coarse.breaks, 0.0, self.floor)
+        increments, _, _ = interpolated(delay.increments, fine.breaks[:-1], fine.breaks[1:])
+        slope = increments[:, 1:] * np.arange(1, increments.shape[1])
         if factor.is_one:
             return fine.breaks, slope
         return fine.breaks, _multiplied(slope, fine.coefficients[:-1])
 
     def tabulated(self, formula: Formula, reach: float, limit: float | None, floor: float | None = None) -> Curve:
-        """The table of a formula that is constant from `reach` on; `limit` is what it is there, where that is known."""
+        """Tabulate a formula that is constant from `reach` on; `limit` is its value there, if that is known."""
         end = min(self.horizon, reach)
         knots = formula.kinks if formula.are_steps else _sorted(end, formula.kinks, [end])
         last = float(formula.value(knots[-1:])[0]) if limit is None or reach > self.horizon else limit
@@ -321,45 +331,47 @@ class _Gap:
         return Curve(fitted(formula.value, knots, last, floor or self.floor), knots, reach)
 
     def scaled(self, curve: Curve, by: float) -> Curve:
-        """A multiple of a curve."""
+        """The curve multiplied by a number."""
         return curve._replace(pieces=curve.pieces._replace(coefficients=by * curve.pieces.coefficients))
 
 
-def _product(negatives: Sequence[Hidden], share: Share, x: Array) -> Array:
-    found = np.ones(len(x))
-    for miss, law in negatives:
-        found *= share(law.below(x), law.above(x), miss)
-    return found
+def _product(negatives: Sequence[Hidden], of_negative: Factor, x: Array) -> Array:
+    product = np.ones(len(x))
+    for miss, delay in negatives:
+        product *= of_negative(delay.below(x), delay.above(x), miss)
+    return product
 
 
 def _sum_of(factor: Values, above: Values, miss: float, onward: Values, x: Array) -> Array:
-    """The next is still to come, or it happened and was missed."""
+    """The next positive is still to come, or it happened and was missed."""
     return factor(x) * above(x) + miss * onward(x)
 
 
 def _multiplied(first: Array, second: Array) -> Array:
     """The products of polynomials, row by row."""
-    found = np.zeros((len(first), first.shape[1] + second.shape[1] - 1))
+    product = np.zeros((len(first), first.shape[1] + second.shape[1] - 1))
     for k in range(first.shape[1]):
-        found[:, k : k + second.shape[1]] += first[:, k, None] * second
-    return found
+        product[:, k : k + second.shape[1]] += first[:, k, None] * second
+    return product
 
 
 def _sorted(end: float, *kinks: npt.ArrayLike) -> Array:
-    """The kinks up to an end, in order, and 0."""
-    found = np.unique(np.concatenate([_ZERO, *map(np.asarray, kinks)]))
-    return found[found <= end]
+    """The distinct kinks up to `end`, and 0, ascending."""
+    distinct = np.unique(np.concatenate([_ZERO, *map(np.asarray, kinks)]))
+    return distinct[distinct <= end]
 
 
 def _refusal(between: Sequence[Between | tuple[bool, float, BoundDelay | None]], names: Sequence[str], n: int) -> str:
-    """Why a gap has no table, in one line."""
+    """The message for a gap that has no table."""
     parts = [Between(*part) for part in between]
     named = names or [part.delay.path or part.delay.law if part.delay else "" for part in parts]
-    seen = [
+    empirical = [
         f"{name} ({len(set(part.delay.atoms)):,} delays)"
         for name, part in zip(named, parts, strict=True)
         if part.delay and part.delay.atoms
     ]
-    if not seen:
+    if not empirical:
         return f"the score of a gap with {', '.join(named)} needs {n:,} pieces, above {MOST_PIECES:,}; use wider delays"
-    return f"EMPIRICAL delays in one gap, {', '.join(seen)}, make {n:,} sums, above {MOST_PIECES:,}; fit a named law"
+    return (
+        f"EMPIRICAL delays in one gap, {', '.join(empirical)}, make {n:,} sums, above {MOST_PIECES:,}; fit a named law"
+    )

@@ -1,4 +1,7 @@
-"""How likely delays are under the laws of the language, and the parameters that make weighted delays likeliest."""
+"""Likelihoods of delays, and maximum-likelihood estimates of parameters from weighted delays.
+
+A *law* is the name of a distribution in the language: EXPONENTIAL, UNIFORM, GAMMA, LOGNORMAL or NORMAL.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +15,25 @@ from anabranch.arrays import F64
 
 Parameters = tuple[float, ...]
 
-#: Laws with two parameters are told from each other where delays have so many values.
+#: Delays need this many distinct values before distributions with two parameters are fitted.
 FEWEST_VALUES = 3
 
-#: A normal law with a mean of so many deviations has nothing below 0.
+#: From this ratio of mean to standard deviation on, the truncation of a normal distribution at 0 is ignored.
 _FAR = 8.0
 
 
 def log_density(law: str, parameters: Parameters, x: F64) -> F64:
-    """The logarithm of the density of a law at delays above 0."""
+    """The logarithm of the density of a distribution at delays above 0."""
     return _LOG_DENSITIES[law](x, *parameters)
 
 
 def likeliest(law: str, x: F64, weights: F64) -> Parameters:
-    """The parameters of a law under which weighted delays are likeliest; UNIFORM a little wider than what was seen."""
+    """The maximum-likelihood parameters for weighted delays; the range of UNIFORM is a little wider than the data."""
     return _LIKELIEST[law](x, weights)
 
 
 def candidates(x: F64) -> tuple[str, ...]:
-    """The laws that delays can be told from."""
+    """The laws that can be fitted to delays."""
     return tuple(_LIKELIEST) if len(np.unique(x)) >= FEWEST_VALUES else ("EXPONENTIAL",)
 
 
@@ -40,7 +43,7 @@ def n_parameters(law: str) -> int:
 
 
 def criterion(law: str, log_likelihood: float, n: int) -> float:
-    """Half of the Bayesian criterion, as a log likelihood less what its parameters cost: the highest is the best."""
+    """The log likelihood minus the penalty of the Bayesian information criterion; higher is better."""
     return log_likelihood - 0.5 * n_parameters(law) * log(max(n, 1))
 
 
@@ -85,15 +88,15 @@ def _exponential(x: F64, weights: F64) -> Parameters:
 
 
 def _uniform(x: F64, weights: F64) -> Parameters:
-    """The ends as far beyond what was seen as they are on average, so that the next delay is not impossible."""
-    seen = x[weights > 0]
-    low, high = float(seen.min()), float(seen.max())
-    beyond = (high - low) / max(len(seen) - 1, 1)
-    return max(low - beyond, 0.0), high + beyond
+    """The range of the data, widened on both sides by the mean spacing, so that the next delay is not impossible."""
+    observed = x[weights > 0]
+    low, high = float(observed.min()), float(observed.max())
+    spacing = (high - low) / max(len(observed) - 1, 1)
+    return max(low - spacing, 0.0), high + spacing
 
 
 def _gamma(x: F64, weights: F64) -> Parameters:
-    """The shape at which log(shape) - digamma(shape) is what the two means say."""
+    """The shape at which log(shape) - digamma(shape) equals log(mean(x)) - mean(log(x))."""
     mean = _mean(x, weights)
     gap = max(log(mean) - _mean(np.log(x), weights), 1e-12)
 
@@ -101,7 +104,7 @@ def _gamma(x: F64, weights: F64) -> Parameters:
         shape = np.exp(log_shape)
         return float(log_shape - special.digamma(shape) - gap)
 
-    # 1 / (2 shape) < log(shape) - digamma(shape) < 1 / shape, and the ends are a little beyond.
+    # 1 / (2 shape) < log(shape) - digamma(shape) < 1 / shape; the bracket is a little wider.
     shape = float(np.exp(optimize.brentq(excess, log(0.25 / gap), log(2.0 / gap), xtol=1e-13)))
     return shape, mean / shape
 
@@ -113,7 +116,7 @@ def _lognormal(x: F64, weights: F64) -> Parameters:
 
 
 def _normal(x: F64, weights: F64) -> Parameters:
-    """The normal law above 0: z, its mean in deviations, is searched for; the best deviation follows from it."""
+    """The normal distribution truncated at 0: minimise over z = mean / sd; the best sd for a z is known."""
     mean = _mean(x, weights)
     sd = sqrt(_mean((x - mean) ** 2, weights))
     if mean / sd > _FAR:
@@ -128,8 +131,8 @@ def _normal(x: F64, weights: F64) -> Parameters:
         quadratic = 0.5 * (square * inverse**2 - 2 * z * mean * inverse + z * z)
         return float(quadratic - log(inverse) + special.log_ndtr(z))
 
-    found = optimize.minimize_scalar(loss, bounds=(-20.0, mean / sd), method="bounded", options={"xatol": 1e-9})
-    return found.x / inverse_sd(found.x), 1.0 / inverse_sd(found.x)
+    best = optimize.minimize_scalar(loss, bounds=(-20.0, mean / sd), method="bounded", options={"xatol": 1e-9})
+    return best.x / inverse_sd(best.x), 1.0 / inverse_sd(best.x)
 
 
 _LIKELIEST: dict[str, Callable[[F64, F64], Parameters]] = {

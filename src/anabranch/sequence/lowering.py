@@ -1,4 +1,4 @@
-"""A SEQUENCE query as numbers: its searches, each with tables of scores, programs, and what must not be found."""
+"""Converts a SEQUENCE query to arrays for the kernel: searches with score tables, programs and guards."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from anabranch.binding.typed import Reference, Typed, walk
 from anabranch.columns.conditions import Relations
 from anabranch.sequence.analysis import Disjunct, SequenceAnalysis, owners
 from anabranch.sequence.gaps import Between, gap_table
-from anabranch.sequence.kernel.query import ALWAYS, NEVER, Demands, Scores
+from anabranch.sequence.kernel.query import ALWAYS, NEVER, Conditions, Scores
 from anabranch.sequence.kernel.tables import Table, joined
 from anabranch.sequence.programs import ColumnOf, Programs
 from anabranch.sequence.query import BoundComponent
 from anabranch.sequence.rates import with_rates
 
-#: Scores are rounded; a match whose score is this little below the threshold, as a share of it, is at the threshold.
+#: Because scores are rounded, a score that is below the threshold by this relative difference reaches it.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """One way through the events: for the matches of a disjunct, or for what ran out of time.
+    """A search for the matches of a disjunct, or for its expired sequences, which no event continued in time.
 
     Attributes
     ----------
-    disjunct : its number
-    reverse : whether it begins with the first event, and so is done when the window has closed
-    expired : whether it is for what nothing continues
-    scores, demands : what the kernel needs; the matrix of the events is given when there are some
-    columns : what programs load
+    disjunct : the number of the disjunct
+    reverse : whether the search starts with the first event; it then runs when the window has closed
+    expired : whether it searches for expired sequences
+    scores, conditions : the arrays for the kernel; the matrix of event values is added in each step
+    columns : the values that programs load
     """
 
     disjunct: int
     reverse: bool
     expired: bool
     scores: Scores
-    demands: Demands
+    conditions: Conditions
     columns: tuple[ColumnOf, ...]
 
 
 def lower(analysis: SequenceAnalysis, relations: Relations, scale: float) -> tuple[Search, ...]:
-    """All searches of a query; `scale` is how many units of a time make one of its delays."""
+    """All searches of a query; `scale` is the number of units of event time in one unit of a delay."""
     tables = _Tables(analysis)
     return tuple(
         _Lowering(analysis, number, disjunct, relations, scale, tables).search(reverse, expired)
@@ -56,13 +56,14 @@ def lower(analysis: SequenceAnalysis, relations: Relations, scale: float) -> tup
 
 
 def _directions(analysis: SequenceAnalysis) -> Iterator[tuple[bool, bool]]:
+    """`reverse` and `expired` of each search of a disjunct."""
     yield analysis.query.ending_open, False
     if "expired" in analysis.query.emit:
         yield True, True
 
 
 def window_of(within: float | None, scale: float) -> float:
-    """WITHIN in the unit of times; of microseconds there are whole ones only."""
+    """WITHIN in the unit of event times; microseconds are rounded to whole numbers."""
     if within is None:
         return inf
     return within * scale if scale == 1 else float(round(within * scale))
@@ -70,22 +71,22 @@ def window_of(within: float | None, scale: float) -> float:
 
 @dataclass(slots=True)
 class _Tables:
-    """The tables of a query, each made once."""
+    """A cache of the score tables of a query."""
 
     analysis: SequenceAnalysis
     known: dict[tuple[Between, ...], Table] = field(default_factory=dict)
 
     def of(self, between: Sequence[BoundComponent]) -> Table:
         query = self.analysis.query
-        key = tuple(Between(each.negative, each.miss or 0.0, each.delay) for each in between)
+        key = tuple(Between(component.negative, component.miss or 0.0, component.delay) for component in between)
         if key not in self.known:
-            names = [each.label for each in between]
+            names = [component.label for component in between]
             self.known[key] = gap_table(key, query.within, query.scoring == "posterior", names)
         return self.known[key]
 
 
 class _Lowering:
-    """One disjunct on its way to numbers."""
+    """Converts one disjunct to arrays."""
 
     def __init__(
         self, analysis: SequenceAnalysis, number: int, disjunct: Disjunct, relations: Relations, scale: float,
@@ -97,11 +98,11 @@ class _Lowering:
         self.positives = analysis.positives
 
     def search(self, reverse: bool, expired: bool) -> Search:
-        """The numbers of one search."""
+        """The arrays of one search."""
         programs = Programs(self.analysis.query, self.relations)
         scores = self._scores(reverse, expired)
-        demands = self._demands(programs, reverse, expired)
-        return Search(self.number, reverse, expired, scores, demands, tuple(programs.columns))
+        conditions = self._conditions(programs, reverse, expired)
+        return Search(self.number, reverse, expired, scores, conditions, tuple(programs.columns))
 
     # ------------------------------------------------------------ scores
 
@@ -111,13 +112,14 @@ class _Lowering:
         used: list[Table] = []
 
         def number_of(between: Sequence[BoundComponent]) -> int:
-            if any(not each.negative and not each.miss for each in between):
+            """The number of the table for the components in a gap, or ALWAYS or NEVER."""
+            if any(not component.negative and not component.miss for component in between):
                 return NEVER
-            if not any(each.miss for each in between):
+            if not any(component.miss for component in between):
                 return ALWAYS
-            losses = prod(each.miss or 0.0 for each in between if not each.negative)
+            losses = prod(component.miss or 0.0 for component in between if not component.negative)
             if query.scoring == "joint" and losses < threshold:
-                return NEVER  # and its table need not be made
+                return NEVER  # no table is made for it
             table = self.tables.of(between)
             if table.highest < threshold:
                 return NEVER
@@ -139,76 +141,76 @@ class _Lowering:
         )  # fmt: skip
 
     def _before(self, number: int, reverse: bool, expired: bool) -> Sequence[BoundComponent]:
-        """What lies between a positive component and the end to which a search goes."""
+        """The components between a positive component and the end of the sequence to which a search goes."""
         if not reverse:
             return self.components[: self.positives[number]]
         after = self.components[self.positives[len(self.positives) - 1 - number] + 1 :]
         if not expired:
             return after
-        # What has run out of time waits for the next positive component; the negatives ahead of that end the wait.
-        next_positive = next((place for place, each in enumerate(after) if not each.negative), len(after))
+        # An expired sequence waits for the next positive component; a negative before that one ends the wait.
+        next_positive = next((index for index, component in enumerate(after) if not component.negative), len(after))
         return after[:next_positive]
 
-    # ------------------------------------------------------------ demands
+    # ------------------------------------------------------------ conditions
 
-    def _demands(self, programs: Programs, reverse: bool, expired: bool) -> Demands:
+    def _conditions(self, programs: Programs, reverse: bool, expired: bool) -> Conditions:
         m = len(self.positives)
         names = [component.name for component in self.components]
-        numbers = {names[place]: m - 1 - n if reverse else n for n, place in enumerate(self.positives)}
-        conditions = [*self.disjunct.joint, *self.analysis.equalities(self.disjunct)]
-        written = [(programs.add(condition), owners(condition)) for condition in conditions]
-        asked: list[list[int]] = [[] for _ in range(m + 1)]
-        for (number, named), condition in zip(written, conditions, strict=True):
-            if _is_of_matches(condition, named - set(numbers)):
-                # What speaks of the trigger alone is asked with the first step of the search.
-                asked[1 + min([m - 2, *(numbers[name] for name in named & set(numbers))])].append(number)
+        numbers = {names[index]: m - 1 - n if reverse else n for n, index in enumerate(self.positives)}
+        joint = [*self.disjunct.joint, *self.analysis.equalities(self.disjunct)]
+        written = [(programs.add(condition), owners(condition)) for condition in joint]
+        # Entry 1 + i of the lists of due programs and guards is for number i; entry 0 is for the head.
+        due_programs: list[list[int]] = [[] for _ in range(m + 1)]
+        for (program, owned), condition in zip(written, joint, strict=True):
+            if _applies_to_matches(condition, owned - set(numbers)):
+                # A condition on the trigger alone is evaluated with the first step of the search.
+                due_programs[1 + min([m - 2, *(numbers[name] for name in owned & set(numbers))])].append(program)
         guards: list[tuple[int, int, int]] = []
-        own: list[list[int]] = []
-        watch: list[list[int]] = [[] for _ in range(m + 1)]
+        guard_programs: list[list[int]] = []
+        due_guards: list[list[int]] = [[] for _ in range(m + 1)]
         for component, after, as_missing in self._guards(numbers, reverse):
-            mine = [number for number, named in written if names[component] in named and len(named) > 1]
+            on_guard = [program for program, owned in written if names[component] in owned and len(owned) > 1]
             decided = after if as_missing else after - 1
             if not expired:
-                others = {name for number, named in written if number in mine for name in named} & set(numbers)
+                others = {name for program, owned in written if program in on_guard for name in owned} & set(numbers)
                 decided = min([decided, *(numbers[name] for name in others - {names[component]})])
-            watch[1 + decided].append(len(guards))
+            due_guards[1 + decided].append(len(guards))
             guards.append((component, after, as_missing))
-            own.append(mine)
-        (asked_all, asked_first), (own_all, own_first), (watch_all, watch_first) = map(_flat, (asked, own, watch))
-        return Demands(
+            guard_programs.append(on_guard)
+        return Conditions(
             np.array(list(self.positives[::-1] if reverse else self.positives), np.int64),
             np.array(programs.rows, np.int64).reshape(-1, 4), np.array(programs.first, np.int64),
-            asked_all, asked_first, np.array(guards, np.int64).reshape(-1, 3), own_all, own_first,
-            watch_all, watch_first, np.zeros((0, 0)), np.array(programs.members, np.float64),
+            *_flat(due_programs), np.array(guards, np.int64).reshape(-1, 3), *_flat(guard_programs),
+            *_flat(due_guards), np.zeros((0, 0)), np.array(programs.members, np.float64),
             np.zeros(len(programs.rows) + 1),
         )  # fmt: skip
 
     def _guards(self, numbers: dict[str, int], reverse: bool) -> Iterator[tuple[int, int, int]]:
-        """The components of which there must be no event, as `Demands.guards` has them."""
+        """The components that must have no event between two others, as rows of `Conditions.guards`."""
         m, before = len(self.positives), 0
-        for place, component in enumerate(self.components):
+        for index, component in enumerate(self.components):
             if component.negative:
                 after = m - before if reverse else before
                 if after < m:
-                    yield place, after, 0
+                    yield index, after, 0
                 continue
             before += 1
             if self.analysis.query.scoring == "posterior" and component.miss:
-                yield place, numbers[component.name], 1
+                yield index, numbers[component.name], 1
 
 
-def _is_of_matches(condition: Typed, negatives: set[str]) -> bool:
-    """Whether a condition is asked of a match, in which negatives did not happen: each needs a value to stand in.
+def _applies_to_matches(condition: Typed, negatives: set[str]) -> bool:
+    """Whether a condition is evaluated for matches: all references to its negatives must have a default.
 
-    What names a negative alone is asked of its events alone.
+    Negatives have no event in a match. A condition on one negative alone is only evaluated for its events.
     """
-    named = [node for node in walk(condition) if isinstance(node, Reference)]
-    if negatives and len({node.owner for node in named}) == 1:
+    nodes = [node for node in walk(condition) if isinstance(node, Reference)]
+    if negatives and len({node.owner for node in nodes}) == 1:
         return False
-    return all(node.default is not None for node in named if node.owner in negatives)
+    return all(node.default is not None for node in nodes if node.owner in negatives)
 
 
 def _flat(lists: Sequence[Sequence[int]]) -> tuple[I64, I64]:
-    """Lists one after the other, and where each begins."""
+    """The concatenated lists, and the index of the first item of each list."""
     first = np.cumsum([0, *map(len, lists)])
-    return np.array([item for each in lists for item in each], np.int64), first.astype(np.int64)
+    return np.array([item for items in lists for item in items], np.int64), first.astype(np.int64)

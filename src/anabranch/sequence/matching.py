@@ -1,4 +1,4 @@
-"""The searches of a step: roles become lists by group and time, and the kernel finds what they have in common."""
+"""Runs the searches of a step: sorts roles into lists by group and time, and calls the kernel."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from anabranch.events.batch import Batch
 from anabranch.sequence.analysis import SequenceAnalysis
 from anabranch.sequence.groups import Groups
 from anabranch.sequence.kernel.lists import Lists, make_lists
-from anabranch.sequence.kernel.search import Found
+from anabranch.sequence.kernel.search import SearchResult
 from anabranch.sequence.kernel.search import search as find
 from anabranch.sequence.lowering import Search
 from anabranch.sequence.programs import matrix_of
 
 
 class Roles:
-    """What the events of a batch can be."""
+    """The roles of the events of a batch."""
 
     def __init__(self, batch: Batch) -> None:
         self.event = np.repeat(np.arange(len(batch)), np.diff(batch.first))
@@ -32,32 +32,35 @@ class Roles:
         return len(self.event)
 
     def between(self, first: int, last: int) -> I64:
-        """The roles whose variables are from `first` to before `last`, in order of their events."""
+        """The roles with variables in [first, last), in order of their events."""
         low, high = np.searchsorted(self._sorted, [first, last])
         chosen = self._order[low:high]
         return np.arange(len(self)) if len(chosen) == len(self) else np.sort(chosen)
 
 
 class Matches(NamedTuple):
-    """(n, m) the event of each positive component, in the order of the query, -1 where missing; and the scores."""
+    """The matches of a search: `events` has shape (n, m).
+
+    It holds the event of each positive component, in the order of the query, -1 if it is missing.
+    """
 
     events: I64
     scores: F64
 
 
 class Matcher:
-    """The events of one step, and the searches among them.
+    """Searches among the events of one step.
 
     Parameters
     ----------
     batch : events in order of time
-    now : the watermark: windows that closed before it are decided
+    now : the watermark; windows that closed before it are decided
     """
 
     def __init__(self, batch: Batch, relations: Relations, now: float) -> None:
         self.roles = Roles(batch)
         self._batch, self._relations, self._now = batch, relations, now
-        # Its own, as a rule: a kernel is compiled once more for arrays that must not be written.
+        # A copy, because a read-only array would make numba compile the kernel a second time.
         self._t = batch.t.copy()
         self._groups = Groups(batch)
         self._is_fresh = np.ones(len(batch), np.bool_)
@@ -67,15 +70,18 @@ class Matcher:
     def matches(
         self, analysis: SequenceAnalysis, search: Search, roles: I64, first: int, alive: Bools, bounded: bool = True
     ) -> Matches:
-        """What a search finds among some roles; those that may be needed later are marked in `alive`.
+        """The matches of a search among the given roles; marks the roles that may be needed later in `alive`.
 
         Parameters
         ----------
+        roles : the roles that can be components of the search
         first : the variable of the first component
+        bounded : whether arrivals are pruned by their bounds
         """
         component, event = self.roles.variable[roles] - first, self.roles.event[roles]
         group, n_groups = self._groups.of(analysis, component, event)
-        keyed = np.array([analysis.key_columns(each.name) is not None for each in analysis.query.components])
+        components = analysis.query.components
+        keyed = np.array([analysis.key_columns(component.name) is not None for component in components])
         closes = self._now - self._t > search.scores.window
         t, fresh = (-self._t, closes) if search.reverse else (self._t, self._is_fresh)
         chosen = np.arange(len(roles))
@@ -83,28 +89,29 @@ class Matcher:
             chosen = np.ascontiguousarray(chosen[::-1])
         lists = make_lists(component[chosen], event[chosen], group[chosen], chosen, keyed, n_groups)
         matrix = matrix_of(self._batch, search.columns, self._relations)
-        demands = search.demands._replace(matrix=matrix)
+        conditions = search.conditions._replace(matrix=matrix)
         best = "best" in analysis.query.emit
-        found = find(search.scores, demands, lists, t, fresh, bounded and not search.expired, best, search.expired)
-        needed = self._needed(analysis, search, roles, first, lists, found)
+        bounded = bounded and not search.expired
+        result = find(search.scores, conditions, lists, t, fresh, bounded, best, search.expired)
+        needed = self._needed(analysis, search, roles, first, lists, result)
         self._useful[self.roles.event[roles[needed]]] = True
         alive[roles[needed & ~closes[self.roles.event[roles]]]] = True
-        return Matches(found.events[:, ::-1] if search.reverse else found.events, found.scores)
+        return Matches(result.events[:, ::-1] if search.reverse else result.events, result.scores)
 
     def _needed(
-        self, analysis: SequenceAnalysis, search: Search, roles: I64, first: int, lists: Lists, found: Found
+        self, analysis: SequenceAnalysis, search: Search, roles: I64, first: int, lists: Lists, result: SearchResult
     ) -> Bools:
-        """Which roles events to come may need, as long as the window lasts."""
+        """Which roles later events may need, until their windows close."""
         if search.reverse:
             return np.ones(len(roles), np.bool_)
         queued = np.zeros(len(roles), np.bool_)
-        queued[lists.roles] = found.queued
+        queued[lists.roles] = result.queued
         component = self.roles.variable[roles] - first
         queued[component == analysis.positives[-1]] = False
-        return queued | np.isin(component, search.demands.guards[:, 0])
+        return queued | np.isin(component, search.conditions.guards[:, 0])
 
     def most_kept(self, window: float) -> int:
-        """The most events that were of use to later ones at one time."""
+        """The largest number of events that were needed by later ones at the same time."""
         t: Numbers = self._t[self._useful]
         if not len(t):
             return 0

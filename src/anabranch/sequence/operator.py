@@ -17,7 +17,7 @@ from anabranch.sequence.matching import Matcher, Matches
 from anabranch.sequence.spec import SequenceSpec
 from anabranch.transport.operator import Counts
 
-#: The role columns: which component of which disjunct of which query, and whether the event was kept before.
+#: The role columns: the component of a disjunct of a query, and whether the event was kept from an earlier step.
 _ROLE_TYPES: Mapping[str, type] = {"variable": np.int64, "old": np.bool_}
 
 
@@ -29,7 +29,7 @@ class SequenceOperator(EventOperator):
         super().__init__(spec, _ROLE_TYPES)
 
     def answers_of(self, batch: Batch, ended: bool, counts: Counts) -> pa.Table:
-        """Every match that is decided before the watermark; all windows close at the end of the input."""
+        """Every match that is decided before the watermark; at the end of the input, all windows close."""
         spec = self._spec
         answers = Answers(spec, batch)
         matcher = Matcher(batch, spec.relations, inf if ended else self.now)
@@ -37,15 +37,15 @@ class SequenceOperator(EventOperator):
         for query in range(len(spec.analyses)):
             for expired in (False, True):
                 searches = [search for search in spec.searches[query] if search.expired is expired]
-                found = [self._found(matcher, query, search, alive) for search in searches]
-                if found:
-                    answers.add(query, found, expired)
+                if searches:
+                    matches = [self._matches(matcher, query, search, alive) for search in searches]
+                    answers.add(query, matches, expired)
         counts.kept = matcher.most_kept(max(spec.window(query) for query in range(len(spec.analyses))))
         self.kept = batch.with_roles(alive, old=np.ones(len(alive), np.bool_))
         return answers.table()
 
-    def _found(self, matcher: Matcher, query: int, search: Search, alive: Bools) -> Matches:
-        """The matches of one search among the events that can be its components."""
+    def _matches(self, matcher: Matcher, query: int, search: Search, alive: Bools) -> Matches:
+        """The matches of one search among the events that can be its components; marks roles in `alive`."""
         analysis = self._spec.analyses[query]
         size = len(analysis.query.components)
         first = self._spec.first_role[query] + search.disjunct * size

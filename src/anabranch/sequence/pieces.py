@@ -1,4 +1,4 @@
-"""Functions turned into pieces of polynomials: between two kinks, halved until they fit."""
+"""Approximates functions by piecewise polynomials: intervals between kinks are bisected until the error is small."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from anabranch.sequence.kernel.tables import Pieces
 Array = F64
 Values = Callable[[Array], Array]
 
-#: What a piece may be wrong by, of the size of the function there.
+#: The error allowed in a piece, relative to the function.
 TOLERANCE = 1e-11
-#: What it may be where the function itself is no better known.
+#: The relative error allowed where the values of the function are themselves no more accurate.
 _NOISE = 1e-7
-#: A function of more pieces is refused.
+#: The most pieces of a function.
 MOST_PIECES = 2**20
-#: So are more sums than this, before equal ones are counted once.
+#: The most sums of kinks, before duplicates are removed.
 MOST_SUMS = 2**24
 
 _DEGREE = 7
-#: Chebyshev's points on [0, 1]: the even ones are fitted, the odd ones checked.
+#: Chebyshev points on [0, 1]: the polynomial is fitted at the even ones and checked at the odd ones.
 _POINTS = 0.5 - 0.5 * np.cos(np.pi * np.arange(2 * _DEGREE + 1) / (2 * _DEGREE))
 _POWERS = np.arange(_DEGREE + 1)
-#: From values at the fitted points to the coefficients of y = 2z - 1, which is well conditioned, and on to those of z.
+#: From values at the fitted points to the coefficients of y = 2z - 1, which is well conditioned; then to those of z.
 _AROUND_MIDDLE = np.linalg.inv((2.0 * _POINTS[::2, None] - 1.0) ** _POWERS)
 _FROM_LEFT = np.array([
     [math.comb(k, j) * 2.0**j * (-1.0) ** (k - j) if j <= k else 0.0 for k in _POWERS] for j in _POWERS
 ])  # fmt: skip
 _CHECKED = (2.0 * _POINTS[1::2, None] - 1.0) ** _POWERS
-#: From coefficients of z to those of Bernstein's polynomials, between whose smallest and largest the function lies.
+#: From coefficients of z to Bernstein coefficients; the function lies between the smallest and the largest of them.
 _BERNSTEIN = np.array([[math.comb(i, k) / math.comb(_DEGREE, k) for k in _POWERS] for i in _POWERS])
-#: Where noise is listened to.
-_LISTENED = np.array([0.2, 0.4, 0.6, 0.8])
-#: Where 0 ends: to bisect further towards it leads nowhere.
+#: Where in an interval noise is measured.
+_NOISE_POINTS = np.array([0.2, 0.4, 0.6, 0.8])
+#: An interval that is not longer than this is not bisected further.
 _SMALLEST = 1e-300
 
 
 class TooManyPieces(Exception):
-    """A function would have so many pieces, or sums of kinks, that it is not tabulated."""
+    """A function has too many pieces, or sums of kinks, to be tabulated."""
 
     def __init__(self, count: int) -> None:
         super().__init__(count)
@@ -49,17 +49,17 @@ class TooManyPieces(Exception):
 
 
 def fitted(function: Values, knots: Array, last: float, floor: float) -> Pieces:
-    """The function between the first and the last of the knots, and `last` from there on.
+    """Approximate a function between the first and the last knot; after the last knot it is the constant `last`.
 
-    A piece may be wrong by TOLERANCE times the function, or `floor` where that is larger, and by what rounding does: of
-    its argument, or, up to _NOISE, within the function.
+    The error of a piece is at most TOLERANCE times the function, or times `floor` if that is larger, plus rounding
+    errors: those of the argument, and up to _NOISE those within the function.
     """
     low, high = knots[:-1], knots[1:]
     breaks, coefficients = [knots[-1:]], [np.array([[last] + [0.0] * _DEGREE])]
     count = 1
     while len(low):
-        found, error, size = interpolated(function, low, high)
-        spread = np.abs(found[:, 1:]).sum(axis=1)
+        fit, error, size = interpolated(function, low, high)
+        spread = np.abs(fit[:, 1:]).sum(axis=1)
         rounding = 2.0 * np.spacing(high) * spread / (high - low)
         tiny = high - low <= np.maximum(4.0 * np.spacing(high), _SMALLEST)
         good = (error <= TOLERANCE * np.maximum(size, floor) + rounding) | tiny
@@ -67,7 +67,7 @@ def fitted(function: Values, knots: Array, last: float, floor: float) -> Pieces:
             8.0 * _noise(function, low[~good], high[~good]), _NOISE * np.maximum(size, floor)[~good]
         )
         breaks.append(low[good])
-        coefficients.append(found[good])
+        coefficients.append(fit[good])
         low, high = low[~good], high[~good]
         count += int(good.sum())
         if count + len(low) > MOST_PIECES:
@@ -78,12 +78,12 @@ def fitted(function: Values, knots: Array, last: float, floor: float) -> Pieces:
 
 
 def interpolated(function: Values, low: Array, high: Array) -> tuple[Array, Array, Array]:
-    """The coefficients of a polynomial on each interval, its error at the checked points, the function's size there."""
+    """The coefficients of a polynomial on each interval, its error, and the largest absolute value of the function."""
     x = low[:, None] + (high - low)[:, None] * _POINTS
-    # At the end the next piece begins, perhaps with a jump.
+    # The next piece begins at the end of the interval, perhaps with a jump.
     x[:, -1] = np.minimum(x[:, -1], np.nextafter(high, low))
     y = function(x.ravel()).reshape(x.shape)
-    # What is left of a constant is exactly 0, and so are its coefficients.
+    # For a constant function, the differences and the coefficients are exactly 0.
     rise = y - y[:, :1]
     around_middle = rise[:, ::2] @ _AROUND_MIDDLE.T
     error = np.abs(around_middle @ _CHECKED.T - rise[:, 1::2]).max(axis=1)
@@ -93,64 +93,66 @@ def interpolated(function: Values, low: Array, high: Array) -> tuple[Array, Arra
 
 
 def _noise(function: Values, low: Array, high: Array) -> Array:
-    """What numbers next to each other are away from a line: nothing, but for rounding."""
-    x = low[:, None] + (high - low)[:, None] * _LISTENED
+    """The noise of the function: how far its values at three adjacent numbers are from a line."""
+    x = low[:, None] + (high - low)[:, None] * _NOISE_POINTS
     left, here, right = (function(at.ravel()) for at in (np.nextafter(x, 0.0), x, np.nextafter(x, np.inf)))
-    found: Array = np.abs(left - 2.0 * here + right).reshape(x.shape).max(axis=1)
-    return found
+    noise: Array = np.abs(left - 2.0 * here + right).reshape(x.shape).max(axis=1)
+    return noise
 
 
 def _in_order(breaks: Array, coefficients: Array) -> Pieces:
+    """Sort pieces by their breaks, and compute their scales."""
     order = np.argsort(breaks)
     breaks, coefficients = breaks[order], coefficients[order]
     scale = np.zeros(len(breaks))
-    bent = np.flatnonzero(coefficients[:, 1:].any(axis=1))
-    scale[bent] = 1.0 / (breaks[bent + 1] - breaks[bent])
+    not_constant = np.flatnonzero(coefficients[:, 1:].any(axis=1))
+    scale[not_constant] = 1.0 / (breaks[not_constant + 1] - breaks[not_constant])
     return Pieces(breaks, scale, coefficients)
 
 
 def steps(breaks: Array, heights: Array) -> Pieces:
-    """The function that goes to a height at each break."""
+    """The step function that has a height from each break on."""
     return Pieces(breaks, np.zeros(len(breaks)), heights[:, None].copy())
 
 
 def jumps(pieces: Pieces) -> tuple[Array, Array]:
-    """Where steps jump, and by how much; what they are at 0 is a jump there."""
+    """The jumps of a step function: where, and by how much; its value at 0 counts as a jump."""
     by = np.diff(pieces.coefficients[:, 0], prepend=0.0)
     return pieces.breaks[by != 0.0], by[by != 0.0]
 
 
 def sums(first: Array, second: Array, end: float) -> Array:
-    """Every sum of one of each, up to `end`, each once."""
-    found = np.unique(_all_sums(first, second))
-    found = found[found <= end]
-    if len(found) > MOST_PIECES:
-        raise TooManyPieces(len(found))
-    return found
+    """The distinct sums, up to `end`, of a number of the first array and one of the second."""
+    distinct = np.unique(_all_sums(first, second))
+    distinct = distinct[distinct <= end]
+    if len(distinct) > MOST_PIECES:
+        raise TooManyPieces(len(distinct))
+    return distinct
 
 
 def steps_of_sums(first: tuple[Array, Array], second: tuple[Array, Array], end: float) -> Pieces:
-    """The steps that jump at every sum of one of each, up to `end`, by the product of both jumps."""
-    found, which = np.unique(_all_sums(first[0], second[0]), return_inverse=True)
-    by = np.bincount(which.ravel(), np.multiply.outer(first[1], second[1]).ravel())
-    found, by = found[found <= end], by[found <= end]
-    if len(found) > MOST_PIECES:
-        raise TooManyPieces(len(found))
-    if len(found) == 0 or found[0] > 0.0:
-        found, by = np.concatenate([[0.0], found]), np.concatenate([[0.0], by])
-    return steps(found, np.cumsum(by))
+    """The step function with a jump at every sum of two jumps, up to `end`, by the product of both heights."""
+    breaks, index = np.unique(_all_sums(first[0], second[0]), return_inverse=True)
+    by = np.bincount(index.ravel(), np.multiply.outer(first[1], second[1]).ravel())
+    breaks, by = breaks[breaks <= end], by[breaks <= end]
+    if len(breaks) > MOST_PIECES:
+        raise TooManyPieces(len(breaks))
+    if len(breaks) == 0 or breaks[0] > 0.0:
+        breaks, by = np.concatenate([[0.0], breaks]), np.concatenate([[0.0], by])
+    return steps(breaks, np.cumsum(by))
 
 
 def _all_sums(first: Array, second: Array) -> Array:
+    """(first, second): the sum of each pair of numbers, rounded such that sum - first >= second."""
     if len(first) * len(second) > MOST_SUMS:
         raise TooManyPieces(len(first) * len(second))
-    found = np.add.outer(first, second)
-    # A delay that equals the rest of the gap has happened: the sum is the first number that leaves so much.
-    return np.where(found - first[:, None] < second, np.nextafter(found, np.inf), found)
+    total = np.add.outer(first, second)
+    # A delay that equals the rest of the gap has happened, so the difference must not be rounded below the delay.
+    return np.where(total - first[:, None] < second, np.nextafter(total, np.inf), total)
 
 
 def highest(pieces: Pieces) -> float:
-    """A number that the function does not exceed, and hardly less than that."""
+    """A tight upper bound of the function."""
     if pieces.are_steps:
         return float(pieces.coefficients.max())
     return float((pieces.coefficients @ _BERNSTEIN.T).max())

@@ -1,4 +1,4 @@
-"""The chance that a component's reading is lost, where it is that of its reader (`MISS BY reader FROM rates`)."""
+"""Loss probabilities of components by their reader (`MISS BY reader FROM rates`)."""
 
 from __future__ import annotations
 
@@ -18,33 +18,35 @@ from anabranch.sequence.query import BoundComponent, BoundRates, BoundSequence
 
 
 def with_rates(query: BoundSequence, disjunct: Disjunct, relations: Relations) -> tuple[BoundComponent, ...]:
-    """The components of a query with the chance of a loss of each."""
-    found = []
-    for component, own in zip(query.components, disjunct.own, strict=True):
+    """The components of a query, each with its loss probability."""
+    components = []
+    for component, condition in zip(query.components, disjunct.own, strict=True):
         if component.miss is None and query.rates is not None:
-            component = replace(component, miss=_rate(query.rates, component, own, relations))
-        found.append(component)
-    return tuple(found)
+            component = replace(component, miss=_rate(query.rates, component, condition, relations))
+        components.append(component)
+    return tuple(components)
 
 
-def _rate(rates: BoundRates, component: BoundComponent, own: Typed | None, relations: Relations) -> float:
-    """The rate of the readers that a component can have been read by, if it is one."""
+def _rate(rates: BoundRates, component: BoundComponent, condition: Typed | None, relations: Relations) -> float:
+    """The loss probability of the readers that satisfy the condition on a component; they must all have the same."""
     table = relations[rates.relation.name.lower()]
     readers, chances = flat(table.column(0)), numbers_of(flat(table.column(1)))
     for reader, chance in zip(readers.to_pylist(), chances.tolist(), strict=True):
         if not 0 <= chance < 1:
             raise DataError(
-                f"{rates.relation.name}: the chance that {reader} loses a reading is {chance:g}; "
+                f"{rates.relation.name}: the probability that {reader} loses a reading is {chance:g}; "
                 f"it must be 0 or more and below 1"
             )
-    asked = tuple(part for part in conjuncts(own) if {name for _, name in references(part)} == {rates.column})
-    fitting = holds(conjunction(asked), {rates.column: readers}, relations, len(readers))
+    on_reader = tuple(
+        conjunct for conjunct in conjuncts(condition) if {name for _, name in references(conjunct)} == {rates.column}
+    )
+    fitting = holds(conjunction(on_reader), {rates.column: readers}, relations, len(readers))
     known = sorted(set(chances[fitting].tolist()))
     if len(known) != 1:
         names = listed(sorted(map(str, readers.filter(pa.array(fitting)).to_pylist()))[:5], "and")
-        told = f"{count_of(len(known), 'rate')} ({names})" if known else "no rate"
+        rates_found = f"{count_of(len(known), 'rate')} ({names})" if known else "no rate"
         raise DataError(
-            f"{rates.relation.name} has {told} for what {component.label} asks of {rates.column}; "
+            f"{rates.relation.name} has {rates_found} for the {rates.column} of {component.label}; "
             f"add MISS {component.label} with a number, or a row to {rates.relation.name}"
         )
     return float(known[0])

@@ -16,14 +16,14 @@ from anabranch.sequence.lowering import Search, window_of
 
 @dataclass(frozen=True)
 class SequenceSpec(EventSpecification):
-    """SEQUENCE queries over the same streams, and the searches of each."""
+    """SEQUENCE queries over the same streams, and the searches of each query."""
 
     analyses: tuple[SequenceAnalysis, ...]
     searches: tuple[tuple[Search, ...], ...]
 
     @cached_property
     def first_role(self) -> tuple[int, ...]:
-        """The number of the first role of each query; a role is a component of a disjunct."""
+        """The number of the first role of each query; each component of each disjunct has one role."""
         sizes = [len(analysis.disjuncts) * len(analysis.query.components) for analysis in self.analyses]
         return tuple(int(number) for number in np.cumsum([0, *sizes]))
 
@@ -41,5 +41,5 @@ class SequenceSpec(EventSpecification):
 
 
 def scale_of(kind: TimeKind) -> float:
-    """How many units of an event time make one unit of a delay."""
+    """The number of units of event time in one unit of a delay."""
     return 1e6 if kind is TimeKind.TIMESTAMP else 1.0

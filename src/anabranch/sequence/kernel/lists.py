@@ -1,4 +1,4 @@
-"""The events of each component, by groups of equal keys and in order of time: what queues and searches walk along."""
+"""The events of each component by group and time: the order in which queues and searches read them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from anabranch.compiled import compiled
 
 
 class Lists(NamedTuple):
-    """Items, an event in the role of a component each.
+    """Items: an item is an event as one component.
 
     Attributes
     ----------
-    events : the event of each item; items of a component and group lie together, in order of time
+    events : the event of each item; the items of a component and group are contiguous, in order of time
     roles : the role that each item was made from
-    start, stop : (components, groups) where those items begin and end; the same for all groups, where a component has
-        no key: its events meet everybody
+    start, stop : (components, groups) the index of the first item, and after the last item; the same for all groups if
+        the component has no key, because its events belong to every group
     """
 
     events: I64
@@ -29,11 +29,11 @@ class Lists(NamedTuple):
 
 @compiled
 def make_lists(component: I64, event: I64, group: I64, roles: I64, keyed: Bools, n_groups: int) -> Lists:
-    """Lists of roles that come in order of time (a counting sort, which keeps that order)."""
+    """Sort roles, which are in order of time, by component and group with a stable counting sort."""
     n_components = len(keyed)
     start = np.zeros((n_components, n_groups), np.int64)
-    for place in range(len(event)):
-        start[component[place], group[place] if keyed[component[place]] else 0] += 1
+    for index in range(len(event)):
+        start[component[index], group[index] if keyed[component[index]] else 0] += 1
     total = 0
     for c in range(n_components):
         for g in range(n_groups):
@@ -43,11 +43,11 @@ def make_lists(component: I64, event: I64, group: I64, roles: I64, keyed: Bools,
     stop = start.copy()
     events = np.empty(len(event), np.int64)
     chosen = np.empty(len(event), np.int64)
-    for place in range(len(event)):
-        c = component[place]
-        g = group[place] if keyed[c] else 0
-        events[stop[c, g]] = event[place]
-        chosen[stop[c, g]] = roles[place]
+    for index in range(len(event)):
+        c = component[index]
+        g = group[index] if keyed[c] else 0
+        events[stop[c, g]] = event[index]
+        chosen[stop[c, g]] = roles[index]
         stop[c, g] += 1
     for c in range(n_components):
         if not keyed[c]:

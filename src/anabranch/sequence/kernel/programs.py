@@ -1,7 +1,7 @@
-"""Conditions on several events, as programs for a small stack of numbers; NaN is NULL.
+"""Conditions on several events as programs of a stack machine for numbers.
 
 A row of a program is (code, component, column, other). Values of events, and constants, are columns of one matrix, so
-a program does nothing but load and combine numbers. TRUE is 1, FALSE is 0, and NULL is NaN.
+a program only loads and combines numbers. TRUE is 1, FALSE is 0, and NULL is NaN.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ import numpy as np
 from anabranch.arrays import F64, I64
 from anabranch.compiled import compiled_inline
 
-#: LOAD a column of the event of a component, or `other`, another column, where it is missing and there is one (-1:
-#: none). CONSTANT loads a column of any event. MEMBER asks whether a number is among `members[column:other]`.
+#: LOAD loads a column of the event of a component; if the component is missing, it loads the column `other` instead,
+#: unless that is -1. CONSTANT loads a column of any event. MEMBER tests whether a number is in `members[column:other]`.
 (
     LOAD, CONSTANT, ADD, SUBTRACT, MULTIPLY, DIVIDE, REMAINDER, NEGATE, ABSOLUTE,
     EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST, NOT, IS_NULL, MEMBER,
 ) = range(18)  # fmt: skip
 
-#: The codes of the operators of typed conditions that take as many numbers as they have arguments.
+#: The codes of the operators of typed conditions that take one number per argument.
 CODES = {
     "+": ADD, "-": SUBTRACT, "*": MULTIPLY, "/": DIVIDE, "%": REMAINDER, "negate": NEGATE, "abs": ABSOLUTE,
     "=": EQUAL, "<>": UNEQUAL, "<": LESS, "<=": AT_MOST, ">": GREATER, ">=": AT_LEAST, "not": NOT, "is_null": IS_NULL,
 }  # fmt: skip
 
-#: What a condition says of a match: that it does not hold, that it does, or nothing, since a component is missing.
-FAILS, HOLDS, PASSED_OVER = 0, 1, 2
+#: The result of a condition: it fails, it holds, or it is skipped because a component is missing.
+FAILS, HOLDS, SKIPPED = 0, 1, 2
 
 
 @compiled_inline
 def truth(programs: I64, start: int, stop: int, bound: I64, anchor: int, matrix: F64, members: F64, stack: F64) -> int:
-    """Whether one condition holds of the events that are bound to components (-1: missing).
+    """The result of one condition for the events that are bound to components (-1: missing).
 
-    `anchor` is any event, from which constants are taken; `stack` has room for every row of the program.
+    `anchor` is any event: constants are loaded from its row. `stack` is at least as long as the program.
     """
     top = -1
     for row in range(start, stop):
@@ -44,24 +44,24 @@ def truth(programs: I64, start: int, stop: int, bound: I64, anchor: int, matrix:
             if event < 0:
                 event, column = anchor, programs[row, 3]
                 if column < 0:
-                    return PASSED_OVER
+                    return SKIPPED
             top += 1
             stack[top] = matrix[event, column]
         elif code == CONSTANT:
             top += 1
             stack[top] = matrix[anchor, programs[row, 2]]
         elif code in (NEGATE, ABSOLUTE, NOT, IS_NULL):
-            stack[top] = _of_one(code, stack[top])
+            stack[top] = _unary(code, stack[top])
         elif code == MEMBER:
             stack[top] = _is_member(members, programs[row, 2], programs[row, 3], stack[top])
         else:
             top -= 1
-            stack[top] = _of_two(code, stack[top], stack[top + 1])
+            stack[top] = _binary(code, stack[top], stack[top + 1])
     return HOLDS if stack[0] == 1.0 else FAILS
 
 
 @compiled_inline
-def _of_one(code: int, number: Any) -> float:
+def _unary(code: int, number: Any) -> float:
     if code == NEGATE:
         return -number
     if code == ABSOLUTE:
@@ -72,7 +72,7 @@ def _of_one(code: int, number: Any) -> float:
 
 
 @compiled_inline
-def _of_two(code: int, left: float, right: float) -> float:
+def _binary(code: int, left: float, right: float) -> float:
     if code >= EQUAL:
         return _compared(code, left, right)
     if code == ADD:
@@ -91,18 +91,18 @@ def _compared(code: int, left: float, right: float) -> float:
     if np.isnan(left) or np.isnan(right):
         return np.nan
     if code == EQUAL:
-        found = left == right
+        result = left == right
     elif code == UNEQUAL:
-        found = left != right
+        result = left != right
     elif code == LESS:
-        found = left < right
+        result = left < right
     elif code == AT_MOST:
-        found = left <= right
+        result = left <= right
     elif code == GREATER:
-        found = left > right
+        result = left > right
     else:
-        found = left >= right
-    return 1.0 if found else 0.0
+        result = left >= right
+    return 1.0 if result else 0.0
 
 
 @compiled_inline

@@ -1,12 +1,13 @@
-"""A sequence as numbers, as the kernel sees it.
+"""A SEQUENCE query as arrays for the kernel.
 
-Positive components are called by their *number*, 0 to m - 1, in the order of a search: the last is the *trigger*, from
-which the search goes back. To read a sequence from its first event on, it is given in reverse, with times of the
-opposite sign.
+Positive components have *numbers*, 0 to m - 1, in the order of the search. The last one is the *trigger*: its event
+starts a search, which goes back in time. A search that starts with the first event of a sequence gets the components in
+reverse order, and times with the opposite sign.
 
-A search decides about components from the last to the first. Going from number j to number i it has found the event of
-i, and that what lies between is missing: it has decided about i to j - 1. Going to the head, which is number -1, it has
-decided about the rest. A condition is asked when the lowest of its components is decided.
+A search decides the components from the last to the first. When it goes from number j to number i, it has chosen an
+event for i, and the components between them are missing: numbers i to j - 1 are decided. When it goes to the *head*,
+which is number -1, the remaining numbers are decided. A condition is evaluated as soon as the lowest number of its
+components is decided.
 """
 
 from __future__ import annotations
@@ -16,26 +17,26 @@ from typing import NamedTuple
 from anabranch.arrays import F64, I64, Bools
 from anabranch.sequence.kernel.tables import Tables
 
-#: In the place of the number of a table: nothing lies between, so the score is 1; or it is 0 throughout.
+#: Used instead of the number of a table: nothing is between two components, so the score is 1; or it is always 0.
 ALWAYS, NEVER = -1, -2
 
 
-#: A table may be wrong by so much, and so rise a little where the score falls.
+#: The largest error of a table. Because of it, a table can rise a little where the score falls.
 TABLE_ERROR = 1e-7
 
 
 class Scores(NamedTuple):
-    """What a gap scores, and how its score can be bounded.
+    """The scores of gaps, and bounds on them.
 
     Attributes
     ----------
     tables : of the query
-    gap : (m, m) the table of the gap from i to j, i < j
-    head : (m,) the table of what lies before i
+    gap : (m, m) the number of the table of the gap from i to j, i < j
+    head : (m,) the number of the table of the components before i
     rising, falling, highest : of each table
     window : the longest time from the first event to the last
-    unit : of times, in that of the tables
-    threshold : the least score
+    unit : the unit of times, in the unit of the tables
+    threshold : the lowest score of a match
     """
 
     tables: Tables
@@ -49,32 +50,34 @@ class Scores(NamedTuple):
     threshold: float
 
 
-class Demands(NamedTuple):
-    """What is asked of several events together.
+class Conditions(NamedTuple):
+    """The conditions on several events.
 
     Attributes
     ----------
-    positives : (m,) the components that are positive, in the order of the search
-    programs, program : one program after the other, and where each begins
-    asked, asked_first : the programs to ask when number i is decided: those from asked_first[i + 1] on
-    guards : (g, 3) components of which there must be no event: which, the number of the first positive after it, and 1
-        where it is that positive itself, which is taken as missing
-    guard_asked, guard_first : the programs that such an event must meet
-    watch, watch_first : the guards to ask when number i is decided: those from watch_first[i + 1] on
-    matrix, members : what programs load
-    stack : room for the longest program
+    positives : (m,) the positive components, in the order of the search
+    programs, program_starts : the rows of all programs, and the index of the first row of each program
+    due_programs, due_program_starts : the programs to evaluate when number i is decided; they start at index
+        due_program_starts[i + 1]
+    guards : (g, 3) components that must have no event between two others: the component; the number of the first
+        positive after it; and 1 if it is that positive itself, which is missing from the match
+    guard_programs, guard_program_starts : the programs that an event must satisfy to violate each guard
+    due_guards, due_guard_starts : the guards to check when number i is decided; they start at index
+        due_guard_starts[i + 1]
+    matrix, members : the values that programs load
+    stack : memory for the longest program
     """
 
     positives: I64
     programs: I64
-    program: I64
-    asked: I64
-    asked_first: I64
+    program_starts: I64
+    due_programs: I64
+    due_program_starts: I64
     guards: I64
-    guard_asked: I64
-    guard_first: I64
-    watch: I64
-    watch_first: I64
+    guard_programs: I64
+    guard_program_starts: I64
+    due_guards: I64
+    due_guard_starts: I64
     matrix: F64
     members: F64
     stack: F64

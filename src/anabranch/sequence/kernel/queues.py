@@ -1,10 +1,11 @@
-"""Queues of arrivals: the events that can be a positive component, each with an upper bound of all ways to it.
+"""Queues of arrivals: events that can be a positive component, each with an upper bound of the scores of paths to it.
 
-The bound of an arrival is the highest over the queues before it of the highest bound there times the highest score of
-a gap to it. The highest bound of a queue is that of its first *peak*, an entry with a higher bound than all after it;
-the highest score of a gap is that of the oldest or the newest entry where scores rise or fall with time, and else the
-highest there is. So an arrival costs O(m), amortised. Where its bound is below the threshold, no match at or above it
-goes through the event, and it is not queued.
+The bound of an arrival is a maximum over the queues before it: the highest bound in the queue times the highest score
+of a gap from the queue to the arrival. The highest bound in a queue is that of its first *peak*; a peak is an entry
+with a higher bound than all entries after it. If the score of a gap rises or falls with its length, the highest score
+is that of the oldest or the newest entry; otherwise it is the highest value of the table. So an arrival costs O(m),
+amortised. If the bound is below the threshold, the event is in no match that reaches the threshold, and it is not
+queued.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from anabranch.sequence.kernel.tables import score
 
 
 class Queues(NamedTuple):
-    """One queue for each positive component; its entries lie where the items of the component lie.
+    """One queue per positive component; an entry has the index of an item of that component.
 
     Attributes
     ----------
     event, time, bound : of each entry
     peak : the entries with a higher bound than all after them
     coming : of each number, its next item
-    low, end : of each number, where its entries begin that are not too old, and where all end
+    low, end : of each number, its first entry that is not too old, and the index after its last entry
     peak_low, peak_end : likewise of its peaks
     """
 
@@ -46,7 +47,7 @@ class Queues(NamedTuple):
 
 @compiled
 def new_queues(times: npt.NDArray[Any], m: int) -> Queues:
-    """Empty queues with room for every item."""
+    """Empty queues with the capacity for every item."""
     n = len(times)
     return Queues(
         np.empty(n, np.int64), np.empty_like(times), np.empty(n), np.empty(n, np.int64),
@@ -57,7 +58,7 @@ def new_queues(times: npt.NDArray[Any], m: int) -> Queues:
 
 @compiled_inline
 def open_group(queues: Queues, lists: Lists, positives: I64, group: int) -> None:
-    """Begin with the events of another group."""
+    """Empty the queues, and start with the events of another group."""
     for i in range(len(positives)):
         begin = lists.start[positives[i], group]
         queues.coming[i] = queues.low[i] = queues.end[i] = queues.peak_low[i] = queues.peak_end[i] = begin
@@ -65,19 +66,19 @@ def open_group(queues: Queues, lists: Lists, positives: I64, group: int) -> None
 
 @compiled_inline
 def next_arrival(queues: Queues, lists: Lists, times: npt.NDArray[Any], positives: I64, group: int) -> int:
-    """The number of the earliest item to come; -1 where there is none."""
-    found = -1
+    """The number of the earliest item that has not arrived; -1 if there is none."""
+    earliest = -1
     for i in range(len(positives)):
-        place = queues.coming[i]
-        if place < lists.stop[positives[i], group]:
-            if found < 0 or times[place] < times[queues.coming[found]]:
-                found = i
-    return found
+        item = queues.coming[i]
+        if item < lists.stop[positives[i], group]:
+            if earliest < 0 or times[item] < times[queues.coming[earliest]]:
+                earliest = i
+    return earliest
 
 
 @compiled_inline
 def bound_of(queues: Queues, scores: Scores, s: int, now: float) -> float:
-    """An upper bound of all ways to an event of number s now."""
+    """An upper bound of the scores of all paths to an event of number s at time `now`."""
     head = scores.head[s]
     best = 0.0 if head == NEVER else 1.0 if head == ALWAYS else scores.highest[head]
     for i in range(s):
@@ -87,7 +88,7 @@ def bound_of(queues: Queues, scores: Scores, s: int, now: float) -> float:
 
 @compiled_inline
 def _bound_through(queues: Queues, scores: Scores, best: float, i: int, s: int, now: float) -> float:
-    """The higher of `best` and an upper bound of the ways from the entries of number i to an event of number s now."""
+    """The higher of `best` and an upper bound of the paths through the entries of number i to an event of number s."""
     table = scores.gap[i, s]
     if table == NEVER:
         return best
@@ -114,19 +115,19 @@ def _bound_through(queues: Queues, scores: Scores, best: float, i: int, s: int, 
 @compiled_inline
 def enqueue(queues: Queues, i: int, event: int, now: float, bound: float) -> None:
     """Add an entry to the queue of number i."""
-    place = queues.end[i]
-    queues.event[place], queues.time[place], queues.bound[place] = event, now, bound
+    entry = queues.end[i]
+    queues.event[entry], queues.time[entry], queues.bound[entry] = event, now, bound
     queues.end[i] += 1
     end = queues.peak_end[i]
     while end > queues.peak_low[i] and queues.bound[queues.peak[end - 1]] <= bound:
         end -= 1
-    queues.peak[end] = place
+    queues.peak[end] = entry
     queues.peak_end[i] = end + 1
 
 
 @compiled_inline
 def first_within(times: npt.NDArray[Any], low: int, high: int, now: float, window: float) -> int:
-    """The first of some times in rising order that is no longer ago than the window."""
+    """The index of the first of ascending times that is within the window before `now`."""
     while low < high:
         middle = (low + high) >> 1
         if now - times[middle] > window:
@@ -138,7 +139,7 @@ def first_within(times: npt.NDArray[Any], low: int, high: int, now: float, windo
 
 @compiled_inline
 def first_at(times: npt.NDArray[Any], low: int, high: int, now: float) -> int:
-    """The first of some times in rising order that is now or later."""
+    """The index of the first of ascending times that is at `now` or later."""
     while low < high:
         middle = (low + high) >> 1
         if times[middle] < now:
@@ -150,7 +151,7 @@ def first_at(times: npt.NDArray[Any], low: int, high: int, now: float) -> int:
 
 @compiled_inline
 def first_after(times: npt.NDArray[Any], low: int, high: int, now: float) -> int:
-    """The first of some times in rising order that is later than now."""
+    """The index of the first of ascending times that is later than `now`."""
     while low < high:
         middle = (low + high) >> 1
         if times[middle] <= now:

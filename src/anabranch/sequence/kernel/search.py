@@ -1,7 +1,7 @@
-"""Matches: events arrive in order of time, group by group, and each trigger begins a search back along the queues.
+"""Finds matches: events arrive in order of time, group by group, and each trigger starts a search through the queues.
 
-The search gives up wherever its score times the bound of an entry is below the threshold, so that no match at or above
-it is lost. It looks at entries that can be part of such a match, and at others between them.
+The search goes back in time. It prunes an entry if its score times the bound of the entry is below the threshold, so it
+loses no match that reaches the threshold. It visits entries that can be part of such a match, and others between them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from anabranch.arrays import F64, I64, Bools
 from anabranch.compiled import compiled, compiled_inline
-from anabranch.sequence.kernel.demands import agree, is_open
+from anabranch.sequence.kernel.conditions import is_consistent, is_open
 from anabranch.sequence.kernel.lists import Lists
-from anabranch.sequence.kernel.query import ALWAYS, NEVER, TABLE_ERROR, Demands, Scores
+from anabranch.sequence.kernel.query import ALWAYS, NEVER, TABLE_ERROR, Conditions, Scores
 from anabranch.sequence.kernel.queues import (
     Queues,
     bound_of,
@@ -28,21 +28,21 @@ from anabranch.sequence.kernel.queues import (
 )
 from anabranch.sequence.kernel.tables import score
 
-#: A score that is no less than this share of another may be the same, but for rounding.
+#: Two scores whose ratio is at least this may be equal apart from rounding.
 _SAME = 1 - 1e-12
 
-#: Room for so many matches to begin with.
-_ROOM = 1024
+#: The initial capacity for matches.
+_CAPACITY = 1024
 
 
-class Found(NamedTuple):
-    """What a search gives.
+class SearchResult(NamedTuple):
+    """The result of a search.
 
     Attributes
     ----------
-    events : (n, m) of each match, the event of each positive component; -1 where it is missing
-    scores : (n,)
-    queued : of each item, whether it can be part of a match, now or later
+    events : (n, m) the event of each positive component of each match; -1 if it is missing
+    scores : (n,) the score of each match
+    queued : for each item, whether it can be part of a match, now or later
     """
 
     events: I64
@@ -51,17 +51,17 @@ class Found(NamedTuple):
 
 
 class Path(NamedTuple):
-    """How far a search has come: a level for each event that it has found, from the trigger on.
+    """The state of a search: one level per event that it has chosen, starting with the trigger.
 
     Attributes
     ----------
-    bound : of each component, its event; -1 where there is none
-    depth : (1,) the level; -1 where the search is over
-    number : of each level, which positive component was found
-    trying : of each level, which is looked for next; the head, -1, is the last
-    entry, low : of each level, the entry of its queue to look at next, and the last one to look at
-    score : of each level, that of all gaps so far
-    extended : of each level, whether anything was found beyond it
+    bound : of each component, its event; -1 if it has none
+    depth : (1,) the current level; -1 if the search is over
+    number : of each level, the number of its component
+    trying : of each level, the number that is searched next; -1, the head, is the last
+    entry, low : of each level, the next and the last entry of that number's queue to visit
+    score : of each level, the product of the scores of all gaps so far
+    extended : of each level, whether an event was chosen beyond it
     """
 
     bound: I64
@@ -76,13 +76,14 @@ class Path(NamedTuple):
 
 @compiled_inline
 def _begin(path: Path, positives: I64, event: int) -> None:
+    """Start a search with a trigger."""
     path.depth[0] = -1
     _descend(path, positives, len(positives) - 1, event, 1.0)
 
 
 @compiled_inline
 def _descend(path: Path, positives: I64, number: int, event: int, score: float) -> None:
-    """Go one level down: the event of a number is found."""
+    """Go one level down, with an event for a number."""
     level = path.depth[0] + 1
     path.depth[0] = level
     path.bound[positives[number]] = event
@@ -92,7 +93,7 @@ def _descend(path: Path, positives: I64, number: int, event: int, score: float) 
 
 @compiled_inline
 def _ascend(path: Path, positives: I64) -> None:
-    """Go one level up: all that lies beyond it is done."""
+    """Go one level up, when everything beyond the current level is done."""
     level = path.depth[0]
     path.bound[positives[path.number[level]]] = -1
     path.depth[0] = level - 1
@@ -103,7 +104,7 @@ def _open_queue(
     path: Path, queues: Queues, scores: Scores, lists: Lists, positives: I64, group: int, t: npt.NDArray[Any],
     least: float,
 ) -> None:  # fmt: skip
-    """Turn to the entries of the number that is tried, if any of them can be part of a match."""
+    """Set the range of entries to visit in the queue of the next number; it is empty if none can be part of a match."""
     level = path.depth[0]
     i, j = path.trying[level], path.number[level]
     path.entry[level], path.low[level] = -1, 0
@@ -118,12 +119,12 @@ def _open_queue(
 
 @compiled_inline
 def _advance(
-    path: Path, queues: Queues, scores: Scores, demands: Demands, lists: Lists, times: npt.NDArray[Any], group: int,
-    t: npt.NDArray[Any], least: float,
+    path: Path, queues: Queues, scores: Scores, conditions: Conditions, lists: Lists, times: npt.NDArray[Any],
+    group: int, t: npt.NDArray[Any], least: float,
 ) -> None:  # fmt: skip
-    """Look at one entry: go down to it, if it can be part of a match."""
+    """Visit one entry, and descend to it if it can be part of a match."""
     level = path.depth[0]
-    positives = demands.positives
+    positives = conditions.positives
     i, j, entry, total = path.trying[level], path.number[level], path.entry[level], path.score[level]
     path.entry[level] -= 1
     table = scores.gap[i, j]
@@ -131,10 +132,10 @@ def _advance(
         total *= score(scores.tables, table, (t[path.bound[positives[j]]] - queues.time[entry]) * scores.unit)
     if total == 0.0 or total * queues.bound[entry] < least:
         if table != ALWAYS and scores.falling[table] and total + path.score[level] * TABLE_ERROR < least:
-            path.entry[level] = path.low[level] - 1  # older entries score no more
+            path.entry[level] = path.low[level] - 1  # older entries do not score higher
         return
     path.bound[positives[i]] = queues.event[entry]
-    if agree(demands, lists, times, group, path.bound, t, scores.window, i, j):
+    if is_consistent(conditions, lists, times, group, path.bound, t, scores.window, i, j):
         path.extended[level] = True
         _descend(path, positives, i, queues.event[entry], total)
     else:
@@ -143,12 +144,12 @@ def _advance(
 
 @compiled_inline
 def _completed(
-    path: Path, scores: Scores, demands: Demands, lists: Lists, times: npt.NDArray[Any], group: int,
+    path: Path, scores: Scores, conditions: Conditions, lists: Lists, times: npt.NDArray[Any], group: int,
     t: npt.NDArray[Any], least: float, expired: bool,
 ) -> float:  # fmt: skip
-    """The score of what is bound, with what lies before it; 0 where it is not to be reported.
+    """The score of the bound events with the components before them; 0 if they are not to be reported.
 
-    Where `expired` is asked for, that is what nothing continues, and which still could be.
+    With `expired`, sequences are reported that no event continues but that could have been continued.
     """
     level = path.depth[0]
     j, total = path.number[level], path.score[level]
@@ -156,38 +157,39 @@ def _completed(
     if table == NEVER or (expired and (path.extended[level] or j == 0)):
         return 0.0
     if table != ALWAYS:
-        now, here = t[path.bound[demands.positives[len(demands.positives) - 1]]], t[path.bound[demands.positives[j]]]
+        now = t[path.bound[conditions.positives[len(conditions.positives) - 1]]]
+        here = t[path.bound[conditions.positives[j]]]
         total *= score(scores.tables, table, (scores.window - (now - here)) * scores.unit)
     if total < least:
         return 0.0
     if expired:
-        good = is_open(demands, lists, times, group, path.bound, t, scores.window, j)
+        holds = is_open(conditions, lists, times, group, path.bound, t, scores.window, j)
     else:
-        good = agree(demands, lists, times, group, path.bound, t, scores.window, -1, j)
-    return total if good else 0.0
+        holds = is_consistent(conditions, lists, times, group, path.bound, t, scores.window, -1, j)
+    return total if holds else 0.0
 
 
 @compiled_inline
 def next_match(
-    path: Path, queues: Queues, scores: Scores, demands: Demands, lists: Lists, times: npt.NDArray[Any], group: int,
-    t: npt.NDArray[Any], least: float, expired: bool,
+    path: Path, queues: Queues, scores: Scores, conditions: Conditions, lists: Lists, times: npt.NDArray[Any],
+    group: int, t: npt.NDArray[Any], least: float, expired: bool,
 ) -> float:  # fmt: skip
-    """Go on with a search to its next match, which is then bound, and give its score; 0 where there is none left.
+    """Continue a search until its next match, which is then bound; returns its score, or 0 if there are no more.
 
-    What was found last is left first: its level has been reported.
+    The search resumes at the level of the match that was returned last.
     """
     while path.depth[0] >= 0:
         level = path.depth[0]
         if path.trying[level] < 0:
-            _ascend(path, demands.positives)
+            _ascend(path, conditions.positives)
         elif path.entry[level] >= path.low[level]:
-            _advance(path, queues, scores, demands, lists, times, group, t, least)
+            _advance(path, queues, scores, conditions, lists, times, group, t, least)
         else:
             path.trying[level] -= 1
             if path.trying[level] >= 0:
-                _open_queue(path, queues, scores, lists, demands.positives, group, t, least)
+                _open_queue(path, queues, scores, lists, conditions.positives, group, t, least)
             else:
-                total = _completed(path, scores, demands, lists, times, group, t, least, expired)
+                total = _completed(path, scores, conditions, lists, times, group, t, least, expired)
                 if total > 0.0:
                     return total
     return 0.0
@@ -195,27 +197,27 @@ def next_match(
 
 @compiled
 def search(
-    scores: Scores, demands: Demands, lists: Lists, t: npt.NDArray[Any], fresh: Bools, bounded: bool, best: bool,
+    scores: Scores, conditions: Conditions, lists: Lists, t: npt.NDArray[Any], fresh: Bools, bounded: bool, best: bool,
     expired: bool,
-) -> Found:  # fmt: skip
-    """Every match whose trigger is fresh, with a score at the threshold or above.
+) -> SearchResult:  # fmt: skip
+    """Every match whose trigger is fresh and whose score reaches the threshold.
 
     Parameters
     ----------
     t : times of the events
-    fresh : of each event, whether matches that it triggers are wanted
-    bounded : whether arrivals are bounded; without it all of them are queued
-    best : whether matches of a trigger are left out that score less than one that was found before
-    expired : whether what is wanted are not matches, but what nothing continues
+    fresh : for each event, whether to search for matches that it triggers
+    bounded : whether arrivals are pruned by their bounds; otherwise all of them are queued
+    best : whether to skip matches that score less than an earlier match of the same trigger
+    expired : whether to search for sequences that no event continues instead of matches
     """
-    positives = demands.positives
+    positives = conditions.positives
     m, times = len(positives), t[lists.events]
     queues, queued = new_queues(times, m), np.zeros(len(times), np.bool_)
     path = Path(
         np.full(len(lists.start), -1, np.int64), np.empty(1, np.int64), np.empty(m, np.int64), np.empty(m, np.int64),
         np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m), np.empty(m, np.bool_),
     )  # fmt: skip
-    found, found_scores, count = np.empty((_ROOM, m), np.int64), np.empty(_ROOM), 0
+    matches, match_scores, count = np.empty((_CAPACITY, m), np.int64), np.empty(_CAPACITY), 0
     for group in range(lists.start.shape[1]):
         open_group(queues, lists, positives, group)
         while True:
@@ -235,15 +237,15 @@ def search(
                 least = scores.threshold
                 _begin(path, positives, event)
                 while True:
-                    total = next_match(path, queues, scores, demands, lists, times, group, t, least, expired)
+                    total = next_match(path, queues, scores, conditions, lists, times, group, t, least, expired)
                     if total == 0.0:
                         break
-                    if count == len(found):
-                        found = np.concatenate((found, np.empty_like(found)))
-                        found_scores = np.concatenate((found_scores, np.empty_like(found_scores)))
+                    if count == len(matches):
+                        matches = np.concatenate((matches, np.empty_like(matches)))
+                        match_scores = np.concatenate((match_scores, np.empty_like(match_scores)))
                     for i in range(m):
-                        found[count, i] = path.bound[positives[i]]
-                    found_scores[count] = total
+                        matches[count, i] = path.bound[positives[i]]
+                    match_scores[count] = total
                     count += 1
                     least = max(least, total * _SAME) if best else least
-    return Found(found[:count].copy(), found_scores[:count].copy(), queued)
+    return SearchResult(matches[:count].copy(), match_scores[:count].copy(), queued)

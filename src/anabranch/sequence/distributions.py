@@ -1,6 +1,6 @@
-"""The laws of delays: how probably a delay is over by some time, and how probably it is not.
+"""The distributions of delays: the probability F that a delay is over by a time, and 1 - F that it is not.
 
-Both are given, since 1 - F loses in the tail what a ratio of tails needs.
+Both are computed separately, because 1 - F loses precision in the tail that a ratio of tails needs.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ Array = F64
 Values = Callable[[Array], Array]
 
 _ROOT_2 = np.sqrt(2.0)
-#: No delay is longer. The quantiles of a wide LOGNORMAL would be infinite.
+#: The longest delay. Without it, quantiles of a wide LOGNORMAL would be infinite.
 _LONGEST = 1e300
 _NONE = np.empty(0)
 
 
-class Law(NamedTuple):
-    """The law of a delay.
+class Distribution(NamedTuple):
+    """The distribution of a delay.
 
     Attributes
     ----------
     below, above : callable
-        F and 1 - F at times of 0 or more, each to its own last digits.
+        F and 1 - F at times of 0 or more, each with full relative precision.
     beyond : callable
-        The time that a delay exceeds with a given probability, or a later one.
+        The time that a delay exceeds with at most the given probability.
     start : float
-        No delay is shorter.
+        The shortest delay.
     kinks : array
-        Where F has a bend, and its median, so that no narrow law is overlooked.
+        Where F is not smooth, then its median: without the median, a narrow distribution could be overlooked.
     atoms, counts : array
-        The distinct delays of an EMPIRICAL law and how often each was seen; empty for the others, which have no atoms.
+        The distinct delays of an EMPIRICAL distribution and their frequencies; empty for the others.
     """
 
     below: Values
@@ -50,21 +50,21 @@ class Law(NamedTuple):
 
     @property
     def has_atoms(self) -> bool:
-        """Whether delays are some of a few values."""
+        """Whether the distribution is discrete."""
         return len(self.atoms) > 0
 
     def increments(self, x: Array) -> Array:
-        """F, less 1 from the median on: what is small in a tail stays small, and its slope exact."""
+        """F below the median and F - 1 from there on: small in both tails, and with an exact slope."""
         return np.where(x < self.kinks[-1], self.below(x), -self.above(x))
 
 
-def law_of(delay: BoundDelay) -> Law:
-    """The law of a delay as it is bound, its file read."""
-    law: Law = _LAWS[delay.law](*(delay.parameters or (delay.atoms,)))
-    return law
+def distribution_of(delay: BoundDelay) -> Distribution:
+    """The distribution of a bound delay whose file has been read."""
+    distribution: Distribution = _BY_LAW[delay.law](*(delay.parameters or (delay.atoms,)))
+    return distribution
 
 
-def _exponential(mean: float) -> Law:
+def _exponential(mean: float) -> Distribution:
     return _smooth(
         lambda x: -np.expm1(-x / mean),
         lambda x: np.exp(-x / mean),
@@ -72,9 +72,9 @@ def _exponential(mean: float) -> Law:
     )
 
 
-def _uniform(low: float, high: float) -> Law:
+def _uniform(low: float, high: float) -> Distribution:
     width = high - low
-    return Law(
+    return Distribution(
         lambda x: np.clip((x - low) / width, 0.0, 1.0),
         lambda x: np.clip((high - x) / width, 0.0, 1.0),
         lambda q: high,
@@ -83,7 +83,7 @@ def _uniform(low: float, high: float) -> Law:
     )
 
 
-def _gamma(shape: float, scale: float) -> Law:
+def _gamma(shape: float, scale: float) -> Distribution:
     return _smooth(
         lambda x: special.gammainc(shape, x / scale),
         lambda x: special.gammaincc(shape, x / scale),
@@ -91,11 +91,11 @@ def _gamma(shape: float, scale: float) -> Law:
     )
 
 
-def _lognormal(mu: float, sigma: float) -> Law:
+def _lognormal(mu: float, sigma: float) -> Distribution:
     middle = np.exp(np.clip(mu, -np.log(_LONGEST), np.log(_LONGEST)))
 
     def standard(x: Array) -> Array:
-        # Near the middle, log(x) - mu would be a difference of rounded numbers: too rough for a small sigma.
+        # Near the middle, log(x) - mu would be a difference of rounded numbers: too inaccurate for a small sigma.
         away = (x - middle) / middle
         with np.errstate(divide="ignore"):
             return np.where(np.abs(away) < 0.5, np.log1p(np.clip(away, -0.5, 0.5)), np.log(x / middle)) / sigma
@@ -107,11 +107,11 @@ def _lognormal(mu: float, sigma: float) -> Law:
     )
 
 
-def _normal(mean: float, sd: float) -> Law:
-    """The normal law above 0.
+def _normal(mean: float, sd: float) -> Distribution:
+    """The normal distribution truncated at 0.
 
-    The ratio of two tails is exp(log_above): by `log_ndtr` where 0 is left of the mean, and else, where tails may be
-    too small for a number, by the scaled complement of the error function.
+    The ratio of two tails is exp(log_above). It is computed by `log_ndtr` if the mean is above 0. Otherwise tails may
+    underflow, and it is computed by the scaled complementary error function.
     """
     zero = -mean / sd
 
@@ -125,19 +125,19 @@ def _normal(mean: float, sd: float) -> Law:
     return _smooth(
         lambda x: -np.expm1(log_above(x)),
         lambda x: np.exp(log_above(x)),
-        # At least half of the law is above 0 where the mean is, and with a mean below 0 it ends earlier than with 0.
+        # If the mean is above 0, so is at least half of the mass; if it is below 0, the tail is shorter than with 0.
         lambda q: max(mean, 0.0) - sd * special.ndtri(0.5 * q),
         median=_normal_median(mean, sd),
     )
 
 
 def _normal_median(mean: float, sd: float) -> float:
-    """The median of the normal law above 0; far below, that is an exponential law."""
+    """The median of the normal distribution truncated at 0; for a mean far below 0 it is almost exponential."""
     above = special.ndtr(mean / sd)
     return float(mean - sd * special.ndtri(0.5 * above)) if above > 1e-300 else float(np.log(2.0) * sd * sd / -mean)
 
 
-def _empirical(delays: tuple[float, ...]) -> Law:
+def _empirical(delays: tuple[float, ...]) -> Distribution:
     atoms, counts = np.unique(np.array(delays, dtype=np.float64), return_counts=True)
     n = len(delays)
     reached = np.concatenate([[0], np.cumsum(counts)])
@@ -148,15 +148,19 @@ def _empirical(delays: tuple[float, ...]) -> Law:
     def above(x: Array) -> Array:
         return (n - reached[np.searchsorted(atoms, x, side="right")]) / n
 
-    return Law(below, above, lambda q: float(atoms[-1]), float(atoms[0]), atoms, atoms, counts.astype(np.float64))
+    return Distribution(
+        below, above, lambda q: float(atoms[-1]), float(atoms[0]), atoms, atoms, counts.astype(np.float64)
+    )
 
 
-def _smooth(below: Values, above: Values, beyond: Callable[[float], float], median: float | None = None) -> Law:
+def _smooth(
+    below: Values, above: Values, beyond: Callable[[float], float], median: float | None = None
+) -> Distribution:
     middle = float(beyond(0.5)) if median is None else median
-    return Law(below, above, beyond, kinks=np.array([middle]))
+    return Distribution(below, above, beyond, kinks=np.array([middle]))
 
 
-_LAWS: dict[str, Callable[..., Law]] = {
+_BY_LAW: dict[str, Callable[..., Distribution]] = {
     "EXPONENTIAL": _exponential,
     "UNIFORM": _uniform,
     "GAMMA": _gamma,
