@@ -46,7 +46,7 @@ class InProcess:
     def kernel_events(self, first: np.ndarray, variable: np.ndarray) -> Events:
         """Return the events as the kernel reads them; a run writes to them."""
         n, count = len(self._table), len(variable)
-        roles = {"variable": variable, "home": np.ones(count, np.bool_)}
+        roles = {"variable": variable, "is_primary": np.ones(count, np.bool_)}
         batch = Batch([self._table], np.zeros(n, np.int64), np.ones(n, np.bool_), first, roles)
         return numbers_of_events(batch, self._lowered.columns)
 

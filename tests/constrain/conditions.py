@@ -1,4 +1,4 @@
-"""Hypothesis strategies for the conditions of CONSTRAIN: most of them are true of the models of their variables."""
+"""Hypothesis strategies for the conditions of CONSTRAIN; most of them are true for the models of their variables."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tests.cases import INTEGER, MIRRORED, TIMESTAMP, Draw, Row, constant_text, 
 from tests.constrain.streams import GLOBE, NOWHERE, PLANE, STEPS, Shape, Style, Variable
 from tests.oracles.constrain import great_circle
 
-#: Metres that have nothing to do with the events of a case, the last of them almost half of the equator.
+#: Distances in metres that are independent of the events of a case; the last is almost half of the equator.
 METRES = (1, 20_000, 28_000, 111_000, 2_000_000, 20_015_000)
 
 
 @st.composite
 def conjuncts(draw: Draw, variables: Sequence[Variable], style: Style) -> list[str]:
-    """Conditions that connect most variables to one before, ask something of some, and a few more."""
+    """Conditions that connect most variables to an earlier one, conditions on single variables, and a few more."""
     parts = []
-    for place, variable in enumerate(variables):
-        if place and (style.connected or not draw(one_in(6))):
-            other = variables[draw(st.integers(0, place - 1))]
+    for index, variable in enumerate(variables):
+        if index and (style.connected or not draw(one_in(6))):
+            other = variables[draw(st.integers(0, index - 1))]
             parts.append(draw(_windows(variable, other, style)))
             if not draw(one_in(3)):
                 parts.append(draw(_spatial(variable, other, style)))
@@ -49,7 +49,7 @@ def conjuncts(draw: Draw, variables: Sequence[Variable], style: Style) -> list[s
 
 @st.composite
 def _any_condition(draw: Draw, variables: Sequence[Variable], style: Style) -> str:
-    """A condition about one, two or three variables."""
+    """A condition on one, two or three variables."""
     kind = draw(st.sampled_from(["one", "two", "two", "three"]))
     first = draw(st.sampled_from(variables))
     if kind == "one" or (len(variables) == 1 and first.count == 1):
@@ -64,8 +64,8 @@ def _any_condition(draw: Draw, variables: Sequence[Variable], style: Style) -> s
 def _logical(draw: Draw, variables: Sequence[Variable], style: Style) -> str:
     """Conditions under OR and NOT; a counted variable is named at most twice."""
     a = draw(_any_condition(variables, style)) or "TRUE"
-    astray = [replace(style, consistent=False, stray=stray) for stray in (2, 1)]
-    b, c = (draw(_any_condition(variables, each)) or "TRUE" for each in astray)
+    stray_styles = [replace(style, consistent=False, stray=stray) for stray in (2, 1)]
+    b, c = (draw(_any_condition(variables, stray_style)) or "TRUE" for stray_style in stray_styles)
     texts = [f"({b} OR {a})", f"({b} AND {c} OR {a})", f"({a}) = TRUE", f"({a} OR NULL)"]
     if not style.consistent:
         texts += [f"NOT ({c})", f"NOT ({b} AND {c})", f"NOT ({c} OR NOT ({a}))", f"({b} OR {c})", f"NOT ({c})"]
@@ -74,22 +74,28 @@ def _logical(draw: Draw, variables: Sequence[Variable], style: Style) -> str:
 
 
 def _is_allowed(text: str, variables: Sequence[Variable]) -> bool:
-    return all(len(re.findall(rf"\b{each.name}\b", text)) <= 2 for each in variables if each.count > 1)
+    counted = [variable for variable in variables if variable.count > 1]
+    return all(len(re.findall(rf"\b{variable.name}\b", text)) <= 2 for variable in counted)
 
 
 # ---------------------------------------------------------------- bounds
 
 
 def _pairs(u: Variable, v: Variable) -> Iterator[tuple[Row, Row]]:
-    """The models that a condition about u and v is asked of; every ordered pair where they are one variable."""
+    """The pairs of models to which a condition on u and v applies; every ordered pair if u is v."""
     return itertools.permutations(u.models, 2) if u is v else itertools.product(u.models, v.models)
 
 
 @dataclass(frozen=True)
 class Measure:
-    """Something to bound: its text, its values among the models, and what the bounds may be.
+    """An expression to bound.
 
-    `step` is the distance of neighbouring bounds, None for metres on the globe.
+    Attributes
+    ----------
+    text : the expression
+    values : its values for the models
+    step : the distance between adjacent bounds, None for metres on the globe
+    strangers : bounds that are independent of the models
     """
 
     text: str
@@ -98,24 +104,24 @@ class Measure:
     strangers: tuple[float, ...]
 
     def above(self, slack: float) -> float:
-        """A bound that the greatest value is below by some steps."""
+        """An upper bound, this many steps above the greatest value."""
         return self._moved(max(self.values, default=0.0), slack)
 
     def below(self, slack: float) -> float:
-        """A bound that the least value is above by some steps."""
+        """A lower bound, this many steps below the least value."""
         return self._moved(min(self.values, default=0.0), -slack, up=False)
 
     def _moved(self, value: float, slack: float, up: bool = True) -> float:
         if self.step is not None:
             return round(value + slack * self.step, 6)
-        # Whole metres; never 0, which places at a pole or on the antimeridian miss by a nanometre.
+        # Whole metres; never 0, which locations at a pole or on the antimeridian miss by a nanometre.
         moved = math.ceil(value + 0.001) if up else math.floor(value - 0.001)
         return round(moved + 10_000 * slack) if moved + 10_000 * slack > 0 else -1
 
 
 @st.composite
 def _intervals(draw: Draw, measure: Measure, kept: bool) -> tuple[float, float]:
-    """Two ends, around the values where they are to be kept."""
+    """The ends of an interval; it contains the values if `kept`."""
     slacks = st.sampled_from([0, 0, 1, 0, 2, 0.5])
     if kept:
         return measure.below(draw(slacks)), measure.above(draw(slacks))
@@ -125,7 +131,7 @@ def _intervals(draw: Draw, measure: Measure, kept: bool) -> tuple[float, float]:
 
 @st.composite
 def _compared(draw: Draw, measure: Measure, kept: bool, ops: Sequence[str] = ("<=", "<", ">=", ">", "<>", "=")) -> str:
-    """The measure against one bound: one that the values touch or keep, or any."""
+    """The measure compared with a bound, which the values satisfy if `kept`, often with equality."""
     op = draw(st.sampled_from(ops))
     slack = draw(st.sampled_from([0, 0, 1, 0, 2, 0.5]))
     if kept and op in ("<", ">"):
@@ -140,26 +146,26 @@ def _compared(draw: Draw, measure: Measure, kept: bool, ops: Sequence[str] = ("<
         bound = measure.above(0 if op == "=" else slack)
     if kept and op == "=" and len(set(measure.values)) > 1:
         op = "<="
-    shown = draw(_amounts(bound, measure))
-    return f"{shown} {MIRRORED[op]} {measure.text}" if draw(one_in(4)) else f"{measure.text} {op} {shown}"
+    amount = draw(_amounts(bound, measure))
+    return f"{amount} {MIRRORED[op]} {measure.text}" if draw(one_in(4)) else f"{measure.text} {op} {amount}"
 
 
 def _amounts(bound: float, measure: Measure) -> st.SearchStrategy[str]:
-    """A bound as text; one of time may have a unit."""
-    shown = [number_text(bound)]
+    """A bound as text; a bound on times may have a unit."""
+    texts = [number_text(bound)]
     if "DISTANCE" not in measure.text and "temp" not in measure.text:
-        shown += [number_text(bound), f"{number_text(bound)} SECONDS"]
-        shown += [f"{number_text(bound / 60)} MINUTES"] if bound and bound % 30 == 0 else []
-    return st.sampled_from(shown)
+        texts += [number_text(bound), f"{number_text(bound)} SECONDS"]
+        texts += [f"{number_text(bound / 60)} MINUTES"] if bound and bound % 30 == 0 else []
+    return st.sampled_from(texts)
 
 
 def _keeps(style: Style) -> st.SearchStrategy[bool]:
-    """Whether the models keep a bound."""
+    """Whether the models satisfy a bound."""
     return st.integers(0, style.stray - 1).map(lambda number: number != style.stray // 2)
 
 
 def _times_keep(style: Style) -> st.SearchStrategy[bool]:
-    """Whether the models keep a bound of times."""
+    """Whether the models satisfy a bound on times."""
     return st.just(True) if style.consistent else _keeps(style)
 
 
@@ -174,7 +180,7 @@ def _difference(u: Variable, v: Variable, style: Style) -> Measure:
 
 @st.composite
 def _spans(draw: Draw, u: Variable, v: Variable, style: Style, two_sided: bool = False) -> str:
-    """A bound of the absolute difference of times; from above, where the difference is to be bounded on both sides."""
+    """A bound on the absolute difference of times; an upper bound if `two_sided`."""
     difference = _difference(u, v, style)
     text = draw(st.sampled_from([f"SPAN({u.name}, {v.name})", f"ABS({difference.text})"]))
     measure = Measure(text, tuple(map(abs, difference.values)), difference.step, (0, 1, 2, 5, 60, 0.5))
@@ -184,7 +190,7 @@ def _spans(draw: Draw, u: Variable, v: Variable, style: Style, two_sided: bool =
 
 @st.composite
 def _windows(draw: Draw, u: Variable, v: Variable, style: Style) -> str:
-    """A bound from both sides; where the style asks for none, sometimes another temporal condition."""
+    """Bounds on a difference of times from both sides; sometimes another temporal condition if not `connected`."""
     difference = _difference(u, v, style)
     kind = draw(st.sampled_from(["in", "between", "two", "span"] if style.connected else ["in", "span", "any", "any"]))
     if kind == "any":
@@ -192,15 +198,15 @@ def _windows(draw: Draw, u: Variable, v: Variable, style: Style) -> str:
     if kind == "span":
         return draw(_spans(u, v, style, two_sided=True))
     low, high = draw(_intervals(difference, draw(_times_keep(style))))
-    shown = [draw(_amounts(end, difference)) for end in (low, high)]
+    ends = [draw(_amounts(end, difference)) for end in (low, high)]
     if kind == "two":
-        return f"{difference.text} >= {shown[0]} AND {shown[1]} >= {difference.text}"
-    return f"{difference.text} {'IN [{}, {}]' if kind == 'in' else 'BETWEEN {} AND {}'}".format(*shown)
+        return f"{difference.text} >= {ends[0]} AND {ends[1]} >= {difference.text}"
+    return f"{difference.text} {'IN [{}, {}]' if kind == 'in' else 'BETWEEN {} AND {}'}".format(*ends)
 
 
 @st.composite
 def _temporal(draw: Draw, u: Variable, v: Variable, style: Style) -> str:
-    """Any condition about the times of two variables."""
+    """Any condition on the times of two variables."""
     difference = _difference(u, v, style)
     kept = draw(_times_keep(style))
     kind = draw(st.sampled_from(["difference", "span", "order", "not in", "sum"]))
@@ -224,30 +230,30 @@ _ORDERS: dict[str, Callable[[float], bool]] = {
 }  # fmt: skip
 
 
-# ---------------------------------------------------------------- places
+# ---------------------------------------------------------------- locations
 
 
-def _apart(a: Row, b: Row, shape: Shape) -> float | None:
-    """The distance of two rows, None where a place is not known."""
-    places = [tuple(row[axis] for axis in shape.axes) for row in (a, b)]
-    if None in itertools.chain(*places):
+def _distance(a: Row, b: Row, shape: Shape) -> float | None:
+    """The distance of two rows; None if a location is unknown."""
+    one, other = (tuple(row[axis] for axis in shape.axes) for row in (a, b))
+    if None in (*one, *other):
         return None
-    return great_circle(*places[0], *places[1]) if shape.space == GLOBE else math.dist(*places)
+    return great_circle(*one, *other) if shape.space == GLOBE else math.dist(one, other)
 
 
 @st.composite
 def _spatial(draw: Draw, u: Variable, v: Variable, style: Style) -> str:
-    """A bound of a distance; nothing where one of the two is nowhere. It need not be one that distances can keep."""
+    """A bound on a distance, which may be unsatisfiable; empty if one of the two variables has no locations."""
     if NOWHERE in (u.shape.space, v.shape.space):
         return ""
-    apart = [_apart(a, b, u.shape) for a, b in _pairs(u, v)]
-    known = tuple(d for d in apart if d is not None)
+    distances = [_distance(a, b, u.shape) for a, b in _pairs(u, v)]
+    known = tuple(distance for distance in distances if distance is not None)
     text = f"DISTANCE({u.name}, {v.name})"
     kept = draw(_keeps(style))
     if u.shape.space == GLOBE:
         measure = Measure(text, known, None, METRES)
         return draw(_compared(measure, kept, ("<=", "<", ">=", ">", "<>")))
-    # A distance that is no multiple of the step is bounded by one that is.
+    # A distance that is not a multiple of the step is bounded by one that is.
     step = 1.0 if u.shape.space == PLANE else 0.25
     up, down = (tuple(round_(d / step) * step for d in known) for round_ in (math.ceil, math.floor))
     op = draw(st.sampled_from(["<=", "<", ">=", ">", "<=", "in", "temp", "="]))
@@ -263,20 +269,20 @@ def _spatial(draw: Draw, u: Variable, v: Variable, style: Style) -> str:
 
 
 def _is_near(u: Variable, v: Variable) -> bool:
-    """Whether the models are no further apart than the temp of the first."""
-    apart = [(_apart(a, b, u.shape), a["temp"]) for a, b in _pairs(u, v)]
-    return all(None not in pair and pair[0] <= pair[1] for pair in apart)
+    """Whether the distance of the models is at most the temp of the first."""
+    pairs = [(_distance(a, b, u.shape), a["temp"]) for a, b in _pairs(u, v)]
+    return all(None not in pair and pair[0] <= pair[1] for pair in pairs)
 
 
 def _polygons(shape: Shape) -> st.SearchStrategy[str]:
-    """Polygons with corners where events can be; on the globe boxes alone."""
+    """Polygons with corners at possible locations of events; on the globe only boxes."""
     (left, *_, right), (low, *_, high) = (sorted(numbers) for numbers in shape.coordinates)
     inner_x, inner_y = (sorted(numbers)[1] for numbers in shape.coordinates)
     box = f"({left} {low}, {inner_x} {low}, {inner_x} {high}, {left} {high}, {left} {low})"
-    found = [f"POLYGON({box})"]
+    texts = [f"POLYGON({box})"]
     if shape.space != GLOBE:
         hole = f"({left} {low}, {right} {low}, {right} {high}, {left} {high}, {left} {low})"
-        found += [
+        texts += [
             f"POLYGON(({left} {low}, {right} {low}, {left} {high}, {left} {low}))",
             f"POLYGON(({left - 1} {low - 1}, {right} {low - 1}, {right} {high + 1}, {left - 1} {high + 1}, "
             f"{left - 1} {low - 1}), {box})",
@@ -284,12 +290,12 @@ def _polygons(shape: Shape) -> st.SearchStrategy[str]:
             f"POLYGON(({inner_x} {inner_y}, {inner_x + 1} {inner_y + 1}, {inner_x} {inner_y + 1}, "
             f"{inner_x} {inner_y}))",
         ]
-    return st.sampled_from(found)
+    return st.sampled_from(texts)
 
 
-# ---------------------------------------------------------------- other properties
+# ---------------------------------------------------------------- other columns
 
-#: Conditions about two variables, and when they are true of two rows.
+#: Conditions on two variables, and whether they are true for two rows.
 _PROPERTIES: dict[str, Callable[[Row, Row], bool]] = {
     "{u}.id = {v}.id": lambda a, b: a["id"] == b["id"],
     "{u}.id <> {v}.id": lambda a, b: a["id"] != b["id"],
@@ -308,7 +314,7 @@ _PROPERTIES: dict[str, Callable[[Row, Row], bool]] = {
 
 @st.composite
 def _between(draw: Draw, u: Variable, v: Variable, style: Style) -> str:
-    """A condition about two variables, or twice about a counted one."""
+    """A condition on two variables, or on two events of a counted variable."""
     kind = draw(st.sampled_from(["property", "spatial", "temporal", "property", "table"]))
     if kind == "temporal":
         return draw(_temporal(u, v, style))
@@ -323,11 +329,11 @@ def _between(draw: Draw, u: Variable, v: Variable, style: Style) -> str:
 
 @st.composite
 def _twice(draw: Draw, v: Variable) -> str:
-    """A condition that names a counted variable twice, and is not the same in both orders."""
+    """A condition that names a counted variable twice and is not symmetric."""
     temps = [row["temp"] for row in v.models if row["temp"] is not None]
-    apart = max(temps, default=1) - min(temps, default=0)
+    difference = max(temps, default=1) - min(temps, default=0)
     texts = [
-        f"{{0}}.temp - {{0}}.temp <= {number_text(apart)}", "{0}.temp <= {0}.temp", "{0}.id >= {0}.id",
+        f"{{0}}.temp - {{0}}.temp <= {number_text(difference)}", "{0}.temp <= {0}.temp", "{0}.id >= {0}.id",
         f"({{0}}.kind = 'A' OR {{0}}.temp >= {number_text(min(temps, default=0))})", "NOT ({0}.kind < {0}.kind)",
         "({0}.kind = 'A' OR {0}.kind = 'B')", "({0}.temp > 0 OR {0}.kind IS NOT NULL)",
     ]  # fmt: skip
@@ -336,7 +342,7 @@ def _twice(draw: Draw, v: Variable) -> str:
 
 @st.composite
 def _unary(draw: Draw, u: Variable, style: Style) -> str:
-    """A condition about one variable."""
+    """A condition on one variable."""
     kind = draw(st.sampled_from(["column", "temp", "column", "within", "time"]))
     if kind == "temp":
         values = tuple(row["temp"] for row in u.models if row["temp"] is not None)
@@ -346,32 +352,35 @@ def _unary(draw: Draw, u: Variable, style: Style) -> str:
         return f"{draw(st.sampled_from(['', 'NOT ']))}WITHIN({u.name}, '{draw(_polygons(u.shape))}')"
     column = "t" if kind == "time" else draw(st.sampled_from(["kind", "kind", "id", "temp", *u.shape.axes]))
     values = [row[column] for row in u.models]
-    own = draw(st.sampled_from(values))
-    true = [text for text, holds in _TESTS.items() if None not in values and all(holds(each, own) for each in values)]
+    constant = draw(st.sampled_from(values))
+    true = [
+        text for text, holds in _TESTS.items() if None not in values and all(holds(value, constant) for value in values)
+    ]
     true += ["IS NULL"] if set(values) == {None} else []
     kept = draw(_times_keep(style) if kind == "time" else _keeps(style))
     texts = true if true and kept else [*_TESTS, "IS NULL", "IS NOT NULL", "NOT IN ({}, NULL)"]
-    return f"{u.name}.{column} {draw(st.sampled_from(texts)).format('NULL' if own is None else constant_text(own))}"
+    text = draw(st.sampled_from(texts))
+    return f"{u.name}.{column} {text.format('NULL' if constant is None else constant_text(constant))}"
 
 
-#: Conditions about one column and a constant, and when they are true of a value.
+#: Conditions on a column and a constant, and whether they are true for a value.
 _TESTS: dict[str, Callable[[Any, Any], bool]] = {
-    "= {}": lambda value, own: value == own,
-    "IN ({}, NULL)": lambda value, own: value == own,
-    ">= {}": lambda value, own: value >= own,
-    "<= {}": lambda value, own: value <= own,
-    "> {}": lambda value, own: value > own,
-    "<> {}": lambda value, own: value != own,
-    "IS NOT NULL": lambda value, own: True,
+    "= {}": lambda value, constant: value == constant,
+    "IN ({}, NULL)": lambda value, constant: value == constant,
+    ">= {}": lambda value, constant: value >= constant,
+    "<= {}": lambda value, constant: value <= constant,
+    "> {}": lambda value, constant: value > constant,
+    "<> {}": lambda value, constant: value != constant,
+    "IS NOT NULL": lambda value, constant: True,
 }
 
 
 @st.composite
 def _ternary(draw: Draw, variables: Sequence[Variable]) -> str:
-    """A condition about three variables."""
+    """A condition on three variables."""
     u, v, w = (variable.name for variable in variables)
     texts = [f"{u}.temp + {v}.temp >= {w}.temp", f"SPAN({u}, {v}) <= SPAN({w}, {v})", f"{u}.id IN ({v}.id, {w}.id)"]
-    # In this plane, distances that are equal have the same sides, or are whole: they are equal in doubles too.
+    # In this plane, equal distances have the same sides, or are integers: they are equal as doubles too.
     if all(variable.shape.space == PLANE for variable in variables):
         texts += [f"DISTANCE({u}, {v}) < DISTANCE({w}, {v})", f"DISTANCE({u}, {v}) = DISTANCE({v}, {w})"]
     return draw(st.sampled_from(texts))

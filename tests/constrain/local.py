@@ -1,4 +1,4 @@
-"""CONSTRAIN without a JVM: the buckets of one or several queries, and their answers as rows."""
+"""Runs CONSTRAIN jobs without a JVM, and returns their answers as rows."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ class ConstrainRun(local.LocalRun):
     job: ConstrainJob
 
     def answers(self, query: int = 0) -> list[Solution]:
-        """The answers to a query, with the columns that it names."""
+        """The answers to a query, in its result columns."""
         return [self._answer(query, row) for row in self.rows_of(query)]
 
     def _answer(self, query: int, row: dict[str, Any]) -> Solution:
         events = self.events_of(row)
         answer: Solution = {"t": row["t"]}
         for variable in self.job.spec.analyses[query].query.variables:
-            own = events[self.job.spec.stream_number(variable.stream.name)]
-            chosen, own[: variable.count] = tuple(own[: variable.count]), []
+            remaining = events[self.job.spec.stream_number(variable.stream.name)]
+            chosen, remaining[: variable.count] = tuple(remaining[: variable.count]), []
             answer[variable.label] = chosen if variable.count > 1 else chosen[0]
         assert not any(events)
         return answer
 
 
 def job_of(case: Case, strategy: str = "") -> ConstrainJob:
-    """The job of a case; with a strategy, where one is named."""
+    """The job of a case, with a STRATEGY if one is given."""
     workbook = case.workbook.rstrip().removesuffix(";") + f" STRATEGY {strategy};" if strategy else case.workbook
     return local.local_job(workbook, case.query, case.relations)
 
 
 def answers_of(case: Case, batches: Sequence[Any], n_buckets: int = 3, strategy: str = "") -> Counter:
-    """What a run over micro-batches answers."""
+    """The answers of a run over micro-batches, with their counts."""
     run = ConstrainRun(job_of(case, strategy), n_buckets)
     run.run(batches)
     assert run.counts.late == 0
@@ -49,6 +49,6 @@ def answers_of(case: Case, batches: Sequence[Any], n_buckets: int = 3, strategy:
 
 
 def truth_of(case: Case) -> Counter:
-    """What nested loops answer."""
-    found = solutions(local.bound_query(case.workbook, case.query), case.rows, case.relations)
-    return Counter(map(frozen, found))
+    """The answers of the oracle, with their counts."""
+    answers = solutions(local.bound_query(case.workbook, case.query), case.rows, case.relations)
+    return Counter(map(frozen, answers))

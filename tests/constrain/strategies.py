@@ -1,9 +1,9 @@
-"""Hypothesis strategies for CONSTRAIN: a few events in space and time, and figures to look for among them.
+"""Hypothesis strategies for CONSTRAIN: a few events in space and time, and queries over them.
 
-Some rows are chosen to stand for the variables, and most bounds are laid around what is true of these *models*, often
-touching it: so there are answers, and boundaries matter. Keys, values, times and places come from tiny domains, so that
-they often tie. Times and the plane are grids of binary fractions, on which every sum, difference and distance that is
-compared is exact, or far from its bound; on the globe no distance is within a millimetre of its bound.
+Some rows, the *models*, are events of the variables. Most bounds hold for them, often with equality: so there are
+answers, and boundaries matter. Keys, values, times and locations come from tiny domains, so that they are often equal.
+Times and planar coordinates are binary fractions: every sum, difference and distance that is compared is exact, or far
+from its bound. On the globe no distance is within a millimetre of its bound.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from tests.constrain.streams import (
     Variable,
 )
 
-#: One of them is not in lower case.
+#: The names of variables; one of them is not in lower case.
 NAMES = ("u", "v", "W", "z")
 
-#: At most so many rows by the number of events of a solution, so that the oracle need not try too many choices.
+#: The most rows by the number of events of a solution, so that the oracle has not too many choices to try.
 MOST_ROWS = {1: 14, 2: 14, 3: 14, 4: 14, 5: 10, 6: 9}
-#: Rows that are given again, or again with another value.
+#: The most rows that are repeated, or repeated with another value.
 MOST_REPEATED = 2
 
 
@@ -64,42 +64,42 @@ def constrain_cases(
     connected: bool = False,
     polygons: bool = True,
     tables: bool = True,
-    unknown_places: bool = True,
+    unknown_locations: bool = True,
     decimals: bool = False,
     watermark: int | float | None = None,
 ) -> Case:
-    """A query with data that have at most 14 rows.
+    """A query with data of at most 14 rows.
 
     Parameters
     ----------
     time_types : the types of time column to choose from, of `TIMES`
     spaces : the spaces to choose from, of `SPACES`
     most_variables, most_streams : int
-        All streams that are declared are named by the query.
+        All declared streams are used by the query.
     counted : bool
-        Whether a variable may stand for two or three events.
+        Whether a variable may have two or three events.
     consistent : bool
-        Whether there are times that keep all temporal bounds, those of the models; else a few contradict each other.
+        Whether the models satisfy all temporal bounds; otherwise a few bounds contradict each other.
     connected : bool
-        Whether bounds of differences of times, from below and above, connect all events, as streaming needs it. Bounds
-        that hold under OR or NOT alone do not count.
+        Whether bounds on differences of times, from below and above, connect all events, as streaming requires. Bounds
+        under OR or NOT do not count.
     polygons, tables : bool
         Whether conditions may have WITHIN, and relations.
-    unknown_places : bool
+    unknown_locations : bool
         Whether coordinates may be NULL.
     decimals : bool
-        Whether times are tenths: then differences of doubles miss bounds that they seem to touch.
+        Whether times are tenths: then rounded differences of doubles can miss a bound.
     watermark : number or None
-        The WATERMARK of every stream, in the unit of its time; None declares none.
+        The WATERMARK of every stream, in the unit of its time; None for no WATERMARK.
     """
     time_type = draw(st.sampled_from(time_types))
     instants = (DECIMAL_INSTANTS if decimals else INSTANTS)[time_type]
-    shapes = draw(_shapes(time_type, instants, spaces, most_streams, unknown_places, watermark))
-    named = draw(_variables(shapes, most_variables, counted))
-    rows, variables = draw(_rows(named))
+    shapes = draw(_shapes(time_type, instants, spaces, most_streams, unknown_locations, watermark))
+    without_models = draw(_variables(shapes, most_variables, counted))
+    rows, variables = draw(_rows(without_models))
     relations = draw(_tables()) if tables and draw(one_in(6)) else {}
     style = Style(consistent, connected, polygons, decimals, tuple(relations))
-    declarations = [shape.text() for shape in dict.fromkeys(each.shape for each in variables)]
+    declarations = [shape.text() for shape in dict.fromkeys(variable.shape for variable in variables)]
     declarations += [f"CREATE RELATION {name} (a STRING, b STRING);" for name in relations]
     query = draw(_queries(variables, style))
     return Case(workbook_of(declarations, query), QUERY, rows, relations)
@@ -112,26 +112,26 @@ def _shapes(
     instants: tuple[int | float, ...],
     spaces: Sequence[str],
     most: int,
-    unknown_places: bool,
+    unknown_locations: bool,
     watermark: int | float | None,
 ) -> list[Shape]:
-    """The streams; events of the second may be nowhere."""
+    """The streams; the second may have no locations."""
     space = draw(st.sampled_from(spaces))
     coordinates = draw(st.sampled_from(COORDINATES[space]))
     key_type = draw(st.sampled_from([STRING, INTEGER]))
     shapes = []
     for name in ("e", "f")[: draw(st.integers(1, most))]:
         temp_type = draw(st.sampled_from([INTEGER, DOUBLE]))
-        here = NOWHERE if shapes and draw(one_in(6)) else space
+        own_space = NOWHERE if shapes and draw(one_in(6)) else space
         shapes.append(
-            Shape(name, key_type, temp_type, time_type, instants, here, coordinates, unknown_places, watermark)
+            Shape(name, key_type, temp_type, time_type, instants, own_space, coordinates, unknown_locations, watermark)
         )
     return shapes
 
 
 @st.composite
 def _variables(draw: Draw, shapes: Sequence[Shape], most: int, counted: bool) -> list[Variable]:
-    """The variables, each over one of the streams; a solution has at most six events."""
+    """Variables over the streams, without models; a solution has at most six events."""
     count = draw(st.sampled_from([number for number in (2, 1, 3, 2, 3, 4, 4) if number <= most]))
     free = max(MOST_ROWS) - count
     variables = []
@@ -157,8 +157,8 @@ def _tables(draw: Draw) -> Relations:
 def _rows(draw: Draw, variables: Sequence[Variable]) -> tuple[Rows, list[Variable]]:
     """Rows for each stream, and the variables with their models.
 
-    A model is one of the rows where there are enough, else a row that is not there. Some rows are given twice, and some
-    again with another value.
+    A model is one of the rows if there are enough of them, else another row. Some rows are repeated, some of them with
+    another value.
     """
     needed = sum(variable.count for variable in variables)
     shapes = list(dict.fromkeys(variable.shape for variable in variables))
@@ -167,8 +167,8 @@ def _rows(draw: Draw, variables: Sequence[Variable]) -> tuple[Rows, list[Variabl
     size = draw(st.sampled_from([*sizes, 0, *sizes[:6], needed - 1]))
     used = [variable.shape for variable in variables for _ in range(variable.count)]
     rows: Rows = {shape.name: [] for shape in shapes}
-    for place in range(size):
-        shape = used[place] if place < needed else draw(st.sampled_from(shapes))
+    for index in range(size):
+        shape = used[index] if index < needed else draw(st.sampled_from(shapes))
         rows[shape.name].append(draw(shape.rows()))
     taken: list[Row] = []
     modelled = []
@@ -181,10 +181,10 @@ def _rows(draw: Draw, variables: Sequence[Variable]) -> tuple[Rows, list[Variabl
         modelled.append(Variable(variable.name, variable.shape, variable.count, tuple(models)))
     for shape in shapes:
         if rows[shape.name]:
-            again = draw(st.lists(st.sampled_from(rows[shape.name]), max_size=MOST_REPEATED // len(shapes)))
+            repeated = draw(st.lists(st.sampled_from(rows[shape.name]), max_size=MOST_REPEATED // len(shapes)))
             rows[shape.name] += [
                 {**row, "temp": draw(st.sampled_from(TEMPS[shape.temp_type]))} if draw(one_in(3)) else dict(row)
-                for row in again
+                for row in repeated
             ]
     return rows, modelled
 

@@ -1,4 +1,4 @@
-"""What CONSTRAIN is asked of in tests: streams of events in space and time, and variables with rows that they fit."""
+"""Streams and variables of CONSTRAIN cases: their declarations, and the domains of their rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 from tests.cases import DOUBLE, INTEGER, STRING, TIMESTAMP, Row, moment, watermark_of
 
-#: Places on whole numbers, on quarters, in degrees on the globe, and none at all.
+#: Locations on integers, on quarters, in degrees on the globe, and streams without locations.
 PLANE, QUARTERS, GLOBE, NOWHERE = "plane", "quarters", "globe", "nowhere"
 SPACES = (PLANE, QUARTERS, GLOBE, PLANE, NOWHERE)
 
@@ -19,15 +19,15 @@ INSTANTS = {
     DOUBLE: (0.0, 0.25, 0.5, 1.0, 1.25, 2.0, 3.5, -0.75),
     TIMESTAMP: (0.0, 1.0, 0.5, 2.0, 1.5, 3.0, 60.0, 120.5),
 }
-#: Instants whose differences are not what they look like in doubles.
+#: Instants whose differences are rounded in doubles.
 DECIMAL_INSTANTS = {INTEGER: INSTANTS[INTEGER]} | dict.fromkeys(
     (DOUBLE, TIMESTAMP), (0.0, 0.1, 0.3, 0.7, 0.2, 0.4, 1.1, -0.6)
 )
-#: What the instants of a type are apart at least.
+#: The least difference of two instants of a type.
 STEPS = {INTEGER: 1, DOUBLE: 0.25, TIMESTAMP: 0.5}
 
-#: The coordinates that may be, by space. In the plane many distances are whole, as 5 is for sides of 3 and 4. On the
-#: globe: in the middle of a map, around the antimeridian, around a pole.
+#: The coordinates to choose from, by space. In the plane many distances are integers, as 5 is for sides of 3 and 4. On
+#: the globe, they are in the middle of a map, around the antimeridian, or around a pole.
 COORDINATES = {
     PLANE: [((0.0, 3.0, 6.0), (0.0, 4.0)), ((0.0, 3.0, 1.0, 6.0), (0.0, 4.0, 1.0, 8.0))],
     QUARTERS: [((0.0, 0.75, 0.25, 1.5), (0.0, 1.0, -0.25))],
@@ -42,7 +42,7 @@ COORDINATES = {
 
 @dataclass(frozen=True)
 class Shape:
-    """How a stream is declared, and from what its rows are drawn."""
+    """The declaration of a stream, and the domains of its rows."""
 
     name: str
     key_type: str
@@ -51,12 +51,12 @@ class Shape:
     instants: tuple[int | float, ...]
     space: str
     coordinates: tuple[tuple[float, ...], tuple[float, ...]]
-    unknown_places: bool
+    unknown_locations: bool
     watermark: int | float | None = None
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """The columns of a place."""
+        """The columns of a location."""
         return {GLOBE: ("lon", "lat"), NOWHERE: ()}.get(self.space, ("x", "y"))
 
     def text(self) -> str:
@@ -67,8 +67,8 @@ class Shape:
         return f"CREATE STREAM {self.name} {columns}{space}{geodesic}{watermark_of(self.watermark)};"
 
     def rows(self) -> st.SearchStrategy[Row]:
-        """A row; its values may be NULL, and its coordinates where that is allowed."""
-        unknown = [None] if self.unknown_places else []
+        """A row; its values may be NULL, and its coordinates with `unknown_locations`."""
+        unknown = [None] if self.unknown_locations else []
         return st.fixed_dictionaries(
             {
                 "id": st.sampled_from(KEYS[self.key_type]),
@@ -85,7 +85,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable, and its models: as many rows as it stands for, where there were enough rows of the case."""
+    """A variable, and its models: rows of the case that can be its events, one for each of them."""
 
     name: str
     shape: Shape
@@ -93,15 +93,15 @@ class Variable:
     models: tuple[Row, ...] = ()
 
     def text(self) -> str:
-        """What stands after CONSTRAIN."""
+        """The variable in the syntax of CONSTRAIN."""
         return self.name if self.count == 1 else f"{self.name}*{self.count}"
 
 
 @dataclass(frozen=True)
 class Style:
-    """What conditions may be like; the parameters of `constrain_cases`.
+    """Options of conditions; parameters of `constrain_cases`.
 
-    One condition of `stray` does not care what is true of the models.
+    One of `stray` conditions is drawn independently of the models.
     """
 
     consistent: bool

@@ -1,4 +1,4 @@
-"""CONSTRAIN against nested loops: the same alerts, each once, however the input comes and wherever it goes."""
+"""CONSTRAIN compared with nested loops: the same answers for every split, order and number of buckets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_possible(case: Case) -> bool:
 
 @examples(50)
 @given(constrain_cases(), st.sampled_from([1, 2, 7]), st.sampled_from(["", *STRATEGIES]))
-def test_batch_gives_every_alert_once(case: Case, n_buckets: int, strategy: str) -> None:
+def test_batch_gives_every_solution_once(case: Case, n_buckets: int, strategy: str) -> None:
     truth = truth_of(case)
     if not is_possible(case):
         assert not truth
@@ -34,7 +34,7 @@ def test_batch_gives_every_alert_once(case: Case, n_buckets: int, strategy: str)
 
 @examples(25)
 @given(constrain_cases(decimals=True, spaces=["plane"], tables=False), st.sampled_from([1, 3]))
-def test_bounds_that_decimal_fractions_miss_are_missed_by_both(case: Case, n_buckets: int) -> None:
+def test_decimal_fractions_are_rounded_as_in_the_oracle(case: Case, n_buckets: int) -> None:
     assume(is_possible(case))
     assert answers_of(case, [case.rows], n_buckets) == truth_of(case)
 
@@ -71,7 +71,7 @@ def test_tight_keeps_no_more_than_loose(case: Case) -> None:
 
 @examples(20)
 @given(constrain_cases(connected=True, consistent=True, time_types=TIMES[:1]))
-def test_nothing_is_kept_when_nothing_can_need_it(case: Case) -> None:
+def test_no_event_is_kept_that_cannot_be_needed(case: Case) -> None:
     assume(is_possible(case))
     job = job_of(case)
     run = ConstrainRun(job, 2)
@@ -86,10 +86,10 @@ def test_nothing_is_kept_when_nothing_can_need_it(case: Case) -> None:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_events_in_many_cells_meet_those_of_the_cells_around(strategy: str) -> None:
-    """So many events that the store cuts space into cells, and clears its lists of what has expired."""
-    draw = np.random.default_rng(5)
-    t, (x, y) = np.sort(draw.integers(0, 300, 600)), draw.uniform(0.0, 40.0, (2, 600))
+def test_events_in_many_cells_match_those_of_adjacent_cells(strategy: str) -> None:
+    """Enough events for a grid with several cells, and for the removal of expired items from lists."""
+    rng = np.random.default_rng(5)
+    t, (x, y) = np.sort(rng.integers(0, 300, 600)), rng.uniform(0.0, 40.0, (2, 600))
     rows = [{"id": i, "t": int(t[i]), "x": float(x[i]), "y": float(y[i])} for i in range(len(t))]
     workbook = (
         "CREATE STREAM e KEY (id INTEGER) TIME t INTEGER SPACE (x, y);\n"
@@ -97,15 +97,15 @@ def test_events_in_many_cells_meet_those_of_the_cells_around(strategy: str) -> N
     )
     run = ConstrainRun(job_of(Case(workbook, "q", {"e": rows}, {}), strategy), 1)
     run.step({"e": rows}, end=True)
-    later, far = t - t[:, None], np.hypot(x - x[:, None], y - y[:, None])
-    wanted = np.argwhere((later >= 1) & (later <= 9) & (far <= 4)).tolist()
-    assert sorted([answer["u"]["id"], answer["v"]["id"]] for answer in run.answers()) == wanted
+    later, distance = t - t[:, None], np.hypot(x - x[:, None], y - y[:, None])
+    expected = np.argwhere((later >= 1) & (later <= 9) & (distance <= 4)).tolist()
+    assert sorted([answer["u"]["id"], answer["v"]["id"]] for answer in run.answers()) == expected
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("last", ["BC", "CB"])
-def test_what_expires_this_very_moment_is_still_there(strategy: str, last: str) -> None:
-    """The first C meets many A that no B has come for; the list is cleared of them, but not of the last one."""
+def test_an_event_that_expires_at_the_current_time_still_matches(strategy: str, last: str) -> None:
+    """The first C visits many A without a B: they have expired and are removed from the list, except the last one."""
     kinds = [*(("A", t) for t in range(61)), *((kind, 62) for kind in last), ("C", 70)]
     rows = [{"id": i, "kind": kind, "t": t} for i, (kind, t) in enumerate(kinds)]
     workbook = (

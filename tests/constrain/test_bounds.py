@@ -1,4 +1,4 @@
-"""Closed bounds against all paths, tried one by one."""
+"""Implied bounds compared with an enumeration of all paths."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from hypothesis import strategies as st
 
 from anabranch.constrain.bounds import Bound, close, tightest
 
-PLACES = 4
-GIVEN = st.dictionaries(
-    st.tuples(st.integers(0, PLACES - 1), st.integers(0, PLACES - 1)).filter(lambda pair: pair[0] != pair[1]),
+SLOTS = 4
+STATED = st.dictionaries(
+    st.tuples(st.integers(0, SLOTS - 1), st.integers(0, SLOTS - 1)).filter(lambda pair: pair[0] != pair[1]),
     st.builds(Bound, st.integers(-3, 6).map(float), st.booleans()),
     max_size=8,
 )
 
 
-def path_bound(given: dict, path: tuple[int, ...]) -> tuple[float, bool]:
-    """What a path says of its ends: the sum, and whether it is strict (as 1 - strict, so that tuples compare)."""
-    steps = [given.get(pair, Bound(inf)) for pair in zip(path, path[1:], strict=False)]
+def path_bound(stated: dict, path: tuple[int, ...]) -> tuple[float, bool]:
+    """The bound of a path on its ends: the sum, and whether it is not strict, so that tighter bounds compare less."""
+    steps = [stated.get(pair, Bound(inf)) for pair in zip(path, path[1:], strict=False)]
     return sum(step.value for step in steps), not any(step.strict for step in steps)
 
 
 def paths(start: int, end: int) -> list[tuple[int, ...]]:
-    """Every path without a cycle, but for one that ends where it begins."""
-    others = [place for place in range(PLACES) if place not in (start, end)]
+    """Every path without a repeated slot; if `start` is `end`, every such cycle."""
+    others = [slot for slot in range(SLOTS) if slot not in (start, end)]
     return [
         (start, *between, end)
         for size in range(len(others) + 1)
@@ -36,21 +36,21 @@ def paths(start: int, end: int) -> list[tuple[int, ...]]:
     ]
 
 
-@given(GIVEN)
-def test_each_bound_is_the_tightest_path(given_bounds: dict) -> None:
-    closed = close(PLACES, given_bounds)
-    around = [path_bound(given_bounds, path) for start in range(PLACES) for path in paths(start, start)]
-    contradicts = any(value < 0 or (value == 0 and not loose) for value, loose in around)
+@given(STATED)
+def test_each_bound_is_that_of_the_tightest_path(stated: dict) -> None:
+    closed = close(SLOTS, stated)
+    cycles = [path_bound(stated, path) for start in range(SLOTS) for path in paths(start, start)]
+    contradicts = any(value < 0 or (value == 0 and not loose) for value, loose in cycles)
     assert bool(closed.cycle) == contradicts
     if contradicts:
-        value, loose = path_bound(given_bounds, closed.cycle)
+        value, loose = path_bound(stated, closed.cycle)
         assert closed.cycle[0] == closed.cycle[-1]
         assert value < 0 or (value == 0 and not loose)
         return
-    for start in range(PLACES):
-        for end in range(PLACES):
+    for start in range(SLOTS):
+        for end in range(SLOTS):
             if start != end:
-                best = min(path_bound(given_bounds, path) for path in paths(start, end))
+                best = min(path_bound(stated, path) for path in paths(start, end))
                 assert closed.value[start, end] == best[0]
                 if best[0] < inf:
                     assert closed.bound(start, end) == Bound(best[0], not best[1])
@@ -62,7 +62,7 @@ def test_sums_of_decimal_fractions_make_no_contradiction() -> None:
     assert not close(3, tenths).cycle
 
 
-def test_the_tighter_of_two_bounds_is_taken() -> None:
+def test_the_tighter_one_of_two_bounds_is_used() -> None:
     known = {(0, 1): Bound(5.0)}
     assert tightest(known, (0, 1), Bound(5.0, strict=True)) == Bound(5.0, strict=True)
     assert tightest(known, (0, 1), Bound(6.0)) == Bound(5.0)

@@ -1,4 +1,4 @@
-"""Events that last, geometries, equal rows, and rows that are no events: what the random cases do not have."""
+"""Features that the random cases do not have: events with a duration, geometries, duplicate and invalid rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.constrain.local import ConstrainRun
 from tests.local import local_job, to_table
 from tests.oracles.constrain import Solution
 
-LASTING = "CREATE STREAM e KEY (id STRING) TIME (began, ended) {kind} SPACE (x, y);"
+WITH_DURATION = "CREATE STREAM e KEY (id STRING) TIME (began, ended) {kind} SPACE (x, y);"
 SHAPES = "CREATE STREAM e KEY (id STRING) VALUE (area {kind}) TIME t INTEGER SPACE (x, y);"
 GLOBE = "CREATE STREAM e KEY (id STRING) VALUE (temp DOUBLE) TIME t INTEGER SPACE (lon, lat) GEODESIC;"
 
@@ -24,16 +24,18 @@ def run_of(workbook: str, query: str, rows: list[dict[str, Any]], n_buckets: int
     return run
 
 
-def ids(found: list[Solution]) -> list[str]:
-    """The keys of the events of each solution, one after the other."""
-    told = []
-    for answer in found:
-        events = [event for name, event in answer.items() if name != "t"]
-        told.append("".join(e["id"] if isinstance(e, dict) else "".join(each["id"] for each in e) for e in events))
-    return sorted(told)
+def ids(answers: list[Solution]) -> list[str]:
+    """The joined keys of the events of each solution."""
+    texts = []
+    for answer in answers:
+        values = [value for name, value in answer.items() if name != "t"]
+        texts.append(
+            "".join(value["id"] if isinstance(value, dict) else "".join(row["id"] for row in value) for value in values)
+        )
+    return sorted(texts)
 
 
-# ---------------------------------------------------------------- events that last
+# ---------------------------------------------------------------- events with a duration
 
 TIMES = {"a": (0, 2), "b": (4, 5), "c": (6, 7), "d": (4, 6), "e": (5, 5)}
 
@@ -51,16 +53,16 @@ TIMES = {"a": (0, 2), "b": (4, 5), "c": (6, 7), "d": (4, 6), "e": (5, 5)}
         ("ABS(u.t_from - v.t_from) >= 4", lambda u, v: abs(u[0] - v[0]) >= 4),
     ],
 )
-def test_events_that_last_have_a_beginning_and_an_end(kind: str, condition: str, holds: Callable) -> None:
+def test_events_with_a_duration_have_a_start_and_an_end(kind: str, condition: str, holds: Callable) -> None:
     rows = [{"id": id_, "began": began, "ended": ended, "x": 0, "y": 0} for id_, (began, ended) in TIMES.items()]
-    run = run_of(LASTING.format(kind=kind), f"u, v FROM e WHERE {condition} AND SPAN(u, v) < 100", rows)
+    run = run_of(WITH_DURATION.format(kind=kind), f"u, v FROM e WHERE {condition} AND SPAN(u, v) < 100", rows)
     assert ids(run.answers()) == sorted(u + v for u, v in permutations(TIMES, 2) if holds(TIMES[u], TIMES[v]))
 
 
-def test_an_event_that_ends_before_it_begins_is_set_aside() -> None:
+def test_an_event_that_ends_before_it_begins_is_quarantined() -> None:
     rows = [{"id": "a", "began": 3, "ended": 2, "x": 0, "y": 0}, {"id": "b", "began": None, "ended": 2, "x": 0, "y": 0}]
-    run = run_of(LASTING.format(kind="INTEGER"), "u, v FROM e WHERE SPAN(u, v) < 100", rows)
-    assert [each["reason"] for each in run.rejected] == ["began is NULL", "began is after ended"]
+    run = run_of(WITH_DURATION.format(kind="INTEGER"), "u, v FROM e WHERE SPAN(u, v) < 100", rows)
+    assert [row["reason"] for row in run.rejected] == ["began is NULL", "began is after ended"]
     assert run.counts.quarantined == 2
 
 
@@ -87,15 +89,15 @@ def square(x: float, y: float, side: float = 1.0) -> shapely.Polygon:
 )
 def test_geometry_columns_are_read_from_text_and_binary(kind: str, condition: str, expected: list[str]) -> None:
     write = shapely.to_wkt if kind == "STRING" else shapely.to_wkb
-    places = {"a": (3.5, 0.5), "b": (9, 9), "c": (9, 9), "d": (0.0, 0.5)}
+    locations = {"a": (3.5, 0.5), "b": (9, 9), "c": (9, 9), "d": (0.0, 0.5)}
     rows = [
-        {"id": id_, "area": write(square(*SQUARES[id_])), "t": number, "x": places[id_][0], "y": places[id_][1]}
+        {"id": id_, "area": write(square(*SQUARES[id_])), "t": number, "x": locations[id_][0], "y": locations[id_][1]}
         for number, id_ in enumerate("abcd")
     ]
     rows.append({"id": "z", "area": "nowhere" if kind == "STRING" else b"\x07", "t": 2, "x": 0.5, "y": 0.5})
     query = f"u, v FROM e WHERE {condition} AND SPAN(u, v) <= 9"
-    found = ids(run_of(SHAPES.format(kind=kind), query, rows).answers())
-    assert [each for each in found if "z" not in each] == expected
+    answers = ids(run_of(SHAPES.format(kind=kind), query, rows).answers())
+    assert [keys for keys in answers if "z" not in keys] == expected
 
 
 @pytest.mark.parametrize(
@@ -107,7 +109,7 @@ def test_geometry_columns_are_read_from_text_and_binary(kind: str, condition: st
         ("WITHIN(u, 'POLYGON((0.5 0, 9 0, 9 2, 0.5 2, 0.5 0))') AND INTERSECTS(u, v)", []),
     ],
 )
-def test_a_geometry_can_be_the_place_of_an_event(condition: str, expected: list[str]) -> None:
+def test_a_geometry_can_be_the_location_of_an_event(condition: str, expected: list[str]) -> None:
     rows = [
         {"id": id_, "area": square(*corner).wkt, "t": number} for number, (id_, corner) in enumerate(SQUARES.items())
     ]
@@ -116,7 +118,7 @@ def test_a_geometry_can_be_the_place_of_an_event(condition: str, expected: list[
     assert ids(run.answers()) == expected
 
 
-def test_a_point_on_the_globe_can_be_written() -> None:
+def test_a_point_on_the_globe_can_be_a_constant() -> None:
     rows = [{"id": "a", "t": 0, "lon": 0, "lat": 1, "temp": 1}, {"id": "b", "t": 0, "lon": 0, "lat": 3, "temp": 1}]
     run = run_of(GLOBE, "u FROM e WHERE DISTANCE(u, 'POINT(0 0)') <= 200000", rows)
     assert ids(run.answers()) == ["a"]
@@ -125,13 +127,15 @@ def test_a_point_on_the_globe_can_be_written() -> None:
 # ---------------------------------------------------------------- rows
 
 
-def test_places_that_cannot_be_are_set_aside() -> None:
-    places = [(0, 91), (181, 0), (float("nan"), 0), (0, float("inf")), (None, 5), (180, -90)]
-    rows = [{"id": str(number), "t": 0, "lon": lon, "lat": lat, "temp": 1} for number, (lon, lat) in enumerate(places)]
+def test_impossible_coordinates_are_quarantined() -> None:
+    locations = [(0, 91), (181, 0), (float("nan"), 0), (0, float("inf")), (None, 5), (180, -90)]
+    rows = [
+        {"id": str(number), "t": 0, "lon": lon, "lat": lat, "temp": 1} for number, (lon, lat) in enumerate(locations)
+    ]
     run = run_of(GLOBE, "u FROM e WHERE u.temp = 1", rows)
-    # Where one coordinate is not known the event is nowhere, but it happened.
+    # An event with an unknown coordinate has no location, but it is an event.
     assert ids(run.answers()) == ["4", "5"]
-    assert sorted(each["reason"] for each in run.rejected) == [
+    assert sorted(row["reason"] for row in run.rejected) == [
         "lat is not a finite number",
         "lat is outside [-90, 90] degrees",
         "lon is not a finite number",
@@ -140,7 +144,7 @@ def test_places_that_cannot_be_are_set_aside() -> None:
 
 
 @pytest.mark.parametrize("n_buckets", [1, 2, 7])
-def test_a_row_given_twice_is_one_event_and_is_counted_once(n_buckets: int) -> None:
+def test_duplicate_rows_are_one_event_and_are_counted(n_buckets: int) -> None:
     row = {"id": "a", "t": 0, "lon": 0.0, "lat": 0.0, "temp": 1.0}
     rows = [row, {**row}, {**row, "temp": 2.0}, {**row, "lon": -0.0}, {**row, "id": "b", "t": 40}]
     run = run_of(GLOBE, "u, v FROM e WHERE SPAN(u, v) <= 5 AND DISTANCE(u, v) <= 9", rows, n_buckets)
@@ -150,7 +154,7 @@ def test_a_row_given_twice_is_one_event_and_is_counted_once(n_buckets: int) -> N
 
 
 @pytest.mark.parametrize("n_buckets", [1, 2, 7])
-def test_rows_that_come_too_late_are_set_aside_once(n_buckets: int) -> None:
+def test_a_late_row_is_quarantined_once(n_buckets: int) -> None:
     workbook = f"{GLOBE} CREATE QUERY q AS CONSTRAIN u, v FROM e WHERE SPAN(u, v) <= 50 AND DISTANCE(u, v) <= 1e6;"
     run = ConstrainRun(local_job(workbook, "q"), n_buckets)
     row = {"id": "a", "lon": 0.0, "lat": 0.0, "temp": 1.0}
@@ -159,10 +163,10 @@ def test_rows_that_come_too_late_are_set_aside_once(n_buckets: int) -> None:
     run.step({}, end=True)
     assert ids(run.answers()) == ["ab", "ba"]
     assert run.counts.late == 1
-    assert [each["reason"] for each in run.rejected] == ["late"]
+    assert [row["reason"] for row in run.rejected] == ["late"]
 
 
-def test_whole_numbers_beyond_doubles_are_told_apart() -> None:
+def test_integers_too_large_for_doubles_are_distinguished() -> None:
     workbook = "CREATE STREAM e KEY (id STRING) VALUE (n INTEGER) TIME t INTEGER;"
     base = 2**60
     rows = [{"id": id_, "n": base + n, "t": base + t} for id_, n, t in (("a", 0, 0), ("b", 1, 1), ("c", 1, 3))]
@@ -172,7 +176,7 @@ def test_whole_numbers_beyond_doubles_are_told_apart() -> None:
     assert ids(run_of(workbook, "u, v FROM e WHERE u.n < v.n AND v.t - u.t = 1", rows).answers()) == ["ab"]
 
 
-def test_rows_that_can_be_no_variable_are_not_sent() -> None:
+def test_rows_that_cannot_be_a_variable_are_not_sent() -> None:
     rows = [{"id": "a", "t": t, "lon": 0.0, "lat": 0.0, "temp": float(t % 10)} for t in range(100)]
     run = run_of(GLOBE, "u, v FROM e WHERE u.temp = 9 AND v.temp = 8 AND SPAN(u, v) <= 1", rows, 1)
     assert len(run.answers()) == 10
@@ -199,7 +203,7 @@ def test_a_bound_of_weeks_is_exact_to_the_microsecond(strategy: str) -> None:
 
 @pytest.mark.parametrize("kind", ["INTEGER", "DOUBLE", "TIMESTAMP"])
 def test_a_span_can_be_one_of_several_conditions(kind: str) -> None:
-    """In OR it bounds nothing, and is worked out for each pair."""
+    """Under OR it is not a bound, and is evaluated for each pair."""
     began = datetime(2026, 1, 1, tzinfo=UTC)
     at = {id_: began + timedelta(seconds=t) if kind == "TIMESTAMP" else t for id_, t in (("a", 0), ("b", 3), ("c", 7))}
     rows = [{"id": id_, "t": t, "x": 0, "y": 0} for id_, t in at.items()]

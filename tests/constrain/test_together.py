@@ -1,4 +1,4 @@
-"""Many queries in one pass give what each gives alone."""
+"""Queries in a group give the same answers as alone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STREAMS = """
     CREATE STREAM f KEY (id STRING) TIME t INTEGER;
 """
 
-#: Each meets in its own way: by place, by value, by time, in one place; with its own strategy.
+#: Queries that are routed by location, by equal columns, by time, and to one bucket; with different strategies.
 QUERY_TEXTS = (
     "u, v FROM e WHERE u.kind = 'A' AND DISTANCE(u, v) <= 2 AND v.t - u.t IN [0, 3]",
     "u, v, w FROM e WHERE u.id = v.id AND v.id = w.id AND u.t < v.t AND v.t < w.t AND w.t - u.t <= 6",
@@ -48,7 +48,7 @@ ROWS = st.lists(
 
 
 def job_of(queries: list[str]) -> ConstrainJob:
-    text = STREAMS + "".join(f"CREATE QUERY q{n} AS CONSTRAIN {each};" for n, each in enumerate(queries))
+    text = STREAMS + "".join(f"CREATE QUERY q{n} AS CONSTRAIN {query};" for n, query in enumerate(queries))
     catalog = declared(text)
     bounds = [bind(query, catalog) for query in catalog.queries()]
     return make_job(bounds, JobContext(layouts_for(bounds[0].streams), {}, FINGERPRINT))
@@ -56,7 +56,7 @@ def job_of(queries: list[str]) -> ConstrainJob:
 
 @examples(25)
 @given(ROWS, st.sampled_from([1, 2, 7]))
-def test_queries_together_answer_as_each_alone(rows: list[dict], n_buckets: int) -> None:
+def test_queries_in_a_group_give_the_same_answers_as_alone(rows: list[dict], n_buckets: int) -> None:
     together = ConstrainRun(job_of(list(QUERY_TEXTS)), n_buckets)
     together.step({"e": rows}, end=True)
     for number, query in enumerate(QUERY_TEXTS):

@@ -1,33 +1,32 @@
-"""The truth about a CONSTRAIN query: try every choice of events, and keep those of which all conditions are true.
+"""The oracle of CONSTRAIN: tries every choice of events, and keeps those for which all conditions are true.
 
-Nested loops, one per variable, in the order of the query. A condition is asked as soon as all the events it names
-are chosen, which changes nothing but the time this takes. Nothing is closed, indexed, bounded or partitioned here, and
-the conditions are evaluated one by one as `tests/oracles/conditions.py` has it: in doubles, where columns are doubles.
+There is one nested loop per variable, in the order of the query. A condition is evaluated as soon as all events that it
+names are chosen, only to save time. There are no implied bounds, indexes or partitions. The conditions are evaluated
+one by one (`tests/oracles/conditions.py`), in doubles if columns are doubles.
 
-How the definitions are read
-----------------------------
-- An event is what the declared columns of a row say; other columns are not looked at. A row given twice is one event,
-  two rows that differ in any declared column are two, though they have one key and time. A row whose key or time is
-  NULL, or no (finite) number, is no event.
-- The events of a solution are all different, whatever the variables that they stand for. Two variables over one stream
-  may change places if the conditions let them: that is another solution.
-- A condition holds where it is TRUE; FALSE and NULL are not enough. An event is nowhere where one of its coordinates is
-  NULL, or no finite number: what a spatial function says of it is NULL. So is what it says of a text that is no
+How the definitions are interpreted
+-----------------------------------
+- An event consists of the declared columns of a row; other columns are ignored. Duplicate rows are one event. Two rows
+  that differ in any declared column are two events, even with the same key and time. A row whose key or time is NULL or
+  not a finite number is not an event.
+- The events of a solution are all different, also if their variables are. If two variables over one stream can exchange
+  their events, that is another solution.
+- A condition holds if it is TRUE, not if it is FALSE or NULL. If a coordinate of an event is NULL or not a finite
+  number, the event has no location, and spatial functions of it are NULL. They are also NULL for a text that is not a
   geometry.
-- `v*k` stands for a set of k different events, which is one solution. A condition that names v once holds for each of
-  them. One that names it twice holds for every *ordered* pair of different ones: the events of a set may change places,
-  so one order cannot be meant. A symmetric condition does not care; `v.t - v.t IN [0, 5]` says that all times are
-  equal, and `v.t < v.t` has no solution. To name v on both sides of an OR is to name it twice. Of two such variables,
-  every choice for the one is asked with every choice for the other. A condition that names v three times is refused by
-  the binder; `v*1` is `v`.
+- `v*k` is a set of k different events, which is one solution. A condition that names v once holds for each of them. A
+  condition that names it twice holds for every *ordered* pair of different events, because the events of a set have no
+  order. This makes no difference for a symmetric condition; `v.t - v.t IN [0, 5]` means that all times are equal, and
+  `v.t < v.t` has no solution. A condition with v on both sides of an OR names it twice. For two such variables, all
+  combinations of their events are tested. A condition that names v three times is refused by the binder; `v*1` is `v`.
 - SPAN and a difference of TIMESTAMPs are in seconds.
-- DISTANCE is Euclidean, and with GEODESIC the great circle by the haversine formula, on the sphere of RADIUS metres.
-  Between extended geometries it is that of their nearest points, and 0 where they touch; there is none on the globe.
-- WITHIN and INTERSECTS count boundaries, those of holes too, and are asked in the plane, also of degrees: the edges of
-  a polygon are straight on the map, not on the globe.
+- DISTANCE is Euclidean; with GEODESIC it is the great circle by the haversine formula, on the sphere of RADIUS metres.
+  Between extended geometries it is the distance of their nearest points, 0 if they touch; not on the globe.
+- WITHIN and INTERSECTS include boundaries, also those of holes. They are planar, also for degrees: the edges of a
+  polygon are straight on the map, not on the globe.
 
-Geometries are read from text (POINT, LINESTRING, POLYGON, MULTIPOLYGON) and decided here in fractions, by crossings of
-a ray and the signs of areas: Shapely is not installed. BINARY ones are not read.
+Geometries are parsed from text (POINT, LINESTRING, POLYGON, MULTIPOLYGON) and compared in fractions, by crossings of a
+ray and the signs of areas, without Shapely. BINARY geometries are not supported.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ from tests.oracles.conditions import Bindings, Functions, Relations, holds
 from tests.oracles.events import NO_RELATIONS, Event, Rows, events_by_stream
 from tests.untraced import untraced
 
-#: Metres; the mean radius of the Earth.
+#: The mean radius of the Earth in metres.
 RADIUS = 6_371_008.8
 
 #: The event of each variable, by its name as written, and `t`, the latest time. The events of a counted variable are a
@@ -61,14 +60,14 @@ Solution = dict[str, Any]
 
 @untraced
 def solutions(query: BoundConstrain, rows: Rows, relations: Relations = NO_RELATIONS) -> list[Solution]:
-    """Every solution, once.
+    """Every solution.
 
     Parameters
     ----------
     query : BoundConstrain
-        Bound with the types of its sources, where there are times among their columns.
+        Bound with the types of its sources if there are times among their columns.
     rows : mapping from the name of a stream to its rows
-        Times are numbers or datetimes (in UTC, where they do not say).
+        Times are numbers or datetimes (in UTC if they have no time zone).
     relations : mapping from the name of a relation, as declared, to its rows
     """
     events = events_by_stream(query.streams, rows)
@@ -78,19 +77,19 @@ def solutions(query: BoundConstrain, rows: Rows, relations: Relations = NO_RELAT
 def _choices(
     query: BoundConstrain, events: Mapping[str, Sequence[Event]], relations: Relations
 ) -> Iterator[dict[str, tuple[Event, ...]]]:
-    """Every choice of a set of events for each variable of which all conditions are true."""
+    """Every choice of a set of events for each variable that satisfies all conditions."""
     names = [variable.name for variable in query.variables]
     mentions = [(condition, _mentions(condition)) for condition in query.conditions]
-    #: What is asked when the first so many variables have their events.
-    asked: list[list[tuple[Typed, dict[str, list[int]]]]] = [[] for _ in range(len(names) + 1)]
+    #: The conditions to evaluate when the first k variables have their events, by k.
+    due: list[list[tuple[Typed, dict[str, list[int]]]]] = [[] for _ in range(len(names) + 1)]
     for condition, mentioned in mentions:
-        asked[max((names.index(owner) + 1 for owner in mentioned), default=0)].append((condition, mentioned))
+        due[max((names.index(owner) + 1 for owner in mentioned), default=0)].append((condition, mentioned))
 
     def true(chosen: dict[str, tuple[Event, ...]]) -> bool:
         return all(
             holds(condition, bindings, relations, FUNCTIONS)
-            for condition, mentioned in asked[len(chosen)]
-            for bindings in _instances(mentioned, chosen)
+            for condition, mentioned in due[len(chosen)]
+            for bindings in _assignments(mentioned, chosen)
         )
 
     def extended(chosen: dict[str, tuple[Event, ...]]) -> Iterator[dict[str, tuple[Event, ...]]]:
@@ -102,37 +101,39 @@ def _choices(
         variable = query.variables[len(chosen)]
         taken = set(itertools.chain.from_iterable(chosen.values()))
         free = [event for event in events[variable.stream.name.lower()] if event not in taken]
-        for some in itertools.combinations(free, variable.count):
-            yield from extended({**chosen, variable.name: some})
+        for combination in itertools.combinations(free, variable.count):
+            yield from extended({**chosen, variable.name: combination})
 
     return extended({})
 
 
 def _mentions(condition: Typed) -> dict[str, list[int]]:
-    """The variables that a condition names, with its mentions of each: 1 alone, or 1 and 2 of a counted one."""
-    found: dict[str, set[int]] = {}
+    """The variables in a condition, with the numbers of their mentions: 1, or 1 and 2 for a counted variable."""
+    by_owner: dict[str, set[int]] = {}
     for node in walk(condition):
         if isinstance(node, Reference) and node.owner is not None:
-            found.setdefault(node.owner, set()).add(node.mention)
-    return {owner: sorted(numbers) for owner, numbers in found.items()}
+            by_owner.setdefault(node.owner, set()).add(node.mention)
+    return {owner: sorted(numbers) for owner, numbers in by_owner.items()}
 
 
-def _instances(mentioned: Mapping[str, Sequence[int]], chosen: Mapping[str, tuple[Event, ...]]) -> Iterator[Bindings]:
-    """Every way in which different events of each variable can stand for its mentions."""
-    ways = [
-        [[((owner, number), event.columns) for number, event in zip(numbers, some, strict=True)] for some in each]
+def _assignments(mentioned: Mapping[str, Sequence[int]], chosen: Mapping[str, tuple[Event, ...]]) -> Iterator[Bindings]:
+    """Every assignment of different events of each variable to its mentions."""
+    choices = [
+        [
+            [((owner, number), event.columns) for number, event in zip(numbers, events, strict=True)]
+            for events in itertools.permutations(chosen[owner], len(numbers))
+        ]
         for owner, numbers in mentioned.items()
-        for each in [itertools.permutations(chosen[owner], len(numbers))]
     ]
-    for way in itertools.product(*ways):
-        yield dict(itertools.chain.from_iterable(way))
+    for choice in itertools.product(*choices):
+        yield dict(itertools.chain.from_iterable(choice))
 
 
 def _solution(query: BoundConstrain, chosen: Mapping[str, tuple[Event, ...]]) -> Solution:
     answer: Solution = {}
     for variable in query.variables:
-        found = tuple(event.row for event in chosen[variable.name])
-        answer[variable.label] = found if variable.count > 1 else found[0]
+        rows = tuple(event.row for event in chosen[variable.name])
+        answer[variable.label] = rows if variable.count > 1 else rows[0]
     latest = max(itertools.chain.from_iterable(chosen.values()), key=lambda event: event.time)
     return {**answer, "t": latest.row[latest.stream.time.name]}
 
@@ -145,7 +146,7 @@ Segment = tuple[Point, Point]
 
 @dataclass(frozen=True)
 class Geometry:
-    """Points, edges, and areas, each of which is a list of rings as edges: the outer one, then holes."""
+    """Points, edges and areas. An area is a list of rings, the outer one and then the holes; a ring is its edges."""
 
     points: tuple[Point, ...] = ()
     edges: tuple[Segment, ...] = ()
@@ -180,11 +181,11 @@ def span(u: Event, v: Event) -> float:
 
 
 def distance(u: Event | str, v: Event | str) -> float | None:
-    """The distance of the nearest points of two events or geometries; NULL where one is nowhere."""
+    """The distance of the nearest points of two events or geometries; NULL if one has no location."""
     if isinstance(u, Event) and isinstance(v, Event):
-        if u.place is None or v.place is None:
+        if u.location is None or v.location is None:
             return None
-        return great_circle(*u.place, *v.place) if _is_geodesic(u, v) else math.dist(u.place, v.place)
+        return great_circle(*u.location, *v.location) if _is_geodesic(u, v) else math.dist(u.location, v.location)
     a, b = _geometry(u), _geometry(v)
     if a is None or b is None:
         return None
@@ -197,7 +198,7 @@ def distance(u: Event | str, v: Event | str) -> float | None:
 
 
 def within(u: Event | str, v: Event | str) -> bool | None:
-    """Whether a point lies in a geometry, its boundary counted; NULL where one is nowhere."""
+    """Whether a point is in a geometry or on its boundary; NULL if one has no location."""
     a, b = _geometry(u), _geometry(v)
     if a is None or b is None:
         return None
@@ -208,7 +209,7 @@ def within(u: Event | str, v: Event | str) -> bool | None:
 
 
 def intersects(u: Event | str, v: Event | str) -> bool | None:
-    """Whether two events or geometries have a point in common; NULL where one is nowhere."""
+    """Whether two events or geometries have a point in common; NULL if one has no location."""
     a, b = _geometry(u), _geometry(v)
     return None if a is None or b is None else _nearest(a, b) == 0
 
@@ -217,18 +218,18 @@ FUNCTIONS: Functions = {"span": span, "distance": distance, "within": within, "i
 
 
 def great_circle(lon: float, lat: float, other_lon: float, other_lat: float) -> float:
-    """Metres between two places in degrees, by the haversine formula."""
+    """The distance in metres between two points in degrees, by the haversine formula."""
     lon, lat, other_lon, other_lat = map(math.radians, (lon, lat, other_lon, other_lat))
-    across = math.sin((other_lat - lat) / 2) ** 2
-    along = math.cos(lat) * math.cos(other_lat) * math.sin((other_lon - lon) / 2) ** 2
-    return 2 * RADIUS * math.asin(min(1.0, math.sqrt(across + along)))
+    by_latitude = math.sin((other_lat - lat) / 2) ** 2
+    by_longitude = math.cos(lat) * math.cos(other_lat) * math.sin((other_lon - lon) / 2) ** 2
+    return 2 * RADIUS * math.asin(min(1.0, math.sqrt(by_latitude + by_longitude)))
 
 
-def _is_geodesic(*given: Event | str) -> bool:
-    """Whether the events are on the globe; all of them are, or none."""
-    kinds = {each.stream.declaration.geodesic for each in given if isinstance(each, Event)}
+def _is_geodesic(*arguments: Event | str) -> bool:
+    """Whether the events are on the globe; either all of them are, or none."""
+    kinds = {argument.stream.declaration.geodesic for argument in arguments if isinstance(argument, Event)}
     if len(kinds) > 1:
-        message = "a place on the globe and one in the plane have no DISTANCE"
+        message = "an event on the globe and one in the plane have no DISTANCE"
         raise TypeError(message)
     return True in kinds
 
@@ -236,24 +237,24 @@ def _is_geodesic(*given: Event | str) -> bool:
 # ---------------------------------------------------------------- geometries
 
 
-def _geometry(given: Event | str) -> Geometry | None:
-    """The point of an event, or a geometry as text; None for a place that is not known, and for any other text."""
-    if isinstance(given, str):
-        return geometry(given)
-    return None if given.place is None else Geometry((_point(*given.place),))
+def _geometry(argument: Event | str) -> Geometry | None:
+    """The point of an event, or a geometry from text; None for an unknown location, and for any other text."""
+    if isinstance(argument, str):
+        return geometry(argument)
+    return None if argument.location is None else Geometry((_point(*argument.location),))
 
 
 def geometry(text: str) -> Geometry | None:
-    """A geometry by its well-known text; None where it is none, or has a kind that is not read here.
+    """A geometry from well-known text; None if the text is not a geometry of a supported type.
 
-    The numbers are the nearest doubles, as those of events are.
+    The numbers are rounded to doubles, like those of events.
     """
-    found = re.fullmatch(r"\s*(\w+)\s*(\(.*\))\s*", text)
-    read = _READERS.get(found[1].upper()) if found else None
-    if found is None or read is None:
+    matched = re.fullmatch(r"\s*(\w+)\s*(\(.*\))\s*", text)
+    read = _READERS.get(matched[1].upper()) if matched else None
+    if matched is None or read is None:
         return None
     number = r"([-+]?[\d.]+(?:[eE][-+]?\d+)?)"
-    pairs = re.sub(rf"{number}\s+{number}", r'["\1","\2"]', found[2])
+    pairs = re.sub(rf"{number}\s+{number}", r'["\1","\2"]', matched[2])
     try:
         return read(json.loads(pairs.replace("(", "[").replace(")", "]")))
     except (ValueError, TypeError):
@@ -265,7 +266,7 @@ def _point(x: Any, y: Any) -> Point:
 
 
 def _path(points: Sequence[Sequence[str]]) -> tuple[Segment, ...]:
-    return tuple(itertools.pairwise(_point(*each) for each in points))
+    return tuple(itertools.pairwise(_point(*point) for point in points))
 
 
 def _ring(points: Sequence[Sequence[str]]) -> tuple[Segment, ...]:
@@ -279,7 +280,7 @@ def _polygons(parts: Sequence[Sequence[Sequence[Sequence[str]]]]) -> Geometry:
 
 
 _READERS: dict[str, Callable[[Any], Geometry]] = {
-    "POINT": lambda points: Geometry(tuple(_point(*each) for each in points)),
+    "POINT": lambda points: Geometry(tuple(_point(*point) for point in points)),
     "LINESTRING": lambda points: Geometry(edges=_path(points)),
     "POLYGON": lambda rings: _polygons([rings]),
     "MULTIPOLYGON": _polygons,
@@ -287,17 +288,18 @@ _READERS: dict[str, Callable[[Any], Geometry]] = {
 
 
 def _side(edge: Segment, point: Point) -> Fraction:
-    """Twice the signed area of the triangle: positive to the left of the edge, 0 in line with it."""
+    """Twice the signed area of the triangle: positive if the point is left of the edge, 0 if it is in line with it."""
     (x, y), (x_end, y_end) = edge
     return (x_end - x) * (point[1] - y) - (point[0] - x) * (y_end - y)
 
 
 def _in_box(edge: Segment, point: Point) -> bool:
-    return all(min(ends) <= at <= max(ends) for ends, at in zip(zip(*edge, strict=True), point, strict=True))
+    axes = zip(zip(*edge, strict=True), point, strict=True)
+    return all(min(ends) <= coordinate <= max(ends) for ends, coordinate in axes)
 
 
 def _is_inside(edges: Iterator[Segment], point: Point) -> bool:
-    """Whether a ray to the right crosses an odd number of edges; for points on no edge."""
+    """Whether a ray to the right crosses an odd number of edges; for points that are not on an edge."""
     inside = False
     for edge in edges:
         low, high = sorted(edge, key=lambda end: end[1])
@@ -307,12 +309,12 @@ def _is_inside(edges: Iterator[Segment], point: Point) -> bool:
 
 
 def _cross(one: Segment, other: Segment) -> bool:
-    """Whether the inner points of two edges cross; what only touches has a corner on the other."""
+    """Whether two edges cross between their ends; if they only touch, one has an end on the other."""
     return _side(one, other[0]) * _side(one, other[1]) < 0 and _side(other, one[0]) * _side(other, one[1]) < 0
 
 
 def _nearest(a: Geometry, b: Geometry) -> float:
-    """The distance of the nearest points of two geometries, 0 where they touch."""
+    """The distance of the nearest points of two geometries, 0 if they touch."""
     if any(map(a.covers, b.corners)) or any(map(b.covers, a.corners)):
         return 0.0
     if any(_cross(one, other) for one in a.edges for other in b.edges):
@@ -333,6 +335,6 @@ def _square_to_edge(point: Point, edge: Segment) -> Fraction:
     length = _square(start, end)
     if not length:
         return _square(point, start)
-    along = sum((p - s) * (e - s) for p, s, e in zip(point, start, end, strict=True)) / length
-    share = min(max(along, Fraction(0)), Fraction(1))
+    projection = sum((p - s) * (e - s) for p, s, e in zip(point, start, end, strict=True)) / length
+    share = min(max(projection, Fraction(0)), Fraction(1))
     return _square(point, (start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1])))

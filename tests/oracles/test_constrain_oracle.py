@@ -1,4 +1,4 @@
-"""The oracle itself, held against cases small enough to work out by hand, and a database."""
+"""The oracle of CONSTRAIN compared with cases worked out by hand, and with a database."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def event(id_: str, t: float, x: float | None = 0, y: float | None = 0, kind: An
     return {"id": id_, "t": t, "x": x, "y": y, "kind": kind, "temp": temp}
 
 
-def ids(found: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
-    """The keys of the events of each solution: a text for a variable, or one for all events of a counted one."""
+def ids(answers: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
+    """The keys of the events of each solution, one text per variable; the keys of a counted variable are joined."""
     return sorted(
-        tuple(each["id"] if isinstance(each, dict) else "".join(one["id"] for one in each) for each in events)
-        for *events, _ in (solution.values() for solution in found)
+        tuple(value["id"] if isinstance(value, dict) else "".join(row["id"] for row in value) for value in values)
+        for *values, _ in (solution.values() for solution in answers)
     )
 
 
-def asked(query: str, *events: Row, **others: Any) -> list[tuple[Any, ...]]:
+def answers_to(query: str, *events: Row, **others: Any) -> list[tuple[Any, ...]]:
     """The keys of the solutions over the stream e; `others` are the rows of other streams."""
     relations = {"goes": {("A", "B"), ("B", "B")}}
     return ids(solutions(bound(query), {"e": events, **others}, relations))
@@ -59,7 +59,7 @@ def asked(query: str, *events: Row, **others: Any) -> list[tuple[Any, ...]]:
 
 
 def test_the_example_of_the_language() -> None:
-    # Figure 1 of the paper, in numbers: b1 is near a1 and after it, c1 is near b1 and after it, c2 comes too late.
+    # Figure 1 of the paper, in numbers: b1 is near a1 and after it, c1 is near b1 and after it, c2 is too late.
     events = [
         event("a1", 0, 0, 0, "A"), event("b1", 5, 0.5, 0.5, "B"), event("b2", 6, 0, 0, "B"),
         event("c1", 6, 1, 1, "C"), event("c2", 11, 1, 1, "C"), event("c3", 5, 0.5, 0.5, "C"),
@@ -71,33 +71,33 @@ def test_the_example_of_the_language() -> None:
     assert list(solution) == ["v1", "v2", "v3", "t"]
 
 
-def test_events_are_all_different_and_may_change_places() -> None:
-    assert asked("u, v FROM e", event("a", 0), event("b", 0)) == [("a", "b"), ("b", "a")]
-    assert asked("u, v FROM e AS u, e AS v", event("a", 0), event("b", 0)) == [("a", "b"), ("b", "a")]
-    assert asked("u, v FROM e", event("a", 0)) == []
-    assert asked("u FROM e") == []
+def test_events_are_all_different_and_can_be_exchanged() -> None:
+    assert answers_to("u, v FROM e", event("a", 0), event("b", 0)) == [("a", "b"), ("b", "a")]
+    assert answers_to("u, v FROM e AS u, e AS v", event("a", 0), event("b", 0)) == [("a", "b"), ("b", "a")]
+    assert answers_to("u, v FROM e", event("a", 0)) == []
+    assert answers_to("u FROM e") == []
 
 
-def test_a_row_given_twice_is_one_event_and_rows_that_differ_are_two() -> None:
+def test_duplicate_rows_are_one_event_and_different_rows_are_two() -> None:
     twice = [event("a", 0, temp=1), event("a", 0, temp=1)]
-    assert asked("u FROM e", *twice) == [("a",)]
-    assert asked("u, v FROM e", *twice, event("a", 0, temp=2)) == [("a", "a"), ("a", "a")]
-    assert asked("u, v FROM e", *twice, event("a", 0)) == [("a", "a"), ("a", "a")]
-    # A column that is not declared says nothing.
-    assert asked("u, v FROM e", {**event("a", 0), "note": 1}, {**event("a", 0), "note": 2}) == []
-    # 0 is -0, and what is no number is itself.
-    assert asked("u, v FROM e", event("a", 0.0, -0.0, temp=math.nan), event("a", -0.0, 0.0, temp=math.nan)) == []
+    assert answers_to("u FROM e", *twice) == [("a",)]
+    assert answers_to("u, v FROM e", *twice, event("a", 0, temp=2)) == [("a", "a"), ("a", "a")]
+    assert answers_to("u, v FROM e", *twice, event("a", 0)) == [("a", "a"), ("a", "a")]
+    # Columns that are not declared are ignored.
+    assert answers_to("u, v FROM e", {**event("a", 0), "note": 1}, {**event("a", 0), "note": 2}) == []
+    # 0.0 equals -0.0, and NaN equals NaN.
+    assert answers_to("u, v FROM e", event("a", 0.0, -0.0, temp=math.nan), event("a", -0.0, 0.0, temp=math.nan)) == []
 
 
-def test_a_row_without_key_or_time_is_no_event() -> None:
+def test_a_row_without_key_or_time_is_not_an_event() -> None:
     rows = [event("a", 0), event(None, 0), event("b", None), event("c", math.nan), event("d", math.inf)]
-    assert asked("u FROM e", *rows) == [("a",)]
+    assert answers_to("u FROM e", *rows) == [("a",)]
 
 
 def test_events_of_two_streams_are_different() -> None:
     rows = [{"id": "a", "t": 0}, {"ID": "b", "T": 3}]
     query = "u, v FROM e AS u, f AS v WHERE v.t - u.t >= 0"
-    assert asked(query, event("a", 0), event("b", 1), f=rows) == [("a", "a"), ("a", "b"), ("b", "b")]
+    assert answers_to(query, event("a", 0), event("b", 1), f=rows) == [("a", "a"), ("a", "b"), ("b", "b")]
 
 
 def test_names_are_as_written_and_t_is_the_latest_time() -> None:
@@ -107,8 +107,8 @@ def test_names_are_as_written_and_t_is_the_latest_time() -> None:
     ]
 
 
-def test_the_threshold_keeps_what_is_certain() -> None:
-    assert asked("u FROM e THRESHOLD 1", event("a", 0)) == [("a",)]
+def test_the_threshold_keeps_certain_answers() -> None:
+    assert answers_to("u FROM e THRESHOLD 1", event("a", 0)) == [("a",)]
 
 
 # ---------------------------------------------------------------- conditions
@@ -119,7 +119,7 @@ def pairs(text: str) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize(
-    ("condition", "found"),
+    ("condition", "expected"),
     [
         ("v.t - u.t IN [0, 2]", "ab bc"), ("v.t - u.t IN [-2, -2]", "cb"), ("v.t - u.t IN [2, 0]", ""),
         ("v.t > u.t", "ab ac bc"), ("v.t - u.t < -2", "ca"), ("v.t - u.t NOT IN [0, 2]", "ac ba ca cb"),
@@ -128,26 +128,26 @@ def pairs(text: str) -> list[tuple[str, ...]]:
         ("SPAN(u, v) = 0.05 MINUTES", "ac ca"), ("SPAN(u, u) > 0", ""),
     ],
 )  # fmt: skip
-def test_bounds_of_times(condition: str, found: str) -> None:
-    assert asked(f"u, v FROM e WHERE {condition}", event("a", 0), event("b", 1), event("c", 3)) == pairs(found)
+def test_bounds_on_times(condition: str, expected: str) -> None:
+    assert answers_to(f"u, v FROM e WHERE {condition}", event("a", 0), event("b", 1), event("c", 3)) == pairs(expected)
 
 
 @pytest.mark.parametrize(
-    ("condition", "found"),
+    ("condition", "expected"),
     [
         ("v.t > u.t", "ac bc"), ("v.t >= u.t", "ab ac ba bc"), ("v.t <> u.t", "ac bc ca cb"), ("v.t = u.t", "ab ba"),
         ("v.t - u.t IN [0, 2]", "ab ac ba bc"), ("v.t - u.t IN [0, 0]", "ab ba"), ("SPAN(u, v) < 0", ""),
     ],
 )  # fmt: skip
-def test_equal_times(condition: str, found: str) -> None:
-    assert asked(f"u, v FROM e WHERE {condition}", event("a", 1), event("b", 1), event("c", 3)) == pairs(found)
+def test_equal_times(condition: str, expected: str) -> None:
+    assert answers_to(f"u, v FROM e WHERE {condition}", event("a", 1), event("b", 1), event("c", 3)) == pairs(expected)
 
 
-def test_times_are_doubles_where_the_column_is() -> None:
+def test_times_are_doubles_if_the_column_is() -> None:
     # 0.3 - 0.1 is a little less than 0.2, and 0.1 + 0.2 a little more than 0.3.
     events = [event("a", 0.1), event("b", 0.3)]
-    assert asked("u, v FROM e WHERE v.t - u.t >= 0.2", *events) == []
-    assert asked("u, v FROM e WHERE v.t <= u.t + 0.2 AND v.t > u.t", *events) == [("a", "b")]
+    assert answers_to("u, v FROM e WHERE v.t - u.t >= 0.2", *events) == []
+    assert answers_to("u, v FROM e WHERE v.t <= u.t + 0.2 AND v.t > u.t", *events) == [("a", "b")]
 
 
 def test_timestamps_differ_by_seconds() -> None:
@@ -155,25 +155,25 @@ def test_timestamps_differ_by_seconds() -> None:
         return {"id": id_, "t": datetime(2026, 1, 31, *clock, tzinfo=UTC), "lon": 0.0, "lat": 0.0}
 
     rows = [at("a", 23, 59, 59, 900_000), at("b", 23, 59, 59, 800_000), at("c", 23, 57, 59, 800_000)]
-    for condition, found in (
+    for condition, expected in (
         ("SPAN(u, v) <= 2 MINUTES", "ab ba bc cb"), ("u.t - v.t IN [0, 2 MINUTES]", "ab bc"),
         ("u.t - v.t = 0.1", "ab"), ("u.t - v.t = -0.1 SECONDS", "ba"), ("u.t > '2026-01-31 23:59:59.8'", "ab ac"),
     ):  # fmt: skip
-        found_ = solutions(bound(f"u, v FROM g WHERE {condition}"), {"g": rows})
-        assert ids(found_) == pairs(found), condition
-    assert {solution["t"] for solution in found_} == {rows[0]["t"]}
+        answers = solutions(bound(f"u, v FROM g WHERE {condition}"), {"g": rows})
+        assert ids(answers) == pairs(expected), condition
+    assert {solution["t"] for solution in answers} == {rows[0]["t"]}
 
 
 def test_times_without_a_zone_are_utc_and_times_without_a_type_are_refused() -> None:
     naive = {"id": "a", "t": datetime(2026, 1, 31)}  # noqa: DTZ001
-    whole = {"id": "b", "t": datetime(2026, 1, 31, tzinfo=UTC)}
-    assert ids(solutions(bound("u, v FROM g WHERE u.t = v.t"), {"g": [naive, whole]})) == [("a", "b"), ("b", "a")]
+    with_zone = {"id": "b", "t": datetime(2026, 1, 31, tzinfo=UTC)}
+    assert ids(solutions(bound("u, v FROM g WHERE u.t = v.t"), {"g": [naive, with_zone]})) == [("a", "b"), ("b", "a")]
     with pytest.raises(TypeError, match="bind the query"):
-        solutions(bound("u FROM h", "CREATE STREAM h KEY (id) TIME t;"), {"h": [whole]})
+        solutions(bound("u FROM h", "CREATE STREAM h KEY (id) TIME t;"), {"h": [with_zone]})
 
 
 @pytest.mark.parametrize(
-    ("condition", "found"),
+    ("condition", "expected"),
     [
         ("DISTANCE(u, v) < 5", "ac ca"), ("DISTANCE(u, v) <= 5", "ab ac ba ca"), ("DISTANCE(u, v) > 5", "bc cb"),
         ("DISTANCE(u, v) >= 5 AND u.t < v.t", "ab bc"), ("NOT DISTANCE(u, v) < 5", "ab ba bc cb"),
@@ -183,9 +183,9 @@ def test_times_without_a_zone_are_utc_and_times_without_a_type_are_refused() -> 
         ("DISTANCE(u, v) IS NULL AND u.t = 0", "ad"), ("DISTANCE(u, 'POINT(1)') IS NULL AND u.t + v.t = 1", "ab ba"),
     ],
 )  # fmt: skip
-def test_distances_in_the_plane(condition: str, found: str) -> None:
+def test_distances_in_the_plane(condition: str, expected: str) -> None:
     events = [event("a", 0, 0, 0), event("b", 1, 3, 4), event("c", 2, 0, -1), event("d", 3, 0, None)]
-    assert asked(f"u, v FROM e WHERE {condition}", *events) == pairs(found)
+    assert answers_to(f"u, v FROM e WHERE {condition}", *events) == pairs(expected)
 
 
 def test_distances_on_the_globe() -> None:
@@ -195,25 +195,25 @@ def test_distances_on_the_globe() -> None:
     assert great_circle(179.5, 0, -179.5, 0) == pytest.approx(quarter / 90)
     assert great_circle(10, 50, 190, -50) == pytest.approx(2 * quarter)
     assert great_circle(10, 50, 10, 50) == 0
-    # A degree of longitude is half as long at 60 degrees, but for what the great circle saves.
+    # At a latitude of 60 degrees, a degree of longitude is half as long; the great circle is a little shorter.
     assert great_circle(0, 60, 1, 60) == pytest.approx(quarter / 180, rel=1e-4)
-    # Paris to London, as spherical calculators have it.
+    # Paris to London, by spherical calculators.
     assert great_circle(2.3522, 48.8566, -0.1278, 51.5074) == pytest.approx(343_560, abs=50)
 
 
-def test_distance_means_metres_where_the_stream_is_geodesic() -> None:
+def test_the_distance_in_a_geodesic_stream_is_in_metres() -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    places = {"a": 179.5, "b": -179.5, "c": 0.0}
-    rows = [{"id": id_, "t": now, "lon": lon, "lat": 0.0} for id_, lon in places.items()]
-    for condition, found in (
+    longitudes = {"a": 179.5, "b": -179.5, "c": 0.0}
+    rows = [{"id": id_, "t": now, "lon": lon, "lat": 0.0} for id_, lon in longitudes.items()]
+    for condition, expected in (
         ("DISTANCE(u, v) <= 111196", "ab ba"), ("DISTANCE(u, v) <= 111195", ""),
         ("DISTANCE(u, 'POINT(180 0)') < 60000 AND v.lon = 0", "ac bc"),
     ):  # fmt: skip
-        assert ids(solutions(bound(f"u, v FROM g WHERE {condition}"), {"g": rows})) == pairs(found)
+        assert ids(solutions(bound(f"u, v FROM g WHERE {condition}"), {"g": rows})) == pairs(expected)
 
 
 @pytest.mark.parametrize(
-    ("condition", "found"),
+    ("condition", "expected"),
     [
         ("u.kind = v.kind", ""), ("u.kind <> v.kind", "ab ba"), ("NOT u.kind = v.kind", "ab ba"),
         ("u.kind = 'A' OR u.temp > 0", "ab ac ca cb"), ("u.kind = 'A' OR v.temp >= 2", "ab ac bc"),
@@ -225,9 +225,9 @@ def test_distance_means_metres_where_the_stream_is_geodesic() -> None:
         ("u.id < v.id AND u.id IN ('b', 'c')", "bc"),
     ],
 )  # fmt: skip
-def test_properties_and_what_is_null(condition: str, found: str) -> None:
+def test_conditions_on_columns_with_null(condition: str, expected: str) -> None:
     events = [event("a", 0, kind="A", temp=1), event("b", 1, kind="B"), event("c", 2, temp=2)]
-    assert asked(f"u, v FROM e WHERE {condition}", *events) == pairs(found)
+    assert answers_to(f"u, v FROM e WHERE {condition}", *events) == pairs(expected)
 
 
 # ---------------------------------------------------------------- counted variables
@@ -235,57 +235,61 @@ def test_properties_and_what_is_null(condition: str, found: str) -> None:
 
 def test_each_set_is_one_solution_in_the_order_of_time_and_key() -> None:
     rows = [event("c", 1), event("b", 5), event("a", 1), event("a", 1, temp=2)]
-    assert asked("v*2 FROM e WHERE v.temp IS NULL", *rows) == [("ab",), ("ac",), ("cb",)]
+    assert answers_to("v*2 FROM e WHERE v.temp IS NULL", *rows) == [("ab",), ("ac",), ("cb",)]
     (solution,) = solutions(bound("v*4 FROM e"), {"e": rows})
-    # The two rows of a are in the order of their other columns, NULL first.
+    # The two rows with key a are ordered by the other columns, NULL first.
     assert solution == {"v": (rows[2], rows[3], rows[0], rows[1]), "t": 5}
-    assert asked("v*5 FROM e", *rows) == []
+    assert answers_to("v*5 FROM e", *rows) == []
 
 
-def test_a_condition_that_names_it_once_holds_for_each() -> None:
+def test_a_condition_that_names_a_counted_variable_once_holds_for_each_event() -> None:
     events = [event(id_, t, kind=kind) for id_, t, kind in zip("abcd", (0, 1, 2, 9), "AAAB", strict=True)]
-    assert asked("v*2 FROM e WHERE v.kind = 'A'", *events) == [("ab",), ("ac",), ("bc",)]
-    assert asked("v*2, w FROM e WHERE w.t - v.t IN [0, 2]", *events) == [("ab", "c")]
-    assert asked("w, v*2 FROM e WHERE w.t - v.t IN [7, 9]", *events) == [("d", "ab"), ("d", "ac"), ("d", "bc")]
-    assert asked("v*2 FROM e WHERE v.kind IN ('B', 'A') AND v.t IN [1, 2]", *events) == [("bc",)]
+    assert answers_to("v*2 FROM e WHERE v.kind = 'A'", *events) == [("ab",), ("ac",), ("bc",)]
+    assert answers_to("v*2, w FROM e WHERE w.t - v.t IN [0, 2]", *events) == [("ab", "c")]
+    assert answers_to("w, v*2 FROM e WHERE w.t - v.t IN [7, 9]", *events) == [("d", "ab"), ("d", "ac"), ("d", "bc")]
+    assert answers_to("v*2 FROM e WHERE v.kind IN ('B', 'A') AND v.t IN [1, 2]", *events) == [("bc",)]
 
 
 @pytest.mark.parametrize(
-    ("condition", "found"),
+    ("condition", "expected"),
     [
         ("DISTANCE(v, v) < 2", "abc"), ("DISTANCE(v, v) <= 2.25", "abc bcd"), ("SPAN(v, v) <= 2", "abc"),
         ("SPAN(v, v) > 1", "acd"), ("v.id <> v.id", "abc abd acd bcd"), ("v.id = v.id", ""),
-        # Not symmetric: every order of the two must keep it.
+        # Not symmetric: it must hold for both orders.
         ("v.t - v.t IN [-2, 5]", "abc"), ("v.t - v.t IN [0, 5]", ""), ("v.t < v.t", ""),
         ("v.t <> v.t", "abc abd acd bcd"), ("v.t - v.t < 3", "abc"),
-        # Twice, on both sides of an OR: it is asked of two events.
+        # On both sides of an OR: it is evaluated for two events.
         ("v.kind = 'A' OR v.temp > 0", "abc"), ("NOT (v.kind = 'A' AND v.temp < 1)", "abc"),
-        # The second comparison of the two names v once, though it is the second mention.
+        # Each of the two comparisons names v once.
         ("1 BETWEEN v.temp - 1 AND v.t + 1", "abc abd acd bcd"), ("3 BETWEEN v.temp AND v.t + 1", ""),
     ],
 )  # fmt: skip
-def test_a_condition_that_names_it_twice_holds_for_every_pair(condition: str, found: str) -> None:
-    # d has kind B and temp 0; a has kind A, b and c have none, and temp is 1 for all three.
+def test_a_condition_that_names_a_counted_variable_twice_holds_for_every_pair(condition: str, expected: str) -> None:
+    # d has kind B and temp 0; a has kind A, b and c have no kind, and all three have temp 1.
     events = [
         event("a", 0, 0, 0, "A", 1), event("b", 1, 1, 0, None, 1), event("c", 2, 1, 1, None, 1),
         event("d", 5, 3, 0, "B", 0),
     ]  # fmt: skip
-    assert asked(f"v*3 FROM e WHERE {condition}", *events) == sorted((each,) for each in found.split())
+    assert answers_to(f"v*3 FROM e WHERE {condition}", *events) == sorted(
+        (joined_ids,) for joined_ids in expected.split()
+    )
 
 
-def test_every_choice_of_two_counted_variables() -> None:
+def test_all_combinations_of_two_counted_variables() -> None:
     events = [event("a", 0, 0), event("b", 0, 1), event("c", 4, 0), event("d", 4, 1), event("e", 4, 2)]
     query = "v*2, w*2 FROM e WHERE v.t < w.t AND DISTANCE(v, v) <= DISTANCE(w, w)"
-    assert asked(query, *events) == [("ab", "cd"), ("ab", "ce"), ("ab", "de")]
-    assert asked("v*2, w*2 FROM e WHERE v.t < w.t AND SPAN(v, w) - SPAN(v, w) = 0", *events) == asked(query, *events)
-    # a and b are as far from c and d, and as far from d and c.
+    assert answers_to(query, *events) == [("ab", "cd"), ("ab", "ce"), ("ab", "de")]
+    assert answers_to("v*2, w*2 FROM e WHERE v.t < w.t AND SPAN(v, w) - SPAN(v, w) = 0", *events) == answers_to(
+        query, *events
+    )
+    # a and b have the same distances to c and d, in both orders.
     query = "v*2, w*2 FROM e WHERE v.t < w.t AND DISTANCE(v, w) = DISTANCE(v, w)"
-    assert asked(query, *events) == [("ab", "cd")]
+    assert answers_to(query, *events) == [("ab", "cd")]
     query = "v*2, w FROM e WHERE DISTANCE(v, w) = DISTANCE(v, w) AND w.id = 'b'"
-    assert asked(query, *events) == [("ac", "b"), ("ae", "b"), ("ce", "b")]
+    assert answers_to(query, *events) == [("ac", "b"), ("ae", "b"), ("ce", "b")]
 
 
-def test_one_of_a_kind_is_a_plain_variable() -> None:
+def test_a_variable_counted_once_is_a_plain_variable() -> None:
     assert solutions(bound("v*1 FROM e WHERE DISTANCE(v, v) = 0"), {"e": [event("a", 0)]}) == [
         {"v": event("a", 0), "t": 0}
     ]
@@ -318,14 +322,14 @@ TWO = "MULTIPOLYGON(((0 0, 1 0, 0 1, 0 0)), ((5 5, 6 5, 6 6, 5 6, 5 5)))"
         ("POLYGON((0.1 0.1, 0.7 0.1, 0.7 0.3, 0.1 0.3))", [(0.1, 0.2), (0.3, 0.3), (0.7, 0.1)], [(0.1, 0.1 + 0.2)]),
     ],
 )  # fmt: skip
-def test_within_counts_the_boundary(area: str, inside: list[Any], outside: list[Any]) -> None:
+def test_within_includes_the_boundary(area: str, inside: list[Any], outside: list[Any]) -> None:
     stream = bound("u FROM e").variables[0].stream
-    for place in (*inside, *outside):
-        (here,) = events_of(stream, [event("a", 0, *place)])
-        assert within(here, area) is (place in inside), place
+    for location in (*inside, *outside):
+        (point,) = events_of(stream, [event("a", 0, *location)])
+        assert within(point, area) is (location in inside), location
 
 
-def test_what_is_no_geometry() -> None:
+def test_texts_that_are_not_geometries() -> None:
     for text in ("HERE", "POINT EMPTY", "POINT(1)", "POLYGON(1 2)", "CIRCLE(1 2)", "POLYGON((0 0, x 1))", "POINT(1 2"):
         assert geometry(text) is None, text
 
@@ -335,7 +339,7 @@ def test_within_and_intersects_in_conditions() -> None:
         return {"id": id_, "t": 0, "shape": shape, "x": x, "y": 2}
 
     rows = [area("a", SQUARE, 4), area("b", "LINESTRING(-1 -1, 9 9)", 5), area("c", HOLED, 2), area("d", None, None)]
-    for condition, found in (
+    for condition, expected in (
         ("WITHIN(u, u.shape) AND u.id < v.id", "ab ac ad"), ("NOT WITHIN(u, u.shape) AND v.id = 'a'", "ba ca"),
         (f"WITHIN(u, '{SQUARE}') AND v.id = 'd'", "ad cd"), ("WITHIN(u, u.shape) IS NULL AND v.id = 'a'", "da"),
         ("WITHIN(u, 'POLYGON(1 2)') IS NULL AND v.id = 'a'", "ba ca da"), ("WITHIN(u, v)", ""),
@@ -344,11 +348,11 @@ def test_within_and_intersects_in_conditions() -> None:
         ("INTERSECTS(v.shape, 'LINESTRING(1.5 1.5, 2.5 2)') AND u.id = 'd'", "da db"),
         ("DISTANCE(u.shape, 'POLYGON((7 0, 8 0, 8 1, 7 0))') = 3 AND v.id = 'd'", "ad cd"),
     ):  # fmt: skip
-        assert ids(solutions(bound(f"u, v FROM area WHERE {condition}"), {"area": rows})) == pairs(found), condition
+        assert ids(solutions(bound(f"u, v FROM area WHERE {condition}"), {"area": rows})) == pairs(expected), condition
 
 
-def test_what_has_no_meaning_is_refused() -> None:
-    # The binder refuses most of it.
+def test_conditions_without_meaning_are_refused() -> None:
+    # The binder refuses most of them.
     for condition, code in (
         ("SPAN(u, v) < 1", "type-mismatch"), ("DISTANCE(u, v) < 1", "different-space"),
         (f"DISTANCE(v, '{SQUARE}') < 1", "planar-geometry"),
@@ -364,16 +368,16 @@ def test_what_has_no_meaning_is_refused() -> None:
 
 @examples(60)
 @given(case=constrain_cases())
-def test_the_solutions_are_those_of_a_database(case: Case) -> None:
+def test_the_solutions_equal_those_of_a_database(case: Case) -> None:
     query = bound_query(case.workbook, case.query)
-    found = solutions(query, case.rows, case.relations)
-    assert as_rows(query, found) == Database(query, case).solutions()
-    assert len(set(map(frozen, found))) == len(found)
+    answers = solutions(query, case.rows, case.relations)
+    assert as_rows(query, answers) == Database(query, case).solutions()
+    assert len(set(map(frozen, answers))) == len(answers)
 
 
 @examples(25)
 @given(case=constrain_cases(decimals=True))
-def test_the_solutions_are_those_of_a_database_where_doubles_are_rounded(case: Case) -> None:
+def test_the_solutions_equal_those_of_a_database_with_rounded_doubles(case: Case) -> None:
     query = bound_query(case.workbook, case.query)
     assert as_rows(query, solutions(query, case.rows, case.relations)) == Database(query, case).solutions()
 
@@ -383,16 +387,16 @@ def test_the_solutions_are_those_of_a_database_where_doubles_are_rounded(case: C
 def test_a_solution_has_its_latest_time_and_its_sets_in_order(case: Case) -> None:
     query = bound_query(case.workbook, case.query)
     for solution in solutions(query, case.rows, case.relations):
-        sets = [each if isinstance(each, tuple) else (each,) for name, each in solution.items() if name != "t"]
-        assert solution["t"] == max(row["t"] for own in sets for row in own)
-        for own in sets:
-            assert sorted(own, key=lambda row: (row["t"], row["id"])) == list(own)
+        sets = [value if isinstance(value, tuple) else (value,) for name, value in solution.items() if name != "t"]
+        assert solution["t"] == max(row["t"] for rows in sets for row in rows)
+        for rows in sets:
+            assert sorted(rows, key=lambda row: (row["t"], row["id"])) == list(rows)
 
 
 # ---------------------------------------------------------------- the strategies
 
 
-def test_drawn_cases_are_of_every_kind_and_have_answers() -> None:
+def test_drawn_cases_cover_all_features_and_have_answers() -> None:
     cases = drawn(constrain_cases(), 200)
     seen = Counter[str]()
     for case in cases:
@@ -425,12 +429,12 @@ def test_drawn_cases_are_of_every_kind_and_have_answers() -> None:
 @given(case=constrain_cases(consistent=True, connected=True))
 def test_connected_cases_bound_the_times_of_all_variables(case: Case) -> None:
     query = bound_query(case.workbook, case.query)
-    together = {query.variables[0].name}
+    connected = {query.variables[0].name}
     for _ in query.variables:
         for condition in query.conditions:
             named = {node.owner for node in walk(condition) if isinstance(node, Reference)}
-            # A comparison with a constant, which "or" and "not" are not.
+            # Only comparisons with a constant count, not OR and NOT.
             compared = any(isinstance(part, Constant) for part in getattr(condition, "arguments", ()))
-            if compared and named & together and not any(getattr(n, "op", "") == "distance" for n in walk(condition)):
-                together |= named
-    assert together == {variable.name for variable in query.variables}
+            if compared and named & connected and not any(getattr(n, "op", "") == "distance" for n in walk(condition)):
+                connected |= named
+    assert connected == {variable.name for variable in query.variables}

@@ -1,4 +1,4 @@
-"""What the functions of CONSTRAIN ask of their arguments: one geometry, one kind of time, texts that are shapes."""
+"""Checks the arguments of the functions of CONSTRAIN: geometries as text, times of one type, plane and globe."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from anabranch.language.types import Type
 
 _SPATIAL = ("distance", "within", "intersects")
 
-#: The beginning of a geometry in well-known text; the coordinates are read when the query is made ready to run.
+#: The beginning of a geometry in well-known text; the coordinates are parsed when the job of the query is made.
 _SHAPE = re.compile(
     r"\s*(?:POINT|LINESTRING|LINEARRING|POLYGON|MULTIPOINT|MULTILINESTRING|MULTIPOLYGON|GEOMETRYCOLLECTION)"
     r"\s*(?:Z\s*)?(?:EMPTY|\(.*)\s*",
@@ -25,7 +25,7 @@ Streams = Mapping[str, Stream | None]
 
 
 def check_functions(condition: Typed, streams: Streams, findings: Findings) -> None:
-    """Note what is wrong with the arguments of the functions in a condition; `streams` are those of its variables."""
+    """Report wrong arguments of the functions in a condition; `streams` are the streams of its variables."""
     for node in walk(condition):
         if not isinstance(node, Operation):
             continue
@@ -38,17 +38,17 @@ def check_functions(condition: Typed, streams: Streams, findings: Findings) -> N
 
 
 def _check_span(node: Operation, streams: Streams, findings: Findings) -> None:
-    """Times can be subtracted where both are numbers, or both are not."""
+    """Report a SPAN between a TIMESTAMP and a number."""
     owners = [stream for argument in node.arguments if (stream := _stream_of(argument, streams)) is not None]
     types = [stream.time.type for stream in owners]
     if Type.TIMESTAMP in types and not set(types) <= {Type.TIMESTAMP, Type.UNKNOWN}:
-        told = ", and ".join(f"that of {stream.name} is {a_type(stream.time.type)}" for stream in owners)
-        message = f"there is no SPAN between times of different kinds: {told}"
+        types_text = ", and ".join(f"that of {stream.name} is {a_type(stream.time.type)}" for stream in owners)
+        message = f"there is no SPAN between times of different kinds: {types_text}"
         findings.add("type-mismatch", message, node.span, "convert one of them, so that both are TIMESTAMP or numbers")
 
 
 def _is_shape(argument: Typed, findings: Findings) -> bool:
-    """Whether an argument can be a geometry; a text that clearly is none is a finding."""
+    """Whether an argument can be a geometry; reports a text that cannot."""
     if not isinstance(argument, Constant) or not isinstance(argument.value, str):
         return True
     if _SHAPE.fullmatch(argument.value) is None:
@@ -64,18 +64,18 @@ def _is_shape(argument: Typed, findings: Findings) -> bool:
 
 
 def _is_closed(text: str) -> bool:
-    """Whether the first bracket of a text, if any, is closed by its last character and all others in between."""
+    """Whether the first bracket of a text, if any, is closed by its last character, and all others before it."""
     body = text[text.index("(") :].rstrip() if "(" in text else ""
     depth = 0
-    for place, character in enumerate(body):
+    for index, character in enumerate(body):
         depth += (character == "(") - (character == ")")
-        if depth <= 0 and place < len(body) - 1:
+        if depth <= 0 and index < len(body) - 1:
             return False
     return depth == 0
 
 
 def _check_distance(node: Operation, streams: Streams, findings: Findings) -> None:
-    """Distances are of the plane or of the globe, and on the globe there are points alone."""
+    """Report a DISTANCE between plane and globe, and a distance on the globe to anything but a point."""
     points = [stream for argument in node.arguments if (stream := _point_of(argument, streams)) is not None]
     globe = [stream for stream in points if stream.declaration.geodesic]
     if not globe:
@@ -94,10 +94,10 @@ def _check_distance(node: Operation, streams: Streams, findings: Findings) -> No
 
 
 def _stream_of(argument: Typed, streams: Streams) -> Stream | None:
-    """The stream of a column or whole event."""
+    """The stream of a column or an event; None for other arguments."""
     return streams.get(argument.owner or "") if isinstance(argument, Reference) else None
 
 
 def _point_of(argument: Typed, streams: Streams) -> Stream | None:
-    """The stream of a whole event whose place is a point."""
+    """The stream of an event, which is a point; None for other arguments."""
     return _stream_of(argument, streams) if isinstance(argument, Reference) and argument.name == "*" else None

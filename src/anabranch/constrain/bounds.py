@@ -1,7 +1,7 @@
-"""Upper bounds between things, closed: what follows from a chain of them holds for its ends.
+"""The closure of upper bounds: a chain of bounds implies a bound between its ends.
 
-Differences of times are bounded by shortest paths, distances between points by the triangle inequality; both are sums
-along a path, so one closure serves for both.
+Differences of times are bounded by shortest paths, distances between points by the triangle inequality. Both are sums
+along a path, so the same closure computes both.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 
 from anabranch.arrays import F64, I64, Bools
 
-#: Sums of decimal fractions are not exact: a cycle that misses zero by this much, of its largest bound, is a zero one.
+#: Sums of decimal fractions are not exact: a sum is taken as 0 up to this share of the largest bound.
 _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """At most `value`, or below it where it is `strict`."""
+    """An upper bound: at most `value`, or below it if `strict`."""
 
     value: float
     strict: bool = False
@@ -31,12 +31,12 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The tightest bounds that follow, and the way each follows.
+    """The tightest implied bounds.
 
     Attributes
     ----------
-    value, strict : (n, n) arrays; infinity where nothing bounds a pair
-    cycle : places along which the bounds contradict each other, the first again at the end; empty where they do not
+    value, strict : (n, n) arrays; infinity for a pair that is not bounded
+    cycle : a cycle of bounds that contradict each other, with the first again at the end; empty if there is none
     """
 
     value: F64
@@ -48,13 +48,13 @@ class Closed:
         return Bound(float(self.value[i, j]), bool(self.strict[i, j]))
 
 
-def close(n: int, given: Mapping[tuple[int, int], Bound]) -> Closed:
-    """Close bounds between n things (Floyd and Warshall); where several are given for a pair, give the tightest."""
+def close(n: int, stated: Mapping[tuple[int, int], Bound]) -> Closed:
+    """The closure of stated bounds between n slots or moments, by the Floyd-Warshall algorithm."""
     value = np.full((n, n), inf)
     strict = np.zeros((n, n), np.bool_)
     following = np.full((n, n), -1)
     np.fill_diagonal(value, 0.0)
-    for (i, j), bound in given.items():
+    for (i, j), bound in stated.items():
         value[i, j], strict[i, j], following[i, j] = bound.value, bound.strict, j
     for k in range(n):
         through = value[:, k, None] + value[None, k, :]
@@ -62,7 +62,7 @@ def close(n: int, given: Mapping[tuple[int, int], Bound]) -> Closed:
         tighter = (through < value) | ((through == value) & both & ~strict & np.isfinite(through))
         value, strict = np.where(tighter, through, value), np.where(tighter, both, strict)
         following = np.where(tighter, following[:, k, None], following)
-        cycle = _contradiction(value, strict, following, given)
+        cycle = _contradiction(value, strict, following, stated)
         if cycle:
             return Closed(value, strict, cycle)
     return Closed(value, strict)
@@ -72,10 +72,10 @@ def _contradiction(
     value: F64,
     strict: Bools,
     following: I64,
-    given: Mapping[tuple[int, int], Bound],
+    stated: Mapping[tuple[int, int], Bound],
 ) -> tuple[int, ...]:
-    """A cycle whose bounds sum below 0, or to 0 with a strict one among them."""
-    largest = max((abs(bound.value) for bound in given.values() if bound.value < inf), default=0.0)
+    """A cycle of bounds with a sum below 0, or with a sum of 0 if one of them is strict; empty if there is none."""
+    largest = max((abs(bound.value) for bound in stated.values() if bound.value < inf), default=0.0)
     around, is_strict = np.diag(value), np.diag(strict)
     rounding = _ROUNDING * largest
     (bad,) = np.nonzero((around < -rounding) | (is_strict & (around <= rounding)))
@@ -88,6 +88,6 @@ def _contradiction(
 
 
 def tightest(bounds: Mapping[tuple[int, int], Bound], pair: tuple[int, int], bound: Bound) -> Bound:
-    """The tighter of a bound and the one that is there already for a pair."""
+    """The tighter one of a bound and the known bound of a pair."""
     known = bounds.get(pair, Bound(inf))
-    return min(known, bound, key=lambda each: (each.value, not each.strict))
+    return min(known, bound, key=lambda candidate: (candidate.value, not candidate.strict))

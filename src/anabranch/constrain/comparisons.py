@@ -1,4 +1,4 @@
-"""Which conditions the kernel can decide while it searches, as comparisons of two events; and which are left over."""
+"""Splits conditions into comparisons of two events, which the kernel decides during its search, and the rest."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from math import inf
 
 from anabranch.binding.typed import Constant, Operation, Reference, Typed, of_event
 from anabranch.constrain.analysis import ConstrainAnalysis, mentions
-from anabranch.constrain.kernel import tables as checks
+from anabranch.constrain.kernel import tables
 from anabranch.constrain.stated_bounds import comparison, distance_bound, is_begin, time_bound
 from anabranch.language.types import Type
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A comparison of two events, the first of variable u and the second of variable v, that the kernel can make."""
+    """A comparison of an event of variable u with an event of variable v; see `CHECK` in the kernel."""
 
     u: int
     v: int
@@ -29,8 +29,8 @@ class Check:
 class ColumnOf:
     """A value of an event that checks compare: an expression on the columns of a stream.
 
-    Values of one `group` are compared with each other, and get a common code; those of none are numbers as they are.
-    A `box` is the four sides of a geometry, in as many columns.
+    Values of one `group` are compared with each other, and get common codes; without a group they are numbers. A `box`
+    is the bounding box of a geometry, in four columns.
     """
 
     stream: str
@@ -41,22 +41,22 @@ class ColumnOf:
 
 @dataclass(slots=True)
 class Columns:
-    """The columns that checks compare, each once."""
+    """The distinct columns that checks compare."""
 
     known: list[ColumnOf] = field(default_factory=list)
     groups: int = 0
 
-    def place(self, wanted: ColumnOf) -> int:
-        """Where the numbers of a column begin."""
-        if wanted not in self.known:
-            self.known.append(wanted)
-        return sum(4 if column.box else 1 for column in self.known[: self.known.index(wanted)])
+    def index(self, column: ColumnOf) -> int:
+        """The index of the first number of a column, which is added if it is new."""
+        if column not in self.known:
+            self.known.append(column)
+        return sum(4 if known.box else 1 for known in self.known[: self.known.index(column)])
 
 
 def checks_of(analysis: ConstrainAnalysis, first: int, columns: Columns) -> tuple[list[Check], list[Typed]]:
-    """The checks of a query whose first variable has a number, and the conditions that are not wholly checked."""
-    numbers = {variable.name: first + place for place, variable in enumerate(analysis.query.variables)}
-    found, others = [], []
+    """The checks of a query whose first variable has the number `first`, and the conditions that they do not decide."""
+    numbers = {variable.name: first + index for index, variable in enumerate(analysis.query.variables)}
+    checks, others = [], []
     for condition in analysis.joint:
         check = (
             _of_space(numbers, condition)
@@ -64,89 +64,93 @@ def checks_of(analysis: ConstrainAnalysis, first: int, columns: Columns) -> tupl
             or _of_columns(analysis, numbers, condition, columns)
         )
         if check is not None:
-            found.append(check)
+            checks.append(check)
             continue
         others.append(condition)
         box = _of_boxes(analysis, numbers, condition, columns)
-        found += [box] if box is not None else []
-    return found, others
+        checks += [box] if box is not None else []
+    return checks, others
 
 
 def _of_space(numbers: dict[str, int], condition: Typed) -> Check | None:
-    found = distance_bound(condition)
-    if found is None:
+    """The check of a bound on the distance of two events."""
+    bound = distance_bound(condition)
+    if bound is None:
         return None
-    op, one, other, value = found
-    return Check(numbers[one.owner or ""], numbers[other.owner or ""], checks.DISTANCE, _how(op), value)
+    op, one, other, value = bound
+    return Check(numbers[one.owner or ""], numbers[other.owner or ""], tables.DISTANCE, _how(op), value)
 
 
 def _of_times(analysis: ConstrainAnalysis, numbers: dict[str, int], condition: Typed) -> Check | None:
-    """`u.t - v.t <= 5`, `SPAN(u, v) < 3`, `u.t <= v.t`; not sums, which are rounded as they are written."""
-    found, compared = time_bound(analysis.query, condition), comparison(condition)
-    if found is None or compared is None:
+    """The check of a bound on times: `u.t - v.t <= 5`, `SPAN(u, v) < 3`, `u.t <= v.t`.
+
+    Not of other sums: they are rounded in the order in which they are written.
+    """
+    bound, compared = time_bound(analysis.query, condition), comparison(condition)
+    if bound is None or compared is None:
         return None
-    op, one, other, value, both_ways = found
+    op, one, other, value, is_absolute = bound
     _, left, right = compared
-    plain = isinstance(left, Reference) and isinstance(right, Reference)
-    difference = isinstance(left, Operation) and left.arguments == (one, other) and isinstance(right, Constant)
-    if not (plain or difference or both_ways):
+    is_plain = isinstance(left, Reference) and isinstance(right, Reference)
+    is_difference = isinstance(left, Operation) and left.arguments == (one, other) and isinstance(right, Constant)
+    if not (is_plain or is_difference or is_absolute):
         return None
-    sides = [checks.BEGIN if is_begin(analysis.query, each) else checks.END for each in (one, other)]
-    what = checks.SPAN if both_ways else checks.TIMES
+    sides = [tables.BEGIN if is_begin(analysis.query, time) else tables.END for time in (one, other)]
+    what = tables.SPAN if is_absolute else tables.TIMES
     return Check(numbers[one.owner or ""], numbers[other.owner or ""], what, _how(op), value, *sides)
 
 
 def _of_columns(
     analysis: ConstrainAnalysis, numbers: dict[str, int], condition: Typed, columns: Columns
 ) -> Check | None:
-    """A comparison of a value of one event with one of another, or of their difference with a number."""
+    """The check of a comparison of two values of different events, or of their difference with a number."""
     compared = comparison(condition)
     if compared is None:
         return None
     op, left, right = compared
-    what, value = checks.COLUMNS, 0.0
+    what, value = tables.COLUMNS, 0.0
     if isinstance(right, Constant):
         inner = left.arguments[0] if isinstance(left, Operation) and left.op == "abs" else left
         number = right.value if right.type in (Type.INTEGER, Type.DOUBLE) else None
         if not isinstance(inner, Operation) or inner.op != "-" or not isinstance(number, int | float):
             return None
-        what, value = (checks.DIFFERENCE if inner is left else checks.SPREAD), float(number)
+        what, value = (tables.DIFFERENCE if inner is left else tables.SPREAD), float(number)
         left, right = inner.arguments
         if not all(side.type in (Type.INTEGER, Type.DOUBLE) for side in (left, right)):
             return None
-    sides = [_event_of(each) for each in (left, right)]
+    sides = [_event_of(side) for side in (left, right)]
     if None in sides or sides[0] == sides[1] or not all(map(_is_plain, (left, right))):
         return None
     group = None
-    if what == checks.COLUMNS and Type.DOUBLE not in (left.type, right.type):
+    if what == tables.COLUMNS and Type.DOUBLE not in (left.type, right.type):
         group = columns.groups
         columns.groups += 1
-    places = [columns.place(_column_of(analysis, each, group)) for each in (left, right)]
+    indices = [columns.index(_column_of(analysis, side, group)) for side in (left, right)]
     u, v = (numbers[side[0]] for side in sides if side is not None)
-    return Check(u, v, what, _how(op), value, *places)
+    return Check(u, v, what, _how(op), value, *indices)
 
 
 def _column_of(analysis: ConstrainAnalysis, value: Typed, group: int | None, box: bool = False) -> ColumnOf:
     ((owner, _),) = mentions(value)
-    stream = next(each.stream for each in analysis.query.variables if each.name == owner)
+    stream = next(variable.stream for variable in analysis.query.variables if variable.name == owner)
     return ColumnOf(stream.name.lower(), of_event(value), group, box)
 
 
 def _event_of(value: Typed) -> tuple[str, int] | None:
-    """The one event that a value is of; None where there is none, or more."""
-    found = mentions(value)
-    return next(iter(found)) if len(found) == 1 else None
+    """The event in a value; None if there is none, or more than one."""
+    events = mentions(value)
+    return next(iter(events)) if len(events) == 1 else None
 
 
 def _is_plain(value: Typed) -> bool:
-    """Whether a value is arithmetic on columns alone, so that it can be worked out for each event by itself."""
+    """Whether a value is arithmetic on columns, so that it can be computed for each event beforehand."""
     if isinstance(value, Operation):
         return value.op in ("+", "-", "*", "/", "%", "negate", "abs") and all(map(_is_plain, value.arguments))
     return isinstance(value, Constant) or (isinstance(value, Reference) and value.name != "*")
 
 
 def _of_boxes(analysis: ConstrainAnalysis, numbers: dict[str, int], condition: Typed, columns: Columns) -> Check | None:
-    """What the boxes around two geometries must fulfil, that the geometries can."""
+    """A check of the bounding boxes of two geometries that is necessary for a condition on the geometries."""
     value, touching = 0.0, condition
     compared = comparison(condition)
     if compared is not None and compared[0] in ("<", "<=") and isinstance(compared[2], Constant):
@@ -154,15 +158,16 @@ def _of_boxes(analysis: ConstrainAnalysis, numbers: dict[str, int], condition: T
         value = float(compared[2].value) if isinstance(compared[2].value, int | float) else inf
     if not isinstance(touching, Operation) or touching.op not in ("within", "intersects", "distance"):
         return None
-    sides = [_event_of(each) for each in touching.arguments]
+    sides = [_event_of(argument) for argument in touching.arguments]
     if (touching.op == "distance") != (touching is not condition) or None in sides or sides[0] == sides[1]:
         return None
-    if not all(isinstance(each, Reference) for each in touching.arguments):
+    if not all(isinstance(argument, Reference) for argument in touching.arguments):
         return None
-    places = [columns.place(_column_of(analysis, each, None, box=True)) for each in touching.arguments]
+    indices = [columns.index(_column_of(analysis, argument, None, box=True)) for argument in touching.arguments]
     u, v = (numbers[side[0]] for side in sides if side is not None)
-    return Check(u, v, checks.BOXES, checks.AT_MOST, value * (1 + 1e-9), *places)
+    return Check(u, v, tables.BOXES, tables.AT_MOST, value * (1 + 1e-9), *indices)
 
 
 def _how(op: str) -> int:
-    return checks.OPERATORS.index(op)
+    """The number of an operator in the kernel."""
+    return tables.OPERATORS.index(op)

@@ -1,4 +1,4 @@
-"""What the kernel sees of events: when, where, the numbers that are compared, and their roles."""
+"""Converts events to arrays for the kernel: times, locations, the numbers that are compared, and roles."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from anabranch.transport.layout import Layout
 
 
 def role_types(layouts: Sequence[Layout]) -> Mapping[str, type]:
-    """The columns of roles: `expires` and `met` are what the kernel left, and mean nothing for events yet to come."""
+    """The role columns; `expires` and `met` are set by the kernel, and unused for new events."""
     times = np.float64 if layouts[0].time_kind is TimeKind.DOUBLE else np.int64
-    return {"variable": np.int64, "home": np.bool_, "expires": times, "met": np.uint64}
+    return {"variable": np.int64, "is_primary": np.bool_, "expires": times, "met": np.uint64}
 
 
-def places(events: EventTable) -> F64:
-    """(n, 3): where each event was; NaN where it is not known, or is more than a point."""
+def locations_of(events: EventTable) -> F64:
+    """(n, 3): the coordinates of each event; NaN if they are not known, or if the event is not a point."""
     space = events.layout.space
     if space is None or space.shape_type is not None:
         return np.full((len(events), 3), np.nan)
@@ -40,39 +40,39 @@ def _shapes(events: EventTable, name: str) -> geometry.Shapes:
     if name != "*":
         return geometry.shapes_of(events.columns[name])
     names = events.layout.space.columns if events.layout.space else ()
-    return geometry.points_of(*(numbers_of(events.columns[each.lower()]) for each in names))
+    return geometry.points_of(*(numbers_of(events.columns[name.lower()]) for name in names))
 
 
 def numbers_of_events(batch: Batch, columns: Sequence[ColumnOf]) -> Events:
-    """What the kernel sees of events in order of time."""
-    lasting = any(table.layout.start is not None for table in batch.tables)
-    begin = batch.gathered([table.begin for table in batch.tables], batch.t.dtype.type) if lasting else batch.t
-    at = batch.gathered([places(table) for table in batch.tables], np.float64)
-    matrix = _matrix(batch, columns)
-    return make_events(batch.t, begin, at, matrix, batch.first, batch.roles["variable"], batch.roles["home"])
+    """The events of a batch, which are in order of time, as arrays for the kernel."""
+    have_duration = any(table.layout.start is not None for table in batch.tables)
+    begin = batch.gathered([table.begin for table in batch.tables], batch.t.dtype.type) if have_duration else batch.t
+    locations = batch.gathered([locations_of(table) for table in batch.tables], np.float64)
+    matrix, roles = _matrix(batch, columns), batch.roles
+    return make_events(batch.t, begin, locations, matrix, batch.first, roles["variable"], roles["is_primary"])
 
 
 def _matrix(batch: Batch, columns: Sequence[ColumnOf]) -> F64:
-    """(n, numbers): the values that checks compare; NaN for events of other streams."""
+    """(events, numbers): the values that checks compare; NaN for events of other streams."""
     matrix = np.full((len(batch), sum(4 if column.box else 1 for column in columns)), np.nan)
     names = [table.layout.name.lower() for table in batch.tables]
-    place = 0
+    index = 0
     groups: dict[int, list[tuple[Bools, int, pa.Array]]] = {}
     for column in columns:
         number = names.index(column.stream)
-        own, table = batch.stream == number, batch.tables[number]
+        mask, table = batch.stream == number, batch.tables[number]
         if column.box:
             name = column.value.name if isinstance(column.value, Reference) else ""
-            matrix[own, place : place + 4] = geometry.boxes_of(_shapes(table, name))
-            place += 4
+            matrix[mask, index : index + 4] = geometry.boxes_of(_shapes(table, name))
+            index += 4
             continue
         values = evaluate(column.value, table.columns, {}, len(table))
         if column.group is None:
-            matrix[own, place] = numbers_of(values)
+            matrix[mask, index] = numbers_of(values)
         else:
-            groups.setdefault(column.group, []).append((own, place, values))
-        place += 1
+            groups.setdefault(column.group, []).append((mask, index, values))
+        index += 1
     for members in groups.values():
-        for (own, place, _), numbers in zip(members, coded([values for _, _, values in members]), strict=True):
-            matrix[own, place] = numbers
+        for (mask, index, _), numbers in zip(members, coded([values for _, _, values in members]), strict=True):
+            matrix[mask, index] = numbers
     return matrix

@@ -1,4 +1,4 @@
-"""Conditions with functions of events: DISTANCE, WITHIN, INTERSECTS and SPAN are worked out, then the rest is asked."""
+"""Evaluates conditions with functions of events: first DISTANCE, WITHIN, INTERSECTS and SPAN, then the rest."""
 
 from __future__ import annotations
 
@@ -19,52 +19,52 @@ from anabranch.constrain import geometry
 
 _FUNCTIONS = ("distance", "within", "intersects", "span")
 
-#: The stream of each event that a condition speaks of; "" where it speaks of one alone.
+#: The stream of each owner in a condition; the owner is "" in a condition on one event.
 Streams = Mapping[str, Stream]
 
 
 def holds_of_events(condition: Typed | None, columns: Columns, streams: Streams, relations: Relations, n: int) -> Bools:
-    """Where a condition on events is TRUE.
+    """The rows where a condition on events is TRUE.
 
     Parameters
     ----------
-    columns : lower-case column name to array, `owner.name` where a reference has an owner
+    columns : arrays by lower-case name, `owner.name` for references with an owner
     """
     if condition is None:
         return np.ones(n, np.bool_)
-    known = dict(columns)
-    return holds(_worked_out(condition, known, streams, n), known, relations, n)
+    extended = dict(columns)
+    return holds(_with_functions_evaluated(condition, extended, streams, n), extended, relations, n)
 
 
-def _worked_out(tree: Typed, columns: dict[str, pa.Array], streams: Streams, n: int) -> Typed:
-    """The tree with every function replaced by a reference to a column of its values, which is added."""
+def _with_functions_evaluated(tree: Typed, columns: dict[str, pa.Array], streams: Streams, n: int) -> Typed:
+    """The tree with every function replaced by a reference to a new column with its values."""
     if not isinstance(tree, Operation | Member):
         return tree
     if isinstance(tree, Operation) and tree.op in _FUNCTIONS:
         name = f"#{len(columns)}"
         columns[name] = _values(tree, columns, streams, n)
         return Reference(None, name, tree.type)
-    return replace(tree, arguments=tuple(_worked_out(part, columns, streams, n) for part in tree.arguments))
+    arguments = (_with_functions_evaluated(argument, columns, streams, n) for argument in tree.arguments)
+    return replace(tree, arguments=tuple(arguments))
 
 
 def _values(function: Operation, columns: Columns, streams: Streams, n: int) -> pa.Array:
+    """The values of a function of two arguments."""
     one, other = function.arguments
     if function.op == "span":
-        return _span(*(_time(each, columns, streams) for each in (one, other)))
-    globe = any(_is_on_globe(each, streams) for each in (one, other))
-    if function.op == "distance" and globe:
-        places = [_place(each, columns, streams, n) for each in (one, other)]
-        metres = geometry.great_circle(*places[0], *places[1])
+        return _span(_time(one, columns, streams), _time(other, columns, streams))
+    if function.op == "distance" and (_is_on_globe(one, streams) or _is_on_globe(other, streams)):
+        metres = geometry.great_circle(*_location(one, columns, streams, n), *_location(other, columns, streams, n))
         return pa.array(metres, mask=np.isnan(metres))
     if function.op == "distance" and _is_event(one) and _is_event(other):
-        (x, y), (other_x, other_y) = (_place(each, columns, streams, n) for each in (one, other))
-        apart = np.hypot(x - other_x, y - other_y)
-        return pa.array(apart, mask=np.isnan(apart))
-    return geometry.related(function.op, *(_shapes(each, columns, streams, n) for each in (one, other)))
+        (x, y), (other_x, other_y) = _location(one, columns, streams, n), _location(other, columns, streams, n)
+        distance = np.hypot(x - other_x, y - other_y)
+        return pa.array(distance, mask=np.isnan(distance))
+    return geometry.related(function.op, _shapes(one, columns, streams, n), _shapes(other, columns, streams, n))
 
 
 def _reference(value: Typed) -> Reference:
-    """The event or column that an argument is; the binder lets nothing else come here."""
+    """The argument of a function as a reference; the binder allows nothing else here."""
     if not isinstance(value, Reference):
         raise TypeError(value)
     return value
@@ -79,7 +79,7 @@ def _is_on_globe(value: Typed, streams: Streams) -> bool:
 
 
 def column_of(reference: Reference, name: str, columns: Columns) -> pa.Array:
-    """The column of an event that a reference is to, by its name."""
+    """The column with this name of the event of a reference."""
     return columns[name.lower() if reference.owner is None else f"{reference.owner}.{name.lower()}"]
 
 
@@ -89,14 +89,15 @@ def _time(event: Typed, columns: Columns, streams: Streams) -> pa.Array:
 
 
 def _span(one: pa.Array, other: pa.Array) -> pa.Array:
+    """The absolute differences of times, in seconds for timestamps."""
     if pa.types.is_timestamp(one.type):
-        whole = (pc.cast(pc.cast(each, pa.timestamp("us", tz="UTC")), pa.int64()) for each in (one, other))
-        return pc.divide(pc.cast(pc.abs(pc.subtract(*whole)), pa.float64(), safe=False), 1e6)
+        microseconds = (pc.cast(pc.cast(time, pa.timestamp("us", tz="UTC")), pa.int64()) for time in (one, other))
+        return pc.divide(pc.cast(pc.abs(pc.subtract(*microseconds)), pa.float64(), safe=False), 1e6)
     return pc.abs(pc.subtract(one, other))
 
 
-def _place(value: Typed, columns: Columns, streams: Streams, n: int) -> tuple[F64, F64]:
-    """The coordinates of an event, or of a point that is written."""
+def _location(value: Typed, columns: Columns, streams: Streams, n: int) -> tuple[F64, F64]:
+    """The coordinates of an event, or of a constant point."""
     if isinstance(value, Constant):
         point = shapely.from_wkt(str(value.value))
         return np.full(n, point.x), np.full(n, point.y)
@@ -106,8 +107,9 @@ def _place(value: Typed, columns: Columns, streams: Streams, n: int) -> tuple[F6
 
 
 def _shapes(value: Typed, columns: Columns, streams: Streams, n: int) -> geometry.Shapes:
+    """The geometries of an event, a column or a constant."""
     if isinstance(value, Constant):
         return np.full(n, shapely.from_wkt(str(value.value)), object)
     if _is_event(value):
-        return geometry.points_of(*_place(value, columns, streams, n))
+        return geometry.points_of(*_location(value, columns, streams, n))
     return geometry.shapes_of(column_of(_reference(value), _reference(value).name, columns))

@@ -1,4 +1,4 @@
-"""Queries as the kernel's tables: variables, bounds of pairs, checks between them."""
+"""Converts queries to the tables of the kernel: variables, bounds of pairs, and checks."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from anabranch.columns.times import TimeKind
 from anabranch.constrain.analysis import ConstrainAnalysis
 from anabranch.constrain.comparisons import Check, ColumnOf, Columns, checks_of
 from anabranch.constrain.geometry import RADIUS
-from anabranch.constrain.kernel import tables as checks
+from anabranch.constrain.kernel import tables
 from anabranch.constrain.kernel.checks import straight
 from anabranch.constrain.kernel.tables import CHECK, Graph, Table, pair_type, variable_type
 
-#: Windows of time are laid a little wide, because sums of bounds are rounded; the checks themselves are exact.
+#: Bounds on DOUBLE times are widened by this share, because sums of bounds are rounded; the checks are exact.
 _SLACK = 1e-12
 
-#: A sum of bounds that misses a whole number by so much was meant to be that number.
+#: A sum of bounds that is below an integer by at most this is rounded up to it.
 _ROUNDING = 1e-3
 
-#: Longer bounds on whole numbers stand for no bound at all.
+#: Longer bounds on integer times are treated as no bound.
 _FOREVER = 1 << 61
 
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """Queries made ready for the kernel.
+    """Queries as arrays for the kernel.
 
     Attributes
     ----------
-    graph : with bounds in the unit of times
-    columns : what the kernel compares besides times and places
-    others : for each query the conditions that the kernel cannot decide
+    graph : with bounds in the unit of event times
+    columns : the values that the kernel compares, besides times and locations
+    others : for each query, the conditions that the kernel does not decide
     """
 
     graph: Graph
@@ -47,30 +47,30 @@ class Lowered:
 
 
 def lower_queries(analyses: Sequence[ConstrainAnalysis], kind: TimeKind) -> Lowered:
-    """Queries over streams with one kind of time."""
+    """Convert queries over streams with the same type of time."""
     columns = Columns()
-    first = np.cumsum([0, *(len(each.query.variables) for each in analyses)])
-    given: list[Check] = []
+    first = np.cumsum([0, *(len(analysis.query.variables) for analysis in analyses)])
+    checks: list[Check] = []
     others = []
     for analysis, start in zip(analyses, first, strict=False):
-        own, rest = checks_of(analysis, int(start), columns)
-        given += own
+        query_checks, rest = checks_of(analysis, int(start), columns)
+        checks += query_checks
         others.append(tuple(rest))
-    return Lowered(_graph(analyses, first, given, kind), tuple(columns.known), tuple(others))
+    return Lowered(_graph(analyses, first, checks, kind), tuple(columns.known), tuple(others))
 
 
 # ---------------------------------------------------------------- tables
 
 
-def _graph(analyses: Sequence[ConstrainAnalysis], first: I64, given: Sequence[Check], kind: TimeKind) -> Graph:
-    radius = RADIUS if any(_is_geodesic(each) for each in analyses) else 0.0
+def _graph(analyses: Sequence[ConstrainAnalysis], first: I64, checks: Sequence[Check], kind: TimeKind) -> Graph:
+    radius = RADIUS if any(_is_geodesic(analysis) for analysis in analyses) else 0.0
     variables = _variables(analyses, first, kind)
-    pairs, checks_of_pairs = _pairs(analyses, variables, given, kind, radius)
+    pairs, check_table = _pairs(analyses, variables, checks, kind, radius)
     variables["longest"] = _longest(variables, pairs)
-    reach = [each.extent if _bends(each.extent, radius) else inf for each in analyses]
-    straight_reach = [straight(each, radius) * (1 + 1e-9) if each < inf else inf for each in reach]
+    extents = [analysis.extent if _excludes(analysis.extent, radius) else inf for analysis in analyses]
+    reach = [straight(extent, radius) * (1 + 1e-9) if extent < inf else inf for extent in extents]
     scale = 1e6 if kind is TimeKind.TIMESTAMP else 1.0
-    return Graph(first.astype(np.int64), np.array(straight_reach), variables, pairs, checks_of_pairs, scale, radius)
+    return Graph(first.astype(np.int64), np.array(reach), variables, pairs, check_table, scale, radius)
 
 
 def _is_geodesic(analysis: ConstrainAnalysis) -> bool:
@@ -82,7 +82,7 @@ def _variables(analyses: Sequence[ConstrainAnalysis], first: I64, kind: TimeKind
     variables = np.zeros(first[-1], variable_type(_time_type(kind)))
     variables["query"] = np.repeat(np.arange(len(sizes)), sizes)
     variables["first"], variables["size"] = np.repeat(first[:-1], sizes), np.repeat(sizes, sizes)
-    variables["count"] = [variable.count for each in analyses for variable in each.query.variables]
+    variables["count"] = [variable.count for analysis in analyses for variable in analysis.query.variables]
     variables["pair"] = np.concatenate([[0], np.cumsum(variables["size"])[:-1]])
     return variables
 
@@ -92,70 +92,73 @@ def _time_type(kind: TimeKind) -> type:
 
 
 def _pairs(
-    analyses: Sequence[ConstrainAnalysis], variables: Table, given: Sequence[Check], kind: TimeKind, radius: float
+    analyses: Sequence[ConstrainAnalysis], variables: Table, checks: Sequence[Check], kind: TimeKind, radius: float
 ) -> tuple[Table, Table]:
-    """The pairs of each query, row by row, and their checks."""
+    """The pairs of all queries, and their checks."""
     pairs = np.zeros(int(variables["size"].sum()), pair_type(_time_type(kind)))
-    between = [_between(each, each.times.value) for each in analyses]
-    pairs["latest"] = _in_units(np.concatenate([each.ravel() for each in between]), kind)
-    pairs["earliest"] = -_in_units(np.concatenate([each.T.ravel() for each in between]), kind)
-    ways = np.concatenate([_between(each, each.distances.value).ravel() for each in analyses])
-    pairs["near"] = [(straight(way, radius) * (1 + 1e-9)) ** 2 if _bends(way, radius) else inf for way in ways]
-    placed = _placed(given, variables)
+    times = [_between(analysis, analysis.times.value) for analysis in analyses]
+    pairs["latest"] = _in_units(np.concatenate([bounds.ravel() for bounds in times]), kind)
+    pairs["earliest"] = -_in_units(np.concatenate([bounds.T.ravel() for bounds in times]), kind)
+    distances = np.concatenate([_between(analysis, analysis.distances.value).ravel() for analysis in analyses])
+    pairs["near"] = [
+        (straight(distance, radius) * (1 + 1e-9)) ** 2 if _excludes(distance, radius) else inf for distance in distances
+    ]
+    by_pair = _by_pair(checks, variables)
     pairs["check"], pairs["end"] = np.searchsorted(
-        [number for number, _, _ in placed], [range(len(pairs)), range(1, len(pairs) + 1)]
+        [number for number, _, _ in by_pair], [range(len(pairs)), range(1, len(pairs) + 1)]
     )
-    table = np.zeros(len(placed), CHECK)
+    table = np.zeros(len(by_pair), CHECK)
     for name in ("what", "how", "value", "left", "right"):
-        table[name] = [getattr(check, name) for _, check, _ in placed]
-    table["swapped"] = [swapped for _, _, swapped in placed]
+        table[name] = [getattr(check, name) for _, check, _ in by_pair]
+    table["swapped"] = [swapped for _, _, swapped in by_pair]
     table["limit"] = [straight(max(value, 0.0), radius) ** 2 for value in table["value"]]
     for variable in variables:
-        own = pairs[variable["pair"] : variable["pair"] + variable["size"]]
-        own["turn"] = np.argsort(own["latest"] >= 0, kind="stable")
+        variable_pairs = pairs[variable["pair"] : variable["pair"] + variable["size"]]
+        variable_pairs["search_order"] = np.argsort(variable_pairs["latest"] >= 0, kind="stable")
     pairs["sure"] = [_sure(table[pair["check"] : pair["end"]], kind) for pair in pairs]
     return pairs, table
 
 
-def _placed(given: Sequence[Check], variables: Table) -> list[tuple[int, Check, bool]]:
-    """The checks by their pairs, each also the other way round, as (pair, check, whether it is swapped)."""
-    placed = []
-    for check in given:
+def _by_pair(checks: Sequence[Check], variables: Table) -> list[tuple[int, Check, bool]]:
+    """(pair, check, swapped) for each check and both orders of its variables, sorted by pair."""
+    by_pair = []
+    for check in checks:
         start = variables[check.u]["first"]
-        placed.append((int(variables[check.u]["pair"] + check.v - start), check, False))
-        placed.append((int(variables[check.v]["pair"] + check.u - start), check, True))
-    # The cheap ones first: they spare the others.
-    return sorted(placed, key=lambda each: (each[0], each[1].what == checks.DISTANCE))
+        by_pair.append((int(variables[check.u]["pair"] + check.v - start), check, False))
+        by_pair.append((int(variables[check.v]["pair"] + check.u - start), check, True))
+    # Distances, which are expensive, come last: the other checks may fail first.
+    return sorted(by_pair, key=lambda entry: (entry[0], entry[1].what == tables.DISTANCE))
 
 
-def _sure(own: Table, kind: TimeKind) -> float:
-    """The square of a distance within which two events in their window of time pass all checks of their pair; or -1.
+def _sure(checks: Table, kind: TimeKind) -> float:
+    """The square of a distance within which two events pass all checks of their pair if their times are in bounds.
 
-    Windows of whole numbers are exact; a bound that is strict is not in them.
+    -1 if there is none. The bounds on integer times are exact, but do not include strict bounds.
     """
+    what, how = checks["what"], checks["how"]
     times = (
-        np.isin(own["what"], (checks.TIMES, checks.SPAN)) & (own["left"] == checks.END) & (own["right"] == checks.END)
+        np.isin(what, (tables.TIMES, tables.SPAN)) & (checks["left"] == tables.END) & (checks["right"] == tables.END)
     )
-    bounded = times & np.isin(own["how"], (checks.AT_MOST, checks.AT_LEAST)) & (kind is not TimeKind.DOUBLE)
-    bounded &= (own["what"] == checks.TIMES) | (own["how"] == checks.AT_MOST)
-    near = (own["what"] == checks.DISTANCE) & np.isin(own["how"], (checks.LESS, checks.AT_MOST)) & (own["value"] >= 0)
+    bounded = times & np.isin(how, (tables.AT_MOST, tables.AT_LEAST)) & (kind is not TimeKind.DOUBLE)
+    bounded &= (what == tables.TIMES) | (how == tables.AT_MOST)
+    near = (what == tables.DISTANCE) & np.isin(how, (tables.LESS, tables.AT_MOST)) & (checks["value"] >= 0)
     if not (bounded | near).all():
         return -1.0
-    return float((own["limit"][near] * (1 - 1e-12)).min(initial=inf))
+    return float((checks["limit"][near] * (1 - 1e-12)).min(initial=inf))
 
 
-def _bends(way: float, radius: float) -> bool:
-    """Whether a distance excludes anything: none on the globe is longer than half of its girth."""
-    return way < inf and (radius == 0.0 or way < np.pi * radius)
+def _excludes(distance: float, radius: float) -> bool:
+    """Whether a bound on a distance excludes anything: on the globe, no distance exceeds half of the circumference."""
+    return distance < inf and (radius == 0.0 or distance < np.pi * radius)
 
 
 def _between(analysis: ConstrainAnalysis, closed: F64) -> F64:
-    """[u, v]: the most that an event of v may be from one of u, over all their places."""
+    """[u, v]: the loosest bound from an event of variable u to one of variable v, over all their slots."""
     variables = list(analysis.query.variables)
-    of_place = [variables.index(variable) for variable in analysis.slots]
+    slot_variables = [variables.index(variable) for variable in analysis.slots]
     most = np.full((len(variables), len(variables)), -inf)
-    for i, u in enumerate(of_place):
-        for j, v in enumerate(of_place):
+    for i, u in enumerate(slot_variables):
+        for j, v in enumerate(slot_variables):
             if i != j:
                 most[u, v] = max(most[u, v], closed[i, j])
     most[most == -inf] = 0.0
@@ -163,19 +166,22 @@ def _between(analysis: ConstrainAnalysis, closed: F64) -> F64:
 
 
 def _in_units(bounds: F64, kind: TimeKind) -> npt.NDArray[Any]:
-    """Bounds as times are measured; doubles are laid a little wide, of whole numbers none more is let in."""
+    """Bounds in the unit of event times; widened a little for DOUBLE, rounded down to integers for other times."""
     if kind is TimeKind.DOUBLE:
         return bounds + _SLACK * np.abs(np.where(np.isfinite(bounds), bounds, 0.0))
     units = bounds * (1e6 if kind is TimeKind.TIMESTAMP else 1.0)
-    # 0.1 and 0.2 seconds are a little more than 300,000 microseconds, three times 0.1 a little less than 0.3.
+    # 0.1 + 0.2 seconds are a little more than 300,000 microseconds, 0.1 + 0.7 a little less than 800,000.
     units = np.clip(np.floor(units + _ROUNDING), -float(_FOREVER), float(_FOREVER))
     return units.astype(np.int64)
 
 
 def _longest(variables: Table, pairs: Table) -> npt.NDArray[Any]:
-    """Of each variable, the most that any other event of a solution may be later; before all time for a single one."""
+    """For each variable, the longest time by which any other event of a solution may be later.
+
+    The pair of a variable with itself counts only if it has several events.
+    """
     latest = pairs["latest"].copy()
-    alone = variables["count"] == 1
-    own = variables["pair"] + np.arange(len(variables)) - variables["first"]
-    latest[own[alone]] = -inf if latest.dtype == np.float64 else -_FOREVER
+    is_single = variables["count"] == 1
+    with_itself = variables["pair"] + np.arange(len(variables)) - variables["first"]
+    latest[with_itself[is_single]] = -inf if latest.dtype == np.float64 else -_FOREVER
     return np.maximum.reduceat(latest, variables["pair"])

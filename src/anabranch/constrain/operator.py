@@ -22,7 +22,7 @@ class ConstrainOperator(EventOperator):
         super().__init__(spec, role_types(spec.layouts))
 
     def answers_of(self, batch: Batch, ended: bool, counts: Counts) -> pa.Table:
-        """Every solution whose last event is one of the new ones."""
+        """Every solution whose last event is new."""
         spec = self._spec
         answers = Answers(spec, batch)
         events = numbers_of_events(batch, spec.lowered.columns)
@@ -31,8 +31,8 @@ class ConstrainOperator(EventOperator):
             spec.lowered.graph, events, strategy != NOINDEX, strategy != LOOSE,
             len(self.kept), self.kept.roles["expires"], self.kept.roles["met"],
         )  # fmt: skip
-        for query, found in run.solutions():
-            answers.add(query, found)
+        for query, solutions in run.solutions():
+            answers.add(query, solutions)
         counts.kept = run.peak()
         self.kept = batch.with_roles(run.kept(self.now), expires=run.expires, met=run.met)
         return answers.table()

@@ -1,7 +1,8 @@
-"""Where events must meet: cells of space, classes of equal values, and stretches of time.
+"""Routes events to buckets by cells in space, by classes of equal columns, and by slices of time.
 
-Each query has a placement of its own, for its own roles. An event goes wherever it can be part of a solution; a
-solution is reported where its last event is *at home*, which is one place, and where all its other events have come.
+Each query has its own placement for its roles. An event is copied to every bucket in which it can be part of a
+solution. One of the copies is *primary*. A solution is reported in the bucket of the primary copy of its last event,
+where all its other events have a copy.
 """
 
 from __future__ import annotations
@@ -22,21 +23,22 @@ from anabranch.constrain.geometry import RADIUS
 from anabranch.constrain.kernel.checks import straight
 from anabranch.splitmix import mix_all
 
-#: Cells are so many times as wide as the furthest way between two events, and stretches of time as long as the longest
-#: time between them: wider ones spread the work less, narrower ones have more events that go to several.
-_WIDE = 8.0
+#: The width of cells, as a multiple of the greatest distance between two events of a solution, and the length of slices
+#: of time, as a multiple of the longest time between them. Wider cells spread the work less; with narrower ones, more
+#: events are copied to several cells.
+_WIDTH = 8.0
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """How the roles of one query are spread.
+    """How the roles of one query are routed.
 
     Attributes
     ----------
-    equal : for each variable, the columns that are equal in all events of a solution; empty where there are none
+    equal : for each variable, the columns that are equal in all events of a solution; empty if there are none
     as_doubles : for each of these columns, whether they are compared as doubles
-    reach : how far the events of a solution are apart at most, as places are measured; infinite where nothing says so
-    window : the most time between two events of a solution, in the unit of times; infinite likewise
+    reach : the greatest straight distance between two events of a solution; infinite if it is not bounded
+    window : the longest time between two events of a solution, in the unit of event times; infinite if not bounded
     """
 
     equal: tuple[tuple[str, ...], ...]
@@ -44,31 +46,35 @@ class Placement:
     reach: float
     window: float
 
-    def copies(self, values: list[pa.Array], at: F64, t: npt.NDArray[Any], n_buckets: int) -> tuple[I64, I64, I64]:
-        """Where some roles of one variable go: (number of the role, bucket, whether it is at home there).
+    def copies(
+        self, values: list[pa.Array], locations: F64, t: npt.NDArray[Any], n_buckets: int
+    ) -> tuple[I64, I64, I64]:
+        """The copies of roles of one variable: the index of the role, the bucket, and 1 for the primary copy.
 
         Parameters
         ----------
-        values : the columns of the class of equal values, one entry a role
-        at, t : places and times of the roles
+        values : the columns that are equal in all events of a solution, one entry per role
+        locations, t : locations and times of the roles
         """
         n = len(t)
         if n_buckets == 1:
             return np.arange(n), np.zeros(n, np.int64), np.ones(n, np.int64)
         if self.as_doubles:
-            chosen = [_as_doubles(each) if cast else each for each, cast in zip(values, self.as_doubles, strict=True)]
-            role, code, home = np.arange(n), hash_tuples(chosen, n), np.ones(n, np.bool_)
+            columns = [
+                _as_doubles(column) if cast else column for column, cast in zip(values, self.as_doubles, strict=True)
+            ]
+            role, code, is_primary = np.arange(n), hash_tuples(columns, n), np.ones(n, np.bool_)
         elif self.reach < inf:
-            role, code, home = _cells(at, self.reach)
+            role, code, is_primary = _cells(locations, self.reach)
         else:
-            role, code, home = np.arange(n), np.zeros(n, np.uint64), np.ones(n, np.bool_)
+            role, code, is_primary = np.arange(n), np.zeros(n, np.uint64), np.ones(n, np.bool_)
         if self.window < inf:
-            role, code, home = _stretches(role, code, home, t, self.window)
-        return role, (mix_all(code) % np.uint64(n_buckets)).astype(np.int64), home.astype(np.int64)
+            role, code, is_primary = _slices(role, code, is_primary, t, self.window)
+        return role, (mix_all(code) % np.uint64(n_buckets)).astype(np.int64), is_primary.astype(np.int64)
 
 
 def placement_of(analysis: ConstrainAnalysis, radius: float, scale: float) -> Placement:
-    """The placement of a query; `scale` is how many units of a time make one of its bounds."""
+    """The placement of a query; `scale` is the number of units of event time in one unit of its bounds."""
     reach, window = analysis.extent, analysis.span
     if radius and reach >= np.pi * radius:
         reach = inf
@@ -77,7 +83,7 @@ def placement_of(analysis: ConstrainAnalysis, radius: float, scale: float) -> Pl
 
 
 def radius_of(analysis: ConstrainAnalysis) -> float:
-    """The radius of the globe, or 0 where the events of a query are in the plane."""
+    """The radius of the globe, or 0 if the events of a query are in the plane."""
     return RADIUS if any(stream.declaration.geodesic for stream in analysis.query.streams) else 0.0
 
 
@@ -88,49 +94,49 @@ def _as_doubles(column: pa.Array) -> pa.Array:
 # ---------------------------------------------------------------- space and time
 
 
-def _cells(at: F64, reach: float) -> tuple[I64, U64, Bools]:
-    """The cells within reach of each place; none for a place that is not known."""
-    width = _WIDE * reach or 1.0
-    known = np.flatnonzero(~np.isnan(at).any(axis=1))
+def _cells(locations: F64, reach: float) -> tuple[I64, U64, Bools]:
+    """The cells within reach of each location, and which of them contains it; none for an unknown location."""
+    width = _WIDTH * reach or 1.0
+    known = np.flatnonzero(~np.isnan(locations).any(axis=1))
     steps = (0.0, -(1 + 1e-9), 1 + 1e-9)
-    here, *sides = (_whole(np.floor((at[known] + step * reach) / width)) for step in steps)
-    roles, codes, homes = [], [], []
+    center, *sides = (_whole(np.floor((locations[known] + step * reach) / width)) for step in steps)
+    roles, codes, are_primary = [], [], []
     for corner in range(8):
         cell = np.stack([sides[corner >> axis & 1][:, axis] for axis in range(3)], axis=1)
-        # Where both sides of an axis are in one cell, one corner stands for both.
-        again = np.zeros(len(known), np.bool_)
+        # If both sides of an axis are in the same cell, one corner is enough.
+        is_duplicate = np.zeros(len(known), np.bool_)
         for axis in range(3):
             if corner >> axis & 1:
-                again |= sides[0][:, axis] == sides[1][:, axis]
-        chosen = ~again
+                is_duplicate |= sides[0][:, axis] == sides[1][:, axis]
+        chosen = ~is_duplicate
         code = np.zeros(int(chosen.sum()), np.uint64)
         for axis in range(3):
             code = mix_all(code ^ cell[chosen, axis].view(np.uint64))
         roles.append(known[chosen])
         codes.append(code)
-        homes.append((cell[chosen] == here[chosen]).all(axis=1))
-    return np.concatenate(roles), np.concatenate(codes), np.concatenate(homes)
+        are_primary.append((cell[chosen] == center[chosen]).all(axis=1))
+    return np.concatenate(roles), np.concatenate(codes), np.concatenate(are_primary)
 
 
-def _stretches(role: I64, code: U64, home: Bools, t: npt.NDArray[Any], window: float) -> tuple[I64, U64, Bools]:
-    """Each copy in the stretch of its time, and once more in the next one where it may be needed there."""
+def _slices(role: I64, code: U64, is_primary: Bools, t: npt.NDArray[Any], window: float) -> tuple[I64, U64, Bools]:
+    """Put each copy into the slice of its time, and a second copy into the next slice if it may be needed there."""
     if t.dtype == np.float64:
-        length = _WIDE * window * (1 + 1e-9) or 1.0
+        length = _WIDTH * window * (1 + 1e-9) or 1.0
         slack = 1e-9 * window + 1e-15 * np.abs(t)
-        own, last = (_whole(np.floor(each / length)) for each in (t, t + window + slack))
+        first, last = (_whole(np.floor(time / length)) for time in (t, t + window + slack))
     else:
         whole = int(min(np.ceil(window), 2.0**59))
-        length = max(1, int(_WIDE) * whole)
-        own, last = t // length, (t + whole) // length
-    role, code, home = [np.concatenate([each, each]) for each in (role, code, home)]
+        length = max(1, int(_WIDTH) * whole)
+        first, last = t // length, (t + whole) // length
+    role, code, is_primary = [np.concatenate([column, column]) for column in (role, code, is_primary)]
     half = len(role) // 2
-    stretch = np.concatenate([own[role[:half]], last[role[half:]]])
-    home[half:] = False
+    time_slice = np.concatenate([first[role[:half]], last[role[half:]]])
+    is_primary[half:] = False
     chosen = np.ones(len(role), np.bool_)
-    chosen[half:] = own[role[half:]] != last[role[half:]]
-    return role[chosen], mix_all(code[chosen] ^ stretch[chosen].view(np.uint64)), home[chosen]
+    chosen[half:] = first[role[half:]] != last[role[half:]]
+    return role[chosen], mix_all(code[chosen] ^ time_slice[chosen].view(np.uint64)), is_primary[chosen]
 
 
 def _whole(numbers: F64) -> I64:
-    """Numbers as integers; those beyond are pressed to the ends, which keeps neighbours neighbours."""
+    """Numbers as integers; larger numbers are clipped, so neighbours stay neighbours."""
     return np.clip(numbers, -(2.0**62), 2.0**62).astype(np.int64)

@@ -1,4 +1,4 @@
-"""From the kernel's solutions to rows: what it cannot decide is asked here, and events get their columns back."""
+"""Converts solutions of the kernel to answers: evaluates the remaining conditions, and adds the columns of events."""
 
 from __future__ import annotations
 
@@ -15,97 +15,91 @@ from anabranch.columns.times import decode_times
 from anabranch.constrain.analysis import ConstrainAnalysis, mentions
 from anabranch.constrain.functions import holds_of_events
 from anabranch.constrain.spec import ConstrainSpec
-from anabranch.events.batch import Batch, lists_of_events, row_numbers
+from anabranch.events.answers import EventAnswers
+from anabranch.events.batch import Batch
+
+#: For each event that a condition mentions (a variable, and 1 or 2), its column in an array of solutions.
+Assignment = dict[tuple[str, int], int]
 
 
-class Answers:
+class Answers(EventAnswers):
     """The solutions among the events of a batch, in the schema of their job."""
 
     def __init__(self, spec: ConstrainSpec, batch: Batch) -> None:
-        self._spec = spec
-        self._batch = batch
-        self._code = batch.event_time
-        self._row = row_numbers(batch.stream, len(batch.tables))
-        self._tables: list[pa.Table] = []
+        super().__init__(spec, batch)
+        self._spec, self._code = spec, batch.event_time
 
-    def table(self) -> pa.Table:
-        """All solutions that were added and hold."""
-        return pa.concat_tables([self._spec.answer_schema.empty_table(), *self._tables])
+    def add(self, query: int, solutions: I64) -> None:
+        """Add the solutions of a query that satisfy its remaining conditions.
 
-    def add(self, query: int, found: I64) -> None:
-        """Take solutions of a query: the events of its places, a row a solution."""
+        A solution is a row with the events of its variables; a counted variable has several columns.
+        """
         analysis = self._spec.analyses[query]
         for condition in self._spec.lowered.others[query]:
-            for places in _instances(analysis, condition):
-                if len(found):
-                    found = found[self._holds(analysis, condition, places, found)]
-        if not len(found):
+            for assignment in _assignments(analysis, condition):
+                if len(solutions):
+                    solutions = solutions[self._holds(analysis, condition, assignment, solutions)]
+        if not len(solutions):
             return
-        columns = [
-            pa.repeat(pa.scalar(query, pa.int32()), len(found)),
-            self._times(found.max(axis=1)),
-            pa.repeat(1.0, len(found)),
-        ]
-        columns += [self._events(number, analysis, found) for number in range(len(self._spec.layouts))]
-        self._tables.append(pa.table(columns, schema=self._spec.answer_schema))
+        times = decode_times(self._code[solutions.max(axis=1)], self._spec.time_kind)
+        streams = range(len(self._spec.layouts))
+        events = [self._events(stream, analysis, solutions) for stream in streams]
+        self._append(query, [times, pa.repeat(1.0, len(solutions))], events)
 
-    def _times(self, events: I64) -> pa.Array:
-        return decode_times(self._code[events], self._spec.time_kind)
-
-    def _events(self, stream: int, analysis: ConstrainAnalysis, found: I64) -> pa.Array:
-        """The events of one stream as a list for each solution."""
-        own, place = [], 0
+    def _events(self, stream: int, analysis: ConstrainAnalysis, solutions: I64) -> pa.Array:
+        """The events of one stream as one list per solution."""
+        of_stream, column = [], 0
         for variable in analysis.query.variables:
             if self._spec.stream_number(variable.stream.name) == stream:
-                events = found[:, place : place + variable.count]
-                own.append(self._by_key(stream, events) if variable.count > 1 else events)
-            place += variable.count
-        rows = self._row[np.concatenate(own, axis=1)] if own else np.zeros((len(found), 0), np.int64)
-        return lists_of_events(self._batch, stream, rows, self._spec.answer_schema.field(f"events_{stream}").type)
+                events = solutions[:, column : column + variable.count]
+                of_stream.append(self._by_rank(stream, events) if variable.count > 1 else events)
+            column += variable.count
+        rows = self._row[np.concatenate(of_stream, axis=1)] if of_stream else np.zeros((len(solutions), 0), np.int64)
+        return self._lists(stream, rows)
 
-    def _by_key(self, stream: int, events: I64) -> I64:
-        """Sets of events, each in order of time, then of key, then of the other columns."""
-        present, place = np.unique(events, return_inverse=True)
+    def _by_rank(self, stream: int, events: I64) -> I64:
+        """Sort the events in each row by time, then by key, then by the other columns."""
+        present, index = np.unique(events, return_inverse=True)
         rank = self._batch.tables[stream].ranks(self._row[present])
         order = np.argsort(rank)
-        return present[order][np.sort(rank[place.reshape(events.shape)], axis=1)]
+        return present[order][np.sort(rank[index.reshape(events.shape)], axis=1)]
 
-    def _holds(
-        self, analysis: ConstrainAnalysis, condition: Typed, places: dict[tuple[str, int], int], found: I64
-    ) -> Bools:
-        """Whether a condition holds of those events of each solution that stand at some places."""
+    def _holds(self, analysis: ConstrainAnalysis, condition: Typed, assignment: Assignment, solutions: I64) -> Bools:
+        """The solutions whose events satisfy a condition, with this assignment of its mentions."""
         columns: dict[str, pa.Array] = {}
         streams = {}
         variables = {variable.name: variable for variable in analysis.query.variables}
-        for (owner, mention), place in places.items():
+        for (owner, mention), solution_column in assignment.items():
             stream = variables[owner].stream
             name, number = f"{owner} {mention}", self._spec.stream_number(stream.name)
             streams[name] = stream
-            rows = pa.array(self._row[found[:, place]])
+            rows = pa.array(self._row[solutions[:, solution_column]])
             table = self._batch.tables[number]
             for column in _columns_of(condition, owner, table.columns):
                 columns[f"{name}.{column}"] = table.columns[column].take(rows)
-        told_apart = with_references(condition, lambda each: replace(each, owner=f"{each.owner} {each.mention}"))
-        return holds_of_events(told_apart, columns, streams, self._spec.relations, len(found))
+        with_mentions = with_references(
+            condition, lambda reference: replace(reference, owner=f"{reference.owner} {reference.mention}")
+        )
+        return holds_of_events(with_mentions, columns, streams, self._spec.relations, len(solutions))
 
 
 def _columns_of(condition: Typed, owner: str, known: dict[str, pa.Array]) -> Sequence[str]:
-    """The columns of an event that a condition may read: those it names, or all where it names the whole event."""
+    """The columns of an event that a condition may read; all columns if it names the whole event."""
     named = {node.name for node in walk(condition) if isinstance(node, Reference) and node.owner == owner}
     return list(known) if "*" in named else [name for name in known if name in named]
 
 
-def _instances(analysis: ConstrainAnalysis, condition: Typed) -> Iterator[dict[tuple[str, int], int]]:
-    """Every way in which places can stand for the events that a condition mentions."""
-    named = sorted(mentions(condition))
-    owners = dict.fromkeys(owner for owner, _ in named)
+def _assignments(analysis: ConstrainAnalysis, condition: Typed) -> Iterator[Assignment]:
+    """Every assignment of different columns to the events that a condition mentions."""
+    mentioned = sorted(mentions(condition))
+    owners = dict.fromkeys(owner for owner, _ in mentioned)
     starts = np.cumsum([0, *(variable.count for variable in analysis.query.variables)])
     names = [variable.name for variable in analysis.query.variables]
-    ways = []
+    choices = []
     for owner in owners:
         number = names.index(owner)
-        own = [mention for mention in named if mention[0] == owner]
-        places = range(int(starts[number]), int(starts[number + 1]))
-        ways.append([list(zip(own, chosen, strict=True)) for chosen in permutations(places, len(own))])
-    for way in product(*ways):
-        yield dict(pair for part in way for pair in part)
+        of_owner = [mention for mention in mentioned if mention[0] == owner]
+        columns = range(int(starts[number]), int(starts[number + 1]))
+        choices.append([list(zip(of_owner, chosen, strict=True)) for chosen in permutations(columns, len(of_owner))])
+    for choice in product(*choices):
+        yield dict(pair for part in choice for pair in part)

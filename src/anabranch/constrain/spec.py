@@ -25,7 +25,7 @@ class ConstrainSpec(EventSpecification):
 
     @property
     def strategy(self) -> str:
-        """How events are kept: as the queries say, or as the planner chooses."""
+        """How events are stored: as a query states, or as the planner chooses."""
         return strategy_of(self.analyses)
 
     @property

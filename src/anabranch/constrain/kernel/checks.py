@@ -1,4 +1,4 @@
-"""Whether two events agree."""
+"""Decides whether two events agree: whether they pass all checks between them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from anabranch.constrain.kernel.tables import (
     Table,
 )
 
-#: Squares of distances that differ by less than this share are not told apart by their squares.
+#: If two squares of distances differ by less than this share, the distances themselves are compared.
 _NEAR = 1e-13
 
 
@@ -43,27 +43,27 @@ def _compare(how: int, left: float, right: float) -> bool:
 
 @compiled_inline
 def _square(events: Table, i: int, j: int) -> float:
-    """The square of the straight way between two events."""
+    """The square of the straight distance between two events."""
     x, y, z = events[i].x - events[j].x, events[i].y - events[j].y, events[i].z - events[j].z
     return x * x + y * y + z * z
 
 
 @compiled_inline
 def distance(events: Table, i: int, j: int, radius: float) -> float:
-    """How far two events are apart, in the unit of the plane, or in metres on the globe."""
+    """The distance between two events, in the unit of the plane, or in metres on the globe."""
     if radius == 0.0:
         return np.hypot(events[i].x - events[j].x, events[i].y - events[j].y)
     return 2.0 * radius * np.arcsin(min(1.0, np.sqrt(_square(events, i, j)) / 2.0))
 
 
-def straight(way: float, radius: float) -> float:
-    """The straight way that belongs to a distance; none is longer than through the centre of the globe."""
-    return way if radius == 0.0 else 2.0 * np.sin(min(way / (2.0 * radius), np.pi / 2.0))
+def straight(distance: float, radius: float) -> float:
+    """The straight distance for a distance: on the globe, the chord of the unit sphere, at most its diameter."""
+    return distance if radius == 0.0 else 2.0 * np.sin(min(distance / (2.0 * radius), np.pi / 2.0))
 
 
 @compiled_inline
 def _is_apart(how: int, value: float, limit: float, events: Table, i: int, j: int, radius: float) -> bool:
-    """Whether a distance compares as asked; roots and arcs are left out where squares decide."""
+    """Whether a check of a distance holds; roots and arcs are only computed if the squares do not decide."""
     square = _square(events, i, j)
     if np.isnan(square):
         return False
@@ -74,7 +74,7 @@ def _is_apart(how: int, value: float, limit: float, events: Table, i: int, j: in
 
 @compiled_inline
 def _gap(columns: F64, i: int, left: int, j: int, right: int) -> float:
-    """How far two boxes are apart; a box is four columns: its least x and y, then its greatest."""
+    """The distance between two boxes; a box is four columns: its lowest x and y, then its highest."""
     if np.isnan(columns[i, left]) or np.isnan(columns[j, right]):
         return np.nan
     x = max(columns[i, left] - columns[j, right + 2], columns[j, right] - columns[i, left + 2], 0.0)

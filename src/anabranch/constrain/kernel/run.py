@@ -1,4 +1,4 @@
-"""One run over events in order: the store is laid out, events arrive, and what may be needed later is told."""
+"""One run over events in order of time: creates the store, processes the events, and returns what is kept."""
 
 from __future__ import annotations
 
@@ -14,65 +14,67 @@ from anabranch.constrain.kernel.arrivals import arrive
 from anabranch.constrain.kernel.store import keep, new_store
 from anabranch.constrain.kernel.tables import Events, Graph, Table
 
-#: Solutions are handed over whenever they take so many numbers, so that memory does not grow with their number.
+#: Solutions are returned whenever they take this many numbers, so that memory does not grow with their number.
 ENOUGH = 4_000_000
 
 
 class Run:
-    """Events of which the first `n_old` were kept by an earlier run, which left `expires` and `met` of their roles.
+    """A run over events.
 
     Parameters
     ----------
-    indexed : keep events in cells of space, not in a list a variable
-    tight : let them expire tightly
+    indexed : whether events are kept in lists per variable and cell, not in one list per variable
+    tight : whether roles expire tightly
+    n_old : the number of events, at the beginning, that an earlier run has kept
+    expires, met : of the roles of these events, from the earlier run
     """
 
     def __init__(
-        self, graph: Graph, given: Events, indexed: bool, tight: bool, n_old: int = 0,
+        self, graph: Graph, arrays: Events, indexed: bool, tight: bool, n_old: int = 0,
         expires: Any = None, met: Any = None,
     ) -> None:  # fmt: skip
-        self._graph, self._given, self._tight, self._n_old = graph, given, tight, n_old
-        old = int(given.events["role"][n_old])
+        self._graph, self._arrays, self._tight, self._n_old = graph, arrays, tight, n_old
+        old = int(arrays.events["role"][n_old])
         if old:
-            given.roles["expires"][:old], given.roles["met"][:old] = expires, met
-        self._store = new_store(graph, given, indexed)
-        _keep_all(self._store.items, self._store.end, given.events, given.roles, old)
+            arrays.roles["expires"][:old], arrays.roles["met"][:old] = expires, met
+        self._store = new_store(graph, arrays, indexed)
+        _keep_all(self._store.items, self._store.end, arrays.events, arrays.roles, old)
 
     @property
     def expires(self) -> npt.NDArray[Any]:
-        """Until when each role may be needed."""
-        return self._given.roles["expires"]
+        """The last time at which each role may be needed."""
+        return self._arrays.roles["expires"]
 
     @property
     def met(self) -> U64:
-        """Of each role, the variables of which an event has come that agrees with it, as bits."""
-        return self._given.roles["met"]
+        """For each role, the variables of its query that have an event which agrees with it, as bits."""
+        return self._arrays.roles["met"]
 
     def solutions(self) -> Iterator[tuple[int, I64]]:
-        """Let the events come; gives (query, events of its places) in parts, a row a solution."""
-        graph, store, (events, columns, roles) = self._graph, self._store, self._given
+        """Process the events; yields pairs of a query and an array of events with one row per solution."""
+        graph, store, (events, columns, roles) = self._graph, self._store, self._arrays
         counts = np.add.reduceat(graph.variables["count"], graph.first[:-1])
         x = self._n_old
-        while x < len(self._given):
-            x, found = arrive(
+        while x < len(self._arrays):
+            x, written = arrive(
                 graph.variables, graph.pairs, graph.checks, events, columns, roles, graph.scale, graph.radius,
                 store.items, store.begin, store.end, store.base, store.cells, self._tight, x, ENOUGH,
             )  # fmt: skip
-            yield from _by_query(found, 1 + counts)
+            yield from _by_query(written, 1 + counts)
 
     def kept(self, now: Any) -> Bools:
         """Which roles may still be needed by events at `now` or later."""
         return self.expires >= now
 
     def peak(self) -> int:
-        """The most events that were ever kept beyond their own instant."""
-        owner, expires = self._given.roles["event"], self.expires
-        lasting = expires > self._given.events["t"][owner]
-        owner, ends = owner[lasting], expires[lasting]
-        if not len(owner):
+        """The largest number of events that were kept at the same time, beyond their own instant."""
+        event, expires = self._arrays.roles["event"], self.expires
+        is_kept = expires > self._arrays.events["t"][event]
+        event, ends = event[is_kept], expires[is_kept]
+        if not len(event):
             return 0
-        heads = np.flatnonzero(np.diff(owner, prepend=-1))
-        begins, ends = self._given.events["t"][owner[heads]], np.maximum.reduceat(ends, heads)
+        first_roles = np.flatnonzero(np.diff(event, prepend=-1))
+        begins, ends = self._arrays.events["t"][event[first_roles]], np.maximum.reduceat(ends, first_roles)
         gone = np.searchsorted(np.sort(ends), begins, side="left")
         return int((np.arange(1, len(begins) + 1) - gone).max())
 
@@ -84,22 +86,22 @@ def _keep_all(items: Table, end: I64, events: Table, roles: Table, count: int) -
         keep(items, end, events, roles, role)
 
 
-def _by_query(found: I64, width: I64) -> Iterator[tuple[int, I64]]:
-    """Solutions as they were written, apart by their queries."""
-    starts = _starts(found, width)
-    queries = found[starts]
+def _by_query(written: I64, width: I64) -> Iterator[tuple[int, I64]]:
+    """Group written solutions by their query; `width` is the length of a written solution of each query."""
+    starts = _starts(written, width)
+    queries = written[starts]
     for query in np.unique(queries):
-        own = starts[queries == query]
-        yield int(query), found[own[:, None] + np.arange(1, width[query])]
+        query_starts = starts[queries == query]
+        yield int(query), written[query_starts[:, None] + np.arange(1, width[query])]
 
 
 @compiled
-def _starts(found: I64, width: I64) -> I64:
-    """Where each solution begins."""
-    starts = np.empty(len(found), np.int64)
-    count, place = 0, 0
-    while place < len(found):
-        starts[count] = place
+def _starts(written: I64, width: I64) -> I64:
+    """The index of the first number of each solution."""
+    starts = np.empty(len(written), np.int64)
+    count, index = 0, 0
+    while index < len(written):
+        starts[count] = index
         count += 1
-        place += width[found[place]]
+        index += width[written[index]]
     return starts[:count].copy()

@@ -1,14 +1,14 @@
-"""Whole solutions: forward checking over the roles that agree with a new one.
+"""Completes solutions by forward checking over the roles that agree with a new one.
 
-Each variable that still needs events has a list of roles that agree with all chosen so far. The variable with the
-fewest goes first; each choice shortens the lists of the others, and is given up as soon as one is too short.
+Each variable that still needs events has a list of roles that agree with all chosen ones. The variable with the
+shortest list is next. Each choice shortens the lists of the others, and is dropped as soon as one is too short.
 
-Interchangeable events of one variable are chosen from the end of its list towards the beginning, so that each set of
-them is found once.
+Interchangeable events of one variable are chosen from the end of its list to the beginning, so that each set of events
+is found once.
 
-Three arrays are the state of a search. `spans[depth, u]` is where the list of variable u of the query begins and
-ends in the pool; `need[u]` is how many events it needs still; `chosen[depth]` is the role that was chosen, its variable
-within the query, and the place in the list from which the next depth chooses (-1 before it began).
+The state of a search is in three arrays. `spans[depth, u]` is the start and the end, in the pool, of the list of
+variable u of the query. `need[u]` is the number of events that it still needs. `chosen[depth]` is the chosen role, its
+variable within the query, and the index in the pool from which the next depth chooses (-1 before the first choice).
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from anabranch.constrain.kernel.checks import agree
 from anabranch.constrain.kernel.tables import Table
 
 #: The columns of `chosen`.
-ROLE, OWN, POINTER = range(3)
+ROLE, VARIABLE, POINTER = range(3)
 
 
 @compiled
 def search(
     variables: Table, pairs: Table, checks: Table, events: Table, columns: F64, roles: Table, scale: float,
-    radius: float, spans: I64, need: I64, chosen: I64, pool: I64, top: int, found: I64, size: int,
+    radius: float, spans: I64, need: I64, chosen: I64, pool: I64, top: int, solutions: I64, length: int,
 ) -> tuple[I64, I64, int]:  # fmt: skip
-    """Write all solutions that contain the role chosen at depth 0; gives the pool, the solutions, and their size.
+    """Append all solutions that contain the role chosen at depth 0; returns the pool, the solutions and their length.
 
-    The lists of depth 0 are those of the roles that agree with it. A solution is written as its query, then the
-    events of its variables, those of a counted one in rising order.
+    The lists of depth 0 contain the roles that agree with it. A solution is written as its query, then the events of
+    its variables; the events of a counted variable ascend.
     """
     variable = variables[roles[chosen[0, ROLE]].variable]
     depth = 0
     chosen[0, POINTER] = -1
     while depth >= 0:
         if chosen[depth, POINTER] < 0:
-            own = _fewest(spans, need, depth, variable.size)
-            if own < 0:
-                found, size = _write(variable.query, variable.size, roles, chosen, depth, found, size)
+            u = _fewest(spans, need, depth, variable.size)
+            if u < 0:
+                solutions, length = _write(variable.query, variable.size, roles, chosen, depth, solutions, length)
                 depth -= 1
                 continue
-            chosen[depth + 1, OWN] = own
-            chosen[depth, POINTER] = spans[depth, own, 1]
-            need[own] -= 1
-        own = chosen[depth + 1, OWN]
+            chosen[depth + 1, VARIABLE] = u
+            chosen[depth, POINTER] = spans[depth, u, 1]
+            need[u] -= 1
+        u = chosen[depth + 1, VARIABLE]
         chosen[depth, POINTER] -= 1
-        if chosen[depth, POINTER] < spans[depth, own, 0]:
-            need[own] += 1
+        if chosen[depth, POINTER] < spans[depth, u, 0]:
+            need[u] += 1
             depth -= 1
             continue
         chosen[depth + 1, ROLE] = pool[chosen[depth, POINTER]]
@@ -62,12 +62,12 @@ def search(
         ):
             depth += 1
             chosen[depth, POINTER] = -1
-    return pool, found, size
+    return pool, solutions, length
 
 
 @compiled_inline
 def _fewest(spans: I64, need: I64, depth: int, size: int) -> int:
-    """The variable that needs events and has the fewest to choose from; -1 where none needs any."""
+    """The variable with the shortest list among those that need events; -1 if none does."""
     best, fewest = -1, 0
     for u in range(size):
         length = spans[depth, u, 1] - spans[depth, u, 0]
@@ -78,7 +78,7 @@ def _fewest(spans: I64, need: I64, depth: int, size: int) -> int:
 
 @compiled_inline
 def _used(spans: I64, depth: int, size: int, top: int) -> int:
-    """How much of the pool the lists up to a depth take."""
+    """The length of the pool that the lists up to a depth use."""
     used = top
     for u in range(size):
         used = max(used, spans[depth, u, 1])
@@ -88,28 +88,28 @@ def _used(spans: I64, depth: int, size: int, top: int) -> int:
 @compiled_inline
 def _shorten(
     variables: Table, pairs: Table, checks: Table, events: Table, columns: F64, roles: Table, scale: float,
-    radius: float, spans: I64, need: I64, chosen: I64, depth: int, pool: I64, place: int,
+    radius: float, spans: I64, need: I64, chosen: I64, depth: int, pool: I64, end: int,
 ) -> bool:  # fmt: skip
-    """The lists of the next depth, from a place in the pool on: what agrees with the role just chosen.
+    """Write the lists of the next depth at the end of the pool: the roles that agree with the last chosen one.
 
-    False where one of them is too short. There must be room for all that this depth has.
+    Returns False if one of the lists is too short. The pool must have space for all lists of this depth.
     """
-    role, own = chosen[depth + 1, ROLE], chosen[depth + 1, OWN]
+    role, chosen_variable = chosen[depth + 1, ROLE], chosen[depth + 1, VARIABLE]
     y, v = roles[role].event, roles[role].variable
     for u in range(variables[v].size):
-        spans[depth + 1, u, 0] = spans[depth + 1, u, 1] = place
+        spans[depth + 1, u, 0] = spans[depth + 1, u, 1] = end
         if need[u] == 0:
             continue
         pair = variables[v].pair + u
-        first, last = spans[depth, u, 0], chosen[depth, POINTER] if u == own else spans[depth, u, 1]
-        for each in range(first, last):
-            z = roles[pool[each]].event
+        first, last = spans[depth, u, 0], chosen[depth, POINTER] if u == chosen_variable else spans[depth, u, 1]
+        for index in range(first, last):
+            z = roles[pool[index]].event
             if z != y and _may_follow(pairs, pair, events[y].t, events[z].t):
                 if agree(pairs, checks, events, columns, pair, y, z, scale, radius):
-                    pool[place] = pool[each]
-                    place += 1
-        spans[depth + 1, u, 1] = place
-        if place - spans[depth + 1, u, 0] < need[u]:
+                    pool[end] = pool[index]
+                    end += 1
+        spans[depth + 1, u, 1] = end
+        if end - spans[depth + 1, u, 0] < need[u]:
             return False
     return True
 
@@ -121,28 +121,30 @@ def _may_follow(pairs: Table, pair: int, t: float, other: float) -> bool:
 
 
 @compiled
-def _write(query: int, size: int, roles: Table, chosen: I64, depth: int, found: I64, length: int) -> tuple[I64, int]:
-    """Write down the roles chosen at depths 0 to `depth`: the events of each variable in its places."""
-    if length + depth + 2 > len(found):
-        found = larger(found, length + depth + 2)
-    found[length] = query
-    place = length + 1
+def _write(
+    query: int, size: int, roles: Table, chosen: I64, depth: int, solutions: I64, length: int
+) -> tuple[I64, int]:
+    """Append the roles chosen at depths 0 to `depth` as a solution; the events of each variable are sorted."""
+    if length + depth + 2 > len(solutions):
+        solutions = larger(solutions, length + depth + 2)
+    solutions[length] = query
+    end = length + 1
     for u in range(size):
-        start = place
-        for each in range(depth + 1):
-            if chosen[each, OWN] == u:
-                event, at = roles[chosen[each, ROLE]].event, place
-                while at > start and found[at - 1] > event:
-                    found[at] = found[at - 1]
-                    at -= 1
-                found[at] = event
-                place += 1
-    return found, place
+        start = end
+        for level in range(depth + 1):
+            if chosen[level, VARIABLE] == u:
+                event, index = roles[chosen[level, ROLE]].event, end
+                while index > start and solutions[index - 1] > event:
+                    solutions[index] = solutions[index - 1]
+                    index -= 1
+                solutions[index] = event
+                end += 1
+    return solutions, end
 
 
 @compiled
 def larger(array: I64, size: int) -> I64:
-    """A copy of an array with room for more than twice as much, and for `size` at least."""
+    """A copy of an array that is at least twice as long, and at least `size`."""
     copy = np.empty(max(size, 2 * len(array)), np.int64)
     assign(copy, array)
     return copy

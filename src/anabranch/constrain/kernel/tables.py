@@ -1,10 +1,10 @@
-"""Queries, events and lists as tables of numbers: record arrays, so that a kernel is handed few of them.
+"""Queries, events and lists as record arrays, so that kernel functions have few parameters.
 
-A *variable* is a number over all queries together. A *pair* is two variables of one query, in this order. A
-*role* is an event as one variable that it can be. An *item* is a role that is kept, with its time and place beside it,
-for they decide most often.
+*Variables* are numbered over all queries. A *pair* is an ordered pair of variables of one query. A *role* is an event
+as one of the variables that it can be. An *item* is a role that is kept; it has a copy of the time and the location,
+which most comparisons need.
 
-A time is a whole number or a double, so each table with times comes in two types.
+Times are integers or doubles, so each record with times has two types.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from anabranch.arrays import F64, I64, Bools
 
 Table = npt.NDArray[np.void]
 
-#: What a check compares, of two events: two columns, the difference of two columns, the amount of that difference, two
-#: times, the amount by which they differ, the distance of places, or the gap between two boxes.
+#: What a check compares: columns of both events, the difference of two columns, its absolute value, the difference of
+#: two times, its absolute value, the distance between the events, or the distance between two boxes.
 COLUMNS, DIFFERENCE, SPREAD, TIMES, SPAN, DISTANCE, BOXES = range(7)
 
-#: How: the order is that of `OPERATORS`.
+#: The operator of a check, in the order of `OPERATORS`.
 LESS, AT_MOST, MORE, AT_LEAST, EQUAL, UNEQUAL = range(6)
 OPERATORS = ("<", "<=", ">", ">=", "=", "<>")
 
-#: Which of an event's times a check is about.
+#: Which time of an event a check compares.
 END, BEGIN = range(2)
 
-#: A comparison of the first of a pair with the second; with the second on its left where it is `swapped`. `limit` is
-#: the square of the straight way that belongs to a distance.
+#: A comparison of the first event of a pair, on the left, with the second; if `swapped`, the second is on the left.
+#: `limit` is the square of the straight distance for `value`.
 CHECK = np.dtype(
     [
         ("what", "i8"), ("how", "i8"), ("value", "f8"), ("limit", "f8"), ("left", "i8"), ("right", "i8"),
@@ -42,9 +42,10 @@ CHECK = np.dtype(
 def variable_type(time: npt.DTypeLike) -> np.dtype[np.void]:
     """A variable.
 
-    Its query, and the first variable and the number of variables of that; how many events it stands for; the pair of
-    it with the first variable of its query (the others follow); the most that any other event of a solution may be
-    later.
+    query, first, size : its query, the first variable of that query, and the number of variables of that query
+    count : the number of its events in a solution
+    pair : its pair with the first variable of its query; its pairs with the others follow
+    longest : the longest time by which any other event of a solution may be later
     """
     names = ("query", "first", "size", "count", "pair")
     return np.dtype([*((name, "i8") for name in names), ("longest", time)])
@@ -53,15 +54,16 @@ def variable_type(time: npt.DTypeLike) -> np.dtype[np.void]:
 def pair_type(time: npt.DTypeLike) -> np.dtype[np.void]:
     """A pair of variables.
 
-    The least and the most that the second may be later than the first, as follows from all bounds together; the square
-    of how far apart they may be at most (`near`), and of how far they can be apart and surely pass all checks (`sure`,
-    where these are bounds alone, else -1); where its checks begin and end. `turn` is of the first variable alone: which
-    variable of the query is looked for in the turn that has the place of this pair.
+    earliest, latest : the implied bounds on the time from the first event to the second
+    near : the square of the greatest distance between the two events
+    sure : the square of a distance within which the events pass all checks, if these are only bounds; else -1
+    check, end : its first check, and the index after its last check
+    search_order : entry k of the pairs of a variable holds the k-th variable of the query to search for it
     """
     return np.dtype(
         [
             ("earliest", time), ("latest", time), ("near", "f8"), ("sure", "f8"), ("check", "i8"), ("end", "i8"),
-            ("turn", "i8"),
+            ("search_order", "i8"),
         ]
     )  # fmt: skip
 
@@ -69,8 +71,9 @@ def pair_type(time: npt.DTypeLike) -> np.dtype[np.void]:
 def event_type(time: npt.DTypeLike) -> np.dtype[np.void]:
     """An event.
 
-    When it ended and began; where it was, in the plane or on the unit sphere (NaN where that is not known); its first
-    role. One entry more than events tells where the roles end.
+    t, begin : its end and its start
+    x, y, z : its location in the plane or on the unit sphere; NaN if unknown
+    role : its first role; an additional last entry is the number of roles
     """
     return np.dtype([("t", time), ("begin", time), ("x", "f8"), ("y", "f8"), ("z", "f8"), ("role", "i8")])
 
@@ -78,15 +81,18 @@ def event_type(time: npt.DTypeLike) -> np.dtype[np.void]:
 def role_type(time: npt.DTypeLike) -> np.dtype[np.void]:
     """A role.
 
-    Its event and variable; whether solutions that it completes are reported here; until when it is kept; the variables
-    of its query of which an event has come that agrees with it (bits); the list that it is kept in, and its cell.
+    event, variable : its event and variable
+    is_primary : whether this bucket reports the solutions that it completes
+    list, x, y, z : the list in which it is kept, and its cell
+    expires : the last time at which it may be needed
+    met : the variables of its query that have an event which agrees with it, as bits
     """
-    numbers = [(name, "i8") for name in ("event", "variable", "home", "list", "x", "y", "z")]
+    numbers = [(name, "i8") for name in ("event", "variable", "is_primary", "list", "x", "y", "z")]
     return np.dtype([*numbers, ("expires", time), ("met", "u8")])
 
 
 def item_type(time: npt.DTypeLike) -> np.dtype[np.void]:
-    """A role that is kept."""
+    """A kept role, with the time and the location of its event."""
     return np.dtype([("t", time), ("x", "f8"), ("y", "f8"), ("z", "f8"), ("role", "i8")])
 
 
@@ -96,8 +102,8 @@ class Graph(NamedTuple):
     Attributes
     ----------
     first : the first variable of each query; one entry more than queries
-    reach : of each query, how far apart its events may be, as places are measured; infinite where nothing says so
-    scale : how many units of a time make one of a check's value
+    reach : the greatest straight distance between two events of a solution of each query; infinite if not bounded
+    scale : the number of units of event time in one unit of the value of a check
     radius : of the globe in metres, or 0 for the plane
     """
 
@@ -111,7 +117,7 @@ class Graph(NamedTuple):
 
 
 class Events(NamedTuple):
-    """Events in order of time, the columns that checks compare (NaN where there is none), and roles by event."""
+    """Events in order of time, the columns that checks compare (NaN is NULL), and the roles in order of events."""
 
     events: Table
     columns: F64
@@ -122,16 +128,17 @@ class Events(NamedTuple):
 
 
 def make_events(
-    t: npt.NDArray[np.generic], begin: npt.NDArray[np.generic], at: F64, columns: F64,
-    first: I64, variable: I64, home: Bools,
+    t: npt.NDArray[np.generic], begin: npt.NDArray[np.generic], locations: F64, columns: F64,
+    first: I64, variable: I64, is_primary: Bools,
 ) -> Events:  # fmt: skip
-    """Events from arrays: times, places (n, 3), columns, where the roles of each begin, and the roles."""
+    """Events from arrays: times, locations (n, 3), columns, the first role of each event, and the role columns."""
     n, kind = len(t), t.dtype
     events = np.zeros(n + 1, event_type(kind))
     events["t"][:n], events["begin"][:n] = t, begin
-    events["x"][:n], events["y"][:n], events["z"][:n] = at[:, 0], at[:, 1], at[:, 2]
+    events["x"][:n], events["y"][:n], events["z"][:n] = locations[:, 0], locations[:, 1], locations[:, 2]
     events["role"] = first
     roles = np.zeros(len(variable), role_type(kind))
-    roles["event"], roles["variable"], roles["home"] = np.repeat(np.arange(n), np.diff(first)), variable, home
+    roles["event"] = np.repeat(np.arange(n), np.diff(first))
+    roles["variable"], roles["is_primary"] = variable, is_primary
     roles["expires"] = -np.inf if kind == np.float64 else np.iinfo(np.int64).min
     return Events(events, np.require(columns, requirements=("C", "W")), roles)
