@@ -90,13 +90,13 @@ def test_many_keys_in_one_call_equal_one_call_per_key(case: Case, method: str) -
     inference = make(model, method)
     lengths = [2, 0, 1, len(readings) - 3] if len(readings) > 3 else [0, len(readings)]
     step_starts = np.concatenate([[0], np.cumsum(lengths)])
-    together = inference.advance_keys(
+    one_call = inference.advance_keys(
         [inference.start(key) for key in range(len(lengths))], step_starts, *packed(readings)
     )
     parts = []
     for key, (start, end) in enumerate(zip(step_starts, step_starts[1:], strict=False)):
         parts.append((int(start), inference.advance(inference.start(key), *packed(readings[start:end]))))
-    assert_same(together, joined(parts))
+    assert_same(one_call, joined(parts))
 
 
 def test_no_keys_give_no_rows() -> None:

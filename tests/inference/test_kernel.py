@@ -86,10 +86,10 @@ def test_smooth_is_the_distribution_over_paths(case: Case) -> None:
     likelihoods, impossible = corrected(model, readings)
     step, previous, location, p, found_impossible, log_likelihood, _ = Run(model, readings).smooth()
     weights = oracle.paths(model.initial, model.transition, likelihoods)
-    found = oracle.paths_of_rows(step, previous, location, p)
+    distribution = oracle.paths_of_rows(step, previous, location, p)
     expected = oracle.posterior(weights)
-    assert found.keys() == expected.keys()
-    assert_allclose([found[path] for path in expected], list(expected.values()), atol=1e-9)
+    assert distribution.keys() == expected.keys()
+    assert_allclose([distribution[path] for path in expected], list(expected.values()), atol=1e-9)
     assert found_impossible.tolist() == impossible
     assert log_likelihood == pytest.approx(math.log(sum(weights.values())), abs=1e-9)
 
@@ -290,9 +290,9 @@ def test_dropped_bounds_the_error_of_pruned_rows(case: Case, prune: float) -> No
     """The probability of no event changes by more than `dropped`, and each dropped row adds at most `prune`."""
     run = Run(*case)
     exact, pruned = run.smooth(), run.smooth(prune)
-    true, found = (oracle.paths_of_rows(*rows[:4]) for rows in (exact, pruned))
-    assert sum(found.values()) == pytest.approx(1.0, abs=1e-9)
-    assert oracle.distance(true, found) <= pruned[-1] + 1e-9
+    true, approximate = (oracle.paths_of_rows(*rows[:4]) for rows in (exact, pruned))
+    assert sum(approximate.values()) == pytest.approx(1.0, abs=1e-9)
+    assert oracle.distance(true, approximate) <= pruned[-1] + 1e-9
     assert len(pruned[0]) <= len(exact[0])
     assert pruned[-1] <= prune * (len(exact[0]) - len(pruned[0])) + 1e-9
     assert pruned[4].tolist() == exact[4].tolist()
@@ -303,12 +303,12 @@ def test_dropped_bounds_the_error_of_pruned_distributions(case: Case, prune: flo
     run = Run(*case)
     for method in (run.filter, run.marginals):
         exact, pruned = method(), method(prune)
-        true, found = run.dense(*exact[:3]), run.dense(*pruned[:3])
-        assert_allclose(found.sum(axis=1), 1.0, atol=1e-9)
-        assert 0.5 * abs(true - found).sum() <= pruned[-1] + 1e-9
+        true, approximate = run.dense(*exact[:3]), run.dense(*pruned[:3])
+        assert_allclose(approximate.sum(axis=1), 1.0, atol=1e-9)
+        assert 0.5 * abs(true - approximate).sum() <= pruned[-1] + 1e-9
         largest = true.max(axis=1)
         for t in range(run.steps):
-            kept = found[t] > 0
+            kept = approximate[t] > 0
             assert (kept == ((true[t] >= prune) | (kept & (true[t] == largest[t])))).all()
             assert kept.any()
         assert pruned[4] == exact[4], "the state is not pruned"

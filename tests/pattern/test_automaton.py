@@ -38,10 +38,10 @@ def accepts(kleene: list[bool], word: list[int], goal: int, start: int) -> set[i
     else:
         ends = set().union(*(successor(end, goal) for end in accepts(kleene, word, goal - 1, start)), set())
     while kleene[goal]:
-        more = set().union(*(successor(end, goal) for end in ends), ends)
-        if more == ends:
+        extended = set().union(*(successor(end, goal) for end in ends), ends)
+        if extended == ends:
             break
-        ends = more
+        ends = extended
     return ends
 
 
@@ -69,9 +69,9 @@ def test_an_instant_without_events_changes_nothing(case: tuple[list[bool], list[
 def test_restored_states_keep_their_numbers() -> None:
     first = Automaton(RegularMachine([False, True, False]))
     first.extend([letter({0}, {0}), letter({1}, {1}), letter({2}, set())])
-    again = Automaton(RegularMachine([False, True, False]))
-    again.extend((), first.states)
-    assert again.states == first.states
+    restored = Automaton(RegularMachine([False, True, False]))
+    restored.extend((), first.states)
+    assert restored.states == first.states
 
 
 def test_unions_of_letters_are_letters() -> None:
