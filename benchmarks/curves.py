@@ -7,27 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from anabranch.drawing.svg import (
-    EDGE,
-    FAINT,
-    GRID,
-    LIKELY,
-    TITLE_BASELINE,
-    TRUE,
-    Scale,
-    Svg,
-    element,
-    header,
-    label,
-    page,
-    point_list,
-)
+from anabranch.drawing import svg
 
 #: Where the charts of the documentation are.
 PICTURES = Path(__file__).parents[1] / "docs" / "images"
 
 #: The colours of the first and the second contestant, of the baseline, and of a reference line.
-FIRST, SECOND, BASELINE, PALE = LIKELY, "#9a6fb0", TRUE, "#c9cfcc"
+FIRST, SECOND, BASELINE, PALE = svg.LIKELY, "#9a6fb0", svg.TRUE, "#c9cfcc"
 
 WIDTH, HEAD, FOOT = 800, 66, 46
 """The width of a chart, and the heights above and below its panels."""
@@ -52,13 +38,13 @@ class Axis:
     name: str = ""
     logarithmic: bool = False
 
-    def position(self, value: float, scale: Scale) -> float:
+    def position(self, value: float, scale: svg.Scale) -> float:
         """Return the coordinate of a value on the page."""
         return scale(self._transformed(value))
 
-    def scale(self, left: float, right: float) -> Scale:
+    def scale(self, left: float, right: float) -> svg.Scale:
         """Return the scale of the axis between two coordinates of the page."""
-        return Scale(self._transformed(self.start), self._transformed(self.end), left, right)
+        return svg.Scale(self._transformed(self.start), self._transformed(self.end), left, right)
 
     def _transformed(self, value: float) -> float:
         return math.log10(value) if self.logarithmic else value
@@ -98,7 +84,7 @@ def legend_of(colours: Mapping[str, str]) -> Legend:
     return [(colour, meaning) for meaning, colour in colours.items()]
 
 
-def save_chart(name: str, chart: Svg) -> None:
+def save_chart(name: str, chart: svg.Svg) -> None:
     """Write a chart to the images of the documentation."""
     (PICTURES / f"{name}.svg").write_text(chart + "\n", encoding="utf-8")
 
@@ -111,7 +97,7 @@ def curves_svg(
     label_width: float,
     y_axis: Axis = SHARES,
     panel_height: float = PANEL,
-) -> Svg:
+) -> svg.Svg:
     """Draw panels in rows and columns.
 
     Parameters
@@ -130,39 +116,39 @@ def curves_svg(
     legend_height = 24 if len(legend) > 4 else 0
     head, row_height = HEAD + legend_height, panel_height + ROW - PANEL
     signs = [("━", colour, meaning) for colour, meaning in legend]
-    parts = header(title, signs, WIDTH, key_baseline=TITLE_BASELINE + legend_height)
+    parts = svg.header(title, signs, WIDTH, key_baseline=svg.TITLE_BASELINE + legend_height)
     columns = len(next(iter(panels.values())))
-    left = EDGE + label_width
-    panel_width = (WIDTH - EDGE - left - GAP * (columns - 1)) / columns
+    left = svg.EDGE + label_width
+    panel_width = (WIDTH - svg.EDGE - left - GAP * (columns - 1)) / columns
     for number, (row, row_panels) in enumerate(panels.items()):
         base = head + row_height * number + panel_height
         y_scale = y_axis.scale(base, base - panel_height)
-        parts.append(label(row, EDGE, base - panel_height / 2 + 4, size=13))
+        parts.append(svg.label(row, svg.EDGE, base - panel_height / 2 + 4, size=13))
         for column, (name, curves) in enumerate(row_panels.items()):
             start = left + column * (panel_width + GAP)
             x_scale = x_axis.scale(start, start + panel_width)
             if number == 0:
                 middle = (x_scale.left + x_scale.right) / 2
-                parts.append(label(name, middle, head - 12, size=12, fill=FAINT, text_anchor="middle"))
+                parts.append(svg.label(name, middle, head - 12, size=12, fill=svg.FAINT, text_anchor="middle"))
             parts += _frame(x_axis, x_scale, y_axis, y_scale)
             parts += [line for curve in curves for line in _line(curve, x_axis, x_scale, y_axis, y_scale)]
     height = head + row_height * len(panels) + FOOT - (ROW - PANEL)
-    parts.append(label(x_axis.name, WIDTH - EDGE, height - 10, size=11, fill=FAINT, text_anchor="end"))
-    return page(parts, WIDTH, height, title)
+    parts.append(svg.label(x_axis.name, WIDTH - svg.EDGE, height - 10, size=11, fill=svg.FAINT, text_anchor="end"))
+    return svg.page(parts, WIDTH, height, title)
 
 
-def _frame(x_axis: Axis, x_scale: Scale, y_axis: Axis, y_scale: Scale) -> Iterator[str]:
+def _frame(x_axis: Axis, x_scale: svg.Scale, y_axis: Axis, y_scale: svg.Scale) -> Iterator[str]:
     """Draw the grid lines at the ticks of the y axis, and the ticks of the x axis."""
     base = y_scale.left
     for value in y_axis.ticks:
         y = y_axis.position(value, y_scale)
-        stroke = GRID if y != base else FAINT
-        yield element("line", x1=x_scale.left, x2=x_scale.right, y1=y, y2=y, stroke=stroke, stroke_width=0.8)
-        yield label(_tick_text(value), x_scale.left - 5, y + 3.5, size=10, fill=FAINT, text_anchor="end")
+        stroke = svg.GRID if y != base else svg.FAINT
+        yield svg.element("line", x1=x_scale.left, x2=x_scale.right, y1=y, y2=y, stroke=stroke, stroke_width=0.8)
+        yield svg.label(_tick_text(value), x_scale.left - 5, y + 3.5, size=10, fill=svg.FAINT, text_anchor="end")
     for value in x_axis.ticks:
         x = x_axis.position(value, x_scale)
-        yield element("line", x1=x, x2=x, y1=base, y2=base + 3, stroke=FAINT, stroke_width=0.8)
-        yield label(_tick_text(value), x, base + 14, size=10, fill=FAINT, text_anchor="middle")
+        yield svg.element("line", x1=x, x2=x, y1=base, y2=base + 3, stroke=svg.FAINT, stroke_width=0.8)
+        yield svg.label(_tick_text(value), x, base + 14, size=10, fill=svg.FAINT, text_anchor="middle")
 
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -176,7 +162,7 @@ def _tick_text(value: float) -> str:
     return f"{value:g}"
 
 
-def _line(curve: Curve, x_axis: Axis, x_scale: Scale, y_axis: Axis, y_scale: Scale) -> Iterator[str]:
+def _line(curve: Curve, x_axis: Axis, x_scale: svg.Scale, y_axis: Axis, y_scale: svg.Scale) -> Iterator[str]:
     points = [
         (x_axis.position(x, x_scale), y_axis.position(min(y, y_axis.end), y_scale))
         for x, y in curve.points
@@ -184,9 +170,9 @@ def _line(curve: Curve, x_axis: Axis, x_scale: Scale, y_axis: Axis, y_scale: Sca
     ]
     if points:
         dashes = {"stroke_dasharray": "4 3"} if curve.dashed else {}
-        yield element(
+        yield svg.element(
             "polyline",
-            points=point_list(points),
+            points=svg.point_list(points),
             fill="none",
             stroke=curve.colour,
             stroke_width=1.6,

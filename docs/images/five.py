@@ -23,22 +23,7 @@ import pyarrow.parquet as pq
 
 import anabranch as ab
 from anabranch.charts.svg_chart import bar_width, probability_bars, true_mark
-from anabranch.drawing.svg import (
-    EDGE,
-    FAINT,
-    GRID,
-    INK,
-    LIKELY,
-    PAPER,
-    TRUE,
-    UNLIKELY,
-    Scale,
-    Svg,
-    element,
-    key,
-    label,
-    page,
-)
+from anabranch.drawing import svg
 from anabranch.evaluation.series import instants, timeline
 from anabranch.simulate.office import ANTENNAS
 
@@ -53,7 +38,7 @@ PANEL, ANSWERS = 392, 742
 HEIGHT, LINE = 84, 17
 """How high a panel is, and how far lines of a query are apart."""
 
-SIGNS = [("■", LIKELY, "answered"), ("■", TRUE, "really so")]
+SIGNS = [("■", svg.LIKELY, "answered"), ("■", svg.TRUE, "really so")]
 
 
 class Frame(NamedTuple):
@@ -68,9 +53,9 @@ class Frame(NamedTuple):
         """Its lower edge."""
         return self.top + HEIGHT
 
-    def scale(self, start: float, end: float, names: float = 0) -> Scale:
+    def scale(self, start: float, end: float, names: float = 0) -> svg.Scale:
         """From values to its width, with room for names at the left."""
-        return Scale(start, end, self.left + names, self.left + self.width - 6)
+        return svg.Scale(start, end, self.left + names, self.left + self.width - 6)
 
 
 @dataclass(frozen=True)
@@ -91,7 +76,7 @@ class Kind:
 
 def name(text: str, x: float, y: float) -> str:
     """A small label that ends at x."""
-    return label(text, x - 7, y, size=10.5, fill=FAINT, text_anchor="end")
+    return svg.label(text, x - 7, y, size=10.5, fill=svg.FAINT, text_anchor="end")
 
 
 def corners(points: Iterable[tuple[float, float]]) -> str:
@@ -119,15 +104,15 @@ def draw_pattern(answers: pa.Table, world: Path, frame: Frame) -> Iterator[str]:
     for number, antenna in enumerate(ANTENNAS):
         y = frame.top + 4 + 12 * number
         yield name(antenna.replace("-", " "), scale.left, y + 4)
-        yield element("line", x1=scale.left, x2=scale.right, y1=y, y2=y, stroke=GRID)
+        yield svg.element("line", x1=scale.left, x2=scale.right, y1=y, y2=y, stroke=svg.GRID)
         for t in instants(readings.filter(pc.equal(readings["antenna"], antenna))["t"]):
             if scale.start <= t <= scale.end:
-                yield element("rect", x=scale(t) - 1, y=y - 4, width=2, height=8, fill=INK)
+                yield svg.element("rect", x=scale(t) - 1, y=y - 4, width=2, height=8, fill=svg.INK)
     base = frame.bottom - 9
     yield name("coffee?", scale.left, base - 12)
     trips = pq.read_table(world / "true_trips.parquet", filters=[("person", "=", PERSON)]).select(["t"])
     (group,) = timeline(coffee_of(answers).drop_columns("p"), by=[], truth=trips).groups
-    yield element("line", x1=scale.left, x2=scale.right, y1=base, y2=base, stroke=FAINT)
+    yield svg.element("line", x1=scale.left, x2=scale.right, y1=base, y2=base, stroke=svg.FAINT)
     yield from probability_bars(group, scale, base, 26, max(bar_width([group], scale), 3), 0.5)
     yield from (true_mark(scale(t), base + 1) for t in group.true_times if scale.start <= t <= scale.end)
 
@@ -159,9 +144,9 @@ def draw_sequence(answers: pa.Table, world: Path, frame: Frame) -> Iterator[str]
         first, last = scale((row["t_start"] - row["t"]).total_seconds()), scale.right - 6
         if not number:
             for text, x in (("shelf", first), ("checkout?", (first + last) / 2), ("exit", last - 6)):
-                yield label(text, x, frame.top + 11, size=11, fill=FAINT, text_anchor="middle")
+                yield svg.label(text, x, frame.top + 11, size=11, fill=svg.FAINT, text_anchor="middle")
         yield name(tag, scale.left, y + 4)
-        yield element("line", x1=first, x2=last, y1=y, y2=y, stroke=UNLIKELY, stroke_width=2)
+        yield svg.element("line", x1=first, x2=last, y1=y, y2=y, stroke=svg.UNLIKELY, stroke_width=2)
         for x, seen in ((first, True), ((first + last) / 2, False), (last, True)):
             yield read_or_not(x, y, seen)
         if stolen[tag]:
@@ -171,8 +156,10 @@ def draw_sequence(answers: pa.Table, world: Path, frame: Frame) -> Iterator[str]
 def read_or_not(x: float, y: float, seen: bool) -> str:
     """A dot where something was read, an empty one where it may have been missed."""
     if seen:
-        return element("circle", cx=x, cy=y, r=5, fill=INK)
-    return element("circle", cx=x, cy=y, r=5, fill=PAPER, stroke=FAINT, stroke_width=1.5, stroke_dasharray="2 2")
+        return svg.element("circle", cx=x, cy=y, r=5, fill=svg.INK)
+    return svg.element(
+        "circle", cx=x, cy=y, r=5, fill=svg.PAPER, stroke=svg.FAINT, stroke_width=1.5, stroke_dasharray="2 2"
+    )
 
 
 def rows_of_sequence(answers: pa.Table, world: Path) -> list[tuple[str, float]]:
@@ -211,11 +198,11 @@ def draw_relate(answers: pa.Table, world: Path, frame: Frame) -> Iterator[str]:
         y = frame.top + 14 + 36 * number
         rows = table.filter(pc.equal(table["sector"], sector)).sort_by("seq")
         yield name(f"sector {sector}", scale.left, y + 11)
-        yield element("line", x1=scale.left, x2=scale.right, y1=y + 16, y2=y + 16, stroke=GRID)
+        yield svg.element("line", x1=scale.left, x2=scale.right, y1=y + 16, y2=y + 16, stroke=svg.GRID)
         yield from congested(rows, scale, y)
 
 
-def congested(rows: pa.Table, scale: Scale, y: float) -> Iterator[str]:
+def congested(rows: pa.Table, scale: svg.Scale, y: float) -> Iterator[str]:
     """Dark where a sector was congested, pale where an end was lost, with how many were."""
     length = rows["n"][0].as_py()
     seen = [(row["seq"], t) for row, t in zip(rows.to_pylist(), times_of(rows), strict=True) if t is not None]
@@ -223,12 +210,12 @@ def congested(rows: pa.Table, scale: Scale, y: float) -> Iterator[str]:
     for (before, begin), (after, end) in pairwise(ends):
         x, wide = scale(begin), max(scale(end) - scale(begin), 1.5)
         if after == before + 1 and before % 2:
-            yield element("rect", x=x, y=y, width=wide, height=16, fill=LIKELY)
+            yield svg.element("rect", x=x, y=y, width=wide, height=16, fill=svg.LIKELY)
         elif after > before + 1:
             lost = after - before - 1
-            yield element("rect", x=x, y=y, width=wide, height=16, fill=UNLIKELY, fill_opacity=0.55)
+            yield svg.element("rect", x=x, y=y, width=wide, height=16, fill=svg.UNLIKELY, fill_opacity=0.55)
             if wide > 40:
-                yield label(f"{lost} lost", x + wide / 2, y + 12, size=11, text_anchor="middle")
+                yield svg.label(f"{lost} lost", x + wide / 2, y + 12, size=11, text_anchor="middle")
 
 
 def times_of(rows: pa.Table) -> list[float | None]:
@@ -264,12 +251,12 @@ def draw_monitor(answers: pa.Table, world: Path, frame: Frame) -> Iterator[str]:
     for row in rows:
         x, tall = scale(row["valid_from"]), row["probability"] * 20
         wide = max(scale(row["valid_to"]) - x - 0.5, 1)
-        fill = LIKELY if row["probability"] >= 0.9 else UNLIKELY
-        yield element("rect", x=x, y=frame.bottom - tall, width=wide, height=tall, fill=fill)
-    yield element("line", x1=scale.left, x2=scale.right, y1=frame.bottom, y2=frame.bottom, stroke=FAINT)
+        fill = svg.LIKELY if row["probability"] >= 0.9 else svg.UNLIKELY
+        yield svg.element("rect", x=x, y=frame.bottom - tall, width=wide, height=tall, fill=fill)
+    yield svg.element("line", x1=scale.left, x2=scale.right, y1=frame.bottom, y2=frame.bottom, stroke=svg.FAINT)
 
 
-def distances(cars: tuple[int, int], world: Path, scale: Scale, frame: Frame) -> Iterator[str]:
+def distances(cars: tuple[int, int], world: Path, scale: svg.Scale, frame: Frame) -> Iterator[str]:
     """In x or y, whichever is more: a band for what is predicted, with the errors of both, and dots for the truth."""
     reports, truth = (
         [pq.read_table(world / f"{file}.parquet", filters=[("car", "=", car)]).to_pydict() for car in cars]
@@ -279,18 +266,18 @@ def distances(cars: tuple[int, int], world: Path, scale: Scale, frame: Frame) ->
     apart = np.abs(predicted(reports[0], times) - predicted(reports[1], times)).max(axis=1)
     places = [np.stack([each["x"], each["y"]], axis=1) for each in truth]
     real = np.abs(places[0] - places[1]).max(axis=1)
-    to = Scale(0, apart.max() + 2 * ERROR, frame.bottom - 26, frame.top)
+    to = svg.Scale(0, apart.max() + 2 * ERROR, frame.bottom - 26, frame.top)
     wide = scale.right - scale.left
-    yield element("rect", x=scale.left, y=to(NEAR), width=wide, height=to(0) - to(NEAR), fill=WASH)
+    yield svg.element("rect", x=scale.left, y=to(NEAR), width=wide, height=to(0) - to(NEAR), fill=WASH)
     yield name("distance", scale.left, frame.top + 12)
     yield name("400 m", scale.left, to(NEAR) + 4)
     lower, upper = (
         [(scale(t), to(max(d + side, 0))) for t, d in zip(times, apart, strict=True)]
         for side in (-2 * ERROR, 2 * ERROR)
     )
-    yield element("polygon", points=corners([*lower, *reversed(upper)]), fill=UNLIKELY, fill_opacity=0.8)
+    yield svg.element("polygon", points=corners([*lower, *reversed(upper)]), fill=svg.UNLIKELY, fill_opacity=0.8)
     for t, distance in zip(truth[0]["t"], real, strict=True):
-        yield element("circle", cx=scale(t), cy=to(distance), r=1.6, fill=TRUE)
+        yield svg.element("circle", cx=scale(t), cy=to(distance), r=1.6, fill=svg.TRUE)
 
 
 def predicted(reports: dict[str, list[float]], times: np.ndarray) -> np.ndarray:
@@ -322,20 +309,25 @@ def draw_constrain(answers: pa.Table, world: Path, frame: Frame) -> Iterator[str
     readings = pq.read_table(world / "readings.parquet", columns=["buoy", "lon", "lat"])
     places = readings.to_pandas().groupby("buoy").first()
     east = places["lon"].to_numpy() % 360
-    x_of = Scale(float(east.min()), float(east.max()), frame.left + 6, frame.left + frame.width - 6)
-    y_of = Scale(-25, 25, frame.bottom, frame.top)
+    x_of = svg.Scale(float(east.min()), float(east.max()), frame.left + 6, frame.left + frame.width - 6)
+    y_of = svg.Scale(-25, 25, frame.bottom, frame.top)
     point = lambda event: (x_of(event["lon"] % 360), y_of(event["lat"]))  # noqa: E731 - one line of arithmetic
-    yield element("rect", x=frame.left, y=frame.top - 2, width=frame.width, height=HEIGHT + 4, rx=4, fill=WASH)
+    yield svg.element("rect", x=frame.left, y=frame.top - 2, width=frame.width, height=HEIGHT + 4, rx=4, fill=WASH)
     for lon, lat in zip(east, places["lat"], strict=True):
-        yield element("circle", cx=x_of(lon), cy=y_of(lat), r=1.3, fill=FAINT, fill_opacity=0.55)
+        yield svg.element("circle", cx=x_of(lon), cy=y_of(lat), r=1.3, fill=svg.FAINT, fill_opacity=0.55)
     storms = pq.read_table(world / "true_storms.parquet").to_pandas()
     for _, track in storms.groupby("storm"):
         inside = track[(track["lat"].abs() < 25) & (track["lon"] % 360).between(east.min(), east.max())]
         points = corners(map(point, inside.iloc[::6].to_dict("records")))
-        yield element("polyline", points=points, fill="none", stroke=TRUE, stroke_width=1.2, stroke_opacity=0.8)
+        yield svg.element("polyline", points=points, fill="none", stroke=svg.TRUE, stroke_width=1.2, stroke_opacity=0.8)
     for alert in answers["v"].to_pylist():
-        yield element(
-            "polygon", points=corners(map(point, alert)), fill=LIKELY, fill_opacity=0.25, stroke=LIKELY, stroke_width=1
+        yield svg.element(
+            "polygon",
+            points=corners(map(point, alert)),
+            fill=svg.LIKELY,
+            fill_opacity=0.25,
+            stroke=svg.LIKELY,
+            stroke_width=1,
         )
 
 
@@ -409,48 +401,52 @@ def in_order(answers: pa.Table) -> pa.Table:
 
 def heading(kind: Kind, y: float) -> Iterator[str]:
     """The kind, and its query in words."""
-    yield label(kind.name, EDGE, y, size=14, font_weight=700, fill=LIKELY)
-    yield label(kind.words, EDGE + 104, y, size=14.5)
+    yield svg.label(kind.name, svg.EDGE, y, size=14, font_weight=700, fill=svg.LIKELY)
+    yield svg.label(kind.words, svg.EDGE + 104, y, size=14.5)
 
 
 def query(kind: Kind, top: float) -> Iterator[str]:
     """The heart of a query, with its indentation: the spaces of SVG do not count."""
     for number, line in enumerate(kind.heart):
         indent = 7.5 * (len(line) - len(line.lstrip()))
-        yield label(line.strip(), EDGE + indent, top + LINE * number, size=12.5, font_family=MONOSPACE)
+        yield svg.label(line.strip(), svg.EDGE + indent, top + LINE * number, size=12.5, font_family=MONOSPACE)
 
 
 def table(rows: Sequence[tuple[str, float]], left: float, right: float, top: float) -> Iterator[str]:
     """Answers with their probabilities."""
     for number, (text, p) in enumerate(rows):
         y, wide = top + 28 * number, right - left
-        yield label(text, left, y, size=12)
-        yield label(f"{p:.3f}", right, y, size=12, font_weight=700, text_anchor="end")
-        yield element("rect", x=left, y=y + 5, width=wide, height=4, rx=2, fill=GRID)
-        yield element("rect", x=left, y=y + 5, width=wide * p, height=4, rx=2, fill=LIKELY)
+        yield svg.label(text, left, y, size=12)
+        yield svg.label(f"{p:.3f}", right, y, size=12, font_weight=700, text_anchor="end")
+        yield svg.element("rect", x=left, y=y + 5, width=wide, height=4, rx=2, fill=svg.GRID)
+        yield svg.element("rect", x=left, y=y + 5, width=wide * p, height=4, rx=2, fill=svg.LIKELY)
 
 
-def draw_all(worlds: Path, answers: Sequence[pa.Table]) -> Svg:
+def draw_all(worlds: Path, answers: Sequence[pa.Table]) -> svg.Svg:
     """All five, one below the other: the query, the heart of its query, the world, and some answers."""
-    parts = [key(SIGNS, WIDTH - EDGE, 30)]
+    parts = [svg.key(SIGNS, WIDTH - svg.EDGE, 30)]
     for number, (kind, found) in enumerate(zip(KINDS, answers, strict=True)):
         top = 14 + ROW * number
         world = worlds / kind.scenario
         if number:
-            parts.append(element("line", x1=EDGE, x2=WIDTH - EDGE, y1=top - 4, y2=top - 4, stroke=GRID))
+            parts.append(svg.element("line", x1=svg.EDGE, x2=WIDTH - svg.EDGE, y1=top - 4, y2=top - 4, stroke=svg.GRID))
         parts += heading(kind, top + 16)
         parts += query(kind, top + 44)
         parts += kind.draw(found, world, Frame(PANEL, top + 30, ANSWERS - PANEL - 22))
-        parts += table(kind.rows(found, world), ANSWERS, WIDTH - EDGE, top + 44)
-    return page(parts, WIDTH, 14 + ROW * len(KINDS), "Five kinds of query, each with a world, a query and answers")
+        parts += table(kind.rows(found, world), ANSWERS, WIDTH - svg.EDGE, top + 44)
+    return svg.page(parts, WIDTH, 14 + ROW * len(KINDS), "Five kinds of query, each with a world, a query and answers")
 
 
-def draw_one(kind: Kind, worlds: Path, found: pa.Table) -> Svg:
+def draw_one(kind: Kind, worlds: Path, found: pa.Table) -> svg.Svg:
     """One kind: the world, and some answers."""
     world = worlds / kind.scenario
-    parts = [key(SIGNS, 800 - EDGE, 152), *heading(kind, 30), *kind.draw(found, world, Frame(EDGE, 50, 480))]
-    parts += table(kind.rows(found, world), 540, 800 - EDGE, 66)
-    return page(parts, 800, 50 + HEIGHT + 32, kind.words)
+    parts = [
+        svg.key(SIGNS, 800 - svg.EDGE, 152),
+        *heading(kind, 30),
+        *kind.draw(found, world, Frame(svg.EDGE, 50, 480)),
+    ]
+    parts += table(kind.rows(found, world), 540, 800 - svg.EDGE, 66)
+    return svg.page(parts, 800, 50 + HEIGHT + 32, kind.words)
 
 
 def main() -> None:

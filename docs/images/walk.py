@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from anabranch.drawing.svg import FAINT, GRID, INK, LIKELY, Svg, element, label, page
+from anabranch.drawing import svg
 
 WIDTH, LEFT, TOP, LINE = 1120, 112, 64, 15
 STEPS = ("read, check", "route", "packet", "hold", "keep", "kernel", "finish")
@@ -68,7 +68,7 @@ KINDS = {
 }
 
 
-def picture() -> Svg:
+def picture() -> svg.Svg:
     """The drawing: steps at the top, one lane per kind below."""
     lane = 3 * LINE + 22
     height = TOP + 40 + lane * len(KINDS) + 60
@@ -76,31 +76,35 @@ def picture() -> Svg:
     for name, first, last in STAGES:
         x, wide = LEFT + first * COLUMN, (last - first) * COLUMN
         box = {"x": x + 3, "y": TOP - 34, "width": wide - 6, "height": height - TOP - 30, "rx": 8}
-        parts.append(element("rect", **box, fill=GRID, opacity=0.35))
-        parts.append(label(name, x + wide / 2, TOP - 18, size=12, fill=FAINT, text_anchor="middle"))
+        parts.append(svg.element("rect", **box, fill=svg.GRID, opacity=0.35))
+        parts.append(svg.label(name, x + wide / 2, TOP - 18, size=12, fill=svg.FAINT, text_anchor="middle"))
     for index, step in enumerate(STEPS):
         x = LEFT + (index + 0.5) * COLUMN
-        parts.append(label(step, x, TOP + 8, size=13, text_anchor="middle", font_weight=600))
+        parts.append(svg.label(step, x, TOP + 8, size=13, text_anchor="middle", font_weight=600))
         if index:
             parts.append(_arrow(LEFT + index * COLUMN, TOP + 4))
     for number, (kind, cells) in enumerate(KINDS.items()):
         y = TOP + 34 + number * lane
-        parts.append(element("line", x1=16, x2=WIDTH - 16, y1=y, y2=y, stroke=GRID))
-        parts.append(label(kind, 20, y + LINE + 14, size=13, fill=LIKELY, font_weight=700))
+        parts.append(svg.element("line", x1=16, x2=WIDTH - 16, y1=y, y2=y, stroke=svg.GRID))
+        parts.append(svg.label(kind, 20, y + LINE + 14, size=13, fill=svg.LIKELY, font_weight=700))
         for index, cell in enumerate(cells):
             for line, text in enumerate(cell.split("|")):
-                parts.append(label(text, LEFT + index * COLUMN + 12, y + LINE + 4 + line * LINE, size=11.5, fill=INK))
+                parts.append(
+                    svg.label(text, LEFT + index * COLUMN + 12, y + LINE + 4 + line * LINE, size=11.5, fill=svg.INK)
+                )
     foot = TOP + 34 + lane * len(KINDS)
-    parts.append(element("line", x1=16, x2=WIDTH - 16, y1=foot, y2=foot, stroke=GRID))
+    parts.append(svg.element("line", x1=16, x2=WIDTH - 16, y1=foot, y2=foot, stroke=svg.GRID))
     batch = "In batch, each operator is stepped once, with the watermark past the last row."
-    parts.append(label(batch, 20, foot + 22, size=12))
-    streaming = "In streaming it is opened, stepped and saved once per micro-batch; Spark keeps the bytes in its state store."
-    parts.append(label(streaming, 20, foot + 40, size=12))
-    return page(parts, WIDTH, height, "The path of a row through each kind of query, from file to answer")
+    parts.append(svg.label(batch, 20, foot + 22, size=12))
+    streaming = (
+        "In streaming it is opened, stepped and saved once per micro-batch; Spark keeps the bytes in its state store."
+    )
+    parts.append(svg.label(streaming, 20, foot + 40, size=12))
+    return svg.page(parts, WIDTH, height, "The path of a row through each kind of query, from file to answer")
 
 
 def _arrow(x: float, y: float) -> str:
-    return element("path", d=f"M{x - 7} {y}h10m-4 -4l4 4l-4 4", fill="none", stroke=INK)
+    return svg.element("path", d=f"M{x - 7} {y}h10m-4 -4l4 4l-4 4", fill="none", stroke=svg.INK)
 
 
 if __name__ == "__main__":

@@ -18,22 +18,7 @@ from shared import options
 
 from anabranch.charts import draw_map
 from anabranch.columns.times import TimeKind
-from anabranch.drawing.svg import (
-    EDGE,
-    FAINT,
-    LIKELY,
-    PAPER,
-    TRUE,
-    UNLIKELY,
-    Scale,
-    Svg,
-    element,
-    header,
-    label,
-    page,
-    point_list,
-    time_axis,
-)
+from anabranch.drawing import svg
 from anabranch.inference.reporting import Reporting, Sensors
 
 FIRST, LAST = pd.Timestamp("2018-08-01 12:00", tz="UTC"), pd.Timestamp("2018-08-01 12:30", tz="UTC")
@@ -72,7 +57,7 @@ def meetings(answers: pd.DataFrame, positions: pd.DataFrame) -> pa.Table:
     return pa.table(columns)
 
 
-def draw_meetings(pairs: pa.Table, positions: pd.DataFrame) -> Svg:
+def draw_meetings(pairs: pa.Table, positions: pd.DataFrame) -> svg.Svg:
     """Draw the tracks of aircraft, and which were near each other."""
     title = "Aircraft that may pass over each other"
     tracks = {"background": tracks_of(positions), "background_by": "track", "background_name": "the way of an aircraft"}
@@ -103,38 +88,38 @@ def reports_of(positions: pd.DataFrame) -> pd.DataFrame:
     return sent.assign(until=sent["t"].shift(-1).fillna(longest.iloc[-1]).clip(upper=longest))
 
 
-def draw_pair(may: pd.DataFrame, must: pd.DataFrame, positions: pd.DataFrame) -> Svg:
+def draw_pair(may: pd.DataFrame, must: pd.DataFrame, positions: pd.DataFrame) -> svg.Svg:
     """Draw the positions and predictions of two aircraft, and when they were near each other."""
     first, last = may["valid_from"].min() - AROUND, may["valid_to"].max() + AROUND
     both = [positions[positions["icao24"] == aircraft] for aircraft in CLOSE]
     flown = [rows[rows["t"].between(first, last)] for rows in both]
     to = _plan(flown)
     title = f"{CLOSE[0]} and {CLOSE[1]}: what they sent, and where they were"
-    parts = header(title, _signs(), WIDTH, key_baseline=50)
+    parts = svg.header(title, _signs(), WIDTH, key_baseline=50)
     sent = [rows[(rows["until"] > first) & (rows["t"] < last)] for rows in map(reports_of, both)]
     for draw in (_swept, _lines):
         for reports, colours in zip(sent, COLOURS, strict=True):
             parts += draw(reports, first, last, to, colours)
     for rows in flown:
-        parts += [element("circle", cx=x, cy=y, r=2, fill=TRUE) for x, y in map(to, rows["x"], rows["y"])]
+        parts += [svg.element("circle", cx=x, cy=y, r=2, fill=svg.TRUE) for x, y in map(to, rows["x"], rows["y"])]
     for reports, (dark, _) in zip(sent, COLOURS, strict=True):
         parts += _dots(reports[reports["t"] >= first], to, dark)
     parts += _scale_bar(to(NEAR["x"], 0)[0] - to(0, 0)[0])
-    parts += _times(may, must, positions, Scale(first.timestamp(), last.timestamp(), LEFT, WIDTH - EDGE))
-    return page(parts, WIDTH, TOP + PLAN + 3 * BAR + 64, title)
+    parts += _times(may, must, positions, svg.Scale(first.timestamp(), last.timestamp(), LEFT, WIDTH - svg.EDGE))
+    return svg.page(parts, WIDTH, TOP + PLAN + 3 * BAR + 64, title)
 
 
 def _plan(flown: list[pd.DataFrame]) -> To:
     """Return the map from metres to pixels: all positions in the middle of the page, with one scale for x and y."""
     low, high = (pd.concat(flown)[["x", "y"]].agg(end) for end in ("min", "max"))
     size = high - low + 3 * SENSORS.errors[0]
-    scale, middle = min((WIDTH - 2 * EDGE) / size["x"], PLAN / size["y"]), (low + high) / 2
+    scale, middle = min((WIDTH - 2 * svg.EDGE) / size["x"], PLAN / size["y"]), (low + high) / 2
     return lambda x, y: (WIDTH / 2 + (x - middle["x"]) * scale, TOP + PLAN / 2 - (y - middle["y"]) * scale)
 
 
 def _signs() -> list[tuple[str, str, str]]:
     sent = [("●", dark, f"sent by {name}") for name, (dark, _) in zip(CLOSE, COLOURS, strict=True)]
-    return [*sent, ("■", COLOURS[0][1], "expected, with its error"), ("●", TRUE, "all positions")]
+    return [*sent, ("■", COLOURS[0][1], "expected, with its error"), ("●", svg.TRUE, "all positions")]
 
 
 def _ends(row: tuple, first: pd.Timestamp, last: pd.Timestamp) -> list[tuple[float, float]]:
@@ -150,8 +135,8 @@ def _swept(
     signs = list(product((-SENSORS.errors[0], SENSORS.errors[0]), (-SENSORS.errors[1], SENSORS.errors[1])))
     for row in sent.itertuples():
         corners = [to(x + dx, y + dy) for x, y in _ends(row, first, last) for dx, dy in signs]
-        points = point_list(MultiPoint(corners).convex_hull.exterior.coords)
-        yield element("polygon", points=points, fill=colours[1], fill_opacity=0.45)
+        points = svg.point_list(MultiPoint(corners).convex_hull.exterior.coords)
+        yield svg.element("polygon", points=points, fill=colours[1], fill_opacity=0.45)
 
 
 def _lines(
@@ -160,43 +145,43 @@ def _lines(
     """Draw each prediction as a line, and an arrow in the direction of flight at the end."""
     for row in sent.itertuples():
         (x1, y1), (x2, y2) = (to(*end) for end in _ends(row, first, last))
-        yield element("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=colours[0], stroke_width=1)
+        yield svg.element("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=colours[0], stroke_width=1)
     angle = np.degrees(np.arctan2(y2 - y1, x2 - x1))
     transform = f"translate({x2:.1f} {y2:.1f}) rotate({angle:.1f})"
-    yield element("path", d="M 14 0 L 3 -5 L 3 5 Z", fill=colours[0], transform=transform)
+    yield svg.element("path", d="M 14 0 L 3 -5 L 3 5 Z", fill=colours[0], transform=transform)
 
 
 def _dots(sent: pd.DataFrame, to: To, fill: str) -> Iterator[str]:
     """Draw the reports of an aircraft, with their times."""
     for row in sent.itertuples():
         x, y = to(row.x, row.y)
-        yield element("circle", cx=x, cy=y, r=4.5, fill=fill, stroke=PAPER, stroke_width=0.8)
-        halo = {"stroke": PAPER, "stroke_width": 3, "paint_order": "stroke", "stroke_opacity": 0.8}
-        yield label(f"{row.t:%H:%M:%S}", x + 8, y - 7, size=11, fill=fill, **halo)
+        yield svg.element("circle", cx=x, cy=y, r=4.5, fill=fill, stroke=svg.PAPER, stroke_width=0.8)
+        halo = {"stroke": svg.PAPER, "stroke_width": 3, "paint_order": "stroke", "stroke_opacity": 0.8}
+        yield svg.label(f"{row.t:%H:%M:%S}", x + 8, y - 7, size=11, fill=fill, **halo)
 
 
 def _scale_bar(width: float) -> Iterator[str]:
     """Draw a line as long as 10 km."""
     y = TOP + PLAN - 6
-    yield element("line", x1=EDGE, x2=EDGE + width, y1=y, y2=y, stroke=FAINT, stroke_width=2)
-    yield label("10 km", EDGE + width / 2, y - 6, size=11, fill=FAINT, text_anchor="middle")
+    yield svg.element("line", x1=svg.EDGE, x2=svg.EDGE + width, y1=y, y2=y, stroke=svg.FAINT, stroke_width=2)
+    yield svg.label("10 km", svg.EDGE + width / 2, y - 6, size=11, fill=svg.FAINT, text_anchor="middle")
 
 
-def _times(may: pd.DataFrame, must: pd.DataFrame, positions: pd.DataFrame, scale: Scale) -> Iterator[str]:
+def _times(may: pd.DataFrame, must: pd.DataFrame, positions: pd.DataFrame, scale: svg.Scale) -> Iterator[str]:
     """Draw when the two may be near each other, when they must be, and when they are."""
     top = TOP + PLAN + 32
-    yield from time_axis(scale, top + 3 * BAR, top - 4, clock=True)
+    yield from svg.time_axis(scale, top + 3 * BAR, top - 4, clock=True)
     true = together(positions[positions["icao24"].isin(CLOSE)], ALTITUDE["over"])["t"]
-    rows = [("over: MAY", may, UNLIKELY), ("surely_over: MUST", must, LIKELY)]
+    rows = [("over: MAY", may, svg.UNLIKELY), ("surely_over: MUST", must, svg.LIKELY)]
     for number, (name, answers, fill) in enumerate(rows):
         y = top + number * BAR
-        yield label(name, EDGE, y + 12, size=11.5)
+        yield svg.label(name, svg.EDGE, y + 12, size=11.5)
         for row in answers.itertuples():
             x0, x1 = scale(row.valid_from.timestamp()), scale(row.valid_to.timestamp())
-            yield element("rect", x=x0, y=y + 2, width=x1 - x0, height=BAR - 8, fill=fill, stroke=PAPER)
-    yield label("all positions", EDGE, top + 2 * BAR + 12, size=11.5)
+            yield svg.element("rect", x=x0, y=y + 2, width=x1 - x0, height=BAR - 8, fill=fill, stroke=svg.PAPER)
+    yield svg.label("all positions", svg.EDGE, top + 2 * BAR + 12, size=11.5)
     for t in true:
-        yield element("circle", cx=scale(t.timestamp()), cy=top + 2 * BAR + 8, r=3.2, fill=TRUE)
+        yield svg.element("circle", cx=scale(t.timestamp()), cy=top + 2 * BAR + 8, r=3.2, fill=svg.TRUE)
 
 
 def main() -> None:

@@ -12,14 +12,14 @@ from prepare import FOLDER, LINES, read_names, read_reports, read_stops, visits_
 from run import ask, every
 from shared import options
 
-from anabranch.drawing.svg import EDGE, FAINT, GRID, LIKELY, TRUE, UNLIKELY, Scale, Svg, element, key, label, page
+from anabranch.drawing import svg
 from anabranch.text import probability_text
 
 BUSES = ("D40 14:15 7223", "D40 14:30 7220")
 KEPT = 3
 """Every third report is used; all reports give the truth."""
 
-COLOURS = ((LIKELY, UNLIKELY), ("#8a5ba3", "#d9c8e1"))
+COLOURS = ((svg.LIKELY, svg.UNLIKELY), ("#8a5ba3", "#d9c8e1"))
 """The colours of each bus: certainly at the stop, possibly at the stop."""
 
 SECONDS = 165
@@ -27,43 +27,45 @@ TOP, ROW, BAR, WIDTH = 78, 30, 9, 800
 LEFT, RIGHT = 256, 660
 
 
-def picture(thinned: pd.DataFrame, full: pd.DataFrame, answers: pd.DataFrame, names: pd.Series) -> Svg:
+def picture(thinned: pd.DataFrame, full: pd.DataFrame, answers: pd.DataFrame, names: pd.Series) -> svg.Svg:
     """Draw a row for each stop at which both may have been and the truth is known, in the order of arrival."""
     visits, truth = ([rows[rows["journey"] == bus].set_index("stop") for bus in BUSES] for rows in (thinned, full))
     probability = answers.set_index("stop")["probability"]
     rows = visits[0].loc[probability.index].sort_values("arrival_lo").index
     rows = [stop for stop in rows if all(stop in true.index for true in truth)]
-    scale, bottom = Scale(0, SECONDS, LEFT, RIGHT), TOP + ROW * len(rows)
-    parts = [label(f"{BUSES[0]} and {BUSES[1]}, by one report in {KEPT}", EDGE, 27, size=15, font_weight=600)]
-    parts.append(key(_signs(), RIGHT, 50))
-    parts.append(label("together", RIGHT + 16, TOP - 8, size=11, fill=FAINT))
+    scale, bottom = svg.Scale(0, SECONDS, LEFT, RIGHT), TOP + ROW * len(rows)
+    parts = [svg.label(f"{BUSES[0]} and {BUSES[1]}, by one report in {KEPT}", svg.EDGE, 27, size=15, font_weight=600)]
+    parts.append(svg.key(_signs(), RIGHT, 50))
+    parts.append(svg.label("together", RIGHT + 16, TOP - 8, size=11, fill=svg.FAINT))
     parts += _axis(scale, bottom)
     for number, stop in enumerate(rows):
         y = TOP + ROW * number + 4
         begin = min(bus.loc[stop, "arrival_lo"] for bus in visits)
-        parts.append(label(names[stop].replace(" NW", ""), EDGE, y + 13, size=11.5))
-        parts.append(label(_clock(begin), LEFT - 12, y + 13, size=11, fill=FAINT, text_anchor="end"))
+        parts.append(svg.label(names[stop].replace(" NW", ""), svg.EDGE, y + 13, size=11.5))
+        parts.append(svg.label(_clock(begin), LEFT - 12, y + 13, size=11, fill=svg.FAINT, text_anchor="end"))
         for index, (bus, true) in enumerate(zip(visits, truth, strict=True)):
             parts += _bars(bus.loc[stop], true.loc[stop], begin, scale, y + (BAR + 2) * index, COLOURS[index])
         parts += _probability(probability[stop], y)
-    return page(parts, WIDTH, bottom + 46, "Two buses that travel together, and the probability at each stop")
+    return svg.page(parts, WIDTH, bottom + 46, "Two buses that travel together, and the probability at each stop")
 
 
 def _signs() -> list[tuple[str, str, str]]:
     meanings = [("■", dark, f"bus {bus.split()[-1]}") for bus, (dark, _) in zip(BUSES, COLOURS, strict=True)]
-    return [*meanings, ("■", COLOURS[0][1], "perhaps"), ("━", TRUE, "by all reports")]
+    return [*meanings, ("■", COLOURS[0][1], "perhaps"), ("━", svg.TRUE, "by all reports")]
 
 
-def _axis(scale: Scale, bottom: float) -> Iterator[str]:
+def _axis(scale: svg.Scale, bottom: float) -> Iterator[str]:
     for seconds in range(0, SECONDS + 1, 30):
         x = scale(seconds)
-        yield element("line", x1=x, x2=x, y1=TOP, y2=bottom, stroke=GRID)
-        yield label(f"{seconds}", x, bottom + 16, size=11, fill=FAINT, text_anchor="middle")
-    yield label("seconds since one of them may have come", RIGHT, bottom + 34, size=11, fill=FAINT, text_anchor="end")
+        yield svg.element("line", x1=x, x2=x, y1=TOP, y2=bottom, stroke=svg.GRID)
+        yield svg.label(f"{seconds}", x, bottom + 16, size=11, fill=svg.FAINT, text_anchor="middle")
+    yield svg.label(
+        "seconds since one of them may have come", RIGHT, bottom + 34, size=11, fill=svg.FAINT, text_anchor="end"
+    )
 
 
 def _bars(
-    visit: pd.Series, true: pd.Series, begin: float, scale: Scale, y: float, colours: tuple[str, str]
+    visit: pd.Series, true: pd.Series, begin: float, scale: svg.Scale, y: float, colours: tuple[str, str]
 ) -> Iterator[str]:
     """Draw a bar over the time at which a bus may have been there, darker where it certainly was."""
     came = [visit["arrival"]] * 2 if visit["arrival"] > 0 else [visit["arrival_lo"], visit["arrival_hi"]]
@@ -71,18 +73,18 @@ def _bars(
     yield _bar(came[0] - begin, left[1] - begin, scale, y, BAR, colours[1])
     if came[1] < left[0]:
         yield _bar(came[1] - begin, left[0] - begin, scale, y, BAR, colours[0])
-    yield _bar(true["arrival"] - begin, true["departure"] - begin, scale, y + BAR / 2 - 1, 2, TRUE)
+    yield _bar(true["arrival"] - begin, true["departure"] - begin, scale, y + BAR / 2 - 1, 2, svg.TRUE)
 
 
-def _bar(start: float, end: float, scale: Scale, y: float, height: float, fill: str) -> str:
+def _bar(start: float, end: float, scale: svg.Scale, y: float, height: float, fill: str) -> str:
     left, right = (min(max(scale(seconds), scale.left), scale.right) for seconds in (start, end))
-    return element("rect", x=left, y=y, width=max(right - left, 1), height=height, fill=fill)
+    return svg.element("rect", x=left, y=y, width=max(right - left, 1), height=height, fill=fill)
 
 
 def _probability(p: float, y: float) -> Iterator[str]:
-    yield element("rect", x=RIGHT + 60, y=y + 4, width=60, height=12, fill=GRID)
-    yield element("rect", x=RIGHT + 60, y=y + 4, width=60 * p, height=12, fill=LIKELY)
-    yield label(probability_text(p), RIGHT + 52, y + 14, size=11.5, text_anchor="end")
+    yield svg.element("rect", x=RIGHT + 60, y=y + 4, width=60, height=12, fill=svg.GRID)
+    yield svg.element("rect", x=RIGHT + 60, y=y + 4, width=60 * p, height=12, fill=svg.LIKELY)
+    yield svg.label(probability_text(p), RIGHT + 52, y + 14, size=11.5, text_anchor="end")
 
 
 def _clock(seconds: float) -> str:

@@ -10,64 +10,59 @@ from pathlib import Path
 
 import pandas as pd
 
-from anabranch.drawing.svg import (
-    EDGE,
-    FAINT,
-    GRID,
-    LIKELY,
-    TRUE,
-    UNLIKELY,
-    Scale,
-    Svg,
-    element,
-    header,
-    label,
-    page,
-    point_list,
-)
+from anabranch.drawing import svg
 
 WIDTH, HEAD, LEFT, GAP, TALL, ROW = 800, 86, 116, 44, 130, 168
 
 TITLE = "Passages found again, over the share of sightings that is lost"
 
-COLOURS = {"the last was read": FAINT, "as read": TRUE, "probability >= 0.5": LIKELY, "all answers": UNLIKELY}
+COLOURS = {
+    "the last was read": svg.FAINT,
+    "as read": svg.TRUE,
+    "probability >= 0.5": svg.LIKELY,
+    "all answers": svg.UNLIKELY,
+}
 """The colours of the methods; the first is an upper bound, and is dashed."""
 
 SHARES = (0.0, 0.5, 1.0)
 
 
-def draw(table: pd.DataFrame) -> Svg:
+def draw(table: pd.DataFrame) -> svg.Svg:
     """Draw a row for recall and one for precision, with a column for each query."""
     signs = [("━", colour, method) for method, colour in COLOURS.items()]
-    parts = header(TITLE, signs, WIDTH, key_baseline=50)
+    parts = svg.header(TITLE, signs, WIDTH, key_baseline=50)
     queries = list(table["query"].unique())
-    wide = (WIDTH - EDGE - LEFT - GAP * (len(queries) - 1)) / len(queries)
+    wide = (WIDTH - svg.EDGE - LEFT - GAP * (len(queries) - 1)) / len(queries)
     for row, measure in enumerate(("recall", "precision")):
         base = HEAD + row * ROW + TALL
-        parts.append(label(measure, EDGE, base - TALL / 2 + 4, size=13))
+        parts.append(svg.label(measure, svg.EDGE, base - TALL / 2 + 4, size=13))
         for column, query in enumerate(queries):
-            across = Scale(0.0, table["lost"].max(), LEFT + column * (wide + GAP), LEFT + column * (wide + GAP) + wide)
-            up = Scale(0.0, 1.0, base, base - TALL)
+            across = svg.Scale(
+                0.0, table["lost"].max(), LEFT + column * (wide + GAP), LEFT + column * (wide + GAP) + wide
+            )
+            up = svg.Scale(0.0, 1.0, base, base - TALL)
             if row == 0:
                 middle = (across.left + across.right) / 2
-                parts.append(label(query, middle, HEAD - 12, fill=FAINT, text_anchor="middle"))
+                parts.append(svg.label(query, middle, HEAD - 12, fill=svg.FAINT, text_anchor="middle"))
             parts += _frame(across, up, sorted(table["lost"].unique()))
             parts += _lines(table[table["query"] == query], measure, across, up)
     height = HEAD + 2 * ROW + 14
-    parts.append(label("sightings lost", WIDTH - EDGE, height - 12, size=11, fill=FAINT, text_anchor="end"))
-    return page(parts, WIDTH, height, TITLE)
+    parts.append(svg.label("sightings lost", WIDTH - svg.EDGE, height - 12, size=11, fill=svg.FAINT, text_anchor="end"))
+    return svg.page(parts, WIDTH, height, TITLE)
 
 
-def _frame(across: Scale, up: Scale, rates: list[float]) -> Iterator[str]:
+def _frame(across: svg.Scale, up: svg.Scale, rates: list[float]) -> Iterator[str]:
     for share in SHARES:
         y = up(share)
-        yield element("line", x1=across.left, x2=across.right, y1=y, y2=y, stroke=FAINT if share == 0 else GRID)
-        yield label(f"{share:g}", across.left - 6, y + 3.5, size=10, fill=FAINT, text_anchor="end")
+        yield svg.element(
+            "line", x1=across.left, x2=across.right, y1=y, y2=y, stroke=svg.FAINT if share == 0 else svg.GRID
+        )
+        yield svg.label(f"{share:g}", across.left - 6, y + 3.5, size=10, fill=svg.FAINT, text_anchor="end")
     for rate in (0.0, *rates):
-        yield label(f"{rate:.0%}", across(rate), up(0) + 15, size=10, fill=FAINT, text_anchor="middle")
+        yield svg.label(f"{rate:.0%}", across(rate), up(0) + 15, size=10, fill=svg.FAINT, text_anchor="middle")
 
 
-def _lines(table: pd.DataFrame, measure: str, across: Scale, up: Scale) -> Iterator[str]:
+def _lines(table: pd.DataFrame, measure: str, across: svg.Scale, up: svg.Scale) -> Iterator[str]:
     """Draw a line for each method; the methods without MISS begin at 1."""
     for number, (method, colour) in enumerate(COLOURS.items()):
         rows = table[table["method"] == method]
@@ -76,9 +71,11 @@ def _lines(table: pd.DataFrame, measure: str, across: Scale, up: Scale) -> Itera
             points = [(across(0.0), up(1.0)), *points]
         dashes = {"stroke_dasharray": "5 4"} if number == 0 else {}
         if number > 0 or measure == "recall":
-            yield element("polyline", points=point_list(points), fill="none", stroke=colour, stroke_width=2, **dashes)
+            yield svg.element(
+                "polyline", points=svg.point_list(points), fill="none", stroke=colour, stroke_width=2, **dashes
+            )
         if number > 0:
-            yield from (element("circle", cx=x, cy=y, r=3, fill=colour) for x, y in points)
+            yield from (svg.element("circle", cx=x, cy=y, r=3, fill=colour) for x, y in points)
 
 
 def main() -> None:

@@ -8,22 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from anabranch.arrays import F64
-from anabranch.drawing.svg import (
-    EDGE,
-    FAINT,
-    INK,
-    LIKELY,
-    TOP,
-    UNLIKELY,
-    Scale,
-    Svg,
-    element,
-    header,
-    label,
-    page,
-    point_list,
-    time_axis,
-)
+from anabranch.drawing import svg
 from anabranch.text import short
 
 PANEL, PLOT = 170, 96
@@ -43,7 +28,7 @@ class Panel:
     density: Callable[[F64], F64]
 
 
-def draw_delays(panels: Sequence[Panel], title: str, unit: str = "", width: int = 800) -> Svg:
+def draw_delays(panels: Sequence[Panel], title: str, unit: str = "", width: int = 800) -> svg.Svg:
     """Draw a histogram for each component, and its fitted distribution over it.
 
     Parameters
@@ -64,15 +49,15 @@ def draw_delays(panels: Sequence[Panel], title: str, unit: str = "", width: int 
     True
     """
     shown = [panel for panel in panels if len(panel.delays)]
-    parts = header(short(title, TITLE_LENGTH), [("■", UNLIKELY, "seen"), ("—", LIKELY, "fitted")], width)
+    parts = svg.header(short(title, TITLE_LENGTH), [("■", svg.UNLIKELY, "seen"), ("—", svg.LIKELY, "fitted")], width)
     for number, panel in enumerate(shown):
-        parts += _panel(panel, TOP + PANEL * number, unit, width)
-    return page(parts, width, TOP + PANEL * max(len(shown), 1) + 8, title)
+        parts += _panel(panel, svg.TOP + PANEL * number, unit, width)
+    return svg.page(parts, width, svg.TOP + PANEL * max(len(shown), 1) + 8, title)
 
 
 def _panel(panel: Panel, top: float, unit: str, width: int) -> list[str]:
     longest = float(panel.delays.max())
-    scale = Scale(0.0, longest * 1.02, EDGE, width - EDGE)
+    scale = svg.Scale(0.0, longest * 1.02, svg.EDGE, width - svg.EDGE)
     base = top + 32 + PLOT
     bars = int(np.clip(np.sqrt(len(panel.delays)), 5, MOST_BARS))
     heights, ends = np.histogram(panel.delays, bins=bars, range=(0.0, longest), density=True)
@@ -80,16 +65,16 @@ def _panel(panel: Panel, top: float, unit: str, width: int) -> list[str]:
     curve = panel.density(x)
     # A density may be unbounded near 0; the plot must not be.
     highest = max(float(heights.max()), min(float(curve.max()), 1.5 * float(heights.max())))
-    parts = [label(short(panel.title, TITLE_LENGTH), EDGE, top + 20, size=13)]
-    parts += time_axis(scale, base, base - PLOT, clock=False)
+    parts = [svg.label(short(panel.title, TITLE_LENGTH), svg.EDGE, top + 20, size=13)]
+    parts += svg.time_axis(scale, base, base - PLOT, clock=False)
     for height, begin, end in zip(heights, ends, ends[1:], strict=False):
         tall, left = PLOT * float(height) / highest, scale(float(begin))
         wide = max(scale(float(end)) - left - 1, 0.5)
-        parts.append(element("rect", x=left, y=base - tall, width=wide, height=tall, fill=UNLIKELY))
+        parts.append(svg.element("rect", x=left, y=base - tall, width=wide, height=tall, fill=svg.UNLIKELY))
     rise = PLOT * np.minimum(curve / highest, 1.0)
-    points = point_list(((scale(float(at)), base - y) for at, y in zip(x, rise, strict=True)), decimals=2)
-    parts.append(element("polyline", points=points, fill="none", stroke=LIKELY, stroke_width=2))
-    parts.append(element("line", x1=scale.left, x2=scale.right, y1=base, y2=base, stroke=INK, stroke_width=0.8))
+    points = svg.point_list(((scale(float(at)), base - y) for at, y in zip(x, rise, strict=True)), decimals=2)
+    parts.append(svg.element("polyline", points=points, fill="none", stroke=svg.LIKELY, stroke_width=2))
+    parts.append(svg.element("line", x1=scale.left, x2=scale.right, y1=base, y2=base, stroke=svg.INK, stroke_width=0.8))
     if unit:
-        parts.append(label(unit, width - EDGE, base + 30, size=11, fill=FAINT, text_anchor="end"))
+        parts.append(svg.label(unit, width - svg.EDGE, base + 30, size=11, fill=svg.FAINT, text_anchor="end"))
     return parts

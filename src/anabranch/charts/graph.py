@@ -15,21 +15,8 @@ from textwrap import wrap
 import numpy as np
 
 from anabranch.arrays import F64, I64
+from anabranch.drawing import svg
 from anabranch.drawing.geometry import Box, Point, arrow_barbs
-from anabranch.drawing.svg import (
-    EDGE,
-    FAINT,
-    INK,
-    LIKELY,
-    PAPER,
-    UNLIKELY,
-    Svg,
-    element,
-    header,
-    label,
-    page,
-    point_list,
-)
 from anabranch.plan import ConstraintGraph, Edge
 from anabranch.text import safe, short
 
@@ -81,7 +68,7 @@ class _Line:
         return Box(x, y, wide, tall)
 
 
-def draw_graph(graph: ConstraintGraph, title: str) -> Svg:
+def draw_graph(graph: ConstraintGraph, title: str) -> svg.Svg:
     """Draw the constraints between variables.
 
     Parameters
@@ -101,7 +88,7 @@ def draw_graph(graph: ConstraintGraph, title: str) -> Svg:
     lines = [line for line in _lines(graph, nodes, (HEAD + height) / 2) if len(line.points) > 1]
     inside = Box(width / 2, height / 2, width - 12, height - 12)
     label_boxes = _place_labels(lines, [node.box for node in nodes.values()], inside)
-    parts = header(short(title), _signs(graph.edges), width, key_baseline=50)
+    parts = svg.header(short(title), _signs(graph.edges), width, key_baseline=50)
     # From bottom to top: implied constraints, stated constraints, labels, variables.
     for line in sorted(lines, key=lambda line: line.edge.stated):
         parts += _drawn_line(line)
@@ -109,11 +96,11 @@ def draw_graph(graph: ConstraintGraph, title: str) -> Svg:
         parts += _drawn_label(line, box)
     for node in nodes.values():
         parts += _drawn_node(node)
-    return page(parts, width, height, f"Constraints of {short(title)}" if title else "Constraints")
+    return svg.page(parts, width, height, f"Constraints of {short(title)}" if title else "Constraints")
 
 
 def _signs(edges: Sequence[Edge]) -> list[tuple[str, str, str]]:
-    signs = [("━", LIKELY, "stated"), ("┅", UNLIKELY, "implied")]
+    signs = [("━", svg.LIKELY, "stated"), ("┅", svg.UNLIKELY, "implied")]
     return signs if any(not edge.stated for edge in edges) else signs[:1]
 
 
@@ -140,7 +127,7 @@ def _placed_nodes(graph: ConstraintGraph, width: float, height: float) -> Iterat
     angles = [first + 2 * math.pi * number / count for number in range(count)]
     conditions = [_wrapped(condition) for _, condition in graph.nodes]
     sizes = [_node_size(name, lines) for (name, _), lines in zip(graph.nodes, conditions, strict=True)]
-    across = 0.0 if count == 1 else width / 2 - EDGE - max((wide for wide, _ in sizes), default=0.0) / 2
+    across = 0.0 if count == 1 else width / 2 - svg.EDGE - max((wide for wide, _ in sizes), default=0.0) / 2
     # A triangle reaches less far below its centre than above it; stretch it to fill the page.
     lowest = max(map(math.sin, angles), default=1.0)
     top, bottom = HEAD + 44 + loops, height - 56 - loops
@@ -265,10 +252,10 @@ def _total_overlap(box: Box, others: F64) -> float:
 
 def _drawn_line(line: _Line) -> Iterator[str]:
     is_stated = line.edge.stated
-    colour = LIKELY if is_stated else UNLIKELY
-    points = point_list(line.points)
+    colour = svg.LIKELY if is_stated else svg.UNLIKELY
+    points = svg.point_list(line.points)
     dashes: dict[str, str] = {} if is_stated else {"stroke_dasharray": "5 4"}
-    yield element(
+    yield svg.element(
         "polyline", "", points=points, fill="none", stroke=colour, stroke_width=1.8 if is_stated else 1.3, **dashes
     )
     if line.edge.one != line.edge.other:
@@ -277,35 +264,35 @@ def _drawn_line(line: _Line) -> Iterator[str]:
 
 def _arrow(behind: Point, tip: Point, colour: str) -> str:
     corners = [tip, *arrow_barbs(behind, tip, length=9, spread=0.4)]
-    return element("polygon", points=point_list(corners), fill=colour)
+    return svg.element("polygon", points=svg.point_list(corners), fill=colour)
 
 
 def _drawn_label(line: _Line, box: Box) -> Iterator[str]:
     """Draw a label on its own background, so that no line runs through the letters."""
-    yield _rectangle(box.padded(1), rx=3, fill=PAPER)
-    yield from _text_lines(line.text, box, LABEL_SIZE, INK if line.edge.stated else FAINT)
+    yield _rectangle(box.padded(1), rx=3, fill=svg.PAPER)
+    yield from _text_lines(line.text, box, LABEL_SIZE, svg.INK if line.edge.stated else svg.FAINT)
 
 
 def _drawn_node(node: _Node) -> Iterator[str]:
     box = node.box
-    yield _rectangle(box, rx=9, fill="#eef3f3", stroke=INK, stroke_width=1.2)
+    yield _rectangle(box, rx=9, fill="#eef3f3", stroke=svg.INK, stroke_width=1.2)
     name, top = short(node.name, LONGEST_LINE), box.y - box.height / 2 + 7
-    yield label(name, box.x, top + NAME_SIZE, size=NAME_SIZE, text_anchor="middle", font_weight=600)
+    yield svg.label(name, box.x, top + NAME_SIZE, size=NAME_SIZE, text_anchor="middle", font_weight=600)
     tall = _text_size(node.conditions, CONDITION_SIZE)[1]
     below = Box(box.x, top + NAME_SIZE * LINE + tall / 2, box.width, tall)
-    yield from _text_lines(node.conditions, below, CONDITION_SIZE, FAINT)
+    yield from _text_lines(node.conditions, below, CONDITION_SIZE, svg.FAINT)
 
 
 def _text_lines(lines: Sequence[str], box: Box, size: float, fill: str) -> Iterator[str]:
     """Draw lines of text in the middle of a box."""
     for number, text in enumerate(lines):
         y = box.y - len(lines) * size * LINE / 2 + (number + 0.8) * size * LINE
-        yield label(text, box.x, y, size=size, fill=fill, text_anchor="middle")
+        yield svg.label(text, box.x, y, size=size, fill=fill, text_anchor="middle")
 
 
 def _rectangle(box: Box, **attributes: str | float) -> str:
     left, top = box.x - box.width / 2, box.y - box.height / 2
-    return element("rect", "", x=left, y=top, width=box.width, height=box.height, **attributes)
+    return svg.element("rect", "", x=left, y=top, width=box.width, height=box.height, **attributes)
 
 
 def _wrapped(text: str) -> list[str]:

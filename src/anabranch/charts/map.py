@@ -14,21 +14,9 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from anabranch.drawing import svg
 from anabranch.drawing.axis import tick_label, ticks
 from anabranch.drawing.geometry import Point, arrow_barbs, convex_hull
-from anabranch.drawing.svg import (
-    EDGE,
-    FAINT,
-    GRID,
-    PAPER,
-    Scale,
-    Svg,
-    element,
-    header,
-    label,
-    page,
-    point_list,
-)
 from anabranch.evaluation.series import instants
 from anabranch.text import short
 
@@ -65,8 +53,8 @@ class _Alert:
 class _Map:
     """The projection of locations to pixels."""
 
-    x: Scale
-    y: Scale
+    x: svg.Scale
+    y: svg.Scale
     geodesic: bool
 
     def __call__(self, location: Point) -> Point:
@@ -95,7 +83,7 @@ def draw_map(
     background_by: str | None = None,
     limit: int = 400,
     width: int = 800,
-) -> Svg:
+) -> svg.Svg:
     """Draw the locations of the events of answers.
 
     Parameters
@@ -137,12 +125,12 @@ def draw_map(
     by_time = colour == "time"
     figures = alerts if by_time else _counted(alerts, chart)
     drawn = _evenly(figures, limit) if by_time else figures[-limit:]
-    scale = Scale(*_span([figure.value for figure in figures]), 0.0, 1.0)
-    parts = header(short(title or "alerts"), _signs(others, background_name, bool(tracks)), width, key_baseline=50)
+    scale = svg.Scale(*_span([figure.value for figure in figures]), 0.0, 1.0)
+    parts = svg.header(short(title or "alerts"), _signs(others, background_name, bool(tracks)), width, key_baseline=50)
     parts += _graticule(chart)
     if background_by is None:
         parts += _dots(dict.fromkeys(map(chart, others), REST), 2.6)
-    parts += [element("polyline", "", points=point_list(map(chart, track)), **LINE) for track in tracks]
+    parts += [svg.element("polyline", "", points=svg.point_list(map(chart, track)), **LINE) for track in tracks]
     parts += [part for alert in drawn for part in _joined(alert, chart, scale, join, len(drawn))]
     parts += _dots(
         {chart(location): _colour(scale(alert.value)) for alert in drawn for location in alert.locations}, 3.6
@@ -151,7 +139,7 @@ def draw_map(
         clock = by_time and pa.types.is_timestamp(answers.schema.field("t").type)
         parts += _legend(chart, scale, "time" if by_time else "alerts at the same places", clock)
     parts += _notes(chart, len(figures), len(drawn))
-    return page(parts, width, chart.y.left + FOOT, title or "alerts on a map")
+    return svg.page(parts, width, chart.y.left + FOOT, title or "alerts on a map")
 
 
 # ------------------------------------------------------------ data
@@ -235,11 +223,11 @@ def _chart(locations: Sequence[Point], geodesic: bool, width: float) -> _Map:
     (left, right), (bottom, top) = _wider(_span(x)), _wider(_span(y))
     if geodesic:
         right, bottom, top = min(right, left + 360.0), max(bottom, -90.0), min(top, 90.0)
-    across = width - EDGE - LEFT
+    across = width - svg.EDGE - LEFT
     # A degree of longitude is shorter than one of latitude.
     ratio = math.cos(math.radians((bottom + top) / 2)) if geodesic else 1.0
     high = min(max(across * (top - bottom) / ((right - left) * ratio), LOWEST), HIGHEST)
-    return _Map(Scale(left, right, LEFT, width - EDGE), Scale(bottom, top, TOP + high, TOP), geodesic)
+    return _Map(svg.Scale(left, right, LEFT, width - svg.EDGE), svg.Scale(bottom, top, TOP + high, TOP), geodesic)
 
 
 def _west_end(longitudes: Sequence[float]) -> float:
@@ -276,17 +264,19 @@ def _wider(span: tuple[float, float]) -> tuple[float, float]:
 def _graticule(chart: _Map) -> Iterator[str]:
     """Draw a frame, and grid lines with the longitudes below and the latitudes at the left."""
     left, right, bottom, top = chart.x.left, chart.x.right, chart.y.left, chart.y.right
-    yield element("rect", x=left, y=top, width=right - left, height=bottom - top, fill="#f4f8f9", stroke=FAINT)
+    yield svg.element("rect", x=left, y=top, width=right - left, height=bottom - top, fill="#f4f8f9", stroke=svg.FAINT)
     for value, text in ticks(chart.x.start, chart.x.end, at_most=max(int((right - left) / 75), 2), clock=False):
         x = chart.x(value)
-        yield element("line", x1=x, x2=x, y1=top, y2=bottom, stroke=GRID)
+        yield svg.element("line", x1=x, x2=x, y1=top, y2=bottom, stroke=svg.GRID)
         shown = _degrees(value, "E", "W") if chart.geodesic else text
-        yield label(shown, x, bottom + 16, size=11, fill=FAINT, text_anchor="middle")
+        yield svg.label(shown, x, bottom + 16, size=11, fill=svg.FAINT, text_anchor="middle")
     for value, text in ticks(chart.y.start, chart.y.end, at_most=max(int((bottom - top) / 38), 2), clock=False):
         y = chart.y(value)
-        yield element("line", x1=left, x2=right, y1=y, y2=y, stroke=FAINT if value == 0 else GRID, stroke_width=0.8)
+        yield svg.element(
+            "line", x1=left, x2=right, y1=y, y2=y, stroke=svg.FAINT if value == 0 else svg.GRID, stroke_width=0.8
+        )
         shown = _degrees(value, "N", "S") if chart.geodesic else text
-        yield label(shown, left - 8, y + 4, size=11, fill=FAINT, text_anchor="end")
+        yield svg.label(shown, left - 8, y + 4, size=11, fill=svg.FAINT, text_anchor="end")
 
 
 def _degrees(value: float, positive: str, negative: str) -> str:
@@ -302,7 +292,7 @@ def _degrees(value: float, positive: str, negative: str) -> str:
     return f"{abs(turned):.6g}°{side}"
 
 
-def _joined(alert: _Alert, chart: _Map, scale: Scale, join: str, among: int) -> Iterator[str]:
+def _joined(alert: _Alert, chart: _Map, scale: svg.Scale, join: str, among: int) -> Iterator[str]:
     """Draw the shape of one alert; the more alerts there are, the fainter each one is."""
     points = list(map(chart, alert.locations))
     hull = convex_hull(points) if join == "hull" or (join == "auto" and alert.counted) else []
@@ -314,9 +304,9 @@ def _joined(alert: _Alert, chart: _Map, scale: Scale, join: str, among: int) -> 
     }
     if len(hull) > 2:
         filled = {"fill": style["stroke"], "fill_opacity": max(0.02, min(0.25, 1.2 / among))}
-        yield element("polygon", "", points=point_list(hull), **filled, **style)
+        yield svg.element("polygon", "", points=svg.point_list(hull), **filled, **style)
     elif len(points) > 1:
-        yield element("polyline", "", points=point_list(hull or points), fill="none", **style)
+        yield svg.element("polyline", "", points=svg.point_list(hull or points), fill="none", **style)
         for behind, tip in zip(points, points[1:], strict=False) if not hull else ():
             yield _arrow(behind, tip, style)
 
@@ -325,29 +315,29 @@ def _arrow(behind: Point, tip: Point, style: dict[str, str | float]) -> str:
     """Draw an arrow head in the middle of a segment: many segments may end in one location."""
     middle = (behind[0] + tip[0]) / 2, (behind[1] + tip[1]) / 2
     left, right = arrow_barbs(behind, middle, length=8, spread=0.45)
-    return element("polyline", "", points=point_list([left, middle, right]), fill="none", **style)
+    return svg.element("polyline", "", points=svg.point_list([left, middle, right]), fill="none", **style)
 
 
 def _dots(colours: dict[Point, str], radius: float) -> Iterator[str]:
     """Draw a dot for each position; those in the same pixel are drawn once, in the last colour."""
     by_pixel = {(round(x), round(y)): (x, y, fill) for (x, y), fill in colours.items()}
     for x, y, fill in by_pixel.values():
-        yield element("circle", cx=x, cy=y, r=radius, fill=fill, stroke=PAPER, stroke_width=0.7)
+        yield svg.element("circle", cx=x, cy=y, r=radius, fill=fill, stroke=svg.PAPER, stroke_width=0.7)
 
 
-def _legend(chart: _Map, scale: Scale, name: str, clock: bool) -> Iterator[str]:
+def _legend(chart: _Map, scale: svg.Scale, name: str, clock: bool) -> Iterator[str]:
     """Draw the colour scale, below the map at the right."""
     right, top, wide, steps = chart.x.right, chart.y.left + 34, 320.0, 40
     for number in range(steps):
         fill = _colour((number + 0.5) / steps) if scale.end > scale.start else RAMP[0]
         x = right - wide + wide * number / steps
-        yield element("rect", x=x, y=top, width=wide / steps + 0.5, height=8, fill=fill)
-    yield label(name, right - wide - 10, top + 8, size=11, fill=FAINT, text_anchor="end")
+        yield svg.element("rect", x=x, y=top, width=wide / steps + 0.5, height=8, fill=fill)
+    yield svg.label(name, right - wide - 10, top + 8, size=11, fill=svg.FAINT, text_anchor="end")
     ends = {"start": scale.start, "end": scale.end} if scale.end > scale.start else {"start": scale.start}
     for anchor, value in ends.items():
         text = tick_label(value, (scale.end - scale.start) / 2, clock)
-        yield label(
-            text, right - wide if anchor == "start" else right, top + 23, size=11, fill=FAINT, text_anchor=anchor
+        yield svg.label(
+            text, right - wide if anchor == "start" else right, top + 23, size=11, fill=svg.FAINT, text_anchor=anchor
         )
 
 
@@ -361,7 +351,7 @@ def _notes(chart: _Map, total: int, drawn: int) -> Iterator[str]:
     if not 0.95 < chart.stretched < 1.05:
         notes.append(f"north to south {chart.stretched:.2g} times as large")
     for number, text in enumerate(notes):
-        yield label(text, chart.x.left, chart.y.left + 42 + 15 * number, size=11, fill=FAINT)
+        yield svg.label(text, chart.x.left, chart.y.left + 42 + 15 * number, size=11, fill=svg.FAINT)
 
 
 def _signs(others: Sequence[Point], name: str, joined: bool) -> list[tuple[str, str, str]]:

@@ -7,23 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from anabranch.drawing import svg
 from anabranch.drawing.axis import day
-from anabranch.drawing.svg import (
-    EDGE,
-    FAINT,
-    LIKELY,
-    TOP,
-    TRUE,
-    UNLIKELY,
-    Scale,
-    Svg,
-    attribute,
-    element,
-    header,
-    label,
-    page,
-    time_axis,
-)
 from anabranch.evaluation.series import Instant, Series, Timeline, highest, timeline
 from anabranch.text import short
 
@@ -43,7 +28,7 @@ def chart_svg(
     truth: pa.Table | None = None,
     limit: int = 20,
     width: int = 800,
-) -> Svg:
+) -> svg.Svg:
     """Draw the probability of each group over time, one group below the other.
 
     Parameters
@@ -73,22 +58,24 @@ def chart_svg(
     time = timeline(answers, by=by, span=span, truth=truth)
     groups = highest(time.groups, limit)
     longest = max((min(len(group.label), LABEL_LENGTH) for group in groups), default=0)
-    scale = Scale(time.start, time.end, EDGE + 12 + 7.2 * longest, width - EDGE - 24)
-    bottom = TOP + ROW * max(len(groups), 1)
-    parts = header(title or "probability over time", _signs(threshold, truth is not None), width)
-    parts += time_axis(scale, bottom, TOP, clock=time.clock)
+    scale = svg.Scale(time.start, time.end, svg.EDGE + 12 + 7.2 * longest, width - svg.EDGE - 24)
+    bottom = svg.TOP + ROW * max(len(groups), 1)
+    parts = svg.header(title or "probability over time", _signs(threshold, truth is not None), width)
+    parts += svg.time_axis(scale, bottom, svg.TOP, clock=time.clock)
     bar = bar_width(groups, scale)
     for number, group in enumerate(groups):
-        parts += _row(group, time, scale, TOP + ROW * (number + 1) - (ROW - PLOT - 6), bar, threshold)
+        parts += _row(group, time, scale, svg.TOP + ROW * (number + 1) - (ROW - PLOT - 6), bar, threshold)
     hidden = len(time.groups) - len(groups)
     if hidden:
-        parts.append(label(f"… and {hidden:,} more", EDGE, bottom + 34, size=11, fill=FAINT))
+        parts.append(svg.label(f"… and {hidden:,} more", svg.EDGE, bottom + 34, size=11, fill=svg.FAINT))
     if time.clock:
-        parts.append(label(day(time.start), width - EDGE, bottom + 34, size=11, fill=FAINT, text_anchor="end"))
-    return page(parts, width, bottom + BOTTOM, title or "probability over time")
+        parts.append(
+            svg.label(day(time.start), width - svg.EDGE, bottom + 34, size=11, fill=svg.FAINT, text_anchor="end")
+        )
+    return svg.page(parts, width, bottom + BOTTOM, title or "probability over time")
 
 
-def bar_width(groups: Sequence[Series], scale: Scale) -> float:
+def bar_width(groups: Sequence[Series], scale: svg.Scale) -> float:
     """Return the width of a bar: the smallest distance between two times, but wide enough to be visible."""
     times = np.unique(np.concatenate([group.times for group in groups] or [np.empty(0)]))
     step = float(np.diff(times).min()) if times.size > 1 else 0.0
@@ -96,7 +83,7 @@ def bar_width(groups: Sequence[Series], scale: Scale) -> float:
 
 
 def probability_bars(
-    group: Series, scale: Scale, base: float, height: float, width: float, threshold: float | None
+    group: Series, scale: svg.Scale, base: float, height: float, width: float, threshold: float | None
 ) -> list[str]:
     """Draw a bar on `base` for each answer of a group, higher probabilities over lower ones."""
     parts = []
@@ -104,31 +91,37 @@ def probability_bars(
         t, p = float(group.times[number]), float(group.probabilities[number])
         if scale.start <= t <= scale.end and p > 0:
             tall = max(min(p, 1.0) * height, 1.0)
-            fill = LIKELY if threshold is None or p >= threshold else UNLIKELY
-            parts.append(element("rect", x=scale(t) - width / 2, y=base - tall, width=width, height=tall, fill=fill))
+            fill = svg.LIKELY if threshold is None or p >= threshold else svg.UNLIKELY
+            parts.append(
+                svg.element("rect", x=scale(t) - width / 2, y=base - tall, width=width, height=tall, fill=fill)
+            )
     return parts
 
 
-def threshold_line(scale: Scale, y: float) -> str:
+def threshold_line(scale: svg.Scale, y: float) -> str:
     """Draw a dashed line across the plot."""
-    return element(
-        "line", x1=scale.left, x2=scale.right, y1=y, y2=y, stroke=FAINT, stroke_width=0.8, stroke_dasharray="3 3"
+    return svg.element(
+        "line", x1=scale.left, x2=scale.right, y1=y, y2=y, stroke=svg.FAINT, stroke_width=0.8, stroke_dasharray="3 3"
     )
 
 
 def true_mark(x: float, y: float) -> str:
     """Draw the mark of a true event: a small triangle whose tip is (x, y)."""
-    points = f"{attribute(x)},{attribute(y)} {attribute(x - 4.5)},{attribute(y + 8)} "
-    return element("polygon", points=f"{points}{attribute(x + 4.5)},{attribute(y + 8)}", fill=TRUE)
+    points = f"{svg.attribute(x)},{svg.attribute(y)} {svg.attribute(x - 4.5)},{svg.attribute(y + 8)} "
+    return svg.element("polygon", points=f"{points}{svg.attribute(x + 4.5)},{svg.attribute(y + 8)}", fill=svg.TRUE)
 
 
-def _row(group: Series, time: Timeline, scale: Scale, base: float, bar: float, threshold: float | None) -> list[str]:
+def _row(
+    group: Series, time: Timeline, scale: svg.Scale, base: float, bar: float, threshold: float | None
+) -> list[str]:
     """Draw one group: its name, a base line, bars, the threshold and the true events."""
-    parts = [label(short(group.label, LABEL_LENGTH), EDGE, base - PLOT / 2 + 4, size=13)]
-    parts.append(element("line", x1=scale.left, x2=scale.right, y1=base, y2=base, stroke=FAINT, stroke_width=0.8))
+    parts = [svg.label(short(group.label, LABEL_LENGTH), svg.EDGE, base - PLOT / 2 + 4, size=13)]
+    parts.append(
+        svg.element("line", x1=scale.left, x2=scale.right, y1=base, y2=base, stroke=svg.FAINT, stroke_width=0.8)
+    )
     for share in (0, 1):
         y = base - share * PLOT
-        parts.append(label(str(share), scale.right + 6, y + 3.5, size=10, fill=FAINT))
+        parts.append(svg.label(str(share), scale.right + 6, y + 3.5, size=10, fill=svg.FAINT))
     parts += probability_bars(group, scale, base, PLOT, bar, threshold)
     if threshold is not None:
         parts.append(threshold_line(scale, base - threshold * PLOT))
@@ -138,5 +131,7 @@ def _row(group: Series, time: Timeline, scale: Scale, base: float, bar: float, t
 
 def _signs(threshold: float | None, marked: bool) -> list[tuple[str, str, str]]:
     """Return the entries of the key."""
-    levels = [("■", UNLIKELY, "less"), ("■", LIKELY, f"at least {threshold:g}")] if threshold is not None else []
-    return levels + ([("▲", TRUE, "really happened")] if marked else [])
+    levels = (
+        [("■", svg.UNLIKELY, "less"), ("■", svg.LIKELY, f"at least {threshold:g}")] if threshold is not None else []
+    )
+    return levels + ([("▲", svg.TRUE, "really happened")] if marked else [])
