@@ -58,7 +58,7 @@ MUTANTS = [
         ("watermark", "self.at = max(self.at, to)", "self.at = max(BEGINNING, to)"),
     ]),
     *_mutants("transport", [
-        "inference/test_stream.py::test_streams_of_different_steps_go_together",
+        "inference/test_stream.py::test_a_query_can_use_streams_with_different_steps",
         "inference/test_stream.py::test_any_split_gives_the_answers_of_an_archive",
     ], [
         ("watermark", "return min([to, *(int", "return max([to, *(int"),
@@ -68,28 +68,31 @@ MUTANTS = [
         "pattern/test_kernel.py::test_rows_are_ordered_as_lexsort_orders_them",
         "pattern/test_kernel.py::test_rows_in_great_disorder_are_ordered_as_well",
         "pattern/test_kernel.py::test_cleaning_keeps_each_row_once_and_no_group_above_one",
-        "pattern/test_kernel.py::test_a_sum_within_rounding_of_one_is_scaled",
+        "pattern/test_kernel.py::test_a_sum_above_one_by_a_rounding_error_is_scaled",
     ], [
         ("order", "(j >= hi or _not_after(", "(j > hi or _not_after("),
         ("order", "if value[row] == value[before] and p[row] == p[before]:", "if value[row] == value[before]:"),
         ("order", "if total > 1.0 + TOLERANCE:", "if total > 1.0:"),
     ]),
-    *_mutants("pattern/kernel", ["pattern/test_against_worlds.py::test_batch_equals_worlds"], [
-        ("chains", "spare[union[a, b]] += mixed[a] * own[b]", "spare[union[a, b]] = mixed[a] * own[b]"),
+    *_mutants("pattern/kernel", [
+        "pattern/test_kernel.py::test_letters_of_several_keys_are_combined",
+        "pattern/test_against_worlds.py::test_batch_equals_worlds",
+    ], [
+        ("chains", "spare[union[a, b]] += mixed[a] * of_key[b]", "spare[union[a, b]] = mixed[a] * of_key[b]"),
         ("chains", "            left -= p[rows[j]]", "            left += p[rows[j]]"),
         ("independent", "key[rows[hi - 1]] == key[first]", "key[rows[lo]] == key[first]"),
         ("joint", "for b in range(a + 1, len(axes)):", "for b in range(a, len(axes)):"),
         ("joint", "for a in range(len(axes) - 1, -1, -1):", "for a in range(len(axes)):"),
     ]),
     *_mutants("pattern/kernel", [
-        "pattern/test_kernel.py::test_chains_of_one_call_do_not_know_each_other",
+        "pattern/test_kernel.py::test_chains_of_one_call_do_not_affect_each_other",
         "pattern/test_kernel.py::test_the_joint_kernel_agrees_with_the_single_one",
     ], [
         ("single", "at[then, live_codes[then, j]] = -1", "at[then, live_codes[then, j]] = j"),
         ("single", "delta[q, s] == q and not accept[q, s]", "delta[q, s] == q"),
     ]),
     *_mutants("pattern/kernel", [
-        "pattern/test_kernel.py::test_a_joint_state_is_held_up_to_its_limit_and_not_beyond",
+        "pattern/test_kernel.py::test_the_limit_of_a_joint_state",
     ], [
         ("joint", "* (key_end - k + 1)", "* (key_end - k)"),
         ("joint", "if needed > limit:", "if needed > 2 * limit:"),
@@ -107,9 +110,9 @@ MUTANTS = [
         ("queues", "queues.bound[queues.peak[end - 1]] <= bound", "queues.bound[queues.peak[end - 1]] >= bound"),
         ("queues", "queues.time[queues.low[i]]) * scores.unit", "queues.time[queues.end[i] - 1]) * scores.unit"),
         ("search", "scores.window - (now - here)", "scores.window + (now - here)"),
-        ("demands", "while place < end and times[place] < until", "while place < end and times[place] <= until"),
-        ("demands", "demands.watch_first[low + 1], demands.watch_first[high + 1]",
-         "demands.watch_first[low + 1], demands.watch_first[high]"),
+        ("conditions", "while item < end and times[item] < until", "while item < end and times[item] <= until"),
+        ("conditions", "conditions.due_guard_starts[low + 1], conditions.due_guard_starts[high + 1]",
+         "conditions.due_guard_starts[low + 1], conditions.due_guard_starts[high]"),
         ("lists", "if not keyed[c]:", "if keyed[c]:"),
         ("programs", "if members[middle] < number:", "if members[middle] <= number:"),
         ("programs", "return 1.0 - number", "return number"),
@@ -119,9 +122,9 @@ MUTANTS = [
         "sequence/test_gaps.py::test_a_posterior_table_is_the_ratio_of_nested_integrals",
         "sequence/test_gaps.py::test_a_table_agrees_with_the_oracle",
         "sequence/test_gaps.py::test_joined_tables_give_the_same_scores",
-        "sequence/test_gaps.py::test_what_a_table_says_of_itself_holds",
-        "sequence/test_gaps.py::test_a_delay_that_ends_with_the_gap_has_happened_though_sums_are_rounded",
-        "sequence/test_gaps.py::test_empirical_delays_are_summed_literally",
+        "sequence/test_gaps.py::test_the_declared_properties_of_a_table_hold",
+        "sequence/test_gaps.py::test_a_delay_that_ends_with_the_gap_has_happened_despite_rounding",
+        "sequence/test_gaps.py::test_empirical_delays_equal_the_explicit_sum",
     ], [
         ("kernel/tables", "tables.guide[near + 1] + 1, gap", "tables.guide[near + 1], gap"),
         ("kernel/tables", "if breaks[piece + half] <= x else 0", "if breaks[piece + half] < x else 0"),
@@ -129,12 +132,12 @@ MUTANTS = [
         ("gaps", "return above / (miss * below + above)", "return above / (below + above)"),
         ("gaps", "factor(x) * above(x) + miss * onward(x)", "factor(x) * above(x) + onward(x)"),
         ("gaps", "if self.segments[-1]:", "if self.segments[0]:"),
-        ("pieces", "np.nextafter(found, np.inf), found)", "found, found)"),
+        ("pieces", "np.nextafter(total, np.inf), total)", "total, total)"),
         ("pieces", "@ _BERNSTEIN.T).max()", "@ _BERNSTEIN.T).min()"),
     ], compiled=True),
     # ------------------------------------------------------------ RELATE
     *_mutants("relate/kernel", [
-        "relate/test_classes.py::test_classes_are_the_futures_that_segments_can_have",
+        "relate/test_classes.py::test_classes_are_the_possible_outcomes_of_segments",
     ], [
         ("classes", "(end + 3) // 4", "(end + 2) // 4"),
         ("classes", "count >= at_least", "count > at_least"),
@@ -142,27 +145,27 @@ MUTANTS = [
     ]),
     *_mutants("relate/kernel", [
         "relate/test_kernel.py::test_the_kernel_equals_the_oracle",
-        "relate/test_kernel.py::test_the_length_of_a_unit_does_not_matter",
+        "relate/test_kernel.py::test_the_unit_of_time_does_not_matter",
     ], [
         ("gaps", "power *= 1.0 - share", "power *= share"),
         ("gaps", "lgamma(count + 1.0)", "lgamma(count + 0.5)"),
-        ("marks", "when[n_marks - 1] < instant:", "when[n_marks - 1] <= instant:"),
+        ("marks", "instants[n_marks - 1] < instant:", "instants[n_marks - 1] <= instant:"),
         ("sweep", "dead = needed - (n_segments - i0 // 2)", "dead = needed - (n_segments - i0 // 2) + 1"),
         ("sweep", "rates[2, j - 1] / n", "rates[2, j] / n"),
         ("sweep", "ragged_a = i0 + open_a, 0, 0, 0, False", "ragged_a = i0 + open_a, 0, 0, sure_a, False"),
         ("sweep", "row + j0, begun_tie, hit_tie, count", "row + j0, begun, hit, count"),
     ]),
-    *_mutants("relate/kernel", ["relate/test_kernel.py::test_a_window_may_be_longer_than_64_bits_count"], [
+    *_mutants("relate/kernel", ["relate/test_kernel.py::test_the_length_of_a_window_may_exceed_64_bits"], [
         ("gaps", "np.float64(later) - np.float64(earlier)", "np.float64(later)"),
     ]),
     # ------------------------------------------------------------ MONITOR
     *_mutants("monitor/kernel", [
-        "monitor/test_buffer.py::test_what_is_held_after_each_arrival",
-        "monitor/test_buffer.py::test_the_neighbour_with_the_smaller_error_takes_over",
-        "monitor/test_buffer.py::test_what_comes_late_and_says_little_goes_itself",
-        "monitor/test_buffer.py::test_a_job_holds_what_the_truth_does",
+        "monitor/test_buffer.py::test_the_buffer_equals_the_oracle_after_each_arrival",
+        "monitor/test_buffer.py::test_the_neighbour_with_the_smaller_error_replaces_a_discarded_prediction",
+        "monitor/test_buffer.py::test_a_late_prediction_with_the_least_contribution_is_discarded_itself",
+        "monitor/test_buffer.py::test_the_buffer_of_a_job_equals_the_oracle",
         "monitor/test_buffer.py::test_a_buffer_that_is_never_full_changes_nothing",
-        "monitor/test_buffer.py::test_a_stream_that_runs_ahead_takes_nothing_from_the_other",
+        "monitor/test_buffer.py::test_a_stream_that_is_ahead_removes_nothing_that_the_other_needs",
     ], [
         ("buffer", "0.5 * (first * first + last * last)", "0.5 * abs(first * first - last * last)"),
         ("buffer", "or (policy != LEAST_CONTRIBUTION and k == p)", "or k == p"),
@@ -172,78 +175,79 @@ MUTANTS = [
         ("buffer", "after <= within and before <= within", "after <= 0.0 and before <= 0.0"),
     ]),
     *_mutants("monitor/kernel", [
-        "monitor/test_chances.py::test_one_error",
-        "monitor/test_chances.py::test_the_difference_of_two_errors",
+        "monitor/test_probabilities.py::test_one_error",
+        "monitor/test_probabilities.py::test_the_difference_of_two_errors",
     ], [
-        ("laws", "left * left / (8.0 * wide * narrow)", "left * left / (4.0 * wide * narrow)"),
-        ("laws", "weight * (1.0 - at_most(u - z, e2, s2))", "weight * at_most(u - z, e2, s2)"),
-        ("laws", "return 0.5 * (x + e) / e", "return 0.5 * (x - e) / e"),
+        ("distributions", "left * left / (8.0 * wide * narrow)", "left * left / (4.0 * wide * narrow)"),
+        ("distributions", "weight * (1.0 - at_most(u - z, e2, s2))", "weight * at_most(u - z, e2, s2)"),
+        ("distributions", "return 0.5 * (x + e) / e", "return 0.5 * (x - e) / e"),
     ]),
     *_mutants("monitor/kernel", [
-        "monitor/test_against_polygons.py::test_batch_gives_the_regions_of_the_truth",
+        "monitor/test_against_polygons.py::test_batch_gives_the_regions_of_the_oracle",
         "monitor/test_sampled.py::test_two_operands",
         "monitor/test_sampled.py::test_three_operands",
     ], [
-        ("candidates", "_cell(corner, grid.sizes[axis]) != here[axis]", "here[axis] < 0"),
-        ("candidates", "if here[axis] < _cell(high", "if here[axis] + 1 < _cell(high"),
+        ("candidates", "_cell(corner, grid.sizes[axis]) != cell[axis]", "cell[axis] < 0"),
+        ("candidates", "if cell[axis] < _cell(high", "if cell[axis] + 1 < _cell(high"),
         ("polygons", "share = here / (here - there)", "share = there / (there - here)"),
         ("polygons", "max(corners[k, 0], corners[k, 1])", "min(corners[k, 0], corners[k, 1])"),
         ("regions", "low, high = cell[f, 0] - widen * error", "low, high = cell[f, 0] + widen * error"),
         ("regions", "planes[n, dims] -= low", "planes[n, dims] += low"),
     ]),
     *_mutants("monitor/kernel", [
-        "monitor/test_against_polygons.py::test_batch_gives_the_regions_of_the_truth",
-        "monitor/test_chances.py::test_where_nothing_moves_the_probability_is_the_share_of_truths",
-        "monitor/test_chances.py::test_no_instant_is_more_probable_than_an_answer_says",
-        "monitor/test_chances.py::test_the_sample_is_near_the_most_probable_instant",
+        "monitor/test_against_polygons.py::test_batch_gives_the_regions_of_the_oracle",
+        "monitor/test_probabilities.py::test_without_rates_the_probability_is_the_share_of_true_values",
+        "monitor/test_probabilities.py::test_no_instant_is_more_probable_than_the_answer",
+        "monitor/test_probabilities.py::test_the_sample_is_near_the_most_probable_instant",
     ], [
-        ("chances", "elif side == 1:", "elif side == 0:"),
-        ("chances", "sign = 1.0 if plus == v else -1.0", "sign = 1.0"),
+        ("probabilities", "elif side == 1:", "elif side == 0:"),
+        ("probabilities", "sign = 1.0 if plus == v else -1.0", "sign = 1.0"),
         ("highest", "if lower == -np.inf:\n        return low", "if lower == -np.inf:\n        return high"),
     ]),
     *_mutants("monitor/kernel", [
-        "monitor/test_sampled.py::test_what_only_touches_an_open_side_is_no_answer",
+        "monitor/test_sampled.py::test_a_contact_with_an_open_side_is_no_answer",
     ], [
         ("polygons", "if beyond < -ROUNDING * size:", "if beyond <= 0.0:"),
     ]),
     *_mutants("monitor/kernel", ["monitor/test_highest.py"], [
-        ("chances", "slope -= sign * density", "slope += sign * density"),
+        ("probabilities", "slope -= sign * density", "slope += sign * density"),
         ("highest", "x[i] -= along / (dims + 1)", "x[i] += along / (dims + 1)"),
-        ("highest", "slope[asked.axis[v]] -= falls * lines.rate[v]", "slope[asked.axis[v]] += falls * lines.rate[v]"),
+        ("highest", "slope[constraints.axis[v]] -= decline * lines.rate[v]",
+         "slope[constraints.axis[v]] += decline * lines.rate[v]"),
         ("highest", "if first_value >= second_value:", "if first_value < second_value:"),
     ]),
     # ------------------------------------------------------------ CONSTRAIN
     # Compiled: in plain Python a record has no fields.
     *_mutants("constrain/kernel", [
-        "constrain/test_against_loops.py::test_batch_gives_every_alert_once",
+        "constrain/test_against_loops.py::test_batch_gives_every_solution_once",
         "constrain/test_against_loops.py::test_any_split_gives_the_answers_of_the_whole",
     ], [
         ("checks", "if how == LESS:\n        return left < right", "if how == LESS:\n        return left <= right"),
         ("checks", "(j, i) if swapped else (i, j)", "(i, j)"),
-        ("search", "chosen[depth, POINTER] if u == own else spans[depth, u, 1]", "spans[depth, u, 1]"),
-        ("store", "items[place - 1].t >= earlier", "items[place - 1].t > earlier"),
+        ("search", "chosen[depth, POINTER] if u == chosen_variable else spans[depth, u, 1]", "spans[depth, u, 1]"),
+        ("store", "items[index - 1].t >= earlier", "items[index - 1].t > earlier"),
         ("arrivals", "least = min(least, pairs[", "least = min(least, -pairs["),
     ], compiled=True),
     *_mutants("constrain/kernel", [
-        "constrain/test_against_loops.py::test_events_in_many_cells_meet_those_of_the_cells_around",
+        "constrain/test_against_loops.py::test_events_in_many_cells_match_those_of_adjacent_cells",
     ], [
         ("store", "min(x + 2, cells[q, 0])", "min(x + 1, cells[q, 0])"),
     ], compiled=True),
     *_mutants("constrain/kernel", [
-        "constrain/test_against_loops.py::test_what_expires_this_very_moment_is_still_there",
+        "constrain/test_against_loops.py::test_an_event_that_expires_at_the_current_time_still_matches",
     ], [
-        ("store", "if roles[items[place].role].expires >= now:", "if roles[items[place].role].expires > now:"),
+        ("store", "if roles[items[index].role].expires >= now:", "if roles[items[index].role].expires > now:"),
     ], compiled=True),
     # ------------------------------------------------------------ inference
     # Mostly compiled: plain Python truncates the shifted numbers.
     *_mutants("inference/kernel", [
         "inference/test_reporting.py::test_reports_are_those_of_the_oracle",
-        "inference/test_reporting.py::test_a_period_of_doubles_is_not_missed_by_a_rounding",
-        "inference/test_reporting.py::test_the_filter_is_as_sure_of_its_velocity_as_the_textbook_says",
+        "inference/test_reporting.py::test_a_heartbeat_of_double_times_is_not_missed_by_a_rounding_error",
+        "inference/test_reporting.py::test_the_variance_of_the_velocity_is_that_of_least_squares",
     ], [
         ("reporting", "elif since >= policy.period - slack:", "elif since >= policy.period:"),
         ("reporting", "2 * noise / dt / dt + drift * dt / 3", "noise / dt / dt + drift * dt / 3"),
-        ("reporting", "max(spread - covariance * covariance / total, 0.0)", "spread"),
+        ("reporting", "max(velocity_variance - covariance * covariance / total, 0.0)", "velocity_variance"),
     ]),
     *_mutants("inference/kernel", [
         "inference/test_kernel.py::test_filter_equals_the_enumeration_of_paths",
@@ -254,7 +258,7 @@ MUTANTS = [
     ], compiled=True),
     *_mutants("inference/kernel", [
         "inference/test_kernel.py::test_smooth_is_the_distribution_over_paths",
-        "inference/test_kernel.py::test_pruned_rows_are_as_close_as_they_say",
+        "inference/test_kernel.py::test_dropped_bounds_the_error_of_pruned_rows",
     ], [
         ("backward", "after, after_levels = marks[end // block]", "after, after_levels = marks[start // block]"),
         ("smoothing", "dropped += now[x] * moves[j]", "dropped += moves[j]"),
@@ -276,7 +280,7 @@ MUTANTS = [
         ("particles", "number = (steps_before + t) *", "number = t *"),
     ], compiled=True),
     *_mutants("inference/kernel", [
-        "inference/test_kernel.py::test_pruned_distributions_are_as_close_as_they_say",
+        "inference/test_kernel.py::test_dropped_bounds_the_error_of_pruned_distributions",
         "inference/test_kernel.py::test_likelihoods_of_consecutive_calls_add_up",
     ], [
         ("rows", "p[row] /= kept", "p[row] /= total"),

@@ -106,8 +106,8 @@ def test_the_laws_of_the_shop_are_learned_and_can_be_pasted(
     [
         ("tea", 2, "there is no query tea; the workbook has: passing"),
         ("pattern", 2, "pattern is not a SEQUENCE"),
-        ("either", 2, "either has several alternatives (OR), and delays are learned of one"),
-        ("listed", 2, "listed asks doors; learn with a query that lists its values"),
+        ("either", 2, "either has several alternatives (OR), but delays can be learned from one only"),
+        ("listed", 2, "listed uses the relation doors; use a query that lists its values instead"),
         ("mixed", 2, "passes.abq:"),
         ("nowhere", 1, "nowhere: no event fits a component, so there is nothing to learn from"),
     ],
