@@ -83,7 +83,7 @@ def test_unions_of_letters_are_letters() -> None:
 
 
 def test_too_many_states_or_letters_are_refused_with_the_limit() -> None:
-    with pytest.raises(TooLarge, match="262,144 moves"):
+    with pytest.raises(TooLarge, match="262,144 transitions"):
         Automaton(RegularMachine([False] * 20)).extend(letter(set(), {goal}) for goal in range(20))
     with pytest.raises(TooLarge, match="1024 ways"):
         chosen = (letter({goal}, set()) for goal in range(12))

@@ -166,7 +166,7 @@ class Automaton(Generic[S]):
             self.states.append(state)
             self._moves.append([])
             if len(self.states) * len(self.letters) > self._most_moves:
-                raise TooLarge(f"the automaton needs more than {self._most_moves:,} moves; use fewer goals")
+                raise TooLarge(f"the automaton needs more than {self._most_moves:,} transitions; use fewer goals")
         return number
 
     def _explore(self) -> None:
