@@ -109,6 +109,26 @@ def assert_joint_agrees(job, rows) -> None:
     assert all(abs(usual[key] - joint[key]) <= 1e-12 for key in usual)
 
 
+@pytest.mark.parametrize("model", ["INDEPENDENT", "MARKOV"])
+def test_letters_of_several_keys_are_combined(model: str) -> None:
+    """Two keys with different numbers of values; the probabilities of combinations with the same letter are added."""
+    workbook = f"""
+    CREATE STREAM r KEY (k STRING) VALUE (v STRING) TIME t INTEGER MODEL {model};
+    CREATE QUERY q AS PATTERN r(_, 'a') THEN r(_, 'b');
+    """
+    alternatives = {"x": {"a": 0.5}, "y": {"a": 0.2, "c": 0.3}}
+    rows = [
+        {"k": k, "t": 1, "prev_v": None, "v": v, "p": p}
+        for k, values in alternatives.items()
+        for v, p in values.items()
+    ]
+    for k, p in (("x", 0.5), ("y", 0.4)):
+        previous = [None, *alternatives[k]] if model == "MARKOV" else [None]
+        rows += [{"k": k, "t": 2, "prev_v": before, "v": "b", "p": p} for before in previous]
+    some_a, some_b = 1 - 0.5 * 0.8, 1 - 0.5 * 0.6
+    assert run_whole(local_job(workbook, "q"), {"r": rows}) == pytest.approx({(2,): some_a * some_b})
+
+
 def test_chains_of_one_call_do_not_affect_each_other() -> None:
     """Three instants each: the last weights of a chain are in the half of the buffer that the next one writes first."""
     moves = [
