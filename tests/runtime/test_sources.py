@@ -354,7 +354,7 @@ def test_what_is_wrong_with_a_source_is_one_line_with_its_place(spark: SparkSess
         (stream("at", "'at.docx'"), ":1:", "the format of 'at.docx' is unknown"),
         (stream("at", "'broken.parquet'"), ":1:", "'broken.parquet' cannot be read"),
         (stream("at", "TABLE no_such_table"), ":1:", "there is no Spark table no_such_table"),
-        (stream("at"), ":1:1:", "at has no input; write FROM 'path', give --input at=path, or bind a DataFrame"),
+        (stream("at"), ":1:1:", "at has no input; write FROM 'path', pass --input at=path, or bind a DataFrame"),
     ):
         path.write_text(declaration + query())
         session = Session(spark)

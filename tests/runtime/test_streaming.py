@@ -178,16 +178,16 @@ def test_what_belongs_to_another_query_is_refused_in_one_line(spark: SparkSessio
     office.take()
     office.stop()
     before = sorted(path.name for path in office.output.iterdir())
-    changed = Office(spark, tmp_path, query=query("coffee", "at", "GROUP BY x THRESHOLD 0.3"))
+    changed = Office(spark, tmp_path, query_text=query("coffee", "at", "GROUP BY x THRESHOLD 0.3"))
     later = Office(spark, tmp_path, stream("at", f"'{tmp_path}/in/*.parquet'", more="WATERMARK 3"))
     elsewhere = Office(spark, tmp_path)
     elsewhere.checkpoint = str(tmp_path / "another checkpoint")
-    for wrong, kind, told in (
-        (changed, StateError, "belongs to another query, or to this one before it or its streams were changed; start"),
-        (later, StateError, "belongs to another query, or to this one before it or its streams were changed; start"),
+    for wrong, kind, message in (
+        (changed, StateError, "belongs to another query, or to an earlier version of this query; start with a new"),
+        (later, StateError, "was written for streams with other columns, types or clauses; start with a new"),
         (elsewhere, DataError, "holds the answers of another checkpoint; use a new output folder, or the checkpoint"),
     ):
-        with pytest.raises(kind, match=told) as refused:
+        with pytest.raises(kind, match=message) as refused:
             wrong.take()
         assert "\n" not in str(refused.value)
     assert sorted(path.name for path in office.output.iterdir()) == before
@@ -299,7 +299,7 @@ def test_start_takes_one_kind_of_output_and_a_format_that_there_is(spark: SparkS
         office.session.start("coffee", office.checkpoint)
     with pytest.raises(AnabranchError, match="there is no format excel; there are parquet, csv, json"):
         office.take(file_format="excel")
-    with pytest.raises(AnabranchError, match="its quarantine is written beside its answers"):
+    with pytest.raises(AnabranchError, match="its quarantine is written next to its answers"):
         office.take()
         office.session.quarantine("coffee")
 
@@ -330,7 +330,7 @@ def test_strict_stops_at_a_row_that_must_be_set_aside_late_ones_included(
 
 
 def test_a_query_that_cannot_be_answered_cannot_be_started(spark: SparkSession, tmp_path: Path) -> None:
-    office = Office(spark, tmp_path, query="CREATE QUERY coffee AS PATTERN at(x, y) THEN at(z, y);")
+    office = Office(spark, tmp_path, query_text="CREATE QUERY coffee AS PATTERN at(x, y) THEN at(z, y);")
     office.add("1", *ROWS)
     with pytest.raises(WorkbookError) as refused:
         office.take()

@@ -72,5 +72,5 @@ def test_of_an_inferred_stream_the_readings_are_looked_at(session: Session, spar
         "seen", spark.createDataFrame([("a", "east", 1), (None, "east", 1)], "tag string, reader string, t int")
     )
     assert [row.reason for row in session.validate("inferred").collect()] == ["tag is NULL"]
-    with pytest.raises(AnabranchError, match="inferred is inferred, and has no rows but in a query"):
+    with pytest.raises(AnabranchError, match="inferred is inferred; it has rows only while a query runs"):
         session.rows("inferred")
