@@ -259,6 +259,7 @@ MUTANTS = [
     *_mutants("inference/kernel", [
         "inference/test_kernel.py::test_smooth_is_the_distribution_over_paths",
         "inference/test_kernel.py::test_dropped_bounds_the_error_of_pruned_rows",
+        "inference/test_kernel.py::test_dropped_is_the_joint_probability_of_dropped_moves",
     ], [
         ("backward", "after, after_levels = marks[end // block]", "after, after_levels = marks[start // block]"),
         ("smoothing", "dropped += now[x] * moves[j]", "dropped += moves[j]"),

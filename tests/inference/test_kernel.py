@@ -314,6 +314,15 @@ def test_dropped_bounds_the_error_of_pruned_distributions(case: Case, prune: flo
         assert pruned[4] == exact[4], "the state is not pruned"
 
 
+def test_dropped_is_the_joint_probability_of_dropped_moves() -> None:
+    """The move of probability 0.4 from a location of probability 0.01 is dropped."""
+    model = Dense(np.array([0.99, 0.01]), np.array([[1.0, 0.0], [0.6, 0.4]]), Sensing.DETECTION, np.zeros((1, 2)))
+    step, previous, location, *_, dropped = Run(model, [[], []]).smooth(0.005)
+    rows = list(zip(step.tolist(), previous.tolist(), location.tolist(), strict=True))
+    assert rows == [(0, -1, 0), (0, -1, 1), (1, 0, 0), (1, 1, 0)]
+    assert dropped == pytest.approx(0.01 * 0.4)
+
+
 def test_pruning_keeps_the_most_likely_path() -> None:
     """Every move is below the limit, but the most likely one is kept at each step."""
     model = random_model(4, 3, seed=8)
