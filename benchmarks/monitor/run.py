@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from anabranch.arrays import I64, Bools
 from anabranch.columns.times import order_doubles
 from anabranch.monitor import operator
-from anabranch.monitor.choices import Choices
+from anabranch.monitor.combinations import Combinations
 from anabranch.monitor.job import MonitorJob
 from anabranch.monitor.predictions import Predictions
 from anabranch.transport.operator import Outcome
@@ -78,19 +78,19 @@ def run_seconds(job: MonitorJob, scenario: Scenario) -> AccuracyRun:
 # ------------------------------------------------------------ in micro-batches
 
 
-class CountingChoices(Choices):
+class CountingCombinations(Combinations):
     """Counts the candidate pairs that the grid leaves."""
 
     counted = 0
 
-    def of(self, held: Predictions, fresh: Bools) -> Iterator[I64]:
-        """Yield and count all choices."""
-        for members in super().of(held, fresh):
-            CountingChoices.counted += len(members)
+    def with_new(self, held: Predictions, is_new: Bools) -> Iterator[I64]:
+        """Yield and count all combinations."""
+        for members in super().with_new(held, is_new):
+            CountingCombinations.counted += len(members)
             yield members
 
 
-class EveryPair(CountingChoices):
+class EveryPair(CountingCombinations):
     """The baseline without a grid: every new prediction is compared with every other one."""
 
     def _pairs(self, held: Predictions, one: int, other: int, firsts: I64, seconds: I64) -> Iterator[I64]:
@@ -104,13 +104,13 @@ class EveryPair(CountingChoices):
 
 
 @contextmanager
-def choices_replaced(replacement: type[CountingChoices]) -> Iterator[None]:
+def combinations_replaced(replacement: type[CountingCombinations]) -> Iterator[None]:
     """Make operators find candidate pairs in another way."""
-    original, operator.Choices = operator.Choices, replacement
+    original, operator.Combinations = operator.Combinations, replacement
     try:
         yield
     finally:
-        operator.Choices = original
+        operator.Combinations = original
 
 
 @dataclass(slots=True)
@@ -138,7 +138,7 @@ class ThroughputRun:
 
 def run_micro_batches(
     job: MonitorJob, scenario: Scenario, batch: float, warm_up: float,
-    choices: type[CountingChoices] = CountingChoices, on_start: Callable[[], None] = lambda: None,
+    combinations: type[CountingCombinations] = CountingCombinations, on_start: Callable[[], None] = lambda: None,
 ) -> ThroughputRun:  # fmt: skip
     """Run micro-batches through one bucket, each from state bytes to state bytes, as under Spark.
 
@@ -151,12 +151,12 @@ def run_micro_batches(
     rows, times = scenario.report_rows(), scenario.reports.t
     bucket, clock, state = job.operator(), Clock(job.layouts), None
     result = ThroughputRun()
-    with choices_replaced(choices):
+    with combinations_replaced(combinations):
         for begin in np.arange(0.0, scenario.vehicles.duration, batch):
             if begin == warm_up:
                 on_start()
             low, high = np.searchsorted(times, [begin - 1e-9, begin + batch - 1e-9])
-            CountingChoices.counted = 0
+            CountingCombinations.counted = 0
             marks = [time.process_time()]
             routed = route(rows.slice(low, high - low), 0, job, 1)
             marks.append(time.process_time())
@@ -173,7 +173,7 @@ def run_micro_batches(
             for name, seconds in zip(("route", "open", "step", "save"), np.diff(marks), strict=True):
                 setattr(result, name, getattr(result, name) + seconds)
             result.predictions += high - low
-            result.candidates += CountingChoices.counted
+            result.candidates += CountingCombinations.counted
             result.answers += outcome.answers.num_rows
             for count in outcome.answers["status"].value_counts().to_pylist():
                 result.statuses[count["values"]] = result.statuses.get(count["values"], 0) + count["counts"]

@@ -1,9 +1,8 @@
-"""MONITOR without a JVM: the buckets of a query, and its answers in a form that the truth has too."""
+"""MONITOR without a JVM: the buckets of a query, and its answers in the form of the oracle."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from tests import local
@@ -25,19 +24,19 @@ class MonitorRun(local.LocalRun):
 
     def rows(self, status: str = "validated") -> list[Answer]:
         """The answers of one status."""
-        every = [row for outcome in self.outcomes for row in outcome.answers.to_pylist()]
-        return [told(row) for row in every if row["status"] == status]
+        rows = [row for outcome in self.outcomes for row in outcome.answers.to_pylist()]
+        return [with_numbers(row) for row in rows if row["status"] == status]
 
 
-def told(row: dict[str, Any]) -> Answer:
+def with_numbers(row: dict[str, Any]) -> Answer:
     """A row with its instants as numbers."""
-    told = dict(row)
+    answer = dict(row)
     for name in ("valid_from", "valid_to"):
-        told[name] = float(instant(row[name]))
+        answer[name] = float(instant(row[name]))
     if row.get("boundary") is not None:
-        told["boundary"] = [tuple(float(instant(each)) for each in corner.values()) for corner in row["boundary"]]
-    told["sample"] = tuple(float(instant(each)) for each in row["sample"].values())
-    return told
+        answer["boundary"] = [tuple(float(instant(time)) for time in corner.values()) for corner in row["boundary"]]
+    answer["sample"] = tuple(float(instant(time)) for time in row["sample"].values())
+    return answer
 
 
 def run_of(case: Case, batches: Sequence[Any], n_buckets: int = 3, live: bool = False) -> MonitorRun:
@@ -51,18 +50,9 @@ def positions_job(workbook: str, name: str, live: bool = False) -> MonitorJob:
     """The job of a query whose streams are predicted from others, as the session makes it."""
     catalog = local.declared(workbook)
     query = bind(catalog.query(name), catalog)
-    read = []
+    input_streams = []
     for stream in query.streams:
         source = stream.source
-        read.append(catalog.stream(source.stream) if isinstance(source, nodes.PredictedSource) else stream)
-    layouts = layouts_of(query.streams, read, ["."] * len(read))
+        input_streams.append(catalog.stream(source.stream) if isinstance(source, nodes.PredictedSource) else stream)
+    layouts = layouts_of(query.streams, input_streams, ["."] * len(input_streams))
     return local.make_job([query], JobContext(layouts, {}, local.FINGERPRINT, live))
-
-
-def who(row: Answer, case_names: Sequence[str]) -> tuple[Any, ...]:
-    """The predictions that an answer is about."""
-    return tuple(tuple((name, _plain(value)) for name, value in row[label].items()) for label in case_names)
-
-
-def _plain(value: Any) -> Any:
-    return instant(value) if isinstance(value, datetime) else value

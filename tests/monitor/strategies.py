@@ -1,10 +1,10 @@
-"""Hypothesis strategies for MONITOR: a few predictions of a few keys, and constraints that some of them meet.
+"""Hypothesis strategies for MONITOR: a few predictions of a few keys, and constraints that some of them satisfy.
 
-Some predictions are chosen to stand for the operands, and instants at which they apply, often the very first, or the
-end that no longer counts. Most bounds are laid around what these *models* are predicted to be then, give or take their
-errors, often touching it: so there are answers, and boundaries matter. Keys, times, values and rates come from tiny
-domains, so that they often tie. Times and values are binary fractions, and the rates of a case are 0 or plus or minus
-one power of two: so every corner of a region is a binary fraction too, and what touches does so in doubles.
+One prediction per operand is chosen as its *model*, with an instant at which it applies, often the first or the
+(excluded) last one. Most bounds are near the models' predicted values at these instants, plus or minus their errors,
+and often equal to them, so that there are answers and contacts. Keys, times, values and rates come from small domains,
+so that they often tie. Times and values are binary fractions, and the rates of a case are 0 or plus or minus one power
+of two. So all corners of regions are binary fractions, and contacts are exact in doubles.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tests.cases import (
     workbook_of,
 )
 
-#: Operands, and value columns; one of each is not in lower case.
+#: Names of operands and value columns; one of each has an upper-case letter.
 NAMES = ("a", "B")
 VALUES = ("x", "y", "Z")
 
@@ -54,53 +54,53 @@ INSTANTS = {
 }
 PERIODS = (4, 2, 8, 1.5, 0.5)
 WINDOWS = (0, 1, 0, 2, 0.5, 20)
-#: The numbers of a column; those of a column of integers are whole.
+#: The values of a column; INTEGER columns only have the integers among them.
 NUMBERS = (0.0, 1.0, 2.0, -1.0, 0.5, 3.0, -2.5)
 RATES = (0.0, 1.0, -1.0, 1.0, -1.0)
-#: What the rates of a case are multiplied by.
+#: Factors of the rates; a case has one.
 SCALES = (1.0, 0.5, 2.0)
 ERRORS = (0, 1, 0.5, 0, 4, 0.25, 2)
-#: Numbers whose sums and corners are not what they look like in doubles.
+#: Decimal fractions, whose sums and corners have rounding errors in doubles.
 DECIMAL_NUMBERS = (0.0, 0.1, 0.7, -1.3, 2.2, 3.0, 0.3)
 DECIMAL_RATES = (0.0, 0.3, -0.7, 1.1, -1.9, 0.1)
 DECIMAL_ERRORS = (0, 0.1, 0.3, 1, 0.7)
 
-#: At most so many rows; some of them are given again.
+#: The most rows of a case, and the most duplicates among them.
 MOST_ROWS = 10
 MOST_REPEATED = 2
 
 
 @dataclass(frozen=True)
-class Choices:
-    """What the cases of a test may be like.
+class Options:
+    """Options of the cases of a test.
 
     Attributes
     ----------
-    time_types : the types of time column to choose from, of `TIMES`
-    values : the numbers of value columns to choose from, 1 to 3
-    operands : the numbers of operands to choose from, 1 and 2
-    semantics : what to choose from, of `SEMANTICS`; EXPECTED is sometimes left unwritten
-    comparators : what to choose from, of `COMPARATORS`; `=` is used for what has no error alone
-    windows : what WITHIN is chosen from; 0 is sometimes left unwritten
-    errors : what ERROR is chosen from; None for `ERRORS`, or with decimals `DECIMAL_ERRORS`
+    time_types : types of the time column, from `TIMES`
+    values : numbers of value columns, 1 to 3
+    operands : numbers of operands, 1 and 2
+    semantics : from `SEMANTICS`; the clause is sometimes omitted for EXPECTED
+    comparators : from `COMPARATORS`; `=` is only used for values without error
+    windows : values of WITHIN; the clause is sometimes omitted for 0
+    errors : values of ERROR; None for `ERRORS`, or `DECIMAL_ERRORS` with decimals
     most_streams, most_rows : int
-        All streams that are declared are named by the query.
+        The query uses all streams.
     shared : bool
         Whether a value that is compared with a constant may also be part of a difference.
     crossed : bool
-        Whether a difference may be of two columns of different names, each in no other difference.
+        Whether a difference may have two columns with different names, each in no other difference.
     contradictions : bool
         Whether there may be two different predictions of one key and time.
     unknown_values : bool
         Whether values and rates may be NULL.
     tables, thresholds : bool
-        Whether conditions on keys may have relations, and the query a THRESHOLD.
+        Whether conditions on keys may use relations, and whether the query may have a THRESHOLD.
     decimals : bool
-        Whether values, rates and errors are tenths: then corners are rounded in doubles, and what should touch misses.
+        Whether values, rates and errors are tenths; corners then have rounding errors, and contacts are not exact.
     watermark : number or None
-        The WATERMARK of every stream, in the unit of its time; None declares none.
+        The WATERMARK of every stream, in the unit of its time; None omits it.
     max_delay, every : number or None
-        The MAX DELAY and EVERY of the query; None writes none.
+        The MAX DELAY and EVERY of the query; None omits them.
     """
 
     time_types: Sequence[str] = TIMES
@@ -126,9 +126,9 @@ class Choices:
 
 @dataclass(frozen=True)
 class Style:
-    """What the predictions and constraints of a case are like, of what they may be."""
+    """The drawn properties of a case that all its streams and constraints share."""
 
-    allowed: Choices
+    options: Options
     semantics: str
     scale: float
     key_type: str
@@ -138,7 +138,7 @@ class Style:
 
 @dataclass(frozen=True)
 class Shape:
-    """How a stream is declared, and from what its rows are drawn."""
+    """The declaration of a stream, from which its rows are drawn."""
 
     name: str
     style: Style
@@ -153,31 +153,33 @@ class Shape:
         return ("id", "zone") if self.style.zones else ("id",)
 
     def text(self) -> str:
-        """The declaration; errors that are all the same are written once."""
+        """The CREATE STREAM statement; equal errors are written once."""
         style = self.style
         keys = ", ".join(f"{name} {kind}" for name, kind in zip(self.keys, (style.key_type, STRING), strict=False))
         values = ", ".join(f"{name} {kind}" for name, kind in zip(self.values, self.value_types, strict=True))
-        apart = ", ".join(f"{name} = {error}" for name, error in zip(self.values, self.errors, strict=True))
-        error = f"{self.errors[0]}" if len(set(self.errors)) == 1 else f"({apart})"
+        errors_by_column = ", ".join(f"{name} = {error}" for name, error in zip(self.values, self.errors, strict=True))
+        error = f"{self.errors[0]}" if len(set(self.errors)) == 1 else f"({errors_by_column})"
         period = f"{self.period} SECONDS" if style.time_type == TIMESTAMP and self.period > 1 else f"{self.period}"
         return (
             f"CREATE STREAM {self.name} KEY ({keys}) VALUE ({values}) TIME t {style.time_type} "
-            f"MODEL PREDICTED ERROR {error} PERIOD {period}{watermark_of(style.allowed.watermark)};"
+            f"MODEL PREDICTED ERROR {error} PERIOD {period}{watermark_of(style.options.watermark)};"
         )
 
     def rows(self) -> st.SearchStrategy[Row]:
-        """A row; its values may be NULL where that is allowed."""
+        """A row; its values may be NULL with `unknown_values`."""
         style = self.style
-        numbers, rates = (DECIMAL_NUMBERS, DECIMAL_RATES) if style.allowed.decimals else (NUMBERS, RATES)
+        numbers, rates = (DECIMAL_NUMBERS, DECIMAL_RATES) if style.options.decimals else (NUMBERS, RATES)
         columns: dict[str, st.SearchStrategy[Any]] = {"id": st.sampled_from(KEYS[style.key_type])}
         if style.zones:
             columns["zone"] = st.sampled_from(ZONES)
         columns["t"] = st.sampled_from([moment(instant, style.time_type) for instant in INSTANTS[style.time_type]])
-        unknown = [None] if style.allowed.unknown_values else []
+        nulls = [None] if style.options.unknown_values else []
         for name, kind in zip(self.values, self.value_types, strict=True):
-            own = [int(number) for number in numbers if number == int(number)] if kind == INTEGER else list(numbers)
-            columns[name] = st.sampled_from([*own * 3, *unknown])
-            columns[f"{name}_rate"] = st.sampled_from([*(rate * style.scale for rate in rates * 3), *unknown])
+            column_numbers = (
+                [int(number) for number in numbers if number == int(number)] if kind == INTEGER else list(numbers)
+            )
+            columns[name] = st.sampled_from([*column_numbers * 3, *nulls])
+            columns[f"{name}_rate"] = st.sampled_from([*(rate * style.scale for rate in rates * 3), *nulls])
         return st.fixed_dictionaries(columns)
 
     def key(self, row: Row) -> tuple[Any, ...]:
@@ -187,7 +189,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Operand:
-    """An operand, its model, and the instant at which constraints look at it."""
+    """An operand, its model, and the instant near whose predictions bounds are drawn."""
 
     name: str
     shape: Shape
@@ -196,7 +198,7 @@ class Operand:
     instant: float = 0.0
 
     def predicted(self, value: str) -> float | None:
-        """What a column of the model is predicted to be; None where that is not known."""
+        """The prediction of a column of the model; None if it is unknown."""
         at, rate = self.model[value], self.model[f"{value}_rate"]
         return None if at is None or rate is None else at + rate * (self.instant - seconds(self.model))
 
@@ -209,43 +211,43 @@ class Operand:
 
 
 @st.composite
-def monitor_cases(draw: Draw, **choices: Any) -> Case:
-    """A query with data; what it may be like is said as in `Choices`."""
-    allowed = Choices(**choices)
-    style = draw(_styles(allowed))
-    relations = draw(_tables(style)) if allowed.tables and draw(one_in(4)) else {}
-    names = NAMES[: draw(st.sampled_from(allowed.operands))]
+def monitor_cases(draw: Draw, **changes: Any) -> Case:
+    """A query with data; `changes` are attributes of `Options`."""
+    options = Options(**changes)
+    style = draw(_styles(options))
+    relations = draw(_tables(style)) if options.tables and draw(one_in(4)) else {}
+    names = NAMES[: draw(st.sampled_from(options.operands))]
     shapes = draw(_shapes(style, len(names)))
-    within = draw(st.sampled_from(allowed.windows)) if len(names) == 2 else 0
-    rows, asked = draw(_rows(shapes, names, within, allowed.most_rows))
-    query = draw(_queries(asked, style, relations)) + draw(_clauses(style, within, len(names)))
+    within = draw(st.sampled_from(options.windows)) if len(names) == 2 else 0
+    rows, operands = draw(_rows(shapes, names, within, options.most_rows))
+    query = draw(_queries(operands, style, relations)) + draw(_clauses(style, within, len(names)))
     declarations = [shape.text() for shape in shapes]
     declarations += [f"CREATE RELATION {name} (a {style.key_type}, b {style.key_type});" for name in relations]
     return Case(workbook_of(declarations, query), QUERY, rows, relations)
 
 
 @st.composite
-def _styles(draw: Draw, allowed: Choices) -> Style:
+def _styles(draw: Draw, options: Options) -> Style:
     return Style(
-        allowed,
-        draw(st.sampled_from(allowed.semantics)),
-        1.0 if allowed.decimals else draw(st.sampled_from(SCALES)),
+        options,
+        draw(st.sampled_from(options.semantics)),
+        1.0 if options.decimals else draw(st.sampled_from(SCALES)),
         draw(st.sampled_from([STRING, INTEGER])),
         draw(one_in(6)),
-        draw(st.sampled_from(allowed.time_types)),
+        draw(st.sampled_from(options.time_types)),
     )
 
 
 @st.composite
 def _shapes(draw: Draw, style: Style, operands: int) -> list[Shape]:
     """One stream, or sometimes one for each of two operands."""
-    allowed = style.allowed
-    count = draw(st.sampled_from(allowed.values))
-    types = [DOUBLE] if allowed.decimals else [DOUBLE, DOUBLE, INTEGER]
-    errors = allowed.errors if allowed.errors is not None else DECIMAL_ERRORS if allowed.decimals else ERRORS
-    two = operands == 2 and allowed.most_streams > 1 and draw(one_in(4))
+    options = style.options
+    count = draw(st.sampled_from(options.values))
+    types = [DOUBLE] if options.decimals else [DOUBLE, DOUBLE, INTEGER]
+    errors = options.errors if options.errors is not None else DECIMAL_ERRORS if options.decimals else ERRORS
+    has_two_streams = operands == 2 and options.most_streams > 1 and draw(one_in(4))
     shapes = []
-    for name in ("e", "f") if two else ("e",):
+    for name in ("e", "f") if has_two_streams else ("e",):
         kinds = tuple(draw(st.sampled_from(types)) for _ in range(count))
         amounts = tuple(draw(st.sampled_from(errors)) for _ in range(count))
         shapes.append(Shape(name, style, VALUES[:count], kinds, amounts, draw(st.sampled_from(PERIODS))))
@@ -262,13 +264,13 @@ def _tables(draw: Draw, style: Style) -> Relations:
 @st.composite
 def _clauses(draw: Draw, style: Style, within: int | float, operands: int) -> str:
     """The clauses after WHERE, in any order."""
-    allowed, meaning = style.allowed, f" SEMANTICS {style.semantics}"
+    options, meaning = style.options, f" SEMANTICS {style.semantics}"
     windows = ["", " WITHIN 0"] if not within and operands == 2 else [f" WITHIN {within}" if within else ""]
     clauses = [draw(st.sampled_from(windows))]
     clauses += [draw(st.sampled_from([meaning, meaning, ""] if style.semantics == EXPECTED else [meaning]))]
-    clauses += [f" MAX DELAY {allowed.max_delay}"] if allowed.max_delay is not None else []
-    clauses += [f" EVERY {allowed.every}"] if allowed.every is not None else []
-    clauses += [draw(st.sampled_from(["", "", " THRESHOLD 0.5", "", " THRESHOLD 1"]))] if allowed.thresholds else []
+    clauses += [f" MAX DELAY {options.max_delay}"] if options.max_delay is not None else []
+    clauses += [f" EVERY {options.every}"] if options.every is not None else []
+    clauses += [draw(st.sampled_from(["", "", " THRESHOLD 0.5", "", " THRESHOLD 1"]))] if options.thresholds else []
     return "".join(draw(st.permutations(clauses)))
 
 
@@ -279,103 +281,103 @@ def _clauses(draw: Draw, style: Style, within: int | float, operands: int) -> st
 def _rows(
     draw: Draw, shapes: Sequence[Shape], names: Sequence[str], within: float, most: int
 ) -> tuple[Rows, list[Operand]]:
-    """Rows for each stream, and the operands with their models: rows of different keys, where there are such."""
-    own = [shapes[min(place, len(shapes) - 1)] for place in range(len(names))]
+    """Rows for each stream, and the operands with their models: rows of different keys, if there are some."""
+    shapes_of_operands = [shapes[min(index, len(shapes) - 1)] for index in range(len(names))]
     sizes = [size for size in (2, 4, 6, 3, 8, 5, 7, 6, 4, 3, 5, 1, 8, 6, 4, 0, 5, 7) if size <= most - MOST_REPEATED]
     rows: Rows = {shape.name: [] for shape in shapes}
-    for place in range(draw(st.sampled_from(sizes))):
-        shape = own[place % len(own)]
+    for index in range(draw(st.sampled_from(sizes))):
+        shape = shapes_of_operands[index % len(shapes_of_operands)]
         row = draw(shape.rows())
-        if place == 1 and len(names) == 2 and rows[shape.name]:
-            # Two keys at least, of whose predictions one is in time for the other.
+        if index == 1 and len(names) == 2 and rows[shape.name]:
+            # At least two keys, whose predictions often have the same time.
             first = rows[shape.name][0]
             row["id"] = next(key for key in KEYS[shape.style.key_type] if key != first["id"])
             row["t"] = draw(st.sampled_from([row["t"], first["t"]]))
-        if shape.style.allowed.contradictions or all(
+        if shape.style.options.contradictions or all(
             (shape.key(row), row["t"]) != (shape.key(other), other["t"]) for other in rows[shape.name]
         ):
             rows[shape.name].append(row)
-    asked: list[Operand] = []
-    for name, shape in zip(names, own, strict=True):
-        taken = [shape.key(each.model) for each in asked if each.shape is shape]
-        free = [row for row in rows[shape.name] if shape.key(row) not in taken]
-        model = draw(st.sampled_from(free) if free else shape.rows())
-        asked.append(Operand(name, shape, model, _end(shape, model, rows[shape.name])))
+    operands: list[Operand] = []
+    for name, shape in zip(names, shapes_of_operands, strict=True):
+        used_keys = [shape.key(operand.model) for operand in operands if operand.shape is shape]
+        candidates = [row for row in rows[shape.name] if shape.key(row) not in used_keys]
+        model = draw(st.sampled_from(candidates) if candidates else shape.rows())
+        operands.append(Operand(name, shape, model, _end(shape, model, rows[shape.name])))
     for shape in shapes:
         if rows[shape.name]:
             rows[shape.name] += draw(st.lists(st.sampled_from(rows[shape.name]), max_size=MOST_REPEATED // len(shapes)))
         rows[shape.name] = draw(st.permutations([dict(row) for row in rows[shape.name]]))
-    return rows, draw(_at_instants(asked, within))
+    return rows, draw(_at_instants(operands, within))
 
 
 def _end(shape: Shape, model: Row, rows: Sequence[Row]) -> float:
-    """When a prediction no longer applies."""
+    """When a prediction ceases to apply."""
     later = [seconds(row) for row in rows if shape.key(row) == shape.key(model) and row["t"] > model["t"]]
     return min([seconds(model) + shape.period, *later])
 
 
 @st.composite
-def _at_instants(draw: Draw, asked: Sequence[Operand], within: float) -> list[Operand]:
-    """The operands at instants that are comparable, where there are such: the first or last, or in the middle."""
-    found: list[Operand] = []
-    for place, operand in enumerate(asked):
+def _at_instants(draw: Draw, operands: Sequence[Operand], within: float) -> list[Operand]:
+    """The operands with comparable instants, if there are some: the first, the last or the middle one."""
+    result: list[Operand] = []
+    for index, operand in enumerate(operands):
         low, high = seconds(operand.model), operand.end
-        # The first of two is to be near the second, and the second near the instant of the first.
-        near = [(seconds(asked[1].model), asked[1].end)] if place == 0 and len(asked) == 2 else []
-        near += [(each.instant, each.instant) for each in found]
-        for start, end in near:
+        # The instant of the first operand is near the second prediction, that of the second near the first instant.
+        ranges = [(seconds(operands[1].model), operands[1].end)] if index == 0 and len(operands) == 2 else []
+        ranges += [(other.instant, other.instant) for other in result]
+        for start, end in ranges:
             low, high = min(max(low, start - within), high), max(min(high, end + within), low)
         instant = draw(st.sampled_from([low, (low + high) / 2, high]))
-        found.append(Operand(operand.name, operand.shape, operand.model, operand.end, instant))
-    return found
+        result.append(Operand(operand.name, operand.shape, operand.model, operand.end, instant))
+    return result
 
 
 # ---------------------------------------------------------------- queries
 
 
 @st.composite
-def _queries(draw: Draw, asked: Sequence[Operand], style: Style, relations: Relations) -> str:
-    """The text of a query, but for its clauses."""
-    names = ", ".join(operand.name for operand in asked)
-    operands = draw(operands_of([(operand.shape.name, operand.name) for operand in asked]))
-    parts = draw(_constraints(asked, style))
-    if len(asked) == 2 and not draw(one_in(3)):
-        parts.append(draw(_key_pairs(asked)))
+def _queries(draw: Draw, operands: Sequence[Operand], style: Style, relations: Relations) -> str:
+    """The text of a query without the clauses after WHERE."""
+    names = ", ".join(operand.name for operand in operands)
+    sources = draw(operands_of([(operand.shape.name, operand.name) for operand in operands]))
+    parts = draw(_constraints(operands, style))
+    if len(operands) == 2 and not draw(one_in(3)):
+        parts.append(draw(_key_pairs(operands)))
     elif draw(one_in(3)):
-        parts.append(draw(_single_keys(draw(st.sampled_from(asked)))))
-    parts += [draw(_members(asked, name, pairs)) for name, pairs in relations.items()]
-    return f"MONITOR {names} FROM {operands} WHERE {' AND '.join(draw(st.permutations(parts)))}"
+        parts.append(draw(_single_keys(draw(st.sampled_from(operands)))))
+    parts += [draw(_members(operands, name, pairs)) for name, pairs in relations.items()]
+    return f"MONITOR {names} FROM {sources} WHERE {' AND '.join(draw(st.permutations(parts)))}"
 
 
 @st.composite
-def _key_pairs(draw: Draw, asked: Sequence[Operand]) -> str:
-    """A condition about the keys of both operands, mostly true of the models."""
-    first, second = (operand.model["id"] for operand in asked)
-    a, b = (operand.name for operand in asked)
+def _key_pairs(draw: Draw, operands: Sequence[Operand]) -> str:
+    """A condition on the keys of both operands, mostly true for the models."""
+    first, second = (operand.model["id"] for operand in operands)
+    a, b = (operand.name for operand in operands)
     texts = [f"{a}.id < {b}.id" if first < second else f"{b}.id <= {a}.id", f"{a}.id <> {b}.id"]
     texts += [
         f"{a}.id = {constant_text(first)} AND {b}.id = {constant_text(second)}",
         f"({a}.id > {b}.id OR {a}.id < {b}.id)",
     ]
-    texts += [f"{a}.zone = {b}.zone"] if asked[0].shape.style.zones else []
+    texts += [f"{a}.zone = {b}.zone"] if operands[0].shape.style.zones else []
     return draw(st.sampled_from(texts))
 
 
 @st.composite
 def _single_keys(draw: Draw, operand: Operand) -> str:
-    """A condition about the key of one operand, mostly true of its model."""
-    own, name = constant_text(operand.model["id"]), operand.name
-    texts = [f"{name}.id = {own}", f"{name}.id IN ({own}, NULL)", f"NOT {name}.id > {own}", f"{name}.id <> {own}"]
+    """A condition on the key of one operand, mostly true for its model."""
+    key, name = constant_text(operand.model["id"]), operand.name
+    texts = [f"{name}.id = {key}", f"{name}.id IN ({key}, NULL)", f"NOT {name}.id > {key}", f"{name}.id <> {key}"]
     texts += [f"{name}.zone = '{operand.model['zone']}'"] if operand.shape.style.zones else []
     return draw(st.sampled_from(texts))
 
 
-def _members(asked: Sequence[Operand], table: str, rows: Sequence[tuple[Any, ...]]) -> st.SearchStrategy[str]:
-    """A condition about keys and a relation, mostly true of the models."""
-    a, b, own = asked[0].name, asked[-1].name, constant_text(asked[0].model["id"])
-    is_member = (asked[0].model["id"], asked[-1].model["id"]) in rows
+def _members(operands: Sequence[Operand], table: str, rows: Sequence[tuple[Any, ...]]) -> st.SearchStrategy[str]:
+    """A condition on keys and a relation, mostly true for the models."""
+    a, b, key = operands[0].name, operands[-1].name, constant_text(operands[0].model["id"])
+    is_member = (operands[0].model["id"], operands[-1].model["id"]) in rows
     true = f"{'' if is_member else 'NOT '}{table}({a}.id, {b}.id)"
-    return st.sampled_from([true, true, f"{table}({b}.id, {own})", f"({table}({b}.id, {a}.id) OR {a}.id = {own})"])
+    return st.sampled_from([true, true, f"{table}({b}.id, {key})", f"({table}({b}.id, {a}.id) OR {a}.id = {key})"])
 
 
 # ---------------------------------------------------------------- constraints
@@ -383,7 +385,7 @@ def _members(asked: Sequence[Operand], table: str, rows: Sequence[tuple[Any, ...
 
 @dataclass(frozen=True)
 class Form:
-    """Something to bound: a value, or a difference under ABS, what it is predicted to be, and its errors together."""
+    """A value, or the ABS of a difference: its spellings, its predicted value, and the sum of its errors."""
 
     texts: tuple[str, ...]
     center: float
@@ -392,23 +394,23 @@ class Form:
 
 
 @st.composite
-def _constraints(draw: Draw, asked: Sequence[Operand], style: Style) -> list[str]:
-    """Constraints on most columns, now and then two on one form."""
-    partners = VALUES[: len(asked[0].shape.values)]
-    if style.allowed.crossed and draw(st.booleans()):
+def _constraints(draw: Draw, operands: Sequence[Operand], style: Style) -> list[str]:
+    """Constraints on most columns; sometimes a form has two."""
+    partners = VALUES[: len(operands[0].shape.values)]
+    if style.options.crossed and draw(st.booleans()):
         partners = draw(st.permutations(partners))
     forms: list[Form] = []
-    for value, partner in zip(asked[0].shape.values, partners, strict=True):
-        alone = [_value(operand, own) for operand, own in zip(asked, (value, partner), strict=False)]
-        if len(asked) == 1 or draw(one_in(5)):
+    for value, partner in zip(operands[0].shape.values, partners, strict=True):
+        alone = [_value(operand, column) for operand, column in zip(operands, (value, partner), strict=False)]
+        if len(operands) == 1 or draw(one_in(5)):
             forms.append(draw(st.sampled_from(alone)))
             continue
-        forms.append(_difference(*asked, value, partner))
-        if style.allowed.shared and draw(one_in(3)):
+        forms.append(_difference(*operands, value, partner))
+        if style.options.shared and draw(one_in(3)):
             forms += [alone[0]] if draw(st.booleans()) else alone
-    kept = [form for form in forms if not draw(one_in(6))] or forms[:1]
-    again = [form for form in kept if draw(one_in(5))]
-    return [draw(_compared(form, style)) for form in [*kept, *again]]
+    chosen = [form for form in forms if not draw(one_in(6))] or forms[:1]
+    repeated = [form for form in chosen if draw(one_in(5))]
+    return [draw(_compared(form, style)) for form in [*chosen, *repeated]]
 
 
 def _value(operand: Operand, value: str) -> Form:
@@ -424,16 +426,16 @@ def _difference(first: Operand, second: Operand, value: str, partner: str) -> Fo
 
 @st.composite
 def _compared(draw: Draw, form: Form, style: Style) -> str:
-    """The form against a bound: one that its prediction keeps, touches, touches with its errors, or misses."""
-    allowed = [op for op in style.allowed.comparators if op != "=" or not form.error]
-    op = draw(st.sampled_from(allowed or ["<="]))
+    """A form compared with a bound, which its prediction satisfies, touches, touches with its errors, or violates."""
+    comparators = [op for op in style.options.comparators if op != "=" or not form.error]
+    op = draw(st.sampled_from(comparators or ["<="]))
     slack = draw(st.sampled_from([0.0, 1.0, 0.5, form.error, 0.0, 2.0, -form.error, 0.5, -1.0, 1.0]))
-    # Where the semantics touch: further inside for MUST, further outside for MAY.
+    # Contacts of the other semantics are further inside for MUST, and further outside for MAY.
     slack += {EXPECTED: 0.0, MUST: form.error, MAY: -form.error if draw(st.booleans()) else 0.0}[style.semantics]
     if op in ("<>", "="):
         slack = slack if draw(one_in(3)) else 0.0
     bound = form.center - slack if op in (">", ">=") else form.center + slack
     if form.is_absolute and bound < 0 and not draw(one_in(6)):
         bound = -bound
-    text, shown = draw(st.sampled_from(form.texts)), number_text(round(bound, 6))
-    return f"{shown} {MIRRORED[op]} {text}" if draw(one_in(4)) else f"{text} {op} {shown}"
+    text, bound_text = draw(st.sampled_from(form.texts)), number_text(round(bound, 6))
+    return f"{bound_text} {MIRRORED[op]} {text}" if draw(one_in(4)) else f"{text} {op} {bound_text}"

@@ -1,4 +1,4 @@
-"""BUFFER: what is held after each arrival, its contributions, and what a buffer that is never full answers."""
+"""BUFFER: the predictions in the buffer after each arrival, their contributions, and the answers of a large buffer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.splits import splits
 from anabranch.columns.times import order_doubles
 from anabranch.monitor.kernel import buffer as kernel
 from anabranch.monitor.operator import MonitorOperator
-from anabranch.monitor.predictions import clock_of
+from anabranch.monitor.predictions import exact_times
 
 CODES = {
     LEAST_CONTRIBUTION: kernel.LEAST_CONTRIBUTION, OLDEST: kernel.OLDEST, RANDOM: kernel.RANDOM, NEWEST: kernel.NEWEST,
@@ -39,7 +39,7 @@ POLICIES = tuple(CODES)
 STREAMS = ("e", "f")
 
 Row = dict[str, Any]
-#: By stream, key and time: from when to when it applies, and more.
+#: The predictions in a buffer: by stream, key and time, when each applies, and sometimes its contribution.
 Held = dict[tuple[str, int, float], Any]
 
 numbers = st.sampled_from([0.0, 1.0, 2.0, -1.0, 0.5, 3.25, -2.5, 7.0])
@@ -47,9 +47,9 @@ rates = st.sampled_from([0.0, 1.0, -1.0, 0.5, -2.0, 0.25])
 
 
 @st.composite
-def arrivals(draw: Any, most: int = 14, keys: int = 3, streams: int = 1, spreads: bool = False) -> list[Row]:
-    """Rows in the order of time, no two of one key and time."""
-    found: list[Row] = []
+def drawn_arrivals(draw: Any, most: int = 14, keys: int = 3, streams: int = 1, spreads: bool = False) -> list[Row]:
+    """Rows in the order of time; no two have the same key and time."""
+    rows: list[Row] = []
     time = 0.0
     for _ in range(draw(st.integers(1, most))):
         time += draw(st.sampled_from([0.0, 1.0, 0.5, 0.25, 2.0, 6.0]))
@@ -57,9 +57,9 @@ def arrivals(draw: Any, most: int = 14, keys: int = 3, streams: int = 1, spreads
         row |= {"x": draw(numbers), "x_rate": draw(rates), "y": draw(numbers), "y_rate": draw(rates)}
         row |= {"spread": draw(st.sampled_from([1.0, 0.0, 2.0, 0.5]))} if spreads else {}
         name = (row["stream"], row["id"], row["t"])
-        if name not in {(each["stream"], each["id"], each["t"]) for each in found}:
-            found.append(row)
-    return found
+        if name not in {(other["stream"], other["id"], other["t"]) for other in rows}:
+            rows.append(row)
+    return rows
 
 
 def fractions(row: Row, columns: Sequence[str]) -> list[Fraction]:
@@ -70,7 +70,7 @@ def fractions(row: Row, columns: Sequence[str]) -> list[Fraction]:
 
 
 class Kernel:
-    """The kernel's buffer, a prediction at a time."""
+    """The buffer of the kernel; predictions are added one by one."""
 
     def __init__(self, rows: Sequence[Row], rules: kernel.Rules) -> None:
         n = len(rows)
@@ -79,30 +79,32 @@ class Kernel:
         columns = [np.array([[row[f"{c}{end}"] for c in "xy"] for row in rows]) for end in ("", "_rate")]
         periods = rules.periods[stream]
 
-        def roomy(array: np.ndarray) -> np.ndarray:
+        def with_room(array: np.ndarray) -> np.ndarray:
             return np.concatenate([array, np.zeros((n, *array.shape[1:]), array.dtype)])
 
         self.rules, self.n, self.newest = rules, 0, np.full(len(STREAMS), -np.inf)
         times = np.array([row["t"] for row in rows])
-        self.given = kernel.Versions(
-            roomy(stream), roomy(stream << 32 | key), roomy(order_doubles(times)), roomy(times), roomy(np.zeros(n)),
-            roomy(periods.astype(np.float64)), *map(roomy, columns), roomy(np.ones((n, 2))),
-            roomy(np.zeros(n, np.bool_)), roomy(np.zeros(n)), roomy(np.arange(n)),
+        arrays = (
+            stream, stream << 32 | key, order_doubles(times), times, np.zeros(n), periods.astype(np.float64), *columns,
+            np.ones((n, 2)), np.zeros(n, np.bool_), np.zeros(n), np.arange(n),
         )  # fmt: skip
-        self.versions = kernel.Versions(*(np.zeros((2 * n, *each.shape[1:]), each.dtype) for each in self.given))
+        self.arrivals = kernel.Versions(*map(with_room, arrays))
+        self.versions = kernel.Versions(
+            *(np.zeros((2 * n, *column.shape[1:]), column.dtype) for column in self.arrivals)
+        )
 
     def arrive(self, row: int) -> None:
-        """Let one of the rows come."""
-        for mine, theirs in zip(self.versions, self.given, strict=True):
-            mine[self.n] = theirs[row]
+        """Add one of the rows."""
+        for version_column, arrival_column in zip(self.versions, self.arrivals, strict=True):
+            version_column[self.n] = arrival_column[row]
         known = self.n
         _, self.n = kernel.arrive(self.versions, known, known + 1, self.rules, self.newest)
 
     def held(self) -> dict[tuple[str, int, float], tuple[float, float, float]]:
-        """When what is in the buffer applies, and its contribution, by who it is."""
+        """The predictions in the buffer: when each applies, and its contribution."""
         v = self.versions
         return {
-            (STREAMS[v.stream[k]], int(v.who[k] & 0xFFFFFFFF), float(v.time[k])): (
+            (STREAMS[v.stream[k]], int(v.key[k] & 0xFFFFFFFF), float(v.time[k])): (
                 float(v.time[k] + v.begin[k]), float(v.time[k] + v.end[k]), float(v.contribution[k]),
             )
             for k in range(self.n)
@@ -110,96 +112,100 @@ class Kernel:
         }  # fmt: skip
 
 
-def truth_of(size: int, policy: str, width: float, periods: Sequence[float]) -> BufferManager:
+def filled_buffer(rows: Sequence[Row], size: int) -> Kernel:
+    """A buffer to which all rows were added; only its size discards predictions."""
+    buffer = Kernel(rows, kernel.Rules(size, kernel.LEAST_CONTRIBUTION, np.array([100.0, 100.0]), 0.0, 100.0))
+    for index in range(len(rows)):
+        buffer.arrive(index)
+    return buffer
+
+
+def oracle_of(size: int, policy: str, width: float, periods: Sequence[float]) -> BufferManager:
     return BufferManager(size, policy, dict(zip(STREAMS, map(Fraction, periods), strict=True)), Fraction(width))
 
 
 def follow(
-    truth: BufferManager, row: Row, found: dict[tuple[str, int, float], Any], errors: Sequence[Fraction]
+    oracle: BufferManager, row: Row, actual: dict[tuple[str, int, float], Any], errors: Sequence[Fraction]
 ) -> None:
-    """Let a row come, and where lots decide, go the way that was gone."""
-    victims = truth.arrive(
+    """Add a row to the oracle and compare it with a buffer; where ties are random, make the same choice."""
+    victims = oracle.arrive(
         row["stream"], row["id"], Fraction(row["t"]), fractions(row, "xy"), fractions(row, ("x_rate", "y_rate")), errors
     )
     if victims:
-        gone = [each for each in truth.held if named(each) not in found]
-        assert len(gone) == 1, (row, gone, found)
-        assert gone[0] in victims, (gone, [(named(each), truth.contribution(each)) for each in truth.held])
-        heirs = truth.heirs(gone[0])
-        took = [each for each in heirs if is_changed(each, found)]
-        truth.discard(gone[0], (took or heirs or [None])[0])
-    assert {named(each) for each in truth.held} == set(found)
-    for each in truth.held:
-        begin, end = found[named(each)][:2]
-        assert begin == pytest.approx(float(each.begin), abs=1e-9), (each, found)
-        assert end == pytest.approx(float(each.end), abs=1e-9), (each, found)
+        discarded = [buffered for buffered in oracle.held if name_of(buffered) not in actual]
+        assert len(discarded) == 1, (row, discarded, actual)
+        contributions = [(name_of(buffered), oracle.contribution(buffered)) for buffered in oracle.held]
+        assert discarded[0] in victims, (discarded, contributions)
+        replacements = oracle.replacements(discarded[0])
+        changed = [buffered for buffered in replacements if is_changed(buffered, actual)]
+        oracle.discard(discarded[0], (changed or replacements or [None])[0])
+    assert {name_of(buffered) for buffered in oracle.held} == set(actual)
+    for buffered in oracle.held:
+        begin, end = actual[name_of(buffered)][:2]
+        assert begin == pytest.approx(float(buffered.begin), abs=1e-9), (buffered, actual)
+        assert end == pytest.approx(float(buffered.end), abs=1e-9), (buffered, actual)
 
 
-def named(each: Buffered) -> tuple[str, int, float]:
-    return each.stream, each.key, float(each.time)
+def name_of(buffered: Buffered) -> tuple[str, int, float]:
+    return buffered.stream, buffered.key, float(buffered.time)
 
 
-def is_changed(each: Buffered, found: Held) -> bool:
-    begin, end = found[named(each)][:2]
-    return abs(begin - float(each.begin)) > 1e-9 or abs(end - float(each.end)) > 1e-9
+def is_changed(buffered: Buffered, actual: Held) -> bool:
+    begin, end = actual[name_of(buffered)][:2]
+    return abs(begin - float(buffered.begin)) > 1e-9 or abs(end - float(buffered.end)) > 1e-9
 
 
 @examples(40)
 @given(
-    arrivals(streams=2), st.integers(1, 5), st.sampled_from(POLICIES), st.sampled_from([0.0, 2.0, 100.0]),
+    drawn_arrivals(streams=2), st.integers(1, 5), st.sampled_from(POLICIES), st.sampled_from([0.0, 2.0, 100.0]),
     st.sampled_from([(4.0, 4.0), (1.0, 8.0), (100.0, 100.0)]),
 )  # fmt: skip
-def test_what_is_held_after_each_arrival(
+def test_the_buffer_equals_the_oracle_after_each_arrival(
     rows: list[Row], size: int, policy: str, width: float, periods: tuple[float, float]
 ) -> None:
-    found = Kernel(rows, kernel.Rules(size, CODES[policy], np.array(periods), 0.0, width))
-    truth = truth_of(size, policy, width, periods)
-    for place, row in enumerate(rows):
-        found.arrive(place)
-        follow(truth, row, found.held(), (Fraction(1), Fraction(1)))
-        for each in truth.held:
-            *_, contribution = found.held()[named(each)]
-            assert contribution == pytest.approx(float(truth.contribution(each)), abs=1e-9, rel=1e-9), each
-    assert all(sum(name[0] == stream for name in found.held()) <= size for stream in STREAMS)
+    buffer = Kernel(rows, kernel.Rules(size, CODES[policy], np.array(periods), 0.0, width))
+    oracle = oracle_of(size, policy, width, periods)
+    for index, row in enumerate(rows):
+        buffer.arrive(index)
+        follow(oracle, row, buffer.held(), (Fraction(1), Fraction(1)))
+        for buffered in oracle.held:
+            *_, contribution = buffer.held()[name_of(buffered)]
+            assert contribution == pytest.approx(float(oracle.contribution(buffered)), abs=1e-9, rel=1e-9), buffered
+    assert all(sum(name[0] == stream for name in buffer.held()) <= size for stream in STREAMS)
 
 
-@pytest.mark.parametrize(("third", "heir"), [(0.25, 3.0), (8.0, 0.0)])
-def test_the_neighbour_with_the_smaller_error_takes_over(third: float, heir: float) -> None:
+@pytest.mark.parametrize(("third", "replacement"), [(0.25, 3.0), (8.0, 0.0)])
+def test_the_neighbour_with_the_smaller_error_replaces_a_discarded_prediction(third: float, replacement: float) -> None:
     rows = [
         {"stream": "e", "id": 1, "t": t, "x": x, "x_rate": 0.0, "y": 0.0, "y_rate": 0.0}
         for t, x in ((0.0, 1.0), (2.0, 0.5), (3.0, third), (4.0, 100.0))
     ]
-    found = Kernel(rows, kernel.Rules(3, kernel.LEAST_CONTRIBUTION, np.array([100.0, 100.0]), 0.0, 100.0))
-    for place in range(4):
-        found.arrive(place)
-    held = {time: (begin, end) for (_, _, time), (begin, end, _) in found.held().items()}
+    buffer = filled_buffer(rows, size=3)
+    held = {time: (begin, end) for (_, _, time), (begin, end, _) in buffer.held().items()}
     assert set(held) == {0.0, 3.0, 4.0}
-    assert held[heir] == ((2.0, 4.0) if heir == 3.0 else (0.0, 3.0))
+    assert held[replacement] == ((2.0, 4.0) if replacement == 3.0 else (0.0, 3.0))
 
 
-def test_what_comes_late_and_says_little_goes_itself() -> None:
-    """Of predictions out of their order it is not always an earlier one that contributes least."""
+def test_a_late_prediction_with_the_least_contribution_is_discarded_itself() -> None:
+    """If predictions arrive out of order, the new one may have the least contribution."""
     rows = [
         {"stream": "e", "id": 1, "t": t, "x": x, "x_rate": 1.0, "y": 0.0, "y_rate": 0.0}
         for t, x in ((0.0, 0.0), (2.0, 9.0), (4.0, 20.0), (1.5, 1.6))
     ]
-    found = Kernel(rows, kernel.Rules(3, kernel.LEAST_CONTRIBUTION, np.array([100.0, 100.0]), 0.0, 100.0))
-    for place in range(4):
-        found.arrive(place)
-    assert {time for _, _, time in found.held()} == {0.0, 2.0, 4.0}
+    buffer = filled_buffer(rows, size=3)
+    assert {time for _, _, time in buffer.held()} == {0.0, 2.0, 4.0}
 
 
 def test_the_absolute_value_is_inside_the_integral() -> None:
-    """Two lines that cross in the middle differ, though what is above is as much as what is below."""
+    """Two lines that cross in the middle differ, although their signed difference has integral 0."""
     rows = [
         {"stream": "e", "id": key, "t": t, "x": x, "x_rate": rate, "y": 0.0, "y_rate": 0.0}
         for key, t, x, rate in ((1, 0.0, 0.0, 0.0), (1, 1.0, -1.0, 1.0), (1, 3.0, 0.0, 0.0), (2, 3.0, 0.0, 0.0))
     ]
-    found = Kernel(rows, kernel.Rules(10, kernel.LEAST_CONTRIBUTION, np.array([100.0, 100.0]), 0.0, 100.0))
-    for place in range(4):
-        found.arrive(place)
-    assert found.held()["e", 1, 1.0] == (1.0, 3.0, 1.0)
-    assert found.held()["e", 1, 3.0][2] == found.held()["e", 2, 3.0][2] == np.inf
+    buffer = filled_buffer(rows, size=10)
+    held = buffer.held()
+    assert held["e", 1, 1.0] == (1.0, 3.0, 1.0)
+    assert held["e", 1, 3.0][2] == held["e", 2, 3.0][2] == np.inf
 
 
 # ---------------------------------------------------------------- the job
@@ -220,112 +226,117 @@ def workbook_of(errors: str, period: float, within: float, buffer: str, streams:
 
 
 def in_buffer(run: MonitorRun) -> dict[tuple[str, int, float], tuple[float, float]]:
-    """When what is in the buffer of a run applies, by who it is."""
+    """The predictions in the buffer of a run, and when each applies."""
     operator = run.job.operator()
     assert isinstance(operator, MonitorOperator)
     operator.open(run.states[0])
     held = operator._held
     layouts = run.job.layouts
-    times = clock_of(held.code, layouts[0].time_kind)
+    times = exact_times(held.code, layouts[0].time_kind)
     keys = [operator._arrivals.keys[stream].tuple_of(key)[0] for stream, key in zip(held.stream, held.key, strict=True)]
-    found = {}
+    applies_at = {}
     for k in np.flatnonzero(held.buffered).tolist():
         name = (layouts[held.stream[k]].name, keys[k], float(times[k]))
-        assert name not in found
-        found[name] = (float(times[k] + held.begin[k]), float(times[k] + held.end[k]))
-    return found
+        assert name not in applies_at
+        applies_at[name] = (float(times[k] + held.begin[k]), float(times[k] + held.end[k]))
+    return applies_at
 
 
-def given_of(rows: Sequence[Row]) -> dict[str, list[Row]]:
+def by_stream(rows: Sequence[Row]) -> dict[str, list[Row]]:
     return {stream: [row for row in rows if row["stream"] == stream] for stream in STREAMS}
 
 
 @examples(20)
 @given(
-    arrivals(most=10), st.integers(1, 4), st.sampled_from(POLICIES), st.sampled_from([0, 3]),
+    drawn_arrivals(most=10), st.integers(1, 4), st.sampled_from(POLICIES), st.sampled_from([0, 3]),
     st.sampled_from(["1", "(x = 0.5, y = 0)"]),
 )  # fmt: skip
-def test_a_job_holds_what_the_truth_does(rows: list[Row], size: int, policy: str, within: int, errors: str) -> None:
+def test_the_buffer_of_a_job_equals_the_oracle(
+    rows: list[Row], size: int, policy: str, within: int, errors: str
+) -> None:
     workbook = workbook_of(errors, 4, within, f" BUFFER {size} DISCARD {policy}")
     run = MonitorRun(local_job(workbook, "q", live=True), 2)
-    truth = truth_of(size, policy, within, (4, 4))
-    own = (Fraction(1), Fraction(1)) if errors == "1" else (Fraction(1, 2), Fraction(0))
+    oracle = oracle_of(size, policy, within, (4, 4))
+    row_errors = (Fraction(1), Fraction(1)) if errors == "1" else (Fraction(1, 2), Fraction(0))
     for row in rows:
-        run.step(given_of([row]))
-        # What can meet nothing any more is forgotten, if not always at once; it has a place until one comes.
-        found = in_buffer(run)
-        ended = [each for each in truth.held if named(each) not in found and each.end + within < row["t"]]
-        truth.held = [each for each in truth.held if each not in ended]
-        follow(truth, row, found, own)
+        run.step(by_stream([row]))
+        # Predictions that ended too early are removed, but not always at once.
+        held = in_buffer(run)
+        oracle.held = [
+            buffered for buffered in oracle.held if name_of(buffered) in held or buffered.end + within >= row["t"]
+        ]
+        follow(oracle, row, held, row_errors)
     assert run.counts.used == len(rows)
     assert run.counts.duplicate == 0
 
 
 @examples(20)
-@given(arrivals(keys=2, spreads=True), st.integers(1, 4))
-def test_contributions_where_each_row_has_its_own_error(rows: list[Row], size: int) -> None:
+@given(drawn_arrivals(keys=2, spreads=True), st.integers(1, 4))
+def test_contributions_with_an_error_column(rows: list[Row], size: int) -> None:
     workbook = workbook_of("spread", 8, 10, f" BUFFER {size}")
     run = MonitorRun(local_job(workbook, "q", live=True), 1)
-    truth = truth_of(size, LEAST_CONTRIBUTION, 10, (8, 8))
+    oracle = oracle_of(size, LEAST_CONTRIBUTION, 10, (8, 8))
     for row in rows:
-        run.step(given_of([row]))
-        found = in_buffer(run)
-        truth.held = [each for each in truth.held if named(each) in found or each.end + 10 >= row["t"]]
-        follow(truth, row, found, [Fraction(row["spread"])] * 2)
-        assert len(found) == min(size, len(truth.held))
+        run.step(by_stream([row]))
+        held = in_buffer(run)
+        oracle.held = [
+            buffered for buffered in oracle.held if name_of(buffered) in held or buffered.end + 10 >= row["t"]
+        ]
+        follow(oracle, row, held, [Fraction(row["spread"])] * 2)
+        assert len(held) == min(size, len(oracle.held))
 
 
-def test_a_row_that_says_nothing_new_contributes_nothing_whatever_its_error() -> None:
+def test_a_redundant_row_contributes_nothing_whatever_its_error() -> None:
     rows = [{"id": 1, "t": t, "x": 100.0, "spread": 1.0 + t} for t in (0.0, 1.0)]
     rows += [{"id": 2, "t": t, "x": 5 * t, "spread": 1.0} for t in (2.0, 3.0, 4.0)]
     full = [row | {"stream": "e", "x_rate": 0.0, "y": 0.0, "y_rate": 0.0} for row in rows]
     run = MonitorRun(local_job(workbook_of("spread", 100, 50, " BUFFER 4"), "q", live=True), 1)
     for row in full:
-        run.step(given_of([row]))
+        run.step(by_stream([row]))
     assert set(in_buffer(run)) == {("e", 1, 1.0), ("e", 2, 2.0), ("e", 2, 3.0), ("e", 2, 4.0)}
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 @examples(25)
-@given(st.data(), arrivals(most=12), st.integers(1, 4))
-def test_splits_of_arrivals_in_order_do_not_change_what_is_held(
+@given(st.data(), drawn_arrivals(most=12), st.integers(1, 4))
+def test_splits_of_ordered_arrivals_do_not_change_the_buffer(
     policy: str, data: st.DataObject, rows: list[Row], size: int
 ) -> None:
     workbook = workbook_of("1", 8, 5, f" BUFFER {size} DISCARD {policy}")
     job = local_job(workbook, "q", live=True)
-    found = []
-    for batches in ([given_of(rows)], [given_of([row]) for row in rows], data.draw(splits(given_of(rows)))):
+    buffers = []
+    for batches in ([by_stream(rows)], [by_stream([row]) for row in rows], data.draw(splits(by_stream(rows)))):
         run = MonitorRun(job, 1)
         for batch in batches:
             run.step(batch)
         held, newest = in_buffer(run), max(row["t"] for row in rows)
-        found.append({name: when for name, when in held.items() if when[1] + 5 >= newest})
-    assert found[0] == found[1] == found[2]
+        buffers.append({name: when for name, when in held.items() if when[1] + 5 >= newest})
+    assert buffers[0] == buffers[1] == buffers[2]
 
 
 @pytest.mark.parametrize("key", [2, 3, 4, 5])
-def test_lots_do_not_depend_on_the_split(key: int) -> None:
-    """Two last predictions of their keys are as good; the first took over from another, when it came or later."""
+def test_random_ties_do_not_depend_on_the_split(key: int) -> None:
+    """The last predictions of two keys tie; the first one has replaced another, in this step or in an earlier one."""
     rows = [
-        {"stream": "e", "id": who, "t": t, "x": 0.0, "x_rate": 0.0, "y": 0.0, "y_rate": 0.0}
-        for who, t in ((1, 0.0), (1, 1.0), (key, 1.0), (1, 2.0), (key + 1, 2.0))
+        {"stream": "e", "id": row_key, "t": t, "x": 0.0, "x_rate": 0.0, "y": 0.0, "y_rate": 0.0}
+        for row_key, t in ((1, 0.0), (1, 1.0), (key, 1.0), (1, 2.0), (key + 1, 2.0))
     ]
     job = local_job(workbook_of("1", 8, 5, " BUFFER 1"), "q", live=True)
-    found = []
-    for batches in ([given_of(rows)], [given_of([row]) for row in rows]):
+    buffers = []
+    for batches in ([by_stream(rows)], [by_stream([row]) for row in rows]):
         run = MonitorRun(job, 1)
         for batch in batches:
             run.step(batch)
-        found.append(in_buffer(run))
-    assert found[0] == found[1]
+        buffers.append(in_buffer(run))
+    assert buffers[0] == buffers[1]
 
 
 @examples(15)
-@given(arrivals(most=10), st.integers(1, 3), st.sampled_from(POLICIES))
+@given(drawn_arrivals(most=10), st.integers(1, 3), st.sampled_from(POLICIES))
 def test_the_same_input_gives_the_same_answers(rows: list[Row], size: int, policy: str) -> None:
     workbook = workbook_of("1", 8, 5, f" BUFFER {size} DISCARD {policy}")
-    case = Case(workbook, "q", given_of(rows), {})
-    one, other = (run_of(case, [given_of([row]) for row in rows], 1, live=True) for _ in range(2))
+    case = Case(workbook, "q", by_stream(rows), {})
+    one, other = (run_of(case, [by_stream([row]) for row in rows], 1, live=True) for _ in range(2))
     assert repr(one.rows()) == repr(other.rows())
     assert repr(one.rows("tentative")) == repr(other.rows("tentative"))
 
@@ -348,8 +359,8 @@ def test_a_buffer_that_is_never_full_changes_nothing(data: st.DataObject, case: 
     assert buffered.counts.duplicate == plain.counts.duplicate
 
 
-def test_a_stream_that_runs_ahead_takes_nothing_from_the_other() -> None:
-    """Time has come as far as the slowest stream has: what its rows to come are compared with is still needed."""
+def test_a_stream_that_is_ahead_removes_nothing_that_the_other_needs() -> None:
+    """The current time is that of the slowest stream: its later rows are compared with older predictions."""
     workbook = workbook_of("1", 4, 0, " BUFFER 100", streams=("e", "f"))
     rows = {
         "e": [{"id": 1, "t": t, "x": 0.0, "x_rate": 0.0, "y": 0.0, "y_rate": 0.0} for t in (0.0, 50.0)],
@@ -362,17 +373,17 @@ def test_a_stream_that_runs_ahead_takes_nothing_from_the_other() -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_full_buffer_finds_no_more_than_there_is(policy: str) -> None:
-    """Each answer of a buffer of one is about predictions that were there, in a time in which one may stand for it."""
+def test_answers_of_a_full_buffer_are_within_the_period(policy: str) -> None:
+    """Each answer ends before the PERIOD of its predictions, and there are no duplicates."""
     rows = [
         {"stream": "e", "id": k % 3, "t": 0.5 * k, "x": float(k % 4), "x_rate": 0.0, "y": 0.0, "y_rate": 0.0}
         for k in range(20)
     ]
-    case = Case(workbook_of("0", 4, 0, f" BUFFER 2 DISCARD {policy}"), "q", given_of(rows), {})
-    run = run_of(case, [given_of([row]) for row in rows], 1, live=True)
+    case = Case(workbook_of("0", 4, 0, f" BUFFER 2 DISCARD {policy}"), "q", by_stream(rows), {})
+    run = run_of(case, [by_stream([row]) for row in rows], 1, live=True)
     assert run.counts.used == 20
     for answer in run.rows():
         for label in "ab":
             assert answer["valid_to"] <= answer[label]["t"] + 4 + 1e-9
-    told = [(each["a"]["id"], each["b"]["id"], each["valid_from"], each["valid_to"]) for each in run.rows()]
-    assert len(set(told)) == len(told)
+    answers = [(row["a"]["id"], row["b"]["id"], row["valid_from"], row["valid_to"]) for row in run.rows()]
+    assert len(set(answers)) == len(answers)

@@ -1,4 +1,4 @@
-"""What is asked of the columns of single rows: of the predictions that match without it, those of which it holds."""
+"""Row conditions: they select from the predictions that match without them."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def pairs(condition: str = "TRUE") -> set[tuple[tuple[int, float], tuple[int, fl
         ("(a.k = 1 OR b.x_rate = 0.25)", lambda a, b: a["k"] == 1 or b["x_rate"] == 0.25),
     ],
 )
-def test_a_condition_on_rows_chooses_among_the_predictions(condition: str, holds: Callable[[Row, Row], bool]) -> None:
-    known = {(row["k"], row["t"]): row for row in ROWS}
-    every = pairs()
-    chosen = {(a, b) for a, b in every if holds(known[a], known[b])}
-    assert 0 < len(chosen) < len(every)
+def test_a_row_condition_selects_matching_predictions(condition: str, holds: Callable[[Row, Row], bool]) -> None:
+    rows_by_prediction = {(row["k"], row["t"]): row for row in ROWS}
+    all_pairs = pairs()
+    chosen = {(a, b) for a, b in all_pairs if holds(rows_by_prediction[a], rows_by_prediction[b])}
+    assert 0 < len(chosen) < len(all_pairs)
     assert pairs(condition) == chosen

@@ -1,4 +1,4 @@
-"""Sets of numbers, asked number by number."""
+"""Sets of numbers, compared number by number."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from anabranch.monitor.numbers import Numbers, common, essential, mirrored, sati
 OPS = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq, "<>": operator.ne,
 }  # fmt: skip
-#: Every place where something can change, and one between any two of them.
-ASKED = [number / 2 for number in range(-9, 10)]
+#: All bounds, and a number between any two of them.
+NUMBERS = [number / 2 for number in range(-9, 10)]
 
 bounds = st.integers(-4, 4).map(float)
 comparisons = st.tuples(st.sampled_from(list(OPS)), bounds, st.booleans())
 
 
-def has(numbers: Numbers, number: float) -> bool:
-    """Whether a number is one of the set."""
-    above = [number > each.low or (number == each.low and not each.low_open) for each in numbers]
-    below = [number < each.high or (number == each.high and not each.high_open) for each in numbers]
+def contains(numbers: Numbers, number: float) -> bool:
+    """Whether a number is in the set."""
+    above = [number > interval.low or (number == interval.low and not interval.low_open) for interval in numbers]
+    below = [number < interval.high or (number == interval.high and not interval.high_open) for interval in numbers]
     return any(one and other for one, other in zip(above, below, strict=True))
 
 
@@ -32,23 +32,33 @@ def holds(comparison: tuple[str, float, bool], number: float) -> bool:
 
 
 @given(st.lists(comparisons, min_size=1, max_size=4))
-def test_what_is_left_satisfies_all_comparisons_and_nothing_else_does(asked: list[tuple[str, float, bool]]) -> None:
-    left = satisfying(*asked[0])
-    for each in asked[1:]:
-        left = common(left, satisfying(*each))
-    assert [has(left, number) for number in ASKED] == [all(holds(each, number) for each in asked) for number in ASKED]
-    assert [has(mirrored(left), -number) for number in ASKED] == [has(left, number) for number in ASKED]
-    assert all(one.end < other.begin for one, other in zip(left, left[1:], strict=False))
+def test_the_set_is_that_of_all_comparisons(
+    drawn_comparisons: list[tuple[str, float, bool]],
+) -> None:
+    allowed = satisfying(*drawn_comparisons[0])
+    for comparison in drawn_comparisons[1:]:
+        allowed = common(allowed, satisfying(*comparison))
+    assert [contains(allowed, number) for number in NUMBERS] == [
+        all(holds(comparison, number) for comparison in drawn_comparisons) for number in NUMBERS
+    ]
+    assert [contains(mirrored(allowed), -number) for number in NUMBERS] == [
+        contains(allowed, number) for number in NUMBERS
+    ]
+    assert all(one.end < other.begin for one, other in zip(allowed, allowed[1:], strict=False))
 
 
 @given(comparisons, comparisons)
 def test_single_numbers_are_not_essential(one: tuple[str, float, bool], other: tuple[str, float, bool]) -> None:
     numbers = common(satisfying(*one), satisfying(*other))
-    inside = [number for number in ASKED if number % 1]  # no comparison has its bound there
-    assert [has(essential(numbers), number) for number in inside] == [has(numbers, number) for number in inside]
-    assert all(each.low_open and each.high_open and each.low < each.high for each in essential(numbers))
+    inside = [number for number in NUMBERS if number % 1]  # numbers that are not a bound
+    assert [contains(essential(numbers), number) for number in inside] == [
+        contains(numbers, number) for number in inside
+    ]
+    assert all(
+        interval.low_open and interval.high_open and interval.low < interval.high for interval in essential(numbers)
+    )
 
 
-def test_nothing_satisfies_what_is_not_known() -> None:
+def test_nothing_satisfies_an_unknown_bound() -> None:
     assert satisfying("<=", None, False) == ()
     assert satisfying("<", -1.0, True) == ()

@@ -1,4 +1,4 @@
-"""PREDICTED FROM: positions through the job are answered as the predictions are that sensors make of them."""
+"""PREDICTED FROM: a job over positions has the answers of a job over the predictions that sensors report."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tests.splits import disordered_splits, splits
 
 POSITIONS = "CREATE STREAM positions KEY (id INTEGER) VALUE (fuel DOUBLE) TIME t {} SPACE (x, y){};\n"
 VANS = "CREATE STREAM vans KEY (id INTEGER) VALUE (x DOUBLE, y DOUBLE) TIME t {} "
-MADE = VANS + "PREDICTED FROM positions ERROR {} PERIOD {}{};\n"
-GIVEN = VANS + "MODEL PREDICTED ERROR {} PERIOD {};\n"
+PREDICTED_FROM = VANS + "PREDICTED FROM positions ERROR {} PERIOD {}{};\n"
+PREDICTED = VANS + "MODEL PREDICTED ERROR {} PERIOD {};\n"
 QUERY_TEXTS = (
     "MONITOR a, b FROM vans AS a, vans AS b WHERE ABS(a.x - b.x) <= 2 AND ABS(a.y - b.y) <= 2 AND a.id < b.id",
     "MONITOR a, b FROM vans AS a, vans AS b WHERE ABS(a.x - b.x) <= 2 AND a.id < b.id WITHIN 1 SEMANTICS MAY",
@@ -34,30 +34,30 @@ Row = dict[str, Any]
 
 
 @st.composite
-def measured(draw: Any, kind: str) -> list[Row]:
-    """Positions of a few keys, some of them twice; the first of a key and time counts."""
-    found = []
+def drawn_positions(draw: Any, kind: str) -> list[Row]:
+    """Positions of a few keys, some with the same key and time; only the first of these is used."""
+    rows = []
     numbers = st.sampled_from([0.0, 0.5, 1.0, 2.0, 4.0, -1.0, 3.5])
     for _ in range(draw(st.integers(1, 12))):
         time = draw(st.sampled_from([0, 1, 2, 3, 4, 5, 7, 12]))
         row: Row = {"id": draw(st.integers(1, 2)), "fuel": 1.0, "x": draw(numbers), "y": draw(numbers)}
         row["t"] = EPOCH + timedelta(seconds=time) if kind == TIMESTAMP else float(time) if kind == DOUBLE else time
-        found.append(row)
-    return sorted(found, key=seconds)
+        rows.append(row)
+    return sorted(rows, key=seconds)
 
 
 def predictions_of(rows: Sequence[Row], errors: Sequence[float], period: float, method: str) -> list[Row]:
-    """What the sensors report, as rows of predictions."""
-    given_rows = [
+    """The reports of the sensors, as rows of predictions."""
+    measurements = [
         Measurement(row["id"], Fraction(seconds(row)), (Fraction(row["x"]), Fraction(row["y"]))) for row in rows
     ]
-    found, _ = reports(
-        given_rows, [Fraction(e) for e in errors], Fraction(period), method, Fraction(1, 2), Fraction(1, 4)
+    sensor_reports, _ = reports(
+        measurements, [Fraction(e) for e in errors], Fraction(period), method, Fraction(1, 2), Fraction(1, 4)
     )
     return [
-        {key: rows[each.row][key] for key in ("id", "t", "x", "y")}
-        | {f"{name}_rate": float(rate) for name, rate in zip("xy", each.rates, strict=True)}
-        for each in found
+        {key: rows[report.row][key] for key in ("id", "t", "x", "y")}
+        | {f"{name}_rate": float(rate) for name, rate in zip("xy", report.rates, strict=True)}
+        for report in sensor_reports
     ]
 
 
@@ -70,10 +70,10 @@ def run_over(job: Any, batches: Sequence[Any], buckets: int) -> MonitorRun:
 
 
 def workbooks(kind: str, error: str, using: str, text: str, lateness: str = "") -> tuple[str, str]:
-    """With positions, and with the predictions themselves."""
+    """A workbook with positions, and one with predictions."""
     query = f"CREATE QUERY q AS {text};\n"
-    made = POSITIONS.format(kind, lateness) + MADE.format(kind, error, 4, using) + query
-    return made, GIVEN.format(kind, error, 4) + query
+    with_positions = POSITIONS.format(kind, lateness) + PREDICTED_FROM.format(kind, error, 4, using) + query
+    return with_positions, PREDICTED.format(kind, error, 4) + query
 
 
 @examples(25)
@@ -81,19 +81,19 @@ def workbooks(kind: str, error: str, using: str, text: str, lateness: str = "") 
     st.data(), st.sampled_from([DOUBLE, INTEGER, TIMESTAMP]), st.sampled_from(["LINEAR", "KALMAN"]),
     st.sampled_from([("1", (1, 1)), ("(x = 0.5, y = 2)", (0.5, 2))]), st.integers(0, len(QUERY_TEXTS) - 1),
 )  # fmt: skip
-def test_any_split_of_positions_answers_as_the_reports_do(
+def test_any_split_of_positions_gives_the_answers_of_the_reports(
     data: st.DataObject, kind: str, method: str, error: tuple[str, tuple[float, float]], query: int
 ) -> None:
-    rows = data.draw(measured(kind))
+    rows = data.draw(drawn_positions(kind))
     using = "" if method == "LINEAR" else " USING KALMAN(0.5, 0.25)"
-    made, given_text = workbooks(kind, error[0], using, QUERY_TEXTS[query])
+    with_positions, with_predictions = workbooks(kind, error[0], using, QUERY_TEXTS[query])
     predictions = predictions_of(rows, error[1], 4, method)
-    truth = answers(bound_query(given_text, "q"), {"vans": predictions}, {})
-    event(f"{'some' if truth else 'no'} answers")
+    expected = answers(bound_query(with_predictions, "q"), {"vans": predictions}, {})
+    event(f"{'some' if expected else 'no'} answers")
     live = data.draw(st.booleans())
     batches = data.draw(splits({"positions": rows}, clock=seconds)) if live else [{"positions": rows}]
-    run = run_over(positions_job(made, "q", live), batches, data.draw(st.sampled_from([1, 3])))
-    assert_same(run.rows(), truth, LABELS[query])
+    run = run_over(positions_job(with_positions, "q", live), batches, data.draw(st.sampled_from([1, 3])))
+    assert_same(run.rows(), expected, LABELS[query])
     assert run.counts.reported == len(predictions)
     assert run.counts.read == len(rows)
     assert run.counts.duplicate == len(rows) - len({(row["id"], row["t"]) for row in rows})
@@ -101,36 +101,36 @@ def test_any_split_of_positions_answers_as_the_reports_do(
 
 @examples(15)
 @given(st.data(), st.sampled_from([1, 2]))
-def test_positions_that_come_late_but_not_too_late_are_taken_in_their_order(data: st.DataObject, delay: int) -> None:
-    rows = data.draw(measured(DOUBLE))
+def test_positions_within_the_watermark_are_processed_in_order(data: st.DataObject, delay: int) -> None:
+    rows = data.draw(drawn_positions(DOUBLE))
     unique = list({(row["id"], row["t"]): row for row in rows}.values())
-    made, given_text = workbooks(DOUBLE, "1", "", QUERY_TEXTS[0], f" WATERMARK {delay}")
-    truth = answers(bound_query(given_text, "q"), {"vans": predictions_of(unique, (1, 1), 4, "LINEAR")}, {})
+    with_positions, with_predictions = workbooks(DOUBLE, "1", "", QUERY_TEXTS[0], f" WATERMARK {delay}")
+    expected = answers(bound_query(with_predictions, "q"), {"vans": predictions_of(unique, (1, 1), 4, "LINEAR")}, {})
     batches = data.draw(disordered_splits({"positions": unique}, delay, clock=seconds))
-    run = run_over(positions_job(made, "q", live=True), batches, 1)
+    run = run_over(positions_job(with_positions, "q", live=True), batches, 1)
     assert run.counts.late == 0
-    assert_same(run.rows(), truth, LABELS[0])
+    assert_same(run.rows(), expected, LABELS[0])
 
 
 @pytest.mark.parametrize("buckets", [1, 3])
-def test_a_position_that_is_too_late_is_set_aside(buckets: int) -> None:
-    made, _ = workbooks(DOUBLE, "1", "", QUERY_TEXTS[0])
-    at = [{"id": 1, "t": float(t), "fuel": 0.0, "x": 0.0, "y": 0.0} for t in (0, 4, 2, 5)]
-    run = MonitorRun(positions_job(made, "q", live=True), buckets)
-    for row in at:
+def test_a_late_position_is_quarantined(buckets: int) -> None:
+    with_positions, _ = workbooks(DOUBLE, "1", "", QUERY_TEXTS[0])
+    rows = [{"id": 1, "t": float(t), "fuel": 0.0, "x": 0.0, "y": 0.0} for t in (0, 4, 2, 5)]
+    run = MonitorRun(positions_job(with_positions, "q", live=True), buckets)
+    for row in rows:
         run.step({"positions": [row]})
     run.step({}, end=True)
     assert (run.counts.read, run.counts.used, run.counts.late) == (4, 3, 1)
-    assert [each["stream"] for each in run.rejected] == ["positions"]
+    assert [row["stream"] for row in run.rejected] == ["positions"]
 
 
-def test_what_waits_is_answered_at_the_end_alone() -> None:
-    """A position waits for the watermark: one of its instant may still come before it."""
-    made, _ = workbooks(DOUBLE, "1", "", QUERY_TEXTS[2])
-    run = MonitorRun(positions_job(made, "q", live=True), 1)
+def test_positions_are_held_until_the_watermark_has_passed_them() -> None:
+    """Another position of the same instant may still arrive."""
+    with_positions, _ = workbooks(DOUBLE, "1", "", QUERY_TEXTS[2])
+    run = MonitorRun(positions_job(with_positions, "q", live=True), 1)
     run.step({"positions": [{"id": 1, "t": 0.0, "fuel": 0.0, "x": 0.0, "y": 0.0}]})
     assert run.rows("tentative") == []
     run.step({"positions": [{"id": 1, "t": 1.0, "fuel": 0.0, "x": 0.0, "y": 0.0}]})
     assert len(run.rows("tentative")) == 1
     run.step({}, end=True)
-    assert [(each["valid_from"], each["valid_to"]) for each in run.rows()] == [(0, 4)]
+    assert [(answer["valid_from"], answer["valid_to"]) for answer in run.rows()] == [(0, 4)]

@@ -1,4 +1,4 @@
-"""MONITOR while its input goes on: what is validated so far, what comes late, who falls silent, what is remembered."""
+"""MONITOR over live inputs: partial answers, late rows, keys without rows, duplicates, and the state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.cases import DOUBLE, EPOCH, INTEGER, TIMES, Case, seconds
 from tests.drawn import examples
 from tests.local import bound_query, in_context, local_job
-from tests.monitor.compare import assert_same, who
+from tests.monitor.compare import assert_same, predictions_of
 from tests.monitor.local import MonitorRun, run_of
 from tests.monitor.strategies import monitor_cases
 from tests.oracles.monitor import Answer, answers
@@ -34,7 +34,7 @@ def row(key: int, time: Any, x: float = 0.0, rate: float = 0.0) -> Row:
 def run_over(
     query: str, *batches: Sequence[Row], kind: str = DOUBLE, error: float = 0, period: float = 10, buckets: int = 1
 ) -> MonitorRun:
-    """A run over rows of one stream that is not at its end."""
+    """A run over rows of one stream whose input has not ended."""
     workbook = f"{STREAM.format(kind, error, period)}CREATE QUERY q AS {query};\n"
     run = MonitorRun(local_job(workbook, "q", live=True), buckets)
     for batch in batches:
@@ -42,14 +42,14 @@ def run_over(
     return run
 
 
-def validity(found: Sequence[Answer]) -> list[tuple[float, float]]:
-    return [(each["valid_from"], each["valid_to"]) for each in found]
+def validity(found_answers: Sequence[Answer]) -> list[tuple[float, float]]:
+    return [(answer["valid_from"], answer["valid_to"]) for answer in found_answers]
 
 
 # ---------------------------------------------------------------- EVERY
 
 
-def test_what_is_validated_so_far_grows_by_the_tick() -> None:
+def test_partial_answers_grow_with_every_tick() -> None:
     """The example of the paper: valid from 5 to 20, a delay of 5, and the tick 1 or 2."""
     query = "MONITOR a FROM e WHERE a.x >= 5 AND a.id = 1 MAX DELAY 5 EVERY {}"
     clock = [[row(1, 0.0, 0.0, 1.0)], *([row(2, float(t))] for t in (9, 15, 16, 17, 30))]
@@ -61,20 +61,20 @@ def test_what_is_validated_so_far_grows_by_the_tick() -> None:
     assert validity(two.rows()) == [(5, 20)]
 
 
-def test_a_tick_that_is_passed_twice_is_told_once() -> None:
+def test_each_tick_is_reported_once() -> None:
     run = run_over(f"{ALONE} AND a.id = 1 EVERY 4", [row(1, 0.0)], *([row(2, t)] for t in (4.0, 5.0, 7.5, 8.0, 8.5)))
     assert validity(run.rows("partial")) == [(0, 4), (0, 8)]
 
 
-def test_of_a_pair_nothing_is_told_that_hangs_on_instants_to_come() -> None:
-    """A value of b fits that of a two later alone: it is told where that has come, and not before."""
+def test_partial_answers_of_a_pair_use_no_later_instants() -> None:
+    """A value of b matches only the value of a two units later, so the answer starts when that instant is reached."""
     query = f"{PAIR} WITHIN 2 EVERY 1"
     run = run_over(
         query, [row(1, 0.0, 0.0, 1.0), row(2, 0.0, 3.0, 1.0)], *([row(3, float(t), 1e6)] for t in (1, 2, 3, 4, 5))
     )
     assert validity(run.rows("partial")) == [(2, 3), (2, 4), (2, 5)]
-    for each in run.rows("partial"):
-        assert max(max(corner) for corner in each["boundary"]) == each["valid_to"]
+    for answer in run.rows("partial"):
+        assert max(max(corner) for corner in answer["boundary"]) == answer["valid_to"]
 
 
 @examples(20)
@@ -85,24 +85,26 @@ def test_partial_answers_grow_into_the_validated_one(data: st.DataObject, every:
     run = run_of(case, batches, data.draw(st.sampled_from([1, 3])), live=True)
     labels = [operand.label for operand in bound_query(case.workbook, case.query).operands]
     query = bound_query(case.workbook, case.query)
-    assert_same(run.rows(), answers(query, case.rows, case.relations), labels, hills=True)
+    assert_same(run.rows(), answers(query, case.rows, case.relations), labels, several_maxima=True)
     event(f"{'some' if run.rows('partial') else 'no'} partial answers")
     for part in run.rows("partial"):
         tick = part["valid_to"] / every
         whole = [
-            each
-            for each in run.rows()
-            if who(each, labels) == who(part, labels)
-            and abs(each["valid_from"] - part["valid_from"]) < 1e-5
-            and each["valid_to"] > part["valid_to"] - 1e-5
+            answer
+            for answer in run.rows()
+            if predictions_of(answer, labels) == predictions_of(part, labels)
+            and abs(answer["valid_from"] - part["valid_from"]) < 1e-5
+            and answer["valid_to"] > part["valid_to"] - 1e-5
         ]
-        inner = [each for each in run.rows() if who(each, labels) == who(part, labels)]
-        # A region may end before the tick while another part of it, in a later instant of the other, goes on.
-        assert whole or len(inner) > 1, (part, run.rows())
+        same_predictions = [
+            answer for answer in run.rows() if predictions_of(answer, labels) == predictions_of(part, labels)
+        ]
+        # One region may end before the tick while another region of the same predictions continues.
+        assert whole or len(same_predictions) > 1, (part, run.rows())
         is_cut = abs(tick - round(tick)) < 1e-5
-        assert is_cut or len(inner) > 1 or part["valid_to"] <= whole[0]["valid_to"] + 1e-5
+        assert is_cut or len(same_predictions) > 1 or part["valid_to"] <= whole[0]["valid_to"] + 1e-5
         if whole:
-            assert part["probability"] <= max(each["probability"] for each in whole) + 1e-6
+            assert part["probability"] <= max(answer["probability"] for answer in whole) + 1e-6
 
 
 def test_partial_answers_of_timestamps() -> None:
@@ -121,7 +123,7 @@ def test_partial_answers_of_timestamps() -> None:
 def test_a_late_prediction_within_the_delay_cuts_an_answer(kind: str) -> None:
     number = float if kind == DOUBLE else int
     rows = [row(1, number(0)), row(2, number(6), 1e6), row(1, number(4), 1e6)]
-    run = run_over(f"{ALONE} MAX DELAY 3", *([each] for each in rows), kind=kind)
+    run = run_over(f"{ALONE} MAX DELAY 3", *([single_row] for single_row in rows), kind=kind)
     assert validity(run.rows("tentative")) == [(0, 10), (0, 4)]
     assert validity(run.rows("invalidated")) == [(0, 10)]
     assert run.rows() == []
@@ -133,7 +135,7 @@ def test_a_late_prediction_within_the_delay_cuts_an_answer(kind: str) -> None:
     assert validity(batch.rows()) == [(0, 4)]
 
 
-def test_after_the_delay_a_prediction_is_late_and_kept_in_quarantine() -> None:
+def test_after_the_delay_a_prediction_is_late_and_quarantined() -> None:
     run = run_over(f"{ALONE} MAX DELAY 3", [row(1, 0.0)], [row(2, 7.5, 1e6)], [row(1, 4.0, 1e6, 2.0)])
     assert validity(run.rows("invalidated")) == []
     assert (run.counts.read, run.counts.used, run.counts.late) == (3, 2, 1)
@@ -144,14 +146,14 @@ def test_after_the_delay_a_prediction_is_late_and_kept_in_quarantine() -> None:
     assert validity(run.rows()) == [(0, 10)]
 
 
-def test_on_the_very_watermark_nothing_is_late() -> None:
+def test_a_row_at_the_watermark_is_not_late() -> None:
     run = run_over(f"{ALONE} MAX DELAY 3", [row(1, 0.0)], [row(2, 7.0, 1e6)], [row(1, 4.0, 1e6)])
     assert run.counts.late == 0
     run.step({}, end=True)
     assert validity(run.rows()) == [(0, 4)]
 
 
-def test_a_late_prediction_cuts_what_both_said_of_a_pair() -> None:
+def test_a_late_prediction_cuts_the_answer_about_a_pair() -> None:
     run = run_over(f"{PAIR} WITHIN 1 MAX DELAY 5", [row(1, 0.0), row(2, 0.0)], [row(3, 4.0, 1e6)], [row(2, 2.0, -1e6)])
     assert validity(run.rows("tentative")) == [(0, 10), (0, 3)]
     assert validity(run.rows("invalidated")) == [(0, 10)]
@@ -159,10 +161,10 @@ def test_a_late_prediction_cuts_what_both_said_of_a_pair() -> None:
     assert validity(run.rows()) == [(0, 3)]
 
 
-@pytest.mark.parametrize("near", [0.0, 7e-4, 3e-4, 1.2e-3, 7e-10])
-def test_an_answer_that_ends_near_the_watermark_is_validated_once(near: float) -> None:
-    """However near, it is told, at this watermark or at the next."""
-    end = 1e6 - near
+@pytest.mark.parametrize("distance", [0.0, 7e-4, 3e-4, 1.2e-3, 7e-10])
+def test_an_answer_that_ends_near_the_watermark_is_validated_once(distance: float) -> None:
+    """It is validated once, at this watermark or at the next."""
+    end = 1e6 - distance
     run = run_over(
         f"MONITOR a FROM e WHERE a.x < {end!r}",
         [row(1, 0.0, 0.0, 1.0)],
@@ -170,21 +172,21 @@ def test_an_answer_that_ends_near_the_watermark_is_validated_once(near: float) -
         period=2e6,
     )
     run.step({}, end=True)
-    assert [each["valid_to"] for each in run.rows()] == pytest.approx([end])
+    assert [answer["valid_to"] for answer in run.rows()] == pytest.approx([end])
 
 
-# ---------------------------------------------------------------- liveness, duplicates
+# ---------------------------------------------------------------- keys without rows, duplicates
 
 
-def test_a_key_that_is_silent_for_longer_than_the_period_has_no_prediction() -> None:
+def test_a_key_without_rows_for_a_period_has_no_prediction() -> None:
     run = run_over(PAIR, [row(1, 0.0), row(2, 0.0)], [row(2, 9.0)], [row(2, 18.0)], [row(1, 27.0)], [row(2, 27.5)])
     run.step({}, end=True)
-    found = sorted((each["a"]["t"], each["b"]["t"], each["valid_from"], each["valid_to"]) for each in run.rows())
-    assert found == [(0, 0, 0, 9), (0, 9, 9, 10), (27, 18, 27, 27.5), (27, 27.5, 27.5, 37)]
+    answers_found = [(row["a"]["t"], row["b"]["t"], row["valid_from"], row["valid_to"]) for row in run.rows()]
+    assert sorted(answers_found) == [(0, 0, 0, 9), (0, 9, 9, 10), (27, 18, 27, 27.5), (27, 27.5, 27.5, 37)]
 
 
 @pytest.mark.parametrize("buckets", [1, 3, 6])
-def test_a_prediction_that_comes_twice_counts_once(buckets: int) -> None:
+def test_a_duplicate_prediction_is_used_once(buckets: int) -> None:
     run = run_over(PAIR, [row(1, 0.0), row(2, 0.0), row(1, 0.0)], [row(2, 0.0), row(1, 0.0, -0.0)], buckets=buckets)
     run.step({}, end=True)
     assert (run.counts.read, run.counts.used, run.counts.duplicate) == (5, 2, 3)
@@ -199,13 +201,13 @@ def some_state() -> MonitorRun:
     return run_over(f"{PAIR} WITHIN 1 MAX DELAY 2 EVERY 1", [row(1, 0.0), row(2, 0.5)], [row(3, 4.0, 1e6)], error=1)
 
 
-def test_every_damaged_byte_of_state_is_noticed() -> None:
+def test_damaged_state_is_detected() -> None:
     run = some_state()
     state = run.states[0]
     assert state is not None
-    for place in range(0, len(state), max(1, len(state) // 200)):
+    for index in range(0, len(state), max(1, len(state) // 200)):
         damaged = bytearray(state)
-        damaged[place] ^= 0x40
+        damaged[index] ^= 0x40
         with pytest.raises(StateError):
             run.job.operator().open(bytes(damaged))
 
@@ -217,7 +219,7 @@ def test_state_of_another_query_is_refused() -> None:
         other.operator().open(run.states[0])
 
 
-def test_what_is_saved_is_opened_and_saved_the_same() -> None:
+def test_saved_state_is_the_same_after_it_is_opened() -> None:
     run = some_state()
     operator = run.job.operator()
     operator.open(run.states[0])
@@ -225,8 +227,8 @@ def test_what_is_saved_is_opened_and_saved_the_same() -> None:
 
 
 @pytest.mark.parametrize("clauses", ["", " WITHIN 2", " MAX DELAY 3", " BUFFER 50", " EVERY 1"])
-def test_what_is_held_is_bounded(clauses: str) -> None:
-    """After many predictions a bucket holds those of the last few, and its state does not grow."""
+def test_the_state_is_bounded(clauses: str) -> None:
+    """After many predictions, a bucket holds only the latest ones, and its state does not grow."""
     run = run_over(f"{PAIR}{clauses}")
     kept, sizes = [], []
     for t in range(300):
@@ -238,7 +240,7 @@ def test_what_is_held_is_bounded(clauses: str) -> None:
     assert max(sizes[32:]) <= max(sizes[20:32]) + 64
 
 
-def test_when_time_moves_far_on_nothing_old_is_held() -> None:
+def test_old_predictions_are_removed_when_time_advances() -> None:
     run = run_over(
         f"{PAIR} WITHIN 2", [row(key, 0.1 * key) for key in range(10)], [row(99, 1e6, 1e6)], [row(99, 1e6 + 1, 1e6)]
     )
@@ -248,28 +250,34 @@ def test_when_time_moves_far_on_nothing_old_is_held() -> None:
 
 @examples(20)
 @given(st.data(), monitor_cases(time_types=TIMES, thresholds=False, max_delay=1))
-def test_what_is_said_and_taken_back_adds_up(data: st.DataObject, case: Case) -> None:
-    """Of each choice of predictions: nothing is taken back that was not said, and what stands is validated."""
+def test_every_tentative_answer_is_invalidated_or_validated_once(data: st.DataObject, case: Case) -> None:
+    """For each combination: only tentative answers are invalidated, and the remaining ones are validated."""
     run = run_of(case, data.draw(splits(case.rows, clock=seconds)), 1, live=True)
     labels = [operand.label for operand in bound_query(case.workbook, case.query).operands]
-    standing: dict[Any, list[tuple[float, float]]] = {}
+    open_answers: dict[Any, list[tuple[float, float]]] = {}
     for outcome in run.outcomes:
         part = MonitorRun(run.job, 1)
         part.outcomes = [outcome]
-        for each in part.rows("invalidated"):
-            assert any(near(each, other) for other in standing.get(who(each, labels), [])), each
-            own = standing[who(each, labels)]
-            own.remove(next(other for other in own if near(each, other)))
-        for each in part.rows("tentative"):
-            own = standing.setdefault(who(each, labels), [])
-            if not any(near(each, other) for other in own):
-                own.append((each["valid_from"], each["valid_to"]))
-        for each in part.rows("validated"):
-            own = standing.get(who(each, labels), [])
-            standing[who(each, labels)] = [other for other in own if not near(each, other)]
-    left = [interval for own in standing.values() for interval in own if interval[1] - interval[0] > 1e-6]
+        for answer in part.rows("invalidated"):
+            assert any(has_interval(answer, other) for other in open_answers.get(predictions_of(answer, labels), [])), (
+                answer
+            )
+            intervals = open_answers[predictions_of(answer, labels)]
+            intervals.remove(next(other for other in intervals if has_interval(answer, other)))
+        for answer in part.rows("tentative"):
+            intervals = open_answers.setdefault(predictions_of(answer, labels), [])
+            if not any(has_interval(answer, other) for other in intervals):
+                intervals.append((answer["valid_from"], answer["valid_to"]))
+        for answer in part.rows("validated"):
+            intervals = open_answers.get(predictions_of(answer, labels), [])
+            open_answers[predictions_of(answer, labels)] = [
+                other for other in intervals if not has_interval(answer, other)
+            ]
+    left = [
+        interval for intervals in open_answers.values() for interval in intervals if interval[1] - interval[0] > 1e-6
+    ]
     assert not left
 
 
-def near(answer: Answer, interval: tuple[float, float]) -> bool:
+def has_interval(answer: Answer, interval: tuple[float, float]) -> bool:
     return abs(answer["valid_from"] - interval[0]) < 1e-5 and abs(answer["valid_to"] - interval[1]) < 1e-5

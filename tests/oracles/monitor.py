@@ -1,50 +1,51 @@
-"""The truth about a MONITOR query in batch: every pair of predictions, its half-planes one by one, in fractions.
+"""The oracle of MONITOR in batch: every pair of predictions, its half-planes one by one, in fractions.
 
-How the definitions are read
-----------------------------
-- A prediction is what the declared columns of a row say. A row given twice is one prediction; a row whose key or time
-  is NULL, or no (finite) number, is none. A prediction applies on [t, min(t + PERIOD, next t)), next t being the
-  *strictly* later one of its key, of all rows of the stream: also of those that WHERE does not let through, and of
-  those whose values are NULL.
-- Two operands are every ordered pair of predictions; where both are of one stream, of two different keys.
-- A conjunct of WHERE that names no value column asks the rows (keys, t, rates), and must be TRUE. Any other is a
-  constraint: `a.v cmp K`, `ABS(a.u - b.v) cmp K`, or either with its sides changed. K is a constant; where it is NULL,
-  or the value or rate of a column that a constraint names is, nothing matches.
-- The instants (ta, tb) of a pair are those at which both apply, |ta - tb| <= WITHIN. A single prediction is treated as
-  paired with itself at the same instant.
-- A *form* is a value, or a difference of two. All constraints on one form leave a set of numbers, a union of
-  intervals. Values are uniform within their errors around the prediction, and independent: of different columns, keys
-  and instants.
-- EXPECTED: the predicted forms lie in their sets. MUST: all constraints hold with probability 1. MAY: all hold
-  together with a probability above 0. So what has measure zero does not count where there is an error: `<` is `<=`, a
-  contact of MAY at the very end of its errors is none, and `<>` is always true; where the errors of a form are 0, all
-  three are EXPECTED. Forms that share a value are taken together.
+Interpretation of the definitions
+---------------------------------
+- A prediction has the declared columns of a row. Duplicate rows are one prediction; a row whose key or time is NULL or
+  not a (finite) number is none. A prediction applies on [t, min(t + PERIOD, next t)), where next t is the next
+  *strictly* later time of its key among all rows of the stream, including rows that WHERE excludes and rows whose
+  values are NULL.
+- Two operands are every ordered pair of predictions; if both have the same stream, of two different keys.
+- A conjunct of WHERE without value columns is a condition on the rows (keys, t, rates), and must be TRUE. Any other is
+  a constraint: `a.v cmp K`, `ABS(a.u - b.v) cmp K`, or either with its sides exchanged. K is a constant. Nothing
+  matches if K is NULL, or the value or rate of a column in a constraint is.
+- The instants (ta, tb) of a pair are those at which both apply, with |ta - tb| <= WITHIN. A single prediction is
+  treated as a pair with itself at the same instant.
+- A *form* is a value, or a difference of two. All constraints on one form allow a set of numbers, a union of
+  intervals. Values are uniform within their errors around the prediction. Different columns, keys and instants are
+  independent.
+- EXPECTED: the predicted forms are in their sets. MUST: all constraints hold with probability 1. MAY: all constraints
+  hold together with a probability above 0. So sets of measure 0 do not matter if there is an error: `<` is `<=`, a
+  contact at the end of the errors is no match of MAY, and `<>` is always true. If the errors of a form are 0, all three
+  are EXPECTED. Forms that share a value have a joint probability.
 - The matching instants of a pair are a union of convex sets, with open and closed sides. Its connected parts are the
-  regions; two sets are connected where one has a point in common with the closure of the other. A part that is empty
-  because only an open end touches is no match.
-- valid_from and valid_to are the infimum and supremum of max(ta, tb); the boundary is the closure of a region, its
-  corners counter-clockwise from the least (ta, tb), the first one not repeated. It is None where a region is not one
-  convex set, which takes MAY, an `ABS(...) >=`, and another constraint that shares one of its values.
-- The probability is the supremum over the region, its inside included: exact (a Fraction) where all that is uncertain
-  is one form, and else a float by search: never too high, and too low by at most SEARCH_ERROR where the product has one
-  hill (`<=`, `<`); where it may have several (`>`, `>=`, `<>`) a lattice finds the two best, and tests look for others.
-- A row is an answer where its probability is above 0, and at least THRESHOLD.
+  regions; two sets are connected if one has a point in common with the closure of the other. A part that is empty
+  because it only touches an open end is no match.
+- valid_from and valid_to are the infimum and supremum of max(ta, tb). The boundary is the closure of a region, its
+  corners counter-clockwise from the smallest (ta, tb), the first one not repeated. It is None if a region is not one
+  convex set, which requires MAY, an `ABS(...) >=`, and another constraint that shares one of its values.
+- The probability is the supremum over the region, including its interior: exact (a Fraction) if only one form is
+  uncertain, otherwise a float found by search. It is never too high. It is too low by at most SEARCH_ERROR if the
+  product has one maximum (`<=`, `<`); if it may have several (`>`, `>=`, `<>`), a lattice finds the best two, and tests
+  look for others.
+- A row is an answer if its probability is above 0 and at least THRESHOLD.
 
-Numbers are the fractions that doubles are; times are in the unit of the time column, and TIMESTAMPs in seconds since
-1970 UTC, but for the `t` of a prediction, which is as given.
+Numbers are the exact fractions of doubles. Times are in the unit of the time column, and TIMESTAMPs in seconds since
+1970 UTC, except for the `t` of a prediction, which is as in the row.
 
-What the language leaves open
------------------------------
-- Whether MUST and MAY ask for a probability (as here, and in the notes on the mathematics) or, as in the paper, for all
-  and for some values within the errors, ends included. They differ for MUST with `<>`, for `<` at a contact, and where
-  two parts of MAY touch in instants of probability 0.
-- Two different predictions of one key and time: here both apply. NULL values: here they end the prediction before.
+Not defined by the language
+---------------------------
+- Whether MUST and MAY refer to a probability (as here, and in the notes on the mathematics) or, as in the paper, to all
+  and to some values within the errors, ends included. They differ for MUST with `<>`, for `<` at a contact, and if two
+  parts of MAY touch in instants of probability 0.
+- Two different predictions of one key and time: here both apply. NULL values: here they end the previous prediction.
 - Conditions on `t` and rates; constraints of any other shape, which are refused here (OR and NOT over values,
-  `ABS(a.v)`, `a.v - b.v < K`, two columns of one operand), and the
-  probability of forms that connect more than two values.
-- The types of valid_from, valid_to and the boundary for INTEGER and TIMESTAMP times (microseconds cannot hold a third),
-  the order of corners, and the boundary of regions that are not convex, or of no area.
-- Keys of two different streams that are equal: here they are paired.
+  `ABS(a.v)`, `a.v - b.v < K`, two columns of one operand), and the probability of forms that connect more than two
+  values.
+- The types of valid_from, valid_to and the boundary for INTEGER and TIMESTAMP times (microseconds cannot represent
+  1/3), the order of corners, and the boundary of regions that are not convex, or without area.
+- Equal keys of two different streams: here they are paired.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ from tests.oracles.conditions import Relations, evaluate, holds
 from tests.oracles.events import NO_RELATIONS, Rows
 from tests.oracles.monitor_numbers import ALL, Numbers, common, joined, satisfying
 from tests.oracles.monitor_predictions import Prediction, predictions
-from tests.oracles.monitor_regions import Form, Group, Region, comparable, connected, needed
+from tests.oracles.monitor_regions import Form, Group, Region, comparable, connected, without_covered
 from tests.untraced import untraced
 
 Answer = dict[str, Any]
@@ -72,27 +73,27 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 
 
 def constraints(query: BoundMonitor) -> tuple[list[Typed], dict[Form, Numbers]]:
-    """The conjuncts about rows, and the numbers that the constraints leave for each form."""
-    operands = {operand.name: place for place, operand in enumerate(query.operands)}
-    about_rows: list[Typed] = []
-    left: dict[Form, Numbers] = {}
+    """The row conditions, and the numbers that the constraints allow for each form."""
+    operands = {operand.name: number for number, operand in enumerate(query.operands)}
+    row_conditions: list[Typed] = []
+    allowed: dict[Form, Numbers] = {}
     for condition in query.conditions:
         if not any(_is_value(node, query.operands) for node in walk(condition)):
-            about_rows.append(condition)
+            row_conditions.append(condition)
             continue
         form, numbers = _constraint(condition, operands)
-        left[form] = joined(common(left.get(form, ALL), numbers))
-    return about_rows, left
+        allowed[form] = joined(common(allowed.get(form, ALL), numbers))
+    return row_conditions, allowed
 
 
 def _is_value(node: Typed, operands: Sequence[BoundOperand]) -> bool:
     """Whether the node is a value column."""
-    streams = [each.stream for each in operands if isinstance(node, Reference) and node.owner == each.name]
+    streams = [operand.stream for operand in operands if isinstance(node, Reference) and node.owner == operand.name]
     return any(value.name.lower() == node.name for stream in streams for value in stream.values)
 
 
 def _constraint(condition: Typed, operands: Mapping[str, int]) -> tuple[Form, Numbers]:
-    """One constraint: what it is about, and of which numbers it is true."""
+    """One constraint: its form, and the numbers for which it is true."""
     if not (isinstance(condition, Operation) and condition.op in _MIRRORED):
         raise NotImplementedError(condition)
     (left, right), op = condition.arguments, condition.op
@@ -112,20 +113,20 @@ def _form(tree: Typed, operands: Mapping[str, int]) -> Form:
     if isinstance(tree, Operation) and tree.op == "abs":
         (difference,) = tree.arguments
         if isinstance(difference, Operation) and difference.op == "-":
-            columns = [each for each in difference.arguments if isinstance(each, Reference)]
-            sides = sorted((operands[each.owner or ""], each.name) for each in columns)
+            columns = [column for column in difference.arguments if isinstance(column, Reference)]
+            sides = sorted((operands[column.owner or ""], column.name) for column in columns)
             if [owner for owner, _ in sides] == [0, 1]:
                 return tuple(sides)
     raise NotImplementedError(tree)
 
 
-def together(forms: Iterable[Form]) -> list[list[Form]]:
-    """The forms in groups: those that share a value, if only through others, are in one."""
+def connected_forms(forms: Iterable[Form]) -> list[list[Form]]:
+    """The groups of forms that are connected by shared values."""
     groups: list[list[Form]] = []
     for form in forms:
-        own = [group for group in groups if any(set(form) & set(other) for other in group)]
-        groups = [group for group in groups if group not in own]
-        groups.append([*itertools.chain.from_iterable(own), form])
+        connected_groups = [group for group in groups if any(set(form) & set(other) for other in group)]
+        groups = [group for group in groups if group not in connected_groups]
+        groups.append([*itertools.chain.from_iterable(connected_groups), form])
     return groups
 
 
@@ -134,7 +135,7 @@ def together(forms: Iterable[Form]) -> list[list[Form]]:
 
 @untraced
 def answers(query: BoundMonitor, rows: Rows, relations: Relations = NO_RELATIONS) -> list[Answer]:
-    """The answers, by the predictions of the first operand, then the second, then time.
+    """The answers, sorted by the predictions of the first operand, of the second, and by time.
 
     Parameters
     ----------
@@ -143,49 +144,56 @@ def answers(query: BoundMonitor, rows: Rows, relations: Relations = NO_RELATIONS
         Times are numbers or datetimes.
     relations : mapping from the name of a relation, as declared, to its rows
     """
-    found = []
+    answer_rows = []
     for pair, regions in matches(query, rows, relations):
-        structs = {operand.label: dict(each.shown) for operand, each in zip(query.operands, pair, strict=False)}
+        structs = {
+            operand.label: dict(prediction.answer_struct)
+            for operand, prediction in zip(query.operands, pair, strict=False)
+        }
         for region in sorted(regions, key=lambda region: (region.valid, region.boundary or ())):
             probability = region.probability
             if probability > 0 and probability >= query.threshold:
                 (start, end), boundary = region.valid, {} if len(structs) == 1 else {"boundary": region.boundary}
-                found.append({**structs, "valid_from": start, "valid_to": end, **boundary, "probability": probability})
-    return found
+                answer_rows.append(
+                    {**structs, "valid_from": start, "valid_to": end, **boundary, "probability": probability}
+                )
+    return answer_rows
 
 
 def matches(
     query: BoundMonitor, rows: Rows, relations: Relations = NO_RELATIONS
 ) -> Iterator[tuple[tuple[Prediction, Prediction], list[Region]]]:
-    """Every pair of predictions that WHERE lets through, with its regions; a single one is there twice."""
-    about_rows, numbers = constraints(query)
+    """Every pair of predictions that satisfies WHERE, with its regions; a single prediction is paired with itself."""
+    row_conditions, numbers = constraints(query)
     for pair in pairs(query, rows):
-        bindings = {(each.name, 1): own.columns for each, own in zip(query.operands, pair, strict=False)}
-        if all(holds(condition, bindings, relations) for condition in about_rows):
+        bindings = {
+            (operand.name, 1): prediction.columns for operand, prediction in zip(query.operands, pair, strict=False)
+        }
+        if all(holds(condition, bindings, relations) for condition in row_conditions):
             yield pair, regions(query, pair, numbers)
 
 
 def pairs(query: BoundMonitor, rows: Rows) -> Iterator[tuple[Prediction, Prediction]]:
-    """Every pair of predictions, of two keys where they are of one stream; of one operand, each with itself."""
-    given = {name.lower(): own for name, own in rows.items()}
-    first, second = (each.stream for each in (query.operands[0], query.operands[-1]))
-    some, others = (predictions(stream, given.get(stream.name.lower(), ())) for stream in (first, second))
+    """Every pair of predictions, of different keys if they have the same stream; for one operand, each with itself."""
+    rows_by_stream = {name.lower(): stream_rows for name, stream_rows in rows.items()}
+    first, second = (operand.stream for operand in (query.operands[0], query.operands[-1]))
+    firsts, seconds = (predictions(stream, rows_by_stream.get(stream.name.lower(), ())) for stream in (first, second))
     if len(query.operands) == 1:
-        yield from zip(some, others, strict=True)
+        yield from zip(firsts, seconds, strict=True)
         return
-    for a, b in itertools.product(some, others):
+    for a, b in itertools.product(firsts, seconds):
         if first.name.lower() != second.name.lower() or a.key != b.key:
             yield a, b
 
 
 def groups_of(pair: tuple[Prediction, Prediction], numbers: Mapping[Form, Numbers]) -> tuple[Group, ...] | None:
-    """What is asked of a pair, by forms that share values; None where one of the values is not known."""
+    """The constraints on a pair, by groups of forms; None if one of the values is unknown."""
     lines = {value: pair[value[0]].lines[value[1]] for form in numbers for value in form}
     if None in lines.values():
         return None
     return tuple(
         Group({form: numbers[form] for form in forms}, {value: lines[value] for form in forms for value in form})
-        for forms in together(numbers)
+        for forms in connected_forms(numbers)
     )
 
 
@@ -196,8 +204,8 @@ def regions(query: BoundMonitor, pair: tuple[Prediction, Prediction], numbers: M
         return []
     # A single prediction is compared with itself, at the same instant.
     within = Fraction(query.within) if len(query.operands) == 2 else Fraction(0)
-    whole = comparable(*pair, within)
-    choices = itertools.product(*(group.matching(query.semantics) for group in groups))
-    pieces = [whole.cut(itertools.chain.from_iterable(chosen)) for chosen in choices]
+    comparable_instants = comparable(*pair, within)
+    alternatives = itertools.product(*(group.matching(query.semantics) for group in groups))
+    pieces = [comparable_instants.cut(itertools.chain.from_iterable(planes)) for planes in alternatives]
     parts = connected([piece for piece in pieces if not piece.is_empty])
-    return [Region(needed(part), groups) for part in parts]
+    return [Region(without_covered(part), groups) for part in parts]

@@ -1,19 +1,20 @@
-"""The truth about a buffer of fixed size, arrival by arrival, in fractions.
+"""The oracle of BUFFER: the predictions in the buffers after each arrival, in fractions.
 
-How the definitions are read
-----------------------------
-- A prediction of a key applies on [t, min(t + PERIOD, t of the key's next)). Arrivals come in the order of time.
-- One that arrives ends the one before it of its key. What ended more than `width` (the window, and how late a
-  prediction may come) before the newest time of the slowest stream can meet nothing to come, and is let go: nothing
-  takes over from it.
-- Where the buffer of its stream is full, one prediction is discarded: LEAST CONTRIBUTION the one with the least, itself
-  among them; OLDEST the one with the least time, and RANDOM any, but for itself; NEWEST itself. Which of several that
-  are as good is by lot.
-- The contribution is the smaller of the two integrals of the absolute difference to what the neighbours of its key in
-  the buffer predict, over the time in which it applies, summed over the columns in units of its own errors (where they
-  are 0, as they are). The last of its key, and so an only one, has an infinite one.
-- What was discarded is taken over by the neighbour with the smaller error: by one before, not beyond its own PERIOD; by
-  one after, from where the discarded one began. Nothing is taken over from NEWEST: it ended the one before.
+Interpretation of the definitions
+---------------------------------
+- A prediction of a key applies on [t, min(t + PERIOD, t of the key's next)). Predictions arrive in the order of time.
+- A new prediction ends the previous one of its key. A prediction that ended more than `width` (the window plus the
+  lateness) before the newest time of the slowest stream cannot be compared with later ones: it is removed, without a
+  replacement.
+- If the buffer of a stream is full, one prediction is discarded. LEAST CONTRIBUTION: the one with the least
+  contribution, which may be the new one. OLDEST: the one with the smallest time, except the new one. RANDOM: any except
+  the new one. NEWEST: the new one. Ties are broken at random.
+- The contribution is the smaller of the two integrals of the absolute difference to the predictions of its neighbours
+  of the same key in the buffer, over the time in which it applies. It is summed over the columns in units of its own
+  errors (without a unit where they are 0). It is infinite for the last prediction of a key.
+- A discarded prediction is replaced by the neighbour with the smaller error: the previous one is extended, but not
+  beyond its own PERIOD; the next one is extended back to the begin of the discarded one. NEWEST has no replacement,
+  because the new prediction has already ended the previous one.
 """
 
 from __future__ import annotations
@@ -43,16 +44,16 @@ class Buffered:
     errors: tuple[Fraction, ...]
 
     @property
-    def who(self) -> tuple[str, int, Fraction]:
-        """Its name."""
+    def name(self) -> tuple[str, int, Fraction]:
+        """Identifies the prediction."""
         return self.stream, self.key, self.time
 
     def at(self, column: int, instant: Fraction) -> Fraction:
-        """What a column is predicted to be."""
+        """The predicted value of a column."""
         return self.values[column] + self.rates[column] * (instant - self.time)
 
     def error_of(self, other: Buffered) -> Fraction:
-        """How wrong another prediction would be in its place."""
+        """The error of another prediction that replaces this one."""
         total = Fraction(0)
         for column, error in enumerate(self.errors):
             first, last = (self.at(column, s) - other.at(column, s) for s in (self.begin, self.end))
@@ -68,7 +69,7 @@ class Buffered:
 
 @dataclass
 class BufferManager:
-    """The buffers of some streams, each of one size; `periods` by stream."""
+    """The buffers of some streams, all of the same size; `periods` by stream."""
 
     size: int
     policy: str
@@ -77,33 +78,38 @@ class BufferManager:
     held: list[Buffered] = field(default_factory=list)
     newest: dict[str, Fraction] = field(default_factory=dict)
 
-    def neighbours(self, each: Buffered) -> tuple[Buffered | None, Buffered | None]:
-        """Those in the buffer before and after one, of its key."""
-        own = [other for other in self.held if other.who[:2] == each.who[:2]]
-        before = max((other for other in own if other.time < each.time), key=lambda other: other.time, default=None)
-        after = min((other for other in own if other.time > each.time), key=lambda other: other.time, default=None)
+    def neighbours(self, buffered: Buffered) -> tuple[Buffered | None, Buffered | None]:
+        """The previous and the next prediction of the same key in the buffer."""
+        same_key = [other for other in self.held if other.name[:2] == buffered.name[:2]]
+        before = max(
+            (other for other in same_key if other.time < buffered.time), key=lambda other: other.time, default=None
+        )
+        after = min(
+            (other for other in same_key if other.time > buffered.time), key=lambda other: other.time, default=None
+        )
         return before, after
 
-    def contribution(self, each: Buffered) -> Fraction | float:
-        """How wrong its key would be predicted without one."""
-        before, after = self.neighbours(each)
+    def contribution(self, buffered: Buffered) -> Fraction | float:
+        """The prediction error that would result from dropping a prediction."""
+        before, after = self.neighbours(buffered)
         if after is None:
             return math.inf
-        return min(each.error_of(other) for other in (before, after) if other is not None)
+        return min(buffered.error_of(other) for other in (before, after) if other is not None)
 
     def arrive(
         self, stream: str, key: int, time: Fraction, values: Sequence[Fraction], rates: Sequence[Fraction],
         errors: Sequence[Fraction],
     ) -> list[Buffered]:  # fmt: skip
-        """Let a prediction come; the victims among which one is to be discarded, none where there is room."""
+        """Add a prediction; returns the candidates for discarding, none if there is room."""
         self.newest[stream] = max(self.newest.get(stream, time), time)
         if len(self.newest) == len(self.periods):
             now = min(self.newest.values())
-            self.held = [each for each in self.held if each.end >= now - self.width]
+            self.held = [buffered for buffered in self.held if buffered.end >= now - self.width]
         self.held = [
-            replace(each, end=min(each.end, time)) if each.who[:2] == (stream, key) else each for each in self.held
+            replace(buffered, end=min(buffered.end, time)) if buffered.name[:2] == (stream, key) else buffered
+            for buffered in self.held
         ]
-        is_full = sum(each.stream == stream for each in self.held) >= self.size
+        is_full = sum(buffered.stream == stream for buffered in self.held) >= self.size
         new = Buffered(stream, key, time, time, time + self.periods[stream], tuple(values), tuple(rates), tuple(errors))
         if is_full and self.policy == NEWEST:
             return []
@@ -111,30 +117,30 @@ class BufferManager:
         return self.victims(new) if is_full else []
 
     def victims(self, new: Buffered) -> list[Buffered]:
-        """Those of which one must go."""
-        own = [each for each in self.held if each.stream == new.stream]
-        others = [each for each in own if each is not new]
+        """The predictions of which one must be discarded."""
+        same_stream = [buffered for buffered in self.held if buffered.stream == new.stream]
+        others = [buffered for buffered in same_stream if buffered is not new]
         if self.policy == OLDEST:
-            return [each for each in others if each.time == min(other.time for other in others)]
+            return [buffered for buffered in others if buffered.time == min(other.time for other in others)]
         if self.policy == RANDOM:
             return others
-        least = min(self.contribution(each) for each in own)
-        return [each for each in own if self.contribution(each) <= least + TIE]
+        least = min(self.contribution(buffered) for buffered in same_stream)
+        return [buffered for buffered in same_stream if self.contribution(buffered) <= least + TIE]
 
-    def heirs(self, victim: Buffered) -> list[Buffered]:
-        """Those that may take over from a victim: one, but for ties."""
-        around = [each for each in self.neighbours(victim) if each is not None]
-        least = min((victim.error_of(each) for each in around), default=Fraction(0))
-        return [each for each in around if victim.error_of(each) <= least + TIE]
+    def replacements(self, victim: Buffered) -> list[Buffered]:
+        """The neighbours that may replace a discarded prediction; several only in case of a tie."""
+        around = [buffered for buffered in self.neighbours(victim) if buffered is not None]
+        least = min((victim.error_of(buffered) for buffered in around), default=Fraction(0))
+        return [buffered for buffered in around if victim.error_of(buffered) <= least + TIE]
 
-    def discard(self, victim: Buffered, heir: Buffered | None) -> None:
-        """Let a victim go, and one of its heirs take over."""
+    def discard(self, victim: Buffered, replacement: Buffered | None) -> None:
+        """Discard a prediction, and replace it by a neighbour."""
         self.held.remove(victim)
-        if heir is None:
+        if replacement is None:
             return
-        place = self.held.index(heir)
-        if heir.time < victim.time:
-            reach = min(victim.end, heir.time + self.periods[heir.stream])
-            self.held[place] = replace(heir, end=max(heir.end, reach))
+        index = self.held.index(replacement)
+        if replacement.time < victim.time:
+            reach = min(victim.end, replacement.time + self.periods[replacement.stream])
+            self.held[index] = replace(replacement, end=max(replacement.end, reach))
         else:
-            self.held[place] = replace(heir, begin=min(heir.begin, victim.begin))
+            self.held[index] = replace(replacement, begin=min(replacement.begin, victim.begin))

@@ -1,4 +1,4 @@
-"""Where a pair of predictions matches, and how probably, as the oracle of MONITOR has it: half-planes and polygons.
+"""The regions of a pair of predictions and their probabilities in the MONITOR oracle: half-planes and polygons.
 
 A *form* is a value, or a difference of two. Instants are pairs (ta, tb), one for each of two predictions.
 """
@@ -22,7 +22,7 @@ Value = tuple[int, str]
 #: One value, or two of which the second is subtracted from the first.
 Form = tuple[Value, ...]
 
-#: By how much a probability that is searched for may be too low.
+#: By how much a probability that is found by search may be too low.
 SEARCH_ERROR = 1e-6
 
 
@@ -31,7 +31,7 @@ SEARCH_ERROR = 1e-6
 
 @dataclass(frozen=True)
 class HalfPlane:
-    """The instants with `a * ta + b * tb <= c`, or `<` where it is strict."""
+    """The instants with `a * ta + b * tb <= c`, or `<` if it is strict."""
 
     a: Number
     b: Number
@@ -39,25 +39,25 @@ class HalfPlane:
     strict: bool = False
 
     def excess(self, point: Point) -> Number:
-        """By how much the left side is above the right one."""
+        """By how much a point violates it."""
         return self.a * point[0] + self.b * point[1] - self.c
 
-    def has(self, point: Point) -> bool:
-        """Whether the point is in it."""
+    def contains(self, point: Point) -> bool:
+        """Whether the point is in the half-plane."""
         return self.excess(point) < 0 or (not self.strict and self.excess(point) == 0)
 
 
 def clipped(corners: Sequence[Point], plane: HalfPlane) -> list[Point]:
-    """The corners of what a closed half-plane leaves of a convex polygon, which may be a segment or a point."""
-    found: list[Point] = []
+    """The corners of the intersection of a closed half-plane and a convex polygon (or segment, or point)."""
+    result: list[Point] = []
     for corner, after in zip(corners, [*corners[1:], *corners[:1]], strict=True):
         here, there = plane.excess(corner), plane.excess(after)
         if here <= 0:
-            found.append(corner)
+            result.append(corner)
         if here * there < 0:
             share = here / (here - there)
-            found.append((corner[0] + share * (after[0] - corner[0]), corner[1] + share * (after[1] - corner[1])))
-    return list(dict.fromkeys(found))
+            result.append((corner[0] + share * (after[0] - corner[0]), corner[1] + share * (after[1] - corner[1])))
+    return list(dict.fromkeys(result))
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,13 @@ class Piece:
     corners: tuple[Point, ...]
 
     def cut(self, planes: Iterable[HalfPlane]) -> Piece:
-        """What more half-planes leave."""
+        """The intersection with more half-planes."""
         planes = tuple(planes)
         return Piece((*self.planes, *planes), tuple(reduce(clipped, planes, list(self.corners))))
 
-    def has(self, point: Point) -> bool:
-        """Whether the point is in it, and not just on an open side."""
-        return all(plane.has(point) for plane in self.planes)
+    def contains(self, point: Point) -> bool:
+        """Whether the point is in the set; open sides are excluded."""
+        return all(plane.contains(point) for plane in self.planes)
 
     @property
     def closure(self) -> Piece:
@@ -83,20 +83,20 @@ class Piece:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing in it.
+        """Whether the set is empty.
 
-        The mean of the corners is on an open side only where all of the closure is.
+        The mean of the corners is on an open side only if the whole closure is.
         """
         count = len(self.corners)
-        return not count or not self.has(tuple(sum(along) / count for along in zip(*self.corners, strict=True)))
+        return not count or not self.contains(tuple(sum(along) / count for along in zip(*self.corners, strict=True)))
 
     def touches(self, other: Piece) -> bool:
-        """Whether the two sets are one connected set together: one meets the closure of the other."""
+        """Whether the union of the two sets is connected: one intersects the closure of the other."""
         return not (self.closure.cut(other.planes).is_empty and other.closure.cut(self.planes).is_empty)
 
 
 def comparable(first: Prediction, second: Prediction, within: Fraction) -> Piece:
-    """The instants at which both predictions apply, no further apart than the window."""
+    """The instants at which both predictions apply and that are within the window."""
     corners = [
         (first.time, second.time), (first.end, second.time), (first.end, second.end), (first.time, second.end)
     ]  # fmt: skip
@@ -110,19 +110,19 @@ def connected(pieces: Iterable[Piece]) -> list[list[Piece]]:
     """The connected parts of the union of the pieces."""
     parts: list[list[Piece]] = []
     for piece in pieces:
-        own = [part for part in parts if any(map(piece.touches, part))]
-        parts = [part for part in parts if part not in own]
-        parts.append([*itertools.chain.from_iterable(own), piece])
+        touching = [part for part in parts if any(map(piece.touches, part))]
+        parts = [part for part in parts if part not in touching]
+        parts.append([*itertools.chain.from_iterable(touching), piece])
     return parts
 
 
-def needed(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
-    """The pieces without those that lie in another one, but for their sides."""
-    found: list[Piece] = []
+def without_covered(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
+    """The pieces without those whose closure is in that of another piece."""
+    kept: list[Piece] = []
     for piece in sorted(pieces, key=lambda piece: area(piece.corners), reverse=True):
-        if not any(all(map(other.closure.has, piece.corners)) for other in found):
-            found.append(piece)
-    return tuple(found)
+        if not any(all(map(other.closure.contains, piece.corners)) for other in kept):
+            kept.append(piece)
+    return tuple(kept)
 
 
 def area(corners: Sequence[Point]) -> Number:
@@ -131,7 +131,7 @@ def area(corners: Sequence[Point]) -> Number:
     return abs(sum(x * after_y - after_x * y for (x, y), (after_x, after_y) in pairs)) / 2
 
 
-# ---------------------------------------------------------------- what is asked of a pair
+# ---------------------------------------------------------------- constraints on a pair
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Group:
 
     Attributes
     ----------
-    numbers : dict from form to the numbers that its constraints leave
+    numbers : dict from form to the numbers that its constraints allow
     lines : dict from value to its line
     """
 
@@ -153,7 +153,7 @@ class Group:
 
     @cached_property
     def planes(self) -> dict[Form, tuple[Number, Number, Number]]:
-        """The predictions of all forms, and of each value by itself, as (a, b, c): a * ta + b * tb + c."""
+        """The predictions of all forms, and of each single value, as (a, b, c): a * ta + b * tb + c."""
         return {form: self._plane(form) for form in (*self.numbers, *((value,) for value in self.lines))}
 
     def _plane(self, form: Form) -> tuple[Number, Number, Number]:
@@ -172,26 +172,26 @@ class Group:
     # ------------------------------------------------------------ instants
 
     def matching(self, semantics: str) -> list[list[HalfPlane]]:
-        """The convex sets of instants that match, as half-planes; a pair that matches is in one of them."""
+        """The convex sets of matching instants, as half-planes; every matching pair of instants is in one of them."""
         if semantics == "MAY" and len(self.numbers) > 1:
             cells = itertools.product(*({**self.numbers, **self.uncertain}).values())
-            return [self.some_truth(dict(zip(self.numbers, cell, strict=True))) for cell in cells]
+            return [self.some_true_value(dict(zip(self.numbers, cell, strict=True))) for cell in cells]
         sets = [
-            [self.between(form, each) for each in predicted(numbers, self.error(form), semantics)]
+            [self.between(form, interval) for interval in predicted(numbers, self.error(form), semantics)]
             for form, numbers in self.numbers.items()
         ]
-        return [list(itertools.chain.from_iterable(chosen)) for chosen in itertools.product(*sets)]
+        return [list(itertools.chain.from_iterable(planes)) for planes in itertools.product(*sets)]
 
-    def between(self, form: Form, numbers: Interval) -> list[HalfPlane]:
-        """The half-planes in which a form is predicted to lie in an interval."""
+    def between(self, form: Form, interval: Interval) -> list[HalfPlane]:
+        """The half-planes in which the predicted value of a form is in an interval."""
         a, b, c = self.planes[form]
-        planes = [HalfPlane(a, b, numbers.high - c, numbers.high_open)] if numbers.high < INFINITY else []
-        return [*planes, HalfPlane(-a, -b, c - numbers.low, numbers.low_open)] if numbers.low > -INFINITY else planes
+        planes = [HalfPlane(a, b, interval.high - c, interval.high_open)] if interval.high < INFINITY else []
+        return [*planes, HalfPlane(-a, -b, c - interval.low, interval.low_open)] if interval.low > -INFINITY else planes
 
-    def some_truth(self, cell: Mapping[Form, Interval]) -> list[HalfPlane]:
-        """The instants at which a probability above 0 lies in the cell: there is truth strictly within the errors.
+    def some_true_value(self, cell: Mapping[Form, Interval]) -> list[HalfPlane]:
+        """The instants at which the cell has a probability above 0: true values strictly within the errors exist.
 
-        The unknown truths of the values are eliminated from the inequalities, one after the other.
+        The unknown true values are eliminated from the inequalities one after the other.
         """
         unknown = [value for value, line in self.lines.items() if line.error]
         rows: list[tuple[list[Fraction], Number, bool]] = []
@@ -200,18 +200,18 @@ class Group:
             if numbers.high < INFINITY:
                 rows.append((row[:-1], numbers.high - row[-1], numbers.high_open))
             if numbers.low > -INFINITY:
-                rows.append(([-each for each in row[:-1]], row[-1] - numbers.low, numbers.low_open))
+                rows.append(([-coefficient for coefficient in row[:-1]], row[-1] - numbers.low, numbers.low_open))
         for value in unknown:
             a, b, c = self.planes[(value,)]
-            truth = [Fraction(value == each) for each in unknown]
+            truth = [Fraction(value == other) for other in unknown]
             rows.append(([-a, -b, *truth], c + self.lines[value].error, True))
-            rows.append(([a, b, *(-each for each in truth)], self.lines[value].error - c, True))
+            rows.append(([a, b, *(-coefficient for coefficient in truth)], self.lines[value].error - c, True))
         for _ in unknown:
             rows = list(_eliminated(rows))
         return [HalfPlane(row[0], row[1], bound, strict) for row, bound, strict in rows]
 
     def _row(self, form: Form, unknown: Sequence[Value]) -> list[Fraction]:
-        """A form as coefficients of ta, tb, the unknown truths, and 1; a value without error is its prediction."""
+        """A form as coefficients of ta, tb, the unknown true values, and 1; an exact value is its prediction."""
         row = [Fraction(0)] * (len(unknown) + 3)
         for value, sign in zip(form, (1, -1), strict=False):
             if value in unknown:
@@ -225,18 +225,18 @@ class Group:
 
     @cached_property
     def uncertain(self) -> dict[Form, Numbers]:
-        """The forms that have an error; the others are certain wherever they match."""
+        """The forms that have an error; the others are certain at all matching instants."""
         return {form: essential(numbers) for form, numbers in self.numbers.items() if self.error(form)}
 
     @property
     def rounded(self) -> Group:
-        """The same in doubles, to be searched."""
+        """The same in doubles, for the search."""
         lines = {
-            value: Line(float(each.start), float(each.rate), float(each.error)) for value, each in self.lines.items()
+            value: Line(float(line.start), float(line.rate), float(line.error)) for value, line in self.lines.items()
         }
         numbers = {
-            form: tuple(Interval(float(each.low), float(each.high), True, True) for each in own)
-            for form, own in self.uncertain.items()
+            form: tuple(Interval(float(interval.low), float(interval.high), True, True) for interval in intervals)
+            for form, intervals in self.uncertain.items()
         }
         return Group(numbers, lines)
 
@@ -247,16 +247,16 @@ class Group:
             return Fraction(1)
         if len(uncertain) == 1:
             ((form, numbers),) = uncertain.items()
-            return self.chance(form, numbers, self.predicted(form, point))
+            return self.form_probability(form, numbers, self.predicted(form, point))
         return sum(self.share(planes, point) for planes in self.cells)
 
     @cached_property
     def cells(self) -> list[list[HalfPlane]]:
-        """The truths that fulfil all constraints, of two values: convex sets, as half-planes of the values."""
+        """The true values of two values that satisfy all constraints: convex sets, as half-planes of the values."""
         sides = sorted(self.lines)
         if len(sides) > 2:
             raise NotImplementedError(f"forms that connect more than two values: {sides}")
-        found = []
+        result = []
         for cell in itertools.product(*self.uncertain.values()):
             planes: list[HalfPlane] = []
             for form, numbers in zip(self.uncertain, cell, strict=True):
@@ -264,16 +264,19 @@ class Group:
                 a, b = (signs.get(side, 0) for side in sides)
                 planes += [HalfPlane(a, b, numbers.high)] if numbers.high < INFINITY else []
                 planes += [HalfPlane(-a, -b, -numbers.low)] if numbers.low > -INFINITY else []
-            found.append(planes)
-        return found
+            result.append(planes)
+        return result
 
-    def chance(self, form: Form, numbers: Numbers, center: Number) -> Number:
-        """The probability that a form predicted as `center` is one of the numbers."""
+    def form_probability(self, form: Form, numbers: Numbers, center: Number) -> Number:
+        """The probability that a form with the predicted value `center` is one of the numbers."""
         errors = [self.lines[value].error for value in form]
-        return sum(below(each.high - center, errors) - below(each.low - center, errors) for each in numbers)
+        return sum(
+            distribution_function(interval.high - center, errors) - distribution_function(interval.low - center, errors)
+            for interval in numbers
+        )
 
     def share(self, planes: Sequence[HalfPlane], point: Point) -> Number:
-        """The share of the box of possible truths that lies in a cell."""
+        """The share of the box of possible true values that is in a cell."""
         (x, dx), (y, dy) = [(self.predicted((value,), point), self.lines[value].error) for value in sorted(self.lines)]
         corners = [(x - dx, y - dy), (x + dx, y - dy), (x + dx, y + dy), (x - dx, y + dy)]
         left = reduce(clipped, planes, list(dict.fromkeys(corners)))
@@ -283,42 +286,42 @@ class Group:
         return (max(along) - min(along)) / (2 * (dx or dy)) if along else Fraction(0)
 
     def highest_alone(self, corners: Sequence[Point]) -> Number:
-        """The highest probability over a polygon, exactly, where one form is uncertain.
+        """The exact highest probability over a polygon if only one form is uncertain.
 
-        It is a quadratic function of the prediction between any two of the knots, and the prediction takes all values
+        It is a quadratic function of the predicted value between two knots, and the predicted value takes all values
         between those at the corners.
         """
         ((form, numbers),) = self.uncertain.items()
-        ends = [end for each in numbers for end in (each.low, each.high) if abs(end) < INFINITY]
+        ends = [end for interval in numbers for end in (interval.low, interval.high) if abs(end) < INFINITY]
         errors = [self.lines[value].error for value in form]
         moves = [sum(signed) for signed in itertools.product(*((-error, error) for error in errors))]
         centers = [self.predicted(form, corner) for corner in corners]
         low, high = min(centers), max(centers)
         knots = sorted({low, high, *(end + move for end in ends for move in moves if low < end + move < high)})
-        tried = set(knots)
+        candidates = set(knots)
         for left, right in itertools.pairwise(knots):
             middle = (left + right) / 2
-            at = [self.chance(form, numbers, center) for center in (left, middle, right)]
+            at = [self.form_probability(form, numbers, center) for center in (left, middle, right)]
             bend = at[0] - 2 * at[1] + at[2]
             top = middle - (right - left) / 2 * (at[2] - at[0]) / (2 * bend) if bend else middle
-            tried |= {top} if left < top < right else set()
-        return max(self.chance(form, numbers, center) for center in tried)
+            candidates |= {top} if left < top < right else set()
+        return max(self.form_probability(form, numbers, center) for center in candidates)
 
 
 def _eliminated(rows: Sequence[tuple[list[Fraction], Number, bool]]) -> Iterator[tuple[list[Fraction], Number, bool]]:
-    """The inequalities without their last unknown: every lower bound of it is below every upper one."""
+    """The inequalities without their last unknown: every lower bound of it is below every upper bound."""
     yield from ((row[:-1], bound, strict) for row, bound, strict in rows if not row[-1])
-    lower, upper = ([each for each in rows if each[0][-1] * sign > 0] for sign in (-1, 1))
+    lower, upper = ([row for row in rows if row[0][-1] * sign > 0] for sign in (-1, 1))
     for (low, low_bound, low_strict), (high, high_bound, high_strict) in itertools.product(lower, upper):
         row = [h / high[-1] - g / low[-1] for g, h in zip(low, high, strict=True)]
         yield row[:-1], high_bound / high[-1] - low_bound / low[-1], low_strict or high_strict
 
 
-def below(distance: Number, errors: Sequence[Fraction]) -> Number:
-    """The probability that a form is at most so far above its prediction; one or two errors, not all 0.
+def distribution_function(distance: Number, errors: Sequence[Fraction]) -> Number:
+    """The probability that a form is at most `distance` above its prediction; for one or two errors, not all 0.
 
-    The error of a value has the density 1 / 2e on [-e, e]. Integrated once, that is a ramp, ((z + e)+ - (z - e)+) / 2e,
-    where z+ is max(z, 0). Integrated against a second such density it is the same with squares over 2, twice.
+    The error of a value has the density 1 / 2e on [-e, e]. Its integral is a ramp, ((z + e)+ - (z - e)+) / 2e, where z+
+    is max(z, 0). The convolution with a second such density has squares over 2 instead, and four terms.
     """
     if abs(distance) == INFINITY:
         return Fraction(distance > 0)
@@ -350,34 +353,34 @@ def highest(piece: Piece, groups: Sequence[Group]) -> Number:
 
 
 def searched(corners: Sequence[Point], probability: Callable[[Point], float], most: float = 1.0) -> float:
-    """The highest probability over a polygon by a lattice on it, and finer ones around the best of its points.
+    """The highest probability over a polygon: by a lattice, then by finer lattices around its best points.
 
-    The search ends at `most`, a bound that cannot be exceeded, or where a tenth of SEARCH_ERROR is all that a lattice
-    rises: around the top of a hill, a finer one rises less.
+    The search ends at `most`, an upper bound, or when the values of a lattice differ by less than a tenth of
+    SEARCH_ERROR: around a maximum, the values of a finer lattice differ less.
     """
     reach = max(max(along) - min(along) for along in zip(*corners, strict=True)) / 8
-    tried = {point: probability(point) for point in lattice(corners, 12)}
+    probabilities = {point: probability(point) for point in lattice(corners, 12)}
     rise = 1.0
     for _ in range(26):
-        best = sorted(tried, key=tried.__getitem__, reverse=True)
-        if tried[best[0]] >= most - 1e-12 or rise < SEARCH_ERROR / 10:
+        best = sorted(probabilities, key=probabilities.__getitem__, reverse=True)
+        if probabilities[best[0]] >= most - 1e-12 or rise < SEARCH_ERROR / 10:
             break
         starts = [best[0], *(point for point in best if math.dist(point, best[0]) > reach)][:2]
-        tried = {point: tried[point] for point in starts}
+        probabilities = {point: probabilities[point] for point in starts}
         rise = 0.0
         for x, y in starts:
             box = [HalfPlane(1, 0, x + reach), HalfPlane(-1, 0, reach - x)]
             box += [HalfPlane(0, 1, y + reach), HalfPlane(0, -1, reach - y)]
             part = reduce(clipped, box, list(corners))
-            near = {point: probability(point) for point in lattice(part, 4)} if part else {}
-            rise = max(rise, max(near.values(), default=0.0) - min(near.values(), default=0.0))
-            tried |= near
+            refined = {point: probability(point) for point in lattice(part, 4)} if part else {}
+            rise = max(rise, max(refined.values(), default=0.0) - min(refined.values(), default=0.0))
+            probabilities |= refined
         reach /= 2
-    return min(max(tried.values()), 1.0)
+    return min(max(probabilities.values()), 1.0)
 
 
 def lattice(corners: Sequence[Point], count: int) -> Iterator[Point]:
-    """Points of a convex polygon: those that divide the sides of each triangle at its first corner by `count`."""
+    """Points of a convex polygon: it is divided into triangles, and the sides of each into `count` steps."""
     (x, y), *others = corners
     if not others:
         yield x, y
@@ -392,14 +395,14 @@ def lattice(corners: Sequence[Point], count: int) -> Iterator[Point]:
 
 @dataclass(frozen=True)
 class Region:
-    """A connected set of instants of one pair of predictions, and what is asked of it."""
+    """A connected set of instants of one pair of predictions, and its constraints."""
 
     pieces: tuple[Piece, ...]
     groups: tuple[Group, ...]
 
     @property
     def boundary(self) -> tuple[Point, ...] | None:
-        """The corners, counter-clockwise from the least one; None where they do not say it all."""
+        """The corners, counter-clockwise from the smallest one; None if the region is not one convex set."""
         if len(self.pieces) > 1:
             return None
         (piece,) = self.pieces
@@ -408,7 +411,7 @@ class Region:
 
     @property
     def valid(self) -> tuple[Fraction, Fraction]:
-        """The range of the later instant; on either side of the diagonal, that is one of the coordinates."""
+        """The range of the later instant; on each side of the diagonal, it is one of the coordinates."""
         sides = [
             clipped(piece.corners, side) for piece in self.pieces for side in (HalfPlane(1, -1, 0), HalfPlane(-1, 1, 0))
         ]
@@ -417,5 +420,5 @@ class Region:
 
     @property
     def probability(self) -> Number:
-        """The highest one."""
+        """The highest probability in the region."""
         return max(highest(piece, self.groups) for piece in self.pieces)

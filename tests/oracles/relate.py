@@ -5,8 +5,8 @@ a time, or it is lost and has a window. A *world* is one order of the events of 
 query is the total probability of the worlds in which it holds. Unlike the kernel, the oracle carries no state from
 instant to instant, has no special cases for quantifiers or relations, and computes in fractions.
 
-Definitions
------------
+Interpretation of the definitions
+---------------------------------
 - The lost events of an entity are uniform on all times that are within their windows and in the order of the entity's
   events. If all events of a run have the same window, they are uniform order statistics in it. A window may reach
   beyond the recorded neighbours; the order then narrows it. The two entities are independent.

@@ -1,4 +1,4 @@
-"""The oracle of MONITOR, held against instants on a grid and drawn truths, of which WHERE is asked word for word."""
+"""The oracle of MONITOR, compared with WHERE evaluated literally at instants of a grid and for random true values."""
 
 from __future__ import annotations
 
@@ -33,56 +33,58 @@ Row = dict[str, Any]
 
 
 class Literal:
-    """WHERE and WITHIN as they stand, at one pair of instants; sharing with the oracle what a prediction is."""
+    """Evaluates WHERE and WITHIN literally at one pair of instants; predictions are those of the oracle."""
 
     def __init__(self, query: BoundMonitor, case: Case, pair: tuple[Prediction, Prediction]) -> None:
         self.query = query
         self.pair = pair
         self.relations = {name: set(rows) for name, rows in case.relations.items()}
-        self.atoms = [node for each in query.conditions for node in walk(each) if _is_atom(node)]
+        self.atoms = [node for condition in query.conditions for node in walk(condition) if _is_atom(node)]
 
     def applies(self, point: Point) -> bool:
-        """Whether both predictions apply, and the instants are near enough."""
+        """Whether both predictions apply, and the instants are within the window."""
         within = self.query.within if len(self.query.operands) == 2 else 0
-        inside = all(each.time <= at < each.end for each, at in zip(self.pair, point, strict=True))
+        inside = all(prediction.time <= at < prediction.end for prediction, at in zip(self.pair, point, strict=True))
         return inside and abs(point[0] - point[1]) <= within
 
     def bindings(self, point: Point) -> dict[tuple[str, int], dict[str, Any]]:
-        """The columns of the operands, values as predicted."""
-        found = {}
-        for operand, own, at in zip(self.query.operands, self.pair, point, strict=False):
-            lines = {name: line.start + line.rate * at for name, line in own.lines.items() if line is not None}
-            found[operand.name, 1] = {**own.columns, **dict.fromkeys(own.lines), **lines}
-        return found
+        """The columns of the operands, with predicted values."""
+        columns_by_operand = {}
+        for operand, prediction, at in zip(self.query.operands, self.pair, point, strict=False):
+            lines = {name: line.start + line.rate * at for name, line in prediction.lines.items() if line is not None}
+            columns_by_operand[operand.name, 1] = {**prediction.columns, **dict.fromkeys(prediction.lines), **lines}
+        return columns_by_operand
 
-    def expected(self, point: Point) -> bool:
-        """Whether the predictions meet WHERE."""
+    def is_expected(self, point: Point) -> bool:
+        """Whether the predictions satisfy WHERE."""
         bindings = self.bindings(point)
-        return self.applies(point) and all(holds(each, bindings, self.relations) for each in self.query.conditions)
+        return self.applies(point) and all(
+            holds(condition, bindings, self.relations) for condition in self.query.conditions
+        )
 
-    def truths(self, point: Point, count: int, chance: np.random.Generator) -> Any:
-        """Whether WHERE is true for each of so many drawn truths, as an array."""
-        drawn_ = {}
+    def satisfied_by_random_values(self, point: Point, count: int, chance: np.random.Generator) -> Any:
+        """Whether each of `count` random true values satisfies WHERE, as an array."""
+        random_values = {}
         for (name, _), columns in self.bindings(point).items():
-            own = self.pair[[operand.name for operand in self.query.operands].index(name)]
-            for column, line in own.lines.items():
+            prediction = self.pair[[operand.name for operand in self.query.operands].index(name)]
+            for column, line in prediction.lines.items():
                 if line is not None:
                     error = float(line.error)
-                    drawn_[name, column] = float(columns[column]) + chance.uniform(-error, error, count)
-        met = np.ones(count, dtype=bool)
+                    random_values[name, column] = float(columns[column]) + chance.uniform(-error, error, count)
+        satisfied = np.ones(count, dtype=bool)
         for condition in self.query.conditions:
-            if any((node.owner, node.name) in drawn_ for node in walk(condition) if isinstance(node, Reference)):
-                met &= _array(condition, drawn_)
-        return met
+            if any((node.owner, node.name) in random_values for node in walk(condition) if isinstance(node, Reference)):
+                satisfied &= _array(condition, random_values)
+        return satisfied
 
     def is_true_between(self, start: Point, end: Point) -> bool:
-        """Whether the predictions meet WHERE all the way from one point to another.
+        """Whether the predictions satisfy WHERE at all points between two points.
 
-        It is asked where a constraint changes, and halfway between.
+        WHERE is evaluated at the points where a constraint changes, and in the middle between them.
         """
         shares = {Fraction(0), Fraction(1)}
         for atom in self.atoms:
-            (linear, limit) = sorted(atom.arguments, key=lambda each: isinstance(each, Constant))
+            (linear, limit) = sorted(atom.arguments, key=lambda side: isinstance(side, Constant))
             linear = linear.arguments[0] if isinstance(linear, Operation) and linear.op == "abs" else linear
             at, to = (evaluate(linear, self.bindings(point), {}) for point in (start, end))
             for level in (limit.value, -limit.value) if at != to else ():
@@ -90,17 +92,17 @@ class Literal:
         inside = sorted(share for share in shares if 0 <= share <= 1)
         inside += [(one + other) / 2 for one, other in itertools.pairwise(inside)]
         return all(
-            self.expected(tuple(a + share * (b - a) for a, b in zip(start, end, strict=True))) for share in inside
+            self.is_expected(tuple(a + share * (b - a) for a, b in zip(start, end, strict=True))) for share in inside
         )
 
 
 def _is_atom(node: Typed) -> bool:
-    """Whether this is a comparison of values with a number."""
+    """Whether a node is a comparison of values with a number."""
     return (
         isinstance(node, Operation)
         and node.op in _ARRAYS
-        and any(isinstance(each, Constant) and isinstance(each.value, int | float) for each in node.arguments)
-        and any(isinstance(each, Reference) and each.name in ("x", "y", "z") for each in walk(node))
+        and any(isinstance(side, Constant) and isinstance(side.value, int | float) for side in node.arguments)
+        and any(isinstance(part, Reference) and part.name in ("x", "y", "z") for part in walk(node))
     )
 
 
@@ -121,56 +123,54 @@ def _array(tree: Typed, values: Mapping[tuple[str, str], Any]) -> Any:
 
 
 def grid(pair: tuple[Prediction, Prediction], within: float, steps: int = 8) -> list[Point]:
-    """Instants of both predictions, their ends too; on the diagonal alone where they must be the same."""
-    first, second = (
-        [each.time + (each.end - each.time) * Fraction(k, steps) for k in range(steps + 1)] for each in pair
-    )
+    """Instants of both predictions, including their ends; only the diagonal if the instants must be the same."""
+    first, second = ([p.time + (p.end - p.time) * Fraction(k, steps) for k in range(steps + 1)] for p in pair)
     if not within:
         return [(at, at) for at in sorted({*first, *second})]
     return list(itertools.product(first, second))
 
 
-def literals(query: BoundMonitor, case: Case) -> Iterator[tuple[Literal, list[Region], list[Point]]]:
-    """Each pair of predictions of a case that WHERE lets through, and points to look at."""
+def literal_pairs(query: BoundMonitor, case: Case) -> Iterator[tuple[Literal, list[Region], list[Point]]]:
+    """Each pair of predictions of a case that satisfies WHERE, with its regions and a grid of points."""
     for pair, regions in matches(query, case.rows, case.relations):
         yield Literal(query, case, pair), regions, grid(pair, query.within if len(query.operands) == 2 else 0)
 
 
-def homes(regions: Sequence[Region], point: Point) -> list[int]:
-    """The regions that a point is in."""
-    return [place for place, region in enumerate(regions) if any(piece.has(point) for piece in region.pieces)]
+def indexes_at(regions: Sequence[Region], point: Point) -> list[int]:
+    """The indexes of the regions that contain a point."""
+    return [index for index, region in enumerate(regions) if any(piece.contains(point) for piece in region.pieces)]
 
 
 @examples(30)
 @given(case=monitor_cases(semantics=["EXPECTED"]))
-def test_the_regions_hold_the_instants_at_which_where_is_true(case: Case) -> None:
-    for literal, regions, points in literals(bound_query(case.workbook, case.query), case):
+def test_the_regions_have_the_instants_at_which_where_is_true(case: Case) -> None:
+    for literal, regions, points in literal_pairs(bound_query(case.workbook, case.query), case):
         inside = []
         for point in points:
-            found = homes(regions, point)
-            assert len(found) == literal.expected(point)
-            inside += [(point, found[0])] if found else []
-            for place in found:
-                assert regions[place].valid[0] <= max(point) <= regions[place].valid[1]
-        # Two points are in one region if, and (here) only if, nothing between them is false.
+            indexes = indexes_at(regions, point)
+            assert len(indexes) == literal.is_expected(point)
+            inside += [(point, indexes[0])] if indexes else []
+            for index in indexes:
+                assert regions[index].valid[0] <= max(point) <= regions[index].valid[1]
+        # Two points are in the same region if and (here) only if WHERE is true between them.
         chosen = inside[:: max(1, len(inside) // 8)]
-        for (one, home), (other, other_home) in itertools.combinations(chosen, 2):
-            assert literal.is_true_between(one, other) == (home == other_home)
+        for (one, region_index), (other, other_region_index) in itertools.combinations(chosen, 2):
+            assert literal.is_true_between(one, other) == (region_index == other_region_index)
 
 
 @examples(30)
 @given(case=monitor_cases(semantics=["EXPECTED"]))
-def test_where_is_true_up_to_every_corner_and_validity_reaches_them(case: Case) -> None:
-    for literal, regions, _ in literals(bound_query(case.workbook, case.query), case):
+def test_where_is_true_up_to_every_corner_and_validity_includes_them(case: Case) -> None:
+    for literal, regions, _ in literal_pairs(bound_query(case.workbook, case.query), case):
         for region in regions:
             corners = region.boundary
             assert corners is not None
             middle = tuple(sum(along) / len(corners) for along in zip(*corners, strict=True))
-            assert literal.expected(middle)
+            assert literal.is_expected(middle)
             for corner in corners:
                 near = tuple(c + (m - c) / 1024 for c, m in zip(corner, middle, strict=True))
-                assert literal.expected(near)
-            # The later instant takes its extremes at corners, or where a side crosses the diagonal.
+                assert literal.is_expected(near)
+            # The later instant has its extremes at corners, or where a side crosses the diagonal.
             many = [
                 _between(a, b, k) for a, b in itertools.combinations_with_replacement(corners, 2) for k in range(33)
             ]
@@ -184,8 +184,8 @@ def _between(one: Point, other: Point, share: int) -> Point:
     return tuple(a + (b - a) * Fraction(share, 32) for a, b in zip(one, other, strict=True))
 
 
-def test_regions_beside_each_other_are_not_connected_by_neighbours() -> None:
-    # Every step from one region to the next passes what is forbidden, though it is a line without width.
+def test_adjacent_regions_are_not_connected() -> None:
+    # Every step from one region to the next crosses a line at which WHERE is false.
     workbook = """
         CREATE STREAM e KEY (id STRING) VALUE (x DOUBLE, y DOUBLE) TIME t DOUBLE MODEL PREDICTED ERROR 0 PERIOD 4;
         CREATE QUERY q AS MONITOR a, b FROM e
@@ -199,7 +199,7 @@ def test_regions_beside_each_other_are_not_connected_by_neighbours() -> None:
     case = Case(workbook, "q", {"e": rows})
     ((pair, regions),) = matches(query, case.rows)
     literal = Literal(query, case, pair)
-    points = [point for point in grid(pair, 9, 10) if literal.expected(point)]
+    points = [point for point in grid(pair, 9, 10) if literal.is_expected(point)]
     linked = {point: {point} for point in points}
     for one, other in itertools.combinations(points, 2):
         near = max(abs(a - b) for a, b in zip(one, other, strict=True)) <= Fraction(4, 10)
@@ -208,25 +208,27 @@ def test_regions_beside_each_other_are_not_connected_by_neighbours() -> None:
             linked |= dict.fromkeys(linked[other], linked[one])
     parts = {id(part): part for part in linked.values()}.values()
     assert len(parts) == len(regions) == 4
-    assert all(len({homes(regions, point)[0] for point in part}) == 1 for part in parts)
+    assert all(len({indexes_at(regions, point)[0] for point in part}) == 1 for part in parts)
 
 
-# ---------------------------------------------------------------- drawn truths
+# ---------------------------------------------------------------- random true values
 
 
-def certain(literal: Literal, point: Point) -> bool:
-    """Whether the constraints without errors are met: those are not part of a probability."""
+def exact_constraints_hold(literal: Literal, point: Point) -> bool:
+    """Whether the constraints on exact values are satisfied: they are not part of a probability."""
     bindings = literal.bindings(point)
-    streams = {operand.name: own for operand, own in zip(literal.query.operands, literal.pair, strict=False)}
+    streams = {
+        operand.name: prediction for operand, prediction in zip(literal.query.operands, literal.pair, strict=False)
+    }
     errors = {
         (name, column): line is None or line.error
-        for name, own in streams.items()
-        for column, line in own.lines.items()
+        for name, prediction in streams.items()
+        for column, line in prediction.lines.items()
     }
     return all(
-        holds(each, bindings, literal.relations)
-        for each in literal.query.conditions
-        if not any(errors.get((node.owner, node.name)) for node in walk(each) if isinstance(node, Reference))
+        holds(condition, bindings, literal.relations)
+        for condition in literal.query.conditions
+        if not any(errors.get((node.owner, node.name)) for node in walk(condition) if isinstance(node, Reference))
     )
 
 
@@ -236,15 +238,15 @@ def probability(region_groups: Sequence[Any], point: Point) -> Fraction:
 
 @examples(25)
 @given(case=monitor_cases(semantics=["EXPECTED", "MAY"], thresholds=False))
-def test_the_probability_at_an_instant_is_that_of_drawn_truths(case: Case) -> None:
+def test_the_probability_at_an_instant_is_that_of_random_true_values(case: Case) -> None:
     chance = np.random.default_rng(7)
     query = bound_query(case.workbook, case.query)
-    for literal, regions, _ in itertools.islice(literals(query, case), 3):
+    for literal, regions, _ in itertools.islice(literal_pairs(query, case), 3):
         for region in regions:
             (piece, *_) = region.pieces
             middle = tuple(sum(along) / len(piece.corners) for along in zip(*piece.corners, strict=True))
-            found = literal.truths(middle, 20_000, chance).mean()
-            assert float(probability(region.groups, middle)) == pytest.approx(found, abs=0.016)
+            observed = literal.satisfied_by_random_values(middle, 20_000, chance).mean()
+            assert float(probability(region.groups, middle)) == pytest.approx(observed, abs=0.016)
 
 
 @examples(25)
@@ -271,7 +273,7 @@ def test_the_search_finds_the_highest_point_of_a_polygon() -> None:
     for x, y in ((2.3, 1.7), (5.0, 1.0), (0.5, 1.5), (3.5, 3.5)):
         value = searched(corners, lambda point, x=x, y=y: 1 / (1 + abs(point[0] - x) + (point[1] - y) ** 2))
         assert value == pytest.approx(1, abs=SEARCH_ERROR)
-    # On one side of it, and on a segment and a point.
+    # A maximum on a side, on a segment and at a point.
     assert searched(corners, lambda point: point[1] / 8 + point[0] / 100) == pytest.approx(0.56, abs=SEARCH_ERROR)
     assert searched(corners[:2], lambda point: 1 - abs(point[0] - math.pi) / 9) == pytest.approx(1, abs=SEARCH_ERROR)
     assert searched(corners[:1], lambda point: 0.25 + point[0]) == 0.25
@@ -283,23 +285,23 @@ def test_must_is_probability_1_and_may_is_probability_above_0(case: Case) -> Non
     query = bound_query(case.workbook, case.query)
     _, numbers = constraints(query)
     chance = np.random.default_rng(7)
-    may, must = (list(literals(replace(query, semantics=semantics), case)) for semantics in (MAY, MUST))
+    may, must = (list(literal_pairs(replace(query, semantics=semantics), case)) for semantics in (MAY, MUST))
     for (literal, may_be, points), (_, must_be, _) in zip(may, must, strict=True):
         groups = groups_of(literal.pair, numbers)
         assert groups is not None
         for point in points:
             if literal.applies(point):
-                share = probability(groups, point) if certain(literal, point) else 0
-                assert len(homes(may_be, point)) == (share > 0)
-                assert len(homes(must_be, point)) == (share == 1)
-                met = literal.truths(point, 50, chance)
-                assert share > 0 or not met.any()
-                assert share < 1 or met.all()
+                p = probability(groups, point) if exact_constraints_hold(literal, point) else 0
+                assert len(indexes_at(may_be, point)) == (p > 0)
+                assert len(indexes_at(must_be, point)) == (p == 1)
+                satisfied = literal.satisfied_by_random_values(point, 50, chance)
+                assert p > 0 or not satisfied.any()
+                assert p < 1 or satisfied.all()
 
 
 @examples(25)
 @given(case=monitor_cases(operands=[1]))
-def test_one_operand_is_its_line_in_time(case: Case) -> None:
+def test_answers_about_one_operand(case: Case) -> None:
     query = bound_query(case.workbook, case.query)
     for answer in answers(query, case.rows, case.relations):
         assert list(answer) == ["a", "valid_from", "valid_to", "probability"]

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.local import local_job
 from tests.monitor.compare import assert_same
-from tests.monitor.local import MonitorRun, told
+from tests.monitor.local import MonitorRun, with_numbers
 from tests.oracles.monitor import Answer
 
 from anabranch import Session
@@ -85,7 +85,7 @@ def test_each_answer_comes_once_from_any_number_of_partitions(
     for name in LABELS if n_partitions == 7 else ["near"]:
         frame = session.run(name)
         assert "status" not in frame.columns
-        assert_same([told(row) for row in frame.toArrow().to_pylist()], truth[name], LABELS[name])
+        assert_same([with_numbers(row) for row in frame.toArrow().to_pylist()], truth[name], LABELS[name])
         counts = session.counts(name)
         assert counts.read == counts.used == pq.ParquetDataset(folder).read(["t"]).num_rows
 
@@ -101,7 +101,7 @@ def test_a_live_stream_validates_what_the_archive_answers(
         session.end_input(checkpoint)
     rows = pa.concat_tables(pq.read_table(path) for path in sorted(output.glob("*.parquet"))).to_pylist()
     assert {row["status"] for row in rows} == {"validated"}
-    assert_same([told(row) for row in rows], truth["near"], LABELS["near"])
+    assert_same([with_numbers(row) for row in rows], truth["near"], LABELS["near"])
     aside = pa.concat_tables(pq.read_table(path) for path in sorted((output / "_provisional").glob("*.parquet")))
     assert set(pc.unique(aside["status"]).to_pylist()) == {"tentative", "invalidated"}
     assert 0 < session.counts("near").kept < session.counts("near").read
@@ -119,7 +119,7 @@ def test_positions_are_reported_as_the_simulated_sensors_report_them(
     )
     session.bind("positions", str(positions))
     rows = session.run("near").toArrow().to_pylist()
-    assert_same([told(row) for row in rows], truth["near"], LABELS["near"])
+    assert_same([with_numbers(row) for row in rows], truth["near"], LABELS["near"])
     counts = session.counts("near")
     assert counts.used == len(vehicles.positions)
     assert counts.reported == len(vehicles.cars)

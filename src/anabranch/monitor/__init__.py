@@ -1,1 +1,1 @@
-"""MONITOR: which predicted values satisfy a constraint, when, and how probably."""
+"""MONITOR: when predicted values satisfy constraints, and with which probability."""

@@ -1,4 +1,4 @@
-"""From regions to rows: structs of key and time, instants as times, boundaries as lists."""
+"""Converts regions to answer rows: structs of key and time, instants as times, boundaries as lists."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from anabranch.arrays import F64, I64
 from anabranch.columns.dictionary import Dictionary
 from anabranch.columns.times import TimeKind, decode_times
 from anabranch.monitor.analysis import MonitorAnalysis
-from anabranch.monitor.predictions import Predictions, clock_of
+from anabranch.monitor.predictions import Predictions, exact_times
 from anabranch.monitor.regions import Regions
 from anabranch.transport.layout import Layout
 
-#: What an answer is called in its life.
+#: The statuses of an answer.
 TENTATIVE, INVALIDATED, VALIDATED, PARTIAL = "tentative", "invalidated", "validated", "partial"
 
 _AXES = ("ta", "tb", "tc", "td")
 
 
 def instant_type(kind: TimeKind) -> pa.DataType:
-    """The type of an instant between two reports: integers do not suffice."""
+    """The type of an instant of an answer; it may lie between two integers."""
     return kind.arrow_type if kind is TimeKind.TIMESTAMP else pa.float64()
 
 
@@ -47,40 +47,40 @@ def _event_type(layout: Layout) -> pa.StructType:
 
 
 def table_of(
-    found: Regions, held: Predictions, status: str, schema: pa.Schema, layouts: Sequence[Layout],
+    regions: Regions, held: Predictions, status: str, schema: pa.Schema, layouts: Sequence[Layout],
     streams: Sequence[int], keys: Sequence[Dictionary],
 ) -> pa.Table:  # fmt: skip
-    """The regions as rows."""
+    """The regions as answer rows."""
     kind = layouts[0].time_kind
     columns: list[pa.Array] = []
     for operand, stream in enumerate(streams):
-        rows = found.members[:, operand]
-        parts = [*keys[stream].take(held.key[rows]), decode_times(held.code[rows], kind)]
-        columns.append(pa.StructArray.from_arrays(parts, fields=list(schema.field(operand).type)))
-    origin = clock_of(held.code, kind)[found.members[:, 0]]
-    columns += [_instants(origin, found.interval[:, side], kind) for side in range(2)]
+        rows = regions.members[:, operand]
+        arrays = [*keys[stream].take(held.key[rows]), decode_times(held.code[rows], kind)]
+        columns.append(pa.StructArray.from_arrays(arrays, fields=list(schema.field(operand).type)))
+    origin = exact_times(held.code, kind)[regions.members[:, 0]]
+    columns += [_instants(origin, regions.interval[:, side], kind) for side in range(2)]
     dims = len(streams)
     if dims > 1:
-        counts = np.diff(found.starts)
-        corners = _points(np.repeat(origin, counts), found.corners, dims, kind)
+        counts = np.diff(regions.starts)
+        corners = _points(np.repeat(origin, counts), regions.corners, dims, kind)
         boundary = schema.field("boundary").type
-        columns.append(pa.ListArray.from_arrays(pa.array(found.starts.astype(np.int32)), corners, type=boundary))
-    columns.append(_points(origin, found.sample, dims, kind))
-    columns += [pa.array(found.probability), pa.repeat(pa.scalar(status), len(found))]
+        columns.append(pa.ListArray.from_arrays(pa.array(regions.starts.astype(np.int32)), corners, type=boundary))
+    columns.append(_points(origin, regions.sample, dims, kind))
+    columns += [pa.array(regions.probability), pa.repeat(pa.scalar(status), len(regions))]
     return pa.table(columns, schema=schema)
 
 
 def _points(origin: npt.NDArray[np.generic], points: F64, dims: int, kind: TimeKind) -> pa.StructArray:
-    """Points as structs; where all operands are compared at one instant it stands in every place."""
+    """Points as structs; if all operands are compared at the same instant, it is repeated for each operand."""
     columns = [_instants(origin, points[:, min(axis, points.shape[1] - 1)], kind) for axis in range(dims)]
     return pa.StructArray.from_arrays(columns, fields=[pa.field(name, instant_type(kind)) for name in _AXES[:dims]])
 
 
-def _instants(origin: npt.NDArray[np.generic], after: F64, kind: TimeKind) -> pa.Array:
+def _instants(origin: npt.NDArray[np.generic], offset: F64, kind: TimeKind) -> pa.Array:
     if kind is TimeKind.TIMESTAMP:
-        return decode_times(_moved(origin.astype(np.int64), after), kind)
-    return pa.array(origin.astype(np.float64) + after)
+        return decode_times(_shifted(origin.astype(np.int64), offset), kind)
+    return pa.array(origin.astype(np.float64) + offset)
 
 
-def _moved(origin: I64, after: F64) -> I64:
-    return origin + np.rint(after * 1e6).astype(np.int64)
+def _shifted(origin: I64, offset: F64) -> I64:
+    return origin + np.rint(offset * 1e6).astype(np.int64)

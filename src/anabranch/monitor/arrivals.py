@@ -1,4 +1,9 @@
-"""The way of rows into a bucket: packets are decoded, late rows set aside, and positions made into predictions."""
+"""The input of a MONITOR bucket: packets are decoded, late rows quarantined, and positions turned into predictions.
+
+The rule of `transport/watermark.py` applies in full to positions only: a `ReorderBuffer` holds them until they are
+ready, because a report depends on all earlier measurements of its key. Predictions can be late, but they are not held:
+they are compared when they arrive.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ import pyarrow as pa
 from anabranch.arrays import I32, I64
 from anabranch.columns.dictionary import Dictionary
 from anabranch.columns.times import decode_time
-from anabranch.monitor.placement import is_own
+from anabranch.monitor.placement import counts_rows
 from anabranch.monitor.predictions import Predictions
 from anabranch.transport.checks import LATE, QUARANTINE, quarantine
 from anabranch.transport.layout import Layout, require_prediction
@@ -20,12 +25,12 @@ from anabranch.transport.watermark import Advance, ReorderBuffer
 
 
 class Arrivals:
-    """The rows that come to a bucket, and their keys.
+    """The rows that arrive in a bucket, and their keys.
 
     Attributes
     ----------
     keys : the keys of each stream
-    parts : the parts of all keys that the bucket takes; None until the first row has come
+    parts : the parts of the bucket; None until the first row has arrived
     """
 
     def __init__(self, layouts: Sequence[Layout]) -> None:
@@ -35,8 +40,7 @@ class Arrivals:
         self.keys = [Dictionary(layout.key_types) for layout in layouts]
         self.parts: tuple[int, ...] | None = None
         #: The part of each key, by stream.
-        self._homes = [np.zeros(0, np.int32) for _ in layouts]
-        #: Positions are held until the watermark has passed them: a report depends on all earlier measurements.
+        self._key_parts = [np.zeros(0, np.int32) for _ in layouts]
         self._positions = ReorderBuffer(Predictions.empty(self._width), Predictions.concat)
         self._sensors = [
             None if prediction.reporting is None else prediction.reporting.open(layout.time_kind)
@@ -44,27 +48,24 @@ class Arrivals:
         ]
 
     @property
-    def is_own(self) -> bool:
-        """Whether rows are counted here, and not in another bucket that they went to as well."""
-        return self.parts is None or is_own(self.parts)
+    def counts_rows(self) -> bool:
+        """Whether this bucket counts its rows; each row may go to several buckets, and one of them counts it."""
+        return self.parts is None or counts_rows(self.parts)
 
     def receive(
         self, packets: Sequence[tuple[int, bytes]], advance: Advance, counts: Counts
     ) -> tuple[Predictions, pa.Table]:
-        """Take packets; returns the new predictions, and the late rows as their source had them.
-
-        Predictions are not held: they are compared when they arrive. Positions are.
-        """
+        """Take packets; returns the new predictions, and the quarantined late rows."""
         rows = Predictions.concat([Predictions.empty(self._width), *(self._decode(*packet) for packet in packets)])
         late = advance.is_late(rows.code)
-        rejected = self._set_aside(rows.where(late)) if self.is_own else QUARANTINE.empty_table()
+        rejected = self._quarantine(rows.where(late)) if self.counts_rows else QUARANTINE.empty_table()
         rows = rows.where(~late)
         counts.late += rejected.num_rows
         measured = np.array([sensors is not None for sensors in self._sensors])[rows.stream]
-        if self.is_own:
+        if self.counts_rows:
             counts.used += int((~measured).sum())
         positions, _ = self._positions.receive(rows.where(measured), advance)
-        return Predictions.concat([rows.where(~measured), *self._reported(positions, counts)]), rejected
+        return Predictions.concat([rows.where(~measured), *self._reports(positions, counts)]), rejected
 
     def _decode(self, stream: int, blob: bytes) -> Predictions:
         tables, layout, prediction = read_tables(blob), self._layouts[stream], self._predictions[stream]
@@ -72,87 +73,89 @@ class Arrivals:
         n = rows.num_rows
         self.parts = tuple(tables["parts"]["part"].to_pylist())
         codes = self.keys[stream].encode(tables["keys"])
-        self._note_homes(stream, codes, tables["homes"]["home"].to_numpy())
+        self._store_key_parts(stream, codes, tables["key parts"]["part"].to_numpy())
         key = codes[rows["key"].to_numpy()]
         values, rates, errors = (np.zeros((n, self._width)) for _ in range(3))
-        for place, name in enumerate(layout.values):
-            values[:, place] = rows[f"#{name}"].to_numpy()
-        for place, name in enumerate(prediction.rates):
-            rates[:, place] = rows[f"#{name}"].to_numpy()
-        for place, error in enumerate(prediction.errors):
-            errors[:, place] = rows[f"#{error}"].to_numpy() if isinstance(error, str) else error
+        for index, name in enumerate(layout.values):
+            values[:, index] = rows[f"#{name}"].to_numpy()
+        for index, name in enumerate(prediction.rates):
+            rates[:, index] = rows[f"#{name}"].to_numpy()
+        for index, error in enumerate(prediction.errors):
+            errors[:, index] = rows[f"#{error}"].to_numpy() if isinstance(error, str) else error
         return Predictions(
-            np.full(n, stream, np.int32), key, self._homes[stream][key], rows["t"].to_numpy().copy(), np.zeros(n),
+            np.full(n, stream, np.int32), key, self._key_parts[stream][key], rows["t"].to_numpy().copy(), np.zeros(n),
             np.full(n, prediction.period), np.zeros(n, np.int64), np.ones(n, np.bool_), values, rates, errors,
         )  # fmt: skip
 
-    def _note_homes(self, stream: int, codes: I32, homes: I64) -> None:
-        known = self._homes[stream]
+    def _store_key_parts(self, stream: int, codes: I32, key_parts: I64) -> None:
+        known = self._key_parts[stream]
         missing = len(self.keys[stream]) - len(known)
-        self._homes[stream] = np.concatenate([known, np.full(missing, -1, np.int32)])
-        self._homes[stream][codes] = homes
+        self._key_parts[stream] = np.concatenate([known, np.full(missing, -1, np.int32)])
+        self._key_parts[stream][codes] = key_parts
 
-    def _reported(self, rows: Predictions, counts: Counts) -> list[Predictions]:
-        """What the sensors of some positions report."""
-        found = []
+    def _reports(self, all_positions: Predictions, counts: Counts) -> list[Predictions]:
+        """The predictions that sensors report for some positions."""
+        predictions = []
         for stream, sensors in enumerate(self._sensors):
-            own = rows.take(rows.stream == stream)
-            if sensors is None or not len(own):
+            positions = all_positions.take(all_positions.stream == stream)
+            if sensors is None or not len(positions):
                 continue
             width = len(self._layouts[stream].values)
-            reports = sensors.report(own.key, own.code, np.ascontiguousarray(own.values[:, :width]))
-            told = own.take(reports.row)
-            told.rates[:, :width] = reports.rates
-            found.append(told)
-            if self.is_own:
+            reports = sensors.report(positions.key, positions.code, np.ascontiguousarray(positions.values[:, :width]))
+            reported = positions.take(reports.row)
+            reported.rates[:, :width] = reports.rates
+            predictions.append(reported)
+            if self.counts_rows:
                 counts.duplicate += reports.duplicates
-                counts.used += len(own) - reports.duplicates
-                counts.reported += len(told)
-        return found
+                counts.used += len(positions) - reports.duplicates
+                counts.reported += len(reported)
+        return predictions
 
-    def _set_aside(self, late: Predictions) -> pa.Table:
-        parts = [
+    def _quarantine(self, late: Predictions) -> pa.Table:
+        tables = [
             quarantine(
                 layout.name,
                 LATE,
-                [self._row(late, row, number) for row in np.flatnonzero(late.stream == number).tolist()],
+                [self._source_row(late, row, number) for row in np.flatnonzero(late.stream == number).tolist()],
             )
             for number, layout in enumerate(self._layouts)
         ]
-        return pa.concat_tables([QUARANTINE.empty_table(), *parts])
+        return pa.concat_tables([QUARANTINE.empty_table(), *tables])
 
-    def _row(self, rows: Predictions, row: int, stream: int) -> dict[str, object]:
-        """A row as its source had it."""
+    def _source_row(self, rows: Predictions, row: int, stream: int) -> dict[str, object]:
+        """A row with the columns of its source."""
         layout, prediction = self._layouts[stream], self._predictions[stream]
-        told = dict(zip(layout.keys, self.keys[stream].tuple_of(rows.key[row]), strict=False))
-        told[layout.time] = decode_time(rows.code[row], layout.time_kind)
-        told |= {name: float(rows.values[row, place]) for place, name in enumerate(layout.values)}
-        told |= {name: float(rows.rates[row, place]) for place, name in enumerate(prediction.rates)}
-        return told | {
-            name: float(rows.errors[row, place])
-            for place, name in enumerate(prediction.errors)
+        source_row = dict(zip(layout.keys, self.keys[stream].tuple_of(rows.key[row]), strict=False))
+        source_row[layout.time] = decode_time(rows.code[row], layout.time_kind)
+        source_row |= {name: float(rows.values[row, index]) for index, name in enumerate(layout.values)}
+        source_row |= {name: float(rows.rates[row, index]) for index, name in enumerate(prediction.rates)}
+        return source_row | {
+            name: float(rows.errors[row, index])
+            for index, name in enumerate(prediction.errors)
             if isinstance(name, str)
         }
 
     # ------------------------------------------------------------ state
 
     def save(self) -> dict[str, pa.Table]:
-        """Everything that must be known to go on."""
+        """The state as tables."""
         parts = pa.table({"part": pa.array(self.parts or (), pa.int64())})
-        tables = {"waiting": self._positions.held.save(), "parts": parts}
-        for number, (keys, homes, sensors) in enumerate(zip(self.keys, self._homes, self._sensors, strict=True)):
+        tables = {"held positions": self._positions.held.save(), "parts": parts}
+        for number, (keys, key_parts, sensors) in enumerate(
+            zip(self.keys, self._key_parts, self._sensors, strict=True)
+        ):
             tables[f"keys {number}"] = keys.to_table()
-            tables[f"homes {number}"] = pa.table({"home": homes})
+            tables[f"key parts {number}"] = pa.table({"part": key_parts})
             if sensors is not None:
                 tables[f"sensors {number}"] = sensors.save()
         return tables
 
     def load(self, tables: Mapping[str, pa.Table]) -> None:
-        """Take over what `save` gave."""
-        self._positions.held = Predictions.load(tables["waiting"], self._width)
+        """Restore what `save` returned."""
+        self._positions.held = Predictions.load(tables["held positions"], self._width)
         self.parts = tuple(tables["parts"]["part"].to_pylist()) or None
         for number, sensors in enumerate(self._sensors):
             self.keys[number].encode(tables[f"keys {number}"])
-            self._homes[number] = tables[f"homes {number}"]["home"].to_numpy().copy()
+            self._key_parts[number] = tables[f"key parts {number}"]["part"].to_numpy().copy()
             if sensors is not None:
                 sensors.load(tables[f"sensors {number}"])

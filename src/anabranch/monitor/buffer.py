@@ -1,4 +1,4 @@
-"""BUFFER: predictions go through a buffer of fixed size, one by one, in the order of their times."""
+"""BUFFER: a buffer of fixed size limits which predictions are compared. Predictions enter it in the order of time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from anabranch.arrays import I64
 from anabranch.columns.times import BEGINNING
 from anabranch.monitor.kernel import buffer as kernel
-from anabranch.monitor.predictions import Predictions, clock_of, periods_of, unit_of
+from anabranch.monitor.predictions import Predictions, elapsed, periods_of
 from anabranch.monitor.query import BoundMonitor
 from anabranch.transport.layout import Layout
 
@@ -26,7 +26,7 @@ _POLICIES = {
 class Buffer:
     """The buffers of all streams of a query, each of the same size.
 
-    Besides the predictions themselves, it remembers the newest time of each stream.
+    The operator keeps the predictions; this class keeps the newest time of each stream.
     """
 
     def __init__(self, query: BoundMonitor, layouts: Sequence[Layout]) -> None:
@@ -41,60 +41,56 @@ class Buffer:
             query.within + lateness,
         )
 
-    def take(self, given: Predictions, known: int) -> tuple[Predictions, I64]:
-        """Let the predictions from `known` on arrive.
+    def arrive(self, predictions: Predictions, known: int) -> tuple[Predictions, I64]:
+        """Add the predictions from index `known` on to the buffers, in the order of their times.
 
         Returns
         -------
-        All versions, those that were given first; and pairs of one that arrived and one that it is to be compared with
+        versions : the predictions, in their order, then the new versions of predictions that replace discarded ones
+        pairs : (n, 2) indexes of an added prediction and of a version that it must be compared with
         """
-        if len(given) == known:
-            return given, np.zeros((0, 2), np.int64)
-        order = np.concatenate([np.arange(known), known + np.argsort(given.code[known:], kind="stable")])
-        place = np.argsort(order)
-        base = int(given.code.min())
-        versions = self._versions(given.take(order), known, base)
+        if len(predictions) == known:
+            return predictions, np.zeros((0, 2), np.int64)
+        order = np.concatenate([np.arange(known), known + np.argsort(predictions.code[known:], kind="stable")])
+        base = predictions.code.min(keepdims=True)
+        versions = self._versions(predictions.take(order), known, base)
         newest = np.full(len(self._newest), -np.inf)
-        began = self._newest > BEGINNING
-        newest[began] = self._since(self._newest[began], base)
-        pairs, n = kernel.arrive(versions, known, len(given), self._rules, newest)
-        np.maximum.at(self._newest, given.stream[known:], given.code[known:])
+        has_rows = self._newest > BEGINNING
+        newest[has_rows] = elapsed(base, self._newest[has_rows], self._kind)
+        pairs, n = kernel.arrive(versions, known, len(predictions), self._rules, newest)
+        np.maximum.at(self._newest, predictions.stream[known:], predictions.code[known:])
         source = order[versions.source[:n]]
-        # Those given keep their numbers; the others, that took over from a neighbour, come after them.
-        where = np.concatenate([place, np.arange(len(given), n)])
-        found = replace(
-            given.take(source[where]),
-            begin=versions.begin[where],
-            end=versions.end[where],
-            buffered=versions.held[where],
+        # The predictions return to their own order; new versions stay after them.
+        rows = np.concatenate([np.argsort(order), np.arange(len(predictions), n)])
+        all_versions = replace(
+            predictions.take(source[rows]),
+            begin=versions.begin[rows],
+            end=versions.end[rows],
+            buffered=versions.held[rows],
         )
-        number = np.argsort(where)
-        return found, number[pairs]
+        return all_versions, np.argsort(rows)[pairs]
 
-    def _since(self, code: I64, base: int) -> np.ndarray:
-        clock = clock_of(np.concatenate([[base], code]), self._kind)
-        return (clock[1:] - clock[0]) * unit_of(self._kind)
-
-    def _versions(self, given: Predictions, known: int, base: int) -> kernel.Versions:
-        """The predictions for the kernel, with room for as many more as arrive."""
-        n, more = len(given), len(given) - known
-        held = given.buffered.copy()
+    def _versions(self, predictions: Predictions, known: int, base: I64) -> kernel.Versions:
+        """The predictions as input of the kernel, with room for a new version per added prediction."""
+        n, n_added = len(predictions), len(predictions) - known
+        held = predictions.buffered.copy()
         held[known:] = False
+        stream = predictions.stream.astype(np.int64)
 
-        def roomy(array: np.ndarray) -> np.ndarray:
-            return np.concatenate([array, np.zeros((more, *array.shape[1:]), array.dtype)])
+        def with_room(array: np.ndarray) -> np.ndarray:
+            return np.concatenate([array, np.zeros((n_added, *array.shape[1:]), array.dtype)])
 
-        return kernel.Versions(
-            roomy(given.stream.astype(np.int64)), roomy(given.stream.astype(np.int64) << 32 | given.key),
-            roomy(given.code), roomy(self._since(given.code, base)), roomy(given.begin), roomy(given.end),
-            roomy(given.values), roomy(given.rates), roomy(np.where(given.errors > 0, given.errors, 1.0)), roomy(held),
-            roomy(np.zeros(n)), roomy(np.arange(n)),
+        arrays = (
+            stream, stream << 32 | predictions.key, predictions.code, elapsed(base, predictions.code, self._kind),
+            predictions.begin, predictions.end, predictions.values, predictions.rates,
+            np.where(predictions.errors > 0, predictions.errors, 1.0), held, np.zeros(n), np.arange(n),
         )  # fmt: skip
+        return kernel.Versions(*map(with_room, arrays))
 
     def save(self) -> pa.Table:
-        """What is remembered."""
+        """The state as a table; the predictions are saved by the operator."""
         return pa.table({"newest": self._newest})
 
     def load(self, saved: pa.Table) -> None:
-        """Take over what `save` gave."""
+        """Restore what `save` returned."""
         self._newest = saved["newest"].to_numpy().copy()

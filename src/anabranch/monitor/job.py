@@ -1,4 +1,4 @@
-"""The jobs of MONITOR: predictions are routed to the buckets where they can meet."""
+"""The job of a MONITOR query: every combination of predictions meets in one bucket."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from anabranch.columns.dictionary import flat
 from anabranch.columns.times import encode_times
 from anabranch.monitor.analysis import MonitorAnalysis
 from anabranch.monitor.operator import MonitorOperator
-from anabranch.monitor.placement import homes_of, packets, parts_of
+from anabranch.monitor.placement import packets, parts_of_buckets, parts_of_keys
 from anabranch.monitor.spec import MonitorSpec
 from anabranch.transport.finishing import Finishing, ResultColumn
 from anabranch.transport.job import JobContext, QueryJob
@@ -33,20 +33,22 @@ class MonitorJob(QueryJob[MonitorSpec]):
     def needed(self, stream: int) -> Typed | None:
         """The condition on a key that can be an operand; None if every key can."""
         keys = {name.lower() for name in self.layouts[stream].keys}
-        choices = []
-        for operand, own in enumerate(self.spec.streams):
-            if own == stream:
-                asked = conjuncts(self.spec.analysis.own_conditions(operand))
-                choices.append(
-                    conjunction(tuple(part for part in asked if {name for _, name in references(part)} <= keys))
+        conditions = []
+        for operand, operand_stream in enumerate(self.spec.streams):
+            if operand_stream == stream:
+                own_conditions = conjuncts(self.spec.analysis.own_conditions(operand))
+                conditions.append(
+                    conjunction(
+                        tuple(part for part in own_conditions if {name for _, name in references(part)} <= keys)
+                    )
                 )
-        return disjunction(choices)
+        return disjunction(conditions)
 
     def buckets(self, n_buckets: int) -> list[tuple[int, ...]]:
-        """The buckets that are used: for each, the parts of the keys that it gets."""
-        if self.spec.is_buffered:  # one bucket decides what the buffer holds
+        """For each bucket that is used, its parts."""
+        if self.spec.is_buffered:  # the buffer is in one bucket
             return [(0,)]
-        return parts_of(n_buckets, 1 if self.spec.analysis.equated else len(self.spec.analysis.operands))
+        return parts_of_buckets(n_buckets, 1 if self.spec.analysis.equated else len(self.spec.analysis.operands))
 
     def pack(self, stream: int, rows: pa.Table, n_buckets: int) -> tuple[Packets, int]:
         """The packets of valid rows, and the number of rows that are not sent because no answer can use them."""
@@ -58,27 +60,29 @@ class MonitorJob(QueryJob[MonitorSpec]):
         columns = dict(zip(names, map(flat, keys.columns), strict=False))
         buckets = self.buckets(n_buckets)
         equated = self.spec.analysis.equated
-        spread = list(columns.values()) if equated is None else [columns[equated[self.spec.streams.index(stream)]]]
-        homes = homes_of(spread, keys.num_rows, 1 + max(max(parts) for parts in buckets))
-        homes[~holds(self.needed(stream), columns, self.relations, keys.num_rows)] = -1
+        part_columns = (
+            list(columns.values()) if equated is None else [columns[equated[self.spec.streams.index(stream)]]]
+        )
+        key_parts = parts_of_keys(part_columns, keys.num_rows, 1 + max(max(parts) for parts in buckets))
+        key_parts[~holds(self.needed(stream), columns, self.relations, keys.num_rows)] = -1
         numbers: dict[str, npt.NDArray[np.generic]] = {"t": encode_times(rows[layout.time], layout.time_kind)}
         prediction = require_prediction(layout)
         for name in (*layout.values, *prediction.rates, *prediction.error_columns):
             numbers[f"#{name}"] = rows[name].cast(pa.float64()).to_numpy()
-        return packets(numbers, codes, keys, homes, buckets), int((homes[codes] < 0).sum())
+        return packets(numbers, codes, keys, key_parts, buckets), int((key_parts[codes] < 0).sum())
 
     def operator(self) -> Operator:
         """The operator of one bucket."""
         return MonitorOperator(self.spec)
 
     def finishing(self, query: int = 0) -> Finishing:
-        """The columns of the operators; over an archive all answers are final, so the status is dropped."""
+        """The columns of the operators; the answers of an archive are all final, so the status is dropped."""
         names = (name for name in self.answer_schema.names if self.spec.live or name != "status")
         return Finishing(columns=tuple(ResultColumn(name, name) for name in names))
 
 
 def make_job(analyses: Sequence[MonitorAnalysis], context: JobContext) -> MonitorJob:
-    """The job of a query. MAX DELAY is the lateness of predictions, where the stream itself allows less."""
+    """The job of a query. The lateness of a stream is its WATERMARK or MAX DELAY, whichever is longer."""
     (analysis,) = analyses
     delay = analysis.query.max_delay or 0.0
     layouts = tuple(replace(layout, lateness=max(layout.lateness, delay)) for layout in context.layouts)

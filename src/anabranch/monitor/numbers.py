@@ -1,7 +1,7 @@
-"""Sets of numbers: what constraints leave of a value, or of the difference of two.
+"""Sets of numbers: the numbers that constraints allow for a value or for the difference of two.
 
-A set is a union of intervals, and an interval is what lies between two *cuts*. A cut is (number, 0) just before a
-number, or (number, 1) just after it: so an open end is no special case, and cuts compare as pairs do.
+A set is a union of intervals, and an interval lies between two *cuts*. A cut is (number, 0) immediately before a
+number, or (number, 1) immediately after it. So open ends are no special case, and cuts compare like tuples.
 """
 
 from __future__ import annotations
@@ -32,68 +32,70 @@ class Interval:
 
     @property
     def low_open(self) -> bool:
-        """Whether the lower end is none of the numbers."""
+        """Whether the interval excludes its lower end."""
         return self.begin[1] == 1
 
     @property
     def high_open(self) -> bool:
-        """Whether the upper end is none of the numbers."""
+        """Whether the interval excludes its upper end."""
         return self.end[1] == 0
 
     @property
     def mirrored(self) -> Interval:
-        """The same numbers with the other sign."""
+        """The negated numbers."""
         return Interval((-self.high, 1 - self.end[1]), (-self.low, 1 - self.begin[1]))
 
 
-#: A union of intervals that do not touch, in order.
+#: A union of intervals that do not touch, in ascending order.
 Numbers = tuple[Interval, ...]
 
-_LEAST, _MOST = (-inf, 1), (inf, 0)
-ALL: Numbers = (Interval(_LEAST, _MOST),)
+_BELOW_ALL, _ABOVE_ALL = (-inf, 1), (inf, 0)
+ALL: Numbers = (Interval(_BELOW_ALL, _ABOVE_ALL),)
 
 
 def satisfying(op: str, bound: float | None, absolute: bool) -> Numbers:
-    """The numbers of which a comparison with the bound is true, or of whose absolute values it is."""
+    """The numbers x with `x op bound`, or with `ABS(x) op bound` if `absolute`."""
     if bound is None:
         return ()
     before, after = (bound, 0), (bound, 1)
-    found = {
-        "<": (Interval(_LEAST, before),),
-        "<=": (Interval(_LEAST, after),),
-        ">": (Interval(after, _MOST),),
-        ">=": (Interval(before, _MOST),),
+    intervals = {
+        "<": (Interval(_BELOW_ALL, before),),
+        "<=": (Interval(_BELOW_ALL, after),),
+        ">": (Interval(after, _ABOVE_ALL),),
+        ">=": (Interval(before, _ABOVE_ALL),),
         "=": (Interval(before, after),),
-        "<>": (Interval(_LEAST, before), Interval(after, _MOST)),
+        "<>": (Interval(_BELOW_ALL, before), Interval(after, _ABOVE_ALL)),
     }[op]
     if not absolute:
-        return found
-    positive = common(found, (Interval((0.0, 0), _MOST),))
+        return intervals
+    positive = common(intervals, (Interval((0.0, 0), _ABOVE_ALL),))
     return joined((*mirrored(positive), *positive))
 
 
 def mirrored(numbers: Numbers) -> Numbers:
-    """The same numbers with the other sign."""
-    return tuple(each.mirrored for each in reversed(numbers))
+    """The negated numbers."""
+    return tuple(interval.mirrored for interval in reversed(numbers))
 
 
-def common(some: Numbers, others: Numbers) -> Numbers:
+def common(first: Numbers, second: Numbers) -> Numbers:
     """The numbers in both sets."""
-    pairs = ((max(one.begin, other.begin), min(one.end, other.end)) for one in some for other in others)
+    pairs = ((max(one.begin, other.begin), min(one.end, other.end)) for one in first for other in second)
     return joined(Interval(begin, end) for begin, end in pairs if begin < end)
 
 
 def joined(intervals: Iterable[Interval]) -> Numbers:
-    """The same numbers in as few intervals as can be, in order."""
-    found: list[Interval] = []
-    for each in sorted(intervals):
-        if found and each.begin <= found[-1].end:
-            each = Interval(found[-1].begin, max(found.pop().end, each.end))
-        found.append(each)
-    return tuple(found)
+    """The union of intervals, as few intervals as possible in ascending order."""
+    merged: list[Interval] = []
+    for interval in sorted(intervals):
+        if merged and interval.begin <= merged[-1].end:
+            interval = Interval(merged[-1].begin, max(merged.pop().end, interval.end))
+        merged.append(interval)
+    return tuple(merged)
 
 
 def essential(numbers: Numbers) -> Numbers:
-    """The set as a continuous law sees it: single numbers do not count, whether in it or missing; all ends open."""
-    closed = joined(Interval((each.low, 0), (each.high, 1)) for each in numbers if each.low < each.high)
-    return tuple(Interval((each.low, 1), (each.high, 0)) for each in closed)
+    """The set up to single numbers, which a continuous distribution gives probability 0; all ends are open."""
+    closed = joined(
+        Interval((interval.low, 0), (interval.high, 1)) for interval in numbers if interval.low < interval.high
+    )
+    return tuple(Interval((interval.low, 1), (interval.high, 0)) for interval in closed)

@@ -1,4 +1,10 @@
-"""One bucket of a MONITOR query: the evaluator of new predictions, and the validator of what was found."""
+"""The operator of a MONITOR query: it evaluates new predictions, and validates earlier answers.
+
+Where MONITOR differs from the rule of `transport/watermark.py`: predictions are compared when they arrive, so answers
+are *tentative*. An answer is *validated* when it ends before the watermark, because every later row is at the watermark
+or after it. Until then a new prediction can cut the time in which an earlier one applies; the answer is then
+*invalidated* and, if a part of it is left, replaced by a shorter tentative answer.
+"""
 
 from __future__ import annotations
 
@@ -15,23 +21,25 @@ from anabranch.columns.times import BEGINNING, TimeKind
 from anabranch.monitor.answers import INVALIDATED, PARTIAL, TENTATIVE, VALIDATED, table_of
 from anabranch.monitor.arrivals import Arrivals
 from anabranch.monitor.buffer import Buffer
-from anabranch.monitor.choices import Choices
-from anabranch.monitor.predictions import Predictions, clock_of, ends, unit_of, without_repeats
+from anabranch.monitor.combinations import Combinations
+from anabranch.monitor.predictions import Predictions, elapsed, ends, exact_times, unit_of, without_duplicates
 from anabranch.monitor.regions import Evaluator, Regions
 from anabranch.monitor.spec import MonitorSpec
 from anabranch.transport.operator import Counts, Outcome
 from anabranch.transport.state import seal, unseal
 from anabranch.transport.watermark import Watermark
 
-#: An answer is validated where it ends this much before the watermark. Many end just where a prediction begins, and so
-#: does the watermark; worked out anew after a cut an end may differ by a rounding, which must not decide.
+#: An answer is validated if it ends this much before the watermark. Many answers end where a prediction begins, and the
+#: watermark is often the same time. An answer that is computed again after a cut may end a rounding error later, which
+#: must not make a difference.
 _MARGIN = 1e-9
 
 
 class MonitorOperator:
-    """One bucket of a MONITOR query.
+    """The operator of one bucket of a MONITOR query.
 
-    What it remembers are predictions, and the choices of them whose answers are not all validated.
+    Its state are the predictions (`_held`) and the pending combinations (`_members`): those with regions that are not
+    validated. `_due` is when the first pending region of a combination ends, relative to its first prediction.
     """
 
     def __init__(self, spec: MonitorSpec) -> None:
@@ -41,150 +49,155 @@ class MonitorOperator:
         self.open(None)
 
     def open(self, state: bytes | None) -> None:
-        """Begin anew, or go on from saved bytes."""
+        """Start empty (None), or resume from saved bytes."""
         self._arrivals = Arrivals(self._spec.layouts)
         self._held = Predictions.empty(self._width)
         self._members = np.zeros((0, len(self._spec.streams)), np.int64)
         self._due = np.zeros(0)
         self._watermark = Watermark(self._spec.layouts)
-        self._ticked = -np.inf
+        self._last_tick = -np.inf
         self._buffer = Buffer(self._spec.analysis.query, self._spec.layouts) if self._spec.is_buffered else None
         if state is not None:
             tables = unseal(state, self._spec.fingerprint)
             self._arrivals.load(tables)
             self._held = Predictions.load(tables["held"], self._width)
-            pending = tables["pending choices"]
+            pending = tables["pending combinations"]
             self._due = pending["due"].to_numpy().copy()
-            own = [pending[str(place)].to_numpy() for place in range(len(self._spec.streams))]
-            self._members = np.ascontiguousarray(np.stack(own, axis=1))
+            columns = [pending[str(operand)].to_numpy() for operand in range(len(self._spec.streams))]
+            self._members = np.ascontiguousarray(np.stack(columns, axis=1))
             self._watermark.at = tables["progress"]["watermark"][0].as_py()
-            self._ticked = tables["progress"]["ticked"][0].as_py()
+            self._last_tick = tables["progress"]["last tick"][0].as_py()
             if self._buffer is not None:
                 self._buffer.load(tables["buffer"])
 
     def save(self) -> bytes:
-        """The state, to be opened again."""
-        choices = {str(place): self._members[:, place] for place in range(self._members.shape[1])}
+        """The state as bytes, for `open`."""
+        columns = {str(operand): self._members[:, operand] for operand in range(self._members.shape[1])}
         tables = {
             "held": self._held.save(),
-            "pending choices": pa.table(choices | {"due": self._due}),
-            "progress": pa.table({"watermark": [self._watermark.at], "ticked": [float(self._ticked)]}),
+            "pending combinations": pa.table(columns | {"due": self._due}),
+            "progress": pa.table({"watermark": [self._watermark.at], "last tick": [float(self._last_tick)]}),
         }
         if self._buffer is not None:
             tables["buffer"] = self._buffer.save()
         return seal(tables | self._arrivals.save(), self._spec.fingerprint)
 
     def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
-        """Take packets, and give what is found, what is taken back, and what nothing can change any more."""
+        """Take packets and return new, invalidated and validated answers."""
         advance = self._watermark.advance(watermark)
         counts = Counts()
-        fresh, rejected = self._arrivals.receive(packets, advance, counts)
-        shown = self._take(fresh, advance.before, ended, counts)
+        new, rejected = self._arrivals.receive(packets, advance, counts)
+        answers = self._add(new, advance.before, ended, counts)
         if self._spec.live:
-            shown += self._partial()
+            answers += self._partial()
         self._forget()
-        if self._spec.live and self._arrivals.is_own:
+        if self._spec.live and self._arrivals.counts_rows:
             counts.kept = len(self._held)
-        return Outcome(pa.concat_tables([self._spec.answer_schema.empty_table(), *shown]), rejected, counts)
+        return Outcome(pa.concat_tables([self._spec.answer_schema.empty_table(), *answers]), rejected, counts)
 
     # ------------------------------------------------------------ evaluation
 
-    def _take(self, fresh: Predictions, before: int, ended: bool, counts: Counts) -> list[pa.Table]:
-        """Let new predictions come: what they end is cut, and they are compared with all that is held."""
+    def _add(self, new: Predictions, watermark_before: int, ended: bool, counts: Counts) -> list[pa.Table]:
+        """Add new predictions: cut the earlier ones that they end, and compare them with all others."""
         known = len(self._held)
-        was, repeated = without_repeats(Predictions.concat([self._held, fresh]), known)
-        if self._arrivals.is_own:
-            counts.duplicate += repeated
-            counts.used -= repeated
-        is_fresh = np.arange(len(was)) >= known
-        choices = Choices(
+        uncut, duplicates = without_duplicates(Predictions.concat([self._held, new]), known)
+        if self._arrivals.counts_rows:
+            counts.duplicate += duplicates
+            counts.used -= duplicates
+        is_new = np.arange(len(uncut)) >= known
+        combinations = Combinations(
             self._spec.analysis, self._spec.layouts, self._spec.streams, self._spec.columns, self._arrivals.keys,
             self._spec.relations, self._arrivals.parts,
         )  # fmt: skip
-        was = self._with_abilities(choices, was, is_fresh)
+        uncut = self._with_operands(combinations, uncut, is_new)
         if self._buffer is None:
-            held = was.ending(ends(was, self._spec.layouts))
-            found = choices.of(held, is_fresh)
+            held = uncut.ending(ends(uncut, self._spec.layouts))
+            chunks = combinations.with_new(held, is_new)
         else:
-            held, pairs = self._buffer.take(was, known)
-            found = choices.of_pairs(held, pairs)
-        shown, again = self._cut(held, was, known, before)
+            held, pairs = self._buffer.arrive(uncut, known)
+            chunks = combinations.from_pairs(held, pairs)
+        answers, remaining = self._cut(held, uncut, known, watermark_before)
         self._held = held
-        self._keep(again, before, shown, ended, is_new=False)
-        for members in found:
-            self._keep(self._evaluator.regions(held, members), before, shown, ended, is_new=True)
-        self._validate(before, ended, shown)
-        return shown
+        self._report(remaining, answers, ended, is_new=False)
+        for members in chunks:
+            self._report(self._evaluator.regions(held, members), answers, ended, is_new=True)
+        self._validate(watermark_before, ended, answers)
+        return answers
 
-    def _with_abilities(self, choices: Choices, held: Predictions, is_fresh: Bools) -> Predictions:
-        """Note which operands the new predictions can be."""
+    def _with_operands(self, combinations: Combinations, held: Predictions, is_new: Bools) -> Predictions:
+        """Set the operands that the new predictions can be (`able`)."""
         able = held.able.copy()
         for operand, stream in enumerate(self._spec.streams):
-            rows = np.flatnonzero(is_fresh & (held.stream == stream))
+            rows = np.flatnonzero(is_new & (held.stream == stream))
             condition = self._spec.analysis.own_conditions(operand)
             names = {name for _, name in references(condition)} if condition is not None else set()
-            columns = {name: choices.column(held, rows, stream, name) for name in names}
+            columns = {name: combinations.column(held, rows, stream, name) for name in names}
             able[rows] |= holds(condition, columns, self._spec.relations, len(rows)).astype(np.int64) << operand
         return replace(held, able=able)
 
-    def _cut(self, held: Predictions, was: Predictions, known: int, before: int) -> tuple[list[pa.Table], Regions]:
-        """Look again at the pending choices of predictions that now apply for a shorter time than they did.
+    def _cut(
+        self, held: Predictions, uncut: Predictions, known: int, watermark_before: int
+    ) -> tuple[list[pa.Table], Regions]:
+        """Evaluate the pending combinations of shortened predictions again.
 
-        What was said and is not true any more is taken back; what is left of these choices is given.
+        Returns the invalidated answers, and the remaining regions of these combinations.
         """
-        cut = np.zeros(len(held), np.bool_)
-        cut[:known] = (held.end[:known] < was.end[:known]) | (held.begin[:known] > was.begin[:known])
-        touched = cut[self._members].any(axis=1)
-        if not touched.any():
+        is_cut = np.zeros(len(held), np.bool_)
+        is_cut[:known] = (held.end[:known] < uncut.end[:known]) | (held.begin[:known] > uncut.begin[:known])
+        affected = is_cut[self._members].any(axis=1)
+        if not affected.any():
             return [], Regions.empty(len(self._spec.streams), self._spec.analysis.dims)
-        members = self._members[touched]
-        self._members, self._due = self._members[~touched], self._due[~touched]
-        said = self._evaluator.regions(was, members)
-        said = said.take(~self._is_final(said, was, before))
-        gone = said.take(self._reaches_beyond(said, held))
-        left = self._evaluator.regions(held, members)
-        return self._show(gone, was, INVALIDATED), left.take(~self._is_final(left, held, before))
+        members = self._members[affected]
+        self._members, self._due = self._members[~affected], self._due[~affected]
+        earlier = self._evaluator.regions(uncut, members)
+        earlier = earlier.take(~self._is_final(earlier, uncut, watermark_before))
+        invalidated = earlier.take(self._exceeds(earlier, held))
+        remaining = self._evaluator.regions(held, members)
+        remaining = remaining.take(~self._is_final(remaining, held, watermark_before))
+        return self._answers(invalidated, uncut, INVALIDATED), remaining
 
-    def _reaches_beyond(self, found: Regions, held: Predictions) -> Bools:
-        """Whether regions have instants at which their predictions do not apply any more."""
-        begins = self._applies(found, held.begin, held, np.max)
-        ends_at = self._applies(found, held.end, held, np.min)
-        return np.any((found.reach() > ends_at) | (found.start() < begins), axis=1)
+    def _exceeds(self, regions: Regions, held: Predictions) -> Bools:
+        """Whether regions have instants at which one of their predictions does not apply."""
+        begins = self._limits(regions, held.begin, held, np.max)
+        ends_at = self._limits(regions, held.end, held, np.min)
+        return np.any((regions.end() > ends_at) | (regions.begin() < begins), axis=1)
 
-    def _applies(self, found: Regions, bound: F64, held: Predictions, over: Callable[..., F64]) -> F64:
-        """(n, dims) from when, or until when, the predictions of regions apply, counted as the regions are."""
-        clock = clock_of(held.code, self._kind)
-        shift = (clock[found.members] - clock[found.members[:, :1]]) * unit_of(self._kind)
-        bounds = shift + bound[found.members]
-        return bounds if found.sample.shape[1] > 1 else over(bounds, axis=1, keepdims=True)
+    def _limits(self, regions: Regions, limit: F64, held: Predictions, reduce: Callable[..., F64]) -> F64:
+        """(n, dims) the begins or ends of the predictions of regions, relative to the first prediction.
 
-    def _is_cut(self, found: Regions) -> Bools:
-        """Whether regions go on until one of their predictions ends: they may be what is left of larger ones."""
-        until = self._applies(found, self._held.end, self._held, np.min)
-        return np.any(found.reach() >= until - _MARGIN * np.abs(until), axis=1)
+        With one axis for all operands, `reduce` combines their limits.
+        """
+        shift = elapsed(held.code[regions.members[:, :1]], held.code[regions.members], self._kind)
+        limits = shift + limit[regions.members]
+        return limits if regions.sample.shape[1] > 1 else reduce(limits, axis=1, keepdims=True)
 
-    def _keep(self, found: Regions, before: int, shown: list[pa.Table], ended: bool, is_new: bool) -> None:
-        """Show regions, and remember the choices of those that may still change."""
-        final = np.ones(len(found), np.bool_) if ended else self._is_final(found, self._held, self._watermark.at)
-        shown += self._show(found.take(final), self._held, VALIDATED)
-        waiting = found.take(~final)
-        if not len(waiting):
+    def _ends_with_prediction(self, regions: Regions) -> Bools:
+        """Whether regions end where one of their predictions ends, so that they may be parts of earlier regions."""
+        until = self._limits(regions, self._held.end, self._held, np.min)
+        return np.any(regions.end() >= until - _MARGIN * np.abs(until), axis=1)
+
+    def _report(self, regions: Regions, answers: list[pa.Table], ended: bool, is_new: bool) -> None:
+        """Add the answers of regions, and remember the combinations that have pending regions."""
+        final = np.ones(len(regions), np.bool_) if ended else self._is_final(regions, self._held, self._watermark.at)
+        answers += self._answers(regions.take(final), self._held, VALIDATED)
+        pending = regions.take(~final)
+        if not len(pending):
             return
-        remainder = waiting
-        if not is_new:  # what no new end touches was shown before
-            remainder = waiting.take(self._is_cut(waiting))
-        shown += self._show(remainder, self._held, TENTATIVE)
-        self._remember(waiting)
+        unreported = pending
+        if not is_new:  # regions that are not cut were reported before
+            unreported = pending.take(self._ends_with_prediction(pending))
+        answers += self._answers(unreported, self._held, TENTATIVE)
+        self._remember(pending)
 
-    def _remember(self, waiting: Regions) -> None:
-        """Keep the choices of regions, each once, with when the first of its regions ends."""
-        if not len(waiting):
+    def _remember(self, pending: Regions) -> None:
+        """Add the combinations of regions to the pending ones, each once, with the end of its first region."""
+        if not len(pending):
             return
-        # The regions of a choice come one after the other.
-        begins = np.ones(len(waiting), np.bool_)
-        begins[1:] = np.any(waiting.members[1:] != waiting.members[:-1], axis=1)
-        self._members = np.concatenate([self._members, waiting.members[begins]])
-        due = np.minimum.reduceat(waiting.interval[:, 1], np.flatnonzero(begins))
+        # The regions of a combination are consecutive.
+        begins = np.ones(len(pending), np.bool_)
+        begins[1:] = np.any(pending.members[1:] != pending.members[:-1], axis=1)
+        self._members = np.concatenate([self._members, pending.members[begins]])
+        due = np.minimum.reduceat(pending.interval[:, 1], np.flatnonzero(begins))
         self._due = np.concatenate([self._due, due])
 
     # ------------------------------------------------------------ validation
@@ -193,73 +206,69 @@ class MonitorOperator:
     def _kind(self) -> TimeKind:
         return self._spec.layouts[0].time_kind
 
-    def _since(self, origins: I64, code: int) -> F64:
-        """How long after some times a watermark is."""
-        if code == BEGINNING:
+    def _until(self, watermark: int, origins: I64) -> F64:
+        """The time from some time codes until the watermark."""
+        if watermark == BEGINNING:
             return np.full(len(origins), -np.inf)
-        gone = clock_of(np.array([code]), self._kind) - clock_of(origins, self._kind)
-        return gone.astype(np.float64) * unit_of(self._kind)
+        return elapsed(origins, np.array([watermark]), self._kind)
 
-    def _is_final(self, found: Regions, held: Predictions, watermark: int) -> Bools:
-        """Whether regions end before the watermark: all that can still come is at it, or after it.
+    def _is_final(self, regions: Regions, held: Predictions, watermark: int) -> Bools:
+        """Whether regions end before the watermark. With the watermark before the step: whether they were validated."""
+        until = self._until(watermark, held.code[regions.members[:, 0]])
+        return regions.interval[:, 1] < until - _MARGIN * np.maximum(1.0, np.abs(until))
 
-        Asked of the watermark before this step, it is whether they were shown already.
-        """
-        since = self._since(held.code[found.members[:, 0]], watermark)
-        return found.interval[:, 1] < since - _MARGIN * np.maximum(1.0, np.abs(since))
-
-    def _validate(self, before: int, ended: bool, shown: list[pa.Table]) -> None:
-        """Show what is final of the pending choices, and forget those of which nothing is left."""
+    def _validate(self, watermark_before: int, ended: bool, answers: list[pa.Table]) -> None:
+        """Add the regions of pending combinations that are now final; forget combinations without other regions."""
         if not len(self._members):
             return
-        since = self._since(self._held.code[self._members[:, 0]], self._watermark.at)
-        is_due = np.ones(len(self._due), np.bool_) if ended else self._due < since
+        until = self._until(self._watermark.at, self._held.code[self._members[:, 0]])
+        is_due = np.ones(len(self._due), np.bool_) if ended else self._due < until
         members = self._members[is_due]
         self._members, self._due = self._members[~is_due], self._due[~is_due]
-        found = self._evaluator.regions(self._held, members)
-        found = found.take(~self._is_final(found, self._held, before))
-        final = np.ones(len(found), np.bool_) if ended else self._is_final(found, self._held, self._watermark.at)
-        shown += self._show(found.take(final), self._held, VALIDATED)
-        self._remember(found.take(~final))
+        regions = self._evaluator.regions(self._held, members)
+        regions = regions.take(~self._is_final(regions, self._held, watermark_before))
+        final = np.ones(len(regions), np.bool_) if ended else self._is_final(regions, self._held, self._watermark.at)
+        answers += self._answers(regions.take(final), self._held, VALIDATED)
+        self._remember(regions.take(~final))
 
     def _partial(self) -> list[pa.Table]:
-        """With EVERY, at each tick that the watermark passes: what is validated so far of answers that go on."""
+        """With EVERY, at each tick that the watermark passes: the validated parts of pending answers."""
         every = self._spec.analysis.query.every
         if every is None or self._watermark.at == BEGINNING or not len(self._members):
             return []
-        scale = unit_of(self._kind)
-        ticks = float(clock_of(np.array([self._watermark.at]), self._kind)[0]) * scale / every
-        # A watermark of doubles trails by a rounding: 9.999999999999998 has passed 10.
+        unit = unit_of(self._kind)
+        ticks = float(exact_times(np.array([self._watermark.at]), self._kind)[0]) * unit / every
+        # A watermark of doubles may have a rounding error: 9.999999999999998 has passed 10.
         tick = np.floor(ticks + 16 * np.finfo(np.float64).eps * abs(ticks)) * every
-        if tick <= self._ticked:
+        if tick <= self._last_tick:
             return []
-        last, self._ticked = self._ticked, tick
-        clock = clock_of(self._held.code, self._kind)
-        until = tick - clock * scale
-        found = self._evaluator.regions(self._held.ending(np.minimum(self._held.end, until)), self._members)
-        origin = clock[found.members[:, 0]] * scale
-        grown = origin + found.interval[:, 1] > last
-        return self._show(found.take(grown), self._held, PARTIAL)
+        previous_tick, self._last_tick = self._last_tick, tick
+        times = exact_times(self._held.code, self._kind)
+        until = tick - times * unit
+        regions = self._evaluator.regions(self._held.ending(np.minimum(self._held.end, until)), self._members)
+        origin = times[regions.members[:, 0]] * unit
+        has_grown = origin + regions.interval[:, 1] > previous_tick
+        return self._answers(regions.take(has_grown), self._held, PARTIAL)
 
-    def _show(self, found: Regions, held: Predictions, status: str) -> list[pa.Table]:
+    def _answers(self, regions: Regions, held: Predictions, status: str) -> list[pa.Table]:
         spec = self._spec
-        if not len(found) or not (spec.live or status == VALIDATED):
+        if not len(regions) or not (spec.live or status == VALIDATED):
             return []
-        return [table_of(found, held, status, spec.answer_schema, spec.layouts, spec.streams, self._arrivals.keys)]
+        return [table_of(regions, held, status, spec.answer_schema, spec.layouts, spec.streams, self._arrivals.keys)]
 
-    # ------------------------------------------------------------ memory
+    # ------------------------------------------------------------ state
 
     def _forget(self) -> None:
-        """Forget predictions that nothing to come can be compared with, and that no pending choice is of."""
+        """Remove predictions that no later one can be compared with and that no pending combination needs."""
         if not self._spec.live:
             return
         needed = np.zeros(len(self._held), np.bool_)
         needed[self._members.reshape(-1)] = True
         window = self._spec.analysis.query.within
-        since = self._since(self._held.code, self._watermark.at)
-        needed |= self._held.buffered & (self._held.end + window >= since)
+        until = self._until(self._watermark.at, self._held.code)
+        needed |= self._held.buffered & (self._held.end + window >= until)
         if needed.all():
             return
-        place = np.cumsum(needed) - 1
+        new_index = np.cumsum(needed) - 1
         self._held = self._held.take(needed)
-        self._members = place[self._members]
+        self._members = new_index[self._members]

@@ -1,8 +1,9 @@
-"""Where predictions meet: by equal columns where WHERE has such, else by parts of all keys.
+"""How keys are assigned to buckets, so that every combination of keys meets in one bucket.
 
-Keys are spread over parts; a bucket stands for as many parts as there are operands (one may be there several times),
-and takes all predictions of their keys. So every choice of keys has all its predictions in one bucket, which is the one
-that answers about it, and each key has all its predictions wherever it has any: when one applies is known there.
+Keys are divided into parts, and a bucket gets all predictions of the keys of its parts. If WHERE equates key columns,
+keys are divided by these columns and a bucket has one part. Otherwise a bucket has as many parts as the query has
+operands (a part may be repeated), so there is one bucket for every combination of keys, and it gives the answers about
+it. A bucket that has a key has all predictions of the key, so it knows when each of them applies.
 """
 
 from __future__ import annotations
@@ -18,46 +19,46 @@ from anabranch.columns.hashing import hash_tuples
 from anabranch.transport.state import write_tables
 
 
-def parts_of(n_buckets: int, operands: int) -> list[tuple[int, ...]]:
-    """For each bucket that is used, its parts in order."""
+def parts_of_buckets(n_buckets: int, operands: int) -> list[tuple[int, ...]]:
+    """For each bucket that is used, its parts in ascending order."""
     n_parts = 1
     while len(list(combinations_with_replacement(range(n_parts + 1), operands))) <= n_buckets:
         n_parts += 1
     return list(combinations_with_replacement(range(n_parts), operands))
 
 
-def is_own(parts: tuple[int, ...]) -> bool:
-    """Whether a bucket is the one of its keys' own: there each key is counted."""
+def counts_rows(parts: tuple[int, ...]) -> bool:
+    """Whether a bucket counts its rows: of the buckets that a row goes to, only one has no other part."""
     return len(set(parts)) == 1
 
 
-def homes_of(columns: list[pa.Array], n_keys: int, n_parts: int) -> I64:
-    """The part of each key, by some of its columns."""
+def parts_of_keys(columns: list[pa.Array], n_keys: int, n_parts: int) -> I64:
+    """The part of each key, by a hash of some of its columns."""
     return (hash_tuples(columns, n_keys) % np.uint64(n_parts)).astype(np.int64)
 
 
-def belongs(homes: I32, parts: tuple[int, ...]) -> Bools:
-    """Whether a choice of predictions, (n, operands) by their homes, is the bucket's to answer."""
-    return (np.sort(homes, axis=1) == np.array(sorted(parts))).all(axis=1)
+def is_answered_here(key_parts: I32, parts: tuple[int, ...]) -> Bools:
+    """Whether a bucket with these parts answers combinations of keys; `key_parts` is (n, operands)."""
+    return (np.sort(key_parts, axis=1) == np.array(sorted(parts))).all(axis=1)
 
 
 def packets(
-    columns: dict[str, npt.NDArray[np.generic]], codes: I32, keys: pa.Table, homes: I64,
+    columns: dict[str, npt.NDArray[np.generic]], codes: I32, keys: pa.Table, key_parts: I64,
     buckets: list[tuple[int, ...]],
 ) -> list[tuple[int, bytes]]:  # fmt: skip
-    """One packet a bucket: the rows of the keys of its parts, and those keys; a home of -1 goes nowhere."""
-    found = []
+    """One packet per bucket: the rows and keys of its parts. Keys with part -1 are not sent."""
+    bucket_packets = []
     for number, parts in enumerate(buckets):
-        chosen = np.flatnonzero(np.isin(homes, parts)[codes])
+        chosen = np.flatnonzero(np.isin(key_parts, parts)[codes])
         if not len(chosen):
             continue
-        present, place = np.unique(codes[chosen], return_inverse=True)
-        rows = {name: column[chosen] for name, column in columns.items()} | {"key": place.astype(np.int32)}
+        present, key_index = np.unique(codes[chosen], return_inverse=True)
+        rows = {name: column[chosen] for name, column in columns.items()} | {"key": key_index.astype(np.int32)}
         tables = {
             "rows": pa.table(rows),
             "keys": keys.take(pa.array(present)),
-            "homes": pa.table({"home": homes[present]}),
+            "key parts": pa.table({"part": key_parts[present]}),
             "parts": pa.table({"part": pa.array(parts, pa.int64())}),
         }
-        found.append((number, write_tables(tables)))
-    return found
+        bucket_packets.append((number, write_tables(tables)))
+    return bucket_packets

@@ -26,7 +26,7 @@ class MonitorSpec(Specification):
 
     @cached_property
     def columns(self) -> tuple[int, ...]:
-        """The index of each value of the query among the values of its stream."""
+        """The column of each value of the query: its index among the values of its stream."""
         return tuple(
             [name.lower() for name in self.layouts[self.streams[operand]].values].index(column)
             for operand, column in self.analysis.values

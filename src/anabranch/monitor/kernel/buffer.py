@@ -1,11 +1,12 @@
-"""A buffer of fixed size: which predictions those to come are compared with.
+"""A buffer of fixed size for the predictions with which later ones are compared.
 
-Predictions arrive one by one. Each ends the one before it of its key, takes a place in the buffer of its stream, and is
-compared with what is there. Where the buffer is full one is discarded, and a neighbour of its key takes over the time
-in which it applied: that is a new *version* of the neighbour, while what was found with the old one stands.
+Predictions arrive one by one. Each ends the previous prediction of its key, enters the buffer of its stream, and is
+compared with the predictions in the buffers. If the buffer is full, one prediction is discarded, and a neighbour (the
+previous or next prediction of its key) applies in its place. That is a new *version* of the neighbour; answers from the
+old version stay valid.
 
-The *contribution* of a prediction is how wrong its key would be predicted without it: the smaller of the two integrals
-of the absolute difference to its neighbours' predictions, over the time in which it applies.
+The *contribution* of a prediction is the prediction error that would result from dropping it: the smaller of the two
+integrals of the absolute difference to its neighbours' predictions, over the time in which it applies.
 """
 
 from __future__ import annotations
@@ -18,27 +19,28 @@ from anabranch.arrays import F64, I64, Bools
 from anabranch.compiled import assign, compiled
 from anabranch.splitmix import mix
 
-#: What is discarded where a buffer is full.
+#: Which prediction is discarded if a buffer is full.
 LEAST_CONTRIBUTION, OLDEST, RANDOM, NEWEST = range(4)
 
 
 class Versions(NamedTuple):
-    """Versions of predictions, the first so many of them in use; times are from a common beginning.
+    """Versions of predictions; functions take the number of versions in use as `n`.
 
     Attributes
     ----------
-    stream, who : number of the stream, and of the key among all keys of all streams
-    time : when the prediction was made
-    begin, end : from when to when it applies, counted from its time
-    code : the time as it was given, which is the same in every step
-    values, rates, scale : (n, columns); what a difference is divided by, so that columns can be added up
-    held : whether it is in the buffer
-    contribution : how much would be lost without it
-    source : which of the given predictions it is a version of
+    stream, key : number of the stream, and of the key among all keys of all streams
+    code : the code of the time of the prediction, which is the same in every step
+    time : the time of the prediction, relative to a time that is the same for all versions
+    begin, end : when the version applies, relative to its time
+    values, rates : (n, columns)
+    scale : (n, columns) the divisor of differences, so that columns can be added up
+    held : whether the version is in the buffer
+    contribution : the prediction error that would result from dropping it
+    source : the prediction of which it is a version
     """
 
     stream: I64
-    who: I64
+    key: I64
     code: I64
     time: F64
     begin: F64
@@ -52,9 +54,15 @@ class Versions(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """How large the buffer of a stream is, what is discarded, the periods of the streams, and the window.
+    """The rules of the buffers.
 
-    `width` is how long before the newest time a prediction may end and still be compared.
+    Attributes
+    ----------
+    size : the most predictions in the buffer of a stream
+    policy : which prediction is discarded
+    periods : the PERIOD of each stream
+    within : the window WITHIN
+    width : how long before the newest time a prediction may end and still be compared
     """
 
     size: int
@@ -66,13 +74,13 @@ class Rules(NamedTuple):
 
 @compiled
 def arrive(versions: Versions, known: int, n: int, rules: Rules, newest: F64) -> tuple[I64, int]:
-    """Let the versions from `known` to `n` arrive, in order of time; there is room for as many again.
+    """Add the versions from `known` to `n`, in the order of time; the arrays have room for as many new versions.
 
-    `newest` is the newest time of each stream, and is kept up: time has come as far as the slowest of them.
+    `newest` is the newest time of each stream, and is updated. The current time is that of the slowest stream.
 
     Returns
     -------
-    pairs (k, 2) of an arrived prediction and one that it is to be compared with; and how many versions there are now
+    pairs (k, 2) of an added prediction and a version that it must be compared with; and the number of versions
     """
     pairs, count = np.empty((1024, 2), np.int64), 0
     for k in range(known):
@@ -104,7 +112,7 @@ def arrive(versions: Versions, known: int, n: int, rules: Rules, newest: F64) ->
 
 @compiled
 def _is_near(versions: Versions, p: int, v: int, within: float) -> bool:
-    """Whether two versions apply at instants that can be compared."""
+    """Whether two versions apply at instants that are within the window."""
     after = versions.time[v] + versions.begin[v] - (versions.time[p] + versions.end[p])
     before = versions.time[p] + versions.begin[p] - (versions.time[v] + versions.end[v])
     return after <= within and before <= within
@@ -121,7 +129,7 @@ def _count(versions: Versions, n: int, stream: int) -> int:
 
 @compiled
 def _purge(versions: Versions, n: int, limit: float) -> None:
-    """Let go of what ended too early to be compared with anything that comes."""
+    """Remove the predictions that ended too early to be compared with a later one."""
     for k in range(n):
         if versions.held[k] and versions.time[k] + versions.end[k] < limit:
             versions.held[k] = False
@@ -130,13 +138,13 @@ def _purge(versions: Versions, n: int, limit: float) -> None:
 
 @compiled
 def _cut_others(versions: Versions, n: int, p: int, rules: Rules) -> None:
-    """A prediction applies until the next of its key, and ends the one before, whatever that took over."""
+    """End prediction `p` at the next one of its key, and the previous one at `p`, even if that was extended."""
     for k in range(n):
-        if k != p and versions.who[k] == versions.who[p] and versions.time[k] > versions.time[p]:
+        if k != p and versions.key[k] == versions.key[p] and versions.time[k] > versions.time[p]:
             versions.end[p] = min(versions.end[p], versions.time[k] - versions.time[p])
     until = versions.time[p] + versions.end[p]
     for k in range(n):
-        if k == p or versions.who[k] != versions.who[p]:
+        if k == p or versions.key[k] != versions.key[p]:
             continue
         if versions.time[k] < versions.time[p]:
             versions.end[k] = min(versions.end[k], max(versions.begin[k], versions.time[p] - versions.time[k]))
@@ -149,10 +157,10 @@ def _cut_others(versions: Versions, n: int, p: int, rules: Rules) -> None:
 
 @compiled
 def _neighbours(versions: Versions, n: int, k: int) -> tuple[int, int]:
-    """The predictions in the buffer before and after one, of its key; -1 where there is none."""
+    """The previous and the next prediction of the same key in the buffer; -1 if there is none."""
     before, after = -1, -1
     for j in range(n):
-        if j == k or not versions.held[j] or versions.who[j] != versions.who[k]:
+        if j == k or not versions.held[j] or versions.key[j] != versions.key[k]:
             continue
         if versions.time[j] < versions.time[k] and (before < 0 or versions.time[j] > versions.time[before]):
             before = j
@@ -163,7 +171,7 @@ def _neighbours(versions: Versions, n: int, k: int) -> tuple[int, int]:
 
 @compiled
 def _contribution(versions: Versions, n: int, k: int) -> float:
-    """The smaller error of the neighbours in its place; infinite for the last of its key."""
+    """The smaller error if a neighbour applied instead; infinite for the last prediction of a key."""
     before, after = _neighbours(versions, n, k)
     if after < 0:
         return np.inf
@@ -191,7 +199,7 @@ def _error_without(versions: Versions, k: int, other: int) -> float:
 
 @compiled
 def _refresh_around(versions: Versions, n: int, k: int) -> None:
-    """Work out anew what depends on a prediction that came or went: its own contribution, and its neighbours'."""
+    """Recompute the contributions of a prediction that was added or removed, and of its neighbours."""
     if versions.held[k]:
         versions.contribution[k] = _contribution(versions, n, k)
     before, after = _neighbours(versions, n, k)
@@ -206,7 +214,7 @@ def _refresh_around(versions: Versions, n: int, k: int) -> None:
 
 @compiled
 def _victim(versions: Versions, n: int, p: int, policy: int) -> int:
-    """Which prediction of the stream of `p` goes."""
+    """The prediction of the stream of `p` that is discarded."""
     best = -1
     for k in range(n):
         if (
@@ -222,49 +230,51 @@ def _victim(versions: Versions, n: int, p: int, policy: int) -> int:
 
 @compiled
 def _goes_before(versions: Versions, k: int, other: int, p: int, policy: int) -> bool:
-    """Whether one prediction is discarded rather than another, where `p` has come; alike ones are drawn by lot."""
+    """Whether `k` is discarded before `other` when `p` arrives; ties are broken at random."""
     if policy == OLDEST and versions.code[k] != versions.code[other]:
         return versions.code[k] < versions.code[other]
     if policy == LEAST_CONTRIBUTION and versions.contribution[k] != versions.contribution[other]:
         return versions.contribution[k] < versions.contribution[other]
     if versions.contribution[k] < np.inf and policy == LEAST_CONTRIBUTION and versions.code[k] != versions.code[other]:
         return versions.code[k] < versions.code[other]
-    return bool(_lot(versions, k, p) < _lot(versions, other, p))
+    return bool(_random_number(versions, k, p) < _random_number(versions, other, p))
 
 
 @compiled
-def _lot(versions: Versions, k: int, p: int) -> np.uint64:
-    """A random number of two predictions, whatever came before them."""
-    lot = mix(np.uint64(versions.code[k])) ^ np.uint64(versions.who[k])
-    return mix(mix(lot) ^ mix(np.uint64(versions.code[p]) ^ mix(np.uint64(versions.who[p]))))
+def _random_number(versions: Versions, k: int, p: int) -> np.uint64:
+    """A random number that depends only on two predictions, not on earlier ones."""
+    hashed = mix(np.uint64(versions.code[k])) ^ np.uint64(versions.key[k])
+    return mix(mix(hashed) ^ mix(np.uint64(versions.code[p]) ^ mix(np.uint64(versions.key[p]))))
 
 
 @compiled
 def _discard(versions: Versions, n: int, victim: int, rules: Rules) -> int:
-    """Take a prediction out of the buffer, and let a neighbour take over; gives how many versions there are then."""
+    """Remove a prediction from the buffer and extend a neighbour in its place; returns the number of versions."""
     before, after = _neighbours(versions, n, victim)
     versions.held[victim] = False
-    heir = before if before >= 0 else after
+    other = before if before >= 0 else after
     if before >= 0 and after >= 0:
         if _error_without(versions, victim, after) < _error_without(versions, victim, before):
-            heir = after
-    if heir < 0:
+            other = after
+    if other < 0:
         return n
-    _copy(versions, heir, n)
-    if heir == before:
-        until = versions.time[victim] + versions.end[victim] - versions.time[heir]
-        versions.end[n] = max(versions.end[n], min(until, rules.periods[versions.stream[heir]]))
+    _copy(versions, other, n)
+    if other == before:
+        until = versions.time[victim] + versions.end[victim] - versions.time[other]
+        versions.end[n] = max(versions.end[n], min(until, rules.periods[versions.stream[other]]))
     else:
-        versions.begin[n] = min(versions.begin[n], versions.time[victim] + versions.begin[victim] - versions.time[heir])
-    versions.held[heir], versions.held[n] = False, True
+        versions.begin[n] = min(
+            versions.begin[n], versions.time[victim] + versions.begin[victim] - versions.time[other]
+        )
+    versions.held[other], versions.held[n] = False, True
     _refresh_around(versions, n + 1, n)
     return n + 1
 
 
 @compiled
 def _copy(versions: Versions, k: int, to: int) -> None:
-    """Make a new version of a prediction."""
-    versions.stream[to], versions.who[to], versions.source[to] = versions.stream[k], versions.who[k], versions.source[k]
+    """Copy version `k` to index `to`."""
+    versions.stream[to], versions.key[to], versions.source[to] = versions.stream[k], versions.key[k], versions.source[k]
     versions.code[to], versions.time[to] = versions.code[k], versions.time[k]
     versions.begin[to], versions.end[to] = versions.begin[k], versions.end[k]
     for column in range(versions.values.shape[1]):

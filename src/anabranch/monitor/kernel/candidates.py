@@ -1,8 +1,8 @@
-"""Which predictions can meet at all: boxes of time and values, found by the cells of a grid that they touch.
+"""Candidate pairs of predictions: boxes of time and values that intersect, found with a grid.
 
-A box is (low, high) along each of a few axes; the first is time. Two predictions are candidates where their boxes meet.
-Each box is noted in every cell that it touches, under a hash of the cell; a pair is taken in the cell that holds the
-lowest corner of what the two have in common, and so once.
+A box is (low, high) along each of a few axes; the first axis is time. Two predictions are candidates if their boxes
+intersect. A box is stored in every cell that it touches, under a hash of the cell. A pair is reported only in the cell
+of the lowest corner of its intersection, so that it is reported once.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import numpy as np
 from anabranch.arrays import F64, I32, I64, U64
 from anabranch.compiled import assign, compiled
 
-#: A box is noted in no more than about this many cells along an axis: cells are made that large.
+#: A box is stored in at most about this many cells along an axis; cells are large enough for that.
 _MOST_CELLS = 64
 
 LESS, AT_MOST, MORE, AT_LEAST, EQUAL, UNEQUAL = range(6)
 
 
 @compiled
-def _mixed(h: np.uint64, c: int) -> np.uint64:
+def _mixed_hash(h: np.uint64, c: int) -> np.uint64:
     h = (h ^ np.uint64(c)) * np.uint64(0x9E3779B97F4A7C15)
     h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     return h ^ (h >> np.uint64(27))
@@ -29,7 +29,7 @@ def _mixed(h: np.uint64, c: int) -> np.uint64:
 
 @compiled
 def cell_sizes(first_low: F64, first_high: F64, second_low: F64, second_high: F64) -> F64:
-    """The width of a cell along each axis: about twice that of a box, and not too narrow for the widest."""
+    """The width of a cell along each axis: twice the mean width of a box, but not too narrow for the widest box."""
     axes = first_low.shape[1]
     sizes = np.empty(axes)
     for axis in range(axes):
@@ -54,8 +54,8 @@ def _cell(x: float, size: float) -> int:
 
 
 @compiled
-def note(low: F64, high: F64, sizes: F64) -> tuple[I64, I64, U64]:
-    """The boxes by cell: slots (where the entries of each begin), and each entry's box and hash."""
+def index_boxes(low: F64, high: F64, sizes: F64) -> tuple[I64, I64, U64]:
+    """A hash table of boxes by cell: the index of each slot's first entry, and the box and the hash of each entry."""
     n, axes = low.shape
     count = 0
     for k in range(n):
@@ -67,18 +67,18 @@ def note(low: F64, high: F64, sizes: F64) -> tuple[I64, I64, U64]:
     while n_slots < count:
         n_slots *= 2
     boxes, hashes = np.empty(count, np.int64), np.empty(count, np.uint64)
-    here = np.empty(axes, np.int64)
+    cell = np.empty(axes, np.int64)
     count = 0
     for k in range(n):
         for axis in range(axes):
-            here[axis] = _cell(low[k, axis], sizes[axis])
+            cell[axis] = _cell(low[k, axis], sizes[axis])
         while True:
             h = np.uint64(0)
             for axis in range(axes):
-                h = _mixed(h, here[axis])
+                h = _mixed_hash(h, cell[axis])
             boxes[count], hashes[count] = k, h
             count += 1
-            if not _next_cell(here, low, high, k, sizes):
+            if not _next_cell(cell, low, high, k, sizes):
                 break
     slots = np.zeros(n_slots + 1, np.int64)
     mask = np.uint64(n_slots - 1)
@@ -96,57 +96,62 @@ def note(low: F64, high: F64, sizes: F64) -> tuple[I64, I64, U64]:
 
 
 @compiled
-def _next_cell(here: I64, low: F64, high: F64, k: int, sizes: F64) -> bool:
-    """Go on to the next cell that a box touches; False where there is none."""
-    for axis in range(len(here)):
-        if here[axis] < _cell(high[k, axis], sizes[axis]):
-            here[axis] += 1
+def _next_cell(cell: I64, low: F64, high: F64, k: int, sizes: F64) -> bool:
+    """Move `cell` to the next cell that a box touches; returns False if there is none."""
+    for axis in range(len(cell)):
+        if cell[axis] < _cell(high[k, axis], sizes[axis]):
+            cell[axis] += 1
             return True
-        here[axis] = _cell(low[k, axis], sizes[axis])
+        cell[axis] = _cell(low[k, axis], sizes[axis])
     return False
 
 
 @compiled
-def _agree(i: int, j: int, first_ranks: I64, second_ranks: I64, how: I64) -> bool:
-    """Whether two predictions compare as the query asks of their keys; a rank below 0 is NULL."""
-    for k in range(len(how)):
+def _keys_agree(i: int, j: int, first_ranks: I64, second_ranks: I64, operators: I64) -> bool:
+    """Whether the keys of two predictions satisfy all comparisons of the query; a rank below 0 is NULL."""
+    for k in range(len(operators)):
         left, right = first_ranks[k, i], second_ranks[k, j]
         if left < 0 or right < 0:
             return False
-        op = how[k]
+        op = operators[k]
         if op == LESS:
-            good = left < right
+            holds = left < right
         elif op == AT_MOST:
-            good = left <= right
+            holds = left <= right
         elif op == MORE:
-            good = left > right
+            holds = left > right
         elif op == AT_LEAST:
-            good = left >= right
+            holds = left >= right
         elif op == EQUAL:
-            good = left == right
+            holds = left == right
         else:
-            good = left != right
-        if not good:
+            holds = left != right
+        if not holds:
             return False
     return True
 
 
 class Keys(NamedTuple):
-    """What is asked of the keys of two predictions: the ranks of each side, how they compare, and their parts.
+    """The comparisons of the keys of two predictions.
 
-    `apart` is whether the two must be of different parts.
+    Attributes
+    ----------
+    first_ranks, second_ranks : (comparisons, n) the ranks of the compared key columns
+    operators : LESS to UNEQUAL, for each comparison
+    first_part, second_part : the part of each key
+    different_parts : whether the two keys must be in different parts
     """
 
     first_ranks: I64
     second_ranks: I64
-    how: I64
-    first_home: I32
-    second_home: I32
-    apart: bool
+    operators: I64
+    first_part: I32
+    second_part: I32
+    different_parts: bool
 
 
 class Grid(NamedTuple):
-    """The second boxes, and where they are noted."""
+    """The boxes of the second predictions, and their hash table (`index_boxes`)."""
 
     low: F64
     high: F64
@@ -157,46 +162,46 @@ class Grid(NamedTuple):
 
 
 @compiled
-def meet(begin: int, most: int, low: F64, high: F64, grid: Grid, keys: Keys) -> tuple[I64, int]:
-    """The pairs of a first and a second box that meet, from first box number `begin` on until there are about `most`.
+def intersecting_pairs(begin: int, most: int, low: F64, high: F64, grid: Grid, keys: Keys) -> tuple[I64, int]:
+    """The pairs of a first and a second box that intersect, from the first box `begin` on until there are about `most`.
 
     Returns
     -------
-    pairs (n, 2), and the number of the first box to go on with
+    pairs (n, 2), and the number of the first box with which to continue
     """
     pairs = np.empty((1024, 2), np.int64)
     n, axes = low.shape
-    here = np.empty(axes, np.int64)
+    cell = np.empty(axes, np.int64)
     mask = np.uint64(len(grid.slots) - 2)
     count, k = 0, begin
     while k < n and count < most:
         for axis in range(axes):
-            here[axis] = _cell(low[k, axis], grid.sizes[axis])
+            cell[axis] = _cell(low[k, axis], grid.sizes[axis])
         while True:
             h = np.uint64(0)
             for axis in range(axes):
-                h = _mixed(h, here[axis])
+                h = _mixed_hash(h, cell[axis])
             slot = np.int64(h & mask)
-            for place in range(grid.slots[slot], grid.slots[slot + 1]):
-                other = grid.boxes[place]
-                if grid.hashes[place] != h or (keys.apart and keys.first_home[k] == keys.second_home[other]):
+            for entry in range(grid.slots[slot], grid.slots[slot + 1]):
+                other = grid.boxes[entry]
+                if grid.hashes[entry] != h or (keys.different_parts and keys.first_part[k] == keys.second_part[other]):
                     continue
                 meets = True
                 for axis in range(axes):
                     corner = max(low[k, axis], grid.low[other, axis])
                     if corner > min(high[k, axis], grid.high[other, axis]) or (
-                        _cell(corner, grid.sizes[axis]) != here[axis]
+                        _cell(corner, grid.sizes[axis]) != cell[axis]
                     ):
                         meets = False
                         break
-                if meets and _agree(k, other, keys.first_ranks, keys.second_ranks, keys.how):
+                if meets and _keys_agree(k, other, keys.first_ranks, keys.second_ranks, keys.operators):
                     if count == len(pairs):
                         larger = np.empty((2 * count, 2), np.int64)
                         assign(larger, pairs)
                         pairs = larger
                     pairs[count, 0], pairs[count, 1] = k, other
                     count += 1
-            if not _next_cell(here, low, high, k, grid.sizes):
+            if not _next_cell(cell, low, high, k, grid.sizes):
                 break
         k += 1
     return pairs[:count], k

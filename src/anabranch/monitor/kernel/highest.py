@@ -1,9 +1,9 @@
-"""The highest probability over a convex set of instants, and where it is.
+"""The highest probability over a convex set of instants, and the instants where it is reached.
 
-The probability of one form depends on what it is predicted to be alone, and is highest nearest to the middle of its
-interval. Of several, the product is log-concave where each has one interval (`<=`, `<`): it is cut down to the highest
-by the ellipsoid method, which does not mind kinks. Where a form has several intervals there may be several hills: a
-lattice finds the best two, and each is climbed.
+The probability of one form depends on its predicted value only, and is highest where that is nearest to the middle of
+its interval. The product of several is log-concave if each form has one interval (`<=`, `<`): its maximum is found by
+the ellipsoid method, which also works at kinks. If a form has several intervals, there may be several local maxima: a
+lattice finds the best two, and each is refined.
 """
 
 from __future__ import annotations
@@ -14,19 +14,26 @@ import numpy as np
 
 from anabranch.arrays import F64
 from anabranch.compiled import assign, compiled, compiled_inline
-from anabranch.monitor.kernel.chances import Asked, error_of, form_chance, forms_of, joint_chance, middle_of
-from anabranch.monitor.kernel.laws import NONE, ZERO
+from anabranch.monitor.kernel.distributions import NONE, ZERO
 from anabranch.monitor.kernel.polygons import Body, clip, excess, vertices
+from anabranch.monitor.kernel.probabilities import (
+    Constraints,
+    error_of,
+    form_probability,
+    forms_of,
+    joint_probability,
+    predicted_form,
+)
 
-#: Probabilities are found to about this, where they are searched for.
+#: The approximate error of probabilities that are found by search.
 PRECISION = 1e-8
 _GOLDEN = 0.6180339887498949
 
 
 class Lines(NamedTuple):
-    """What is predicted: value v at instant x is base[v] + rate[v] * x, give or take error[v].
+    """The predictions as lines: value v at instant x is base[v] + rate[v] * x, with error[v].
 
-    `center` and `plane` are room to work in, for values at some instants, and for a form as a function of them.
+    `center` and `plane` are scratch arrays, for the values at some instants and for a form as a function of them.
     """
 
     base: F64
@@ -37,61 +44,61 @@ class Lines(NamedTuple):
 
 
 @compiled_inline
-def _predict(point: F64, lines: Lines, asked: Asked) -> None:
-    """Work out the predictions of all values at some instants, as `lines.center`."""
+def _predict_values(point: F64, lines: Lines, constraints: Constraints) -> None:
+    """Write the predictions of all values at some instants to `lines.center`."""
     for v in range(len(lines.center)):
-        lines.center[v] = lines.base[v] + lines.rate[v] * point[asked.axis[v]]
+        lines.center[v] = lines.base[v] + lines.rate[v] * point[constraints.axis[v]]
 
 
 @compiled_inline
-def plane_of(f: int, asked: Asked, lines: Lines, plane: F64) -> None:
-    """The prediction of a form as a linear function of the instants: coefficients, then constant."""
+def plane_of(f: int, constraints: Constraints, lines: Lines, plane: F64) -> None:
+    """Write the prediction of a form as a linear function of the instants: the coefficients, then the constant."""
     for j in range(len(plane)):
         plane[j] = 0.0
-    u, v = asked.forms[f, 0], asked.forms[f, 1]
-    plane[asked.axis[u]] += lines.rate[u]
+    u, v = constraints.forms[f, 0], constraints.forms[f, 1]
+    plane[constraints.axis[u]] += lines.rate[u]
     plane[-1] += lines.base[u]
     if v >= 0:
-        plane[asked.axis[v]] -= lines.rate[v]
+        plane[constraints.axis[v]] -= lines.rate[v]
         plane[-1] -= lines.base[v]
 
 
 @compiled
-def highest(body: Body, lines: Lines, asked: Asked, enough: float, point: F64) -> float:
-    """The highest probability over a set of instants; where, is written to `point`.
+def highest(body: Body, lines: Lines, constraints: Constraints, threshold: float, point: F64) -> float:
+    """The highest probability over a set of instants; the instants are written to `point`.
 
-    Below `enough` it is an upper bound: nobody asks for such answers.
+    Below `threshold` it is only an upper bound, because such answers are dropped.
     """
     _mean(body.corners, body.n, point)
-    if _is_certain(point, lines, asked):  # as it is in the middle of most regions
+    if _is_certain(point, lines, constraints):  # true for the mean of the corners of most regions
         return 1.0
-    bound, groups, is_alone, is_convex = _bound(body, lines, asked, point)
-    if groups == 0 or (groups == 1 and is_alone) or bound < enough or bound == 0.0:
+    bound, groups, is_alone, is_convex = _bound(body, lines, constraints, point)
+    if groups == 0 or (groups == 1 and is_alone) or bound < threshold or bound == 0.0:
         return bound
-    if _in_bands(body, lines, asked, bound, point):
+    if _in_bands(body, lines, constraints, bound, point):
         return bound
     if len(point) == 1:
-        return _on_line(body, lines, asked, is_convex, point)
+        return _on_line(body, lines, constraints, is_convex, point)
     if is_convex and groups == 2 and is_alone and len(point) == 2:
-        return _on_edges(body, lines, asked, point)
+        return _on_edges(body, lines, constraints, point)
     if is_convex:
         low, high = _box(body, len(point))
-        return _climb(low, high, body, lines, asked, bound, point)
-    return _several_hills(body, lines, asked, bound, point)
+        return _climb(low, high, body, lines, constraints, bound, point)
+    return _several_maxima(body, lines, constraints, bound, point)
 
 
 @compiled_inline
-def _is_certain(point: F64, lines: Lines, asked: Asked) -> bool:
-    """Whether all constraints hold at some instants, whatever the errors are."""
-    _predict(point, lines, asked)
-    for f in range(asked.groups.shape[1]):
-        if not _is_uncertain(f, asked):
+def _is_certain(point: F64, lines: Lines, constraints: Constraints) -> bool:
+    """Whether all constraints hold at some instants for all possible errors."""
+    _predict_values(point, lines, constraints)
+    for f in range(constraints.groups.shape[1]):
+        if not _is_uncertain(f, constraints):
             continue
-        middle = middle_of(f, asked, lines.center)
-        error, held = error_of(f, asked, lines.error), False
-        for k in range(asked.first[f], asked.first[f + 1]):
-            held |= asked.sets[k, 0] + error <= middle <= asked.sets[k, 1] - error
-        if not held:
+        predicted = predicted_form(f, constraints, lines.center)
+        error, is_inside = error_of(f, constraints, lines.error), False
+        for k in range(constraints.first[f], constraints.first[f + 1]):
+            is_inside |= constraints.sets[k, 0] + error <= predicted <= constraints.sets[k, 1] - error
+        if not is_inside:
             return False
     return True
 
@@ -108,29 +115,30 @@ def _mean(corners: F64, n: int, point: F64) -> None:
 
 
 @compiled
-def _bound(body: Body, lines: Lines, asked: Asked, point: F64) -> tuple[float, int, bool, bool]:
-    """(the product of what each group can reach by itself, how many groups, whether each has one form, convexity).
+def _bound(body: Body, lines: Lines, constraints: Constraints, point: F64) -> tuple[float, int, bool, bool]:
+    """An upper bound: the product of the highest probabilities of the groups.
 
-    Where there is one form alone, the point at which it is reached is written to `point`.
+    Returns (bound, number of groups, whether each has one form, whether each form has one interval). If there is only
+    one form, the instants at which it reaches the bound are written to `point`.
     """
     bound, groups, is_alone, is_convex = 1.0, 0, True, True
     plane = lines.plane
-    for g in range(len(asked.groups)):
-        count, _ = forms_of(g, asked)
+    for g in range(len(constraints.groups)):
+        count, _ = forms_of(g, constraints)
         if count == 0:
             continue
-        own = 1.0
-        for f in range(asked.groups.shape[1]):
-            if asked.groups[g, f]:
-                is_convex &= asked.first[f + 1] - asked.first[f] <= 1
-                plane_of(f, asked, lines, plane)
+        group_bound = 1.0
+        for f in range(constraints.groups.shape[1]):
+            if constraints.groups[g, f]:
+                is_convex &= constraints.first[f + 1] - constraints.first[f] <= 1
+                plane_of(f, constraints, lines, plane)
                 low, high, least, most = _range(plane, body.corners, body.n)
-                best = _best_middle(f, low, high, asked, lines.error)
-                own = min(own, form_chance(f, best, asked, lines.error)[0])
+                best = _best_prediction(f, low, high, constraints, lines.error)
+                group_bound = min(group_bound, form_probability(f, best, constraints, lines.error)[0])
                 if groups == 0:
                     _between(body.corners, least, most, (best - low) / (high - low) if high > low else 0.5, point)
         groups, is_alone = groups + 1, is_alone and count == 1
-        bound *= own
+        bound *= group_bound
     return bound, groups, is_alone, is_convex
 
 
@@ -142,7 +150,7 @@ def _between(corners: F64, one: int, other: int, share: float, point: F64) -> No
 
 @compiled_inline
 def _range(plane: F64, corners: F64, n: int) -> tuple[float, float, int, int]:
-    """The least and the highest value of a linear function over the corners, and at which of them."""
+    """The smallest and the largest value of a linear function over the corners, and the corners that have them."""
     dims = len(plane) - 1
     low, high, least, most = np.inf, -np.inf, ZERO, ZERO
     for k in range(n):
@@ -157,11 +165,11 @@ def _range(plane: F64, corners: F64, n: int) -> tuple[float, float, int, int]:
 
 
 @compiled
-def _best_middle(f: int, low: float, high: float, asked: Asked, e: F64) -> float:
-    """The prediction between `low` and `high` at which the form is most probably in its set."""
-    if asked.first[f + 1] - asked.first[f] != 1:
-        return _sampled_middle(f, low, high, asked, e)
-    lower, upper = asked.sets[asked.first[f], 0], asked.sets[asked.first[f], 1]
+def _best_prediction(f: int, low: float, high: float, constraints: Constraints, e: F64) -> float:
+    """The predicted value between `low` and `high` at which the form is most probably in its set."""
+    if constraints.first[f + 1] - constraints.first[f] != 1:
+        return _sampled_prediction(f, low, high, constraints, e)
+    lower, upper = constraints.sets[constraints.first[f], 0], constraints.sets[constraints.first[f], 1]
     if lower == -np.inf:
         return low
     if upper == np.inf:
@@ -170,29 +178,29 @@ def _best_middle(f: int, low: float, high: float, asked: Asked, e: F64) -> float
 
 
 @compiled
-def _sampled_middle(f: int, low: float, high: float, asked: Asked, e: F64) -> float:
-    """The same where there are several intervals: even steps and the ends of what is certain, then by halves."""
+def _sampled_prediction(f: int, low: float, high: float, constraints: Constraints, e: F64) -> float:
+    """The same for several intervals: tries equal steps and the ends of the certain ranges, then halves the step."""
     steps = 64
-    n = asked.first[f + 1] - asked.first[f]
-    tried = np.empty(steps + 1 + 2 * n)
+    n = constraints.first[f + 1] - constraints.first[f]
+    candidates = np.empty(steps + 1 + 2 * n)
     for k in range(steps + 1):
-        tried[k] = low + (high - low) * k / steps
+        candidates[k] = low + (high - low) * k / steps
     for k in range(n):
-        tried[steps + 1 + 2 * k] = asked.sets[asked.first[f] + k, 0] + error_of(f, asked, e)
-        tried[steps + 2 + 2 * k] = asked.sets[asked.first[f] + k, 1] - error_of(f, asked, e)
+        candidates[steps + 1 + 2 * k] = constraints.sets[constraints.first[f] + k, 0] + error_of(f, constraints, e)
+        candidates[steps + 2 + 2 * k] = constraints.sets[constraints.first[f] + k, 1] - error_of(f, constraints, e)
     best, top = low, -1.0
-    for middle in tried:
-        if low <= middle <= high:
-            value, _ = form_chance(f, middle, asked, e)
+    for predicted in candidates:
+        if low <= predicted <= high:
+            value, _ = form_probability(f, predicted, constraints, e)
             if value > top:
-                best, top = middle, value
+                best, top = predicted, value
     reach = (high - low) / steps
     while reach > PRECISION * max(1.0, abs(best)) and top < 1.0:
-        for middle in (best - reach, best + reach):
-            if low <= middle <= high:
-                value, _ = form_chance(f, middle, asked, e)
+        for predicted in (best - reach, best + reach):
+            if low <= predicted <= high:
+                value, _ = form_probability(f, predicted, constraints, e)
                 if value > top:
-                    best, top = middle, value
+                    best, top = predicted, value
         reach *= 0.5
     return best
 
@@ -201,52 +209,55 @@ def _sampled_middle(f: int, low: float, high: float, asked: Asked, e: F64) -> fl
 
 
 @compiled_inline
-def _is_uncertain(f: int, asked: Asked) -> bool:
-    for g in range(len(asked.groups)):
-        if asked.groups[g, f]:
+def _is_uncertain(f: int, constraints: Constraints) -> bool:
+    for g in range(len(constraints.groups)):
+        if constraints.groups[g, f]:
             return True
     return False
 
 
 @compiled
-def _in_bands(body: Body, lines: Lines, asked: Asked, bound: float, point: F64) -> bool:
-    """Whether the bound is reached: where all forms but one are certain, and the last is at its best.
+def _in_bands(body: Body, lines: Lines, constraints: Constraints, bound: float, point: F64) -> bool:
+    """Whether the bound is reached: at instants where all forms except one are certain, and that one is at its maximum.
 
-    The instants at which a form is certain are a band. The point is written to `point`.
+    The instants at which a form is certain are a band between two planes. The instants are written to `point`.
     """
     dims = len(point)
-    extra, plane = np.empty((2 * asked.groups.shape[1], dims + 1)), lines.plane
-    count, last = ZERO, NONE
-    for f in range(asked.groups.shape[1]):
-        if not _is_uncertain(f, asked):
+    extra, plane = np.empty((2 * constraints.groups.shape[1], dims + 1)), lines.plane
+    n_extra, last = ZERO, NONE
+    for f in range(constraints.groups.shape[1]):
+        if not _is_uncertain(f, constraints):
             continue
-        if asked.first[f + 1] - asked.first[f] != 1:
+        if constraints.first[f + 1] - constraints.first[f] != 1:
             return False
-        plane_of(f, asked, lines, plane)
+        plane_of(f, constraints, lines, plane)
         low, high, _, _ = _range(plane, body.corners, body.n)
-        error = error_of(f, asked, lines.error)
-        lower, upper = asked.sets[asked.first[f], 0] + error, asked.sets[asked.first[f], 1] - error
+        error = error_of(f, constraints, lines.error)
+        lower, upper = (
+            constraints.sets[constraints.first[f], 0] + error,
+            constraints.sets[constraints.first[f], 1] - error,
+        )
         if lower > upper or low > upper or high < lower:
             if last >= 0:
                 return False
             last = f
             continue
         if high > upper:
-            extra[count, :dims], extra[count, dims] = plane[:dims], upper - plane[dims]
-            count += 1
+            extra[n_extra, :dims], extra[n_extra, dims] = plane[:dims], upper - plane[dims]
+            n_extra += 1
         if low < lower:
-            extra[count, :dims], extra[count, dims] = -plane[:dims], plane[dims] - lower
-            count += 1
-    inside, left = _cut(body, extra, count)
-    if left == 0:
+            extra[n_extra, :dims], extra[n_extra, dims] = -plane[:dims], plane[dims] - lower
+            n_extra += 1
+    inside, n_inside = _cut(body, extra, n_extra)
+    if n_inside == 0:
         return False
     if last < 0:
-        _mean(inside, left, point)
+        _mean(inside, n_inside, point)
         return True
-    plane_of(last, asked, lines, plane)
-    low, high, least, most = _range(plane, inside, left)
-    best = _best_middle(last, low, high, asked, lines.error)
-    if form_chance(last, best, asked, lines.error)[0] < bound * (1.0 - 1e-12):
+    plane_of(last, constraints, lines, plane)
+    low, high, least, most = _range(plane, inside, n_inside)
+    best = _best_prediction(last, low, high, constraints, lines.error)
+    if form_probability(last, best, constraints, lines.error)[0] < bound * (1.0 - 1e-12):
         return False
     _between(inside, least, most, (best - low) / (high - low) if high > low else 0.5, point)
     return True
@@ -254,27 +265,27 @@ def _in_bands(body: Body, lines: Lines, asked: Asked, bound: float, point: F64) 
 
 @compiled
 def _cut(body: Body, extra: F64, count: int) -> tuple[F64, int]:
-    """The corners of what more half-planes leave, and their number."""
+    """The corners of the intersection with more half-planes, and their number."""
     n, dims = body.n, extra.shape[1] - 1
-    found = np.empty((len(body.corners) + count + 2, dims))
-    assign(found, body.corners[:n, :dims])
+    corners = np.empty((len(body.corners) + count + 2, dims))
+    assign(corners, body.corners[:n, :dims])
     if dims == 1:
-        return found, _cut_line(found, n, extra, count)
+        return corners, _cut_line(corners, n, extra, count)
     if dims == 2:
-        other = np.empty_like(found)
+        other = np.empty_like(corners)
         for k in range(count):
-            n = clip(found, n, extra[k], other)
-            found, other = other, found
-        return found, n
-    more = np.empty((body.n_planes + count, dims + 1))
-    assign(more, body.planes[: body.n_planes])
-    assign(more[body.n_planes :], extra[:count])
-    return found, vertices(more, len(more), found) if count else n
+            n = clip(corners, n, extra[k], other)
+            corners, other = other, corners
+        return corners, n
+    planes = np.empty((body.n_planes + count, dims + 1))
+    assign(planes, body.planes[: body.n_planes])
+    assign(planes[body.n_planes :], extra[:count])
+    return corners, vertices(planes, len(planes), corners) if count else n
 
 
 @compiled
-def _cut_line(found: F64, n: int, extra: F64, count: int) -> int:
-    low, high = found[0, 0], found[n - 1, 0]
+def _cut_line(corners: F64, n: int, extra: F64, count: int) -> int:
+    low, high = corners[0, 0], corners[n - 1, 0]
     for k in range(count):
         a, c = extra[k, 0], extra[k, 1]
         if a > 0.0:
@@ -283,20 +294,20 @@ def _cut_line(found: F64, n: int, extra: F64, count: int) -> int:
             low = max(low, c / a)
         elif c < 0.0:
             return 0
-    found[0, 0], found[1, 0] = low, high
+    corners[0, 0], corners[1, 0] = low, high
     return 2 if low <= high else 0
 
 
 @compiled
-def _on_line(body: Body, lines: Lines, asked: Asked, is_convex: bool, point: F64) -> float:
-    """The highest probability between two instants: by the golden section, around the best of even steps."""
+def _on_line(body: Body, lines: Lines, constraints: Constraints, is_convex: bool, point: F64) -> float:
+    """The highest probability between two instants: golden-section search around the best of equal steps."""
     low, high = body.corners[0, 0], body.corners[body.n - 1, 0]
     steps = 8 if is_convex else 256
     at, slope = np.empty(1), np.empty(1)
     best, top = low, -1.0
     for k in range(steps + 1):
         at[0] = low + (high - low) * k / steps
-        value = weigh(at, lines, asked, slope)
+        value = probability_at(at, lines, constraints, slope)
         if value > top:
             best, top = at[0], value
     reach = (high - low) / steps
@@ -304,9 +315,9 @@ def _on_line(body: Body, lines: Lines, asked: Asked, is_convex: bool, point: F64
     while right - left > 1e-10 * (high - low) and top < 1.0:
         one, two = right - _GOLDEN * (right - left), left + _GOLDEN * (right - left)
         at[0] = one
-        first_value = weigh(at, lines, asked, slope)
+        first_value = probability_at(at, lines, constraints, slope)
         at[0] = two
-        second_value = weigh(at, lines, asked, slope)
+        second_value = probability_at(at, lines, constraints, slope)
         if first_value >= second_value:
             right, here, value = two, one, first_value
         else:
@@ -318,11 +329,12 @@ def _on_line(body: Body, lines: Lines, asked: Asked, is_convex: bool, point: F64
 
 
 @compiled
-def _on_edges(body: Body, lines: Lines, asked: Asked, point: F64) -> float:
-    """The highest probability of two forms over a polygon, where not both can be at their best: it is on an edge.
+def _on_edges(body: Body, lines: Lines, constraints: Constraints, point: F64) -> float:
+    """The highest probability of two forms over a polygon in which they cannot both be at their maximum: on an edge.
 
-    Inside, the slopes of the two logarithms would have to cancel out. Either they have different directions, and never
-    do, or one, and then all points across it are as good. Along an edge the slope changes its sign once.
+    Inside, the gradients of the two logarithms would have to cancel out. Either they have different directions and
+    never do, or the same direction, and then all points across it have the same value. Along an edge, the slope changes
+    its sign once.
     """
     at, slope, best = np.empty(2), np.empty(2), np.empty(2)
     top = -1.0
@@ -332,7 +344,7 @@ def _on_edges(body: Body, lines: Lines, asked: Asked, point: F64) -> float:
         share = 0.0
         for step in range(60):
             _between(body.corners, k, after, share, at)
-            value = weigh(at, lines, asked, slope)
+            value = probability_at(at, lines, constraints, slope)
             if value > top:
                 top = value
                 assign(best, at)
@@ -343,7 +355,7 @@ def _on_edges(body: Body, lines: Lines, asked: Asked, point: F64) -> float:
                 high = share
             else:
                 low = share
-            # From the one end uphill, then from the other, then between them.
+            # Stop at an end of the edge from which the probability falls; otherwise bisect.
             if (step == 0 and fall >= 0.0) or (step == 1 and fall < 0.0) or abs(fall) * (high - low) < PRECISION:
                 break
             share = 1.0 if step == 0 else 0.5 * (low + high)
@@ -361,11 +373,11 @@ def _box(body: Body, dims: int) -> tuple[F64, F64]:
 
 
 @compiled
-def _climb(low: F64, high: F64, body: Body, lines: Lines, asked: Asked, bound: float, point: F64) -> float:
-    """The highest probability of one hill, and where, from a box around the set, by the ellipsoid method.
+def _climb(low: F64, high: F64, body: Body, lines: Lines, constraints: Constraints, bound: float, point: F64) -> float:
+    """A local maximum of the probability and its instants, by the ellipsoid method, from a box around the set.
 
-    An ellipsoid that holds the best point is halved, by a plane that its middle breaks, or by the slope of the log
-    there, and a smaller one put around what is left.
+    An ellipsoid that contains the best point is halved, by a plane that its center violates or by the gradient of the
+    logarithm at its center, and replaced by a smaller ellipsoid around that half.
     """
     dims = len(point)
     x, half, factor = np.empty(dims), np.empty(dims), np.zeros((dims, dims))
@@ -373,21 +385,21 @@ def _climb(low: F64, high: F64, body: Body, lines: Lines, asked: Asked, bound: f
         half[j] = max(0.5 * (high[j] - low[j]), 1e-12 * max(1.0, abs(low[j])))
         x[j], factor[j, j] = 0.5 * (high[j] + low[j]), np.sqrt(dims) * half[j]
     slope = np.empty(dims)
-    top = weigh(point, lines, asked, slope)
+    top = probability_at(point, lines, constraints, slope)
     for _ in range(250 * dims):
-        broken = _most_broken(x, half, body)
-        if broken >= 0:
-            assign(slope, body.planes[broken, :dims])
+        violated = _most_violated(x, half, body)
+        if violated >= 0:
+            assign(slope, body.planes[violated, :dims])
         else:
-            value = weigh(x, lines, asked, slope)
+            value = probability_at(x, lines, constraints, slope)
             if value > top:
                 top = value
                 assign(point, x)
             if top >= bound * (1.0 - 1e-13):
                 break
         length = _halve(x, factor, slope)
-        # An ellipsoid so thin that rounding shows holds nothing more to be found.
-        if not length > 1e-14 * _size(slope) * _size(half) or (broken < 0 and length < PRECISION):
+        # The ellipsoid is so thin that rounding errors dominate.
+        if not length > 1e-14 * _size(slope) * _size(half) or (violated < 0 and length < PRECISION):
             break
     return top
 
@@ -401,33 +413,33 @@ def _size(numbers: F64) -> float:
 
 
 @compiled
-def _most_broken(x: F64, half: F64, body: Body) -> int:
-    """The plane that a point is furthest beyond; -1 where it is within all of them."""
-    worst, broken = 1e-12, -1
+def _most_violated(x: F64, half: F64, body: Body) -> int:
+    """The plane that a point violates most; -1 if it violates none."""
+    worst, violated = 1e-12, -1
     for k in range(body.n_planes):
         size = 1e-300
         for j in range(len(x)):
             size += abs(body.planes[k, j]) * half[j]
         beyond = excess(body.planes[k], x) / size
         if beyond > worst:
-            worst, broken = beyond, k
-    return broken
+            worst, violated = beyond, k
+    return violated
 
 
 @compiled
 def _halve(x: F64, factor: F64, slope: F64) -> float:
-    """Move an ellipsoid to what it has on the lower side of its middle; gives its old reach along the slope.
+    """Replace an ellipsoid by one around its lower half; returns its old extent along the slope.
 
-    It is the image of the unit ball under `factor`: unlike the product of that with itself, it stays what it is for
-    many halvings.
+    The ellipsoid is the image of the unit ball under `factor`. Unlike `factor` times its transpose, this stays accurate
+    for many halvings.
     """
     dims = len(x)
-    way = np.zeros(dims)
+    direction = np.zeros(dims)
     length = 0.0
     for j in range(dims):
         for i in range(dims):
-            way[j] += factor[i, j] * slope[i]
-        length += way[j] * way[j]
+            direction[j] += factor[i, j] * slope[i]
+        length += direction[j] * direction[j]
     length = np.sqrt(length)
     if length == 0.0:
         return 0.0
@@ -436,106 +448,109 @@ def _halve(x: F64, factor: F64, slope: F64) -> float:
     for i in range(dims):
         along = 0.0
         for j in range(dims):
-            along += factor[i, j] * way[j] / length
+            along += factor[i, j] * direction[j] / length
         x[i] -= along / (dims + 1)
         for j in range(dims):
-            factor[i, j] = wider * (factor[i, j] + flatter * along * way[j] / length)
+            factor[i, j] = wider * (factor[i, j] + flatter * along * direction[j] / length)
     return length
 
 
 @compiled
-def weigh(point: F64, lines: Lines, asked: Asked, slope: F64) -> float:
-    """The probability at a point; and into `slope`, how fast its logarithm falls along each axis."""
-    _predict(point, lines, asked)
+def probability_at(point: F64, lines: Lines, constraints: Constraints, slope: F64) -> float:
+    """The probability at a point; the negative gradient of its logarithm is written to `slope`."""
+    _predict_values(point, lines, constraints)
     center, e = lines.center, lines.error
     slope[:] = 0.0
     product = 1.0
-    for g in range(len(asked.groups)):
-        count, only = forms_of(g, asked)
+    for g in range(len(constraints.groups)):
+        count, only = forms_of(g, constraints)
         if count == 0:
             continue
         if count == 1:
-            value, grows = form_chance(only, middle_of(only, asked, center), asked, e)
+            value, derivative = form_probability(only, predicted_form(only, constraints, center), constraints, e)
             if value > 0.0:
-                _add_slope(only, -grows / value, lines, asked, slope)
+                _add_slope(only, -derivative / value, lines, constraints, slope)
         else:
-            value = joint_chance(g, center, asked, e)
+            value = joint_probability(g, center, constraints, e)
             if value > 0.0:
-                _add_joint_slope(g, value, center, lines, asked, slope)
+                _add_joint_slope(g, value, center, lines, constraints, slope)
         if value <= 0.0:
-            _turn_back(g, center, lines, asked, slope)
+            _slope_away_from_sets(g, center, lines, constraints, slope)
             return 0.0
         product *= value
     return product
 
 
 @compiled
-def _add_slope(f: int, falls: float, lines: Lines, asked: Asked, slope: F64) -> None:
-    """Add what falls so fast with the prediction of a form."""
-    u, v = asked.forms[f, 0], asked.forms[f, 1]
-    slope[asked.axis[u]] += falls * lines.rate[u]
+def _add_slope(f: int, decline: float, lines: Lines, constraints: Constraints, slope: F64) -> None:
+    """Add the slope of a function that declines at this rate with the predicted value of a form."""
+    u, v = constraints.forms[f, 0], constraints.forms[f, 1]
+    slope[constraints.axis[u]] += decline * lines.rate[u]
     if v >= 0:
-        slope[asked.axis[v]] -= falls * lines.rate[v]
+        slope[constraints.axis[v]] -= decline * lines.rate[v]
 
 
 @compiled
-def _add_joint_slope(g: int, value: float, center: F64, lines: Lines, asked: Asked, slope: F64) -> None:
-    """The same for a group of forms, by a small step of each of its values."""
+def _add_joint_slope(g: int, value: float, center: F64, lines: Lines, constraints: Constraints, slope: F64) -> None:
+    """The same for a group of forms, by finite differences."""
     for v in range(len(center)):
-        if _is_used(v, g, asked):
+        if _is_used(v, g, constraints):
             step = 1e-8 * (_size(lines.error) + 1e-3 * abs(center[v]))
-            here = center[v]
-            center[v] = here + step
-            after = joint_chance(g, center, asked, lines.error)
-            center[v] = here
-            slope[asked.axis[v]] += (value - after) / (step * value) * lines.rate[v]
+            original = center[v]
+            center[v] = original + step
+            after = joint_probability(g, center, constraints, lines.error)
+            center[v] = original
+            slope[constraints.axis[v]] += (value - after) / (step * value) * lines.rate[v]
 
 
 @compiled
-def _turn_back(g: int, center: F64, lines: Lines, asked: Asked, slope: F64) -> None:
-    """Where a group has no probability at all, the way down is away from the sets of its forms."""
+def _slope_away_from_sets(g: int, center: F64, lines: Lines, constraints: Constraints, slope: F64) -> None:
+    """Write a slope for a point at which a group has probability 0: it points away from the sets of its forms."""
     slope[:] = 0.0
-    for f in range(asked.groups.shape[1]):
-        if asked.groups[g, f]:
-            middle, error = middle_of(f, asked, center), error_of(f, asked, lines.error)
-            low, high = asked.sets[asked.first[f], 0] + error, asked.sets[asked.first[f + 1] - 1, 1] - error
-            if middle < low:
-                _add_slope(f, -1.0, lines, asked, slope)
-            elif middle > high:
-                _add_slope(f, 1.0, lines, asked, slope)
+    for f in range(constraints.groups.shape[1]):
+        if constraints.groups[g, f]:
+            predicted, error = predicted_form(f, constraints, center), error_of(f, constraints, lines.error)
+            low, high = (
+                constraints.sets[constraints.first[f], 0] + error,
+                constraints.sets[constraints.first[f + 1] - 1, 1] - error,
+            )
+            if predicted < low:
+                _add_slope(f, -1.0, lines, constraints, slope)
+            elif predicted > high:
+                _add_slope(f, 1.0, lines, constraints, slope)
 
 
 @compiled
-def _is_used(v: int, g: int, asked: Asked) -> bool:
-    for f in range(asked.groups.shape[1]):
-        if asked.groups[g, f] and (asked.forms[f, 0] == v or asked.forms[f, 1] == v):
+def _is_used(v: int, g: int, constraints: Constraints) -> bool:
+    for f in range(constraints.groups.shape[1]):
+        if constraints.groups[g, f] and (constraints.forms[f, 0] == v or constraints.forms[f, 1] == v):
             return True
     return False
 
 
 @compiled
-def _several_hills(body: Body, lines: Lines, asked: Asked, bound: float, point: F64) -> float:
-    """The highest probability where there may be several hills."""
+def _several_maxima(body: Body, lines: Lines, constraints: Constraints, bound: float, point: F64) -> float:
+    """The highest probability if there may be several local maxima."""
     dims = len(point)
     low, high = _box(body, dims)
-    middle, tried, at, tops = point.copy(), np.empty(dims), np.zeros((2, dims)), np.zeros(2)
+    mean, candidate, maxima, tops = point.copy(), np.empty(dims), np.zeros((2, dims)), np.zeros(2)
     slope, nearer_low, nearer_high = np.empty(dims), np.empty(dims), np.empty(dims)
     for i in range(body.n):
         for j in range(i, body.n):
             for along in range(1, 4):
-                for out in range(7):
-                    _between(body.corners, i, j, 0.25 * along, tried)
+                for outward in range(7):
+                    _between(body.corners, i, j, 0.25 * along, candidate)
                     for k in range(dims):
-                        tried[k] = middle[k] + out / 6.0 * (tried[k] - middle[k])
-                    _keep_two(tried, weigh(tried, lines, asked, slope), tops, at, low, high)
-    best, best_point = 0.0, middle.copy()
-    for hill in range(2):
-        if tops[hill] > 0.0:
-            assign(point, at[hill])
+                        candidate[k] = mean[k] + outward / 6.0 * (candidate[k] - mean[k])
+                    _keep_two(candidate, probability_at(candidate, lines, constraints, slope), tops, maxima, low, high)
+    best, best_point = 0.0, mean.copy()
+    for number in range(2):
+        if tops[number] > 0.0:
+            assign(point, maxima[number])
             for k in range(dims):
-                nearer_low[k] = max(low[k], at[hill, k] - 0.25 * (high[k] - low[k]))
-                nearer_high[k] = min(high[k], at[hill, k] + 0.25 * (high[k] - low[k]))
-            value = _climb(nearer_low, nearer_high, body, lines, asked, bound, point)
+                nearer_low[k] = max(low[k], maxima[number, k] - 0.25 * (high[k] - low[k]))
+                nearer_high[k] = min(high[k], maxima[number, k] + 0.25 * (high[k] - low[k]))
+            value = _climb(nearer_low, nearer_high, body, lines, constraints, bound, point)
             if value > best:
                 best = value
                 assign(best_point, point)
@@ -544,14 +559,14 @@ def _several_hills(body: Body, lines: Lines, asked: Asked, bound: float, point: 
 
 
 @compiled
-def _keep_two(tried: F64, value: float, tops: F64, at: F64, low: F64, high: F64) -> None:
-    """Keep the best point, and the best that is not near it."""
+def _keep_two(candidate: F64, value: float, tops: F64, maxima: F64, low: F64, high: F64) -> None:
+    """Keep the best candidate, and the best one that is not near it."""
     near = True
-    for k in range(len(tried)):
-        near &= abs(tried[k] - at[0, k]) <= 0.25 * (high[k] - low[k])
+    for k in range(len(candidate)):
+        near &= abs(candidate[k] - maxima[0, k]) <= 0.25 * (high[k] - low[k])
     if value > tops[0]:
         if not near:
-            tops[1], at[1] = tops[0], at[0]
-        tops[0], at[0] = value, tried
+            tops[1], maxima[1] = tops[0], maxima[0]
+        tops[0], maxima[0] = value, candidate
     elif value > tops[1] and not near:
-        tops[1], at[1] = value, tried
+        tops[1], maxima[1] = value, candidate

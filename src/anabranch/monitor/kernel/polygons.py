@@ -1,6 +1,6 @@
-"""Convex sets of instants: intervals, polygons, and their like in more dimensions, cut by half-planes.
+"""Convex sets of instants: intersections of half-planes in one to four dimensions.
 
-A half-plane is a row of `planes`: coefficients a, then c, for a . x <= c. Corners are rows of an array.
+A half-plane is a row of `planes`: the coefficients a, then c, for a . x <= c. Corners are rows of an array.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import numpy as np
 
 from anabranch.arrays import F64, I64
 from anabranch.compiled import assign, compiled, compiled_inline
-from anabranch.monitor.kernel.laws import ZERO
+from anabranch.monitor.kernel.distributions import ZERO
 
-#: What is this much smaller than the numbers it came from is rounding.
+#: A difference that is this much smaller than its operands is a rounding error.
 ROUNDING = 1e-12
 
 
 class Body(NamedTuple):
-    """A convex set: its first `n` corners and its first `n_planes` half-planes count."""
+    """A convex set: the first `n` rows of `corners` and the first `n_planes` rows of `planes`."""
 
     corners: F64
     n: int
@@ -28,7 +28,7 @@ class Body(NamedTuple):
 
 @compiled_inline
 def excess(plane: F64, point: F64) -> float:
-    """By how much a point is beyond a half-plane."""
+    """By how much a point violates a half-plane."""
     total = -plane[len(point)]
     for k in range(len(point)):
         total += plane[k] * point[k]
@@ -37,7 +37,7 @@ def excess(plane: F64, point: F64) -> float:
 
 @compiled_inline
 def is_beyond(corners: F64, n: int, plane: F64) -> bool:
-    """Whether any corner of a polygon is beyond a half-plane."""
+    """Whether any corner of a polygon violates a half-plane."""
     for k in range(n):
         if plane[0] * corners[k, 0] + plane[1] * corners[k, 1] > plane[2]:
             return True
@@ -46,32 +46,33 @@ def is_beyond(corners: F64, n: int, plane: F64) -> bool:
 
 @compiled_inline
 def clip(corners: F64, n: int, plane: F64, out: F64) -> int:
-    """What a half-plane leaves of a convex polygon of `n` corners, written to `out`; gives their number.
+    """Write the intersection of a half-plane and a convex polygon to `out`; returns its number of corners.
 
-    A polygon may be a segment or a point: then two corners are the same, or all.
+    A polygon may be a segment or a point: then two corners are the same, or all. `here` and `there` are the violations
+    at two successive corners.
     """
-    found = ZERO
+    n_out = ZERO
     if n == 0:
-        return found
+        return n_out
     there = plane[0] * corners[0, 0] + plane[1] * corners[0, 1] - plane[2]
     for k in range(n):
         after = k + 1 if k + 1 < n else 0
         here = there
         there = plane[0] * corners[after, 0] + plane[1] * corners[after, 1] - plane[2]
         if here <= 0.0:
-            out[found, 0], out[found, 1] = corners[k, 0], corners[k, 1]
-            found += 1
+            out[n_out, 0], out[n_out, 1] = corners[k, 0], corners[k, 1]
+            n_out += 1
         if (here < 0.0 < there) or (there < 0.0 < here):
             share = here / (here - there)
-            out[found, 0] = corners[k, 0] + share * (corners[after, 0] - corners[k, 0])
-            out[found, 1] = corners[k, 1] + share * (corners[after, 1] - corners[k, 1])
-            found += 1
-    return _without_repeats(out, found)
+            out[n_out, 0] = corners[k, 0] + share * (corners[after, 0] - corners[k, 0])
+            out[n_out, 1] = corners[k, 1] + share * (corners[after, 1] - corners[k, 1])
+            n_out += 1
+    return _without_duplicates(out, n_out)
 
 
 @compiled_inline
-def _without_repeats(corners: F64, n: int) -> int:
-    """Corners without those that repeat their neighbour; gives their number."""
+def _without_duplicates(corners: F64, n: int) -> int:
+    """Remove corners that are equal to their neighbour; returns the number of corners."""
     kept = 0
     for k in range(n):
         if kept and corners[k, 0] == corners[kept - 1, 0] and corners[k, 1] == corners[kept - 1, 1]:
@@ -85,47 +86,47 @@ def _without_repeats(corners: F64, n: int) -> int:
 
 @compiled
 def vertices(planes: F64, n_planes: int, out: F64) -> int:
-    """The corners of the bounded set of all points within some half-planes, in any order; gives their number.
+    """Write the corners of a bounded intersection of half-planes to `out`, in any order; returns their number.
 
-    Each is where `dims` of the planes meet. All such choices are tried: it is for a few planes in a few dimensions.
+    A corner is the intersection of `dims` planes. All combinations are tried, for a few planes in a few dimensions.
     """
     dims = planes.shape[1] - 1
     chosen = np.arange(dims)
-    found = ZERO
+    n_out = ZERO
     while True:
-        point, is_one = _meeting(planes, chosen)
-        if is_one and _is_within(planes, n_planes, point) and not _is_known(out, found, point) and found < len(out):
-            assign(out[found], point)
-            found += 1
+        point, is_one = _intersection(planes, chosen)
+        if is_one and _is_within(planes, n_planes, point) and not _is_known(out, n_out, point) and n_out < len(out):
+            assign(out[n_out], point)
+            n_out += 1
         k = dims - 1
         while k >= 0 and chosen[k] == n_planes - dims + k:
             k -= 1
         if k < 0:
-            return found
+            return n_out
         chosen[k] += 1
         for j in range(k + 1, dims):
             chosen[j] = chosen[j - 1] + 1
 
 
 @compiled
-def _meeting(planes: F64, chosen: I64) -> tuple[F64, bool]:
-    """The point at which some planes meet, by elimination; and whether there is exactly one."""
+def _intersection(planes: F64, chosen: I64) -> tuple[F64, bool]:
+    """The intersection of `dims` planes, by Gaussian elimination; and whether it is exactly one point."""
     dims = len(chosen)
     rows = np.empty((dims, dims + 1))
     for k in range(dims):
         assign(rows[k], planes[chosen[k]])
     for k in range(dims):
-        best = k
+        pivot = k
         for j in range(k + 1, dims):
-            if abs(rows[j, k]) > abs(rows[best, k]):
-                best = j
+            if abs(rows[j, k]) > abs(rows[pivot, k]):
+                pivot = j
         size = 0.0
         for j in range(dims):
-            size = max(size, abs(rows[best, j]))
-        if abs(rows[best, k]) <= ROUNDING * size or size == 0.0:
+            size = max(size, abs(rows[pivot, j]))
+        if abs(rows[pivot, k]) <= ROUNDING * size or size == 0.0:
             return rows[0, :dims].copy(), False
         for j in range(dims + 1):
-            rows[k, j], rows[best, j] = rows[best, j], rows[k, j]
+            rows[k, j], rows[pivot, j] = rows[pivot, j], rows[k, j]
         for other in range(dims):
             if other != k:
                 share = rows[other, k] / rows[k, k]
@@ -149,8 +150,8 @@ def _is_within(planes: F64, n_planes: int, point: F64) -> bool:
 
 
 @compiled
-def _is_known(out: F64, found: int, point: F64) -> bool:
-    for k in range(found):
+def _is_known(out: F64, n_out: int, point: F64) -> bool:
+    for k in range(n_out):
         same = True
         for j in range(len(point)):
             same &= abs(out[k, j] - point[j]) <= 1e-9 * max(1.0, abs(point[j]))
@@ -160,8 +161,8 @@ def _is_known(out: F64, found: int, point: F64) -> bool:
 
 
 @compiled_inline
-def is_open_contact(plane: F64, corners: F64, n: int) -> bool:
-    """Whether a set that may not touch a plane does nothing else: all its corners are on the plane."""
+def touches_only(plane: F64, corners: F64, n: int) -> bool:
+    """Whether a set only touches a plane: all its corners are on the plane."""
     dims = len(plane) - 1
     for k in range(n):
         size = abs(plane[dims])
@@ -177,7 +178,7 @@ def is_open_contact(plane: F64, corners: F64, n: int) -> bool:
 
 @compiled_inline
 def latest(corners: F64, n: int) -> float:
-    """The highest instant of any point: that of a corner."""
+    """The latest instant of any point of the set; it is that of a corner."""
     best = -np.inf
     for k in range(n):
         for j in range(corners.shape[1]):
@@ -187,7 +188,7 @@ def latest(corners: F64, n: int) -> float:
 
 @compiled_inline
 def earliest_in_plane(corners: F64, n: int) -> float:
-    """The least max(ta, tb) over a polygon: at a corner, or where an edge crosses the diagonal."""
+    """The smallest max(ta, tb) over a polygon: at a corner, or where an edge crosses the diagonal."""
     best = np.inf
     for k in range(n):
         after = k + 1 if k + 1 < n else 0
@@ -200,19 +201,19 @@ def earliest_in_plane(corners: F64, n: int) -> float:
 
 @compiled
 def earliest(planes: F64, n_planes: int, scratch: F64) -> float:
-    """The least highest instant over a set given by its planes: with each instant in turn as the highest."""
+    """The smallest latest instant over a set given by its planes; each axis in turn is assumed to be the latest."""
     dims = planes.shape[1] - 1
-    more = np.zeros((n_planes + dims - 1, dims + 1))
-    assign(more, planes[:n_planes])
+    extended = np.zeros((n_planes + dims - 1, dims + 1))
+    assign(extended, planes[:n_planes])
     best = np.inf
     for k in range(dims):
         row = n_planes
         for j in range(dims):
             if j != k:
-                more[row] = 0.0
-                more[row, j], more[row, k] = 1.0, -1.0
+                extended[row] = 0.0
+                extended[row, j], extended[row, k] = 1.0, -1.0
                 row += 1
-        n = vertices(more, row, scratch)
+        n = vertices(extended, row, scratch)
         for corner in range(n):
             best = min(best, scratch[corner, k])
     return best
@@ -220,14 +221,14 @@ def earliest(planes: F64, n_planes: int, scratch: F64) -> float:
 
 @compiled_inline
 def counter_clockwise(corners: F64, n: int) -> None:
-    """Turn the corners of a polygon so that the least (ta, tb) comes first, in place."""
+    """Rotate the corners of a polygon in place so that the smallest (ta, tb) comes first."""
     first = ZERO
     for k in range(1, n):
         if corners[k, 0] < corners[first, 0] or (
             corners[k, 0] == corners[first, 0] and corners[k, 1] < corners[first, 1]
         ):
             first = k
-    # Turned in place: each part reversed, then the whole.
+    # A rotation in place: reverse both parts, then the whole.
     _reverse(corners, ZERO, first)
     _reverse(corners, first, n)
     _reverse(corners, ZERO, n)

@@ -1,8 +1,8 @@
-"""The instants at which predictions satisfy a query: for each choice of predictions, the convex sets that do.
+"""The instants at which predictions satisfy a query: convex sets (*regions*) for each combination of predictions.
 
-All instants of a choice are counted from the time of its first prediction, so that nothing is lost to large numbers.
+All instants of a combination are relative to the time of its first prediction, so that large times lose no precision.
 
-There is an axis for each operand, or one for all where they are compared at the same instant.
+There is an axis for each operand, or one axis for all if they are compared at the same instant.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ import numpy.typing as npt
 
 from anabranch.arrays import F64, I64, Bools
 from anabranch.compiled import assign, compiled, compiled_inline
-from anabranch.monitor.kernel.chances import Asked, error_of
+from anabranch.monitor.kernel.distributions import ZERO
 from anabranch.monitor.kernel.highest import Lines, highest, plane_of
-from anabranch.monitor.kernel.laws import ZERO
 from anabranch.monitor.kernel.polygons import (
     Body,
     clip,
@@ -24,26 +23,28 @@ from anabranch.monitor.kernel.polygons import (
     earliest,
     earliest_in_plane,
     is_beyond,
-    is_open_contact,
     latest,
+    touches_only,
     vertices,
 )
+from anabranch.monitor.kernel.probabilities import Constraints, error_of
 
-#: How far a sample is moved from the best point into its region, where the best is on a side that may be open.
+#: How far a sample is moved from the best point towards the middle of its region, because the best point may be on an
+#: open side.
 _INWARD = 1e-3
 
 
-class Frame(NamedTuple):
+class MatchRules(NamedTuple):
     """How predictions are compared.
 
     Attributes
     ----------
-    value_of : (V, 2) for each value its operand, and its column among the values of that operand's stream
+    value_of : (V, 2) for each value its operand, and its index among the values of that operand's stream
     cells : (C, F, 4) for each alternative and form: low, high, and whether each end is open (1) or not (0)
-    widen : 1 where errors widen what a prediction may be (MAY), -1 where they narrow it (MUST), 0 (EXPECTED)
-    links : (operands, operands) whether the window holds between two operands
+    widen : 1 if errors widen the allowed predictions (MAY), -1 if they narrow them (MUST), 0 for EXPECTED
+    links : (operands, operands) whether the window applies between two operands
     within : the window
-    enough : regions with a lower probability are left out
+    threshold : regions with a lower probability are dropped
     """
 
     value_of: I64
@@ -51,11 +52,11 @@ class Frame(NamedTuple):
     widen: int
     links: Bools
     within: float
-    enough: float
+    threshold: float
 
 
-class Given(NamedTuple):
-    """Predictions: their times and how long one of it is, when they apply from there, and what they say."""
+class PredictionArrays(NamedTuple):
+    """The predictions of a bucket: their times, the unit of the times, when they apply, values, rates and errors."""
 
     time: npt.NDArray[Any]
     unit: float
@@ -68,72 +69,78 @@ class Given(NamedTuple):
 
 @compiled
 def regions(
-    members: I64, given: Given, frame: Frame, asked: Asked, dims: int, most_corners: int
+    members: I64,
+    predictions: PredictionArrays,
+    rules: MatchRules,
+    constraints: Constraints,
+    dims: int,
+    most_corners: int,
 ) -> tuple[I64, F64, F64, F64, F64, I64]:
-    """The regions of some choices of predictions, (n, operands) by their numbers.
+    """The regions of combinations of predictions; `members` is (n, operands), the indexes of the predictions.
 
     Returns
     -------
-    choice, interval (from, to), probability, sample (dims), corners, first corner of each region
+    For each region: combination, interval (from, to), probability, sample (dims); all corners, and the index of the
+    first corner of each region
     """
     n, operands = members.shape
-    room = n * len(frame.cells)
-    choice, interval, probability = np.empty(room, np.int64), np.empty((room, 2)), np.empty(room)
-    sample, corners = np.empty((room, dims)), np.empty((room * most_corners, dims))
-    starts = np.zeros(room + 1, np.int64)
-    n_values = len(frame.value_of)
+    capacity = n * len(rules.cells)
+    combination, interval, probability = np.empty(capacity, np.int64), np.empty((capacity, 2)), np.empty(capacity)
+    sample, corners = np.empty((capacity, dims)), np.empty((capacity * most_corners, dims))
+    starts = np.zeros(capacity + 1, np.int64)
+    n_values = len(rules.value_of)
     lines = Lines(
         np.empty(n_values), np.empty(n_values), np.empty(n_values), np.empty(n_values), np.empty(dims + 1)
     )  # fmt: skip
     low, high = np.empty(operands), np.empty(operands)
-    planes = np.empty((2 * operands + operands * operands + 2 * len(asked.forms), dims + 1))
+    planes = np.empty((2 * operands + operands * operands + 2 * len(constraints.forms), dims + 1))
     is_open, scratch, point = np.empty(len(planes), np.bool_), np.empty((2, most_corners + 8, dims)), np.empty(dims)
     count = 0
     for k in range(n):
-        _place(members[k], given, frame, low, high, lines)
-        for cell in range(len(frame.cells)):
-            n_planes = _framed(low, high, frame, planes, is_open)
-            n_planes = _constrained(frame.cells[cell], frame.widen, asked, lines, planes, is_open, n_planes)
-            found, n_corners = _corners(low, high, planes, is_open, n_planes, scratch)
+        _align(members[k], predictions, rules, low, high, lines)
+        for cell in range(len(rules.cells)):
+            n_planes = _limit_planes(low, high, rules, planes, is_open)
+            n_planes = _constraint_planes(rules.cells[cell], rules.widen, constraints, lines, planes, is_open, n_planes)
+            region, n_corners = _corners(low, high, planes, is_open, n_planes, scratch)
             if n_corners == 0:
                 continue
-            body = Body(found, n_corners, planes, n_planes)
-            p = highest(body, lines, asked, frame.enough, point)
-            if p < frame.enough or p <= 0.0:
+            body = Body(region, n_corners, planes, n_planes)
+            p = highest(body, lines, constraints, rules.threshold, point)
+            if p < rules.threshold or p <= 0.0:
                 continue
-            interval[count, 0], interval[count, 1] = _interval(body, scratch[1]), latest(found, n_corners)
-            choice[count], probability[count] = k, p
+            interval[count, 0], interval[count, 1] = _earliest(body, scratch[1]), latest(region, n_corners)
+            combination[count], probability[count] = k, p
             for j in range(dims):
                 middle = 0.0
                 for corner in range(n_corners):
-                    middle += found[corner, j] / n_corners
+                    middle += region[corner, j] / n_corners
                 sample[count, j] = point[j] + _INWARD * (middle - point[j])
-            assign(corners[starts[count] :], found[:n_corners])
+            assign(corners[starts[count] :], region[:n_corners])
             starts[count + 1] = starts[count] + n_corners
             count += 1
     return (
-        choice[:count], interval[:count], probability[:count], sample[:count],
+        combination[:count], interval[:count], probability[:count], sample[:count],
         corners[: starts[count]].copy(), starts[: count + 1],
     )  # fmt: skip
 
 
 @compiled_inline
-def _place(rows: I64, given: Given, frame: Frame, low: F64, high: F64, lines: Lines) -> None:
-    """When each prediction of a choice applies, and its lines, counted from the time of the first."""
-    for j in range(len(rows)):
-        shift = (given.time[rows[j]] - given.time[rows[0]]) * given.unit
-        low[j], high[j] = shift + given.begin[rows[j]], shift + given.end[rows[j]]
-    for v in range(len(frame.value_of)):
-        row, column = rows[frame.value_of[v, 0]], frame.value_of[v, 1]
-        shift = (given.time[row] - given.time[rows[0]]) * given.unit
-        lines.rate[v] = given.rates[row, column]
-        lines.base[v] = given.values[row, column] - lines.rate[v] * shift
-        lines.error[v] = given.errors[row, column]
+def _align(members: I64, predictions: PredictionArrays, rules: MatchRules, low: F64, high: F64, lines: Lines) -> None:
+    """Write when each prediction of a combination applies, and its lines, relative to the time of the first one."""
+    for j in range(len(members)):
+        shift = (predictions.time[members[j]] - predictions.time[members[0]]) * predictions.unit
+        low[j], high[j] = shift + predictions.begin[members[j]], shift + predictions.end[members[j]]
+    for v in range(len(rules.value_of)):
+        row, column = members[rules.value_of[v, 0]], rules.value_of[v, 1]
+        shift = (predictions.time[row] - predictions.time[members[0]]) * predictions.unit
+        lines.rate[v] = predictions.rates[row, column]
+        lines.base[v] = predictions.values[row, column] - lines.rate[v] * shift
+        lines.error[v] = predictions.errors[row, column]
 
 
 @compiled
-def _framed(low: F64, high: F64, frame: Frame, planes: F64, is_open: Bools) -> int:
-    """The half-planes of what applies when, and of the window; gives their number."""
+def _limit_planes(low: F64, high: F64, rules: MatchRules, planes: F64, is_open: Bools) -> int:
+    """Write the half-planes of when the predictions apply, and of the window; returns their number."""
     dims = planes.shape[1] - 1
     n = 0
     for j in range(len(low)):
@@ -145,32 +152,34 @@ def _framed(low: F64, high: F64, frame: Frame, planes: F64, is_open: Bools) -> i
         n += 2
     for i in range(len(low) if dims > 1 else 0):
         for j in range(len(low)):
-            if i != j and frame.links[i, j]:
+            if i != j and rules.links[i, j]:
                 planes[n] = 0.0
-                planes[n, i], planes[n, j], planes[n, dims], is_open[n] = 1.0, -1.0, frame.within, False
+                planes[n, i], planes[n, j], planes[n, dims], is_open[n] = 1.0, -1.0, rules.within, False
                 n += 1
     return n
 
 
 @compiled
-def _constrained(cell: F64, widen: int, asked: Asked, lines: Lines, planes: F64, is_open: Bools, n: int) -> int:
-    """The half-planes in which all forms are predicted as they must be; -1 where there is no such prediction."""
+def _constraint_planes(
+    cell: F64, widen: int, constraints: Constraints, lines: Lines, planes: F64, is_open: Bools, n: int
+) -> int:
+    """Add the half-planes in which all predicted forms are allowed; returns their number, or -1 if none can be."""
     dims = planes.shape[1] - 1
-    for f in range(len(asked.forms)):
-        error = error_of(f, asked, lines.error)
+    for f in range(len(constraints.forms)):
+        error = error_of(f, constraints, lines.error)
         low, high = cell[f, 0] - widen * error, cell[f, 1] + widen * error
         low_open, high_open = cell[f, 2] == 1.0, cell[f, 3] == 1.0
-        if widen != 0 and error > 0.0:  # single values have no probability
+        if widen != 0 and error > 0.0:  # a single value has probability 0
             low_open = high_open = widen > 0
         if low > high:
             return -1
         if high < np.inf:
-            plane_of(f, asked, lines, planes[n])
+            plane_of(f, constraints, lines, planes[n])
             planes[n, dims] = high - planes[n, dims]
             is_open[n] = high_open
             n += 1
         if low > -np.inf:
-            plane_of(f, asked, lines, planes[n])
+            plane_of(f, constraints, lines, planes[n])
             for j in range(dims):
                 planes[n, j] = -planes[n, j]
             planes[n, dims] -= low
@@ -181,29 +190,29 @@ def _constrained(cell: F64, widen: int, asked: Asked, lines: Lines, planes: F64,
 
 @compiled
 def _corners(low: F64, high: F64, planes: F64, is_open: Bools, n_planes: int, scratch: F64) -> tuple[F64, int]:
-    """The corners of what some half-planes leave; none where they only touch a side that is open."""
+    """The corners of the intersection of half-planes; none if it only touches an open side."""
     dims = planes.shape[1] - 1
     if n_planes < 0:
         return scratch[0], 0
     if dims == 1:
-        found, n = _line(planes, is_open, n_planes, scratch)
+        region_corners, n = _line(planes, is_open, n_planes, scratch)
     elif dims == 2:
-        found, n = _polygon(low, high, planes, n_planes, scratch)
+        region_corners, n = _polygon(low, high, planes, n_planes, scratch)
     else:
-        found, n = scratch[0], vertices(planes, n_planes, scratch[0])
+        region_corners, n = scratch[0], vertices(planes, n_planes, scratch[0])
     if n == 0:
-        return found, 0
+        return region_corners, 0
     for k in range(n_planes):
-        if is_open[k] and is_open_contact(planes[k], found, n):
-            return found, 0
+        if is_open[k] and touches_only(planes[k], region_corners, n):
+            return region_corners, 0
     if dims == 2:
-        counter_clockwise(found, n)
-    return found, n
+        counter_clockwise(region_corners, n)
+    return region_corners, n
 
 
 @compiled
 def _line(planes: F64, is_open: Bools, n_planes: int, scratch: F64) -> tuple[F64, int]:
-    """The interval that the half-planes of one axis leave, as its ends."""
+    """The intersection of half-planes of one axis: the ends of an interval."""
     low, high = -np.inf, np.inf
     for k in range(n_planes):
         a, c = planes[k, 0], planes[k, 1]
@@ -221,25 +230,25 @@ def _line(planes: F64, is_open: Bools, n_planes: int, scratch: F64) -> tuple[F64
 
 @compiled
 def _polygon(low: F64, high: F64, planes: F64, n_planes: int, scratch: F64) -> tuple[F64, int]:
-    """The polygon that the half-planes of two axes leave: the rectangle of what applies when, cut by the others."""
+    """The intersection of half-planes of two axes: the rectangle of when the predictions apply, clipped by the rest."""
     if low[0] > high[0] or low[1] > high[1]:
         return scratch[0], 0
-    found, other = scratch[0], scratch[1]
-    found[0, 0], found[0, 1], found[1, 0], found[1, 1] = low[0], low[1], high[0], low[1]
-    found[2, 0], found[2, 1], found[3, 0], found[3, 1] = high[0], high[1], low[0], high[1]
+    current, clipped = scratch[0], scratch[1]
+    current[0, 0], current[0, 1], current[1, 0], current[1, 1] = low[0], low[1], high[0], low[1]
+    current[2, 0], current[2, 1], current[3, 0], current[3, 1] = high[0], high[1], low[0], high[1]
     n = ZERO + 4
     for k in range(4, n_planes):
-        if is_beyond(found, n, planes[k]):
-            n = clip(found, n, planes[k], other)
-            found, other = other, found
+        if is_beyond(current, n, planes[k]):
+            n = clip(current, n, planes[k], clipped)
+            current, clipped = clipped, current
             if n == 0:
                 break
-    return found, n
+    return current, n
 
 
 @compiled
-def _interval(body: Body, scratch: F64) -> float:
-    """The earliest instant that is the latest of some that match."""
+def _earliest(body: Body, scratch: F64) -> float:
+    """The smallest latest instant of the points of a region."""
     dims = body.planes.shape[1] - 1
     if dims == 1:
         return body.corners[0, 0]

@@ -1,6 +1,6 @@
-"""The laws of errors: a truth is within `e` of its prediction, uniform there, or normal with spread `s` cut off there.
+"""The distributions of errors: uniform on [-e, e], or normal with standard deviation `s`, truncated to [-e, e].
 
-`s` is 0 for uniform. All laws are symmetric around 0, and an error of 0 is none.
+`s` is 0 for uniform. All distributions are symmetric around 0; e = 0 means that the value is exact.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from anabranch.arrays import F64
 from anabranch.compiled import compiled, compiled_inline
 
 _ROOT_2 = math.sqrt(2.0)
-#: Numbers to count from. A literal would be a type of its own to Numba, and all that it is given to compiled once more.
+#: Start values of counters. Numba has a separate type for literals, and would compile the functions that get one twice.
 ZERO: Any = np.int64(0)
 NONE: Any = np.int64(-1)
 #: Gauss-Legendre: with 8 points, polynomials up to degree 15 are integrated exactly.
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
 #: With 3 points, polynomials up to degree 5: enough for the pieces of four uniform errors.
 FEW_NODES, FEW_WEIGHTS = np.polynomial.legendre.leggauss(3)
-#: Where a normal law is cut so that each part is smooth enough for 8 points, in spreads from its middle.
+#: Where a normal distribution is cut so that 8 points suffice for each part, in standard deviations from its mean.
 CUTS = np.array([-8.0, -5.0, -2.0, 0.0, 2.0, 5.0, 8.0])
 
 
@@ -48,10 +48,10 @@ def at_most(x: float, e: float, s: float) -> float:
 
 @compiled
 def difference(z: float, e1: float, s1: float, e2: float, s2: float) -> tuple[float, float]:
-    """The probability that one error less another is at most `z`, and the density there; the errors are independent.
+    """The probability that the difference of two independent errors is at most `z`, and the density at `z`.
 
-    The difference of two uniform errors has a trapezoid for its density; with a normal one, the integral of one
-    density against the other's distribution is summed over parts in which both are smooth.
+    The density of the difference of two uniform errors is a trapezoid. With a normal error, the integral of one
+    density times the other distribution function is summed over parts in which both are smooth.
     """
     if z >= e1 + e2:
         return 1.0, 0.0
@@ -73,7 +73,7 @@ def difference(z: float, e1: float, s1: float, e2: float, s2: float) -> tuple[fl
 
 @compiled
 def _convolved(z: float, e1: float, s1: float, e2: float, s2: float) -> tuple[float, float]:
-    """The same where a law is normal: integrals of density(u) times the chance, and the density, of u - z."""
+    """The same if an error is normal: integrals of density(u) times the probability, and the density, of u - z."""
     cuts = np.empty(4 + 2 * len(CUTS))
     cuts[0], cuts[1], cuts[2], cuts[3] = -e1, e1, z - e2, z + e2
     n = ZERO + 4
@@ -99,12 +99,12 @@ def _convolved(z: float, e1: float, s1: float, e2: float, s2: float) -> tuple[fl
 
 @compiled
 def sorted_few(numbers: F64, n: int) -> F64:
-    """The first `n` numbers in order: for a few, the plain way is fast, and quickly compiled."""
-    found = numbers[:n].copy()
+    """The first `n` numbers in ascending order, by insertion sort: fast for a few numbers, and quickly compiled."""
+    result = numbers[:n].copy()
     for k in range(1, n):
-        here, place = found[k], k
-        while place > 0 and found[place - 1] > here:
-            found[place] = found[place - 1]
-            place -= 1
-        found[place] = here
-    return found
+        number, index = result[k], k
+        while index > 0 and result[index - 1] > number:
+            result[index] = result[index - 1]
+            index -= 1
+        result[index] = number
+    return result
