@@ -102,3 +102,16 @@ def test_saved_state_is_complete(case: Case) -> None:
     whole = MonitorRun(job, 1)
     whole.step(case.rows, end=True)
     assert sorted(map(repr, whole.rows())) == sorted(map(repr, run.rows()))
+
+
+def test_a_merged_region_that_is_a_triangle_has_three_corners() -> None:
+    """The two parts of an ABS(...) >= constraint share a side, and touch on a straight one."""
+    case = Case(
+        "CREATE STREAM e KEY (id STRING) VALUE (x DOUBLE) TIME t INTEGER MODEL PREDICTED ERROR 1 PERIOD 2;"
+        "CREATE QUERY q AS MONITOR a, b FROM e WHERE ABS(a.x - b.x) >= 1 AND b.id < a.id WITHIN 1 SEMANTICS MAY;",
+        "q",
+        {"e": [{"id": "a", "t": 0, "x": 0.0, "x_rate": 0.0}, {"id": "b", "t": 1, "x": 0.0, "x_rate": 1.0}]},
+        {},
+    )
+    (answer,) = run_of(case, [case.rows], 1).rows()
+    assert [tuple(corner) for corner in answer["boundary"]] == [(1, 0), (3, 2), (1, 2)]

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from tests.cli.command import Command
 
 from anabranch.kinds import KINDS, load_kind_module
+from tests.cli.command import Command
 
 #: For each kind: the declaration of its stream, with types and without, its query, and a row.
 STATED = {

@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 import pytest
-from tests.planning.golden_identity import WORKBOOKS, golden, group_of
 
 from anabranch.planning.identity import Document, differences, fingerprint_of, identity_of
 from anabranch.transport.layout import Layout
+from tests.planning.golden_identity import WORKBOOKS, golden, group_of
 
 
 def identity(text: str, folder: Path) -> Document:

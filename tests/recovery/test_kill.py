@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from tests.monitor.compare import assert_same
-from tests.monitor.local import told
+from tests.monitor.local import with_numbers
 from tests.runtime.office import answers_of, collect, same, write_parquet
 
 from anabranch import Session
@@ -225,7 +225,9 @@ def test_a_stream_that_is_killed_at_any_moment_gives_every_answer_once(spark: Sp
     near = pq.read_table(tmp_path / "out" / "near").drop_columns("status").to_pylist()
     assert len(near) > 50
     assert_same(
-        [told(row) for row in near], [told(row) for row in session.run("near").toArrow().to_pylist()], ["a", "b"]
+        [with_numbers(row) for row in near],
+        [with_numbers(row) for row in session.run("near").toArrow().to_pylist()],
+        ["a", "b"],
     )
 
     bad = [row for rows in feeder.rows for row in rows if row[0] is None]
@@ -233,4 +235,4 @@ def test_a_stream_that_is_killed_at_any_moment_gives_every_answer_once(spark: Sp
     set_aside = [json.loads(line) for file in aside for line in file.read_text().splitlines()]
     assert sorted(json.loads(row["row"])["t"] for row in set_aside) == sorted(row[3] for row in bad)
     assert {row["reason"] for row in set_aside} == {"person is NULL"}
-    assert session.report("coffee").late == 0
+    assert session.counts("coffee").late == 0

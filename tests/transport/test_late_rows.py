@@ -12,7 +12,11 @@ KEY_TIME = "KEY (k STRING) TIME t INTEGER WATERMARK 3"
 #: For each kind: the declarations, the query, and a row at a time.
 CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "PATTERN": (f"CREATE STREAM s {KEY_TIME};", "PATTERN s('a') THEN s('b')", {"k": "a"}),
-    "SEQUENCE": (f"CREATE STREAM s {KEY_TIME};", "SEQUENCE (x, y) FROM s WHERE x.k = 'a' AND y.k = 'b' WITHIN 5", {"k": "a"}),
+    "SEQUENCE": (
+        f"CREATE STREAM s {KEY_TIME};",
+        "SEQUENCE (x, y) FROM s WHERE x.k = 'a' AND y.k = 'b' WITHIN 5",
+        {"k": "a"},
+    ),
     "CONSTRAIN": (
         f"CREATE STREAM s {KEY_TIME};",
         "CONSTRAIN v, w FROM s WHERE v.k = 'a' AND w.k = 'b' AND ABS(v.t - w.t) <= 5",
@@ -28,7 +32,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
         "MONITOR a FROM s WHERE a.x > 0",
         {"k": "a", "x": 1.0, "x_rate": 0.0},
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", CASES)

@@ -53,9 +53,7 @@ def _column(path: Path, header: list[str], names: set[str]) -> int:
     indexes = [index for index, name in enumerate(header) if name in names]
     if len(indexes) != 1:
         wanted = " or ".join(sorted(names))
-        raise DataError(
-            f"{path}: one column {wanted} is needed; the columns are: {', '.join(header) or 'none'}"
-        )
+        raise DataError(f"{path}: one column {wanted} is needed; the columns are: {', '.join(header) or 'none'}")
     return indexes[0]
 
 

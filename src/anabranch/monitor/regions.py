@@ -225,8 +225,14 @@ def _union(outlines: Sequence[F64], dims: int) -> F64:
     if union is None or union.area == 0:  # all points are on one line
         order = np.lexsort(points.T[::-1])
         return points[order[[0, -1]]]
-    # Remove the points where two outlines cross on a straight side: they are no corners.
-    union = shapely.orient_polygons(shapely.simplify(union, 1e-12 * shapely.length(union)))
-    corners = shapely.get_coordinates(union.exterior)[:-1]
+    corners = shapely.get_coordinates(shapely.orient_polygons(union).exterior)[:-1]
     first = np.lexsort((corners[:, 1], corners[:, 0]))[0]
-    return np.roll(corners, -first, axis=0)
+    return _without_straight_corners(np.roll(corners, -first, axis=0))
+
+
+def _without_straight_corners(corners: F64) -> F64:
+    """The outline without points where two outlines cross on a straight side; the first point is a corner."""
+    outline = shapely.Polygon(corners)
+    # With preserve_topology, simplify would keep four points of a triangle; without it, nothing of a thin sliver.
+    simplified = shapely.simplify(outline, 1e-12 * shapely.length(outline), preserve_topology=False)
+    return corners if simplified.is_empty else shapely.get_coordinates(simplified.exterior)[:-1]

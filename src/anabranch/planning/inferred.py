@@ -27,9 +27,7 @@ def inference_of(stream: Stream, source: nodes.InferredSource, readings: Layout,
     try:
         hmm = read_hmm(Path(folder, source.path), stream.values[0].name, readings.values[0])
     except DataError as error:
-        raise WorkbookError(
-            [Finding("model", str(error), "fix the model, or use another", source.span)]
-        ) from error
+        raise WorkbookError([Finding("model", str(error), "fix the model, or use another", source.span)]) from error
     step = 1.0 if source.step is None else float(amount_of(source.step))
     if readings.time_kind is TimeKind.INTEGER and step != int(step):
         message = f"STEP {step:g} is no integer, and the times of {readings.name} are integers"
