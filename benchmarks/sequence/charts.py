@@ -48,6 +48,6 @@ def draw_calibration(results: Mapping[str, Mapping[str, Mapping[str, list[Reliab
     firsts = {pattern: next(iter(by_law.items())) for pattern, by_law in results.items()}
     columns = {f"{pattern}, {law}": curves(by_score) for pattern, (law, by_score) in firsts.items()}
     legend = [(FIRST, "SCORING POSTERIOR"), (SECOND, "SCORING JOINT"), (PALE, "ideal")]
-    panels = {"share of true answers": columns}
+    panels = {"share true": columns}
     chart = curves_svg("Are scores probabilities?", panels, PREDICTED, legend, label_width=150, panel_height=170)
     save_chart("sequence-calibration", chart)
