@@ -1,1 +1,1 @@
-"""The home of pyspark: batch and streaming runs of the families' operators, sources and sinks."""
+"""The only package besides `session.py` that imports pyspark: batch and streaming runs, sources and sinks."""
