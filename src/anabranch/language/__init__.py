@@ -1,1 +1,1 @@
-"""Text to bound statements."""
+"""Turns the text of workbooks into nodes, and back."""

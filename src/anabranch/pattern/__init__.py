@@ -1,1 +1,1 @@
-"""PATTERN: what did a hidden state go through? (Lahar)."""
+"""PATTERN: which states a hidden process went through."""
