@@ -202,7 +202,6 @@ MUTANTS = [
     ], [
         ("probabilities", "elif side == 1:", "elif side == 0:"),
         ("probabilities", "sign = 1.0 if plus == v else -1.0", "sign = 1.0"),
-        ("highest", "if lower == -np.inf:\n        return low", "if lower == -np.inf:\n        return high"),
     ]),
     *_mutants("monitor/kernel", [
         "monitor/test_sampled.py::test_a_contact_with_an_open_side_is_no_answer",
@@ -211,6 +210,7 @@ MUTANTS = [
     ]),
     *_mutants("monitor/kernel", ["monitor/test_highest.py"], [
         ("probabilities", "slope -= sign * density", "slope += sign * density"),
+        ("highest", "if lower == -np.inf:\n        return low", "if lower == -np.inf:\n        return high"),
         ("highest", "x[i] -= along / (dims + 1)", "x[i] += along / (dims + 1)"),
         ("highest", "slope[constraints.axis[v]] -= decline * lines.rate[v]",
          "slope[constraints.axis[v]] += decline * lines.rate[v]"),

@@ -116,3 +116,16 @@ def test_the_maximum_of_a_product_is_that_of_calculus(
     top, point = highest_probability(2, [*rising, *other_forms])
     assert top == pytest.approx(expected, abs=1e-7)
     assert point == pytest.approx(expected_point, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("interval", "expected", "expected_instant"),
+    [((-np.inf, -1.0), 1 / 4, 0.0), ((5.0, np.inf), 1 / 4, SIDE), ((-1.0, 2.0), 3 / 4, 0.5)],
+)
+def test_one_form_is_highest_where_its_prediction_is_nearest_to_the_interval(
+    interval: tuple[float, float], expected: float, expected_instant: float
+) -> None:
+    """The prediction goes from 0 to 4, with an error of 2."""
+    top, point = highest_probability(1, [([(0, 0.0, 1.0, 2.0, 0.0)], interval)])
+    assert top == pytest.approx(expected, abs=1e-12)
+    assert point[0] == pytest.approx(expected_instant, abs=1e-12)
