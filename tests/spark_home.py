@@ -60,7 +60,7 @@ def write_class_archive() -> None:
     with tempfile.TemporaryDirectory() as folder:
         office = Office(spark, Path(folder))
         office.add("rows", *ROWS)
-        office.take()
+        office.process_files()
         office.end()
         office.stop()
         office.session.run("coffee").collect()

@@ -7,40 +7,40 @@ import sys
 import time
 
 from anabranch.runtime.spark import make_session
-from tests.conformance.cases import FOLDERS, WAYS
+from tests.conformance.cases import FOLDERS, MODES
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run what the command line asks for; a line for each folder, way and number of partitions."""
+    """Run the selected cases, and print a line for each folder, mode and number of partitions."""
     parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__.split(":", 1)[1].strip())
     parser.add_argument("folders", nargs="*", metavar="folder", help=f"{', '.join(FOLDERS)} (all of them)")
     parser.add_argument("--master", default="local[2]", help="where Spark runs (%(default)s)")
-    parser.add_argument("--way", choices=list(WAYS), action="append", help="batch or streaming (both)")
+    parser.add_argument("--mode", choices=list(MODES), action="append", help="batch or streaming (both)")
     parser.add_argument("--partitions", type=int, nargs="+", default=[1, 2, 7], metavar="N", help="how many (1 2 7)")
-    given = parser.parse_args(arguments)
-    unknown = set(given.folders) - set(FOLDERS)
+    options = parser.parse_args(arguments)
+    unknown = set(options.folders) - set(FOLDERS)
     if unknown:
         parser.error(f"there is no folder {', '.join(sorted(unknown))}; there are: {', '.join(FOLDERS)}")
     runs = [
-        (way, folder, partitions)
-        for way in given.way or WAYS
-        for folder in WAYS[way].folders
-        for partitions in given.partitions
-        if folder in (given.folders or FOLDERS)
+        (mode, folder, partitions)
+        for mode in options.mode or MODES
+        for folder in MODES[mode].folders
+        for partitions in options.partitions
+        if folder in (options.folders or FOLDERS)
     ]
-    spark = make_session(given.master)
-    wrong = 0
+    spark = make_session(options.master)
+    failed = 0
     try:
-        for way, folder, partitions in runs:
+        for mode, folder, partitions in runs:
             started = time.monotonic()
-            verdict = WAYS[way].run(spark, folder, partitions)
+            verdict = MODES[mode].run(spark, folder, partitions)
             took = time.monotonic() - started
-            sys.stdout.write(f"{folder:15} {way:10} {partitions:2} partitions {took:6.1f} s  {verdict.said}\n")
+            sys.stdout.write(f"{folder:15} {mode:10} {partitions:2} partitions {took:6.1f} s  {verdict.output}\n")
             sys.stdout.flush()
-            wrong += not verdict.right
+            failed += not verdict.passed
     finally:
         spark.stop()
-    return 1 if wrong else 0
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

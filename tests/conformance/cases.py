@@ -1,4 +1,4 @@
-"""The case folders, run on a Spark session in batch or as streams, and held against their expected answers."""
+"""Runs the case folders on a Spark session, in batch or as streams, and compares with their expected answers."""
 
 from __future__ import annotations
 
@@ -26,38 +26,38 @@ from tests.runtime.office import write_csv
 CASES = Path(__file__).parents[3] / "shared" / "cases"
 
 FOLDERS = ("pattern", "pattern_stream", "sequence", "relate", "monitor", "constrain")
-#: So many streams run at a time: most of a start is waiting. Spark gives the Python process of each ten seconds to
-#: come up, so that more of them would fail on a busy machine.
-TOGETHER = 3
+#: The number of streams that run at the same time: most of a start is waiting. Spark allows the Python process of each
+#: ten seconds to start, so more streams would fail on a busy machine.
+MAX_STREAMS = 3
 
 Answers = dict[str, list[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether all answers of a folder are the expected ones, and what the comparison said."""
+    """Whether all answers of a folder are the expected ones, and the output of the comparison."""
 
-    right: bool
-    said: str
+    passed: bool
+    output: str
 
 
 def run_batch(spark: SparkSession, name: str, partitions: int) -> Verdict:
-    """Run the queries of a folder over its files, cut into so many partitions."""
+    """Run the queries of a folder over its files, with this number of partitions."""
     session = _session(spark, name, partitions)
-    alike: dict[tuple[str, ...], list[DataFrame]] = {}
+    frames_by_columns: dict[tuple[str, ...], list[DataFrame]] = {}
     for query in session.catalog.queries():
-        found = session.run(query.name)
-        alike.setdefault(tuple(found.columns), []).append(found.withColumn("query", F.lit(query.name)))
+        frame = session.run(query.name)
+        frames_by_columns.setdefault(tuple(frame.columns), []).append(frame.withColumn("query", F.lit(query.name)))
     answers: Answers = {query.name: [] for query in session.catalog.queries()}
     # Queries with the same columns are one job.
-    for frames in alike.values():
+    for frames in frames_by_columns.values():
         for row in reduce(DataFrame.unionAll, frames).toArrow().to_pylist():
             answers[row["query"]].append(row)
     return _verdict(name, answers)
 
 
 def run_streaming(spark: SparkSession, name: str, partitions: int) -> Verdict:
-    """Run the queries of a folder as streams: as many files, one a micro-batch, and tasks as there are partitions."""
+    """Run the queries of a folder as streams, with as many files as partitions and one file per micro-batch."""
     session = _session(spark, name, partitions)
     queries = session.catalog.queries()
     groups = [[query.name for query in group] for group in session.groups(queries)]
@@ -65,21 +65,21 @@ def run_streaming(spark: SparkSession, name: str, partitions: int) -> Verdict:
         folder = Path(temporary)
         for stream, files in _stream_files(session, CASES / name, folder / "in", partitions):
             session.bind(stream, str(files))
-        for first in range(0, len(groups), TOGETHER):
-            _stream_together(session, groups[first : first + TOGETHER], folder)
+        for first in range(0, len(groups), MAX_STREAMS):
+            _stream_together(session, groups[first : first + MAX_STREAMS], folder)
         return _verdict(name, {query.name: _rows(folder / "out" / query.name) for query in queries})
 
 
 @dataclass(frozen=True)
-class Way:
-    """A way to run a folder, and the folders that can be run so."""
+class Mode:
+    """A function that runs a folder, and the folders that it can run."""
 
     run: Callable[[SparkSession, str, int], Verdict]
     folders: tuple[str, ...]
 
 
-#: Some queries of `pattern` must see the whole archive.
-WAYS = {"batch": Way(run_batch, FOLDERS), "streaming": Way(run_streaming, FOLDERS[1:])}
+#: Some queries of `pattern` need the whole archive.
+MODES = {"batch": Mode(run_batch, FOLDERS), "streaming": Mode(run_streaming, FOLDERS[1:])}
 
 
 def _session(spark: SparkSession, name: str, partitions: int) -> Session:
@@ -89,7 +89,7 @@ def _session(spark: SparkSession, name: str, partitions: int) -> Session:
 
 
 def _stream_together(session: Session, groups: Sequence[Sequence[str]], folder: Path) -> None:
-    """Start streams, each of queries that share a pass, let them read all there is, end their inputs, and stop them."""
+    """Start a stream for each group of queries, process all input, end the inputs, and stop the streams."""
     running = []
     for names in groups:
         checkpoint = str(folder / "checkpoints" / names[0])
@@ -104,7 +104,7 @@ def _stream_together(session: Session, groups: Sequence[Sequence[str]], folder: 
 
 
 def _rows(folder: Path) -> list[dict[str, Any]]:
-    """The final answers of a query, which its stream has written."""
+    """The final answers that the stream of a query has written."""
     return [row for file in sorted(folder.glob("part-*")) for row in pq.read_table(file).to_pylist()]
 
 
@@ -115,11 +115,11 @@ def _stream_files(session: Session, case: Path, folder: Path, count: int) -> Ite
 
 
 def _in_files(source: Path, folder: Path, time: str, count: int) -> Path:
-    """A CSV file as several, the earlier rows in the first; an instant at a cut has rows on both sides."""
+    """Split a CSV file into several by time; the rows of an instant can be in two files."""
     with open(source) as file:
         names, *rows = csv.reader(file)
-    place = names.index(time)
-    rows.sort(key=lambda row: float(row[place] or "inf"))
+    time_index = names.index(time)
+    rows.sort(key=lambda row: float(row[time_index] or "inf"))
     for number in range(count):
         part = rows[number * len(rows) // count : (number + 1) * len(rows) // count]
         write_csv(folder / f"{number}.csv", part, ",".join(names))
@@ -127,22 +127,22 @@ def _in_files(source: Path, folder: Path, time: str, count: int) -> Path:
 
 
 def _verdict(name: str, answers: Answers) -> Verdict:
-    said = io.StringIO()
+    output = io.StringIO()
     with tempfile.TemporaryDirectory(prefix="anabranch-cases-") as folder:
         for query, rows in answers.items():
             (Path(folder) / query).mkdir()
             lines = [json.dumps(row, default=str) + "\n" for row in rows]
             (Path(folder) / query / "answers.json").write_text("".join(lines))
-        with redirect_stdout(said), warnings.catch_warnings():
-            # The comparison, which is not ours, leaves its files open.
+        with redirect_stdout(output), warnings.catch_warnings():
+            # The comparison belongs to the cases, and leaves its files open.
             warnings.simplefilter("ignore", ResourceWarning)
-            right = _comparison()(CASES / name, Path(folder)) == 0
-    return Verdict(right, said.getvalue().strip())
+            passed = _comparison()(CASES / name, Path(folder)) == 0
+    return Verdict(passed, output.getvalue().strip())
 
 
 @cache
 def _comparison() -> Callable[[Path, Path], int]:
-    """The comparison that belongs to the cases."""
+    """Load the function that compares answers, which belongs to the cases."""
     spec = importlib.util.spec_from_file_location("check", CASES / "check.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -1,6 +1,6 @@
-"""Every case folder of a kind that is built, in batch and in streaming, held against its expected answers.
+"""Runs every case folder in batch and in streaming, and compares with its expected answers.
 
-`make cases` runs them on other numbers of partitions, too.
+`make cases` also runs them with other numbers of partitions.
 """
 
 from __future__ import annotations
@@ -8,18 +8,18 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.conformance.cases import CASES, WAYS, run_batch, run_streaming
+from tests.conformance.cases import CASES, MODES, run_batch, run_streaming
 
-pytestmark = pytest.mark.skipif(not CASES.exists(), reason="the cases lie beside the project, not in it")
+pytestmark = pytest.mark.skipif(not CASES.exists(), reason="the cases are not part of the project")
 
 
-@pytest.mark.parametrize("folder", WAYS["batch"].folders)
+@pytest.mark.parametrize("folder", MODES["batch"].folders)
 def test_batch_gives_the_expected_answers(spark: SparkSession, folder: str) -> None:
     verdict = run_batch(spark, folder, partitions=7)
-    assert verdict.right, verdict.said
+    assert verdict.passed, verdict.output
 
 
-@pytest.mark.parametrize("folder", WAYS["streaming"].folders)
+@pytest.mark.parametrize("folder", MODES["streaming"].folders)
 def test_streaming_gives_the_expected_answers(spark: SparkSession, folder: str) -> None:
     verdict = run_streaming(spark, folder, partitions=2)
-    assert verdict.right, verdict.said
+    assert verdict.passed, verdict.output

@@ -1,4 +1,4 @@
-"""The command line's stream, killed with its JVM at any moment and started again: every answer is there, once."""
+"""`anabranch stream`, killed with its JVM at random moments and restarted: every answer is written exactly once."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ SCHEMA = pa.schema(
 REPORTS = pa.schema([("car", pa.string()), ("t", pa.int64()), ("x", pa.float64()), ("x_rate", pa.float64())])
 PLACES = ("hall", "coffee", "room")
 FILES = 20
-#: After so many micro-batches the stream is killed, each time after a delay of its own.
+#: The stream is killed after these numbers of micro-batches and a random delay.
 KILLS = (2, 6, 11)
-PATIENCE = 180
+TIMEOUT = 180
 
 
-def files_of_rows(chance: random.Random) -> list[list[tuple]]:
-    """The rows of each file: a table a person and instant, in disorder within the watermark, now and then a bad row."""
+def files_of_rows(rng: random.Random) -> list[list[tuple]]:
+    """The rows of each file: a distribution per person and instant, in disorder within the watermark; some are bad."""
     files: list[list[tuple]] = [[] for _ in range(FILES)]
     for t in range(2 * FILES):
         for person in (f"person {number}" for number in range(6)):
-            # File n holds instants 2n and 2n + 1; some come with the file after.
-            late = t // 2 + (chance.random() < 0.3)
+            # File n has instants 2n and 2n + 1; some of their rows are in the next file.
+            late = t // 2 + (rng.random() < 0.3)
             rows = files[min(late, FILES - 1)]
             for before in (None,) if t == 0 else PLACES:
-                weights = [chance.random() for _ in PLACES]
+                weights = [rng.random() for _ in PLACES]
                 rows += [
                     (person, place, before, t, weight / sum(weights))
                     for place, weight in zip(PLACES, weights, strict=True)
@@ -65,23 +65,23 @@ def files_of_rows(chance: random.Random) -> list[list[tuple]]:
     return files
 
 
-def files_of_reports(chance: random.Random) -> list[list[tuple]]:
-    """The reports of cars, some of them with the file after that of their time."""
+def files_of_reports(rng: random.Random) -> list[list[tuple]]:
+    """The reports of cars; some are in the file after the one of their time."""
     files: list[list[tuple]] = [[] for _ in range(FILES)]
     for t in range(2 * FILES):
         for car in (f"car {number}" for number in range(6)):
-            if chance.random() < 0.5:
-                late = t // 2 + (chance.random() < 0.3)
-                files[min(late, FILES - 1)].append((car, t, chance.uniform(0, 20), chance.uniform(-2, 2)))
+            if rng.random() < 0.5:
+                late = t // 2 + (rng.random() < 0.3)
+                files[min(late, FILES - 1)].append((car, t, rng.uniform(0, 20), rng.uniform(-2, 2)))
     return files
 
 
 class Feeder:
-    """Adds the files of both streams one after another, so that there is always some work."""
+    """Adds the files of both streams one after another, so that the stream always has work."""
 
-    def __init__(self, folder: Path, chance: random.Random) -> None:
+    def __init__(self, folder: Path, rng: random.Random) -> None:
         self._streams = [
-            (folder / "in", files_of_rows(chance), SCHEMA), (folder / "cars", files_of_reports(chance), REPORTS)
+            (folder / "in", files_of_rows(rng), SCHEMA), (folder / "cars", files_of_reports(rng), REPORTS)
         ]  # fmt: skip
         self.rows = self._streams[0][1]
         self._added = 0
@@ -94,13 +94,13 @@ class Feeder:
 
 
 class Reader(threading.Thread):
-    """Reads whatever is new in the output folder, all the time; nothing may ever be half there."""
+    """Reads new files of the output folder all the time; every file must be complete."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(daemon=True)
         self.folder = folder
-        self.wrong: list[str] = []
-        self.looks = 0
+        self.problems: list[str] = []
+        self.files_read = 0
         self._known: dict[str, list] = {}
         self._seen: dict[str, tuple[int, int, int]] = {}
         self._done = threading.Event()
@@ -108,11 +108,11 @@ class Reader(threading.Thread):
     def run(self) -> None:
         while not self._done.wait(0.05):
             try:
-                self._look()
+                self._read_new_files()
             except Exception as error:
-                self.wrong.append(repr(error))
+                self.problems.append(repr(error))
 
-    def _look(self) -> None:
+    def _read_new_files(self) -> None:
         if not self.folder.exists():
             return
         for name in sorted(os.listdir(self.folder)):
@@ -121,15 +121,15 @@ class Reader(threading.Thread):
             path = self.folder / name
             file = path.stat()
             if not file.st_size:
-                self.wrong.append(f"{name} is empty")
+                self.problems.append(f"{name} is empty")
             version = file.st_ino, file.st_mtime_ns, file.st_size
             if self._seen.get(name) == version:
                 continue
             self._seen[name] = version
             rows = sorted(map(repr, pq.read_table(path).to_pylist()))
             if self._known.setdefault(name, rows) != rows:
-                self.wrong.append(f"{name} has changed")
-            self.looks += 1
+                self.problems.append(f"{name} has changed")
+            self.files_read += 1
 
     def stop(self) -> None:
         self._done.set()
@@ -137,7 +137,7 @@ class Reader(threading.Thread):
 
 
 class Killable:
-    """A process in a group of its own."""
+    """A stream in its own process group."""
 
     def __init__(self, folder: Path, *more: str) -> None:
         code = "from anabranch.cli.main import main; main()"
@@ -145,23 +145,23 @@ class Killable:
         arguments += ["--output", str(folder / "out"), "--max-files", "1", "--master", "local[2]", *more]
         scratch = folder / "scratch"
         scratch.mkdir(exist_ok=True)
-        self._said = folder / "stderr.txt"
-        with open(self._said, "w") as said:
+        self._log_path = folder / "stderr.txt"
+        with open(self._log_path, "w") as log_file:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", code, *arguments], stdout=said, stderr=said, start_new_session=True,
+                [sys.executable, "-c", code, *arguments], stdout=log_file, stderr=log_file, start_new_session=True,
                 env=os.environ | {"SPARK_LOCAL_DIRS": str(scratch), "TMPDIR": str(scratch)},
             )  # fmt: skip
 
     @property
-    def said(self) -> str:
-        return self._said.read_text()
+    def log(self) -> str:
+        return self._log_path.read_text()
 
     def kill(self) -> None:
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
     def finish(self) -> None:
-        assert self.process.wait(PATIENCE) == 0, self.said
+        assert self.process.wait(TIMEOUT) == 0, self.log
 
 
 @contextmanager
@@ -175,19 +175,19 @@ def started(folder: Path, *more: str) -> Iterator[Killable]:
 
 
 def micro_batches(folder: Path) -> int:
-    """How many micro-batches Spark has noted as done."""
+    """The number of micro-batches that Spark has committed."""
     commits = folder / "checkpoint" / "coffee" / "spark" / "commits"
     return sum(name.isdigit() for name in os.listdir(commits)) if commits.exists() else 0
 
 
 def kill_after(folder: Path, feeder: Feeder, count: int, delay: float) -> None:
-    """Run the stream until it has done `count` micro-batches in all, and kill it some moment later."""
-    give_up = time.monotonic() + PATIENCE
+    """Run the stream until `count` micro-batches are done in total, and kill it after a delay."""
+    deadline = time.monotonic() + TIMEOUT
     tick = threading.Event()
     with started(folder) as running:
         while (done := micro_batches(folder)) < count:
-            assert running.process.poll() is None, running.said
-            assert time.monotonic() < give_up, f"only {done} micro-batches: {running.said}"
+            assert running.process.poll() is None, running.log
+            assert time.monotonic() < deadline, f"only {done} micro-batches: {running.log}"
             feeder.add_up_to(done + 3)
             tick.wait(0.02)
         feeder.add_up_to(count + 3)
@@ -196,23 +196,23 @@ def kill_after(folder: Path, feeder: Feeder, count: int, delay: float) -> None:
 
 
 def test_a_stream_that_is_killed_at_any_moment_gives_every_answer_once(spark: SparkSession, tmp_path: Path) -> None:
-    chance = random.Random(20260807)
+    rng = random.Random(20260807)
     (tmp_path / "workbook.abq").write_text(WORKBOOK)
-    feeder = Feeder(tmp_path, chance)
+    feeder = Feeder(tmp_path, rng)
     feeder.add_up_to(2)
     output = tmp_path / "out" / "coffee"
     reader = Reader(output)
     reader.start()
     try:
         for count in KILLS:
-            kill_after(tmp_path, feeder, count, delay=chance.uniform(0, 0.8))
+            kill_after(tmp_path, feeder, count, delay=rng.uniform(0, 0.8))
         feeder.add_up_to(FILES)
         with started(tmp_path, "--once") as running:
             running.finish()
     finally:
         reader.stop()
-    assert reader.wrong == []
-    assert reader.looks > 0
+    assert reader.problems == []
+    assert reader.files_read > 0
 
     session = Session(spark)
     session.execute_file(str(tmp_path / "workbook.abq"))
@@ -231,8 +231,8 @@ def test_a_stream_that_is_killed_at_any_moment_gives_every_answer_once(spark: Sp
     )
 
     bad = [row for rows in feeder.rows for row in rows if row[0] is None]
-    aside = sorted((tmp_path / "out" / "_quarantine" / "coffee").glob("*.json"))
-    set_aside = [json.loads(line) for file in aside for line in file.read_text().splitlines()]
-    assert sorted(json.loads(row["row"])["t"] for row in set_aside) == sorted(row[3] for row in bad)
-    assert {row["reason"] for row in set_aside} == {"person is NULL"}
+    quarantine_files = sorted((tmp_path / "out" / "_quarantine" / "coffee").glob("*.json"))
+    quarantined = [json.loads(line) for file in quarantine_files for line in file.read_text().splitlines()]
+    assert sorted(json.loads(row["row"])["t"] for row in quarantined) == sorted(row[3] for row in bad)
+    assert {row["reason"] for row in quarantined} == {"person is NULL"}
     assert session.counts("coffee").late == 0

@@ -1,4 +1,4 @@
-"""A micro-batch that Spark replays, because the machine stopped before it was noted as done, gives its answers once."""
+"""A micro-batch that Spark replays, because the machine stopped before the commit, writes its answers once."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ def test_a_batch_that_is_replayed_after_its_file_was_written_gives_its_answers_o
     for number, row in enumerate(ROWS):
         office.add(str(number), row)
     office.add("9", ("ann", "hall", 9, 1.0), (None, "hall", 9, 1.0))
-    office.take()
+    office.process_files()
     office.stop()
-    answers, aside = office.answers, office.quarantined()
+    answers, quarantined_rows = office.answers, office.quarantined()
     assert same(answers, ANSWERS)
-    # As if the machine had stopped between the sink's rename and Spark's own note that the batch is done.
+    # As if the machine had stopped after the sink's rename, before Spark's commit of the batch.
     commits = tmp_path / "checkpoint" / "spark" / "commits"
     last = max((path for path in commits.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
     last.unlink()
     (commits / f".{last.name}.crc").unlink(missing_ok=True)
     restarted = Office(spark, tmp_path)
-    restarted.take()
+    restarted.process_files()
     assert restarted.counts.read == 2, "the batch was replayed"
     assert same(restarted.answers, answers)
-    assert restarted.quarantined() == aside
+    assert restarted.quarantined() == quarantined_rows
     restarted.end()
     restarted.stop()
     assert same(restarted.answers, ANSWERS)

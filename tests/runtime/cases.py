@@ -1,4 +1,4 @@
-"""Random PATTERN cases that are always the same, as Spark inputs: what the runtimes are held against."""
+"""Random PATTERN cases as Spark inputs, the same in every run; batch and streaming are compared with them."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from anabranch import Session
 
 
 @cache
-def cases(each: int, watermark: int | None = None) -> list[Case]:
-    """Cases with answers: so many with two streams, with GROUP BY, and with neither; the ones with most answers."""
-    found = drawn(pattern_cases(classes=(REGULAR, EXTENDED), watermark=watermark), 150)
-    answers = {id(case): len(local_run(case).answers()) for case in found}
-    found.sort(key=lambda case: answers[id(case)], reverse=True)
+def cases(per_kind: int, watermark: int | None = None) -> list[Case]:
+    """The cases with most answers: `per_kind` with two streams, as many with GROUP BY, and as many with neither."""
+    candidates = drawn(pattern_cases(classes=(REGULAR, EXTENDED), watermark=watermark), 150)
+    answers = {id(case): len(local_run(case).answers()) for case in candidates}
+    candidates.sort(key=lambda case: answers[id(case)], reverse=True)
     kinds: dict[tuple[bool, bool], list[Case]] = {}
-    for case in found:
+    for case in candidates:
         kind = (len(case.rows) > 1, len(case.rows) == 1 and "GROUP BY" in case.workbook)
         if answers[id(case)]:
             kinds.setdefault(kind, []).append(case)
     assert len(kinds) == 3
-    return [case for chosen in kinds.values() for case in chosen[:each]]
+    return [case for chosen in kinds.values() for case in chosen[:per_kind]]
 
 
 def local_run(case: Case) -> LocalRun:
-    """The whole case in one step, without Spark."""
+    """Run the whole case in one step, without Spark."""
     run = LocalRun(local_job(case.workbook, case.query, case.relations))
     run.step(case.rows, end=True)
     return run

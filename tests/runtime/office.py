@@ -1,4 +1,4 @@
-"""A small office for the tests of the runtimes: who went from the hall to the coffee room, by any kind of input."""
+"""A small office for the tests of batch and streaming: who went from the hall to the coffee room."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ANSWERS = {(2, "ann"): 0.4, (2, "bob"): 0.25, (3, "007"): 0.25}
 
 
 def stream(name: str = "at", source: str = "", time: str = "t", person: str = "person", more: str = "") -> str:
-    """The declaration of a stream; `source` is what stands after FROM."""
+    """The declaration of a stream; `source` is written after FROM."""
     origin = f" FROM {source}" if source else ""
     return f"CREATE STREAM {name} KEY ({person}) VALUE (place) TIME {time} MODEL INDEPENDENT {more}{origin};\n"
 
@@ -45,43 +45,43 @@ def table(rows: Sequence[tuple] = ROWS, schema: pa.Schema = SCHEMA) -> pa.Table:
 def write_parquet(
     path: Path, rows: Sequence[tuple] | pa.Table = ROWS, schema: pa.Schema = SCHEMA, **options: Any
 ) -> Path:
-    """One Parquet file; it appears all at once."""
+    """Write a Parquet file; it appears complete, by a rename."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.parent / f".{path.name}"
     pq.write_table(rows if isinstance(rows, pa.Table) else table(rows, schema), draft, **options)
-    return place(draft, path)
+    return publish(draft, path)
 
 
 def write_csv(path: Path, rows: Sequence[tuple] = ROWS, names: str = "person,place,t,p", sep: str = ",") -> Path:
-    """One CSV file with a header; it appears all at once."""
+    """Write a CSV file with a header; it appears complete, by a rename."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.parent / f".{path.name}"
     lines = [sep.join("" if cell is None else str(cell) for cell in row) for row in rows]
     draft.write_text("\n".join([names.replace(",", sep), *lines]) + "\n")
-    return place(draft, path)
+    return publish(draft, path)
 
 
-_moments = itertools.count(int(time.time()) - 100_000)
+_times = itertools.count(int(time.time()) - 100_000)
 
 
-def place(draft: Path, path: Path) -> Path:
-    """Move a file into place, a second later than the last: a stream takes files by their times."""
-    moment = next(_moments)
-    os.utime(draft, (moment, moment))
+def publish(draft: Path, path: Path) -> Path:
+    """Rename a file, with a time one second after the last one: a stream reads files in the order of their times."""
+    modified = next(_times)
+    os.utime(draft, (modified, modified))
     return draft.rename(path)
 
 
 def answers_of(rows: Sequence[Mapping[str, Any]]) -> dict[tuple, float]:
-    """Probability by what stands before it; no answer is there twice."""
-    found: dict[tuple, float] = {}
+    """The probabilities by the columns before them; no answer occurs twice."""
+    probabilities: dict[tuple, float] = {}
     for row in rows:
         names = list(row)
         key = tuple(row[name] for name in names[: names.index("probability")])
-        assert key not in found, f"{key} is there twice"
+        assert key not in probabilities, f"{key} occurs twice"
         assert row["lower"] == row["probability"] == row["upper"]
         assert row["method"] == "exact"
-        found[key] = row["probability"]
-    return found
+        probabilities[key] = row["probability"]
+    return probabilities
 
 
 def collect(frame: DataFrame) -> dict[tuple, float]:
@@ -95,6 +95,6 @@ def written(folder: Path) -> dict[tuple, float]:
     return answers_of([row for file in files for row in pq.read_table(file).to_pylist()])
 
 
-def same(got: dict[tuple, float], want: dict[tuple, float], within: float = 1e-12) -> bool:
+def same(actual: dict[tuple, float], expected: dict[tuple, float], within: float = 1e-12) -> bool:
     """Whether two sets of answers are equal."""
-    return got.keys() == want.keys() and all(abs(got[key] - want[key]) <= within for key in want)
+    return actual.keys() == expected.keys() and all(abs(actual[key] - expected[key]) <= within for key in expected)

@@ -1,4 +1,4 @@
-"""Run as a program by test_java.py: Spark on the Java that comes with pip, once through everything Anabranch uses."""
+"""Run as a program by test_java.py: uses each feature of Spark that Anabranch needs, on the Java from pip."""
 
 import json
 import os
@@ -34,7 +34,7 @@ class RunningTotal(StatefulProcessor):
 
 
 def doubled(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Every number times two, in Arrow."""
+    """Double every number, in Arrow."""
     for batch in batches:
         yield pa.RecordBatch.from_arrays([pa.compute.multiply(batch.column(0), 2)], names=["id"])
 
@@ -65,7 +65,7 @@ def totals(spark: SparkSession, folder: Path) -> dict[str, object]:
 
 
 def main(folder: Path) -> None:
-    """Print what was found as one line of JSON."""
+    """Print the results as one line of JSON."""
     home = ensure_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = (
@@ -77,7 +77,7 @@ def main(folder: Path) -> None:
         .getOrCreate()
     )
     numbers = spark.range(1000)
-    found = {
+    results = {
         "home": str(home),
         "java": spark.sparkContext._jvm.System.getProperty("java.home"),
         "count": spark.sql("SELECT count(*) FROM range(1000) WHERE id % 2 = 0").first()[0],
@@ -86,7 +86,7 @@ def main(folder: Path) -> None:
         "state": sorted({path.suffix for path in (folder / "checkpoint" / "state").rglob("*") if path.suffix}),
     }
     spark.stop()
-    sys.stdout.write(json.dumps(found) + "\n")
+    sys.stdout.write(json.dumps(results) + "\n")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ NOW = {"availableNow": True}
 
 
 class Office:
-    """A stream of files and the query on it; every `Office` of one folder goes on from the same checkpoint."""
+    """A stream of files and the query on it; every `Office` of a folder resumes from the same checkpoint."""
 
     def __init__(self, spark: SparkSession, folder: Path, declaration: str = "", query_text: str = "") -> None:
         self.folder = folder
@@ -29,25 +29,25 @@ class Office:
         self.running: StreamingQuery | None = None
 
     def file(self, name: str) -> Path:
-        """A file of the stream; its name may hold anything."""
+        """The path of a file of the stream; its name has special characters."""
         return self.folder / "in" / f"{name} + 50%20.parquet"
 
     def add(self, name: str, *rows: tuple) -> None:
         write_parquet(self.file(name), rows)
 
-    def take(self, **options: Any) -> None:
-        """Take every file that is there, one a micro-batch; the stream runs on until it is stopped."""
+    def process_files(self, **options: Any) -> None:
+        """Process all files, one per micro-batch; the stream keeps running until `stop`."""
         if self.running is None:
             self.running = self.session.start("coffee", self.checkpoint, str(self.output), max_files=1, **options)
         self.running.processAllAvailable()
 
     def end(self) -> None:
-        """End the input, and take that."""
+        """End the input, and process its end."""
         self.session.end_input(self.checkpoint)
-        self.take()
+        self.process_files()
 
     def stop(self) -> None:
-        """Stop the stream; the next to take files goes on from the checkpoint."""
+        """Stop the stream; the next `process_files` resumes from the checkpoint."""
         if self.running is not None:
             self.running.stop()
             self.running = None

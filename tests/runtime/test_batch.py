@@ -1,4 +1,4 @@
-"""Batch runs: the answers of the operators alone, every row accounted for, and failures in one line."""
+"""Batch runs: the answers equal those of the operators without Spark, every row is counted, errors are one line."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def office(spark: SparkSession, rows: list[tuple], more: str = "GROUP BY x") -> 
 
 
 def failure(session: Session, name: str, strict: bool = False) -> AnabranchError:
-    """What a failed run says of itself."""
+    """The error of a failed run."""
     with pytest.raises(Exception) as failed:
         session.run(name, strict).collect()
-    said = translate(failed.value)
-    assert "\n" not in str(said)
-    return said
+    error = translate(failed.value)
+    assert "\n" not in str(error)
+    return error
 
 
-def test_spark_gives_the_answers_and_counts_of_the_operators_alone(spark: SparkSession) -> None:
+def test_spark_gives_the_answers_and_counts_of_the_operators_without_spark(spark: SparkSession) -> None:
     for case in cases(2):
         session = session_of(spark, case)
         for name, table in tables_of(case).items():
@@ -39,7 +39,7 @@ def test_spark_gives_the_answers_and_counts_of_the_operators_alone(spark: SparkS
         local = local_run(case)
         assert same(collect(session.run(case.query)), local.answers()), case.workbook
         counts = session.counts(case.query)
-        # Spark may have skipped rows whose key can take no part; the operators count such rows as used.
+        # Spark may have skipped rows whose key cannot match; the operators count such rows as used.
         skipped = local.counts.read - counts.read
         assert skipped >= 0
         assert (counts.used + skipped, counts.duplicate) == (local.counts.used, local.counts.duplicate)
@@ -58,35 +58,37 @@ BAD = [
 ]
 
 
-def test_bad_rows_are_kept_apart_with_the_reason_and_every_row_is_accounted_for(spark: SparkSession) -> None:
-    given_twice = [ROWS[0], ROWS[0]]
-    session = office(spark, [*ROWS, *(row for row, _ in BAD), *given_twice, ("eve", "coffee", 2, 1.0)])
-    assert same(collect(session.run("coffee")), ANSWERS), "eve was never in the hall: her whole group is set aside"
+def test_bad_rows_are_quarantined_with_the_reason_and_every_row_is_counted(spark: SparkSession) -> None:
+    duplicates = [ROWS[0], ROWS[0]]
+    session = office(spark, [*ROWS, *(row for row, _ in BAD), *duplicates, ("eve", "coffee", 2, 1.0)])
+    assert same(collect(session.run("coffee")), ANSWERS), "eve was never in the hall: her whole group is quarantined"
     counts = session.counts("coffee")
     assert (counts.read, counts.used, counts.duplicate, counts.late, counts.quarantined) == (17, 7, 2, 0, 8)
-    aside = [(json.loads(row["row"]), row["reason"], row["stream"]) for row in session.quarantine("coffee").collect()]
-    told = sorted((str(tuple(row[name] for name in SCHEMA.names)), reason) for row, reason, _ in aside)
-    plain = {math.inf: "Infinity"}
-    wanted = [
-        (str(tuple("NaN" if value != value else plain.get(value, value) for value in row)), reason)
+    quarantined = [
+        (json.loads(row["row"]), row["reason"], row["stream"]) for row in session.quarantine("coffee").collect()
+    ]
+    reported = sorted((str(tuple(row[name] for name in SCHEMA.names)), reason) for row, reason, _ in quarantined)
+    as_text = {math.inf: "Infinity"}
+    expected = [
+        (str(tuple("NaN" if value != value else as_text.get(value, value) for value in row)), reason)
         for row, reason in BAD
     ]
-    assert told == sorted(wanted)
-    assert {name for *_, name in aside} == {"at"}
+    assert reported == sorted(expected)
+    assert {name for *_, name in quarantined} == {"at"}
 
 
-def test_a_group_that_sums_to_one_but_for_rounding_is_used(spark: SparkSession) -> None:
+def test_a_group_whose_sum_exceeds_one_by_rounding_is_used(spark: SparkSession) -> None:
     tenths = [("ann", f"place {n}", 1, 0.1) for n in range(9)]
     session = office(spark, [*tenths, ("ann", "hall", 1, 0.1 + 5e-7), ("ann", "coffee", 2, 1.0)])
     assert collect(session.run("coffee")) == pytest.approx({(2, "ann"): 0.1}, abs=1e-6)
     assert session.counts("coffee").quarantined == 0
 
 
-def test_strict_fails_at_the_first_row_that_must_be_set_aside(spark: SparkSession) -> None:
+def test_strict_fails_at_the_first_invalid_row(spark: SparkSession) -> None:
     for row, reason in (BAD[3], BAD[-1]):
-        said = failure(office(spark, [*ROWS, ("eve", "hall", 1, 0.7), row]), "coffee", strict=True)
-        assert isinstance(said, DataError)
-        assert f"invalid row of at: {reason}: " in str(said)
+        error = failure(office(spark, [*ROWS, ("eve", "hall", 1, 0.7), row]), "coffee", strict=True)
+        assert isinstance(error, DataError)
+        assert f"invalid row of at: {reason}: " in str(error)
     assert same(collect(office(spark, ROWS).run("coffee", strict=True)), ANSWERS)
 
 
@@ -99,7 +101,7 @@ def test_a_joint_state_that_is_too_large_is_sampled(spark: SparkSession) -> None
     rows = [(f"p{n}", place, None, t, 0.02) for n in range(40) for t, place in ((1, "hall"), (2, "coffee"))]
     session.bind("at", spark.createDataFrame(rows, "person string, place string, prev_place string, t int, p double"))
     (row,) = session.run("q").toArrow().to_pylist()
-    # Whoever is in the hall at 1 is nowhere at 2.
+    # A person in the hall at 1 has no location at 2.
     no_hall, no_coffee, neither = 0.98**40, (0.02 + 0.98 * 0.98) ** 40, (0.98 * 0.98) ** 40
     assert row["method"] == "sampling"
     assert row["lower"] <= 1 - no_hall - no_coffee + neither <= row["upper"]
@@ -121,13 +123,13 @@ def test_a_run_is_lazy_and_a_counter_sees_every_row(spark: SparkSession) -> None
     counter = spark.sparkContext.accumulator(0)
     answers = session.run("coffee", counter=counter)
     assert session.has_run("COFFEE")
-    assert counter.value == 0, "nothing is read before it is asked for"
+    assert counter.value == 0, "nothing is read before an action"
     assert answers.columns == ["t", "x", "probability", "lower", "upper", "method"]
     assert answers.where("x = 'ann'").count() == 1
     assert counter.value == len(ROWS)
 
 
-def test_a_query_that_is_not_there_is_refused_with_those_that_are(spark: SparkSession) -> None:
+def test_the_error_for_an_unknown_query_lists_the_declared_queries(spark: SparkSession) -> None:
     with pytest.raises(AnabranchError, match="there is no query tea; declared are: coffee"):
         office(spark, ROWS).run("tea")
 

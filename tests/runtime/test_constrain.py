@@ -1,4 +1,4 @@
-"""CONSTRAIN on Spark: each alert exactly once on any number of partitions, and many queries in one pass."""
+"""CONSTRAIN on Spark: each alert is found exactly once with any number of partitions, and many queries in one pass."""
 
 from __future__ import annotations
 
@@ -51,27 +51,27 @@ def rows() -> list[dict]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The rows as four files, one after the other in time."""
+    """The rows in order of time, in four files."""
     folder = tmp_path_factory.mktemp("events")
-    given = rows()
+    all_rows = rows()
     for number in range(4):
-        part = given[number * 375 : (number + 1) * 375]
+        part = all_rows[number * 375 : (number + 1) * 375]
         pq.write_table(pa.Table.from_pylist(part), folder / f"{number}.parquet")
-        # Spark takes files in the order of their age, and files of one millisecond in any.
+        # Spark reads files in the order of their times; the order of files with the same millisecond is undefined.
         os.utime(folder / f"{number}.parquet", (1_800_000_000 + number, 1_800_000_000 + number))
     return folder
 
 
 @pytest.fixture(scope="module")
-def truth() -> dict[str, Counter]:
-    """What one bucket in this process answers, which is held against nested loops elsewhere."""
-    found = {}
+def expected() -> dict[str, Counter]:
+    """The answers of one bucket in this process, which other tests compare with nested loops."""
+    answers = {}
     for name in NAMES:
         run = ConstrainRun(local_job(STREAM + QUERIES, name), 1)
         run.step({"e": rows()}, end=True)
-        found[name] = Counter(map(frozen, run.answers()))
-    assert all(len(found[name]) > 20 for name in NAMES[:3])
-    return found
+        answers[name] = Counter(map(frozen, run.answers()))
+    assert all(len(answers[name]) > 20 for name in NAMES[:3])
+    return answers
 
 
 def session_of(spark: SparkSession, source: Path | str, partitions: int | None = None) -> Session:
@@ -86,51 +86,53 @@ def counted(frame: DataFrame) -> Counter:
 
 
 @pytest.mark.parametrize("n_partitions", [1, 2, 7])
-def test_each_alert_comes_once_from_any_number_of_partitions(
-    spark: SparkSession, folder: Path, truth: dict, n_partitions: int
+def test_each_alert_is_found_once_with_any_number_of_partitions(
+    spark: SparkSession, folder: Path, expected: dict, n_partitions: int
 ) -> None:
     session = session_of(spark, folder, n_partitions)
-    found = session.run_all()
-    assert {name: counted(frame) for name, frame in found.items()} == truth
+    frames = session.run_all()
+    assert {name: counted(frame) for name, frame in frames.items()} == expected
     session.release()
 
 
-def test_many_queries_read_their_stream_once(spark: SparkSession, folder: Path, truth: dict) -> None:
+def test_many_queries_read_their_stream_once(spark: SparkSession, folder: Path, expected: dict) -> None:
     session = session_of(spark, folder)
     read = spark.sparkContext.accumulator(0)
     session.run_all(NAMES, counter=read)
     assert read.value == 1500
     for name in NAMES:
         report = session.counts(name)
-        assert report.answers == truth[name].total()
+        assert report.answers == expected[name].total()
         assert (report.read, report.used + report.duplicate, report.late) == (1500, 1500, 0)
         assert 0 < report.kept < 1500
     assert session.quarantine("near").count() == 0
     session.release()
 
 
-def test_a_query_alone_is_lazy_and_gives_structs_and_arrays(spark: SparkSession, folder: Path, truth: dict) -> None:
+def test_a_single_query_is_lazy_and_returns_structs_and_arrays(
+    spark: SparkSession, folder: Path, expected: dict
+) -> None:
     frame = session_of(spark, folder).run("crowd")
     assert frame.columns == ["t", "v", "probability"]
     assert frame.schema["v"].dataType.elementType.names == ["id", "kind", "temp", "t", "x", "y"]
-    assert counted(frame) == truth["crowd"]
+    assert counted(frame) == expected["crowd"]
 
 
-def test_live_queries_share_a_stream_and_answer_as_the_archive_does(
-    spark: SparkSession, folder: Path, tmp_path: Path, truth: dict
+def test_live_queries_that_share_a_stream_give_the_answers_of_the_archive(
+    spark: SparkSession, folder: Path, tmp_path: Path, expected: dict
 ) -> None:
     session = session_of(spark, folder)
     outputs = [str(tmp_path / "out" / name) for name in NAMES]
     checkpoint = str(tmp_path / "checkpoint")
-    for _ in range(2):  # a stopped stream goes on from its checkpoint
+    for _ in range(2):  # a restarted stream resumes from its checkpoint
         running = session.start_together(NAMES, checkpoint, outputs, trigger={"availableNow": True}, max_files=1)
         running.awaitTermination()
         session.end_input(checkpoint)
-    found = {
+    answers = {
         name: counted(spark.read.parquet(path)) if list(Path(path).glob("*.parquet")) else Counter()
         for name, path in zip(NAMES, outputs, strict=True)
     }
-    assert found == truth
+    assert answers == expected
     assert 0 < session.counts("near").kept < 1500
 
 
@@ -143,7 +145,7 @@ def test_arrays_of_events_are_json_in_csv(spark: SparkSession, folder: Path, tmp
     assert first["v"].startswith('[{"id":"k')
 
 
-def test_a_query_that_could_forget_nothing_is_not_streamed(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+def test_a_query_with_unbounded_state_cannot_be_streamed(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
     session = Session(spark)
     session.execute(STREAM + "CREATE QUERY q AS CONSTRAIN u, v FROM e WHERE u.kind = 'A' AND DISTANCE(u, v) < 1;")
     session.bind("e", str(folder))
@@ -151,16 +153,18 @@ def test_a_query_that_could_forget_nothing_is_not_streamed(spark: SparkSession, 
         session.start("q", str(tmp_path / "checkpoint"), str(tmp_path / "out"))
 
 
-def test_what_cannot_share_a_pass_is_not_started_together(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+def test_queries_that_cannot_share_a_pass_are_not_started_together(
+    spark: SparkSession, folder: Path, tmp_path: Path
+) -> None:
     session = session_of(spark, folder)
     session.execute("CREATE QUERY alone AS PATTERN e(x, y, z);")
-    place, out = str(tmp_path / "checkpoint"), str(tmp_path / "out")
+    checkpoint, out = str(tmp_path / "checkpoint"), str(tmp_path / "out")
     with pytest.raises(AnabranchError, match="near, alone cannot share a pass"):
-        session.start_together(["near", "alone"], place, [out, out])
+        session.start_together(["near", "alone"], checkpoint, [out, out])
     with pytest.raises(AnabranchError, match="2 queries have 1 output folders"):
-        session.start_together(["near", "crowd"], place, [out])
+        session.start_together(["near", "crowd"], checkpoint, [out])
     with pytest.raises(AnabranchError, match="there is no format xml"):
-        session.start_together(["near"], place, [out], "xml")
+        session.start_together(["near"], checkpoint, [out], "xml")
 
 
 def test_a_contradiction_is_refused_with_its_cycle(spark: SparkSession, folder: Path) -> None:

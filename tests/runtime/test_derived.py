@@ -1,4 +1,4 @@
-"""Streams that are made from others: their types, their layouts, and inputs that do not fit."""
+"""Streams derived from other streams: their types, their layouts, and inputs with wrong columns."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ POSITIONS = POSITIONS.add("t", "double").add("x", "double").add("y", "integer")
 
 
 def read_from(catalog: Catalog, name: str, schema: StructType) -> Stream:
-    """The stream with the types of an input."""
+    """The declared stream, with the types of an input."""
     entry = catalog.stream(name)
     assert entry is not None
     typed = Input(entry, schema).typed_entry()
@@ -43,8 +43,8 @@ def read_from(catalog: Catalog, name: str, schema: StructType) -> Stream:
     return typed
 
 
-def made(clauses: str = "", schema: StructType = POSITIONS) -> tuple[Stream, Stream]:
-    """The stream that is predicted, and the one that is read, with their types."""
+def predicted_and_positions(clauses: str = "", schema: StructType = POSITIONS) -> tuple[Stream, Stream]:
+    """The predicted stream and the stream of its positions, with their types."""
     catalog = declared(WORKBOOK.format(clauses=clauses))
     cars, positions = catalog.stream("cars"), read_from(catalog, "positions", schema)
     assert cars is not None
@@ -56,18 +56,18 @@ def made(clauses: str = "", schema: StructType = POSITIONS) -> tuple[Stream, Str
 # ---------------------------------------------------------------- types
 
 
-def test_what_is_predicted_has_the_types_of_its_positions() -> None:
-    cars, _ = made()
+def test_a_predicted_stream_has_the_types_of_its_positions() -> None:
+    cars, _ = predicted_and_positions()
     assert [column.type for column in cars.keys] == [Type.STRING, Type.INTEGER]
     assert [column.type for column in cars.values] == [Type.DOUBLE, Type.DOUBLE]
     assert cars.time.type is Type.DOUBLE
 
 
-def test_positions_that_are_texts_are_refused_when_a_query_is_bound() -> None:
+def test_text_positions_are_refused_when_a_query_is_bound() -> None:
     catalog = declared(WORKBOOK.format(clauses=""))
     texts = StructType.fromJson(POSITIONS.jsonValue())
     texts["speed"].dataType = texts["name"].dataType
-    cars, _ = made(schema=texts)
+    cars, _ = predicted_and_positions(schema=texts)
     catalog.add(cars)
     query = catalog.query("q")
     assert query is not None
@@ -88,8 +88,8 @@ def test_the_layout_of_predictions() -> None:
     assert layout.columns == ["bus", "x", "y", "t", "x_rate", "y_rate", "spread"]
 
 
-def test_the_layout_of_positions_is_what_is_needed_of_them() -> None:
-    cars, positions = made("USING KALMAN(0.5, 2)")
+def test_the_layout_of_positions_has_only_the_needed_columns() -> None:
+    cars, positions = predicted_and_positions("USING KALMAN(0.5, 2)")
     (layout,) = layouts_of([cars], [positions], ["."])
     assert (layout.name, layout.keys, layout.values, layout.time) == ("positions", ("Car", "lane"), ("X", "speed"), "T")
     assert (layout.key_types, layout.value_types) == ((pa.string(), pa.int64()), (pa.float64(), pa.float64()))
@@ -100,15 +100,15 @@ def test_the_layout_of_positions_is_what_is_needed_of_them() -> None:
 
 
 @pytest.mark.parametrize(("clauses", "lateness"), [("WATERMARK 9", 9.0), ("WATERMARK 1", 5.0)])
-def test_the_longer_watermark_counts(clauses: str, lateness: float) -> None:
-    cars, positions = made(clauses)
+def test_the_longer_watermark_is_used(clauses: str, lateness: float) -> None:
+    cars, positions = predicted_and_positions(clauses)
     (layout,) = layouts_of([cars], [positions], ["."])
     assert layout.lateness == lateness
     assert layout.prediction.reporting == Reporting((25.0, 3.0), 30.0)
 
 
-def test_predictions_that_are_given_are_not_made_from_positions() -> None:
-    """Where a DataFrame is bound to the stream itself, its rows are predictions."""
+def test_a_dataframe_bound_to_a_predicted_stream_holds_predictions() -> None:
+    """They are not derived from positions."""
     catalog = declared(WORKBOOK.format(clauses=""))
     schema = StructType().add("car", "string").add("lane", "integer").add("x", "double").add("speed", "double")
     schema = schema.add("t", "double").add("x_rate", "double").add("speed_rate", "double")
@@ -118,11 +118,11 @@ def test_predictions_that_are_given_are_not_made_from_positions() -> None:
     assert layout.prediction.reporting is None
 
 
-def test_times_of_one_query_are_of_one_kind() -> None:
+def test_the_streams_of_a_query_must_have_the_same_time_type() -> None:
     catalog = declared(WORKBOOK.format(clauses=""))
     schema = StructType().add("bus", "string").add("x", "double").add("y", "integer").add("t", "timestamp")
     schema = schema.add("x_rate", "double").add("y_rate", "float").add("spread", "integer")
-    cars, positions = made()
+    cars, positions = predicted_and_positions()
     buses = read_from(catalog, "buses", schema)
     with pytest.raises(WorkbookError, match="the streams of one query have different time types"):
         layouts_of([cars, buses], [positions, buses], [".", "."])
@@ -131,7 +131,7 @@ def test_times_of_one_query_are_of_one_kind() -> None:
 # ---------------------------------------------------------------- inputs
 
 
-def test_a_rate_that_is_missing_is_one_line_that_names_it() -> None:
+def test_the_error_names_each_missing_column() -> None:
     catalog = declared(WORKBOOK.format(clauses=""))
     schema = StructType().add("bus", "string").add("x", "double").add("y", "integer").add("t", "double")
     with pytest.raises(WorkbookError) as caught:
@@ -142,7 +142,7 @@ def test_a_rate_that_is_missing_is_one_line_that_names_it() -> None:
     ]
 
 
-def test_a_file_without_rates_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_error_for_a_file_without_rates_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "buses.csv").write_text("bus,x,y,t,y_rate,spread\na,1,2,3,0,1\n")
     session = Session(spark)
     session.execute(WORKBOOK.format(clauses=""))
@@ -159,13 +159,13 @@ def test_the_positions_are_validated_and_predictions_have_no_rows(spark: SparkSe
     session.execute_file(str(tmp_path / "book.abq"))
     rows = [(1, "a", 1.0, "n", 0.5, 1.0, None), (1, "a", None, "n", 0.5, 1.0, 2), (1, None, 1.0, None, 0.5, 1.0, 2)]
     session.bind("positions", spark.createDataFrame(rows, POSITIONS))
-    found = sorted(row.reason for row in session.validate("cars").collect())
-    assert found == ["Car is NULL", "speed is NULL"]
+    reasons = sorted(row.reason for row in session.validate("cars").collect())
+    assert reasons == ["Car is NULL", "speed is NULL"]
     with pytest.raises(AnabranchError, match="cars is predicted; it has rows only while a query runs"):
         session.rows("cars")
 
 
-def test_positions_that_were_declared_anew_must_still_fit(spark: SparkSession) -> None:
+def test_redeclared_positions_must_still_have_the_needed_columns(spark: SparkSession) -> None:
     session = Session(spark)
     session.execute(WORKBOOK.format(clauses=""))
     session.execute("CREATE STREAM positions KEY (car, lane) VALUE (speed) TIME t;")

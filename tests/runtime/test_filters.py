@@ -1,4 +1,4 @@
-"""Conditions as Spark columns, held against their evaluation row by row."""
+"""Conditions as Spark columns, compared with their evaluation row by row."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ LISTS = {
 }
 
 
-def some_rows(count: int) -> list[dict[str, Any]]:
-    """Rows in which every value of every column occurs."""
-    chance = random.Random(7)
-    return [{name: chance.choice([None, *DOMAIN[kind]]) for name, kind in COLUMNS.items()} for _ in range(count)]
+def random_rows(count: int) -> list[dict[str, Any]]:
+    """Random rows; every value of every column occurs."""
+    rng = random.Random(7)
+    return [{name: rng.choice([None, *DOMAIN[kind]]) for name, kind in COLUMNS.items()} for _ in range(count)]
 
 
-ROWS = some_rows(60)
+ROWS = random_rows(60)
 
 
-def test_a_condition_has_the_value_it_has_row_by_row(spark: SparkSession) -> None:
+def test_a_condition_on_spark_equals_its_evaluation_row_by_row(spark: SparkSession) -> None:
     trees = drawn(conditions(2), 100)
     schema = spark_types.StructType(
         [spark_types.StructField(name, SPARK_TYPES[kind]) for name, kind in COLUMNS.items()]
@@ -48,11 +48,11 @@ def test_a_condition_has_the_value_it_has_row_by_row(spark: SparkSession) -> Non
     lowered = [lower(tree, columns, LISTS).alias(str(number)) for number, tree in enumerate(trees)]
     answers = frame.coalesce(1).select(*lowered).collect()
     for number, tree in enumerate(trees):
-        wanted = [oracle.evaluate(tree, row, SETS) for row in ROWS]
-        assert [answer[number] for answer in answers] == wanted, tree
+        expected = [oracle.evaluate(tree, row, SETS) for row in ROWS]
+        assert [answer[number] for answer in answers] == expected, tree
 
 
-def test_integers_that_overflow_go_on_as_doubles(spark: SparkSession) -> None:
+def test_integers_that_overflow_become_doubles(spark: SparkSession) -> None:
     most, least = Constant(2**63 - 1, Type.INTEGER), Constant(-(2**63), Type.INTEGER)
     one = Constant(1, Type.INTEGER)
     trees = {
@@ -70,5 +70,5 @@ def test_a_name_is_never_read_as_sql(spark: SparkSession) -> None:
     hostile = "x' OR 1 = 1 --"
     frame = spark.createDataFrame([(hostile,), ("x",)], ["a name, with; marks"])
     tree = Operation("=", (Reference(None, "v", Type.STRING), Constant(hostile, Type.STRING)), Type.BOOLEAN)
-    found = frame.where(lower(tree, {"v": F.col("`a name, with; marks`")}, {})).collect()
-    assert list(itertools.chain.from_iterable(found)) == [hostile]
+    matching = frame.where(lower(tree, {"v": F.col("`a name, with; marks`")}, {})).collect()
+    assert list(itertools.chain.from_iterable(matching)) == [hostile]

@@ -1,4 +1,4 @@
-"""Finishing rules on Spark give what they give as Arrow; pairings bring rows together in blocks."""
+"""Finishing rules give the same results on Spark and Arrow; pairing groups rows in blocks."""
 
 from __future__ import annotations
 
@@ -46,29 +46,29 @@ def _rounded(value: object) -> object:
         (Finishing(any_of=AnyOf(("t", "a.b"), 0.5)), CHAINS),
     ],
 )
-def test_spark_and_arrow_finish_alike(spark: SparkSession, rules: Finishing, answers: pa.Table) -> None:
+def test_spark_and_arrow_give_the_same_results(spark: SparkSession, rules: Finishing, answers: pa.Table) -> None:
     expected = finish_table(rules, answers)
     columns = ["t", "a.b", "probability"] if rules.any_of and rules.columns is None else expected.column_names
-    found = finish_frame(rules, to_frame(spark, answers)).toArrow()
-    assert found.column_names == columns
-    assert by_row(found) == by_row(expected.select(columns))
+    finished = finish_frame(rules, to_frame(spark, answers)).toArrow()
+    assert finished.column_names == columns
+    assert by_row(finished) == by_row(expected.select(columns))
 
 
 @pytest.mark.parametrize("equal", [True, False])
-def test_every_two_rows_that_may_pair_meet_in_exactly_one_block(spark: SparkSession, equal: bool) -> None:
+def test_any_two_rows_that_can_pair_share_exactly_one_block(spark: SparkSession, equal: bool) -> None:
     table = pa.table({"stream": pa.array([0] * 8 + [1] * 8, pa.int32()), "k": [*range(8), *map(float, range(8))]})
     # Streams with different numeric types: equal numbers must still share a block.
     sides = (BlockSide(0, ("k",), (True,)), BlockSide(1, ("k",), (True,)))
     pairing = Pairing(sides, equal, lambda members: members, table.schema)
     members = in_blocks(pairing, to_frame(spark, table)).toArrow()
-    met: list[tuple[float, float]] = []
+    paired: list[tuple[float, float]] = []
     for block in pc.unique(members["block"]).to_pylist():
         rows = members.filter(pc.equal(members["block"], block)).to_pylist()
         firsts, seconds = ([row["k"] for row in rows if row["side"] == side] for side in (0, 1))
-        met += product(firsts, seconds)
-    assert len(met) == len(set(met))
-    wanted = {(k, k) for k in range(8)} if equal else set(product(range(8), range(8)))
-    assert wanted <= set(met)
+        paired += product(firsts, seconds)
+    assert len(paired) == len(set(paired))
+    needed = {(k, k) for k in range(8)} if equal else set(product(range(8), range(8)))
+    assert needed <= set(paired)
 
 
 def test_pairs_of_a_micro_batch_are_decided_by_spark(spark: SparkSession) -> None:

@@ -1,4 +1,4 @@
-"""Streams inferred from readings, through Spark: the answers of the operators alone, in batch and in streaming."""
+"""Streams inferred from readings, on Spark: batch and streaming give the answers of the operators without Spark."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ READINGS = random_readings(3, keys=6, steps=20)
 NAMES = "tag,reader,t"
 
 
-def alone(method: str, folder: Path) -> dict[tuple, float]:
+def answers_without_spark(method: str, folder: Path) -> dict[tuple, float]:
     """The answers of the operators, without Spark."""
     run = LocalRun(inferring_job(workbook_text("at", method), folder))
     run.step({"readings": READINGS}, end=True)
     return run.answers()
 
 
-def opened(spark: SparkSession, method: str, folder: Path) -> Session:
+def session_with_model(spark: SparkSession, method: str, folder: Path) -> Session:
     write_hmm(building(), folder / "model")
     (folder / "q.abq").write_text(workbook_text("at", method))
     session = Session(spark)
@@ -36,18 +36,18 @@ def opened(spark: SparkSession, method: str, folder: Path) -> Session:
 
 @pytest.mark.parametrize("method", ["SMOOTH", "FILTER"])
 def test_a_batch_gives_the_answers_of_the_operators(spark: SparkSession, tmp_path: Path, method: str) -> None:
-    session = opened(spark, method, tmp_path)
-    # The last reading of all is of a key that no answer is about: time goes on for the others all the same.
+    session = session_with_model(spark, method, tmp_path)
+    # The last reading is of a key without answers; it still advances time for the other keys.
     rows = [(row["tag"], row["reader"], row["t"]) for row in READINGS]
     session.bind("readings", str(write_csv(tmp_path / "readings.csv", rows, NAMES)))
     answers = session.run("q")
-    assert same(collect(answers), alone(method, tmp_path))
+    assert same(collect(answers), answers_without_spark(method, tmp_path))
     counts = session.counts("q")
     assert counts.read == counts.used == len(READINGS)
 
 
 def test_a_stream_gives_the_answers_of_a_batch(spark: SparkSession, tmp_path: Path) -> None:
-    session = opened(spark, "FILTER", tmp_path)
+    session = session_with_model(spark, "FILTER", tmp_path)
     rows = sorted((row["t"], row["tag"], row["reader"]) for row in READINGS)
     for number in range(3):
         part = [(tag, reader, t) for t, tag, reader in rows[number * len(rows) // 3 : (number + 1) * len(rows) // 3]]
@@ -57,19 +57,19 @@ def test_a_stream_gives_the_answers_of_a_batch(spark: SparkSession, tmp_path: Pa
     session.start("q", str(tmp_path / "cp"), **options).awaitTermination()
     session.end_input(str(tmp_path / "cp"))
     session.start("q", str(tmp_path / "cp"), **options).awaitTermination()
-    assert same(written(tmp_path / "out"), alone("FILTER", tmp_path))
+    assert same(written(tmp_path / "out"), answers_without_spark("FILTER", tmp_path))
     assert session.counts("q").late == 0
 
 
-def test_what_needs_the_whole_archive_cannot_stream(spark: SparkSession, tmp_path: Path) -> None:
-    session = opened(spark, "SMOOTH", tmp_path)
+def test_a_method_that_needs_the_whole_archive_cannot_stream(spark: SparkSession, tmp_path: Path) -> None:
+    session = session_with_model(spark, "SMOOTH", tmp_path)
     session.bind("readings", str(write_csv(tmp_path / "in" / "1.csv", [("a", "east", 1)], NAMES)))
     with pytest.raises(WorkbookError, match="at is inferred by SMOOTH, which needs all readings"):
         session.start("q", str(tmp_path / "cp"), output=str(tmp_path / "out"))
 
 
-def test_a_model_that_is_not_there_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
-    session = opened(spark, "SMOOTH", tmp_path)
+def test_the_error_for_a_missing_model_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
+    session = session_with_model(spark, "SMOOTH", tmp_path)
     session.bind("readings", str(write_csv(tmp_path / "readings.csv", [("a", "east", 1)], NAMES)))
     (tmp_path / "model" / "transition.csv").unlink()
     with pytest.raises(WorkbookError, match=r"q.abq:4:3: .*transition.csv"):

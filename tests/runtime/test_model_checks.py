@@ -1,4 +1,4 @@
-"""Each of the five models held against rows that break it; what is left is what a run would use."""
+"""Validation of inputs of each model: it rejects the same rows as a run."""
 
 from __future__ import annotations
 

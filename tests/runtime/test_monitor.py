@@ -1,4 +1,4 @@
-"""MONITOR on Spark: the same answers from any number of partitions, live and over the archive, from positions too."""
+"""MONITOR on Spark: the same answers with any number of partitions, live and from an archive, also from positions."""
 
 from __future__ import annotations
 
@@ -53,21 +53,21 @@ def in_files(table: pa.Table, folder: Path) -> Path:
     for number in range(FILES):
         path = folder / f"{number}.parquet"
         pq.write_table(ordered.slice(number * size, size), path)
-        # Spark takes files in the order of their age, and files of one millisecond in any.
+        # Spark reads files in the order of their times; the order of files with the same millisecond is undefined.
         os.utime(path, (1_800_000_000 + number, 1_800_000_000 + number))
     return folder
 
 
 @pytest.fixture(scope="module")
-def truth(vehicles: object) -> dict[str, list[Answer]]:
-    """What one bucket in this process answers, which is held against exact polygons elsewhere."""
-    found = {}
+def expected(vehicles: object) -> dict[str, list[Answer]]:
+    """The answers of one bucket in this process, which other tests compare with exact polygons."""
+    answers = {}
     for name in LABELS:
         run = MonitorRun(local_job(STREAM + QUERIES, name), 1)
         run.step({"cars": vehicles.cars.to_pylist()}, end=True)
-        found[name] = run.rows()
-    assert all(len(rows) > 20 for rows in found.values())
-    return found
+        answers[name] = run.rows()
+    assert all(len(rows) > 20 for rows in answers.values())
+    return answers
 
 
 def session_of(spark: SparkSession, source: Path, partitions: int | None = None) -> Session:
@@ -78,37 +78,37 @@ def session_of(spark: SparkSession, source: Path, partitions: int | None = None)
 
 
 @pytest.mark.parametrize("n_partitions", [1, 2, 7])
-def test_each_answer_comes_once_from_any_number_of_partitions(
-    spark: SparkSession, folder: Path, truth: dict, n_partitions: int
+def test_each_answer_is_found_once_with_any_number_of_partitions(
+    spark: SparkSession, folder: Path, expected: dict, n_partitions: int
 ) -> None:
     session = session_of(spark, folder, n_partitions)
     for name in LABELS if n_partitions == 7 else ["near"]:
         frame = session.run(name)
         assert "status" not in frame.columns
-        assert_same([with_numbers(row) for row in frame.toArrow().to_pylist()], truth[name], LABELS[name])
+        assert_same([with_numbers(row) for row in frame.toArrow().to_pylist()], expected[name], LABELS[name])
         counts = session.counts(name)
         assert counts.read == counts.used == pq.ParquetDataset(folder).read(["t"]).num_rows
 
 
-def test_a_live_stream_validates_what_the_archive_answers(
-    spark: SparkSession, folder: Path, tmp_path: Path, truth: dict
+def test_a_live_stream_validates_the_answers_of_the_archive(
+    spark: SparkSession, folder: Path, tmp_path: Path, expected: dict
 ) -> None:
     session = session_of(spark, folder)
     checkpoint, output = str(tmp_path / "checkpoint"), tmp_path / "near"
-    for _ in range(2):  # a stopped stream goes on from its checkpoint
+    for _ in range(2):  # a restarted stream resumes from its checkpoint
         running = session.start("near", checkpoint, str(output), trigger={"availableNow": True}, max_files=1)
         running.awaitTermination()
         session.end_input(checkpoint)
     rows = pa.concat_tables(pq.read_table(path) for path in sorted(output.glob("*.parquet"))).to_pylist()
     assert {row["status"] for row in rows} == {"validated"}
-    assert_same([with_numbers(row) for row in rows], truth["near"], LABELS["near"])
-    aside = pa.concat_tables(pq.read_table(path) for path in sorted((output / "_provisional").glob("*.parquet")))
-    assert set(pc.unique(aside["status"]).to_pylist()) == {"tentative", "invalidated"}
+    assert_same([with_numbers(row) for row in rows], expected["near"], LABELS["near"])
+    provisional = pa.concat_tables(pq.read_table(path) for path in sorted((output / "_provisional").glob("*.parquet")))
+    assert set(pc.unique(provisional["status"]).to_pylist()) == {"tentative", "invalidated"}
     assert 0 < session.counts("near").kept < session.counts("near").read
 
 
 def test_positions_are_reported_as_the_simulated_sensors_report_them(
-    spark: SparkSession, vehicles: object, tmp_path: Path, truth: dict
+    spark: SparkSession, vehicles: object, tmp_path: Path, expected: dict
 ) -> None:
     positions = in_files(vehicles.positions, tmp_path)
     session = Session(spark)
@@ -119,7 +119,7 @@ def test_positions_are_reported_as_the_simulated_sensors_report_them(
     )
     session.bind("positions", str(positions))
     rows = session.run("near").toArrow().to_pylist()
-    assert_same([with_numbers(row) for row in rows], truth["near"], LABELS["near"])
+    assert_same([with_numbers(row) for row in rows], expected["near"], LABELS["near"])
     counts = session.counts("near")
     assert counts.used == len(vehicles.positions)
     assert counts.reported == len(vehicles.cars)

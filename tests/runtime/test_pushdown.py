@@ -1,4 +1,4 @@
-"""Rows that can take part in no answer are skipped by Spark's own filters, without changing what is answered."""
+"""Spark's filters skip rows that cannot be part of an answer, and the answers do not change."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def session_with(spark: SparkSession, tmp_path: Path, query: str) -> Session:
     spark.createDataFrame(rows, "person string, place string, t int, p double").write.parquet(str(tmp_path / "at"))
     session = Session(spark)
     session.execute(f"{DECLARATIONS} CREATE QUERY q AS PATTERN {query};")
-    # Bound as a frame, so that it goes through Spark's reader and its filters reach the files.
+    # Bound as a DataFrame, so that Spark's reader pushes the filters down to the files.
     session.bind("at", spark.read.parquet(str(tmp_path / "at")))
     session.bind("staff", spark.createDataFrame([("p7",), ("p8",)], "person string"))
     return session
@@ -41,7 +41,7 @@ def test_a_relation_on_the_key_becomes_a_filter_too(spark: SparkSession, tmp_pat
     assert session.counts("q").read == 21
 
 
-def test_where_every_key_can_match_every_row_is_read(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_row_is_read_if_every_key_can_match(spark: SparkSession, tmp_path: Path) -> None:
     session = session_with(spark, tmp_path, "at('p7', 'hall') THEN at(y, 'office')")
     session.run("q").collect()
     assert session.counts("q").read == 501

@@ -1,4 +1,4 @@
-"""RELATE on Spark where WHERE asks for equal keys: they meet in one block, whatever their types are."""
+"""RELATE on Spark with equal keys in WHERE: entities with equal keys are in one block, whatever their types."""
 
 from __future__ import annotations
 
@@ -23,37 +23,36 @@ CREATE QUERY met AS RELATE SOME a INTERSECTS SOME b FROM jams AS a, works AS b W
 ROADS = 12
 
 
-def segments(chance: random.Random, **key: Any) -> list[dict[str, Any]]:
-    """The ends of three segments; those within may be lost."""
-    times = sorted(chance.sample(range(100), 6))
+def segments(rng: random.Random, **key: Any) -> list[dict[str, Any]]:
+    """The starts and ends of three segments; those inside the interval may be lost."""
+    times = sorted(rng.sample(range(100), 6))
     inner = range(2, 6)
     return [
-        {**key, "seq": seq, "t": None if seq in inner and chance.random() < 0.3 else t}
-        for seq, t in enumerate(times, 1)
+        {**key, "seq": seq, "t": None if seq in inner and rng.random() < 0.3 else t} for seq, t in enumerate(times, 1)
     ]
 
 
 @pytest.fixture(scope="module")
 def rows() -> dict[str, list[dict[str, Any]]]:
-    chance = random.Random(20261116)
-    jams = [segments(chance, road=road, jam=jam) for road in range(ROADS) for jam in range(3)]
-    works = [segments(chance, road=float(road)) for road in range(0, ROADS, 2)]
+    rng = random.Random(20261116)
+    jams = [segments(rng, road=road, jam=jam) for road in range(ROADS) for jam in range(3)]
+    works = [segments(rng, road=float(road)) for road in range(0, ROADS, 2)]
     return {"jams": sum(jams, []), "works": sum(works, [])}
 
 
 @pytest.mark.parametrize("partitions", [1, 7])
-def test_entities_with_equal_keys_meet(
+def test_entities_with_equal_keys_are_compared(
     spark: SparkSession, tmp_path: Path, rows: dict[str, list[dict[str, Any]]], partitions: int
 ) -> None:
-    alone = run_whole(local_job(WORKBOOK, "met"), rows).answers()
-    assert len(alone) > ROADS
+    expected = run_whole(local_job(WORKBOOK, "met"), rows).answers()
+    assert len(expected) > ROADS
     session = Session(spark, partitions=partitions)
     session.execute(WORKBOOK)
-    for name, given in rows.items():
-        pq.write_table(pa.Table.from_pylist(given), tmp_path / f"{name}.parquet")
+    for name, stream_rows in rows.items():
+        pq.write_table(pa.Table.from_pylist(stream_rows), tmp_path / f"{name}.parquet")
         session.bind(name, tmp_path / f"{name}.parquet")
-    found = {
+    answers = {
         ((row["a"]["road"], row["a"]["jam"]), row["b"]["road"]): row["probability"]
         for row in session.run("met").toArrow().to_pylist()
     }
-    assert found == pytest.approx({pair: answer.probability for pair, answer in alone.items()}, abs=1e-12)
+    assert answers == pytest.approx({pair: answer.probability for pair, answer in expected.items()}, abs=1e-12)

@@ -1,4 +1,4 @@
-"""The same rows from every kind of source give the same answers, and what is wrong with one is said in one line."""
+"""The same rows from every kind of source give the same answers, and an error in a source is one line."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def workbook(folder: Path, text: str) -> str:
 
 
 def run_all(session: Session, names: list[str]) -> dict[str, dict[tuple, float]]:
-    """The answers of several queries of the same columns, in one job."""
+    """The answers of several queries with the same columns, in one job."""
     frames = [session.run(name).withColumn("source", F.lit(name)) for name in names]
     rows = reduce(DataFrame.unionAll, frames).toArrow().to_pylist()
     return {name: answers_of([row for row in rows if row["source"] == name]) for name in names}
 
 
 def refusal(session: Session, name: str = "coffee") -> str:
-    """The one line with which a query is refused before it runs."""
+    """The one-line error of a query that is refused before it runs."""
     with pytest.raises(WorkbookError) as refused:
         session.run(name)
     (line,) = str(refused.value).splitlines()
@@ -59,7 +59,7 @@ def refusal(session: Session, name: str = "coffee") -> str:
 
 
 def declare_files(folder: Path) -> dict[str, str]:
-    """Files of every format and layout, and what a workbook writes after FROM for each."""
+    """Write files of every format and layout, and return the text after FROM for each."""
     write_csv(folder / "at.csv")
     write_csv(folder / "semicolons.csv", sep=";")
     (folder / "small.csv.gz").write_bytes(gzip.compress((folder / "at.csv").read_bytes()))
@@ -71,7 +71,7 @@ def declare_files(folder: Path) -> dict[str, str]:
     for number, row in enumerate(ROWS):
         write_parquet(folder / "many" / f"part {number}%20.parquet", [row])
         write_csv(folder / "texts" / f"{number}.csv", [row])
-    # What begins with an underscore or a dot is not data, wherever it lies.
+    # A name that begins with an underscore or a dot is not data, in any folder.
     write_parquet(folder / "many" / "_staging" / "0" / "half.parquet", [("ann", "coffee", 9, 1.0)])
     (folder / "many" / "_SUCCESS").touch()
     pq.write_to_dataset(table(), folder / "by_place", partition_cols=["place"])
@@ -109,7 +109,7 @@ def test_every_kind_of_source_gives_the_same_answers(spark: SparkSession, tmp_pa
     text += "".join(query(name, f"s_{name}") for name in names)
     session = Session(spark)
     session.execute_file(workbook(tmp_path, text))
-    # Columns in another order, in another case, with others between them.
+    # Columns in another order and case, with other columns between them.
     mixed = table().select(["p", "t", "place", "person"]).append_column("more", pa.array(range(6)))
     session.bind("s_frame", spark.createDataFrame(mixed.rename_columns(["P", "T", "Place", "PERSON", "more"])))
     session.bind("s_path", str(tmp_path / "many"))
@@ -139,12 +139,12 @@ def test_a_cell_that_does_not_fit_its_column_is_quarantined_and_not_null(spark: 
         assert same(collect(session.run("coffee")), ANSWERS), name
         counts = session.counts("coffee")
         assert (counts.read, counts.used, counts.quarantined) == (8, 6, 2), name
-        aside = session.quarantine("coffee").collect()
-        assert {row["reason"] for row in aside} == {"a cell does not fit its column's type"}
-        assert any("soon" in row["row"] for row in aside), "the text of the row is kept"
+        quarantined = session.quarantine("coffee").collect()
+        assert {row["reason"] for row in quarantined} == {"a cell does not fit its column's type"}
+        assert any("soon" in row["row"] for row in quarantined), "the text of the row is kept"
 
 
-def test_a_malformed_cell_of_a_column_that_is_not_asked_for_does_no_harm(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_malformed_cell_of_an_unused_column_is_ignored(spark: SparkSession, tmp_path: Path) -> None:
     rows = [(*row, note) for row, note in zip(ROWS, [1, 2, 3, 4, 5, "six"], strict=True)]
     write_csv(tmp_path / "at.csv", rows, "person,place,t,p,note")
     session = Session(spark)
@@ -162,7 +162,7 @@ def test_text_files_whose_columns_differ_are_not_mixed_up(spark: SparkSession, t
         session.run("coffee").collect()
 
 
-def test_files_that_hold_a_column_in_several_types_are_read_as_one(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_with_different_types_of_a_column_are_read_as_one_table(spark: SparkSession, tmp_path: Path) -> None:
     kinds = [(pa.int64(), pa.float64()), (pa.int32(), pa.float32()), (pa.int16(), pa.decimal128(5, 2))]
     for number, (time, p) in enumerate(kinds):
         rows = [(*row[:3], Decimal(str(row[3])) if p == kinds[2][1] else row[3]) for row in ROWS[number::3]]
@@ -231,7 +231,7 @@ def test_timestamps_of_every_kind_are_the_same_instants_in_every_session(spark: 
     }  # fmt: skip
     text = "".join(stream(f"s_{n}", source, "t TIMESTAMP", "person STRING") for n, source in sources.items())
     text += "".join(query(name, f"s_{name}") for name in sources)
-    wanted = {(MOMENT + timedelta(seconds=t), who): p for (t, who), p in ANSWERS.items()}
+    expected = {(MOMENT + timedelta(seconds=t), who): p for (t, who), p in ANSWERS.items()}
     before = spark.conf.get("spark.sql.session.timeZone")
     try:
         for zone in ("UTC", "America/New_York"):
@@ -239,7 +239,7 @@ def test_timestamps_of_every_kind_are_the_same_instants_in_every_session(spark: 
             session = Session(spark)
             session.execute_file(workbook(tmp_path, text))
             answers = run_all(session, list(sources))
-            assert {name: found for name, found in answers.items() if not same(found, wanted)} == {}, zone
+            assert {name: found for name, found in answers.items() if not same(found, expected)} == {}, zone
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
 
@@ -252,7 +252,7 @@ def test_an_inferred_timestamp_of_a_text_file_is_in_utc(spark: SparkSession, tmp
     assert collect(session.run("coffee")) == {(datetime(2026, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC), "ann"): 1.0}
 
 
-def test_streams_with_integer_and_double_times_meet(spark: SparkSession) -> None:
+def test_streams_with_integer_and_double_times_can_be_combined(spark: SparkSession) -> None:
     session = Session(spark)
     session.execute(
         stream("a") + stream("b") + "CREATE QUERY q AS PATTERN a(x, 'hall') THEN b(x, 'coffee') GROUP BY x;"
@@ -262,7 +262,7 @@ def test_streams_with_integer_and_double_times_meet(spark: SparkSession) -> None
     assert collect(session.run("q")) == {(1.5, "ann"): 0.5}, "3 and 3.0 are one instant"
 
 
-def test_keys_that_are_integer_here_and_double_there_are_the_same_keys(spark: SparkSession) -> None:
+def test_integer_and_double_keys_with_equal_values_are_the_same_key(spark: SparkSession) -> None:
     session = Session(spark)
     session.execute(
         stream("a") + stream("b") + "CREATE QUERY q AS PATTERN a(x, 'hall') THEN b(x, 'coffee') GROUP BY x;"
@@ -273,7 +273,7 @@ def test_keys_that_are_integer_here_and_double_there_are_the_same_keys(spark: Sp
     assert collect(session.run("q")) == {(2, float(n)): 0.5 for n in people}
 
 
-def test_keys_of_every_type_and_name_come_back_as_they_were(spark: SparkSession, tmp_path: Path) -> None:
+def test_keys_of_every_type_and_name_are_returned_unchanged(spark: SparkSession, tmp_path: Path) -> None:
     key = {
         "a b": 2**40, "select": -1.5, "ä.b": True, "day": date(1969, 7, 20), "moment": MOMENT,
         "price": Decimal("1.50"), "raw": b"\xff\x00", "Größe": "ß",
@@ -296,15 +296,15 @@ def test_keys_of_every_type_and_name_come_back_as_they_were(spark: SparkSession,
     session = Session(spark)
     session.execute_file(workbook(tmp_path, text))
     session.bind("bound", spark.read.parquet(str(tmp_path / "at.parquet")))
-    wanted = tuple(float(value) if isinstance(value, Decimal) else value for value in key.values())
+    expected = tuple(float(value) if isinstance(value, Decimal) else value for value in key.values())
     for name in ("q1", "q2"):
-        assert collect(session.run(name)) == {(1, *wanted): 0.25}, name
+        assert collect(session.run(name)) == {(1, *expected): 0.25}, name
 
 
 # ---------------------------------------------------------------- a query as a stream
 
 
-def test_a_query_is_itself_a_stream(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_answers_of_a_query_are_a_stream(spark: SparkSession, tmp_path: Path) -> None:
     text = stream("at") + query("coffee", "at")
     text += "CREATE STREAM trips KEY (x) TIME t MODEL INDEPENDENT PROBABILITY probability FROM QUERY coffee;"
     text += "CREATE QUERY twice AS PATTERN trips(x) THEN trips(x) GROUP BY x;"
@@ -327,10 +327,10 @@ def test_a_query_over_its_own_answers_is_refused(spark: SparkSession) -> None:
     assert "\n" not in str(refused.value)
 
 
-# ---------------------------------------------------------------- what is wrong
+# ---------------------------------------------------------------- errors
 
 
-def test_what_is_wrong_with_a_source_is_one_line_with_its_place(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_error_in_a_source_is_one_line_with_its_position(spark: SparkSession, tmp_path: Path) -> None:
     write_parquet(tmp_path / "at.parquet")
     (tmp_path / "empty").mkdir()
     (tmp_path / "broken.parquet").write_bytes(b"no parquet")
@@ -339,7 +339,7 @@ def test_what_is_wrong_with_a_source_is_one_line_with_its_place(spark: SparkSess
     nested = pa.table({"person": ["ann"], "place": [["hall"]], "t": [1], "p": [1.0]})
     pq.write_table(nested, tmp_path / "nested.parquet")
     path = tmp_path / "workbook.abq"
-    for declaration, place, told in (
+    for declaration, position, message in (
         (stream("at", "'absent.parquet'"), ":1:", "there is no file 'absent.parquet'"),
         (stream("at", "'at.parquet'", person="persons"), ":1:1:", "has no column persons; did you mean person?"),
         (stream("at", "'at.parquet'", person="zzz"), ":1:1:", "has no column zzz; it has person, place, t, p"),
@@ -360,8 +360,8 @@ def test_what_is_wrong_with_a_source_is_one_line_with_its_place(spark: SparkSess
         session = Session(spark)
         session.execute_file(str(path))
         line = refusal(session)
-        assert line.startswith(f"{path}{place}"), line
-        assert told in line
+        assert line.startswith(f"{path}{position}"), line
+        assert message in line
 
 
 def test_streams_whose_times_cannot_be_compared_are_refused(spark: SparkSession) -> None:
@@ -372,14 +372,14 @@ def test_streams_whose_times_cannot_be_compared_are_refused(spark: SparkSession)
     assert "have different time types (a has integer, b has timestamp); convert one of them" in refusal(session)
 
 
-def test_only_what_is_declared_can_be_bound(spark: SparkSession) -> None:
+def test_only_declared_streams_and_relations_can_be_bound(spark: SparkSession) -> None:
     session = Session(spark)
     session.execute(stream("at") + query())
     with pytest.raises(AnabranchError, match="there is no stream or relation coffee to bind; declared are: at"):
         session.bind("coffee", spark.range(1))
 
 
-def test_a_relation_comes_from_any_source_and_in_its_own_types(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_relation_can_have_any_source_and_keeps_its_types(spark: SparkSession, tmp_path: Path) -> None:
     write_parquet(tmp_path / "at.parquet")
     (tmp_path / "hall.csv").write_text("ignored,room\n1,hall\n2,\n")
     pq.write_table(pa.table({"who": pa.array(["ann", "007"]).dictionary_encode()}), tmp_path / "staff.parquet")

@@ -1,4 +1,4 @@
-"""An input held against its model on Spark, without any query: all rows of a key meet, whatever the source."""
+"""Validation of an input on Spark, without a query: all rows of a key are checked together, for any source."""
 
 from __future__ import annotations
 
@@ -36,34 +36,34 @@ def session(spark: SparkSession, tmp_path: Path) -> Session:
 
 
 def test_rows_and_groups_that_break_the_model_are_found(session: Session) -> None:
-    found = sorted((row.reason, row.row) for row in session.validate("at").collect())
-    assert [reason for reason, _ in found] == [
+    rejected_rows = sorted((row.reason, row.row) for row in session.validate("at").collect())
+    assert [reason for reason, _ in rejected_rows] == [
         "a cell does not fit its column's type",
         "the probabilities of its group sum above 1",
         "the probabilities of its group sum above 1",
     ]
-    assert {json.loads(row)["place"] for _, row in found[1:]} == {"hall", "desk"}
+    assert {json.loads(row)["place"] for _, row in rejected_rows[1:]} == {"hall", "desk"}
 
 
-def test_an_entity_whose_times_decrease_is_set_aside_whole(session: Session) -> None:
-    found = session.validate("visits").collect()
-    assert [json.loads(row.row)["room"] for row in found] == ["b", "b"]
-    assert {row.reason for row in found} == {"the times of its entity do not increase with the position"}
+def test_all_rows_of_an_entity_with_decreasing_times_are_rejected(session: Session) -> None:
+    rejected_rows = session.validate("visits").collect()
+    assert [json.loads(row.row)["room"] for row in rejected_rows] == ["b", "b"]
+    assert {row.reason for row in rejected_rows} == {"the times of its entity do not increase with the position"}
 
 
-def test_there_must_be_such_a_stream(session: Session) -> None:
+def test_an_unknown_stream_is_an_error(session: Session) -> None:
     with pytest.raises(AnabranchError, match="there is no stream ate; declared are: at, visits"):
         session.validate("ate")
 
 
-def test_the_rows_of_a_stream_come_with_those_that_cannot_be_used(session: Session) -> None:
+def test_rows_returns_usable_and_rejected_rows(session: Session) -> None:
     rows, rejected = session.rows("AT")
     assert rows.column_names == ["person", "place", "t", "p"]
-    assert sorted(rows["person"].to_pylist()) == ["ann", "ann", "ann", "ben", "ben"], "single rows alone are looked at"
+    assert sorted(rows["person"].to_pylist()) == ["ann", "ann", "ann", "ben", "ben"], "only single rows are checked"
     assert [json.loads(row)["text"] for row in rejected["row"].to_pylist()] == ["cy,hall,soon,1.0"]
 
 
-def test_of_an_inferred_stream_the_readings_are_looked_at(session: Session, spark: SparkSession) -> None:
+def test_validating_an_inferred_stream_checks_its_readings(session: Session, spark: SparkSession) -> None:
     session.execute(
         "CREATE STREAM seen KEY (tag) VALUE (reader) TIME t;"
         "CREATE STREAM inferred KEY (tag) VALUE (place) TIME t INFERRED FROM seen USING HMM 'm/' METHOD SMOOTH"
