@@ -1,4 +1,4 @@
-"""What a command did, for the tests of the command line."""
+"""The outcome of a command, for the tests of the command line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command did."""
+    """The exit status and the output of a command."""
 
     status: int
     out: str

@@ -1,4 +1,4 @@
-"""Commands in this process."""
+"""Runs commands in this process."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from anabranch.cli.main import main
 
 @pytest.fixture
 def anabranch(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Command:
-    """Runs a command in this process; Spark is the session of the tests, where one runs."""
+    """Runs a command in this process; it uses the Spark session of the tests, if there is one."""
 
     def run(*arguments: str | Path) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["anabranch", *map(str, arguments)])
         capfd.readouterr()
-        with pytest.raises(SystemExit) as left:
+        with pytest.raises(SystemExit) as exit_info:
             main()
-        said = capfd.readouterr()
-        assert "Traceback" not in said.err
-        return Outcome(left.value.code, said.out, said.err)
+        printed = capfd.readouterr()
+        assert "Traceback" not in printed.err
+        return Outcome(exit_info.value.code, printed.out, printed.err)
 
     return run

@@ -1,4 +1,4 @@
-"""The command line: what it prints and writes, its exit status, and the first line it says where something is wrong."""
+"""The command line: its output, its files, its exit status, and the first line of an error."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def office(tmp_path: Path) -> Path:
 def test_run_prints_a_table_and_a_summary_of_each_query(spark: SparkSession, office: Path, anabranch: Command) -> None:
     done = anabranch("run", office)
     assert done.status == 0
-    for told in ("coffee", "anyone", "ann", "0.4", "007"):
-        assert told in done.out
+    for text in ("coffee", "anyone", "ann", "0.4", "007"):
+        assert text in done.out
     assert re.search(r"^coffee: 3 answers; 6 rows read, 6 used, 0 late, 0 quarantined", done.err, re.MULTILINE)
     assert re.search(r"^anyone: 2 answers; ", done.err, re.MULTILINE)
 
@@ -51,7 +51,7 @@ def test_a_printed_table_has_at_most_20_rows(spark: SparkSession, tmp_path: Path
     assert "coffee: 30 answers" in done.err
 
 
-def test_run_writes_a_folder_a_query_in_each_format(
+def test_run_writes_a_folder_for_each_query_in_each_format(
     spark: SparkSession, office: Path, tmp_path: Path, anabranch: Command
 ) -> None:
     for file_format in ("parquet", "csv", "json"):
@@ -67,11 +67,11 @@ def test_run_writes_a_folder_a_query_in_each_format(
     lines = [line for path in (tmp_path / "json" / "coffee").glob("*.json") for line in path.read_text().splitlines()]
     assert same(answers_of([json.loads(line) for line in lines]), ANSWERS)
     again = anabranch("run", office, "--output", tmp_path / "parquet", "--query", "coffee")
-    assert again.status == 0, "what was there is replaced"
+    assert again.status == 0, "existing answers are replaced"
     assert same(written(tmp_path / "parquet" / "coffee"), ANSWERS)
 
 
-def test_an_input_is_given_by_name_and_is_relative_to_where_one_is(
+def test_an_input_option_has_a_path_relative_to_the_current_folder(
     spark: SparkSession, tmp_path: Path, anabranch: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "work").mkdir()
@@ -83,19 +83,19 @@ def test_an_input_is_given_by_name_and_is_relative_to_where_one_is(
     assert same(written(tmp_path / "out" / "coffee"), ANSWERS)
 
 
-def test_quarantined_rows_are_told_and_written_and_strict_makes_them_a_failure(
+def test_quarantined_rows_are_reported_and_written_and_fail_with_strict(
     spark: SparkSession, tmp_path: Path, anabranch: Command
 ) -> None:
     write_parquet(tmp_path / "at.parquet", [*ROWS, ("ann", "coffee", 9, 1.5)])
     workbook = tmp_path / "w.abq"
     workbook.write_text(stream("at", "'at.parquet'") + query())
-    told = anabranch("run", workbook)
-    assert told.status == 0
-    assert "coffee: 1 rows of at quarantined: p is outside [0, 1]" in told.err
+    done = anabranch("run", workbook)
+    assert done.status == 0
+    assert "coffee: 1 rows of at quarantined: p is outside [0, 1]" in done.err
     out = tmp_path / "out"
     assert anabranch("run", workbook, "--output", out).status == 0
-    (aside,) = [path.read_text() for path in (out / "_quarantine" / "coffee").glob("*.json")]
-    assert json.loads(aside)["reason"] == "p is outside [0, 1]"
+    (quarantined,) = [path.read_text() for path in (out / "_quarantine" / "coffee").glob("*.json")]
+    assert json.loads(quarantined)["reason"] == "p is outside [0, 1]"
     failed = anabranch("run", workbook, "--strict")
     assert failed.status == 1
     assert failed.first.startswith(f"{workbook}:2:1: coffee failed: invalid row of at: p is outside [0, 1]: ")
@@ -104,7 +104,7 @@ def test_quarantined_rows_are_told_and_written_and_strict_makes_them_a_failure(
 # ---------------------------------------------------------------- stream
 
 
-def test_stream_once_writes_what_run_writes_and_goes_on_from_its_checkpoint(
+def test_stream_once_writes_what_run_writes_and_resumes_from_its_checkpoint(
     spark: SparkSession, office: Path, tmp_path: Path, anabranch: Command
 ) -> None:
     arguments = ("stream", office, "--checkpoint", tmp_path / "cp", "--output", tmp_path / "out", "--once")
@@ -113,14 +113,16 @@ def test_stream_once_writes_what_run_writes_and_goes_on_from_its_checkpoint(
     assert same(written(tmp_path / "out" / "coffee"), ANSWERS)
     assert "coffee: 3 answers; 6 rows read, 6 used" in done.err
     again = anabranch(*arguments, "--query", "coffee")
-    assert "coffee: 0 answers; 0 rows read" in again.err, "everything was read before"
+    assert "coffee: 0 answers; 0 rows read" in again.err, "all rows were read before"
     assert same(written(tmp_path / "out" / "coffee"), ANSWERS)
     over = anabranch("run", office, "--output", tmp_path / "out", "--query", "coffee")
     assert over.status == 1
     assert "holds the answers of a stream; use another output folder" in over.first
 
 
-def test_a_stream_that_fails_says_so_first_and_stops(spark: SparkSession, tmp_path: Path, anabranch: Command) -> None:
+def test_a_failed_stream_prints_its_error_first_and_stops(
+    spark: SparkSession, tmp_path: Path, anabranch: Command
+) -> None:
     write_parquet(tmp_path / "in" / "1.parquet", [("ann", "hall", 1, 7.0)])
     workbook = tmp_path / "w.abq"
     workbook.write_text(stream("at", "'in'") + query())
@@ -130,7 +132,7 @@ def test_a_stream_that_fails_says_so_first_and_stops(spark: SparkSession, tmp_pa
     assert spark.streams.active == []
 
 
-def test_a_changed_query_on_an_old_checkpoint_is_one_line(
+def test_the_error_for_a_changed_query_on_an_old_checkpoint_is_one_line(
     spark: SparkSession, office: Path, tmp_path: Path, anabranch: Command
 ) -> None:
     arguments = ("--checkpoint", tmp_path / "cp", "--output", tmp_path / "out", "--once", "--query", "coffee")
@@ -144,10 +146,10 @@ def test_a_changed_query_on_an_old_checkpoint_is_one_line(
 
 
 @pytest.mark.parametrize("damage", [b"", b"damaged"])
-def test_state_that_was_damaged_on_disk_is_refused_and_not_guessed_at(
+def test_a_damaged_manifest_is_refused(
     spark: SparkSession, office: Path, tmp_path: Path, anabranch: Command, damage: bytes
 ) -> None:
-    """The manifest is what a start reads first; Spark guards its own files with checksums."""
+    """A start reads the manifest first; Spark protects its own files with checksums."""
     manifest = tmp_path / "cp" / "coffee" / "anabranch.json"
     manifest.parent.mkdir(parents=True)
     manifest.write_bytes(damage)
@@ -157,15 +159,15 @@ def test_state_that_was_damaged_on_disk_is_refused_and_not_guessed_at(
     assert refused.first.startswith(f"{office}:2:1: coffee failed: {manifest} is damaged; start with a new")
 
 
-# ---------------------------------------------------------------- what is wrong
+# ---------------------------------------------------------------- errors
 
 
-def test_what_is_wrong_with_a_workbook_is_its_first_line_and_status_2(
+def test_an_error_in_a_workbook_is_the_first_line_and_status_2(
     spark: SparkSession, tmp_path: Path, anabranch: Command
 ) -> None:
     path = tmp_path / "w.abq"
     good = stream("at", "'at.parquet'")
-    for text, place, told in (
+    for text, position, message in (
         ("CREATE STREEM at;", "1:8", "STREEM"),
         (good + query("coffee", "att"), "2:32", "att"),
         (good + query(), "1:", "there is no file 'at.parquet'"),
@@ -175,16 +177,16 @@ def test_what_is_wrong_with_a_workbook_is_its_first_line_and_status_2(
         wrong = anabranch("run", path)
         assert wrong.status == 2, wrong.err
         assert wrong.out == ""
-        assert wrong.first.startswith(f"{path}:{place}"), wrong.first
-        assert told in wrong.first
+        assert wrong.first.startswith(f"{path}:{position}"), wrong.first
+        assert message in wrong.first
         assert re.match(r".*:\d+:\d+: .+", wrong.first)
 
 
-def test_what_is_no_workbook_is_said_of_the_file(tmp_path: Path, anabranch: Command) -> None:
+def test_the_error_for_an_unreadable_workbook_names_the_file(tmp_path: Path, anabranch: Command) -> None:
     binary = tmp_path / "binary.abq"
     binary.write_bytes(bytes(range(256)))
     secret = tmp_path / "missing.abq"
-    for path, told in (
+    for path, message in (
         (secret, "cannot be read: No such file"),
         (tmp_path, "directory"),
         (binary, "is not UTF-8 text"),
@@ -193,11 +195,11 @@ def test_what_is_no_workbook_is_said_of_the_file(tmp_path: Path, anabranch: Comm
             wrong = anabranch(command, path)
             assert wrong.status == 2
             assert wrong.first.startswith(f"{path}:1:1: "), wrong.first
-            assert told in wrong.first
+            assert message in wrong.first
 
 
-def test_wrong_arguments_are_one_line_and_status_2(office: Path, tmp_path: Path, anabranch: Command) -> None:
-    for arguments, told in (
+def test_invalid_arguments_give_one_line_and_status_2(office: Path, tmp_path: Path, anabranch: Command) -> None:
+    for arguments, message in (
         (("run", office, "--loud"), "--loud"),
         (("run", office, "--query", "tea"), "there is no query tea; the workbook has: coffee, anyone"),
         (("explain", office, "--query", "tea"), "there is no query tea"),
@@ -210,11 +212,11 @@ def test_wrong_arguments_are_one_line_and_status_2(office: Path, tmp_path: Path,
     ):
         wrong = anabranch(*arguments)
         assert (wrong.status, wrong.out) == (2, ""), wrong.err
-        assert told in wrong.first
-    assert anabranch().status == 2, "without a command there is help"
+        assert message in wrong.first
+    assert anabranch().status == 2, "without a command, help is printed"
 
 
-def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path, anabranch: Command) -> None:
+def test_the_error_for_an_unwritable_folder_is_one_line(tmp_path: Path, anabranch: Command) -> None:
     (tmp_path / "file").write_text("")
     failed = anabranch("simulate", "office", "--output", tmp_path / "file" / "inside")
     assert failed.status == 1
@@ -225,17 +227,15 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path, anabranch: 
 # ---------------------------------------------------------------- check, explain, simulate, demo
 
 
-def test_check_says_everything_that_is_wrong_and_nothing_where_nothing_is(
-    office: Path, tmp_path: Path, anabranch: Command
-) -> None:
+def test_check_prints_all_errors_or_that_there_are_none(office: Path, tmp_path: Path, anabranch: Command) -> None:
     fine = anabranch("check", office)
     assert (fine.status, fine.out) == (0, "")
     assert fine.err == f"{office}: 3 statements, 2 queries; no errors found\n"
     office.write_text(office.read_text() + query("tea", "no_such") + query("cocoa", "at", "GROUP BY nobody"))
     wrong = anabranch("check", office)
     assert wrong.status == 2
-    found = [line for line in wrong.err.splitlines() if line.startswith(str(office))]
-    assert {line.split(":")[1] for line in found} == {"4", "5"}
+    errors = [line for line in wrong.err.splitlines() if line.startswith(str(office))]
+    assert {line.split(":")[1] for line in errors} == {"4", "5"}
 
 
 def test_check_and_explain_start_no_spark(office: Path) -> None:
@@ -243,7 +243,7 @@ def test_check_and_explain_start_no_spark(office: Path) -> None:
         "import sys; from anabranch.cli.main import _status; status = _status();"
         "from pyspark import SparkContext; print(SparkContext._gateway, status)"
     )
-    # With no Java to be found, a session could not even be tried.
+    # Without a Java, a session could not be started.
     env = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": "/nowhere"}
     for command in ("check", "explain"):
         done = subprocess.run(
@@ -252,18 +252,18 @@ def test_check_and_explain_start_no_spark(office: Path) -> None:
         assert done.stdout.splitlines()[-1] == "None 0", done.stderr
 
 
-def test_explain_says_what_each_query_is_and_why(office: Path, anabranch: Command) -> None:
-    told = anabranch("explain", office)
-    assert told.status == 0
-    assert told.err == ""
-    assert "coffee: PATTERN" in told.out
-    assert "anyone: PATTERN" in told.out
-    assert "extended regular" in told.out
+def test_explain_prints_the_kind_and_class_of_each_query(office: Path, anabranch: Command) -> None:
+    done = anabranch("explain", office)
+    assert done.status == 0
+    assert done.err == ""
+    assert "coffee: PATTERN" in done.out
+    assert "anyone: PATTERN" in done.out
+    assert "extended regular" in done.out
     only = anabranch("explain", office, "--query", "anyone")
     assert "coffee: PATTERN" not in only.out
 
 
-def test_what_is_simulated_can_be_run(spark: SparkSession, tmp_path: Path, anabranch: Command) -> None:
+def test_a_simulated_scenario_can_be_run(spark: SparkSession, tmp_path: Path, anabranch: Command) -> None:
     done = anabranch("simulate", "office", "--output", tmp_path / "office", "--seed", "3")
     assert done.status == 0
     workbook = re.search(r"next: anabranch run (.*)$", done.err, re.MULTILINE)[1]
@@ -277,8 +277,8 @@ def test_what_is_simulated_can_be_run(spark: SparkSession, tmp_path: Path, anabr
 
 
 def test_a_scenario_takes_its_own_options(tmp_path: Path, anabranch: Command) -> None:
-    told = ("--people", "2", "--objects", "1", "--minutes", "3", "--read-rate", "0.3", "--rooms", "30", "--seed", "1")
-    done = anabranch("simulate", "RFID", "--output", tmp_path / "rfid", *told)
+    args = ("--people", "2", "--objects", "1", "--minutes", "3", "--read-rate", "0.3", "--rooms", "30", "--seed", "1")
+    done = anabranch("simulate", "RFID", "--output", tmp_path / "rfid", *args)
     assert done.status == 0
     assert pq.read_metadata(tmp_path / "rfid" / "true_locations.parquet").num_rows == 4 * 180
     assert anabranch("check", tmp_path / "rfid" / "rfid.abq").status == 0
@@ -287,7 +287,7 @@ def test_a_scenario_takes_its_own_options(tmp_path: Path, anabranch: Command) ->
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("office", "--objects", "3"), "office: there is no option --objects; the options are: --people, --minutes"),
         (("rfid", "--people", "0"), "rfid: --people must be from 1 to 100000, not 0"),
@@ -296,23 +296,23 @@ def test_a_scenario_takes_its_own_options(tmp_path: Path, anabranch: Command) ->
         (("rfid", "--wings", "2"), "--wings"),
     ],
 )
-def test_an_option_that_cannot_be_is_one_line(
-    tmp_path: Path, anabranch: Command, arguments: tuple[str, ...], told: str
+def test_the_error_for_an_invalid_option_is_one_line(
+    tmp_path: Path, anabranch: Command, arguments: tuple[str, ...], message: str
 ) -> None:
     wrong = anabranch("simulate", *arguments, "--output", tmp_path / "x")
     assert (wrong.status, wrong.out, wrong.err.count("\n")) == (2, "", 1)
-    assert told in wrong.first
+    assert message in wrong.first
     assert not (tmp_path / "x").exists()
 
 
 def test_help_names_the_options_of_every_scenario(anabranch: Command) -> None:
-    said = anabranch("simulate", "--help").out
+    help_text = anabranch("simulate", "--help").out
     for scenario in SCENARIOS.values():
         for name in options_of(scenario.options):
-            assert flag(name) in said
+            assert flag(name) in help_text
 
 
-def test_the_demo_runs_and_says_what_to_do_next(spark: SparkSession, tmp_path: Path, anabranch: Command) -> None:
+def test_the_demo_runs_and_prints_the_next_steps(spark: SparkSession, tmp_path: Path, anabranch: Command) -> None:
     done = anabranch("demo", "--output", tmp_path / "demo")
     assert done.status == 0, done.err
     steps = done.out.partition("Next:")[2]

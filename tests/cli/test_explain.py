@@ -1,4 +1,4 @@
-"""`anabranch explain --graph`: a picture for each query that has one, and a line for each that has none."""
+"""`anabranch explain --graph`: a picture for each query with a constraint graph, and a line for each without."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def office(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_query_without_a_graph_is_said_in_one_line(office: Path, tmp_path: Path, anabranch: Command) -> None:
-    told = anabranch("explain", office, "--query", "coffee", "--graph", "--output", tmp_path / "pictures")
-    assert told.status == 0
-    assert told.err == "coffee: a PATTERN query has no constraint graph\n"
+def test_a_query_without_a_graph_is_reported_in_one_line(office: Path, tmp_path: Path, anabranch: Command) -> None:
+    done = anabranch("explain", office, "--query", "coffee", "--graph", "--output", tmp_path / "pictures")
+    assert done.status == 0
+    assert done.err == "coffee: a PATTERN query has no constraint graph\n"
     assert not (tmp_path / "pictures").exists()
 
 
-def test_a_graph_is_drawn_where_it_is_asked_for(
+def test_graphs_are_written_to_the_requested_folder(
     office: Path, tmp_path: Path, anabranch: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def explain(_: Session, name: str) -> Plan:
@@ -36,9 +36,9 @@ def test_a_graph_is_drawn_where_it_is_asked_for(
 
     monkeypatch.setattr(Session, "explain", explain)
     pictures = tmp_path / "new" / "pictures"
-    told = anabranch("explain", office, "--graph", "--output", pictures)
-    assert told.status == 0
-    assert told.err.splitlines() == [
+    done = anabranch("explain", office, "--graph", "--output", pictures)
+    assert done.status == 0
+    assert done.err.splitlines() == [
         f"coffee: {pictures / 'coffee.svg'}",
         "anyone: a CONSTRAIN query has no constraint graph",
     ]
@@ -46,7 +46,7 @@ def test_a_graph_is_drawn_where_it_is_asked_for(
     assert [path.name for path in pictures.iterdir()] == ["coffee.svg"]
 
 
-def test_without_a_folder_it_is_the_current_one_and_without_the_flag_nothing_is_written(
+def test_graphs_are_written_to_the_current_folder_by_default_and_only_with_the_flag(
     office: Path, tmp_path: Path, anabranch: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Session, "explain", lambda _, name: Plan(name, "CONSTRAIN", "", (), graph=GRAPH))
@@ -57,7 +57,7 @@ def test_without_a_folder_it_is_the_current_one_and_without_the_flag_nothing_is_
     assert (tmp_path / "anyone.svg").is_file()
 
 
-def test_a_folder_that_cannot_be_written_is_one_line(
+def test_the_error_for_an_unwritable_folder_is_one_line(
     office: Path, tmp_path: Path, anabranch: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Session, "explain", lambda _, name: Plan(name, "CONSTRAIN", "", (), graph=GRAPH))
@@ -75,8 +75,8 @@ def test_a_constrain_query_has_a_graph(tmp_path: Path, anabranch: Command) -> No
         CREATE QUERY near AS CONSTRAIN a, b FROM e
           WHERE a.kind = '<A>' AND DISTANCE(a, b) < 1 AND b.t - a.t IN [0, 5];
     """)
-    told = anabranch("explain", workbook, "--graph", "--output", tmp_path)
-    assert told.err == f"near: {tmp_path / 'near.svg'}\n"
+    done = anabranch("explain", workbook, "--graph", "--output", tmp_path)
+    assert done.err == f"near: {tmp_path / 'near.svg'}\n"
     drawn = (tmp_path / "near.svg").read_text(encoding="utf-8")
     assert "&lt;A&gt;" in drawn
     assert "0 to 5 later" in drawn

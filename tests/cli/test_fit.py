@@ -1,4 +1,4 @@
-"""`anabranch fit`: models from labelled history, and what is said where there is nothing to learn."""
+"""`anabranch fit`: models from labelled history, and the errors if nothing can be learned."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def write(path: Path, header: str, *rows: str) -> None:
 
 @pytest.fixture
 def history(tmp_path: Path) -> Path:
-    """One tag in two rooms for six steps, read at three of them, and later where nobody knew."""
+    """One tag in two rooms for six steps; it is read at three of them, and later at an unknown location."""
     places = ["hall", "hall", "lab", "lab", "lab", "hall"]
     write(tmp_path / "truth.csv", "tag,place,t", *(f"a,{place},{t}" for t, place in enumerate(places)))
     write(tmp_path / "seen.csv", "tag,antenna,t", "a,east,0", "a,east,0", "a,west,3", "a,west,4", "a,east,9")
@@ -41,8 +41,8 @@ def table(path: Path) -> dict[tuple[str, ...], float]:
 
 
 def test_counts_become_a_model(spark: SparkSession, history: Path, tmp_path: Path, anabranch: Command) -> None:
-    told = ("--truth", "TRUTH", "--readings", "seen", "--output", tmp_path / "model")
-    done = anabranch("fit", "hmm", history, *told, "--smoothing", "0")
+    options = ("--truth", "TRUTH", "--readings", "seen", "--output", tmp_path / "model")
+    done = anabranch("fit", "hmm", history, *options, "--smoothing", "0")
     assert (done.status, done.out) == (0, "")
     assert done.err.splitlines() == [
         "2 locations, 2 readers, 4 transitions; counted over 6 steps of 1 key, 3 of them without a reading",
@@ -54,7 +54,7 @@ def test_counts_become_a_model(spark: SparkSession, history: Path, tmp_path: Pat
     assert table(model / "transition.csv") == pytest.approx(
         {("hall", "hall"): 1 / 2, ("hall", "lab"): 1 / 2, ("lab", "hall"): 1 / 3, ("lab", "lab"): 2 / 3}
     )
-    smoothed = anabranch("fit", "hmm", history, *told)
+    smoothed = anabranch("fit", "hmm", history, *options)
     assert smoothed.status == 0, "a model of the same kind is replaced"
     assert table(model / "detection.csv")["east", "hall"] == pytest.approx(1.5 / 4)
 
@@ -62,8 +62,8 @@ def test_counts_become_a_model(spark: SparkSession, history: Path, tmp_path: Pat
 def test_a_step_without_readings_is_a_reading_of_emission(
     spark: SparkSession, history: Path, tmp_path: Path, anabranch: Command
 ) -> None:
-    told = ("--truth", "truth", "--readings", "seen", "--sensing", "emission", "--output", tmp_path / "model")
-    assert anabranch("fit", "hmm", history, *told, "--smoothing", "0").status == 0
+    options = ("--truth", "truth", "--readings", "seen", "--sensing", "emission", "--output", tmp_path / "model")
+    assert anabranch("fit", "hmm", history, *options, "--smoothing", "0").status == 0
     hmm = read_hmm(tmp_path / "model")
     assert hmm.sensing is Sensing.EMISSION
     assert hmm.silence.tolist() == pytest.approx([2 / 3, 1 / 3])
@@ -81,7 +81,7 @@ def test_rows_that_cannot_be_used_are_counted(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "told"),
+    ("arguments", "status", "message"),
     [
         (("--truth", "tea"), 2, "there is no stream tea; the workbook has: truth, seen, noisy, guessed"),
         (("--truth", "noisy"), 2, "noisy is INDEPENDENT, but a history must be CERTAIN"),
@@ -93,9 +93,9 @@ def test_rows_that_cannot_be_used_are_counted(
         (("--input", "seen=other.csv"), 1, "the truth and the readings have no key in common"),
     ],
 )
-def test_what_cannot_be_learned_is_one_line(
+def test_the_error_of_a_failed_fit_is_one_line(
     spark: SparkSession, history: Path, tmp_path: Path, anabranch: Command, monkeypatch: pytest.MonkeyPatch,
-    arguments: tuple[str, ...], status: int, told: str,
+    arguments: tuple[str, ...], status: int, message: str,
 ) -> None:  # fmt: skip
     history.write_text(
         HISTORY + "CREATE STREAM noisy KEY (tag) VALUE (place) TIME t MODEL INDEPENDENT;\n"
@@ -103,14 +103,14 @@ def test_what_cannot_be_learned_is_one_line(
     )
     write(tmp_path / "other.csv", "tag,antenna,t", "b,east,0")
     monkeypatch.chdir(tmp_path)
-    given = {"--truth": "truth", "--readings": "seen", "--output": "model"} | dict([arguments])
-    wrong = anabranch("fit", "hmm", history, *(text for pair in given.items() for text in pair))
+    options = {"--truth": "truth", "--readings": "seen", "--output": "model"} | dict([arguments])
+    wrong = anabranch("fit", "hmm", history, *(text for pair in options.items() for text in pair))
     assert (wrong.status, wrong.out, wrong.err.count("\n")) == (status, "", 1), wrong.err
-    assert told in wrong.first
+    assert message in wrong.first
     assert not (tmp_path / "model").exists()
 
 
-def test_a_folder_with_a_model_of_the_other_kind_is_left_alone(
+def test_a_folder_with_a_model_of_the_other_kind_is_not_changed(
     history: Path, tmp_path: Path, anabranch: Command
 ) -> None:
     write(tmp_path / "emission.csv", "location,reader,p", "hall,east,1")
@@ -119,10 +119,10 @@ def test_a_folder_with_a_model_of_the_other_kind_is_left_alone(
     assert "has a model with emission.csv; use another folder" in wrong.first
 
 
-def test_fit_alone_says_what_there_is(anabranch: Command) -> None:
-    said = anabranch("fit", "--help")
-    assert said.status == 0
-    assert re.search(r"^ +hmm ", said.out, re.MULTILINE)
+def test_fit_help_lists_the_commands(anabranch: Command) -> None:
+    help_output = anabranch("fit", "--help")
+    assert help_output.status == 0
+    assert re.search(r"^ +hmm ", help_output.out, re.MULTILINE)
 
 
 def test_a_fitted_model_answers_queries(spark: SparkSession, tmp_path: Path, anabranch: Command) -> None:
@@ -140,7 +140,7 @@ def test_a_fitted_model_answers_queries(spark: SparkSession, tmp_path: Path, ana
     )  # fmt: skip
     assert learned.status == 0, learned.err
     assert f"steps of {3 * 2} keys" in learned.err
-    (folder / "asked.abq").write_text(
+    (folder / "walking.abq").write_text(
         streams
         + """
         CREATE RELATION corridor (location) FROM 'corridor.csv';
@@ -149,9 +149,9 @@ def test_a_fitted_model_answers_queries(spark: SparkSession, tmp_path: Path, ana
         CREATE QUERY walking AS PATTERN at(x, l)[corridor(l)] GROUP BY x;
         """
     )
-    done = anabranch("run", folder / "asked.abq", "--output", tmp_path / "out")
+    done = anabranch("run", folder / "walking.abq", "--output", tmp_path / "out")
     assert done.status == 0, done.err
-    assert re.search(r" 0 late, 0 quarantined", done.err), "what it learned from, it can explain"
+    assert re.search(r" 0 late, 0 quarantined", done.err), "the model can explain the readings it was learned from"
     answers = pq.read_table(tmp_path / "out" / "walking")
     assert pc.all(pc.equal(answers["lower"], answers["probability"])).as_py()
     true = pq.read_table(folder / "true_locations.parquet").to_pandas()

@@ -1,4 +1,4 @@
-"""`anabranch fit delays`: from a workbook with history to clauses that it can take."""
+"""`anabranch fit delays`: learns clauses for a workbook from its history."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ def test_passes_become_files_clauses_and_a_picture(
     ]
     assert table(out / "misses.csv")[1:] == [["x", "0.2"], ["y", "0.25"]]
     assert [row[0] for row in table(out / "laws.csv")[1:]] == ["x", "y", "z"]
-    picture = ElementTree.fromstring((out / "delays.svg").read_text())  # noqa: S314 (we drew it ourselves)
+    picture = ElementTree.fromstring((out / "delays.svg").read_text())  # noqa: S314 (our own picture)
     assert len(list(picture.iter("{http://www.w3.org/2000/svg}polyline"))) == 3
 
 
-def test_the_laws_of_the_shop_are_learned_and_can_be_pasted(
+def test_the_delays_of_the_shop_are_learned_and_the_clauses_can_be_pasted(
     spark: SparkSession, tmp_path: Path, anabranch: Command
 ) -> None:
     shop = tmp_path / "shop"
@@ -94,7 +94,7 @@ def test_the_laws_of_the_shop_are_learned_and_can_be_pasted(
     assert y.delay is not None
     shape, scale = y.delay.parameters
     assert y.delay.law == "GAMMA"
-    # The mean and the deviation with which they were drawn: 16 and 8 minutes.
+    # The simulated delays have mean 16 and deviation 8 minutes.
     assert shape * scale == pytest.approx(16 * 60, rel=0.1)
     assert shape**0.5 * scale == pytest.approx(8 * 60, rel=0.15)
     fitted = read_delay(BoundDelay("FITTED", path="learned/laws.csv"), "y", str(shop))
@@ -102,7 +102,7 @@ def test_the_laws_of_the_shop_are_learned_and_can_be_pasted(
 
 
 @pytest.mark.parametrize(
-    ("query", "status", "told"),
+    ("query", "status", "message"),
     [
         ("tea", 2, "there is no query tea; the workbook has: passing"),
         ("pattern", 2, "pattern is not a SEQUENCE"),
@@ -112,10 +112,10 @@ def test_the_laws_of_the_shop_are_learned_and_can_be_pasted(
         ("nowhere", 1, "nowhere: no event fits a component, so there is nothing to learn from"),
     ],
 )
-def test_what_cannot_be_learned_is_one_line(
-    spark: SparkSession, workbook: Path, tmp_path: Path, anabranch: Command, query: str, status: int, told: str
+def test_the_error_of_a_failed_fit_is_one_line(
+    spark: SparkSession, workbook: Path, tmp_path: Path, anabranch: Command, query: str, status: int, message: str
 ) -> None:
     wrong = anabranch("fit", "delays", workbook, "--query", query, "--output", tmp_path / "learned")
     assert (wrong.status, wrong.out) == (status, ""), wrong.err
-    assert told in wrong.first
+    assert message in wrong.first
     assert not (tmp_path / "learned").exists()

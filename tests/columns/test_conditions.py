@@ -1,4 +1,4 @@
-"""Conditions on Arrow arrays, held against their evaluation row by row."""
+"""Conditions on Arrow arrays, compared with their evaluation row by row."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from anabranch.language.types import Type
 TABLES = {
     relation.name.lower(): pa.table(
         [
-            pa.array([as_python(row[place], column.type) for row in known], ARROW_TYPES[column.type])
-            for place, column in enumerate(relation.columns)
+            pa.array([as_python(row[index], column.type) for row in known], ARROW_TYPES[column.type])
+            for index, column in enumerate(relation.columns)
         ],
         names=[column.name for column in relation.columns],
     )
@@ -45,11 +45,11 @@ def test_a_condition_has_the_value_it_has_row_by_row(tree: Typed, given_rows: li
     assert holds(tree, columns, TABLES, len(given_rows)).tolist() == [value is True for value in wanted]
 
 
-def test_no_condition_holds_everywhere() -> None:
+def test_a_missing_condition_holds_for_every_row() -> None:
     assert holds(None, {}, {}, 3).tolist() == [True, True, True]
 
 
-def test_no_rows_have_no_values() -> None:
+def test_a_condition_on_no_rows_gives_no_values() -> None:
     less = Operation("<", (Reference(None, "integer1", Type.INTEGER), Constant(1, Type.INTEGER)), Type.BOOLEAN)
     pairs = next(relation for relation in RELATIONS if relation.name == "pairs")
     member = Member(pairs, (Reference(None, "string1", Type.STRING), Reference(None, "integer1", Type.INTEGER)))
@@ -66,7 +66,7 @@ def test_no_rows_have_no_values() -> None:
         ("%", -(2**63), -1, 0),
     ],
 )
-def test_integers_that_overflow_go_on_as_doubles(op: str, left: int, right: int, wanted: float) -> None:
+def test_integers_that_overflow_become_doubles(op: str, left: int, right: int, wanted: float) -> None:
     tree = Operation(op, (Constant(left, Type.INTEGER), Constant(right, Type.INTEGER)), Type.INTEGER)
     assert evaluate(tree, {}, {}, 1).to_pylist() == [wanted]
 
@@ -85,15 +85,15 @@ def test_the_least_integer_has_an_absolute_value() -> None:
 
 
 @pytest.mark.parametrize("relation", RELATIONS, ids=lambda relation: relation.name)
-def test_null_is_in_no_relation_nor_out_of_it(relation: Relation) -> None:
+def test_membership_of_null_is_null(relation: Relation) -> None:
     unknown = tuple(Constant(None, Type.UNKNOWN) for _ in relation.columns)
     assert evaluate(Member(relation, unknown), {}, TABLES, 2).to_pylist() == [None, None]
 
 
-def test_a_relation_is_asked_in_the_type_of_what_is_asked() -> None:
-    """Arrow has several types of text, and a relation has one of them."""
-    relation = next(each for each in RELATIONS if [column.type for column in each.columns] == [Type.STRING])
-    ((known,), *_) = RELATIONS[relation]
-    column = {"x": pa.array([known, "elsewhere", None], pa.large_string())}
-    asked = Member(relation, (Reference(None, "x", Type.STRING),))
-    assert evaluate(asked, column, TABLES, 3).to_pylist() == [True, False, None]
+def test_membership_can_be_tested_for_every_arrow_string_type() -> None:
+    """Arrow has several string types; the columns of a relation have one of them."""
+    relation = next(known for known in RELATIONS if [column.type for column in known.columns] == [Type.STRING])
+    ((member,), *_) = RELATIONS[relation]
+    column = {"x": pa.array([member, "elsewhere", None], pa.large_string())}
+    condition = Member(relation, (Reference(None, "x", Type.STRING),))
+    assert evaluate(condition, column, TABLES, 3).to_pylist() == [True, False, None]

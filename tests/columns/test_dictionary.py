@@ -1,4 +1,4 @@
-"""Tuples to numbers and back, held against a dict of Python tuples."""
+"""Tuples to numbers and back, compared with a dict of Python tuples."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def tables(draw: st.DrawFn, most_columns: int = 3) -> tuple[list[pa.DataType], l
 
 
 def chunked(values: list, kind: pa.DataType, cut: int, coded: bool) -> pa.ChunkedArray:
-    """A column in two chunks; where it is coded, each chunk has a dictionary of its own."""
+    """A column in two chunks; if it is coded, each chunk has its own dictionary."""
     parts = [pa.array(part, kind) for part in (values[:cut], values[cut:])]
     if coded:
         parts = [part.dictionary_encode() for part in parts]
@@ -35,7 +35,7 @@ def chunked(values: list, kind: pa.DataType, cut: int, coded: bool) -> pa.Chunke
 
 
 def same(left: tuple, right: tuple) -> bool:
-    """Equality in which NaN is one value."""
+    """Whether two tuples are equal, where NaN equals NaN."""
     return all(
         a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
         for a, b in zip(left, right, strict=True)
@@ -75,7 +75,7 @@ def test_encoded_tuples_are_those_a_dict_would_find(
 
 
 @pytest.mark.parametrize("n_codes", [20, 2000])
-def test_pairs_are_numbered_in_order_of_appearance_however_many_codes_there_are(n_codes: int) -> None:
+def test_pairs_are_numbered_in_order_of_appearance_for_few_and_many_codes(n_codes: int) -> None:
     first, second = (np.arange(500, dtype=np.int32) * step % n_codes for step in (7, 13))
     codes, firsts = encode_pairs(first, second, n_codes, n_codes)
     pairs = list(zip(first.tolist(), second.tolist(), strict=True))
@@ -151,6 +151,6 @@ def test_both_zeros_are_one_tuple() -> None:
     assert dictionary.encode(pa.table({"0": [0.0, -0.0]})).tolist() == [0, 0]
 
 
-def test_nothing_is_null_throughout() -> None:
+def test_all_null_marks_rows_with_only_nulls() -> None:
     table = pa.table({"0": pa.array([None, None, "a"]), "1": pa.array([None, 1, None], pa.int64())})
     assert all_null(table).tolist() == [True, False, False]

@@ -1,4 +1,4 @@
-"""Times as integers: sorted as the times are, and back."""
+"""Times as integers: they sort like the times, and decode to them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_awkward_doubles_keep_their_order() -> None:
     assert restore_doubles(codes).tolist() == AWKWARD
 
 
-def test_infinities_are_no_watermark_and_no_end_of_time() -> None:
+def test_infinities_are_between_the_beginning_and_the_end_of_time() -> None:
     codes = order_doubles(np.array([-math.inf, math.inf]))
     assert BEGINNING < codes[0] < codes[1] < END
 
@@ -111,7 +111,7 @@ def test_later_never_passes_the_end() -> None:
 
 
 @given(st.integers(-1000, 1000), st.integers(0, 1000))
-def test_what_comes_exactly_so_much_later_is_not_after_it_though_doubles_round(tenths: int, delay: int) -> None:
+def test_the_time_exactly_one_delay_later_is_within_the_limit_despite_rounding(tenths: int, delay: int) -> None:
     limit = later(order_doubles(np.array([tenths / 10])), delay / 10, TimeKind.DOUBLE)
     assert order_doubles(np.array([(tenths + delay) / 10])) <= limit
     assert restore_doubles(limit)[0] < (tenths + delay) / 10 + 1e-9

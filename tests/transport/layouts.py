@@ -1,4 +1,4 @@
-"""Layouts and tables for the tests of rows."""
+"""Layouts and tables for the tests of transport."""
 
 from __future__ import annotations
 
@@ -99,12 +99,12 @@ def types_of(layout: Layout) -> dict[str, pa.DataType]:
 
 
 def table_of(layout: Layout, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Rows as a source has them; what a row does not say is NULL."""
+    """Rows as a table of a source; a column that a row does not have is NULL."""
     return pa.table({name: pa.array([row.get(name) for row in rows], kind) for name, kind in types_of(layout).items()})
 
 
 class ByKey(KeyPlacement):
-    """Places every key by the hash of the whole of it."""
+    """Assigns a key to a bucket by the hash of all its columns."""
 
     layouts: Sequence[Layout] = ()
     relations: Mapping[str, pa.Table] = {}

@@ -1,4 +1,4 @@
-"""Rows that break their stream's model are set aside with the reason, and no row is lost."""
+"""Rows that break their stream's model are quarantined with the reason, and no row is lost."""
 
 from __future__ import annotations
 
@@ -64,22 +64,22 @@ BAD = [
 
 
 @pytest.mark.parametrize(("layout", "change", "reason"), BAD, ids=lambda value: str(value)[:30])
-def test_a_bad_row_is_set_aside_with_its_reason(layout: Layout, change: dict, reason: str) -> None:
+def test_a_bad_row_is_quarantined_with_its_reason(layout: Layout, change: dict, reason: str) -> None:
     good = GOOD[layout]
-    kept, aside = check_rows(table_of(layout, [good, good | change, good]), layout)
+    kept, rejected = check_rows(table_of(layout, [good, good | change, good]), layout)
     assert kept.to_pylist() == [good, good]
-    (row,) = aside.to_pylist()
+    (row,) = rejected.to_pylist()
     assert (row["stream"], row["reason"]) == (layout.name, reason)
-    told = json.loads(row["row"])
-    assert told.keys() == good.keys()
-    assert all(told[name] == good[name] for name in good.keys() - change.keys())
+    values = json.loads(row["row"])
+    assert values.keys() == good.keys()
+    assert all(values[name] == good[name] for name in good.keys() - change.keys())
 
 
-def test_the_ends_of_what_is_allowed_are_allowed() -> None:
+def test_the_bounds_of_valid_ranges_are_valid() -> None:
     rows = [GOOD[MARKOV] | {"p": p, "t": t} for p in (0.0, -0.0, 1.0) for t in (0, -1, END - 1, BEGINNING + 1)]
-    kept, aside = check_rows(table_of(MARKOV, rows), MARKOV)
+    kept, rejected = check_rows(table_of(MARKOV, rows), MARKOV)
     assert kept.num_rows == len(rows)
-    assert aside.num_rows == 0
+    assert rejected.num_rows == 0
 
 
 @given(
@@ -120,30 +120,30 @@ def test_narrow_and_decimal_columns_are_checked_as_numbers() -> None:
             "p": pa.array([1, 0], pa.int32()),
         }
     )
-    kept, aside = check_rows(table, INDEPENDENT)
+    kept, rejected = check_rows(table, INDEPENDENT)
     assert kept.num_rows == 1
-    assert aside["reason"].to_pylist() == ["tag is not a number"]
+    assert rejected["reason"].to_pylist() == ["tag is not a number"]
 
 
-def test_an_error_of_minus_nothing_is_none() -> None:
-    kept, aside = check_rows(table_of(PREDICTED, [GOOD[PREDICTED] | {"spread": -0.0}]), PREDICTED)
-    assert (kept.num_rows, aside.num_rows) == (1, 0)
+def test_an_error_of_negative_zero_is_valid() -> None:
+    kept, rejected = check_rows(table_of(PREDICTED, [GOOD[PREDICTED] | {"spread": -0.0}]), PREDICTED)
+    assert (kept.num_rows, rejected.num_rows) == (1, 0)
 
 
-def test_an_error_may_be_a_column_that_has_another_part() -> None:
+def test_an_error_may_be_a_column_that_has_another_role() -> None:
     layout = replace(PREDICTED, prediction=replace(PREDICTED.prediction, errors=("y", "y")))
     assert layout.columns == ["car", "x", "y", "t", "x_rate", "y_rate"]
-    kept, aside = check_rows(table_of(layout, [GOOD[PREDICTED] | {"y": -1}, GOOD[PREDICTED]]), layout)
-    assert (kept.num_rows, aside["reason"].to_pylist()) == (1, ["y is negative"])
+    kept, rejected = check_rows(table_of(layout, [GOOD[PREDICTED] | {"y": -1}, GOOD[PREDICTED]]), layout)
+    assert (kept.num_rows, rejected["reason"].to_pylist()) == (1, ["y is negative"])
 
 
-def test_quarantined_rows_are_json_whatever_they_hold() -> None:
+def test_quarantined_rows_with_values_of_any_type_are_json() -> None:
     row = {
         "when": datetime(2026, 1, 2, 3, 4, tzinfo=UTC), "day": date(2026, 1, 2), "raw": b"\x00\xff",
         "amount": Decimal("1.50"), "name": "café", "nothing": None, "infinite": math.inf, "missing": math.nan,
     }  # fmt: skip
     text = quarantine("s", "why", [row])["row"][0].as_py()
-    told = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
-    assert told["when"] == "2026-01-02T03:04:00+00:00"
-    assert (told["day"], told["raw"], told["amount"], told["name"]) == ("2026-01-02", "00ff", "1.50", "café")
-    assert (told["infinite"], told["missing"]) == ("Infinity", "NaN")
+    values = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert values["when"] == "2026-01-02T03:04:00+00:00"
+    assert (values["day"], values["raw"], values["amount"], values["name"]) == ("2026-01-02", "00ff", "1.50", "café")
+    assert (values["infinite"], values["missing"]) == ("Infinity", "NaN")

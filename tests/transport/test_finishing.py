@@ -30,7 +30,7 @@ def test_the_answers_of_one_query_of_a_group_in_its_own_columns() -> None:
     ]
 
 
-def test_any_of_combines_independent_rows_and_drops_what_is_below_the_threshold() -> None:
+def test_any_of_combines_independent_rows_and_drops_answers_below_the_threshold() -> None:
     none = [math.log(1 - p) for p in (0.5, 0.5, 0.2, 0.0)]
     answers = pa.table({"t": [1, 1, 2, 3], "g": ["a", "a", "a", "a"], "log_none": none})
     finished = finish_table(Finishing(any_of=AnyOf(("t", "g"), threshold=0.3)), answers)
@@ -43,7 +43,7 @@ def test_a_certain_row_makes_the_combination_certain() -> None:
     assert finish_table(Finishing(any_of=AnyOf(("t",), 0.0)), answers)["probability"].to_pylist() == [1.0]
 
 
-def test_pairs_are_left_to_spark() -> None:
+def test_pairs_are_formed_only_by_spark() -> None:
     side = BlockSide(0, ("k",), (False,))
     pairing = Pairing((side, side), True, lambda members: members, pa.schema([]))
     with pytest.raises(ValueError, match="pairs are formed by Spark"):

@@ -1,4 +1,4 @@
-"""The inbox: rows wait until the watermark has passed them, late ones are sorted out, and all survive a restart."""
+"""The inbox: rows wait until the watermark has passed them, late rows are separated, and all survive a restart."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def bell(t: int, number: int = 1) -> dict:
 
 def packets(*rows: dict) -> list[tuple[int, bytes]]:
     """The packets of one micro-batch for a single bucket."""
-    found = []
+    blobs = []
     for stream, layout in enumerate(LAYOUTS):
-        own = [row for row in rows if layout.keys[0] in row]
-        routed = route(table_of(layout, own), stream, ByKey(*LAYOUTS), 1)
-        found += [(stream, blob) for _, blob in routed.packets]
-    return found
+        stream_rows = [row for row in rows if layout.keys[0] in row]
+        routed = route(table_of(layout, stream_rows), stream, ByKey(*LAYOUTS), 1)
+        blobs += [(stream, blob) for _, blob in routed.packets]
+    return blobs
 
 
 def times(rows: Rows) -> list[int]:
@@ -50,7 +50,7 @@ def test_rows_wait_for_the_watermark() -> None:
     assert (times(ready), times(late)) == ([9], [])
 
 
-def test_a_row_that_the_last_watermark_had_passed_is_late() -> None:
+def test_a_row_before_the_previous_watermark_is_late() -> None:
     inbox = Inbox(LAYOUTS)
     inbox.receive(packets(at(5)), 6)
     ready, late = inbox.receive(packets(at(5), at(6), bell(2)), 10)
@@ -76,7 +76,7 @@ def test_without_a_watermark_everything_waits() -> None:
     assert (len(ready), len(late), len(inbox.held)) == (0, 0, 2)
 
 
-def test_late_rows_are_described_as_their_source_had_them() -> None:
+def test_late_rows_are_described_with_their_original_values() -> None:
     inbox = Inbox(LAYOUTS)
     inbox.receive([], 10)
     _, late = inbox.receive(packets(at(3, "bob", None), bell(4, 8)), 10)
@@ -84,7 +84,7 @@ def test_late_rows_are_described_as_their_source_had_them() -> None:
     assert described == [at(3, "bob", None), bell(4, 8)]
 
 
-def test_a_value_that_is_null_throughout_is_nothing() -> None:
+def test_a_value_with_only_nulls_is_nothing() -> None:
     inbox = Inbox(LAYOUTS)
     ready, _ = inbox.receive(packets(at(1) | {"place": None, "floor": None}, at(2)), PAST_ALL_ROWS)
     by_time = dict(zip(ready.t.tolist(), ready.value.tolist(), strict=True))
@@ -111,16 +111,16 @@ def test_an_event_without_value_columns_is_not_nothing() -> None:
         max_size=5,
     )
 )
-def test_saved_and_opened_between_any_two_steps_it_is_the_same(steps: list[tuple[list[dict], int]]) -> None:
-    lasting, saved = Inbox(LAYOUTS), write_tables(Inbox(LAYOUTS).save())
+def test_an_inbox_saved_and_loaded_at_every_step_gives_the_same_rows(steps: list[tuple[list[dict], int]]) -> None:
+    kept_open, saved = Inbox(LAYOUTS), write_tables(Inbox(LAYOUTS).save())
     seen: Counter = Counter()
     for rows, watermark in [*steps, ([], PAST_ALL_ROWS)]:
         opened = Inbox(LAYOUTS)
         opened.load(read_tables(saved))
         blobs = packets(*rows)
-        for first, second in zip(lasting.receive(blobs, watermark), opened.receive(blobs, watermark), strict=True):
-            told = Counter(tuple(lasting.describe(first, index).items()) for index in range(len(first)))
-            assert told == Counter(tuple(opened.describe(second, index).items()) for index in range(len(second)))
-            seen += told
+        for first, second in zip(kept_open.receive(blobs, watermark), opened.receive(blobs, watermark), strict=True):
+            described = Counter(tuple(kept_open.describe(first, index).items()) for index in range(len(first)))
+            assert described == Counter(tuple(opened.describe(second, index).items()) for index in range(len(second)))
+            seen += described
         saved = write_tables(opened.save())
-    assert seen == Counter(tuple(row.items()) for rows, _ in steps for row in rows), "each row ready or late, once"
+    assert seen == Counter(tuple(row.items()) for rows, _ in steps for row in rows), "each row is ready or late, once"

@@ -9,7 +9,7 @@ from tests.local import LocalRun, local_job
 
 KEY_TIME = "KEY (k STRING) TIME t INTEGER WATERMARK 3"
 
-#: For each kind: the declarations, the query, and a row at a time.
+#: For each kind: the declarations, the query, and a row without its time.
 CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "PATTERN": (f"CREATE STREAM s {KEY_TIME};", "PATTERN s('a') THEN s('b')", {"k": "a"}),
     "SEQUENCE": (

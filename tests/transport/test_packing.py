@@ -1,4 +1,4 @@
-"""Rows that are packed for any number of buckets are all there when they are unpacked, each in one bucket."""
+"""Rows packed for any number of buckets are unpacked unchanged, and all rows of a key are in one bucket."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def multiset(rows: list[dict]) -> Counter:
     return Counter(tuple(sorted(row.items())) for row in rows)
 
 
-def test_values_and_those_before_may_be_of_different_types_of_text() -> None:
+def test_values_and_previous_values_may_have_different_string_types() -> None:
     row = {"person": "ann", "place": "hall", "floor": 1, "prev_place": "hall", "prev_floor": 1, "t": 1, "p": 0.5}
     table = table_of(MARKOV, [row])
     before = table["prev_place"].cast(pa.large_string())
@@ -110,8 +110,8 @@ def hashes(*columns: pa.Array) -> list[int]:
     return hash_tuples(columns, len(columns[0])).tolist()
 
 
-def test_hashes_are_those_of_every_other_version() -> None:
-    # A checkpoint's state lies in the bucket of its key: were one of these to change, every checkpoint would be lost.
+def test_hashes_do_not_change_between_versions() -> None:
+    # State is stored in the bucket of its key: if one of these hashes changes, existing checkpoints cannot be used.
     assert hashes(pa.array(["", "a", "hall", "café"])) == HASHES_OF_TEXT
     assert hashes(pa.array([0, 1, -1, 2**40])) == HASHES_OF_INTEGERS
     assert hashes(pa.array([0.0, 0.5, -1.5, math.inf])) == HASHES_OF_DOUBLES
@@ -126,11 +126,11 @@ def test_hashes_are_of_values_and_not_of_their_encoding() -> None:
     assert hashes(pa.array([1, 2], pa.int64())) == hashes(pa.array([1.0, 2.0]).cast(pa.int64()))
 
 
-def test_bytes_that_are_no_text_have_a_hash() -> None:
+def test_bytes_that_are_not_utf8_have_a_hash() -> None:
     assert len(set(hashes(pa.array([b"\xff", b"\xfe", b"a"])))) == 3
 
 
-def test_neighbouring_columns_do_not_run_into_each_other() -> None:
+def test_the_boundary_between_columns_changes_the_hash() -> None:
     assert hashes(pa.array(["ab"]), pa.array(["c"])) != hashes(pa.array(["a"]), pa.array(["bc"]))
 
 

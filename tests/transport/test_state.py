@@ -1,4 +1,4 @@
-"""State as bytes: what was sealed is opened, and what was damaged, or is another's, is refused in one line."""
+"""State as bytes: sealed state can be read, and damaged state or that of another query is refused in one line."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ def test_what_is_sealed_is_opened(rows: list[tuple]) -> None:
     assert opened["none"].schema.types == [pa.int8()]
 
 
-def test_no_tables_are_no_tables() -> None:
+def test_a_state_without_tables_can_be_read() -> None:
     assert unseal(seal({}, OURS), OURS) == {}
     assert read_tables(write_tables({})) == {}
 
 
-def test_every_damaged_byte_is_noticed() -> None:
+def test_every_damaged_byte_is_detected() -> None:
     sealed = seal({"t": pa.table({"t": [1]})}, OURS)
-    for place in range(len(sealed)):
+    for index in range(len(sealed)):
         for flip in (0x01, 0x80, 0xFF):
             damaged = bytearray(sealed)
-            damaged[place] ^= flip
+            damaged[index] ^= flip
             with pytest.raises(StateError) as refused:
                 unseal(bytes(damaged), OURS)
             assert "\n" not in str(refused.value)
 
 
-def test_every_cut_is_noticed() -> None:
+def test_every_truncation_is_detected() -> None:
     sealed = seal(TABLES, OURS)
     for length in range(len(sealed)):
         with pytest.raises(StateError):
@@ -72,13 +72,13 @@ def test_state_of_another_format_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
         unseal(newer, OURS)
 
 
-def test_state_of_another_format_is_named_even_where_the_rest_of_it_is_unknown() -> None:
+def test_the_error_names_an_unknown_format_even_if_the_content_is_unreadable() -> None:
     header = state._HEADER.pack(b"ANBR", 99, 3, bytes(16), 0)
     with pytest.raises(StateError, match="has format 99"):
         unseal(header + struct.pack("<I", zlib.crc32(header)) + b"new", OURS)
 
 
-def test_what_was_never_state_is_refused() -> None:
+def test_bytes_that_are_not_state_are_refused() -> None:
     for data in (b"", b"ANB", b"PAR1" * 100):
         with pytest.raises(StateError, match="not Anabranch's"):
             unseal(data, OURS)

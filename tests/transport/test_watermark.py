@@ -41,23 +41,23 @@ def test_a_stream_without_rows_holds_the_others_back() -> None:
     assert clock.advance([BEGINNING, 120]) == 100
 
 
-def test_the_end_of_the_input_passes_every_row_and_nothing_else() -> None:
+def test_the_end_of_the_input_moves_the_watermark_past_the_newest_row() -> None:
     clock = Clock([PROMPT, SLOW])
     clock.advance([100, 50])
     assert clock.advance([BEGINNING, BEGINNING], ended=True) == 101
 
 
-def test_the_end_passes_the_rows_that_come_with_it() -> None:
+def test_the_end_of_the_input_includes_the_rows_that_arrive_with_it() -> None:
     clock = Clock([PROMPT, SLOW])
     clock.advance([100, 50])
     assert clock.advance([BEGINNING, 130], ended=True) == 131
 
 
-def test_the_end_of_nothing_is_no_watermark() -> None:
+def test_the_end_of_an_empty_input_gives_no_watermark() -> None:
     assert Clock([PROMPT, SLOW]).advance([BEGINNING, BEGINNING], ended=True) == BEGINNING
 
 
-def test_after_the_end_the_input_may_go_on() -> None:
+def test_the_input_may_continue_after_its_end() -> None:
     clock = Clock([SLOW])
     clock.advance([100])
     assert clock.advance([BEGINNING], ended=True) == 101
@@ -80,7 +80,7 @@ def test_a_clock_resumes_from_its_saved_state(steps: list[tuple[int, int, bool]]
 
 @dataclass(frozen=True)
 class Steps:
-    """Stands for a derivation: only the length of its steps matters here."""
+    """A stub of a derivation; only the length of its steps matters here."""
 
     step: float
 
@@ -180,7 +180,7 @@ def test_any_split_within_the_lateness_releases_the_same_rows(times: list[int], 
 
 
 @pytest.mark.parametrize("limits", [None, (np.array([5, 7]), np.array([9, 9]))])
-def test_streams_have_limits_of_their_own_only_in_steps(limits: tuple[I64, I64] | None) -> None:
+def test_streams_have_separate_limits_only_in_steps(limits: tuple[I64, I64] | None) -> None:
     advance = Advance(5, 9, limits)
     late = advance.is_late(np.array([6, 6]), np.array([0, 1]))
     assert late.tolist() == [False, limits is not None]
