@@ -1,8 +1,8 @@
-"""What the cases of every kind of query have in common: the case itself, and what its strategies draw from.
+"""The test case that all kinds of query share, and the values that its strategies draw from.
 
-A case is workbook text and rows, so that it can be asked of any door of the package: the oracle, a kernel, a batch run,
-a streaming run. Its streams have no FROM; the rows are bound to them by name. In a list of choices the simplest stands
-first: a failing case shrinks towards it.
+A case is workbook text and rows, so that it runs through every entry point: the oracle, a kernel, a batch run and a
+streaming run. Its streams have no FROM; the rows are bound to them by name. In a list of choices the simplest is first:
+a failing case shrinks towards it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ QUERY = "q"
 
 STRING, INTEGER, DOUBLE, TIMESTAMP = "STRING", "INTEGER", "DOUBLE", "TIMESTAMP"
 TIMES = (INTEGER, DOUBLE, TIMESTAMP)
-#: TIMESTAMPs are seconds after this; midnight, and another month, are two seconds away.
+#: TIMESTAMPs are seconds after this; midnight and the next month begin two seconds later.
 EPOCH = datetime(2026, 1, 31, 23, 59, 58, tzinfo=UTC)
 
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
@@ -31,7 +31,7 @@ MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 
 @dataclass(frozen=True)
 class Case:
-    """A query and the data it is asked of.
+    """A query and its input.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Case:
         Declares the streams, the relations and one query.
     query : str
         The name of the query.
-    rows : dict from the name of a stream to its rows, in no order of time
+    rows : dict from the name of a stream to its rows, not sorted by time
     relations : dict from the name of a relation to its rows
     """
 
@@ -50,13 +50,13 @@ class Case:
 
 
 def workbook_of(declarations: Iterable[str], query: str) -> str:
-    """The text of a workbook: what is declared, and the query `QUERY`."""
+    """The text of a workbook: the declarations and the query `QUERY`."""
     return "\n".join([*declarations, f"CREATE QUERY {QUERY} AS {query};"]) + "\n"
 
 
 @st.composite
 def operands_of(draw: Draw, streams: Sequence[tuple[str, str]]) -> str:
-    """What stands after FROM, given the stream of each name: one stream may be written alone."""
+    """The operands after FROM, from pairs of stream and name; a single stream may be written without AS."""
     alone = {stream for stream, _ in streams}
     if len(alone) == 1 and not draw(one_in(4)):
         return streams[0][0]
@@ -64,7 +64,7 @@ def operands_of(draw: Draw, streams: Sequence[tuple[str, str]]) -> str:
 
 
 def watermark_of(delay: int | float | None) -> str:
-    """The clause, where there is to be one."""
+    """The WATERMARK clause; empty if there is no delay."""
     return "" if delay is None else f" WATERMARK {delay}"
 
 
@@ -77,7 +77,7 @@ def one_in(count: int) -> st.SearchStrategy[bool]:
 
 
 def lists(items: st.SearchStrategy[Any], sizes: Sequence[int]) -> st.SearchStrategy[list[Any]]:
-    """Lists of one of these lengths; left to themselves, lists come out short."""
+    """Lists of one of these lengths; by default, Hypothesis draws mostly short lists."""
     return st.sampled_from(sizes).flatmap(lambda size: st.lists(items, min_size=size, max_size=size))
 
 
@@ -85,7 +85,7 @@ def lists(items: st.SearchStrategy[Any], sizes: Sequence[int]) -> st.SearchStrat
 
 
 def moment(instant: int | float, time_type: str) -> Any:
-    """An instant as a column of this type has it."""
+    """An instant as a value of a column of this type."""
     return EPOCH + timedelta(seconds=instant) if time_type == TIMESTAMP else instant
 
 
@@ -96,7 +96,7 @@ def seconds(row: Row) -> int | float:
 
 
 def number_text(value: float) -> str:
-    """A number as a literal, whole ones without a point."""
+    """A number as a literal, without a decimal point if it is whole."""
     return str(int(value)) if value == int(value) else repr(value)
 
 

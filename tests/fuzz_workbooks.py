@@ -1,6 +1,6 @@
-"""Mutated workbooks through parse and declare: nothing but positioned findings may come out, and soon.
+"""Parses and declares mutated workbooks: each must give a tree or findings with positions, within a time limit.
 
-Run as `python -m tests.fuzz_workbooks [count] [seed]`; the exit status is 1 where anything else did.
+Run as `python -m tests.fuzz_workbooks [count] [seed]`; the exit status is 1 if a workbook gives anything else.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TOKENS = [
 
 @dataclass(frozen=True)
 class Failure:
-    """A text that did not end in a tree or in positioned findings."""
+    """A text that gave neither a tree nor findings with positions."""
 
     text: str
     reason: str
@@ -95,7 +95,7 @@ def mutated(text: str, rng: random.Random) -> str:
 
 
 def check(text: str) -> str:
-    """What is wrong with how the text was received; empty where nothing is."""
+    """The reason why parsing or declaring the text failed the check; empty if it passed."""
     start = time.perf_counter()
     try:
         try:
@@ -108,13 +108,13 @@ def check(text: str) -> str:
             findings = error.findings
             if not findings:
                 return "an error without findings"
-    except Exception as error:  # the very thing that is looked for
+    except Exception as error:  # the error that the fuzzer looks for
         return f"{type(error).__name__}: {error}"
     seconds = time.perf_counter() - start
     if seconds > TIME_LIMIT:
         return f"took {seconds:.1f} s"
     misplaced = [finding for finding in findings if not _inside(text, finding) or "\n" in finding.line("w")]
-    return f"a finding without a place in the text, or of several lines: {misplaced[0]}" if misplaced else ""
+    return f"a finding without a position in the text, or of several lines: {misplaced[0]}" if misplaced else ""
 
 
 def _inside(text: str, finding: Finding) -> bool:

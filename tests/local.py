@@ -1,4 +1,4 @@
-"""Queries without a JVM: cases through the same routing, operators and state bytes that Spark runs."""
+"""Runs queries without a JVM, with the same routing, operators and state bytes as on Spark."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from tests.untraced import untraced
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 FINGERPRINT = "0123456789abcdef" * 2
 
-#: Trees are values, and the text of a case is asked for two or three times in a row: by the oracle, and by each job.
+#: Trees are immutable, and the text of a case is needed two or three times in a row: by the oracle, and by each job.
 parsed = lru_cache(maxsize=16)(parse)
 
 
 @untraced
 def bound_query(workbook: str, name: str) -> Any:
-    """The bound query of a workbook; its streams must state their types. The language has tests of its own."""
+    """The bound query of a workbook; its streams must state their types. Not traced: the language has its own tests."""
     catalog = declared(workbook)
     return bind(catalog.query(name), catalog)
 
@@ -46,7 +46,7 @@ def prepared_query(workbook: str, name: str) -> Prepared:
 
 
 def declared(workbook: str) -> Catalog:
-    """What a workbook declares."""
+    """The catalog of a workbook without errors."""
     catalog = Catalog()
     findings = declare(parsed(workbook), catalog)
     assert not findings, findings
@@ -56,7 +56,7 @@ def declared(workbook: str) -> Catalog:
 def local_job(
     workbook: str, name: str, relations: Mapping[str, Iterable[tuple]] = MappingProxyType({}), live: bool = False
 ) -> Any:
-    """A job as the session makes it."""
+    """The job of a query, as a session makes it."""
     prepared = prepared_query(workbook, name)
     tables = relation_tables(workbook, relations)
     layouts = layouts_for(prepared.bound.streams)
@@ -83,19 +83,19 @@ def relation_tables(workbook: str, relations: Mapping[str, Iterable[tuple]]) -> 
     for relation, rows in relations.items():
         columns = catalog.relation(relation).columns
         arrays = [
-            pa.array([row[place] for row in rows], ARROW_TYPES[column.type]) for place, column in enumerate(columns)
+            pa.array([row[index] for row in rows], ARROW_TYPES[column.type]) for index, column in enumerate(columns)
         ]
         tables[relation.lower()] = pa.table(arrays, names=[column.name for column in columns])
     return tables
 
 
 def to_table(job: Any, stream: int, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Rows of one stream as its source would have them."""
+    """Rows of one stream as the table that its source would return."""
     return table_of(job.layouts[stream], rows)
 
 
 class LocalRun:
-    """The buckets of one query in one process; every step goes through saved bytes, as in streaming."""
+    """The buckets of one query in one process; their state is saved and loaded at every step, as in streaming."""
 
     def __init__(self, job: Any, n_buckets: int = 3) -> None:
         self.job = job
@@ -107,12 +107,12 @@ class LocalRun:
         self.counts = Counts()
 
     def step(self, rows: Rows, end: bool = False) -> None:
-        """One micro-batch, given as rows by stream name."""
+        """Process one micro-batch: rows by stream name."""
         newest = []
         packets: list[list[tuple[int, bytes]]] = [[] for _ in range(self.n_buckets)]
         for stream, layout in enumerate(self.job.layouts):
-            given = next((part for name, part in rows.items() if name.lower() == layout.name.lower()), ())
-            routed = route(to_table(self.job, stream, given), stream, self.job, self.n_buckets)
+            stream_rows = next((part for name, part in rows.items() if name.lower() == layout.name.lower()), ())
+            routed = route(to_table(self.job, stream, stream_rows), stream, self.job, self.n_buckets)
             newest.append(routed.newest)
             self.counts += Counts(read=routed.read, used=routed.ignored, quarantined=routed.rejected.num_rows)
             self.rejected += routed.rejected.to_pylist()
@@ -129,7 +129,7 @@ class LocalRun:
             self.outcomes.append(outcome)
 
     def run(self, batches: Iterable[Rows]) -> None:
-        """Every micro-batch, then the end of the input; every row that was read is accounted for."""
+        """Process all micro-batches and the end of the input, and check that the counts add up."""
         for batch in batches:
             self.step(batch)
         self.step({}, end=True)
@@ -137,10 +137,10 @@ class LocalRun:
         assert counts.read == counts.used + counts.duplicate + counts.late + counts.quarantined
 
     def rows_of(self, query: int) -> list[dict[str, Any]]:
-        """What was answered to one of several queries."""
+        """The answers of one of several queries."""
         rows = [row for outcome in self.outcomes for row in outcome.answers.to_pylist()]
         return [row for row in rows if row["query"] == query]
 
     def events_of(self, row: Mapping[str, Any]) -> list[list[Any]]:
-        """The events of such an answer, stream by stream."""
+        """The events of an answer of `rows_of`, by stream."""
         return [list(row[f"events_{stream}"]) for stream in range(len(self.job.layouts))]

@@ -14,7 +14,7 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 
 def time_of(row: Row) -> Any:
-    """When a row happened, as most rows say it."""
+    """The event time of a row whose TIME column is `t`."""
     return row["t"]
 
 
@@ -22,13 +22,13 @@ def time_of(row: Row) -> Any:
 def splits(draw: Draw, rows: Rows, most_batches: int = 5, clock: Callable[[Row], Any] = time_of) -> list[Rows]:
     """The rows as micro-batches in order of time, stream by stream.
 
-    A cut may fall inside an instant, a batch may be empty, and one stream may run ahead of another: none of
-    that makes a row late, whatever the watermark.
+    A cut may be inside an instant, a batch may be empty, and one stream may be ahead of another. None of this makes a
+    row late, whatever the watermark.
     """
     batches = draw(st.integers(1, most_batches))
     parts: list[Rows] = [{} for _ in range(batches)]
-    for name, own in rows.items():
-        ordered = sorted(own, key=clock)
+    for name, stream_rows in rows.items():
+        ordered = sorted(stream_rows, key=clock)
         cut = st.integers(0, len(ordered))
         cuts = sorted(draw(st.lists(cut, min_size=batches - 1, max_size=batches - 1)))
         for part, start, end in zip(parts, [0, *cuts], [*cuts, len(ordered)], strict=True):
@@ -42,13 +42,12 @@ def disordered_splits(
 ) -> list[Rows]:
     """The rows as micro-batches in an order of arrival in which no row is late.
 
-    The rule: after a batch, a stream's watermark is the largest time seen in it so far minus `delay`, and
-    nothing while it has shown no rows; the watermark of the query is the least of its streams'. A row is
-    late if its time is strictly below the watermark that earlier batches have reached. Rows of one batch
-    are never late to each other. So a batch takes what the drawn order brings, and with it every row that
-    would be late if it came after.
+    The rule: after a batch, the watermark of a stream is its largest time so far minus `delay`; a stream without rows
+    has none. The watermark of the query is the least of its streams'. A row is late if its time is strictly below the
+    watermark that earlier batches have reached; rows of one batch are never late. So a batch has the next rows of the
+    drawn order, and every row that would be late after it.
     """
-    arrivals = [(name, row) for name, own in rows.items() for row in own]
+    arrivals = [(name, row) for name, stream_rows in rows.items() for row in stream_rows]
     jitter = draw(st.lists(st.integers(0, 8), min_size=len(arrivals), max_size=len(arrivals)))
     order = sorted(range(len(arrivals)), key=lambda i: clock(arrivals[i][1]) + jitter[i])
     waiting = [arrivals[i] for i in order]

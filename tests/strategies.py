@@ -1,7 +1,7 @@
-"""Hypothesis strategies for syntax trees: every kind of statement, as the parser itself would build it.
+"""Hypothesis strategies for syntax trees: every kind of statement, as the parser builds it.
 
-`workbooks()` is the whole; `statements()`, `queries()`, `conditions()` and `expressions()` are its parts.
-Names are often keywords or need quoting, because those are the ones that go wrong.
+`workbooks()` is made of `statements()`, `queries()`, `conditions()` and `expressions()`. Names are often keywords or
+need quoting, because such names cause errors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from anabranch.relate.query import COMPOSITE, SIMPLE
 from anabranch.relate.syntax import Quantified, Relate
 from anabranch.sequence.syntax import Component, Delay, Miss, Sequence
 
-#: Names that are also keywords somewhere, and names that must stand in backticks.
+#: Names that are also keywords somewhere, and names that need backticks.
 AWKWARD_NAMES = [
     "location", "order", "window", "value", "key", "time", "t", "p", "error", "method", "length", "from", "where",
     "then", "select", "not", "true", "NULL", "in", "is", "and", "as", "all", "at", "within", "second", "string",
@@ -29,7 +29,7 @@ AWKWARD_NAMES = [
 
 _plain_names = st.from_regex(r"[a-z][a-z0-9_]{0,4}", fullmatch=True)
 _any_names = st.text(st.characters(exclude_categories=["C", "Zl", "Zp"]), min_size=1, max_size=8).filter(str.strip)
-# Deferred, because Hypothesis prints a strategy with all that it holds, and this one is held everywhere.
+# Deferred, because Hypothesis prints a strategy with all strategies inside it, and this one is inside most others.
 names = st.deferred(lambda: st.one_of(_plain_names, st.sampled_from(AWKWARD_NAMES), _any_names))
 upper_words = st.from_regex(r"[A-Z]{1,8}", fullmatch=True)
 strings = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=12)
@@ -39,7 +39,7 @@ small_numbers = st.one_of(st.integers(-1000, 1000), st.floats(-1e6, 1e6))
 
 
 def several(items: st.SearchStrategy[Any], least: int = 1, most: int = 3) -> st.SearchStrategy[tuple[Any, ...]]:
-    """Tuples of some items."""
+    """Tuples of `least` to `most` items."""
     return st.lists(items, min_size=least, max_size=most).map(tuple)
 
 
@@ -58,7 +58,7 @@ attributes = st.builds(nodes.Attribute, names, names, maybe(literals))
 
 
 def _joined(kind: type, parts: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """A conjunction or disjunction, which never directly holds another of its kind."""
+    """A conjunction or disjunction, which never directly contains another of its kind."""
     return several(parts.filter(lambda part: not isinstance(part, kind)), 2).map(kind)
 
 
@@ -81,12 +81,12 @@ _leaves = st.deferred(lambda: st.one_of(variables, attributes, literals, duratio
 
 
 def expressions(max_leaves: int = 10) -> st.SearchStrategy[Any]:
-    """Any expression; parsing asks nothing of types."""
+    """Any expression; the parser does not check types."""
     return st.recursive(_leaves, _larger, max_leaves=max_leaves)
 
 
 def conditions() -> st.SearchStrategy[Any]:
-    """What stands after WHERE: to the parser, any expression."""
+    """A condition after WHERE: for the parser, any expression."""
     return expressions(max_leaves=6)
 
 
@@ -227,5 +227,5 @@ def statements() -> st.SearchStrategy[Any]:
 
 
 def workbooks() -> st.SearchStrategy[nodes.Workbook]:
-    """Some statements; nothing is asked of how they fit together."""
+    """Statements that need not be consistent with each other."""
     return st.builds(nodes.Workbook, several(statements(), 0))

@@ -13,7 +13,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 
 
 def examples_of_modules() -> dict[str, int]:
-    """The number of examples in each module that has some."""
+    """The number of examples in each module with examples."""
     counts = {
         ".".join(path.relative_to(SOURCE).with_suffix("").parts): len(
             re.findall(r"^\s*>>> ", path.read_text(encoding="utf-8"), re.MULTILINE)
@@ -32,7 +32,7 @@ def test_examples_print_what_they_show(module: str, count: int) -> None:
         example = failure.example
         pytest.fail(f"{failure.test}: {example.source.strip()} shows {example.want!r} and prints {failure.got!r}")
     except doctest.UnexpectedException as failure:
-        # Also a skip, where kernels are not to be compiled.
+        # Can also be the skip of a test that must not compile kernels.
         raise failure.exc_info[1] from None
-    # Fewer are found where the docstring belongs to a compiled function, which is no function to doctest.
+    # doctest finds fewer examples if a docstring belongs to a compiled function, which it does not see as a function.
     assert results.attempted == count

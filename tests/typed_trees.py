@@ -1,8 +1,8 @@
-"""Hypothesis strategies for typed conditions, and rows to ask them of; for everything that evaluates such trees.
+"""Hypothesis strategies for typed conditions and rows, for the tests of all code that evaluates such trees.
 
 Values come from small domains, so that comparisons often hold and products never overflow. A TIMESTAMP is an
-integer here, microseconds since 1970, and a DATE the days, as in the constants of a tree; `as_python` gives what
-a table holds.
+integer here, microseconds since 1970, and a DATE the days, as in the constants of a tree; `as_python` returns
+the value of a table.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ COLUMNS = {f"{kind.value.lower()}{number}": kind for kind in DOMAIN for number i
 
 
 def _relation(name: str, *kinds: Type) -> Relation:
-    columns = tuple(Column(f"c{place}", kind, True) for place, kind in enumerate(kinds))
-    source = nodes.CreateRelation(name, tuple(nodes.ColumnName(each.name, each.type.value) for each in columns))
+    columns = tuple(Column(f"c{index}", kind, True) for index, kind in enumerate(kinds))
+    source = nodes.CreateRelation(name, tuple(nodes.ColumnName(column.name, column.type.value) for column in columns))
     return Relation(name, columns, source)
 
 
-#: Relations with their rows; a NULL in a row is never found.
+#: Relations with their rows; a NULL in a row equals no value.
 RELATIONS: dict[Relation, list[tuple[Any, ...]]] = {
     _relation("Words", Type.STRING): [("a",), ("é",), (None,)],
     _relation("pairs", Type.STRING, Type.INTEGER): [("a", 1), ("b", -3), ("", 0), (None, 2), ("a", None)],
@@ -57,7 +57,7 @@ rows = st.lists(
 
 
 def as_python(value: Any, kind: Type) -> Any:
-    """The value as a table holds it."""
+    """The value as it is in a table."""
     if value is None:
         return None
     if kind is Type.TIMESTAMP:
@@ -67,7 +67,7 @@ def as_python(value: Any, kind: Type) -> Any:
 
 def _leaves(kind: Type) -> st.SearchStrategy[Typed]:
     """A column twice as often as a constant, and seldom NULL."""
-    named = [Reference(None, name, own) for name, own in COLUMNS.items() if own is kind]
+    named = [Reference(None, name, column_kind) for name, column_kind in COLUMNS.items() if column_kind is kind]
     constants = [Constant(value, kind) for value in DOMAIN[kind]]
     return st.sampled_from(named * 6 + constants * 2 + [Constant(None, Type.NULL)])
 
@@ -115,7 +115,7 @@ def _members(depth: int) -> st.SearchStrategy[Typed]:
 
 
 def conditions(depth: int = 3) -> st.SearchStrategy[Typed]:
-    """Conditions of at most this depth, besides the arithmetic below them."""
+    """Conditions of at most this depth, not counting the arithmetic in them."""
     small = st.one_of(_comparisons(2), _members(1), _leaves(Type.BOOLEAN), _null_tests(1))
     if depth == 0:
         return small

@@ -1,4 +1,4 @@
-"""Pauses coverage where tracing would find nothing new: tracing an oracle doubles its time."""
+"""Pauses coverage where tracing would reach no new lines: tracing an oracle doubles its time."""
 
 from __future__ import annotations
 
