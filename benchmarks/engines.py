@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from anabranch.arrays import END
 from anabranch.binding.binder import bind, declare
 from anabranch.catalog import Catalog
-from anabranch.columns.times import END
 from anabranch.language.parser import parse
 from anabranch.planning.layouts import layouts_for
 from anabranch.planning.prepared import prepare, with_job

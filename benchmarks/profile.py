@@ -30,7 +30,7 @@ STEPS: dict[str, tuple[tuple[Any, str], ...]] = {
     "times": ((routing, "encode_times"), (packing, "encode_times")),
     "encode keys": ((routing, "encode_tuples"),),
     "encode values": ((packing, "_encode_values"),),
-    "sort by bucket": ((packing, "_rows_by_bucket"),),
+    "sort by bucket": ((packing, "rows_by_bucket"),),
     "gather by bucket": ((routing, "pack"),),
     "compact codes": ((packing, "_compact"),),
     "write blob": ((packing, "write_tables"), (packing, "write_buffer")),

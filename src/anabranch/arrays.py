@@ -1,4 +1,4 @@
-"""Type aliases of NumPy arrays, named by element type and width."""
+"""Type aliases of NumPy arrays, named by element type and width, and the times that stand for unknown ones."""
 
 from __future__ import annotations
 
@@ -16,3 +16,8 @@ U64 = npt.NDArray[np.uint64]
 F64 = npt.NDArray[np.float64]
 #: Integers or doubles, such as event times.
 Numbers = npt.NDArray[Any]
+
+#: Before all times: no watermark yet, and an unknown time.
+BEGINNING = np.iinfo(np.int64).min
+#: After all times: the unknown end of a window.
+END = np.iinfo(np.int64).max

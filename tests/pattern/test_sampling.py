@@ -16,8 +16,8 @@ from tests.pattern.test_against_worlds import expected, job_of
 
 from anabranch.errors import TooLarge
 from anabranch.pattern import archive
+from anabranch.pattern.kernel.words import count_bits, draw_values
 from anabranch.pattern.sampling import interval
-from anabranch.pattern.words import count_bits, draw_values
 
 #: Two people in one place, one after the other: too large for exact answers with a dozen people.
 WORKBOOK = """

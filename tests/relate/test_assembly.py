@@ -15,8 +15,9 @@ from tests.relate.local import run_stream, run_whole
 from tests.runtime.test_model_checks import found
 from tests.transport.layouts import INTERVALS, table_of
 
-from anabranch.columns.times import BEGINNING, END
-from anabranch.relate.assembly import FAULTS, MOST_EVENTS, MOST_LOST, IntervalRows, assemble
+from anabranch.arrays import BEGINNING, END
+from anabranch.relate.assembly import FAULTS, IntervalRows, assemble
+from anabranch.relate.kernel import MOST_EVENTS, MOST_LOST
 from anabranch.transport.checks import check_rows
 from anabranch.transport.interval_columns import interval_numbers
 

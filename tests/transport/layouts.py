@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from anabranch.columns.times import END, TimeKind
+from anabranch.arrays import END
+from anabranch.columns.times import TimeKind
 from anabranch.inference.reporting import Reporting
 from anabranch.transport.layout import DistributionColumns, IntervalColumns, Layout, PredictionColumns
 from anabranch.transport.routing import KeyPlacement

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.transport.layouts import CERTAIN, INDEPENDENT, MARKOV, POSITIONS, PREDICTED, table_of
 
-from anabranch.columns.times import BEGINNING, END
+from anabranch.arrays import BEGINNING, END
 from anabranch.transport.checks import QUARANTINE, check_rows, quarantine
 from anabranch.transport.layout import Layout
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.transport.layouts import CERTAIN, MARKOV, PAST_ALL_ROWS, ByKey, table_of
 
-from anabranch.columns.times import BEGINNING
+from anabranch.arrays import BEGINNING
 from anabranch.transport.inbox import Inbox
 from anabranch.transport.routing import route
 from anabranch.transport.rows import Rows

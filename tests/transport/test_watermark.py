@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.transport.layouts import CERTAIN, MARKOV
 
-from anabranch.arrays import I64
-from anabranch.columns.times import BEGINNING, TimeKind, order_doubles
+from anabranch.arrays import BEGINNING, I64
+from anabranch.columns.times import TimeKind, order_doubles
 from anabranch.transport.layout import Layout
 from anabranch.transport.rows import Rows
 from anabranch.transport.watermark import Advance, Clock, ReorderBuffer, Watermark

@@ -1,7 +1,7 @@
 """Dictionaries of tuples: key and value columns as small integers.
 
 Python sees keys and values once per distinct tuple and batch, never once per row: Arrow dictionary-encodes a column, a
-hash table in Numba combines several columns, and only the distinct tuples reach a Python dict.
+compiled hash table combines several columns, and only the distinct tuples reach a Python dict.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.arrays import I32, I64, Bools
-from anabranch.compiled import compiled
+from anabranch.columns.kernel import dense_codes, pair_codes
 
 #: One object for every NaN: a dict finds a key by identity, although NaN is not equal to itself.
 _NAN = float("nan")
@@ -21,59 +21,10 @@ _NAN = float("nan")
 _UNIT = "unit"
 
 
-@compiled
-def dense_codes(numbers: I64) -> tuple[I32, I64]:
-    """Number the distinct values of an int64 array in order of appearance.
-
-    Returns the code of each entry and the first index of each code.
-    """
-    n = len(numbers)
-    size = 16
-    while size < 2 * n:
-        size *= 2
-    table = np.full(size, -1, np.int64)
-    codes = np.empty(n, np.int32)
-    firsts = np.empty(n, np.int64)
-    count = 0
-    for i in range(n):
-        h = np.uint64(numbers[i]) * np.uint64(0x9E3779B97F4A7C15)
-        slot = np.int64((h ^ (h >> np.uint64(32))) & np.uint64(size - 1))
-        while True:
-            known = table[slot]
-            if known < 0:
-                table[slot] = count
-                firsts[count] = i
-                codes[i] = count
-                count += 1
-                break
-            if numbers[firsts[known]] == numbers[i]:
-                codes[i] = known
-                break
-            slot = (slot + 1) & (size - 1)
-    return codes, firsts[:count].copy()
-
-
-@compiled
-def _pair_codes(first: I32, second: I32, n_first: int, n_second: int) -> tuple[I32, I64]:
-    """`dense_codes` for pairs of codes, with a table of all possible pairs."""
-    table = np.full(n_first * n_second, -1, np.int32)
-    codes = np.empty(len(first), np.int32)
-    firsts = np.empty(min(len(first), len(table)), np.int64)
-    count = 0
-    for i in range(len(first)):
-        pair = np.int64(first[i]) * n_second + second[i]
-        if table[pair] < 0:
-            table[pair] = count
-            firsts[count] = i
-            count += 1
-        codes[i] = table[pair]
-    return codes, firsts[:count].copy()
-
-
 def encode_pairs(first: I32, second: I32, n_first: int, n_second: int) -> tuple[I32, I64]:
     """Number the distinct pairs of two code columns; returns the code of each pair and the first index of each code."""
     if n_first * n_second <= max(1 << 16, 4 * len(first)):
-        return _pair_codes(first, second, n_first, n_second)
+        return pair_codes(first, second, n_first, n_second)
     return dense_codes(first.astype(np.int64) * n_second + second)
 
 

@@ -8,20 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.arrays import I64, U8, U64
+from anabranch.arrays import U64
+from anabranch.columns.kernel import hash_bytes
 from anabranch.columns.times import order_doubles
-from anabranch.compiled import compiled
 
-_FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
-
-
-@compiled
-def _hash_bytes(offsets: I64, data: U8, hashes: U64) -> None:
-    for i in range(len(hashes)):
-        h = hashes[i]
-        for j in range(offsets[i], offsets[i + 1]):
-            h = (h ^ np.uint64(data[j])) * _FNV_PRIME
-        hashes[i] = (h ^ np.uint64(0xFF)) * _FNV_PRIME
+_FNV_START = np.uint64(0xCBF29CE484222325)
 
 
 def hash_tuples(columns: Sequence[pa.Array], n_rows: int) -> U64:
@@ -39,6 +30,6 @@ def hash_tuples(columns: Sequence[pa.Array], n_rows: int) -> U64:
         offsets = np.frombuffer(text.buffers()[1], np.int64)[text.offset : text.offset + n_rows + 1]
         raw = text.buffers()[2]
         data = np.frombuffer(raw, np.uint8) if raw is not None and raw.size else np.zeros(1, np.uint8)
-        _hash_bytes(offsets, data, hashes)
+        hash_bytes(offsets, data, hashes)
     # The low bits of FNV distribute short keys badly over few buckets.
     return hashes ^ (hashes >> np.uint64(29))

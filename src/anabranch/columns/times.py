@@ -12,12 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.arrays import F64, I64
-
-#: Before all times: no watermark yet, and an unknown time.
-BEGINNING = np.iinfo(np.int64).min
-#: After all times: the unknown end of a window.
-END = np.iinfo(np.int64).max
+from anabranch.arrays import BEGINNING, END, F64, I64
 
 _MAGNITUDE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from anabranch.arrays import I64, Bools, Numbers
 from anabranch.columns.dictionary import flat
 from anabranch.columns.times import TimeKind
-from anabranch.compiled import compiled
+from anabranch.events.kernel import gather_roles
 from anabranch.events.table import EventTable
 from anabranch.transport.checks import LATE, QUARANTINE, quarantine
 from anabranch.transport.layout import Layout
@@ -130,7 +130,7 @@ class Batch:
             EventTable(table.table.take(pa.array(rows[stream == number])), table.layout)
             for number, table in enumerate(self.tables)
         ]
-        first, chosen_roles = _gather(self.first, chosen)
+        first, chosen_roles = gather_roles(self.first, chosen)
         roles = {name: column[chosen_roles] for name, column in self.roles.items()}
         return Batch(tables, stream, self.counted[chosen], first, roles)
 
@@ -182,16 +182,3 @@ def row_numbers(stream: I64, n_streams: int) -> I64:
         is_stream = stream == number
         rows[is_stream] = np.arange(is_stream.sum())
     return rows
-
-
-@compiled
-def _gather(first: I64, chosen: I64) -> tuple[I64, I64]:
-    """The roles of chosen events: the index of the first role of each event, and the role numbers."""
-    begins = np.zeros(len(chosen) + 1, np.int64)
-    for index in range(len(chosen)):
-        begins[index + 1] = begins[index] + first[chosen[index] + 1] - first[chosen[index]]
-    roles = np.empty(begins[-1], np.int64)
-    for index in range(len(chosen)):
-        for number in range(begins[index + 1] - begins[index]):
-            roles[begins[index] + number] = first[chosen[index]] + number
-    return begins, roles

@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.arrays import F64, I32, I64, U64, Bools
+from anabranch.arrays import I32, I64, U64, Bools
 from anabranch.binding.typed import Constant, Operation, Reference, Typed, conjuncts, references, walk
 from anabranch.columns.numbers import EXACT, is_exact, numbers_of
-from anabranch.compiled import compiled
+from anabranch.events.kernel import DE_BRUIJN, codes_between, first_roles, role_numbers
 from anabranch.language.types import Type
 
 #: Evaluates a condition on columns, given the number of rows: the rows where it is TRUE.
@@ -32,11 +32,10 @@ Conjuncts = dict[Typed, list[int]]
 
 _COMPARISONS = ("<", "<=", ">", ">=", "=", "<>")
 
-#: A De Bruijn number: the highest six bits of its product with a power of two identify the exponent.
-_DE_BRUIJN = 0x022FDD63CC95386D
+#: The exponent of a power of two, by the highest six bits of its product with DE_BRUIJN.
 _BIT_INDEX = np.zeros(64, np.int64)
 for _bit in range(64):
-    _BIT_INDEX[((_DE_BRUIJN << _bit) & (2**64 - 1)) >> 58] = _bit
+    _BIT_INDEX[((DE_BRUIJN << _bit) & (2**64 - 1)) >> 58] = _bit
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +70,8 @@ def roles_of(
             codes.append(coded.codes)
             tables.append(_allowed(coded, decided, evaluate, len(conditions)))
     starts = np.cumsum([0, *(len(table) for table in tables)]).astype(np.int64)
-    first = _count(np.stack(codes), np.concatenate(tables), starts)
-    numbers = _write(np.stack(codes), np.concatenate(tables), starts, first, _BIT_INDEX)
+    first = first_roles(np.stack(codes), np.concatenate(tables), starts)
+    numbers = role_numbers(np.stack(codes), np.concatenate(tables), starts, first, _BIT_INDEX)
     return first, np.array([variable for variable, _ in conditions], np.int64)[numbers]
 
 
@@ -149,7 +148,7 @@ def _numbers(name: str, column: pa.Array, compared: Sequence[Typed]) -> CodedCol
     """
     constants = [node.value for condition in compared for node in walk(condition) if isinstance(node, Constant)]
     cuts = np.unique(np.array(constants, np.float64))
-    codes = _between(numbers_of(column), cuts)
+    codes = codes_between(numbers_of(column), cuts)
     last = 2 * len(cuts) + 2
     if column.null_count:
         codes[column.is_null().to_numpy(zero_copy_only=False)] = last
@@ -162,24 +161,6 @@ def _numbers(name: str, column: pa.Array, compared: Sequence[Typed]) -> CodedCol
     return CodedColumn(codes, {name: pa.array(values, mask=missing)}, last + 1)
 
 
-@compiled
-def _between(values: F64, cuts: F64) -> I32:
-    """The codes of numbers, as `_numbers` defines them."""
-    codes = np.empty(len(values), np.int32)
-    for i in range(len(values)):
-        low, high = 0, len(cuts)
-        while low < high:
-            middle = (low + high) >> 1
-            if cuts[middle] < values[i]:
-                low = middle + 1
-            else:
-                high = middle
-        codes[i] = 2 * low + 1 if low < len(cuts) and cuts[low] == values[i] else 2 * low
-        if np.isnan(values[i]):
-            codes[i] = 2 * len(cuts) + 1
-    return codes
-
-
 def _allowed(coded: CodedColumn, decided: Conjuncts, evaluate: Evaluate, n_variables: int) -> U64:
     """(codes, words): the bits of the variables whose conditions each code satisfies."""
     table = _bits(coded.n_codes, n_variables)
@@ -188,38 +169,3 @@ def _allowed(coded: CodedColumn, decided: Conjuncts, evaluate: Evaluate, n_varia
         for number in numbers:
             table[bad, number >> 6] &= ~(np.uint64(1) << np.uint64(number & 63))
     return table
-
-
-@compiled
-def _count(codes: I32, tables: U64, starts: I64) -> I64:
-    """The index of the first role of each row."""
-    first = np.zeros(codes.shape[1] + 1, np.int64)
-    for row in range(codes.shape[1]):
-        count = 0
-        for word in range(tables.shape[1]):
-            bits = tables[starts[0] + codes[0, row], word]
-            for k in range(1, len(codes)):
-                bits &= tables[starts[k] + codes[k, row], word]
-            while bits:
-                bits &= bits - np.uint64(1)
-                count += 1
-        first[row + 1] = first[row] + count
-    return first
-
-
-@compiled
-def _write(codes: I32, tables: U64, starts: I64, first: I64, bit_index: I64) -> I64:
-    """The numbers of the conditions that each row satisfies, row by row."""
-    numbers = np.empty(first[-1], np.int64)
-    role = 0
-    for row in range(codes.shape[1]):
-        for word in range(tables.shape[1]):
-            bits = tables[starts[0] + codes[0, row], word]
-            for k in range(1, len(codes)):
-                bits &= tables[starts[k] + codes[k, row], word]
-            while bits:
-                lowest = bits & (~bits + np.uint64(1))
-                numbers[role] = 64 * word + bit_index[(lowest * np.uint64(_DE_BRUIJN)) >> np.uint64(58)]
-                role += 1
-                bits ^= lowest
-    return numbers

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.arrays import I64, Bools, Numbers
-from anabranch.columns.dictionary import dense_codes, encode_tuples, flat
+from anabranch.columns.dictionary import encode_tuples, flat
+from anabranch.columns.kernel import dense_codes
 from anabranch.columns.numbers import numbers_of
 from anabranch.columns.times import TimeKind, encode_times, order_doubles, restore_doubles
 from anabranch.splitmix import mix_all

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.arrays import I32, I64
+from anabranch.arrays import BEGINNING, I32, I64
 from anabranch.columns.dictionary import Dictionary
 from anabranch.columns.hashing import hash_tuples
-from anabranch.columns.times import BEGINNING, TimeKind, step_times, steps_before, steps_of
+from anabranch.columns.times import TimeKind, step_times, steps_before, steps_of
 from anabranch.inference.infer import Inference, KeyState
 from anabranch.inference.model import Hmm
 from anabranch.transport.derivation import Derived

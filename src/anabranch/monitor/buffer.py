@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from anabranch.arrays import I64
-from anabranch.columns.times import BEGINNING
+from anabranch.arrays import BEGINNING, I64
 from anabranch.monitor.kernel import buffer as kernel
 from anabranch.monitor.predictions import Predictions, elapsed, periods_of
 from anabranch.monitor.query import BoundMonitor

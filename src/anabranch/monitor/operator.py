@@ -14,10 +14,10 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from anabranch.arrays import F64, I64, Bools
+from anabranch.arrays import BEGINNING, F64, I64, Bools
 from anabranch.binding.typed import references
 from anabranch.columns.conditions import holds
-from anabranch.columns.times import BEGINNING, TimeKind
+from anabranch.columns.times import TimeKind
 from anabranch.monitor.answers import INVALIDATED, PARTIAL, TENTATIVE, VALIDATED, table_of
 from anabranch.monitor.arrivals import Arrivals
 from anabranch.monitor.buffer import Buffer

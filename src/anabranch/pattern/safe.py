@@ -21,7 +21,6 @@ from typing import Protocol
 import numpy as np
 
 from anabranch.arrays import F64, I32, I64, Bools
-from anabranch.compiled import compiled
 from anabranch.pattern import kernel
 from anabranch.pattern.automaton import Automaton, RegularMachine, Tables, accept_bit, match_bit
 from anabranch.pattern.safe_plan import Project, Seq
@@ -134,7 +133,7 @@ class SafePlan:
                 since_first[1:] = -np.expm1(logarithms[:-1])
                 before = since_first.copy()
             with np.errstate(divide="ignore"):
-                true = _true_since(match, since_first if self._kleene[plan.goal] else before, start)
+                true = kernel.true_since(match, since_first if self._kleene[plan.goal] else before, start)
                 yield np.log1p(-true)
             # From the next start on, a match at this instant has consumed the results of the head before it.
             from_here = np.zeros(events.n_instants)
@@ -147,17 +146,6 @@ class Bindings(Protocol):
 
     def __call__(self, variables: tuple[str, ...], goals: int, events: Events) -> I32:
         """The code of each row's binding of the variables, which are variables of the first `goals` goals."""
-
-
-@compiled
-def _true_since(match: F64, before: F64, start: int) -> F64:
-    """P(true during [start, f]) for each f; `before[b]` is P(true at b), if the goal's last match is at b."""
-    true = np.zeros(len(match))
-    last = 0.0
-    for f in range(start, len(match)):
-        last = match[f] * before[f] + (1.0 - match[f]) * last
-        true[f] = min(last, 1.0)
-    return true
 
 
 def _difference(later: F64, earlier: F64) -> F64:

@@ -16,8 +16,8 @@ from scipy.special import betaincinv, ndtri
 from anabranch.arrays import F64, I32, I64, U64
 from anabranch.pattern import kernel
 from anabranch.pattern.history import History
+from anabranch.pattern.kernel.words import count_bits, draw_values
 from anabranch.pattern.machine import Machine, Partial, Signature
-from anabranch.pattern.words import count_bits, draw_values
 
 #: The words that are sampled before the first check of the intervals.
 FIRST_WORDS = 16

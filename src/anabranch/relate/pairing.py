@@ -16,8 +16,8 @@ from anabranch.arrays import I64, Bools
 from anabranch.binding.typed import Typed, conjunction, conjuncts
 from anabranch.columns.conditions import holds
 from anabranch.columns.dictionary import encode_tuples, flat
-from anabranch.compiled import compiled
 from anabranch.language.types import Type
+from anabranch.relate import kernel
 from anabranch.relate.analysis import RelateAnalysis
 from anabranch.relate.spec import RelateSpec
 
@@ -57,11 +57,11 @@ def pairs_of(analysis: RelateAnalysis, first: Side, second: Side, relations: Map
     sorted_code, sorted_earliest = codes[1][order], second.earliest[order]
     begin, end = (np.searchsorted(sorted_code, codes[0], side=side) for side in ("left", "right"))
     if not analysis.has_relation("PRECEDES"):  # then the second entity must not begin after the end of the first
-        end = _upper_bounds(sorted_earliest, begin, end, first.latest)
+        end = kernel.upper_bounds(sorted_earliest, begin, end, first.latest)
     must_reach = not analysis.has_relation("PRECEDED BY")
     rest = conjunction(tuple(part for part in conjuncts(analysis.query.where) if part not in analysis.equated))
     for low, high in _chunks(end - begin):
-        pairs = _candidates(
+        pairs = kernel.candidate_pairs(
             begin[low:high], end[low:high], low, order, first.earliest, second.latest, first.changed, second.changed,
             must_reach,
         )  # fmt: skip
@@ -88,15 +88,6 @@ def as_doubles(column: pa.Array) -> pa.Array:
     return pc.add(column.cast(pa.float64(), safe=False), 0.0)
 
 
-@compiled
-def _upper_bounds(values: I64, begin: I64, end: I64, limit: I64) -> I64:
-    """For each range of sorted values, the index of the first value above its limit."""
-    result = np.empty_like(end)
-    for k in range(len(begin)):
-        result[k] = begin[k] + np.searchsorted(values[begin[k] : end[k]], limit[k], side="right")
-    return result
-
-
 def _chunks(sizes: I64) -> Iterator[tuple[int, int]]:
     """Ranges of entities with about PAIRS_AT_ONCE candidates each, at least one entity per range."""
     if not len(sizes):
@@ -104,37 +95,6 @@ def _chunks(sizes: I64) -> Iterator[tuple[int, int]]:
     filled = np.cumsum(sizes) // PAIRS_AT_ONCE
     cuts = np.flatnonzero(np.diff(filled)) + 1
     yield from zip([0, *cuts.tolist()], [*cuts.tolist(), len(sizes)], strict=True)
-
-
-@compiled
-def _candidates(
-    begin: I64,
-    end: I64,
-    offset: int,
-    order: I64,
-    earliest: I64,
-    latest: I64,
-    changed_first: Bools,
-    changed_second: Bools,
-    must_reach: bool,
-) -> I64:
-    """The pairs in the ranges of which at least one entity changed.
-
-    With `must_reach`, the second entity of a pair must not end before the first one begins.
-    """
-    total = 0
-    for k in range(len(begin)):
-        total += end[k] - begin[k]
-    pairs = np.empty((total, 2), np.int64)
-    count = 0
-    for k in range(len(begin)):
-        a = offset + k
-        for index in range(begin[k], end[k]):
-            b = order[index]
-            if (changed_first[a] or changed_second[b]) and (not must_reach or latest[b] >= earliest[a]):
-                pairs[count, 0], pairs[count, 1] = a, b
-                count += 1
-    return pairs[:count]
 
 
 def _is_chosen(

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from anabranch.arrays import I8, I64, Bools
+from anabranch.arrays import BEGINNING, END, I8, I64, Bools
 from anabranch.columns.dictionary import Dictionary
-from anabranch.columns.times import BEGINNING, END, decode_time, later
+from anabranch.columns.times import decode_time, later
 from anabranch.relate.assembly import FAULTS, IntervalRows, assemble
 from anabranch.relate.pairs import Windows
 from anabranch.transport.checks import LATE, QUARANTINE, quarantine

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anabranch.columns.times import BEGINNING
+from anabranch.arrays import BEGINNING
 from anabranch.errors import DataError
 from anabranch.transport.checks import QUARANTINE, quarantine
 from anabranch.transport.job import Job

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.arrays import I64
-from anabranch.columns.dictionary import dense_codes
+from anabranch.columns.kernel import dense_codes
 from anabranch.events.batch import Batch
 from anabranch.sequence.analysis import ComponentColumn, SequenceAnalysis
 

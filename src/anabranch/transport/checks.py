@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.arrays import F64, I32, I64, Bools
+from anabranch.arrays import BEGINNING, END, I32, I64, Bools
 from anabranch.columns.dictionary import encode_tuples
-from anabranch.columns.times import BEGINNING, END, TimeKind, encode_known_times, encode_times
-from anabranch.compiled import compiled
+from anabranch.columns.times import TimeKind, encode_known_times, encode_times
 from anabranch.transport.interval_columns import ROLES, role_numbers, whole_numbers
+from anabranch.transport.kernel import in_unit_interval
 from anabranch.transport.layout import DistributionColumns, IntervalColumns, Layout, PredictionColumns, SpaceColumns
 
 #: A quarantined row: the stream, the reason, and the row as JSON.
@@ -141,15 +141,7 @@ def _role_at(seq: I64, role: I64) -> I64:
 def _all_probabilities(column: pa.ChunkedArray) -> bool:
     """Whether all probabilities of a column are valid: the usual case, in one pass."""
     doubles = pa.types.is_float64(column.type) and not column.null_count
-    return doubles and all(_in_unit_interval(chunk.to_numpy()) for chunk in column.chunks)
-
-
-@compiled
-def _in_unit_interval(values: F64) -> bool:
-    good = True
-    for value in values:
-        good &= (value >= 0.0) & (value <= 1.0)
-    return good
+    return doubles and all(in_unit_interval(chunk.to_numpy()) for chunk in column.chunks)
 
 
 def _not_finite(column: pa.ChunkedArray) -> Bools:

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.arrays import I64, Numbers
-from anabranch.columns.times import END, encode_known_times
+from anabranch.arrays import END, I64, Numbers
+from anabranch.columns.times import encode_known_times
 from anabranch.transport.layout import Layout
 
 #: What an event does to its entity.

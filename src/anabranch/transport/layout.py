@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from anabranch.columns.times import BEGINNING, END, TimeKind
+from anabranch.arrays import BEGINNING, END
+from anabranch.columns.times import TimeKind
 from anabranch.transport.derivation import Derivation, ReportingPolicy
 
 

@@ -15,46 +15,10 @@ import pyarrow.compute as pc
 from anabranch.arrays import I32, I64, Numbers
 from anabranch.columns.dictionary import encode_tuples
 from anabranch.columns.times import encode_times
-from anabranch.compiled import compiled
 from anabranch.transport.interval_columns import interval_numbers
+from anabranch.transport.kernel import compact, rows_by_bucket
 from anabranch.transport.layout import Layout
 from anabranch.transport.state import write_tables
-
-
-@compiled
-def _rows_by_bucket(bucket_of_code: I64, codes: I32, n_buckets: int) -> tuple[I64, I64]:
-    """A counting sort of rows by bucket; returns the order and the start of each bucket."""
-    starts = np.zeros(n_buckets + 1, np.int64)
-    for code in codes:
-        if bucket_of_code[code] >= 0:
-            starts[bucket_of_code[code] + 1] += 1
-    for b in range(n_buckets):
-        starts[b + 1] += starts[b]
-    fill = starts[:-1].copy()
-    order = np.empty(starts[n_buckets], np.int64)
-    for i in range(len(codes)):
-        b = bucket_of_code[codes[i]]
-        if b >= 0:
-            order[fill[b]] = i
-            fill[b] += 1
-    return order, starts
-
-
-@compiled
-def _compact(codes: I32, scratch: I32) -> I32:
-    """Renumber codes densely, in place; returns the old codes. `scratch` has an entry -1 for each dictionary entry."""
-    kept = np.empty(min(len(codes), len(scratch)), np.int32)
-    count = 0
-    for i in range(len(codes)):
-        code = codes[i]
-        if scratch[code] < 0:
-            scratch[code] = count
-            kept[count] = code
-            count += 1
-        codes[i] = scratch[code]
-    for i in range(count):
-        scratch[kept[i]] = -1
-    return kept[:count].copy()
 
 
 def pack(
@@ -72,7 +36,7 @@ def pack(
     columns = _numbers(table, layout, key_codes)
     values, value_table = _encode_values(table, layout)
     columns |= values
-    order, starts = _rows_by_bucket(bucket_of_key, key_codes, n_buckets)
+    order, starts = rows_by_bucket(bucket_of_key, key_codes, n_buckets)
     sorted_columns = {name: column[order] for name, column in columns.items()}
     key_scratch = np.full(max(1, keys.num_rows), -1, np.int32)
     value_scratch = np.full(max(1, value_table.num_rows), -1, np.int32)
@@ -81,10 +45,10 @@ def pack(
         if lo == hi:
             continue
         part = {name: column[lo:hi] for name, column in sorted_columns.items()}
-        kept_keys = _compact(part["key"], key_scratch)
+        kept_keys = compact(part["key"], key_scratch)
         coded = [name for name in ("value", "prev") if name in part]
         joined = np.concatenate([part[name] for name in coded])
-        kept_values = _compact(joined, value_scratch)
+        kept_values = compact(joined, value_scratch)
         for index, name in enumerate(coded):
             part[name] = joined[index * (hi - lo) : (index + 1) * (hi - lo)]
         yield (

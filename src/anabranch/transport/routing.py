@@ -10,12 +10,12 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from anabranch.arrays import I32, I64
+from anabranch.arrays import BEGINNING, I32, I64
 from anabranch.binding.typed import Typed
 from anabranch.columns.conditions import holds
 from anabranch.columns.dictionary import encode_tuples, flat
 from anabranch.columns.hashing import hash_tuples
-from anabranch.columns.times import BEGINNING, encode_known_times
+from anabranch.columns.times import encode_known_times
 from anabranch.transport.checks import check_rows
 from anabranch.transport.layout import Layout
 from anabranch.transport.packing import pack

@@ -28,8 +28,8 @@ from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
-from anabranch.arrays import I32, I64, Bools
-from anabranch.columns.times import BEGINNING, TimeKind, earlier, step_times, steps_before, steps_of
+from anabranch.arrays import BEGINNING, I32, I64, Bools
+from anabranch.columns.times import TimeKind, earlier, step_times, steps_before, steps_of
 from anabranch.transport.layout import Layout
 
 Streams = I32 | I64

@@ -10,6 +10,8 @@ chain:
   and there is one weight per state.
 - `joint.py`: several keys, some of them Markov. The values of the Markov keys form a product with one axis per key.
 
+`safe.py` and `words.py` belong to the methods for archives: safe plans, and sampled worlds as bits.
+
 Assumptions: different keys are independent; the value of a Markov key depends on its previous value only; value code 0
 is *nothing*, which emits no symbol; letter 0 is the empty set.
 
@@ -20,9 +22,10 @@ from anabranch.pattern.kernel.chains import CERTAIN, DUPLICATE, INDEPENDENT, MAR
 from anabranch.pattern.kernel.independent import step_independent
 from anabranch.pattern.kernel.joint import step_joint
 from anabranch.pattern.kernel.order import TOLERANCE, clean_rows, order_rows
+from anabranch.pattern.kernel.safe import true_since
 from anabranch.pattern.kernel.single import step_single
 
 __all__ = [
     "CERTAIN", "DUPLICATE", "INDEPENDENT", "MARKOV", "OVERFULL", "ROUNDING", "TOLERANCE", "USED",
-    "clean_rows", "order_rows", "step_independent", "step_joint", "step_single",
+    "clean_rows", "order_rows", "step_independent", "step_joint", "step_single", "true_since",
 ]  # fmt: skip

@@ -8,12 +8,32 @@ a pair in one pass over the marks of both entities; `gaps.py` distributes the lo
 happened; a gap between two marks takes that once for each event that may happen in it. Most queries have two or three
 classes. The number of counts is the AT LEAST of the first operand.
 
-**Compiled code.** Numba's cache of a function only notices changes in the function's own file. After a change in a
-module that others import, such as `gaps.py`, remove the caches with `make clean`.
+`assembly.py` assembles rows into entities, and `pairs.py` finds candidate pairs.
 """
 
+from anabranch.relate.kernel.assembly import (
+    BEYOND,
+    LENGTHS,
+    MOST_EVENTS,
+    MOST_LOST,
+    NO_END,
+    NO_ROOM,
+    NO_START,
+    ODD,
+    ORDER,
+    REPEATED,
+    TOO_LONG,
+    check_entities,
+    event_windows,
+    order_rows,
+)
 from anabranch.relate.kernel.classes import Classes, relation_of, segment_classes
 from anabranch.relate.kernel.marks import Entities, mark_entities
+from anabranch.relate.kernel.pairs import candidate_pairs, upper_bounds
 from anabranch.relate.kernel.sweep import relate_pairs
 
-__all__ = ["Classes", "Entities", "mark_entities", "relate_pairs", "relation_of", "segment_classes"]
+__all__ = [
+    "BEYOND", "LENGTHS", "MOST_EVENTS", "MOST_LOST", "NO_END", "NO_ROOM", "NO_START", "ODD", "ORDER", "REPEATED",
+    "TOO_LONG", "Classes", "Entities", "candidate_pairs", "check_entities", "event_windows", "mark_entities",
+    "order_rows", "relate_pairs", "relation_of", "segment_classes", "upper_bounds",
+]  # fmt: skip
