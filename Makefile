@@ -4,12 +4,15 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo quick test cases lint format bench lock clean
+.PHONY: help install kernels demo quick test cases lint format bench wheel release-check lock clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 install: $(INSTALLED) ## Create .venv and install requirements.lock into it (PYTHON=... sets the Python)
+
+kernels: $(INSTALLED) ## Compile the kernels that this machine lacks, after a change of a kernel
+	@$(BIN)/python -m anabranch.compiled.build
 
 demo: $(INSTALLED) ## Simulate five scenarios, run a query of each kind, and compare the answers with the truth
 	@$(BIN)/anabranch demo
@@ -36,11 +39,17 @@ format: $(INSTALLED) ## Format the code and apply the fixes of ruff
 bench: $(INSTALLED) ## Run the benchmarks (ARGS=... are their arguments)
 	$(BIN)/python -m benchmarks $(ARGS)
 
+wheel: $(INSTALLED) ## Build a wheel with compiled kernels for this platform, into dist/
+	@$(BIN)/python scripts/build_wheel.py
+
+release-check: $(INSTALLED) ## Build the wheel, install it into a new environment, and run the demo and the examples there
+	@$(BIN)/python -m tests.packaging.release_check
+
 lock: ## Write requirements.lock after a change of pyproject.toml (UPGRADE=1 takes newer versions)
 	@UPGRADE=$(UPGRADE) sh scripts/lock
 
 clean: ## Remove caches and results, but not .venv
-	rm -rf build dist htmlcov .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build dist htmlcov src/anabranch/compiled/kernels .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	rm -rf spark-warehouse metastore_db derby.log src/*.egg-info
 	find src tests benchmarks reproductions -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 

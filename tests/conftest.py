@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from functools import wraps
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,8 +12,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from numba.core.dispatcher import Dispatcher
 
+from anabranch.compiled.store import UNLISTED
+from anabranch.patches import numba_cache
 from tests import spark_home
 from tests.drawn import DEFAULT_EXAMPLES
+from tests.recorded_kernels import RecordedKernels
 from tests.untraced import not_traced, traced_for_first_calls, untraced
 
 # Derandomised: a failure in one run is a failure in the next. No deadline: kernels compile within the first example.
@@ -52,25 +54,17 @@ TRACED_EXAMPLES = 8
 def pytest_configure(config: pytest.Config) -> None:
     """Prepare compiled functions: coverage does not trace the compiler, and `-m "not kernels"` compiles no kernel."""
     if "not kernels" in config.option.markexpr:
-        Dispatcher.compile = _skip_for_kernels(Dispatcher.compile)
+        numba_cache.compile_result = _skip_instead_of_compiling
     Dispatcher.compile = untraced(Dispatcher.compile)
+    # Tests that run pytest in pytest use the recorder of the outer run.
+    if UNLISTED not in os.environ:
+        config.pluginmanager.register(RecordedKernels())
 
 
-def _skip_for_kernels(compile_for: Any) -> Any:
-    """Skip the current test where a kernel would be compiled or loaded from the cache.
-
-    Most tests reach kernels through other modules, which their imports do not show. Compiled functions outside of
-    kernels are few and small.
-    """
-
-    @wraps(compile_for)
-    def skipping(dispatcher: Dispatcher, signature: Any) -> Any:
-        function = dispatcher.py_func
-        if _is_kernel(function.__module__):
-            pytest.skip(f"needs the kernel function {function.__module__}.{function.__name__}")
-        return compile_for(dispatcher, signature)
-
-    return skipping
+def _skip_instead_of_compiling(dispatcher: Dispatcher, args: Any) -> Any:
+    """Skip the current test: most tests reach kernels through other modules, which their imports do not show."""
+    function = dispatcher.py_func
+    pytest.skip(f"needs the kernel function {function.__module__}.{function.__name__}")
 
 
 def _is_kernel(module: str) -> bool:

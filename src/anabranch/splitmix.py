@@ -19,7 +19,7 @@ _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 
 
-@njit(cache=True, inline="always")
+@njit(inline="always")
 def mix(x: np.uint64) -> np.uint64:
     """Hash 64 bits (the finaliser of SplitMix64)."""
     x = (x ^ (x >> np.uint64(30))) * _MIX_1

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import shapely
 
-from anabranch.arrays import F64, I64, Bools
+from anabranch.arrays import F64, I64, Bools, Numbers
 from anabranch.monitor.analysis import MAY, MonitorAnalysis
 from anabranch.monitor.kernel.regions import PredictionArrays
 from anabranch.monitor.kernel.regions import regions as kernel_regions
@@ -105,19 +105,12 @@ class Evaluator:
     def regions(self, held: Predictions, members: I64) -> Regions:
         """All regions of some combinations, in the order of the combinations."""
         parts = [Regions.empty(members.shape[1], self._analysis.dims)]
-        arrays = PredictionArrays(
-            exact_times(held.code, self._kind),
-            unit_of(self._kind),
-            held.begin,
-            held.end,
-            held.values,
-            held.rates,
-            held.errors,
-        )
+        arrays = PredictionArrays(held.begin, held.end, held.values, held.rates, held.errors)
+        times = exact_times(held.code, self._kind)
         for at in range(0, len(members), _CHUNK):
             chunk = members[at : at + _CHUNK]
             for uncertain, chosen in self._by_errors(held, chunk):
-                parts.append(self._evaluate(arrays, chunk[chosen], self._tables_for(uncertain)))
+                parts.append(self._evaluate(arrays, times, chunk[chosen], self._tables_for(uncertain)))
         return Regions.concat(parts)
 
     def _by_errors(self, held: Predictions, members: I64) -> Iterator[tuple[tuple[bool, ...], I64]]:
@@ -135,14 +128,22 @@ class Evaluator:
             self._tables[uncertain] = make_tables(self._analysis, self._columns, self._spreads, uncertain)
         return self._tables[uncertain]
 
-    def _evaluate(self, arrays: PredictionArrays, members: I64, tables: Tables) -> Regions:
+    def _evaluate(self, arrays: PredictionArrays, times: Numbers, members: I64, tables: Tables) -> Regions:
         if not len(tables.rules.cells):
             return Regions.empty(members.shape[1], tables.dims)
         several = self._analysis.query.semantics == MAY and len(tables.rules.cells) > 1
         # Regions may be merged, and a part may have a lower probability than the merged region.
         rules = tables.rules._replace(threshold=0.0) if several else tables.rules
+        # Differences of integer times are exact, however large the times are.
+        shifts = (times[members] - times[members[:, :1]]) * unit_of(self._kind)
         combination, interval, probability, sample, corners, starts = kernel_regions(
-            np.ascontiguousarray(members), arrays, rules, tables.constraints, tables.dims, tables.most_corners
+            np.ascontiguousarray(members),
+            np.ascontiguousarray(shifts, np.float64),
+            arrays,
+            rules,
+            tables.constraints,
+            tables.dims,
+            tables.most_corners,
         )
         regions = Regions(members[combination], interval, probability, sample, corners, starts)
         if several:

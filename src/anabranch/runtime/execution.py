@@ -18,6 +18,7 @@ from anabranch.planning.prepared import Prepared, relations_of, streams_of, with
 from anabranch.runtime import batch, streaming
 from anabranch.runtime.checkpoint import Checkpoint
 from anabranch.runtime.inputs import Input, partition_count
+from anabranch.runtime.kernels import ensure_kernels
 from anabranch.runtime.packets import Packing
 from anabranch.runtime.sources.bindings import Bindings
 from anabranch.transport.job import Job, JobContext
@@ -100,6 +101,7 @@ def run_batch(
 ) -> batch.Run:
     """Run a group of queries over the rows that its inputs have now."""
     job, sources = resolved.job, resolved.sources
+    ensure_kernels([job])
     n_partitions = n_partitions or partition_count(sources, spark.sparkContext.defaultParallelism)
     inferred = any(layout.derivation is not None for layout in job.layouts)
     n_buckets = n_partitions * (INFERRED_BUCKETS_PER_PARTITION if inferred else 1)
@@ -121,6 +123,7 @@ def start_stream(
 ) -> streaming.StreamRun:
     """Start a group of queries on live inputs."""
     job, sources = resolved.job, resolved.sources
+    ensure_kernels([job])
     schemas = {source.entry.name.lower(): source.schema for source in resolved.inputs.values()}
     checkpoint.claim(resolved.identity, STREAM_BUCKETS, schemas)
     sink = output(checkpoint.id)

@@ -17,9 +17,6 @@ unobserved (likelihood 1 everywhere), and is reported.
 
 **Cost.** A step takes O(N + transitions from possible locations). Smoothing and Viterbi keep the weights of every
 sqrt(T)-th step and recompute the others, block by block: O(sqrt(T) N) memory besides the result.
-
-**Compiled code.** Numba's cache of a function notices changes only in the file of the function. After a change in a
-module that other kernels import (such as `weights.py`), remove the caches: `make clean`.
 """
 
 from anabranch.inference.kernel.forward import filter_rows, mle_path

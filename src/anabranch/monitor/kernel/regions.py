@@ -7,10 +7,9 @@ There is an axis for each operand, or one axis for all if they are compared at t
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from anabranch.arrays import F64, I64, Bools
 from anabranch.compiled import assign, compiled, compiled_inline
@@ -56,10 +55,8 @@ class MatchRules(NamedTuple):
 
 
 class PredictionArrays(NamedTuple):
-    """The predictions of a bucket: their times, the unit of the times, when they apply, values, rates and errors."""
+    """The predictions of a bucket: when they apply, relative to their times, and their values, rates and errors."""
 
-    time: npt.NDArray[Any]
-    unit: float
     begin: F64
     end: F64
     values: F64
@@ -70,13 +67,17 @@ class PredictionArrays(NamedTuple):
 @compiled
 def regions(
     members: I64,
+    shifts: F64,
     predictions: PredictionArrays,
     rules: MatchRules,
     constraints: Constraints,
     dims: int,
     most_corners: int,
 ) -> tuple[I64, F64, F64, F64, F64, I64]:
-    """The regions of combinations of predictions; `members` is (n, operands), the indexes of the predictions.
+    """The regions of combinations of predictions.
+
+    `members` (n, operands) has the indexes of the predictions, and `shifts` (n, operands) the difference of each one's
+    time from that of the first.
 
     Returns
     -------
@@ -97,7 +98,7 @@ def regions(
     is_open, scratch, point = np.empty(len(planes), np.bool_), np.empty((2, most_corners + 8, dims)), np.empty(dims)
     count = 0
     for k in range(n):
-        _align(members[k], predictions, rules, low, high, lines)
+        _align(members[k], shifts[k], predictions, rules, low, high, lines)
         for cell in range(len(rules.cells)):
             n_planes = _limit_planes(low, high, rules, planes, is_open)
             n_planes = _constraint_planes(rules.cells[cell], rules.widen, constraints, lines, planes, is_open, n_planes)
@@ -125,16 +126,17 @@ def regions(
 
 
 @compiled_inline
-def _align(members: I64, predictions: PredictionArrays, rules: MatchRules, low: F64, high: F64, lines: Lines) -> None:
+def _align(
+    members: I64, shifts: F64, predictions: PredictionArrays, rules: MatchRules, low: F64, high: F64, lines: Lines
+) -> None:
     """Write when each prediction of a combination applies, and its lines, relative to the time of the first one."""
     for j in range(len(members)):
-        shift = (predictions.time[members[j]] - predictions.time[members[0]]) * predictions.unit
-        low[j], high[j] = shift + predictions.begin[members[j]], shift + predictions.end[members[j]]
+        low[j], high[j] = shifts[j] + predictions.begin[members[j]], shifts[j] + predictions.end[members[j]]
     for v in range(len(rules.value_of)):
-        row, column = members[rules.value_of[v, 0]], rules.value_of[v, 1]
-        shift = (predictions.time[row] - predictions.time[members[0]]) * predictions.unit
+        operand, column = rules.value_of[v, 0], rules.value_of[v, 1]
+        row = members[operand]
         lines.rate[v] = predictions.rates[row, column]
-        lines.base[v] = predictions.values[row, column] - lines.rate[v] * shift
+        lines.base[v] = predictions.values[row, column] - lines.rate[v] * shifts[operand]
         lines.error[v] = predictions.errors[row, column]
 
 

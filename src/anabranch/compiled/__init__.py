@@ -1,19 +1,27 @@
-"""How kernel functions are compiled: `compiled`, and `compiled_inline` for the smallest of them, such as `assign`."""
+"""How kernel functions are compiled: `compiled`, and `compiled_inline` for the smallest of them, such as `assign`.
+
+A function that Python calls is compiled once per machine, or was compiled in advance (`store.py`, `signatures.py`,
+`build.py`). A function that only other kernels call is compiled into its callers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from numba import njit
 from numba.core.registry import cpu_target
 
+from anabranch.compiled import store
+from anabranch.patches.numba_cache import use_cache
 from anabranch.patches.numba_cfunc_wrapper import skip_cfunc_wrapper
 from anabranch.patches.numba_nrt import skip_reference_counts
 from anabranch.patches.numba_options import known_options
+from anabranch.patches.numba_parts import use_parts
 from anabranch.patches.numba_templates import compile_for_types
 
-_OPTIONS: dict[str, Any] = {"cache": True, **skip_cfunc_wrapper(cpu_target)}
+_OPTIONS: dict[str, Any] = {**skip_cfunc_wrapper(cpu_target)}
 _INLINE_OPTIONS: dict[str, Any] = {
     **_OPTIONS,
     **known_options({"forceinline": True}, cpu_target),
@@ -22,7 +30,7 @@ _INLINE_OPTIONS: dict[str, Any] = {
 
 
 def compiled(function: Callable[..., Any]) -> Any:
-    """Compile a function at its first call, for the types of its arguments, and cache the result on disk."""
+    """Compile a function for the types of its arguments, or load the compiled code from disk, at its first call."""
     return _dispatcher(function, _OPTIONS)
 
 
@@ -38,9 +46,16 @@ def load_compiler() -> None:
 
 
 def _dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    dispatcher = njit(**options)(function)
-    compile_for_types(dispatcher)
+    dispatcher, part = njit(**options)(function), njit(**options)(function)
+    compile_for_types(part)
+    if not use_parts(dispatcher, part):
+        compile_for_types(dispatcher)
+    use_cache(dispatcher, partial(_fetch, f"{function.__module__}:{function.__name__}"))
     return dispatcher
+
+
+def _fetch(function: str, args: Any, compile_kernel: Callable[[], Any]) -> Any:
+    return store.fetch(function, args, compile_kernel, cpu_target.target_context)
 
 
 @compiled_inline
