@@ -41,7 +41,7 @@ def open_workbook(workbook: str, inputs: list[str] | None, master: str | None = 
     from anabranch.runtime.spark import make_session
     from anabranch.session import Session
 
-    session = Session(start=lambda: make_session(master, verbose))
+    session = Session(start=lambda: make_session(master, verbose, short=True))
     session.execute_file(workbook)
     for argument in inputs or ():
         name, equals, path = argument.partition("=")

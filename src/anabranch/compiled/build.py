@@ -35,11 +35,22 @@ Report = Callable[[str], None]
 def missing_families(families: Sequence[str]) -> list[str]:
     """Those of the families of which this machine does not have all compiled kernels."""
     native = numba_cache.target_of(cpu_target.target_context)
-    return [
-        family
-        for family in families
-        if not all(store.is_stored(function, signature, native) for function, signature in _listed(family))
-    ]
+
+    def is_complete(family: str) -> bool:
+        return all(store.is_stored(function, signature, native) for function, signature in _listed(family))
+
+    return [family for family in families if not is_complete(family)]
+
+
+def _missing_in(folder: Path, families: Sequence[str]) -> list[str]:
+    """Those of the families that are not complete in one folder, compiled for this processor."""
+    native = numba_cache.target_of(cpu_target.target_context)
+
+    def is_complete(family: str) -> bool:
+        names = (store.file_name(function, signature, native) for function, signature in _listed(family))
+        return all((folder / name).exists() for name in names)
+
+    return [family for family in families if not is_complete(family)]
 
 
 def compile_families(families: Sequence[str], folder: Path, report: Report, portable: bool = False) -> None:
@@ -139,8 +150,8 @@ def main() -> None:
         for family in families:
             compile_here(family, options.folder)
         return
-    if not options.portable and not options.families:
-        families = missing_families(families)
+    if not options.portable:
+        families = _missing_in(options.folder, families)
     compile_families(families, options.folder, _print_line, options.portable)
 
 

@@ -11,13 +11,17 @@ from __future__ import annotations
 import gc
 import sys
 
-import pyspark.worker  # noqa: F401  (loaded for the workers)
-from pyspark import daemon
+from anabranch.patches import spark_daemon_gc, spark_zip
 
-import anabranch.inference.stream  # noqa: F401  (loaded for the workers)
-from anabranch.compiled import load_compiler
-from anabranch.kinds import KINDS, load_kind_module
-from anabranch.patches import spark_daemon_gc
+# Before the first import of PySpark.
+sys.path[:] = spark_zip.without_zip(sys.path)
+
+import pyspark.worker  # noqa: E402, F401  (loaded for the workers)
+from pyspark import daemon  # noqa: E402
+
+import anabranch.inference.stream  # noqa: E402, F401  (loaded for the workers)
+from anabranch.compiled import load_compiler  # noqa: E402
+from anabranch.kinds import KINDS, load_kind_module  # noqa: E402
 
 for kind in KINDS:
     load_kind_module(kind, "job")

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from anabranch.errors import AnabranchError
 from anabranch.patches.stderr_redirect import stderr_to_file
 from anabranch.runtime.java import ensure_java
+from anabranch.runtime.java_options import java_options
 
 #: Settings that a stream needs, even on a session of the user.
 STREAM_SETTINGS = {
@@ -38,7 +39,9 @@ _SETTINGS = {
 }
 
 
-def make_session(master: str | None = None, verbose: bool = False, **settings: str) -> SparkSession:
+def make_session(
+    master: str | None = None, verbose: bool = False, short: bool = False, **settings: str
+) -> SparkSession:
     """A new session, or the active one with its settings unchanged.
 
     Parameters
@@ -47,13 +50,15 @@ def make_session(master: str | None = None, verbose: bool = False, **settings: s
         The Spark master URL. The default is Spark's, or all cores of this machine.
     verbose : bool
         Keep Spark's logging. Otherwise the output of its JVM goes to a temporary file.
+    short : bool
+        Whether the run is short: the JVM then starts faster, and is slower in the long run.
     settings : str
         Further Spark settings, with `__` instead of the dots in a name.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
-    ensure_java()
+    java_home = ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("anabranch")
     if master is not None:
@@ -62,6 +67,9 @@ def make_session(master: str | None = None, verbose: bool = False, **settings: s
         builder = builder.config(name, value)
     for name, value in settings.items():
         builder = builder.config(name.replace("__", "."), value)
+    if java_home is not None and "spark__driver__extraJavaOptions" not in settings:
+        quoted = " ".join(f'"{option}"' for option in java_options(java_home, short))
+        builder = builder.config("spark.driver.extraJavaOptions", quoted)
     if verbose:
         return builder.getOrCreate()
     with stderr_to_file() as log:
