@@ -1,9 +1,9 @@
 """How long a new user waits, step by step: `python -m benchmarks.first_use`.
 
-Three installations start from nothing: a clean clone, a wheel in a new environment, and the same wheel for a user without
-a home directory who can write nothing but a temporary folder. In each, the first run of each kind is compared with the
-second. The clone has an empty cache, and so has the wheel. The packages are downloaded by pip, from its own cache where
-that has them.
+Three installations start from nothing: a clean clone, a wheel in a new environment, and the same wheel for a user
+without a home directory who can write nothing but a temporary folder. In each, the first run of each kind is compared
+with the second. The clone has an empty cache, and so has the wheel. The packages are downloaded by pip, from its own
+cache where that has them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ class Installation:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         begin = time.monotonic()
         finished = subprocess.run(
-            command, cwd=self.folder, env=self.environment, user=self.user, group=self.user, capture_output=True, text=True
+            command, cwd=self.folder, env=self.environment, user=self.user, group=self.user,
+            capture_output=True, text=True,
         )  # fmt: skip
         seconds = time.monotonic() - begin
         if finished.returncode:
