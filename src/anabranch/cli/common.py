@@ -36,13 +36,16 @@ def say(text: str) -> None:
     sys.stderr.flush()
 
 
-def open_workbook(workbook: str, inputs: list[str] | None, master: str | None = None, verbose: bool = False) -> Session:
-    """A session with the statements of a workbook and its inputs. Spark is started on first use."""
+def open_workbook(
+    workbook: str | None, inputs: list[str] | None, master: str | None = None, verbose: bool = False
+) -> Session:
+    """A session with the statements of a workbook, if any, and its inputs. Spark is started on first use."""
     from anabranch.runtime.spark import make_session
     from anabranch.session import Session
 
-    session = Session(start=lambda: make_session(master, verbose, short=True))
-    session.execute_file(workbook)
+    session = Session(start=lambda: make_session(master, verbose))
+    if workbook is not None:
+        session.execute_file(workbook)
     for argument in inputs or ():
         name, equals, path = argument.partition("=")
         if not equals or not name or not path:

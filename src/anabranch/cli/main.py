@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from anabranch.cli import check, demo, examples, explain, fit, run, simulate, stream
+from anabranch.cli import check, demo, doctor, examples, explain, fit, pack, run, shell, simulate, stream
 from anabranch.cli.common import FAILED, WRONG, RunFailed, say
 from anabranch.errors import AnabranchError, WorkbookError
 from anabranch.runtime.failures import translate
@@ -22,7 +22,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for module in (run, stream, explain, check, simulate, demo, examples):
+for module in (run, stream, shell, explain, check, simulate, demo, examples, doctor, pack):
     app.command(name=module.__name__.rpartition(".")[2])(module.command)
 app.add_typer(fit.app, name="fit")
 

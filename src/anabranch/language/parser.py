@@ -61,6 +61,28 @@ def parse(text: str, file: str = "<workbook>") -> nodes.Workbook:
     return nodes.Workbook(tuple(statements), span=lines.span(0, len(text)))
 
 
+def next_words(text: str) -> tuple[list[str], bool]:
+    """Return the keywords that can follow an unfinished statement, in order, and whether a name can.
+
+    Both are empty if the statement has an error.
+
+    Examples
+    --------
+    >>> next_words("CREATE")
+    (['QUERY', 'RELATION', 'STREAM'], False)
+    """
+    statements = scanner.scan(text, scanner.LineIndex(text), Findings())
+    parser = _lark().parse_interactive()
+    try:
+        for token in statements[-1].tokens if statements else ():
+            parser.feed_token(_terminal(token, parser))
+    except UnexpectedToken:
+        return [], False
+    expected: set[str] = parser.accepts()  # type: ignore[no-untyped-call]
+    words = {word for word, terminal in (_symbols() | WORD_CLASSES).items() if terminal in expected}
+    return sorted(word for word in words if word.isalpha()), "NAME" in expected
+
+
 @cache
 def _lark() -> Lark:
     grammar = resources.files("anabranch.language").joinpath("grammar.lark").read_text(encoding="utf-8")

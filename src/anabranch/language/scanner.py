@@ -100,6 +100,23 @@ def scan(text: str, lines: LineIndex, findings: Findings) -> list[Statement]:
     return [] if scanner.too_long else statements
 
 
+def statement_ends(text: str) -> list[int]:
+    """The offset after each semicolon that ends a statement: not of those in strings, quoted names and comments.
+
+    Examples
+    --------
+    >>> statement_ends("a 'x;y' ; b -- c;")
+    [9]
+    """
+    ends = []
+    for match in _TOKEN.finditer(text):
+        if match.lastgroup == "other" and match.group() == "'":
+            break  # the string is not closed: the rest of the text is inside of it
+        if match.lastgroup == "symbol" and match.group() == ";":
+            ends.append(match.end())
+    return ends
+
+
 class _Scanner:
     """The state of one scan."""
 

@@ -66,18 +66,18 @@ class GroupRun:
     counts: Counts
 
 
-def run(job: Job, feeds: Sequence[Feed], n_partitions: int, strict: bool = False) -> Run:
+def run(job: Job, feeds: Sequence[Feed], n_partitions: int, strict: bool = False, small: bool = False) -> Run:
     """Run a job over its feeds, one per stream, with its buckets distributed evenly over the partitions.
 
-    With `strict`, a row that would be quarantined fails the run. The answers of a group of queries are not finished;
-    `finish_frame` gives those of one query.
+    With `strict`, a row that would be quarantined fails the run. `small` inputs have one partition, and no shuffle: one
+    task reads, packs and processes them. The answers of a group of queries are not finished; `finish_frame` gives those
+    of one query.
     """
     packets = reduce(DataFrame.unionAll, (feed.packets() for feed in feeds))
     schema = pa.schema([*job.answer_schema, *_COUNT_ROW])
     # Expressions as text: one call to the JVM each, instead of one call per node.
-    everything = packets.repartitionById(n_partitions, F.expr(f"bucket % {n_partitions}")).mapInArrow(
-        partial(_run_operators, job, schema, strict), from_arrow_schema(schema)
-    )
+    routed = packets.coalesce(1) if small else packets.repartitionById(n_partitions, F.expr(f"bucket % {n_partitions}"))
+    everything = routed.mapInArrow(partial(_run_operators, job, schema, strict), from_arrow_schema(schema))
     rows_seen, answers_seen = Observation(), Observation()
     observed = everything.observe(rows_seen, *(F.expr(f"sum(_{name}) AS {name}") for name in COUNTED))
     raw = observed.where("_read IS NULL").selectExpr(*(f"`{name}`" for name in job.answer_schema.names))

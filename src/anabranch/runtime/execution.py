@@ -17,7 +17,7 @@ from anabranch.planning.planner import Planner
 from anabranch.planning.prepared import Prepared, relations_of, streams_of, with_job
 from anabranch.runtime import batch, streaming
 from anabranch.runtime.checkpoint import Checkpoint
-from anabranch.runtime.inputs import Input, partition_count
+from anabranch.runtime.inputs import Input, are_small, partition_count
 from anabranch.runtime.kernels import ensure_kernels
 from anabranch.runtime.packets import Packing
 from anabranch.runtime.sources.bindings import Bindings
@@ -77,9 +77,10 @@ def resolve(
             prepared.require_runnable()
     layouts = _layouts(group, inputs, bindings)
     identity = identity_of(group, layouts)
+    relation_names = [relation.name.lower() for relation in relations_of(group)]
     context = JobContext(
         layouts=layouts,
-        relations={relation.name.lower(): inputs[relation.name.lower()].rows() for relation in relations_of(group)},
+        relations={name: bindings.relation_rows(inputs[name]) for name in relation_names},
         fingerprint=fingerprint_of(identity),
         live=live,
         folders=tuple(bindings.folders[query.name.lower()] for query in queries),
@@ -102,13 +103,14 @@ def run_batch(
     """Run a group of queries over the rows that its inputs have now."""
     job, sources = resolved.job, resolved.sources
     ensure_kernels([job])
-    n_partitions = n_partitions or partition_count(sources, spark.sparkContext.defaultParallelism)
+    small = n_partitions is None and are_small(sources)
+    n_partitions = n_partitions or (1 if small else partition_count(sources, spark.sparkContext.defaultParallelism))
     inferred = any(layout.derivation is not None for layout in job.layouts)
     n_buckets = n_partitions * (INFERRED_BUCKETS_PER_PARTITION if inferred else 1)
     # Inference goes on to the newest reading of any key, so every bucket must know the newest time.
     packings = [Packing(job, number, n_buckets, inferred, counter) for number in range(len(sources))]
     feeds = [source.feed(spark, packing) for source, packing in zip(sources, packings, strict=True)]
-    return batch.run(job, feeds, n_partitions, strict)
+    return batch.run(job, feeds, n_partitions, strict, small)
 
 
 def start_stream(

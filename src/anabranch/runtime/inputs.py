@@ -38,6 +38,9 @@ MAX_LISTED_ROWS = 1000
 #: A partition of a batch run has about this many bytes of the input files.
 _BYTES_PER_PARTITION = 64 << 20
 
+#: Files of this size in all, about a thousand rows, take longer to distribute than to process.
+_SMALL_BYTES = 64 << 10
+
 
 @dataclass(frozen=True, slots=True)
 class Input:
@@ -187,6 +190,12 @@ def _fits(found: Type, column: Column) -> bool:
 def partition_count(inputs: Sequence[Input], parallelism: int) -> int:
     """How many partitions a batch run has: a few per core, more for large inputs."""
     return max(2 * parallelism, sum(source.n_bytes() for source in inputs) // _BYTES_PER_PARTITION)
+
+
+def are_small(inputs: Sequence[Input]) -> bool:
+    """Whether one task should process the inputs: the size of each is known, and all together are small."""
+    sizes = [source.n_bytes() for source in inputs]
+    return all(sizes) and sum(sizes) <= _SMALL_BYTES
 
 
 def _parquet_tasks(paths: Sequence[str], parallelism: int) -> pa.Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.binding.derived_streams import check_derived
@@ -15,6 +16,7 @@ from anabranch.language.findings import Findings
 from anabranch.runtime.checkpoint import Checkpoint
 from anabranch.runtime.inputs import Input
 from anabranch.runtime.sources.files import FileInput, is_local
+from anabranch.runtime.sources.unchanged import UnchangedFiles
 
 
 class Bindings:
@@ -33,6 +35,7 @@ class Bindings:
         self._paths: dict[str, str] = {}
         #: The folder of the workbook of each entry, which relative paths refer to.
         self.folders: dict[str, str] = {}
+        self._unchanged = UnchangedFiles()
 
     def bind(self, name: str, source: DataFrame | str | os.PathLike[str]) -> None:
         """Bind a DataFrame, or the path of a file or folder, to a stream or relation."""
@@ -53,7 +56,8 @@ class Bindings:
         if isinstance(source, nodes.FileSource):
             files = FileInput(self._spark(), entry, source, self.folders[name])
             saved = checkpoint.schema(name) if checkpoint else None
-            return Input(entry, saved or files.schema(entry.columns), files=files)
+            schema = saved or self._unchanged.read(files, entry, lambda: files.schema(entry.columns))
+            return Input(entry, schema, files=files)
         if isinstance(source, nodes.TableSource):
             return self._open_table(entry, source, live=checkpoint is not None)
         if isinstance(source, nodes.QuerySource):
@@ -62,6 +66,12 @@ class Bindings:
             hint = f"write FROM 'path', pass --input {entry.name}=path, or bind a DataFrame to it"
             raise WorkbookError([Finding("no-source", f"{entry.name} has no input", hint, entry.declaration.span)])
         return self.open(self._made_from(entry, source), checkpoint)
+
+    def relation_rows(self, relation: Input) -> pa.Table:
+        """All rows of an opened relation, in the declared order and types."""
+        if relation.files is None:
+            return relation.rows()
+        return self._unchanged.read(relation.files, (relation.typed_entry(), "rows"), relation.rows)
 
     def _open_query(self, entry: Stream | Relation, source: nodes.QuerySource, live: bool) -> Input:
         if live:
