@@ -108,6 +108,7 @@ class Session:
             raise WorkbookError(findings, text, file)
         folder = os.path.dirname(os.path.abspath(file)) if os.path.exists(file) else os.getcwd()
         for statement in workbook.statements:
+            self._runs.pop(statement.name.lower(), None)  # of a query that is now replaced
             self._origins[statement.name.lower()] = (text, file)
             self._bindings.folders[statement.name.lower()] = folder
 

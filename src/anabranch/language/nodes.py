@@ -252,6 +252,8 @@ class CreateStream(Clauses):
     columns of coordinates, or one column of geometries.
     """
 
+    #: What messages call it.
+    what: ClassVar[str] = "stream"
     name: str
     keys: tuple[ColumnName, ...]
     values: tuple[ColumnName, ...]
@@ -270,15 +272,18 @@ class CreateStream(Clauses):
     watermark: Duration | None = None
     source: Source | None = None
     start: ColumnName | None = None
+    or_replace: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CreateRelation(Node):
     """`CREATE RELATION hall (location) FROM 'hall.csv'`."""
 
+    what: ClassVar[str] = "relation"
     name: str
     columns: tuple[ColumnName, ...]
     source: Source | None = None
+    or_replace: bool = False
 
 
 # ---------------------------------------------------------------- queries
@@ -321,9 +326,11 @@ class OperandQueryBody(QueryBody):
 class CreateQuery(Clauses):
     """`CREATE QUERY name AS body THRESHOLD r`."""
 
+    what: ClassVar[str] = "query"
     name: str
     body: QueryBody
     threshold: int | float | None = None
+    or_replace: bool = False
 
 
 Statement = CreateStream | CreateRelation | CreateQuery
