@@ -189,6 +189,10 @@ class StatementBuilder(QueryBuilder):
             name.value, body, threshold, bool(or_replace), span=span, clause_spans=body.clause_spans
         )
 
+    def bare_query(self, span: Span, query: tuple[nodes.QueryBody, int | float | None]) -> nodes.CreateQuery:
+        body, threshold = query
+        return nodes.CreateQuery(nodes.BARE_QUERY, body, threshold, span=span, clause_spans=body.clause_spans)
+
 
 def _error_bound(
     span: Span, column: str | None, amount: int | float | Token, normal: int | float | None

@@ -16,6 +16,9 @@ from anabranch.errors import Span
 
 NOWHERE = Span(1, 1, 1, 1)
 
+#: The name of a query without CREATE QUERY; no other name is like it unless it is in backticks.
+BARE_QUERY = "(query)"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
