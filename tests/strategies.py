@@ -141,10 +141,11 @@ def create_streams(draw: st.DrawFn) -> nodes.CreateStream:
         watermark=draw(maybe(durations)),
         source=draw(maybe(st.one_of(sources, inferred_sources, predicted_sources))),
         start=None if time is None else draw(maybe(time_columns)),
+        or_replace=draw(st.booleans()),
     )
 
 
-create_relations = st.builds(nodes.CreateRelation, names, several(columns), maybe(sources))
+create_relations = st.builds(nodes.CreateRelation, names, several(columns), maybe(sources), st.booleans())
 
 # ---------------------------------------------------------------- queries
 
@@ -223,7 +224,8 @@ def queries() -> st.SearchStrategy[Any]:
 
 def statements() -> st.SearchStrategy[Any]:
     """A statement of any kind."""
-    return st.one_of(create_streams(), create_relations, st.builds(nodes.CreateQuery, names, queries(), maybe(numbers)))
+    create_queries = st.builds(nodes.CreateQuery, names, queries(), maybe(numbers), st.booleans())
+    return st.one_of(create_streams(), create_relations, create_queries)
 
 
 def workbooks() -> st.SearchStrategy[nodes.Workbook]:

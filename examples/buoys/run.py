@@ -38,7 +38,7 @@ def ask_variants(
         names = {f"QUERY {query} AS": f"QUERY {query}_{number} AS" for query in queries}
         for old, new in {**variant, **names}.items():
             text = text.replace(old, new)
-        session.execute(text)
+        session.execute(text.replace("CREATE ", "CREATE OR REPLACE "))
     with tempfile.TemporaryDirectory(prefix="anabranch-buoys-") as folder:
         write_weeks(weeks, Path(folder, "weeks.parquet"))
         session.bind("weeks", Path(folder, "weeks.parquet"))

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Any
 from anabranch.errors import AnabranchError, DataError, NotYetBuilt, StateError, TooLarge, WorkbookError
 
 if TYPE_CHECKING:
-    from anabranch.session import Session
+    from anabranch.session import Session, ask
 
-__all__ = ["AnabranchError", "DataError", "NotYetBuilt", "Session", "StateError", "TooLarge", "WorkbookError"]
+__all__ = ["AnabranchError", "DataError", "NotYetBuilt", "Session", "StateError", "TooLarge", "WorkbookError", "ask"]
 
 
 def __getattr__(name: str) -> Any:
     # Spark is loaded by the first use of a session: checking a workbook, or drawing a chart, does without.
-    if name == "Session":
-        from anabranch.session import Session
+    if name in ("Session", "ask"):
+        from anabranch import session
 
-        return Session
+        return getattr(session, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -28,11 +28,15 @@ class Model(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A named column; `declared` is True if the workbook states its type."""
+    """A named column; `declared` is True if the workbook states its type.
+
+    `source_type` is the type in the source where it differs: a time that is a DATE there is a TIMESTAMP for queries.
+    """
 
     name: str
     type: Type = Type.UNKNOWN
     declared: bool = False
+    source_type: Type | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,12 @@ class Stream:
     def has_duration(self) -> bool:
         """Whether the events have a duration (`TIME (start, end)`)."""
         return self.start is not None
+
+    @property
+    def time_names(self) -> frozenset[str]:
+        """The columns that hold times, in lower case: event time, start, and the ends of WINDOW."""
+        names = (self.time.name, self.start and self.start.name, *(self.declaration.window or ()))
+        return frozenset(name.lower() for name in names if name)
 
     @property
     def lateness(self) -> float:
@@ -127,8 +137,8 @@ class Stream:
             self,
             keys=tuple(_typed(column, types) for column in self.keys),
             values=tuple(_typed(column, types) for column in self.values),
-            time=_typed(self.time, types),
-            start=self.start and _typed(self.start, types),
+            time=as_time(_typed(self.time, types)),
+            start=self.start and as_time(_typed(self.start, types)),
             shape=self.shape and _typed(self.shape, types),
         )
 
@@ -168,6 +178,11 @@ def _typed(column: Column, types: Mapping[str, Type]) -> Column:
     if column.declared:
         return column
     return replace(column, type=types.get(column.name.lower(), column.type))
+
+
+def as_time(column: Column) -> Column:
+    """The column as a time: a DATE is the TIMESTAMP of its midnight in UTC."""
+    return replace(column, type=Type.TIMESTAMP, source_type=Type.DATE) if column.type is Type.DATE else column
 
 
 @dataclass(slots=True)

@@ -99,6 +99,8 @@ class Plan:
             previous = name
         return "\n".join(lines)
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self._facts())
         return f"<table><caption>{escape(self.query)}: {escape(self.kind)}</caption>{rows}</table>"

@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from html import escape
 from typing import Any
 
 import pyarrow as pa
@@ -21,11 +22,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from anabranch.binding.derived_streams import derivation_word
+from anabranch.binding.undeclared_streams import declaration_of
 from anabranch.catalog import Catalog, Query, Relation, Stream
 from anabranch.errors import AnabranchError, Finding, WorkbookError
 from anabranch.language import nodes
 from anabranch.language.parser import parse
 from anabranch.language.reading import read_workbook
+from anabranch.language.unparse import unparse
 from anabranch.plan import Plan
 from anabranch.planning.planner import Planner
 from anabranch.planning.prepared import Prepared
@@ -39,6 +42,18 @@ from anabranch.runtime.sources.files import local_folder
 from anabranch.runtime.spark import make_session
 from anabranch.runtime.validation import validate_input
 from anabranch.transport.operator import Counts
+
+#: `repr` of a session lists at most this many names of each sort.
+_MAX_NAMES = 10
+
+
+def ask(query: str, /, **inputs: Any) -> DataFrame:
+    """The answers of one query over inputs that are passed by name, as `Session.ask` without a session.
+
+    It runs on the Spark session of the first Spark DataFrame among the inputs, else on the active one, or a new one.
+    """
+    spark = next((source.sparkSession for source in inputs.values() if isinstance(source, DataFrame)), None)
+    return Session(spark).ask(query, **inputs)
 
 
 class Session:
@@ -80,6 +95,27 @@ class Session:
         self._runs: dict[str, batch.Run | batch.GroupRun | streaming.StreamRun] = {}
         self._cached: list[DataFrame] = []
 
+    def __repr__(self) -> str:
+        parts = []
+        for kind, one, many in (
+            (Stream, "stream", "streams"),
+            (Relation, "relation", "relations"),
+            (Query, "query", "queries"),
+        ):
+            names = self.catalog.names((kind,))
+            if names:
+                shown = ", ".join(names[:_MAX_NAMES]) + (", ..." if len(names) > _MAX_NAMES else "")
+                parts.append(f"{len(names)} {one if len(names) == 1 else many} ({shown})")
+        return f"<Session: {', '.join(parts) or 'nothing declared'}>"
+
+    def _repr_html_(self) -> str:
+        rows = (
+            f"<tr><th>{escape(entry.name)}</th><td>{entry.declaration.what}</td>"
+            f"<td><code>{escape(unparse(entry.declaration))}</code></td></tr>"
+            for entry in self.catalog.entries.values()
+        )
+        return f"<table><caption>Session</caption>{''.join(rows)}</table>"
+
     @property
     def spark(self) -> SparkSession:
         """The Spark session; started on first use."""
@@ -102,12 +138,15 @@ class Session:
         WorkbookError
             With all findings; nothing is declared then.
         """
-        workbook = parse(text, file)
+        self._declare(parse(text, file), text, file)
+
+    def _declare(self, workbook: nodes.Workbook, text: str, file: str) -> None:
         findings = self._planner.declare(workbook)
         if findings:
             raise WorkbookError(findings, text, file)
         folder = os.path.dirname(os.path.abspath(file)) if os.path.exists(file) else os.getcwd()
         for statement in workbook.statements:
+            self._runs.pop(statement.name.lower(), None)  # of a query that is now replaced
             self._origins[statement.name.lower()] = (text, file)
             self._bindings.folders[statement.name.lower()] = folder
 
@@ -115,12 +154,78 @@ class Session:
         """Declare the statements of a workbook file."""
         self.execute(read_workbook(path), path)
 
-    def bind(self, name: str, source: DataFrame | str | os.PathLike[str]) -> None:
-        """Set the input of a stream or relation: a DataFrame, or the path of a file or folder."""
-        if not isinstance(self.catalog.get(name), Stream | Relation):
+    def bind(self, name: str, source: Any, columns: Sequence[str] | None = None) -> None:
+        """Set the input of a stream or relation.
+
+        Parameters
+        ----------
+        name : str
+            A declared stream or relation. Its columns are found by name, in any order; others are ignored.
+        source : DataFrame, Arrow table, list of rows, or path
+            A Spark DataFrame (batch or streaming); a pandas or Polars DataFrame, or any object with the Arrow
+            PyCapsule interface; a list of dicts, named tuples, dataclasses or tuples; or the path of a file or folder.
+            Times without a zone are in UTC.
+        columns : sequence of str, optional
+            The column names of rows that are tuples.
+
+        Examples
+        --------
+        >>> s = Session()
+        >>> s.execute("CREATE STREAM door KEY (id) VALUE (side) TIME t;")
+        >>> s.bind("door", [{"id": 1, "side": "in", "t": 5}, {"id": 1, "side": "out", "t": 9}])
+        """
+        entry = self.catalog.get(name)
+        if not isinstance(entry, Stream | Relation):
             known = ", ".join(self.catalog.names((Stream, Relation))) or "none"
             raise AnabranchError(f"there is no stream or relation {name} to bind; declared are: {known}")
-        self._bindings.bind(name, source)
+        self._bindings.bind(entry, source, columns)
+
+    # ------------------------------------------------------------ one query in one line
+
+    def ask(self, query: str, /, **inputs: Any) -> DataFrame:
+        """The answers of a query that is not declared; the session does not change.
+
+        Parameters
+        ----------
+        query : str
+            The query, without `CREATE QUERY name AS`. Declarations may precede it.
+        inputs : as for `bind`
+            Inputs of streams and relations by name, for this query only. A name that is not declared gets its layout
+            from the columns: `t`, or the only TIMESTAMP or DATE, is the time; `p` the probability; the first other
+            column is the key, the second the value. A name that the query does not use as a stream is a relation.
+
+        Examples
+        --------
+        >>> rows = [{"id": 1, "side": "in", "t": 5}, {"id": 1, "side": "out", "t": 9}]
+        >>> answers = Session().ask("PATTERN door(x, 'in') THEN door(x, 'out') GROUP BY x", door=rows)  # doctest: +SKIP
+        """
+        workbook = parse(query, "<query>", bare=True)
+        asked = [statement for statement in workbook.statements if isinstance(statement, nodes.CreateQuery)]
+        if len(asked) != 1:
+            raise AnabranchError(f"ask takes one query, and this text has {len(asked)}; use execute and run_all")
+        copy = self._copy()
+        stated = {statement.name.lower() for statement in workbook.statements}
+        new = [name for name in inputs if name.lower() not in stated and self.catalog.get(name) is None]
+        inferred = parse("".join(copy._declaration(name, inputs[name], asked[0].body) for name in new))
+        copy._declare(nodes.Workbook((*inferred.statements, *workbook.statements)), query, "<query>")
+        for name in inputs.keys() - new:
+            copy.bind(name, inputs[name])
+        return copy.run(asked[0].name)
+
+    def _copy(self) -> Session:
+        """A session with the same declarations and inputs, and its own from then on."""
+        copy = Session(self._spark, lambda: self.spark, self._partitions)
+        copy.catalog.entries.update(self.catalog.entries)
+        copy._bindings.copy_from(self._bindings)
+        copy._origins.update(self._origins)
+        return copy
+
+    def _declaration(self, name: str, source: Any, query: nodes.QueryBody) -> str:
+        """Bind an input that is not declared yet, and return its declaration."""
+        unknown = Relation(name, (), nodes.CreateRelation(name, ()))
+        self._bindings.folders[name.lower()] = os.getcwd()
+        self._bindings.bind(unknown, source)
+        return declaration_of(name, self._bindings.columns_of(unknown), query) + ";"
 
     # ------------------------------------------------------------ planning
 

@@ -193,21 +193,50 @@ def test_streams_relations_and_queries_share_one_namespace() -> None:
     assert "first at 1:1" in finding.message
 
 
-def test_a_later_workbook_can_replace_a_declaration() -> None:
+def test_create_or_replace_replaces_a_declaration_of_an_earlier_workbook() -> None:
+    catalog = declared("CREATE STREAM a KEY (k) TIME t")
+    assert declare(parse("CREATE OR REPLACE STREAM A KEY (k, m) TIME t"), catalog) == []
+    assert [column.name for column in catalog.require_stream("a").keys] == ["k", "m"]
+    assert len(catalog.entries) == 1
+
+
+@pytest.mark.parametrize("statement", ["STREAM a KEY (k) TIME t", "RELATION b (x)", "QUERY c AS PATTERN a(x)"])
+def test_a_name_of_an_earlier_workbook_is_only_replaced_on_request(statement: str) -> None:
+    catalog = declared("CREATE STREAM a KEY (k) TIME t; CREATE RELATION b (x); CREATE QUERY c AS PATTERN a(x)")
+    before = dict(catalog.entries)
+    (finding,) = declare(parse(f"CREATE {statement}"), catalog)
+    what, name = statement.split()[:2]
+    assert finding.code == "declared-twice"
+    assert finding.message == f"there is already a {what.lower()} '{name}'"
+    assert finding.hint == f"use another name, or write CREATE OR REPLACE {what}"
+    assert catalog.entries == before
+    assert declare(parse(f"CREATE OR REPLACE {statement}"), catalog) == []
+
+
+def test_the_last_create_or_replace_of_a_workbook_holds() -> None:
+    catalog = declared("CREATE RELATION a (x); CREATE OR REPLACE RELATION a (y); CREATE OR REPLACE RELATION a (z);")
+    (column,) = catalog.relation("a").columns
+    assert column.name == "z"
+
+
+@pytest.mark.parametrize("create", ["CREATE", "CREATE OR REPLACE"])
+def test_a_stream_cannot_replace_a_relation(create: str) -> None:
     catalog = declared("CREATE RELATION a (x)")
-    assert declare(parse("CREATE STREAM a KEY (k) TIME t"), catalog) == []
-    assert isinstance(catalog.get("a"), Stream)
+    (finding,) = declare(parse(f"{create} STREAM a KEY (k) TIME t"), catalog)
+    assert finding.message == "there is already a relation 'a'"
+    assert finding.hint == "use another name; a stream cannot replace a relation"
 
 
 def test_a_later_workbook_can_use_earlier_declarations() -> None:
     catalog = declared("CREATE STREAM a KEY (k) TIME t")
-    assert codes("CREATE QUERY q AS PATTERN a(x)", catalog) == []
-    assert codes("CREATE STREAM b KEY (k) TIME t FROM QUERY q", catalog) == []
+    assert declare(parse("CREATE QUERY q AS PATTERN a(x)"), catalog) == []
+    assert declare(parse("CREATE STREAM b KEY (k) TIME t FROM QUERY q"), catalog) == []
 
 
 def test_nothing_is_declared_if_there_are_findings() -> None:
     catalog = Catalog()
-    assert codes("CREATE RELATION a (x); CREATE RELATION b (y, y)", catalog) == ["name-twice"]
+    (finding,) = declare(parse("CREATE RELATION a (x); CREATE RELATION b (y, y)"), catalog)
+    assert finding.code == "name-twice"
     assert catalog.entries == {}
 
 

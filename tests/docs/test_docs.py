@@ -33,8 +33,13 @@ _LINK = re.compile(r"(?<!`)\[[^\]]*\]\(([^)\s]+)\)")
 
 
 def check(text: str, catalog: Catalog) -> list[Finding]:
-    """Return what `anabranch check` reports for these statements, after those that the catalog has already."""
+    """Return what `anabranch check` reports for these statements, after those that the catalog has already.
+
+    A page may show several versions of a declaration; each block replaces the declarations of earlier blocks.
+    """
     workbook = parse(text, "my.abq")
+    for statement in workbook.statements:
+        catalog.entries.pop(statement.name.lower(), None)
     findings = declare(workbook, catalog)
     queries = [catalog.query(statement.name) for statement in workbook.statements]
     return findings or Planner(catalog).objections([query for query in queries if query is not None])

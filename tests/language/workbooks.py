@@ -19,8 +19,8 @@ def declared(text: str) -> Catalog:
 
 
 def findings(text: str, catalog: Catalog | None = None) -> list[Finding]:
-    """The findings about a workbook."""
-    return declare(parse(text), Catalog() if catalog is None else catalog)
+    """The findings about a workbook; it is not added to the catalog."""
+    return declare(parse(text), Catalog() if catalog is None else Catalog(dict(catalog.entries)))
 
 
 def codes(text: str, catalog: Catalog | None = None) -> list[str]:

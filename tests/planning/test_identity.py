@@ -53,6 +53,11 @@ def test_moving_the_data_keeps_the_identity(tmp_path: Path) -> None:
     assert here == there
 
 
+def test_create_or_replace_keeps_the_identity(tmp_path: Path) -> None:
+    text = STREAM.format(clauses="") + QUERY.format(threshold="")
+    assert identity(text.replace("CREATE", "CREATE OR REPLACE"), tmp_path) == identity(text, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("clauses", "threshold", "message"),
     [

@@ -28,7 +28,8 @@ def test_a_query_is_prepared_once_until_a_declaration_changes() -> None:
     first = planner.prepare(query)
     assert planner.prepare(query) is first
     assert first.job is None
-    assert not planner.declare(parse(STREAM.format(type=" STRING")))
+    changed = STREAM.format(type=" STRING").replace("CREATE", "CREATE OR REPLACE")
+    assert not planner.declare(parse(changed))
     again = planner.prepare(query)
     assert again is not first
     assert again.bound.streams[0].values[0].type is Type.STRING

@@ -168,6 +168,6 @@ def test_the_positions_are_validated_and_predictions_have_no_rows(spark: SparkSe
 def test_redeclared_positions_must_still_have_the_needed_columns(spark: SparkSession) -> None:
     session = Session(spark)
     session.execute(WORKBOOK.format(clauses=""))
-    session.execute("CREATE STREAM positions KEY (car, lane) VALUE (speed) TIME t;")
+    session.execute("CREATE OR REPLACE STREAM positions KEY (car, lane) VALUE (speed) TIME t;")
     with pytest.raises(WorkbookError, match="there is no column 'x' in VALUE of positions"):
         session.validate("cars")

@@ -11,7 +11,7 @@ from anabranch.binding.declarations import DeclarationBinder
 from anabranch.binding.derived_streams import check_derived, report_missing
 from anabranch.binding.query_binder import QueryBinder
 from anabranch.catalog import Catalog, Query, Relation, Stream
-from anabranch.errors import Finding, Span, WorkbookError
+from anabranch.errors import Finding, WorkbookError
 from anabranch.kinds import load_kind_module
 from anabranch.language import nodes
 from anabranch.language.findings import Findings, shown
@@ -38,26 +38,23 @@ def declare(workbook: nodes.Workbook, catalog: Catalog) -> list[Finding]:
 def bind_workbook(workbook: nodes.Workbook, catalog: Catalog) -> BoundWorkbook:
     """Check every statement of a workbook, and add its entries to the catalog if there are no findings.
 
-    Statements may refer to each other in any order, and to entries of the catalog; an entry of the same name is
-    replaced. If there are findings, the catalog does not change.
+    Statements may refer to each other in any order, and to entries of the catalog. CREATE OR REPLACE replaces an entry
+    of the same name. If there are findings, the catalog does not change.
     """
     findings = Findings()
     draft = Catalog(dict(catalog.entries))
     declarations = DeclarationBinder(findings)
-    spans: dict[str, Span] = {}
+    names: list[str] = []
     for statement in workbook.statements:
         name = statement.name.lower()
-        if name in spans:
-            first = spans[name]
-            message = f"{shown(statement.name)} is declared twice, first at {first.line}:{first.column}"
-            findings.add("declared-twice", message, statement.span, "use distinct names")
+        if not _may_declare(statement, draft.get(name), name in names, findings):
             continue
-        spans[name] = statement.span
+        names.append(name)
         if _INVALID_FOLDER.search(name):
             message = f"answers are written to a folder, but {shown(statement.name)} is not a valid folder name"
             findings.add("not-a-folder", message, statement.span, "use letters, digits and underscores")
         draft.add(_entry(statement, declarations))
-    entries = [draft.entries[name] for name in spans]
+    entries = [draft.entries[name] for name in dict.fromkeys(names)]
     _check_references(entries, draft, findings)
     queries = {}
     for entry in entries:
@@ -91,6 +88,24 @@ def _bind(query: Query, catalog: Catalog) -> tuple[BoundQuery | None, Findings]:
     body = query.declaration.body
     binder: QueryBinder = load_kind_module(body.kind, "binding").Binder(query.declaration, catalog, findings)
     return binder.bind(body), findings
+
+
+def _may_declare(statement: nodes.Statement, earlier: Entry | None, same_workbook: bool, findings: Findings) -> bool:
+    """Report a name that is taken: only CREATE OR REPLACE may replace an entry, and only one of the same class."""
+    if earlier is None:
+        return True
+    what, earlier_what = statement.what, earlier.declaration.what
+    if statement.or_replace and what == earlier_what:
+        return True
+    first = earlier.declaration.span
+    message = f"there is already a {earlier_what} {shown(statement.name)}"
+    if same_workbook:
+        message = f"{shown(statement.name)} is declared twice, first at {first.line}:{first.column}"
+    hint = f"use another name, or write CREATE OR REPLACE {what.upper()}"
+    if what != earlier_what:
+        hint = f"use another name; a {what} cannot replace a {earlier_what}"
+    findings.add("declared-twice", message, statement.span, hint)
+    return False
 
 
 def _entry(statement: nodes.Statement, declarations: DeclarationBinder) -> Entry:

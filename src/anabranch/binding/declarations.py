@@ -8,7 +8,7 @@ from anabranch.binding.derived_streams import check_inference, check_predictor, 
 from anabranch.binding.durations import checked_duration
 from anabranch.binding.stream_columns import check_column_types
 from anabranch.binding.type_rules import a_type
-from anabranch.catalog import Column, Model, Relation, Stream
+from anabranch.catalog import Column, Model, Relation, Stream, as_time
 from anabranch.errors import Span
 from anabranch.language import nodes
 from anabranch.language.findings import Findings, listed, shown
@@ -79,10 +79,10 @@ class DeclarationBinder:
 
     def time(self, node: nodes.ColumnName) -> Column:
         """A time column."""
-        time = self.column(node)
+        time = as_time(self.column(node))
         if time.type not in _TIME_TYPES:
             column = f"{shown(time.name)} is {a_type(time.type)}"
-            message = f"a time must be an INTEGER, a DOUBLE or a TIMESTAMP, but {column}"
+            message = f"a time must be an INTEGER, a DOUBLE, a TIMESTAMP or a DATE, but {column}"
             self.findings.add("time-type", message, node.span, "declare one of these types")
         return time
 

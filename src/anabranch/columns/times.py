@@ -1,11 +1,13 @@
 """Event times as 64-bit integers (*codes*), which kernels compare, and back.
 
 The code of an INTEGER is the integer, that of a TIMESTAMP its microseconds since 1970 (UTC). A DOUBLE is mapped to an
-integer with the same order, so that instants are compared exactly for every column type.
+integer with the same order, so that instants are compared exactly for every column type. A DATE is converted to the
+TIMESTAMP of its midnight in UTC when it is read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 
 import numpy as np
@@ -58,6 +60,15 @@ def encode_times(column: pa.ChunkedArray | pa.Array, kind: TimeKind) -> I64:
         zone = column.type.tz
         column = pc.cast(column, pa.timestamp("us", tz=zone), safe=False)
     return pc.cast(column, pa.int64()).to_numpy()
+
+
+def midnights(table: pa.Table, names: Iterable[str]) -> pa.Table:
+    """The table with the DATE columns among `names` as TIMESTAMP, at midnight in UTC."""
+    for name in names:
+        index = table.schema.get_field_index(name)
+        if pa.types.is_date(table.schema.field(index).type):
+            table = table.set_column(index, name, table.column(index).cast(TimeKind.TIMESTAMP.arrow_type))
+    return table
 
 
 def instant_code(instant: int | float, kind: TimeKind) -> int:

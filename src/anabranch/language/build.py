@@ -39,17 +39,24 @@ class StatementBuilder(QueryBuilder):
 
     # ------------------------------------------------------------ CREATE STREAM, CREATE RELATION
 
-    def create_stream(self, span: Span, name: Token, *clauses: Clause) -> nodes.CreateStream:
+    def or_replace(self, span: Span) -> bool:
+        return True
+
+    def create_stream(self, span: Span, or_replace: bool | None, name: Token, *clauses: Clause) -> nodes.CreateStream:
         written, clause_spans = self.collect_clauses(clauses)
         fields = {"keys": (), "values": (), "time": None} | written
         method = fields.pop("using", {})
         if isinstance(fields.get("source"), nodes.PredictedSource):
             fields["source"] = replace(fields["source"], **method)
-        return nodes.CreateStream(name.value, **fields, span=span, clause_spans=clause_spans)
+        return nodes.CreateStream(
+            name.value, **fields, or_replace=bool(or_replace), span=span, clause_spans=clause_spans
+        )
 
-    def create_relation(self, span: Span, name: Token, *rest: Any) -> nodes.CreateRelation:
+    def create_relation(self, span: Span, or_replace: bool | None, name: Token, *rest: Any) -> nodes.CreateRelation:
         *columns, source = rest
-        return nodes.CreateRelation(name.value, tuple(columns), source and source.values["source"], span=span)
+        return nodes.CreateRelation(
+            name.value, tuple(columns), source and source.values["source"], bool(or_replace), span=span
+        )
 
     def column(self, span: Span, name: Token, type_name: Token | None) -> nodes.ColumnName:
         return nodes.ColumnName(name.value, type_name and type_name.value, span=span)
@@ -175,10 +182,16 @@ class StatementBuilder(QueryBuilder):
     # ------------------------------------------------------------ CREATE QUERY
 
     def create_query(
-        self, span: Span, name: Token, query: tuple[nodes.QueryBody, int | float | None]
+        self, span: Span, or_replace: bool | None, name: Token, query: tuple[nodes.QueryBody, int | float | None]
     ) -> nodes.CreateQuery:
         body, threshold = query
-        return nodes.CreateQuery(name.value, body, threshold, span=span, clause_spans=body.clause_spans)
+        return nodes.CreateQuery(
+            name.value, body, threshold, bool(or_replace), span=span, clause_spans=body.clause_spans
+        )
+
+    def bare_query(self, span: Span, query: tuple[nodes.QueryBody, int | float | None]) -> nodes.CreateQuery:
+        body, threshold = query
+        return nodes.CreateQuery(nodes.BARE_QUERY, body, threshold, span=span, clause_spans=body.clause_spans)
 
 
 def _error_bound(

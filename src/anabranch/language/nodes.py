@@ -16,6 +16,9 @@ from anabranch.errors import Span
 
 NOWHERE = Span(1, 1, 1, 1)
 
+#: The name of a query without CREATE QUERY; no other name is like it unless it is in backticks.
+BARE_QUERY = "(query)"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
@@ -252,6 +255,8 @@ class CreateStream(Clauses):
     columns of coordinates, or one column of geometries.
     """
 
+    #: What messages call it.
+    what: ClassVar[str] = "stream"
     name: str
     keys: tuple[ColumnName, ...]
     values: tuple[ColumnName, ...]
@@ -270,15 +275,18 @@ class CreateStream(Clauses):
     watermark: Duration | None = None
     source: Source | None = None
     start: ColumnName | None = None
+    or_replace: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CreateRelation(Node):
     """`CREATE RELATION hall (location) FROM 'hall.csv'`."""
 
+    what: ClassVar[str] = "relation"
     name: str
     columns: tuple[ColumnName, ...]
     source: Source | None = None
+    or_replace: bool = False
 
 
 # ---------------------------------------------------------------- queries
@@ -321,9 +329,11 @@ class OperandQueryBody(QueryBody):
 class CreateQuery(Clauses):
     """`CREATE QUERY name AS body THRESHOLD r`."""
 
+    what: ClassVar[str] = "query"
     name: str
     body: QueryBody
     threshold: int | float | None = None
+    or_replace: bool = False
 
 
 Statement = CreateStream | CreateRelation | CreateQuery

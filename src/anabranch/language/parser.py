@@ -22,7 +22,7 @@ from anabranch.language.names import WORD_CLASSES
 from anabranch.language.syntax_errors import syntax_error
 
 
-def parse(text: str, file: str = "<workbook>") -> nodes.Workbook:
+def parse(text: str, file: str = "<workbook>", bare: bool = False) -> nodes.Workbook:
     """Parse a workbook.
 
     Parameters
@@ -31,6 +31,8 @@ def parse(text: str, file: str = "<workbook>") -> nodes.Workbook:
         The workbook; a byte order mark at the beginning is ignored.
     file : str
         The file name in messages.
+    bare : bool
+        Also accept queries without `CREATE QUERY name AS`; they are called BARE_QUERY.
 
     Raises
     ------
@@ -52,7 +54,7 @@ def parse(text: str, file: str = "<workbook>") -> nodes.Workbook:
     statement_builder = builder()(lines, findings)
     statements = []
     for statement in scanner.scan(text, lines, findings):
-        tree = _parse_statement(statement, lines, findings) if statement.is_valid and not findings.full else None
+        tree = _parse_statement(statement, bare, lines, findings) if statement.is_valid and not findings.full else None
         built = statement_builder.build(tree) if tree is not None else None
         if built is not None:
             statements.append(built)
@@ -86,7 +88,7 @@ def next_words(text: str) -> tuple[list[str], bool]:
 @cache
 def _lark() -> Lark:
     grammar = resources.files("anabranch.language").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", lexer="basic", propagate_positions=True)
+    return Lark(grammar, parser="lalr", lexer="basic", propagate_positions=True, start=["start", "bare_query"])
 
 
 @cache
@@ -95,9 +97,12 @@ def _symbols() -> dict[str, str]:
     return {t.pattern.value: t.name for t in _lark().terminals if isinstance(t.pattern, PatternStr)}
 
 
-def _parse_statement(statement: scanner.Statement, lines: scanner.LineIndex, findings: Findings) -> Tree[Token] | None:
+def _parse_statement(
+    statement: scanner.Statement, bare: bool, lines: scanner.LineIndex, findings: Findings
+) -> Tree[Token] | None:
     """Return the parse tree of one statement; None, with a finding, if the grammar rejects it."""
-    parser = _lark().parse_interactive()
+    start = "bare_query" if bare and statement.tokens[0].text.upper() != "CREATE" else "start"
+    parser = _lark().parse_interactive(start=start)
     n_accepted = 0
     try:
         for token in statement.tokens:
@@ -106,14 +111,14 @@ def _parse_statement(statement: scanner.Statement, lines: scanner.LineIndex, fin
         tree: Tree[Token] = parser.feed_eof()  # type: ignore[no-untyped-call]
     except UnexpectedToken:
         # The parser may have reduced before the error, so a fresh parser is asked for the accepted terminals.
-        fresh_parser = _lark().parse_interactive()
+        fresh_parser = _lark().parse_interactive(start=start)
         for token in statement.tokens[:n_accepted]:
             fresh_parser.feed_token(_terminal(token, fresh_parser))
         found = statement.tokens[n_accepted] if n_accepted < len(statement.tokens) else None
-        start, end = (found.start, found.end) if found else (statement.tokens[-1].end, statement.end)
+        first, last = (found.start, found.end) if found else (statement.tokens[-1].end, statement.end)
         expected: set[str] = fresh_parser.accepts()  # type: ignore[no-untyped-call]
         message, hint = syntax_error(expected, statement.tokens[:n_accepted], found)
-        findings.add("syntax", message, lines.span(start, end), hint)
+        findings.add("syntax", message, lines.span(first, last), hint)
         return None
     return tree
 

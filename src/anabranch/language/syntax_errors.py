@@ -21,7 +21,7 @@ _TERMINAL_NAMES = {
     "GROUP": "GROUP BY", "MAX": "MAX DELAY", "INFERRED": "INFERRED FROM",
     "PREDICTED": "PREDICTED FROM", "AT": "AT LEAST",
     "PRECEDED": "PRECEDED BY", "MET": "MET BY", "OVERLAPPED": "OVERLAPPED BY", "STARTED": "STARTED BY",
-    "FINISHED": "FINISHED BY", "ENDS": "ENDS AFTER",
+    "FINISHED": "FINISHED BY", "ENDS": "ENDS AFTER", "OR": "OR REPLACE",
 }  # fmt: skip
 
 #: Operators and words that the grammar also uses in other roles: (symbol, companion) by terminal. If the companion
@@ -32,6 +32,7 @@ _SYMBOLS = {
     "STAR": ("*", "SLASH"),
     "NOT": ("NOT", "IS"),
     "NULL": ("NULL", "TRUE"),
+    "OR": ("OR", "STREAM"),
 }
 
 #: Keywords of SQL and other languages, and what to write instead.

@@ -210,6 +210,10 @@ def _error_bound(node: nodes.ErrorBound) -> str:
     return f"{column}{amount}{normal}"
 
 
+def _create(node: nodes.Statement) -> str:
+    return f"CREATE {'OR REPLACE ' if node.or_replace else ''}{node.what.upper()}"
+
+
 def _error(bounds: tuple[nodes.ErrorBound, ...]) -> str:
     return joined(bounds) if bounds[0].column is None else f"({joined(bounds)})"
 
@@ -240,13 +244,13 @@ def _create_stream(node: nodes.CreateStream) -> str:
         *clause("WATERMARK", node.watermark, unparse),
         *([unparse(node.source)] if node.source else []),
     ]
-    return " ".join([f"CREATE STREAM {quoted(node.name)}", *clauses])
+    return " ".join([f"{_create(node)} {quoted(node.name)}", *clauses])
 
 
 @unparse.register
 def _create_relation(node: nodes.CreateRelation) -> str:
     source = f" {unparse(node.source)}" if node.source else ""
-    return f"CREATE RELATION {quoted(node.name)} ({joined(node.columns)}){source}"
+    return f"{_create(node)} {quoted(node.name)} ({joined(node.columns)}){source}"
 
 
 # ---------------------------------------------------------------- queries
@@ -255,7 +259,7 @@ def _create_relation(node: nodes.CreateRelation) -> str:
 @unparse.register
 def _create_query(node: nodes.CreateQuery) -> str:
     threshold = clause("THRESHOLD", node.threshold, repr)
-    return " ".join([f"CREATE QUERY {quoted(node.name)} AS {unparse(node.body)}", *threshold])
+    return " ".join([f"{_create(node)} {quoted(node.name)} AS {unparse(node.body)}", *threshold])
 
 
 @unparse.register

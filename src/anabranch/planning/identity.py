@@ -29,9 +29,12 @@ def identity_of(group: Sequence[Prepared], layouts: Sequence[Layout]) -> Documen
     return {
         "version": VERSION,
         "state format": FORMAT,
-        "queries": [unparse(prepared.query.declaration) for prepared in group],
+        "queries": [unparse(replace(prepared.query.declaration, or_replace=False)) for prepared in group],
         "streams": [
-            {"declaration": unparse(replace(stream.declaration, source=None)), "layout": _layout(layout)}
+            {
+                "declaration": unparse(replace(stream.declaration, source=None, or_replace=False)),
+                "layout": _layout(layout),
+            }
             for stream, layout in zip(streams_of(group), layouts, strict=True)
         ],
     }

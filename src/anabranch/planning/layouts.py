@@ -27,7 +27,7 @@ def layouts_for(streams: Sequence[Stream]) -> tuple[Layout, ...]:
     for stream in streams:
         if stream.time.type not in _TIME_KINDS:
             message = f"the time column {stream.time.name} of {stream.name} is {stream.time.type.value}"
-            hint = "a time is an INTEGER, a DOUBLE or a TIMESTAMP; declare its type, as in TIME t TIMESTAMP"
+            hint = "a time is an INTEGER, a DOUBLE, a TIMESTAMP or a DATE; declare its type, as in TIME t TIMESTAMP"
             raise WorkbookError([_finding(stream, "time-type", message, hint)])
         kinds[stream.name] = _TIME_KINDS[stream.time.type]
     if len(set(kinds.values())) > 1 and TimeKind.TIMESTAMP in kinds.values():

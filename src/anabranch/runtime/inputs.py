@@ -7,7 +7,7 @@ through the JVM. Spark reads all other sources.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -15,6 +15,7 @@ from operator import or_
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as spark_types
 
 from anabranch.catalog import Column, Relation, Stream
@@ -61,15 +62,17 @@ class Input:
         needed = self.entry.columns
         match_columns(self.entry, needed, self.schema, self.where)
         known = types_of(self.schema)
+        times = self.entry.time_names if isinstance(self.entry, Stream) else frozenset()
         findings = [
             Finding(
                 "column-type",
-                f"column {column.name} of {self.where} is {known[column.name.lower()].value}, not {column.type.value}",
+                f"column {column.name} of {self.where} is {known[column.name.lower()].value}, "
+                f"not {(column.source_type or column.type).value}",
                 "declare the type it has, or convert the data",
                 self.entry.declaration.span,
             )
             for column in needed
-            if not _fits(known[column.name.lower()], column)
+            if not _fits(known[column.name.lower()], column, times)
         ]
         if findings:
             raise WorkbookError(findings)
@@ -93,8 +96,6 @@ class Input:
         if self.files is not None and self._by_workers(packing):
             return Feed(self.files.stream_paths(max_files), pack_files(packing))
         frame = self.files.stream(self.schema, max_files) if self.files is not None else self._bound_frame()
-        if not frame.isStreaming:
-            raise DataError(f"the input of {self.entry.name} is not a streaming DataFrame; bind one, or use run")
         return self._row_feed(frame, packing)
 
     def _row_feed(self, frame: DataFrame, packing: Packing) -> Feed:
@@ -140,7 +141,11 @@ class Input:
         spelled = self._spelling(layout.columns)
         # Plain names, because mapInArrow takes a dot in a name for a field of a struct.
         names = {name: f"c{index}" for index, name in enumerate(spelled)}
-        chosen = [frame[f"`{spelled[name]}`"].alias(plain) for name, plain in names.items()]
+        dates = {name for name in layout.times if types_of(self.schema).get(name.lower()) is Type.DATE}
+        columns = {name: frame[f"`{spelled[name]}`"] for name in spelled}
+        # A cast would be to midnight in the time zone of the session.
+        columns |= {name: F.timestamp_seconds(F.unix_date(columns[name]) * 86_400) for name in dates}
+        chosen = [columns[name].alias(plain) for name, plain in names.items()]
         corrupt = CORRUPT if CORRUPT in frame.columns else None
         return frame.select(*chosen, *([corrupt] if corrupt else [])), names, corrupt
 
@@ -180,11 +185,14 @@ class Input:
         )
 
 
-def _fits(found: Type, column: Column) -> bool:
+def _fits(found: Type, column: Column, times: Collection[str]) -> bool:
     """Whether a column of the source can be read as the type of the declaration or of the model."""
-    if column.type is Type.UNKNOWN or column.type is found or column.type is Type.STRING:
+    needed = (column.declared and column.source_type) or column.type
+    if needed in (Type.UNKNOWN, Type.STRING, found):
         return True
-    return column.type is Type.DOUBLE and found is Type.INTEGER
+    if needed is Type.TIMESTAMP and found is Type.DATE:
+        return column.name.lower() in times
+    return needed is Type.DOUBLE and found is Type.INTEGER
 
 
 def partition_count(inputs: Sequence[Input], parallelism: int) -> int:

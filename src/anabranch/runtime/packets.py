@@ -14,9 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anabranch.arrays import BEGINNING
+from anabranch.columns.times import midnights
 from anabranch.errors import DataError
 from anabranch.transport.checks import QUARANTINE, quarantine
 from anabranch.transport.job import Job
+from anabranch.transport.layout import Layout
 from anabranch.transport.operator import Counts
 from anabranch.transport.routing import Routed, route
 from anabranch.transport.state import read_tables, write_tables
@@ -122,10 +124,14 @@ def _read_parquet(path: str, groups: list[int] | None, layout) -> Iterator[pa.Ta
             chosen.append(group)
             rows += metadata.row_group(group).num_rows
             if rows >= ROWS_AT_ONCE:
-                yield file.read_row_groups(chosen, columns=columns).select(columns).rename_columns(layout.columns)
+                yield _renamed(file.read_row_groups(chosen, columns=columns).select(columns), layout)
                 chosen, rows = [], 0
         if chosen:
-            yield file.read_row_groups(chosen, columns=columns).select(columns).rename_columns(layout.columns)
+            yield _renamed(file.read_row_groups(chosen, columns=columns).select(columns), layout)
+
+
+def _renamed(table: pa.Table, layout: Layout) -> pa.Table:
+    return midnights(table.rename_columns(layout.columns), layout.times)
 
 
 def _tables(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -126,6 +126,12 @@ class Layout:
         return () if self.distribution is None else self.distribution.previous
 
     @property
+    def times(self) -> list[str]:
+        """The columns of times: event time, start, and the ends of the windows of lost events."""
+        window = () if self.interval is None else self.interval.window or ()
+        return [name for name in (self.time, self.start, *window) if name is not None]
+
+    @property
     def horizon(self) -> tuple[int, int]:
         """Between which times the events of INTERVALS happened; all of time where there is no HORIZON."""
         return (self.interval and self.interval.horizon) or (BEGINNING, END)

@@ -41,6 +41,19 @@ class Counts:
     kept: int = 0
     reported: int = 0
 
+    def _shown(self) -> list[tuple[str, int]]:
+        """The counts that are not 0, and always those of rows read and used, and of answers."""
+        names = (*COUNTED, "answers")
+        counts = ((name, getattr(self, name)) for name in names)
+        return [(name, count) for name, count in counts if count or name in ("read", "used", "answers")]
+
+    def __repr__(self) -> str:
+        return f"Counts({', '.join(f'{name}={count}' for name, count in self._shown())})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><th>{name}</th><td>{count:,}</td></tr>" for name, count in self._shown())
+        return f"<table>{rows}</table>"
+
     def __iadd__(self, other: Counts) -> Counts:
         for name in (*COUNTED, "answers"):  # buckets keep events at the same time, so `kept` adds up
             setattr(self, name, getattr(self, name) + getattr(other, name))

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.binding.derived_streams import check_derived
 from anabranch.catalog import Catalog, Relation, Stream
-from anabranch.errors import Finding, NotYetBuilt, WorkbookError
+from anabranch.errors import DataError, Finding, NotYetBuilt, WorkbookError
 from anabranch.language import nodes
 from anabranch.language.findings import Findings
+from anabranch.language.types import Type
 from anabranch.runtime.checkpoint import Checkpoint
 from anabranch.runtime.inputs import Input
 from anabranch.runtime.sources.files import FileInput, is_local
+from anabranch.runtime.sources.local_rows import LocalRows, local_rows
+from anabranch.runtime.sources.schema import CORRUPT, types_of
 from anabranch.runtime.sources.unchanged import UnchangedFiles
 
 
@@ -31,27 +35,45 @@ class Bindings:
 
     def __init__(self, catalog: Catalog, spark: Callable[[], SparkSession], run: Callable[[str], DataFrame]) -> None:
         self._catalog, self._spark, self._run = catalog, spark, run
-        self._frames: dict[str, DataFrame] = {}
+        self._frames: dict[str, DataFrame | LocalRows] = {}
         self._paths: dict[str, str] = {}
         #: The folder of the workbook of each entry, which relative paths refer to.
         self.folders: dict[str, str] = {}
         self._unchanged = UnchangedFiles()
 
-    def bind(self, name: str, source: DataFrame | str | os.PathLike[str]) -> None:
-        """Bind a DataFrame, or the path of a file or folder, to a stream or relation."""
-        self._frames.pop(name.lower(), None)
-        self._paths.pop(name.lower(), None)
+    def bind(self, entry: Stream | Relation, source: Any, columns: Sequence[str] | None = None) -> None:
+        """Bind rows, or the path of a file or folder, to a stream or relation (see `Session.bind`)."""
+        name, path, frame = entry.name.lower(), None, None
         if isinstance(source, str | os.PathLike):
             path = os.fspath(source)
-            self._paths[name.lower()] = os.path.abspath(path) if is_local(path) else path
+            path = os.path.abspath(path) if is_local(path) else path
         else:
-            self._frames[name.lower()] = source
+            frame = source if isinstance(source, DataFrame) else local_rows(source, entry, columns)
+        self._frames.pop(name, None)
+        self._paths.pop(name, None)
+        if path is not None:
+            self._paths[name] = path
+        if frame is not None:
+            self._frames[name] = frame
+
+    def copy_from(self, other: Bindings) -> None:
+        """Take over the inputs of another session."""
+        self._frames.update(other._frames)
+        self._paths.update(other._paths)
+        self.folders.update(other.folders)
+
+    def columns_of(self, entry: Stream | Relation) -> dict[str, Type]:
+        """The columns of what is bound to an entry, in their order; columns of unsupported types are left out."""
+        bound = self._frames.get(entry.name.lower())
+        schema = bound.schema(entry) if isinstance(bound, LocalRows) else self.open(entry).schema
+        known = types_of(schema)
+        return {name: known[name.lower()] for name in schema.names if name.lower() in known and name != CORRUPT}
 
     def open(self, entry: Stream | Relation, checkpoint: Checkpoint | None = None) -> Input:
         """Open the source of an entry; of a live input with the columns it had when the stream was first started."""
         name = entry.name.lower()
         if name in self._frames:
-            return Input(entry, self._frames[name].schema, frame=self._frames[name])
+            return self._open_frame(entry, self._frames[name], live=checkpoint is not None)
         source = nodes.FileSource(self._paths[name]) if name in self._paths else entry.source
         if isinstance(source, nodes.FileSource):
             files = FileInput(self._spark(), entry, source, self.folders[name])
@@ -72,6 +94,19 @@ class Bindings:
         if relation.files is None:
             return relation.rows()
         return self._unchanged.read(relation.files, (relation.typed_entry(), "rows"), relation.rows)
+
+    def _open_frame(self, entry: Stream | Relation, bound: DataFrame | LocalRows, live: bool) -> Input:
+        if isinstance(bound, LocalRows):
+            schema, frame = bound.schema(entry), bound.frame(self._spark(), entry)
+        else:
+            schema, frame = bound.schema, bound
+        live_rows = live and isinstance(entry, Stream)
+        if live_rows and not frame.isStreaming:
+            raise DataError(f"the input of {entry.name} is not a streaming DataFrame; bind one, or use run")
+        if frame.isStreaming and not live_rows:
+            fix = "bind a batch DataFrame" if isinstance(entry, Relation) else "use start, or bind a batch DataFrame"
+            raise DataError(f"the input of {entry.name} is a streaming DataFrame; {fix}")
+        return Input(entry, schema, frame=frame)
 
     def _open_query(self, entry: Stream | Relation, source: nodes.QuerySource, live: bool) -> Input:
         if live:

@@ -126,8 +126,9 @@ class FileInput:
         fields = []
         for field in found.fields:
             column = stated.get(field.name.lower())
-            if column is not None and known.get(field.name.lower()) != column.type and self._has_fixed_type(column):
-                field = spark_types.StructField(field.name, SPARK_TYPES[column.type])
+            kind = None if column is None else column.source_type or column.type
+            if column is not None and known.get(field.name.lower()) != kind and self._has_fixed_type(column):
+                field = spark_types.StructField(field.name, SPARK_TYPES[column.source_type or column.type])
             elif isinstance(field.dataType, spark_types.IntegerType):
                 # Later rows of a stream may have larger numbers.
                 field = spark_types.StructField(field.name, spark_types.LongType())
