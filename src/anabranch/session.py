@@ -128,6 +128,10 @@ class Session:
         """The declared streams, relations and queries."""
         return self._planner.catalog
 
+    def has_small_inputs(self) -> bool:
+        """Whether all inputs are local files of at most a megabyte together; known before Spark starts."""
+        return self._bindings.are_small()
+
     # ------------------------------------------------------------ declarations
 
     def execute(self, text: str, file: str = "<workbook>") -> None:

@@ -17,9 +17,10 @@ from anabranch.language.findings import Findings
 from anabranch.language.types import Type
 from anabranch.runtime.checkpoint import Checkpoint
 from anabranch.runtime.inputs import Input
-from anabranch.runtime.sources.files import FileInput, is_local
+from anabranch.runtime.sources.files import FileInput, is_local, resolve
 from anabranch.runtime.sources.local_rows import LocalRows, local_rows
 from anabranch.runtime.sources.schema import CORRUPT, types_of
+from anabranch.runtime.sources.sizes import SHORT_RUN_BYTES, total_bytes
 from anabranch.runtime.sources.unchanged import UnchangedFiles
 
 
@@ -94,6 +95,22 @@ class Bindings:
         if relation.files is None:
             return relation.rows()
         return self._unchanged.read(relation.files, (relation.typed_entry(), "rows"), relation.rows)
+
+    def are_small(self) -> bool:
+        """Whether all inputs are local files, and small; known before Spark starts."""
+        if self._frames:
+            return False
+        paths = []
+        for name in self._catalog.names((Stream, Relation)):
+            entry = self._catalog.stream(name) or self._catalog.relation(name)
+            source = None if entry is None else entry.source
+            if name.lower() in self._paths:
+                source = nodes.FileSource(self._paths[name.lower()])
+            if isinstance(source, nodes.TableSource):
+                return False
+            if isinstance(source, nodes.FileSource):
+                paths.append(resolve(source.path, self.folders[name.lower()]))
+        return all(map(is_local, paths)) and total_bytes(paths) <= SHORT_RUN_BYTES
 
     def _open_frame(self, entry: Stream | Relation, bound: DataFrame | LocalRows, live: bool) -> Input:
         if isinstance(bound, LocalRows):
