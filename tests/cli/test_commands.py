@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -236,20 +233,6 @@ def test_check_prints_all_errors_or_that_there_are_none(office: Path, tmp_path: 
     assert wrong.status == 2
     errors = [line for line in wrong.err.splitlines() if line.startswith(str(office))]
     assert {line.split(":")[1] for line in errors} == {"4", "5"}
-
-
-def test_check_and_explain_start_no_spark(office: Path) -> None:
-    code = (
-        "import sys; from anabranch.cli.main import _status; status = _status();"
-        "from pyspark import SparkContext; print(SparkContext._gateway, status)"
-    )
-    # Without a Java, a session could not be started.
-    env = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": "/nowhere"}
-    for command in ("check", "explain"):
-        done = subprocess.run(
-            [sys.executable, "-c", code, command, str(office)], capture_output=True, text=True, env=env, check=True
-        )
-        assert done.stdout.splitlines()[-1] == "None 0", done.stderr
 
 
 def test_explain_prints_the_kind_and_class_of_each_query(office: Path, anabranch: Command) -> None:

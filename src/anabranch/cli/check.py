@@ -8,11 +8,10 @@ import typer
 
 from anabranch.catalog import Stream
 from anabranch.cli import options
-from anabranch.cli.common import open_workbook, say
+from anabranch.cli.common import declare_workbook, open_workbook
+from anabranch.cli.messages import say
 from anabranch.errors import DataError, WorkbookError
-from anabranch.language.parser import parse
 from anabranch.language.reading import read_workbook
-from anabranch.planning.planner import Planner
 
 Data = Annotated[bool, typer.Option("--data", help="Also read the inputs with Spark and count invalid rows.")]
 
@@ -25,14 +24,11 @@ def command(
     verbose: options.Verbose = False,
 ) -> None:
     """Parse, bind and analyse a workbook, and report every error."""
-    text = read_workbook(workbook)
-    parsed = parse(text, workbook)
-    planner = Planner()
-    findings = planner.declare(parsed)
-    findings += planner.objections(planner.catalog.queries())
+    planner, statements = declare_workbook(workbook)
+    findings = planner.objections(planner.catalog.queries())
     if findings:
-        raise WorkbookError(findings, text, workbook)
-    statements, queries = len(parsed.statements), len(planner.catalog.queries())
+        raise WorkbookError(findings, read_workbook(workbook), workbook)
+    queries = len(planner.catalog.queries())
     say(f"{workbook}: {statements} statements, {queries} queries; no errors found")
     if data:
         _check_data(workbook, input, strict, verbose)

@@ -1,21 +1,19 @@
-"""Shared by the commands: opening a workbook, error locations, progress and summaries."""
+"""Shared by the commands: opening a workbook, choosing queries, error locations and summaries."""
 
 from __future__ import annotations
 
-import sys
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from anabranch.catalog import Query, Stream
+from anabranch.catalog import Catalog, Query, Stream
+from anabranch.cli.messages import RunFailed, say
 from anabranch.errors import AnabranchError, WorkbookError
+from anabranch.language.parser import parse
 from anabranch.language.reading import read_workbook
+from anabranch.planning.planner import Planner
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,17 +21,15 @@ if TYPE_CHECKING:
     from anabranch.session import Session
     from anabranch.transport.operator import Counts
 
-FAILED, WRONG = 1, 2
 
-
-class RunFailed(AnabranchError):
-    """A failed run, as one line with the location of its query."""
-
-
-def say(text: str) -> None:
-    """Print a line on standard error, without markup or wrapping."""
-    sys.stderr.write(text.rstrip("\n") + "\n")
-    sys.stderr.flush()
+def declare_workbook(workbook: str) -> tuple[Planner, int]:
+    """The declarations of a workbook and the number of its statements; this loads neither Spark nor arrays."""
+    text = read_workbook(workbook)
+    planner, parsed = Planner(), parse(text, workbook)
+    findings = planner.declare(parsed)
+    if findings:
+        raise WorkbookError(findings, text, workbook)
+    return planner, len(parsed.statements)
 
 
 def open_workbook(
@@ -57,9 +53,9 @@ def open_workbook(
     return session
 
 
-def chosen_queries(session: Session, names: list[str] | None) -> list[Query]:
+def chosen_queries(catalog: Catalog, names: list[str] | None) -> list[Query]:
     """The named queries, or all queries of the workbook."""
-    queries = session.catalog.queries()
+    queries = catalog.queries()
     known = {query.name.lower(): query for query in queries}
     for name in names or ():
         if name.lower() not in known:
@@ -70,7 +66,7 @@ def chosen_queries(session: Session, names: list[str] | None) -> list[Query]:
 
 def runnable_queries(session: Session, workbook: str, names: list[str] | None) -> list[Query]:
     """The queries to run; every reason why one of them cannot run is reported before any of them is run."""
-    queries = chosen_queries(session, names)
+    queries = chosen_queries(session.catalog, names)
     findings = session.objections(queries)
     if findings:
         raise WorkbookError(findings, read_workbook(workbook), workbook)
@@ -119,32 +115,3 @@ def summary(name: str, counts: Counts, seconds: float) -> str:
         saved = 1 - counts.reported / max(counts.used, 1)
         line += f"; sensors have to report {counts.reported:,} of the rows ({saved:.1%} saved)"
     return f"{line}; {seconds:.1f} s ({counts.read / max(seconds, 1e-9):,.0f} rows/s)"
-
-
-@contextmanager
-def progress(title: str, rows: Callable[[], int]) -> Iterator[None]:
-    """A progress line with rows per second on standard error, if that is a terminal."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(pulse_style="cyan"), TimeElapsedColumn())
-    stop = threading.Event()
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(title, total=None)
-        watcher = threading.Thread(target=_watch, args=(bar, task, title, rows, stop), daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            watcher.join()
-
-
-def _watch(bar: Progress, task, title: str, rows: Callable[[], int], stop: threading.Event) -> None:
-    began = time.monotonic()
-    while not stop.wait(0.25):
-        seen = rows()
-        rate = seen / max(time.monotonic() - began, 1e-9)
-        progress_text = f"  {seen:,} rows, {rate:,.0f} rows/s" if seen else ""
-        bar.update(task, description=title + progress_text)

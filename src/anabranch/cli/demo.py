@@ -20,7 +20,9 @@ from rich.console import Console
 
 from anabranch.charts import print_answers, print_chart, print_verdicts
 from anabranch.cli import options
-from anabranch.cli.common import progress, say, summary
+from anabranch.cli.common import summary
+from anabranch.cli.messages import say
+from anabranch.cli.progress import progress
 from anabranch.simulate import SCENARIOS
 from anabranch.simulate.options import Value
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import anabranch
-from anabranch.cli.common import say
+from anabranch.cli.messages import say
 from anabranch.errors import AnabranchError
 
 _PACKAGE = Path(anabranch.__file__).parent

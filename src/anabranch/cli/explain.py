@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from anabranch.cli import options
-from anabranch.cli.common import chosen_queries, open_workbook, say
+from anabranch.cli.common import chosen_queries, declare_workbook
+from anabranch.cli.messages import say
+from anabranch.errors import WorkbookError
+from anabranch.language.reading import read_workbook
 from anabranch.plan import Plan
 
 Graph = Annotated[bool, typer.Option("--graph", help="Write the graph of variables and constraints to NAME.svg.")]
@@ -22,13 +24,13 @@ def command(
     workbook: options.Workbook, query: options.Queries = None, graph: Graph = False, output: Output = Path()
 ) -> None:
     """Show the class, the plan and the cost of each query; no data are read."""
-    session = open_workbook(workbook, None)
-    console = Console(soft_wrap=True, markup=False, highlight=False)
-    for number, chosen in enumerate(chosen_queries(session, query)):
-        if number:
-            console.print()
-        plan = session.explain(chosen.name)
-        console.print(str(plan))
+    planner, _ = declare_workbook(workbook)
+    for number, chosen in enumerate(chosen_queries(planner.catalog, query)):
+        try:
+            plan = planner.prepare(chosen).plan
+        except WorkbookError as error:
+            raise WorkbookError(error.findings, read_workbook(workbook), workbook) from None
+        typer.echo(f"\n{plan}" if number else str(plan))
         if graph:
             _draw(plan, output)
 

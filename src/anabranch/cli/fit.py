@@ -12,7 +12,9 @@ import typer
 
 from anabranch.catalog import Model, Stream
 from anabranch.cli import fit_delays, options
-from anabranch.cli.common import open_workbook, progress, say, valid_rows
+from anabranch.cli.common import open_workbook, valid_rows
+from anabranch.cli.messages import say
+from anabranch.cli.progress import progress
 from anabranch.errors import DataError
 from anabranch.inference.fit import Smoothing, fit_hmm
 from anabranch.inference.history import History, make_history

@@ -13,7 +13,9 @@ from anabranch.binding.binder import bind
 from anabranch.binding.typed import Member, walk
 from anabranch.catalog import Catalog, Query
 from anabranch.cli import options
-from anabranch.cli.common import chosen_queries, open_workbook, progress, say, valid_rows
+from anabranch.cli.common import chosen_queries, open_workbook, valid_rows
+from anabranch.cli.messages import say
+from anabranch.cli.progress import progress
 from anabranch.errors import WorkbookError
 from anabranch.language.reading import read_workbook
 from anabranch.language.types import Type
@@ -47,7 +49,7 @@ def command(
     from anabranch.sequence.fit import fit_delays
 
     session = open_workbook(workbook, input, master, verbose)
-    (chosen,) = chosen_queries(session, [query])
+    (chosen,) = chosen_queries(session.catalog, [query])
     with progress("learning", lambda: 0):
         bound, history = _history(session, chosen, workbook)
         fits = fit_delays(history)

@@ -3,28 +3,44 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
-from anabranch.cli import check, demo, doctor, examples, explain, fit, pack, run, shell, simulate, stream
-from anabranch.cli.common import FAILED, WRONG, RunFailed, say
+from anabranch.cli.commands import LazyGroup
+from anabranch.cli.messages import FAILED, WRONG, RunFailed, say
 from anabranch.errors import AnabranchError, WorkbookError
-from anabranch.runtime.failures import translate
 
 # Typer has a Click of its own, and exports only the last of these classes.
 UsageError: type[Any] = typer.BadParameter.__mro__[2]
 
 app = typer.Typer(
     name="anabranch",
+    cls=LazyGroup,
     help="Event queries over uncertain streams: every answer carries the probability that it is true.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for module in (run, stream, shell, explain, check, simulate, demo, examples, doctor, pack):
-    app.command(name=module.__name__.rpartition(".")[2])(module.command)
-app.add_typer(fit.app, name="fit")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"anabranch {version('anabranch')}")
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool,
+    typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True),
+]
+
+
+@app.callback()
+def _options(version: Version = False) -> None:
+    """Options of `anabranch` itself, before the name of a command."""
 
 
 def main() -> None:
@@ -56,5 +72,7 @@ def _status() -> int:
         return WRONG
     except Exception as error:
         # Any other error, such as a full disk or a folder without write permission, is one line too.
+        from anabranch.runtime.failures import translate
+
         say(f"anabranch: {translate(error)}")
         return FAILED

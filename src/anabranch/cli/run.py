@@ -13,15 +13,9 @@ from rich.console import Console
 from anabranch.catalog import Query
 from anabranch.charts import print_answers
 from anabranch.cli import options
-from anabranch.cli.common import (
-    failures_of,
-    group_title,
-    open_workbook,
-    progress,
-    runnable_queries,
-    say,
-    summary,
-)
+from anabranch.cli.common import failures_of, group_title, open_workbook, runnable_queries, summary
+from anabranch.cli.messages import say
+from anabranch.cli.progress import progress
 
 if TYPE_CHECKING:
     from anabranch.session import Session

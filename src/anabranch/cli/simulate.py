@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from anabranch.cli.common import say
+from anabranch.cli.messages import say
 from anabranch.simulate import SCENARIOS
 from anabranch.simulate.options import Number, Option, flag, make_options, options_of
 

@@ -11,15 +11,9 @@ import typer
 
 from anabranch.catalog import Query
 from anabranch.cli import options
-from anabranch.cli.common import (
-    failures_of,
-    group_title,
-    open_workbook,
-    progress,
-    runnable_queries,
-    say,
-    summary,
-)
+from anabranch.cli.common import failures_of, group_title, open_workbook, runnable_queries, summary
+from anabranch.cli.messages import say
+from anabranch.cli.progress import progress
 from anabranch.cli.run import check_format
 
 if TYPE_CHECKING:

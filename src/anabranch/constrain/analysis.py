@@ -92,13 +92,13 @@ class ConstrainAnalysis:
     def span(self) -> float:
         """The longest time between two events of a solution."""
         n = len(self.slots)
-        return max((float(self.times.value[i, j]) for i in range(n) for j in range(n) if i != j), default=0.0)
+        return max((self.times.value[i, j] for i in range(n) for j in range(n) if i != j), default=0.0)
 
     @property
     def extent(self) -> float:
         """The greatest distance between two events of a solution; infinite if it is not bounded."""
         n = len(self.slots)
-        return max((float(self.distances.value[i, j]) for i in range(n) for j in range(n) if i != j), default=inf)
+        return max((self.distances.value[i, j] for i in range(n) for j in range(n) if i != j), default=inf)
 
     @cached_property
     def equal_columns(self) -> tuple[tuple[tuple[str, ...], ...], tuple[bool, ...]]:

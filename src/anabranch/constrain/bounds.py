@@ -10,10 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 
-import numpy as np
-
-from anabranch.arrays import F64, I64, Bools
-
 #: Sums of decimal fractions are not exact: a sum is taken as 0 up to this share of the largest bound.
 _ROUNDING = 1e-12
 
@@ -35,56 +31,73 @@ class Closed:
 
     Attributes
     ----------
-    value, strict : (n, n) arrays; infinity for a pair that is not bounded
+    value, strict : of each pair (i, j); infinity for a pair that is not bounded
     cycle : a cycle of bounds that contradict each other, with the first again at the end; empty if there is none
     """
 
-    value: F64
-    strict: Bools
+    value: Mapping[tuple[int, int], float]
+    strict: Mapping[tuple[int, int], bool]
     cycle: tuple[int, ...] = ()
 
     def bound(self, i: int, j: int) -> Bound:
         """The bound from i to j."""
-        return Bound(float(self.value[i, j]), bool(self.strict[i, j]))
+        return Bound(self.value[i, j], self.strict[i, j])
+
+
+#: A bound as (value, not strict), so that the tighter one of two compares less.
+_Pair = tuple[float, bool]
 
 
 def close(n: int, stated: Mapping[tuple[int, int], Bound]) -> Closed:
-    """The closure of stated bounds between n slots or moments, by the Floyd-Warshall algorithm."""
-    value = np.full((n, n), inf)
-    strict = np.zeros((n, n), np.bool_)
-    following = np.full((n, n), -1)
-    np.fill_diagonal(value, 0.0)
+    """The closure of stated bounds between n slots or moments, by the Floyd-Warshall algorithm.
+
+    Without NumPy, because a query has few slots, and checking a workbook must not wait for arrays to load.
+    """
+    table: list[list[_Pair]] = [[(0.0 if i == j else inf, True) for j in range(n)] for i in range(n)]
+    following = [[-1] * n for _ in range(n)]
     for (i, j), bound in stated.items():
-        value[i, j], strict[i, j], following[i, j] = bound.value, bound.strict, j
+        table[i][j], following[i][j] = (bound.value, not bound.strict), j
+    cycle: tuple[int, ...] = ()
     for k in range(n):
-        through = value[:, k, None] + value[None, k, :]
-        both = strict[:, k, None] | strict[None, k, :]
-        tighter = (through < value) | ((through == value) & both & ~strict & np.isfinite(through))
-        value, strict = np.where(tighter, through, value), np.where(tighter, both, strict)
-        following = np.where(tighter, following[:, k, None], following)
-        cycle = _contradiction(value, strict, following, stated)
+        _shorten(table, following, k)
+        cycle = _contradiction([row[i] for i, row in enumerate(table)], following, stated)
         if cycle:
-            return Closed(value, strict, cycle)
-    return Closed(value, strict)
+            break
+    pairs = {(i, j): bound for i, row in enumerate(table) for j, bound in enumerate(row)}
+    return Closed(
+        {p: value for p, (value, _) in pairs.items()}, {p: not loose for p, (_, loose) in pairs.items()}, cycle
+    )
+
+
+def _shorten(table: list[list[_Pair]], following: list[list[int]], k: int) -> None:
+    """Tighten every bound by the path through k."""
+    from_k = list(table[k])
+    for row, next_of in zip(table, following, strict=True):
+        (to_k, loose), first = row[k], next_of[k]
+        if to_k == inf:
+            continue
+        for j, (further, also_loose) in enumerate(from_k):
+            through = (to_k + further, loose and also_loose)
+            if through < row[j] and through[0] < inf:
+                row[j], next_of[j] = through, first
 
 
 def _contradiction(
-    value: F64,
-    strict: Bools,
-    following: I64,
-    stated: Mapping[tuple[int, int], Bound],
+    around: list[_Pair], following: list[list[int]], stated: Mapping[tuple[int, int], Bound]
 ) -> tuple[int, ...]:
-    """A cycle of bounds with a sum below 0, or with a sum of 0 if one of them is strict; empty if there is none."""
+    """A cycle of bounds with a sum below 0, or with a sum of 0 if one of them is strict; empty if there is none.
+
+    `around` has the bound of the way from each slot back to itself.
+    """
     largest = max((abs(bound.value) for bound in stated.values() if bound.value < inf), default=0.0)
-    around, is_strict = np.diag(value), np.diag(strict)
     rounding = _ROUNDING * largest
-    (bad,) = np.nonzero((around < -rounding) | (is_strict & (around <= rounding)))
-    if not len(bad):
-        return ()
-    path = [int(bad[0])]
-    while len(path) < 2 or path[-1] not in path[:-1]:
-        path.append(int(following[path[-1], bad[0]]))
-    return tuple(path[path.index(path[-1]) :])
+    for start, (value, loose) in enumerate(around):
+        if value < -rounding or (not loose and value <= rounding):
+            path = [start]
+            while len(path) < 2 or path[-1] not in path[:-1]:
+                path.append(following[path[-1]][start])
+            return tuple(path[path.index(path[-1]) :])
+    return ()
 
 
 def tightest(bounds: Mapping[tuple[int, int], Bound], pair: tuple[int, int], bound: Bound) -> Bound:

@@ -7,22 +7,25 @@ from math import inf
 
 from anabranch.binding.typed import Constant, Operation, Reference, Typed, of_event
 from anabranch.constrain.analysis import ConstrainAnalysis, mentions
-from anabranch.constrain.kernel import tables
 from anabranch.constrain.stated_bounds import comparison, distance_bound, is_begin, time_bound
 from anabranch.language.types import Type
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A comparison of an event of variable u with an event of variable v; see `CHECK` in the kernel."""
+    """A comparison of an event of variable u with an event of variable v; see `CHECK` in the kernel.
+
+    `what` and the sides of times (BEGIN, END) are names of codes of the kernel, and `how` is an operator. They are
+    text, because a plan is made without arrays; `graph.py` converts them.
+    """
 
     u: int
     v: int
-    what: int
-    how: int
+    what: str
+    how: str
     value: float = 0.0
-    left: int = 0
-    right: int = 0
+    left: int | str = 0
+    right: int | str = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ def _of_space(numbers: dict[str, int], condition: Typed) -> Check | None:
     if bound is None:
         return None
     op, one, other, value = bound
-    return Check(numbers[one.owner or ""], numbers[other.owner or ""], tables.DISTANCE, _how(op), value)
+    return Check(numbers[one.owner or ""], numbers[other.owner or ""], "DISTANCE", op, value)
 
 
 def _of_times(analysis: ConstrainAnalysis, numbers: dict[str, int], condition: Typed) -> Check | None:
@@ -95,9 +98,9 @@ def _of_times(analysis: ConstrainAnalysis, numbers: dict[str, int], condition: T
     is_difference = isinstance(left, Operation) and left.arguments == (one, other) and isinstance(right, Constant)
     if not (is_plain or is_difference or is_absolute):
         return None
-    sides = [tables.BEGIN if is_begin(analysis.query, time) else tables.END for time in (one, other)]
-    what = tables.SPAN if is_absolute else tables.TIMES
-    return Check(numbers[one.owner or ""], numbers[other.owner or ""], what, _how(op), value, *sides)
+    sides = ["BEGIN" if is_begin(analysis.query, time) else "END" for time in (one, other)]
+    what = "SPAN" if is_absolute else "TIMES"
+    return Check(numbers[one.owner or ""], numbers[other.owner or ""], what, op, value, *sides)
 
 
 def _of_columns(
@@ -108,13 +111,13 @@ def _of_columns(
     if compared is None:
         return None
     op, left, right = compared
-    what, value = tables.COLUMNS, 0.0
+    what, value = "COLUMNS", 0.0
     if isinstance(right, Constant):
         inner = left.arguments[0] if isinstance(left, Operation) and left.op == "abs" else left
         number = right.value if right.type in (Type.INTEGER, Type.DOUBLE) else None
         if not isinstance(inner, Operation) or inner.op != "-" or not isinstance(number, int | float):
             return None
-        what, value = (tables.DIFFERENCE if inner is left else tables.SPREAD), float(number)
+        what, value = ("DIFFERENCE" if inner is left else "SPREAD"), float(number)
         left, right = inner.arguments
         if not all(side.type in (Type.INTEGER, Type.DOUBLE) for side in (left, right)):
             return None
@@ -122,12 +125,12 @@ def _of_columns(
     if None in sides or sides[0] == sides[1] or not all(map(_is_plain, (left, right))):
         return None
     group = None
-    if what == tables.COLUMNS and Type.DOUBLE not in (left.type, right.type):
+    if what == "COLUMNS" and Type.DOUBLE not in (left.type, right.type):
         group = columns.groups
         columns.groups += 1
     indices = [columns.index(_column_of(analysis, side, group)) for side in (left, right)]
     u, v = (numbers[side[0]] for side in sides if side is not None)
-    return Check(u, v, what, _how(op), value, *indices)
+    return Check(u, v, what, op, value, *indices)
 
 
 def _column_of(analysis: ConstrainAnalysis, value: Typed, group: int | None, box: bool = False) -> ColumnOf:
@@ -165,9 +168,4 @@ def _of_boxes(analysis: ConstrainAnalysis, numbers: dict[str, int], condition: T
         return None
     indices = [columns.index(_column_of(analysis, argument, None, box=True)) for argument in touching.arguments]
     u, v = (numbers[side[0]] for side in sides if side is not None)
-    return Check(u, v, tables.BOXES, tables.AT_MOST, value * (1 + 1e-9), *indices)
-
-
-def _how(op: str) -> int:
-    """The number of an operator in the kernel."""
-    return tables.OPERATORS.index(op)
+    return Check(u, v, "BOXES", "<=", value * (1 + 1e-9), *indices)

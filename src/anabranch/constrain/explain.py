@@ -190,7 +190,7 @@ def _edges(analysis: ConstrainAnalysis) -> Iterator[Edge]:
 
 def _time_between(analysis: ConstrainAnalysis, i: int, j: int) -> str:
     """How much later the event of the second slot is."""
-    least, most = -float(analysis.times.value[j, i]), float(analysis.times.value[i, j])
+    least, most = -analysis.times.value[j, i], analysis.times.value[i, j]
     if least == -inf and most == inf:
         return ""
     if least == most:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -108,8 +108,10 @@ def _pairs(
         [number for number, _, _ in by_pair], [range(len(pairs)), range(1, len(pairs) + 1)]
     )
     table = np.zeros(len(by_pair), CHECK)
-    for name in ("what", "how", "value", "left", "right"):
-        table[name] = [getattr(check, name) for _, check, _ in by_pair]
+    table["how"] = [tables.OPERATORS.index(check.how) for _, check, _ in by_pair]
+    table["value"] = [check.value for _, check, _ in by_pair]
+    for name in ("what", "left", "right"):
+        table[name] = [_code(getattr(check, name)) for _, check, _ in by_pair]
     table["swapped"] = [swapped for _, _, swapped in by_pair]
     table["limit"] = [straight(max(value, 0.0), radius) ** 2 for value in table["value"]]
     for variable in variables:
@@ -127,7 +129,12 @@ def _by_pair(checks: Sequence[Check], variables: Table) -> list[tuple[int, Check
         by_pair.append((int(variables[check.u]["pair"] + check.v - start), check, False))
         by_pair.append((int(variables[check.v]["pair"] + check.u - start), check, True))
     # Distances, which are expensive, come last: the other checks may fail first.
-    return sorted(by_pair, key=lambda entry: (entry[0], entry[1].what == tables.DISTANCE))
+    return sorted(by_pair, key=lambda entry: (entry[0], entry[1].what == "DISTANCE"))
+
+
+def _code(name: int | str) -> int:
+    """The number of a name in the kernel; numbers stand for themselves."""
+    return int(getattr(tables, name)) if isinstance(name, str) else name
 
 
 def _sure(checks: Table, kind: TimeKind) -> float:
@@ -152,7 +159,7 @@ def _excludes(distance: float, radius: float) -> bool:
     return distance < inf and (radius == 0.0 or distance < np.pi * radius)
 
 
-def _between(analysis: ConstrainAnalysis, closed: F64) -> F64:
+def _between(analysis: ConstrainAnalysis, closed: Mapping[tuple[int, int], float]) -> F64:
     """[u, v]: the loosest bound from an event of variable u to one of variable v, over all their slots."""
     variables = list(analysis.query.variables)
     slot_variables = [variables.index(variable) for variable in analysis.slots]

@@ -7,7 +7,6 @@ error. A word is passed to the LALR parser as a keyword if the state of the pars
 from __future__ import annotations
 
 from functools import cache
-from importlib import resources
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedToken
@@ -20,6 +19,7 @@ from anabranch.language.build import builder
 from anabranch.language.findings import Findings
 from anabranch.language.names import WORD_CLASSES
 from anabranch.language.syntax_errors import syntax_error
+from anabranch.language.tables import load_parser
 
 
 def parse(text: str, file: str = "<workbook>", bare: bool = False) -> nodes.Workbook:
@@ -87,8 +87,7 @@ def next_words(text: str) -> tuple[list[str], bool]:
 
 @cache
 def _lark() -> Lark:
-    grammar = resources.files("anabranch.language").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", lexer="basic", propagate_positions=True, start=["start", "bare_query"])
+    return load_parser()
 
 
 @cache

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from anabranch.binding.bound import BoundQuery
 from anabranch.catalog import Query, Relation, Stream
 from anabranch.errors import Finding, WorkbookError
 from anabranch.kinds import load_kind_module
 from anabranch.plan import Plan
-from anabranch.transport.job import Job, JobContext
+
+if TYPE_CHECKING:
+    from anabranch.transport.job import Job, JobContext
 
 
 class Analysis(Protocol):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anabranch.cli import options
-from anabranch.cli.common import FAILED
+from anabranch.cli.messages import FAILED
 
 if TYPE_CHECKING:
     from anabranch.cli.doctor.result import Result

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from anabranch.cli.common import say
+from anabranch.cli.messages import say
 
 Output = Annotated[
     Path, typer.Option("--output", metavar="FILE", help="The archive: a name that ends with .tar.gz, .tgz or .tar.")
@@ -26,7 +26,7 @@ Without = Annotated[
 
 
 def command(output: Output = Path("anabranch-env.tar.gz"), with_: With = None, without: Without = None) -> None:
-    """Pack Python, the package with its compiled kernels, and its dependencies into an archive for Spark's executors.
+    """Pack Python, the package and its dependencies into an archive for Spark's executors.
 
     Spark and Java are left out, because a cluster has them; --with pyspark adds Spark.
     """

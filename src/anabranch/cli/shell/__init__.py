@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from anabranch.cli import options
-from anabranch.cli.common import FAILED, open_workbook
+from anabranch.cli.common import open_workbook
+from anabranch.cli.messages import FAILED
 
 Workbook = Annotated[
     str | None, typer.Argument(metavar="[WORKBOOK]", help="File with CREATE statements (*.abq) to start with.")

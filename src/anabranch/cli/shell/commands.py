@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from anabranch.catalog import Query, Relation, Stream
-from anabranch.cli.common import say
+from anabranch.cli.messages import say
 from anabranch.errors import AnabranchError
 from anabranch.language.findings import did_you_mean
 from anabranch.language.reading import read_workbook

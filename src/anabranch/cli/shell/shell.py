@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from anabranch.catalog import Query, Relation, Stream
-from anabranch.cli.common import say
+from anabranch.cli.messages import say
 from anabranch.cli.run import run_queries
 from anabranch.cli.shell.background import Background, Cancelled
 from anabranch.cli.shell.commands import Leave, run_command

@@ -1,0 +1,58 @@
+"""The commands and their help. A command's module is imported when the command is called."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+#: The first line of the help of each command, which is also the docstring of its function.
+COMMANDS = {
+    "run": "Run the queries of a workbook over the archive.",
+    "stream": "Run the queries of a workbook on live inputs; a restarted stream resumes from its checkpoint.",
+    "shell": "Type queries and see their answers; without a terminal, execute standard input.",
+    "explain": "Show the class, the plan and the cost of each query; no data are read.",
+    "check": "Parse, bind and analyse a workbook, and report every error.",
+    "simulate": "Write the streams, relations, ground truth and workbook of a scenario.",
+    "demo": "Simulate an office, a shop, a motorway, roads and an ocean, query them, and compare with the truth.",
+    "examples": "Copy the example workbooks, with their data, into a new folder.",
+    "doctor": "Check Python, Java, Spark, kernels, cores, memory, disk and caches.",
+    "pack": "Pack Python, the package and its dependencies into an archive for Spark's executors.",
+    "fit": "Learn a model from history.",
+}
+
+
+class LazyGroup(TyperGroup):
+    """A group of commands that knows their names and help, and imports the module of the command that is called.
+
+    Loading all of them would load Spark, Arrow and Numba for `anabranch --help`.
+    """
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        # Only the names are used, for suggestions; the commands come from `get_command`.
+        self.commands: Any = dict.fromkeys(COMMANDS)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of the commands, in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of this name; None if there is none."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"anabranch.cli.{cmd_name}")
+        app = getattr(module, "app", None)
+        if app is None:
+            app = typer.Typer(rich_markup_mode=None, add_completion=False)
+            app.command(name=cmd_name)(module.command)
+        command = typer.main.get_command(app)
+        command.name = cmd_name
+        return command
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the names and help of the commands, without loading them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
