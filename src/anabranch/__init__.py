@@ -2,12 +2,22 @@
 
 from typing import TYPE_CHECKING, Any
 
-from anabranch.errors import AnabranchError, DataError, NotYetBuilt, StateError, TooLarge, WorkbookError
+from anabranch.errors import AnabranchError, DataError, InputWarning, NotYetBuilt, StateError, TooLarge, WorkbookError
 
 if TYPE_CHECKING:
     from anabranch.session import Session, ask
 
-__all__ = ["AnabranchError", "DataError", "NotYetBuilt", "Session", "StateError", "TooLarge", "WorkbookError", "ask"]
+__all__ = [
+    "AnabranchError",
+    "DataError",
+    "InputWarning",
+    "NotYetBuilt",
+    "Session",
+    "StateError",
+    "TooLarge",
+    "WorkbookError",
+    "ask",
+]
 
 
 def __getattr__(name: str) -> Any:

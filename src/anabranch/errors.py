@@ -112,6 +112,10 @@ class DataError(AnabranchError):
     code = "data"
 
 
+class InputWarning(UserWarning):
+    """Most rows of an input were quarantined, or it has no rows."""
+
+
 class StateError(AnabranchError):
     """Saved state cannot be restored: it has another format, belongs to another query, or is damaged."""
 

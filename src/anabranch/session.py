@@ -11,6 +11,7 @@ Example::
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -24,7 +25,7 @@ from pyspark.sql.streaming import StreamingQuery
 from anabranch.binding.derived_streams import derivation_word
 from anabranch.binding.undeclared_streams import declaration_of
 from anabranch.catalog import Catalog, Query, Relation, Stream
-from anabranch.errors import AnabranchError, Finding, WorkbookError
+from anabranch.errors import AnabranchError, Finding, InputWarning, WorkbookError
 from anabranch.language import nodes
 from anabranch.language.parser import parse
 from anabranch.language.reading import read_workbook
@@ -94,6 +95,8 @@ class Session:
         self._origins: dict[str, tuple[str, str]] = {}
         self._runs: dict[str, batch.Run | batch.GroupRun | streaming.StreamRun] = {}
         self._cached: list[DataFrame] = []
+        #: The queries whose inputs were examined after their last run.
+        self._examined: set[str] = set()
 
     def __repr__(self) -> str:
         parts = []
@@ -244,8 +247,9 @@ class Session:
             return self._planner.prepare(query)
 
     def objections(self, queries: Sequence[Query]) -> list[Finding]:
-        """Every reason why one of the queries cannot run; empty if there is none."""
-        return self._planner.objections(queries)
+        """Every reason why one of the queries cannot run, such as a missing file; empty if there is none."""
+        findings = self._planner.objections(queries)
+        return findings or self._bindings.missing_files(self._planner.bound(query) for query in queries)
 
     def groups(self, queries: Sequence[Query]) -> list[list[Query]]:
         """Queries that share one pass over their streams, together; every other query alone."""
@@ -269,6 +273,7 @@ class Session:
             resolved = execution.resolve(self._planner, self._bindings, [query])
             run = execution.run_batch(self.spark, resolved, self._partitions, strict, counter)
         self._runs[query.name.lower()] = run
+        self._examined.discard(query.name.lower())
         return run.answers
 
     def run_all(
@@ -299,6 +304,7 @@ class Session:
         counts = run.counts()
         for number, query in enumerate(queries):
             self._runs[query.name.lower()] = batch.GroupRun(run, replace(counts, answers=n_answers.get(number, 0)))
+            self._examined.discard(query.name.lower())
         return {
             query.name: finish_frame(resolved.job.finishing(number), cached) for number, query in enumerate(queries)
         }
@@ -318,17 +324,41 @@ class Session:
     def counts(self, name: str) -> Counts:
         """What happened to the rows of a query's last run: read, used, duplicate, late, quarantined.
 
-        After `run`, it blocks until an action has read all answers.
+        After `run`, it blocks until an action has read all answers. Gives an `InputWarning`, once for each run, for
+        each input of which most rows were quarantined, or that has no rows.
         """
         run = self._run_of(name)
+        if not isinstance(run, streaming.StreamRun) and name.lower() not in self._examined:
+            for _, doubt in self.doubts(name):
+                warnings.warn(doubt, InputWarning, stacklevel=2)
         return run.counts() if isinstance(run, batch.Run) else run.counts
+
+    def doubts(self, name: str) -> list[tuple[Stream, str]]:
+        """The inputs of a query's last batch run that are probably wrong, with the reason and the likely fix.
+
+        These are inputs of which most rows were quarantined, or that have no rows.
+        """
+        run = self._run_of(name)
+        if isinstance(run, streaming.StreamRun):
+            raise AnabranchError(f"{name} runs as a stream; only the inputs of a batch run are examined")
+        whole = _whole(run)
+        for other, its_run in self._runs.items():
+            if not isinstance(its_run, streaming.StreamRun) and _whole(its_run) is whole:
+                self._examined.add(other)
+        return execution.doubts(whole, self._bindings, self.catalog)
+
+    def absent_values(self, name: str) -> list[str]:
+        """The constants of a query that no row of its inputs has, and the values that rows have. Reads the inputs."""
+        query = self.catalog.require_query(name)
+        with self._errors_of(query.name):
+            return execution.absent_values(self._bindings, self._planner.bound(query))
 
     def quarantine(self, name: str) -> DataFrame:
         """The rows that the last batch run of a query quarantined, with the reason."""
         run = self._run_of(name)
         if isinstance(run, streaming.StreamRun):
             raise AnabranchError(f"{name} runs as a stream; its quarantine is written next to its answers")
-        return (run.run if isinstance(run, batch.GroupRun) else run).quarantine()
+        return _whole(run).quarantine()
 
     def rows(self, name: str) -> tuple[pa.Table, pa.Table]:
         """The rows of a stream's input, all in memory and in no order; no query is run.
@@ -451,3 +481,8 @@ class Session:
         except WorkbookError as error:
             text, file = self._origins.get(name.lower(), ("", "<workbook>"))
             raise type(error)(error.findings, text, file) from None
+
+
+def _whole(run: batch.Run | batch.GroupRun) -> batch.Run:
+    """The run of a query, or of the group that it is in."""
+    return run.run if isinstance(run, batch.GroupRun) else run

@@ -200,7 +200,7 @@ def test_invalid_arguments_give_one_line_and_status_2(office: Path, tmp_path: Pa
         (("run", office, "--loud"), "--loud"),
         (("run", office, "--query", "tea"), "there is no query tea; the workbook has: coffee, anyone"),
         (("explain", office, "--query", "tea"), "there is no query tea"),
-        (("run", office, "--format", "excel"), "--format is one of parquet, csv, json, not excel"),
+        (("run", office, "--format", "excel"), "--format is one of parquet, csv, json, jsonl, not excel"),
         (("run", office, "--input", "at"), "--input takes NAME=PATH, not at"),
         (("run", office, "--input", "tea=x.csv"), "there is no stream or relation tea to bind; declared are: at"),
         (("stream", office), "--checkpoint"),

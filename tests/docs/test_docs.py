@@ -105,7 +105,7 @@ class Reader:
         # The JVM of the tests' Spark session has another current folder.
         folder_options = {"--output", "--checkpoint"}
         absolute = [
-            str(self.folder / argument) if before in folder_options else argument
+            str(self.folder / argument) if before in folder_options and argument != "-" else argument
             for before, argument in zip(["", *arguments], arguments, strict=False)
         ]
         sys.argv = ["anabranch", *absolute]

@@ -29,7 +29,7 @@ from tests.runtime.office import (
 )
 
 from anabranch import Session
-from anabranch.errors import AnabranchError, DataError, NotYetBuilt, WorkbookError
+from anabranch.errors import AnabranchError, DataError, InputWarning, NotYetBuilt, WorkbookError
 
 
 def write_json(path: Path, rows: list[tuple] = ROWS) -> Path:
@@ -202,7 +202,8 @@ def test_an_empty_file_has_no_answers(spark: SparkSession, tmp_path: Path) -> No
     session.execute_file(workbook(tmp_path, text))
     for name in ("q1", "q2"):
         assert collect(session.run(name)) == {}
-        assert session.counts(name).read == 0
+        with pytest.warns(InputWarning, match=r"^s\d has no rows; check its path$"):
+            assert session.counts(name).read == 0
 
 
 # ---------------------------------------------------------------- times

@@ -300,6 +300,8 @@ def test_start_needs_one_kind_of_output_and_a_known_format(spark: SparkSession, 
     with pytest.raises(AnabranchError, match="its quarantine is written next to its answers"):
         office.process_files()
         office.session.quarantine("coffee")
+    with pytest.raises(AnabranchError, match="only the inputs of a batch run are examined"):
+        office.session.doubts("coffee")
 
 
 # ---------------------------------------------------------------- strict

@@ -8,12 +8,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
-from anabranch.binding.typed import Member, Typed, walk
+from anabranch.binding.typed import Constant, Member, Operation, Reference, Typed, conjuncts, walk
 from anabranch.catalog import Relation, Stream
 from anabranch.errors import Span
 from anabranch.language.nodes import NOWHERE
+
+
+class Wanted(NamedTuple):
+    """A value that some row of a stream must have in a column."""
+
+    stream: Stream
+    column: str
+    value: str | int | float | bool | None
 
 
 class BoundQuery(ABC):
@@ -52,6 +60,11 @@ class BoundQuery(ABC):
         """Every condition of the query."""
 
     @property
+    def wanted_values(self) -> tuple[Wanted, ...]:
+        """Values that some row must have, because conditions compare a column with a constant."""
+        return ()
+
+    @property
     def declared_relations(self) -> tuple[Relation, ...]:
         """The relations that the query looks up."""
         return relations_in(self.conditions)
@@ -68,6 +81,19 @@ class BoundOperand:
     name: str
     stream: Stream
     span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
+
+
+def wanted_in(operands: Iterable[BoundOperand], conditions: Iterable[Typed]) -> tuple[Wanted, ...]:
+    """The values that rows of the operands must have: `u.kind = 'A'`, alone or joined by AND."""
+    streams = {operand.name: operand.stream for operand in operands}
+    wanted = []
+    for part in (part for condition in conditions for part in conjuncts(condition)):
+        if isinstance(part, Operation) and part.op == "=" and len(part.arguments) == 2:
+            one, other = part.arguments
+            column, constant = (other, one) if isinstance(one, Constant) else (one, other)
+            if isinstance(column, Reference) and isinstance(constant, Constant) and column.owner in streams:
+                wanted.append(Wanted(streams[column.owner], column.name, constant.value))
+    return tuple(wanted)
 
 
 def relations_in(conditions: Iterable[Typed]) -> tuple[Relation, ...]:

@@ -1,4 +1,4 @@
-"""Shared by the commands: opening a workbook, choosing queries, error locations and summaries."""
+"""Shared by the commands: opening a workbook, choosing queries and error locations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from anabranch.session import Session
-    from anabranch.transport.operator import Counts
 
 
 def declare_workbook(workbook: str) -> tuple[Planner, int]:
@@ -80,7 +79,7 @@ def failures_of(workbook: str, query: Query) -> Iterator[None]:
 
     try:
         yield
-    except WorkbookError:
+    except (WorkbookError, BrokenPipeError):
         raise
     except Exception as error:
         span = query.declaration.span
@@ -98,20 +97,3 @@ def valid_rows(session: Session, stream: Stream) -> pa.Table:
 def group_title(names: Sequence[str]) -> str:
     """The names of the queries of a group, shortened if there are many."""
     return ", ".join(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} more"
-
-
-def summary(name: str, counts: Counts, seconds: float) -> str:
-    """The counts of a run in one line."""
-    answers = "1 answer" if counts.answers == 1 else f"{counts.answers:,} answers"
-    line = (
-        f"{name}: {answers}; {counts.read:,} rows read, {counts.used:,} used, "
-        f"{counts.late:,} late, {counts.quarantined:,} quarantined"
-    )
-    if counts.duplicate:
-        line += f", {counts.duplicate:,} duplicate"
-    if counts.kept:
-        line += f"; at most {counts.kept:,} events kept at a time"
-    if counts.reported:
-        saved = 1 - counts.reported / max(counts.used, 1)
-        line += f"; sensors have to report {counts.reported:,} of the rows ({saved:.1%} saved)"
-    return f"{line}; {seconds:.1f} s ({counts.read / max(seconds, 1e-9):,.0f} rows/s)"

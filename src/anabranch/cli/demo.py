@@ -20,9 +20,9 @@ from rich.console import Console
 
 from anabranch.charts import print_answers, print_chart, print_verdicts
 from anabranch.cli import options
-from anabranch.cli.common import summary
 from anabranch.cli.messages import say
 from anabranch.cli.progress import progress
+from anabranch.cli.summary import summary_line
 from anabranch.simulate import SCENARIOS
 from anabranch.simulate.options import Value
 
@@ -102,7 +102,7 @@ def _run(demo: Demo, folder: Path, seed: int, session: Session) -> tuple[Answers
     for name in demo.queries:
         began = time.monotonic()
         answers[name] = session.run(name).toArrow()
-        summaries.append(summary(name, session.counts(name), time.monotonic() - began))
+        summaries.append(summary_line(name, session.counts(name), time.monotonic() - began))
     return answers, summaries
 
 

@@ -20,4 +20,4 @@ Queries = Annotated[
 Master = Annotated[str | None, typer.Option("--master", metavar="URL", help="Spark master URL. Default: this machine.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show Spark's log.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Fail on the first invalid row instead of quarantining it.")]
-Format = Annotated[str, typer.Option("--format", metavar="parquet|csv|json", help="File format of --output.")]
+Format = Annotated[str, typer.Option("--format", metavar="parquet|csv|json|jsonl", help="File format of --output.")]

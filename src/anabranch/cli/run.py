@@ -3,28 +3,61 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from anabranch.catalog import Query
-from anabranch.charts import print_answers
+from anabranch.catalog import Query, Stream
 from anabranch.cli import options
-from anabranch.cli.common import failures_of, group_title, open_workbook, runnable_queries, summary
-from anabranch.cli.messages import say
+from anabranch.cli.common import failures_of, group_title, open_workbook, runnable_queries
+from anabranch.cli.messages import FAILED, say
 from anabranch.cli.progress import progress
+from anabranch.cli.summary import RunSummary, run_summary, summary_line
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from anabranch.session import Session
 
 #: How many answers are printed if there is no output folder.
 SHOWN = 20
 
+#: An input with more rows is not read again to find out why there are no answers.
+MOST_READ_AGAIN = 1_000_000
+
+#: The value of --output that stands for standard output.
+STANDARD_OUTPUT = "-"
+
 Output = Annotated[
-    str | None, typer.Option("--output", metavar="DIR", help="Write the answers to DIR/<query>/. Default: print them.")
+    str | None,
+    typer.Option(
+        "--output",
+        metavar="DIR|-",
+        help="Write the answers to DIR/<query>/, or to standard output (-). Default: print a table.",
+    ),
+]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="parquet|csv|json|jsonl",
+        help="Format of --output. Default: parquet in a folder, csv on standard output.",
+    ),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option("--limit", metavar="N", min=0, help="Only the first N answers of each query, by time."),
+]
+AllowEmpty = Annotated[
+    bool,
+    typer.Option("--allow-empty", help="Do not fail if an input has no rows, or if most of its rows are quarantined."),
+]
+SummaryFile = Annotated[
+    str | None, typer.Option("--summary", metavar="FILE", help="Write the counts of the run to FILE, as JSON.")
 ]
 
 
@@ -32,55 +65,105 @@ def command(
     workbook: options.Workbook,
     input: options.Inputs = None,
     output: Output = None,
-    format: options.Format = "parquet",
+    format: Format = None,
+    limit: Limit = None,
     query: options.Queries = None,
+    summary: SummaryFile = None,
+    allow_empty: AllowEmpty = False,
     master: options.Master = None,
     strict: options.Strict = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Run the queries of a workbook over the archive."""
-    check_format(format)
-    session = open_workbook(workbook, input, master, verbose)
-    queries = runnable_queries(session, workbook, query)
-    for group in session.groups(queries):
-        with failures_of(workbook, group[0]):
-            run_queries(session, group, output, format, strict)
+    destination = _destination(output, format, limit)
+    with run_summary(workbook, summary) as report:
+        session = open_workbook(workbook, input, master, verbose)
+        queries = runnable_queries(session, workbook, query)
+        destination.check_queries(queries)
+        several = len(queries) > 1
+        for group in session.groups(queries):
+            with failures_of(workbook, group[0]):
+                run_queries(session, group, replace(destination, several=several), strict, report)
+    if report.has_warnings and not allow_empty:
+        raise typer.Exit(FAILED)
 
 
-def check_format(name: str) -> None:
-    """Refuse an unknown format."""
+def check_format(name: str) -> str:
+    """The format of files that an option names: JSON lines are what Spark calls JSON. Refuses an unknown one."""
     from anabranch.runtime.sinks.files import FORMATS
 
-    if name not in FORMATS:
-        raise typer.BadParameter(f"--format is one of {', '.join(FORMATS)}, not {name}")
+    if name not in (*FORMATS, "jsonl"):
+        raise typer.BadParameter(f"--format is one of {', '.join((*FORMATS, 'jsonl'))}, not {name}")
+    return "json" if name == "jsonl" else name
 
 
-def run_queries(session: Session, queries: Sequence[Query], output: str | None, file_format: str, strict: bool) -> None:
-    """Run a group of queries, write or print their answers, and print the counts of their rows."""
-    names = [query.name for query in queries]
-    counter = session.spark.sparkContext.accumulator(0)
-    began = time.monotonic()
-    with progress(group_title(names), lambda: counter.value):
-        answers = session.run_all(names, strict, counter)
-        printed = {name: _deliver(frame, name, output, file_format) for name, frame in answers.items()}
-    for name, rows in printed.items():
-        counts = session.counts(name)
-        if rows is not None:
-            print_answers(rows, Console(), title=name, limit=SHOWN, total=counts.answers)
-        say(summary(name, counts, time.monotonic() - began))
-    session.release()
-    if counts.quarantined or counts.late:
-        _report_quarantine(session, names[0], output)
+def _destination(output: str | None, file_format: str | None, limit: int | None) -> Destination:
+    """Where the answers go, from the options."""
+    from anabranch.runtime.sinks.lines import LINE_FORMATS
+
+    if output == STANDARD_OUTPUT:
+        line_format = "jsonl" if file_format == "json" else file_format or "csv"
+        if line_format not in LINE_FORMATS:
+            raise typer.BadParameter(f"--output - takes --format {' or '.join(LINE_FORMATS)}, not {line_format}")
+        return Destination(output, line_format, limit)
+    return Destination(output, check_format(file_format or "parquet"), limit)
 
 
-def _deliver(answers, name: str, output: str | None, file_format: str):
-    """Write the answers of a query, or return the first ones."""
-    from anabranch.runtime.sinks.files import write_whole
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where the answers of a run go: a folder, standard output, or a printed table.
 
-    if output is None:
-        return answers.orderBy(*_order(answers.columns)).limit(SHOWN).toArrow()
-    write_whole(answers, os.path.join(output, name), file_format)
-    return None
+    Attributes
+    ----------
+    output : the folder, `-` for standard output, or None for a table
+    format : of the files or lines
+    limit : the maximum number of answers of each query; None for all, or for the usual number in a table
+    several : whether more than one query is run
+    """
+
+    output: str | None
+    format: str
+    limit: int | None
+    several: bool = False
+
+    @property
+    def folder(self) -> str | None:
+        """The output folder, if there is one."""
+        return None if self.output == STANDARD_OUTPUT else self.output
+
+    def check_queries(self, queries: Sequence[Query]) -> None:
+        """Refuse several queries in one CSV: their columns differ."""
+        if self.output == STANDARD_OUTPUT and self.format == "csv" and len(queries) > 1:
+            names = ", ".join(query.name for query in queries)
+            raise typer.BadParameter(
+                f"--output - writes the answers of one query as csv, not of {names}; use --query or --format jsonl"
+            )
+
+    def output_of(self, name: str) -> str | None:
+        """Where the answers of a query are: its folder, `-`, or None."""
+        return self.output if self.folder is None else os.path.join(self.folder, name)
+
+    def deliver(self, answers, name: str) -> pa.Table | list[str] | None:
+        """Write the answers of a query to its folder, or collect those that will be printed."""
+        from anabranch.runtime.sinks.files import write_whole
+        from anabranch.runtime.sinks.lines import text_lines
+
+        limit = SHOWN if self.output is None and self.limit is None else self.limit
+        if limit is not None:
+            answers = answers.orderBy(*_order(answers.columns)).limit(limit)
+        elif self.output == STANDARD_OUTPUT:
+            # One task that sorts: a sort over all partitions would run the query twice, to find their bounds.
+            answers = answers.repartition(1).sortWithinPartitions(*_order(answers.columns))
+        if self.output is None:
+            return answers.toArrow()
+        if self.output == STANDARD_OUTPUT:
+            return list(text_lines(answers, self.format, name if self.several else None))
+        write_whole(answers, os.path.join(self.output, name), self.format)
+        return None
+
+
+#: A printed table of the first answers.
+TABLE = Destination(None, "parquet", None)
 
 
 def _order(columns: list[str]) -> list[str]:
@@ -88,15 +171,62 @@ def _order(columns: list[str]) -> list[str]:
     return [f"`{name}`" for name in columns[: columns.index("probability")]]
 
 
-def _report_quarantine(session: Session, name: str, output: str | None) -> None:
-    """Write the quarantined rows, or print the most frequent reasons."""
+def run_queries(
+    session: Session, queries: Sequence[Query], destination: Destination, strict: bool, report: RunSummary
+) -> None:
+    """Run a group of queries, write or print their answers, and print the counts of their rows."""
+    names = [query.name for query in queries]
+    counter = session.spark.sparkContext.accumulator(0)
+    began = time.monotonic()
+    with progress(group_title(names), lambda: counter.value):
+        answers = session.run_all(names, strict, counter)
+        delivered = {name: destination.deliver(frame, name) for name, frame in answers.items()}
+    seconds = time.monotonic() - began
+    doubts = [_at(report.workbook, stream, doubt) for stream, doubt in session.doubts(names[0])]
+    for doubt in doubts:
+        say(doubt)
+    for name, rows in delivered.items():
+        counts = session.counts(name)
+        _print(name, rows, counts.answers, destination.limit)
+        say(summary_line(name, counts, seconds))
+        if not counts.answers and not doubts and counts.read <= MOST_READ_AGAIN:
+            for reason in session.absent_values(name):
+                say(f"{name}: {reason}")
+        report.add(name, counts, seconds, destination.output_of(name), doubts)
+    session.release()
+    if counts.quarantined or counts.late:
+        report.queries[-len(names)]["quarantine"] = _report_quarantine(session, names[0], destination.folder)
+
+
+def _at(workbook: str, stream: Stream, message: str) -> str:
+    """A message with the position of a stream in the workbook."""
+    span = stream.declaration.span
+    return f"{workbook}:{span.line}:{span.column}: {message}"
+
+
+def _print(name: str, rows: pa.Table | list[str] | None, n_answers: int, limit: int | None) -> None:
+    """Print answers on standard output: a table, or lines of text."""
+    if isinstance(rows, list):
+        sys.stdout.writelines(f"{line}\n" for line in rows)
+        sys.stdout.flush()
+    elif rows is not None:
+        from rich.console import Console
+
+        from anabranch.charts import print_answers
+
+        print_answers(rows, Console(), title=name, limit=SHOWN if limit is None else limit, total=n_answers)
+
+
+def _report_quarantine(session: Session, name: str, folder: str | None) -> str | None:
+    """Write the quarantined rows and return their folder, or print the most frequent reasons."""
     from anabranch.runtime.sinks.files import write_whole
 
     quarantine = session.quarantine(name)
-    if output is not None:
-        folder = os.path.join(output, "_quarantine", name)
-        write_whole(quarantine, folder, "json")
-        say(f"{name}: the quarantined rows are in {folder}")
-        return
+    if folder is not None:
+        path = os.path.join(folder, "_quarantine", name)
+        write_whole(quarantine, path, "json")
+        say(f"{name}: the quarantined rows are in {path}")
+        return path
     for row in quarantine.groupBy("stream", "reason").count().orderBy("count", ascending=False).limit(5).collect():
         say(f"{name}: {row['count']:,} rows of {row['stream']} quarantined: {row['reason']}")
+    return None

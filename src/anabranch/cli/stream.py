@@ -11,10 +11,11 @@ import typer
 
 from anabranch.catalog import Query
 from anabranch.cli import options
-from anabranch.cli.common import failures_of, group_title, open_workbook, runnable_queries, summary
+from anabranch.cli.common import failures_of, group_title, open_workbook, runnable_queries
 from anabranch.cli.messages import say
 from anabranch.cli.progress import progress
 from anabranch.cli.run import check_format
+from anabranch.cli.summary import summary_line
 
 if TYPE_CHECKING:
     from anabranch.session import Session
@@ -43,7 +44,7 @@ def command(
     verbose: options.Verbose = False,
 ) -> None:
     """Run the queries of a workbook on live inputs; a restarted stream resumes from its checkpoint."""
-    check_format(format)
+    format = check_format(format)
     session = open_workbook(workbook, input, master, verbose)
     queries = runnable_queries(session, workbook, query)
 
@@ -96,7 +97,7 @@ class _Group:
 
     def print_summary(self, began: float) -> None:
         """Print the counts of the rows."""
-        say(summary(self.name, self.session.counts(self.queries[0].name), time.monotonic() - began))
+        say(summary_line(self.name, self.session.counts(self.queries[0].name), time.monotonic() - began))
 
 
 def _once(group: _Group) -> None:

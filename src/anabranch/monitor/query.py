@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from anabranch.binding.bound import BoundOperand, BoundQuery, streams_of
+from anabranch.binding.bound import BoundOperand, BoundQuery, Wanted, streams_of, wanted_in
 from anabranch.binding.typed import Reference, Typed
 from anabranch.catalog import Stream
 from anabranch.errors import Span
@@ -58,6 +58,11 @@ class BoundMonitor(BoundQuery):
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     constraints: tuple[BoundConstraint, ...] = ()
     row_conditions: tuple[Typed, ...] = ()
+
+    @property
+    def wanted_values(self) -> tuple[Wanted, ...]:
+        """The values that conditions need."""
+        return wanted_in(self.operands, self.conditions)
 
     @property
     def streams(self) -> tuple[Stream, ...]:

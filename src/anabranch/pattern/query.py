@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from anabranch.binding.bound import BoundQuery
+from anabranch.binding.bound import BoundQuery, Wanted
 from anabranch.binding.typed import Typed
 from anabranch.catalog import Stream
 from anabranch.errors import Span
@@ -85,6 +85,16 @@ class BoundPattern(BoundQuery):
             for goal in self.goals
             for condition in (goal.filter, goal.step_condition, *goal.selections)
             if condition is not None
+        )
+
+    @property
+    def wanted_values(self) -> tuple[Wanted, ...]:
+        """The constants in the goals."""
+        return tuple(
+            Wanted(goal.stream, column.name, term.value)
+            for goal in self.goals
+            for column, term in zip((*goal.stream.keys, *goal.stream.values), goal.terms, strict=False)
+            if isinstance(term, nodes.Literal) and term.value is not None
         )
 
     @property

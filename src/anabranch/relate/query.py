@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from anabranch.binding.bound import BoundOperand, BoundQuery, streams_of
+from anabranch.binding.bound import BoundOperand, BoundQuery, Wanted, streams_of, wanted_in
 from anabranch.binding.typed import Typed
 from anabranch.catalog import Stream
 from anabranch.errors import Span
@@ -61,6 +61,11 @@ class BoundRelate(BoundQuery):
     def operands(self) -> tuple[BoundQuantified, BoundQuantified]:
         """Both operands."""
         return self.first, self.second
+
+    @property
+    def wanted_values(self) -> tuple[Wanted, ...]:
+        """The values that conditions need."""
+        return wanted_in(self.operands, self.conditions)
 
     @property
     def streams(self) -> tuple[Stream, ...]:

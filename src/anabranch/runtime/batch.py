@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Observation
@@ -38,19 +39,36 @@ class Feed:
         return self.frame.mapInArrow(self.stage, PACKET_SCHEMA)
 
 
+class InputRows(NamedTuple):
+    """What happened to the rows of one input before the shuffle; `ignored` are valid, but no answer can use them."""
+
+    stream: str
+    read: int
+    ignored: int
+    quarantined: int
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A batch run: its answers, and what happened to its rows."""
+    """A batch run: its answers, and what happened to its rows. `inputs_seen` has the stream of each input."""
 
     answers: DataFrame
     everything: DataFrame
     rows_seen: Observation
     answers_seen: Observation
+    inputs_seen: list[tuple[str, Observation]]
 
     def counts(self) -> Counts:
         """The counts of the last action on the answers; blocks until there was one."""
         seen = self.rows_seen.get
         return Counts(**{name: int(seen[name] or 0) for name in COUNTED}, answers=int(self.answers_seen.get["answers"]))
+
+    def input_rows(self) -> list[InputRows]:
+        """The counts of each input; blocks until there was an action on the answers."""
+        return [
+            InputRows(stream, *(int(seen.get[name] or 0) for name in InputRows._fields[1:]))
+            for stream, seen in self.inputs_seen
+        ]
 
     def quarantine(self) -> DataFrame:
         """The quarantined rows, with the reason; runs the query again."""
@@ -73,7 +91,10 @@ def run(job: Job, feeds: Sequence[Feed], n_partitions: int, strict: bool = False
     task reads, packs and processes them. The answers of a group of queries are not finished; `finish_frame` gives those
     of one query.
     """
-    packets = reduce(DataFrame.unionAll, (feed.packets() for feed in feeds))
+    inputs_seen = [(layout.name, Observation()) for layout in job.layouts]
+    sums = [F.expr(f"sum({name}) AS {name}") for name in InputRows._fields[1:]]
+    observed_feeds = (feed.packets().observe(seen, *sums) for feed, (_, seen) in zip(feeds, inputs_seen, strict=True))
+    packets = reduce(DataFrame.unionAll, observed_feeds)
     schema = pa.schema([*job.answer_schema, *_COUNT_ROW])
     # Expressions as text: one call to the JVM each, instead of one call per node.
     routed = packets.coalesce(1) if small else packets.repartitionById(n_partitions, F.expr(f"bucket % {n_partitions}"))
@@ -83,7 +104,7 @@ def run(job: Job, feeds: Sequence[Feed], n_partitions: int, strict: bool = False
     raw = observed.where("_read IS NULL").selectExpr(*(f"`{name}`" for name in job.answer_schema.names))
     finished = finish_frame(job.finishing(), raw) if job.n_queries == 1 else raw
     answers = finished.observe(answers_seen, F.expr("count(1) AS answers"))
-    return Run(answers, everything, rows_seen, answers_seen)
+    return Run(answers, everything, rows_seen, answers_seen, inputs_seen)
 
 
 def _run_operators(

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
-from anabranch.catalog import Query, Relation, Stream
+from anabranch.binding.bound import BoundQuery
+from anabranch.catalog import Catalog, Query, Relation, Stream
 from anabranch.language import nodes
 from anabranch.planning.derived import layouts_of, reported, with_types_of
 from anabranch.planning.identity import Document, fingerprint_of, identity_of
@@ -17,6 +19,7 @@ from anabranch.planning.planner import Planner
 from anabranch.planning.prepared import Prepared, relations_of, streams_of, with_job
 from anabranch.runtime import batch, streaming
 from anabranch.runtime.checkpoint import Checkpoint
+from anabranch.runtime.diagnosis import explain_rejected, value_text
 from anabranch.runtime.inputs import Input, are_small, partition_count
 from anabranch.runtime.kernels import ensure_kernels
 from anabranch.runtime.packets import Packing
@@ -26,6 +29,9 @@ from anabranch.transport.layout import Layout
 
 #: Buckets of a stream. They are fixed for the lifetime of a checkpoint, so there are enough for a larger machine.
 STREAM_BUCKETS = 16
+
+#: How many values of a column are listed if none of them is the wanted one.
+MOST_SEEN = 6
 
 #: Buckets per partition of a batch run with an inferred stream. Inferred streams are much larger than their readings,
 #: so a partition processes its keys in this many parts, one after the other.
@@ -137,6 +143,43 @@ def start_stream(
         n_partitions=n_partitions or spark.sparkContext.defaultParallelism,
         trigger=trigger or {"processingTime": "0 seconds"}, strict=strict,
     )  # fmt: skip
+
+
+def doubts(run: batch.Run, bindings: Bindings, catalog: Catalog) -> list[tuple[Stream, str]]:
+    """The inputs of a run of which most rows were quarantined, or that have no rows, with the likely reason."""
+    found = []
+    inputs = run.input_rows()
+    if len(inputs) == 1:
+        # With the rows that were quarantined after the shuffle, where they met the other rows of their key.
+        inputs = [inputs[0]._replace(quarantined=run.counts().quarantined)]
+    for rows in inputs:
+        if rows.read and 2 * rows.quarantined <= rows.read:
+            continue
+        stream = catalog.require_stream(rows.stream)
+        source = bindings.open(stream)
+        # Spark may have filtered out the rows of other keys, so that they were not counted as read.
+        n_rows = source.n_rows()
+        if not n_rows:
+            found.append((stream, f"{stream.name} has no rows; check its path"))
+        elif 2 * rows.quarantined > n_rows:
+            (sample,) = run.quarantine().where(F.col("stream") == rows.stream).limit(1).collect()
+            why = explain_rejected(sample["reason"], sample["row"], source.text_format())
+            number = "all" if rows.quarantined == n_rows else f"{rows.quarantined:,} of"
+            found.append((stream, f"{number} {n_rows:,} rows of {stream.name} were quarantined: {why}"))
+    return found
+
+
+def absent_values(bindings: Bindings, bound: BoundQuery) -> list[str]:
+    """The constants of a query that no row has, with the values that rows have instead."""
+    found = []
+    for stream, column, value in dict.fromkeys(bound.wanted_values):
+        if isinstance(stream.source, nodes.DerivedSource):
+            continue
+        seen = bindings.open(stream).frequent_values(column, value, MOST_SEEN)
+        if value not in seen:
+            others = ", ".join(value_text(other) for other in seen)
+            found.append(f"no row of {stream.name} has {column} = {value_text(value)}; seen: {others or 'nothing'}")
+    return found
 
 
 def open_stream(bindings: Bindings, stream: Stream) -> tuple[Input, Layout]:

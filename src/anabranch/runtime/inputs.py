@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,6 +24,7 @@ from anabranch.columns.conditions import ARROW_TYPES
 from anabranch.errors import DataError, Finding, WorkbookError
 from anabranch.language.types import Type
 from anabranch.runtime.batch import Feed
+from anabranch.runtime.diagnosis import TextFormat
 from anabranch.runtime.filters import lower
 from anabranch.runtime.packets import ROWS_AT_ONCE, Packing, pack_files, pack_rows, quarantine_unreadable
 from anabranch.runtime.sources.files import FileInput, is_local
@@ -77,6 +79,25 @@ class Input:
         if findings:
             raise WorkbookError(findings)
         return self.entry.with_types(known)
+
+    def text_format(self) -> TextFormat:
+        """How the input is written."""
+        types = types_of(self.schema)
+        known = {name: types.get(name.lower(), Type.UNKNOWN) for name in self.schema.names if name != CORRUPT}
+        files = self.files
+        return TextFormat(files.format if files else "", known, files.options if files else {})
+
+    def n_rows(self) -> int:
+        """The number of existing rows, readable or not."""
+        return self._rows_now().count()
+
+    def frequent_values(self, column: str, first: Any, most: int) -> list[Any]:
+        """The most frequent values of a column; the value `first` comes first if a row has it. Reads every row."""
+        name = F.col(f"`{self._spelling([column])[column]}`")
+        counted = self._rows_now().where(name.isNotNull()).groupBy(name.alias("value")).count()
+        is_first = F.col("value") == F.lit(first)
+        rows = counted.orderBy(is_first.desc_nulls_last(), F.desc("count"), "value").limit(most).collect()
+        return [row["value"] for row in rows]
 
     def n_bytes(self) -> int:
         """The size of the existing files; 0 if it is unknown."""

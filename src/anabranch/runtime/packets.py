@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from anabranch.arrays import BEGINNING
 from anabranch.columns.times import midnights
 from anabranch.errors import DataError
-from anabranch.transport.checks import QUARANTINE, quarantine
+from anabranch.transport.checks import QUARANTINE, UNREADABLE, quarantine
 from anabranch.transport.job import Job
 from anabranch.transport.layout import Layout
 from anabranch.transport.operator import Counts
@@ -154,7 +154,7 @@ def quarantine_unreadable(table: pa.Table, stream: str, corrupt: str) -> tuple[p
         return table, QUARANTINE.empty_table()
     bad = table.filter(column.is_valid())
     rows = [{"text": text} for text in bad[corrupt].to_pylist()]
-    return table.filter(column.is_null()), quarantine(stream, "a cell does not fit its column's type", rows)
+    return table.filter(column.is_null()), quarantine(stream, UNREADABLE, rows)
 
 
 def _packet_rows(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from anabranch.binding.bound import BoundOperand, BoundQuery, relations_in, streams_of
+from anabranch.binding.bound import BoundOperand, BoundQuery, Wanted, relations_in, streams_of, wanted_in
 from anabranch.binding.typed import Typed
 from anabranch.catalog import Relation, Stream
 from anabranch.errors import Span
@@ -101,6 +101,12 @@ class BoundSequence(BoundQuery):
     def conditions(self) -> tuple[Typed, ...]:
         """Every condition of the query."""
         return () if self.where is None else (self.where,)
+
+    @property
+    def wanted_values(self) -> tuple[Wanted, ...]:
+        """The values that positive components need."""
+        positive = [component for component in self.components if not component.negative]
+        return wanted_in(positive, self.conditions)
 
     @property
     def streams(self) -> tuple[Stream, ...]:

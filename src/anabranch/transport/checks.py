@@ -24,6 +24,9 @@ QUARANTINE = pa.schema([("stream", pa.string()), ("reason", pa.string()), ("row"
 LATE = "late"
 OVERFULL = "the probabilities of its group sum above 1"
 
+#: Why a row is quarantined that Spark could not parse.
+UNREADABLE = "a cell does not fit its column's type"
+
 #: Probabilities of a (key, t) or (key, t, prev) may sum to this much above 1: it is taken as rounding.
 TOLERANCE = 1e-6
 

@@ -11,10 +11,11 @@ from rich.console import Console
 
 from anabranch.catalog import Query, Relation, Stream
 from anabranch.cli.messages import say
-from anabranch.cli.run import run_queries
+from anabranch.cli.run import TABLE, run_queries
 from anabranch.cli.shell.background import Background, Cancelled
 from anabranch.cli.shell.commands import Leave, run_command
 from anabranch.cli.shell.statements import Part, is_command, is_complete, parts_of
+from anabranch.cli.summary import RunSummary
 from anabranch.errors import WorkbookError
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class Shell:
     def run_queries(self, queries: Sequence[Query]) -> None:
         """Run declared queries, those that share a pass together, and print their answers."""
         for group in self.session.groups(queries):
-            self.background.run(partial(run_queries, self.session, group, None, "parquet", False))
+            self.background.run(partial(run_queries, self.session, group, TABLE, False, RunSummary("<shell>")))
 
     def _declare(self, part: Part, file: str) -> None:
         before = dict(self.session.catalog.entries)

@@ -41,7 +41,7 @@ def write_whole(frame: DataFrame, folder: str, file_format: str) -> None:
 
 def _save(frame: DataFrame, file_format: str, folder: str) -> None:
     if file_format == "csv":
-        frame = _without_structs(frame)
+        frame = without_structs(frame)
     writer = frame.write.format(file_format).mode("overwrite")
     if file_format == "csv":
         writer = writer.option("header", "true")
@@ -50,7 +50,7 @@ def _save(frame: DataFrame, file_format: str, folder: str) -> None:
         writer.save(folder)
 
 
-def _without_structs(frame: DataFrame) -> DataFrame:
+def without_structs(frame: DataFrame) -> DataFrame:
     """The frame with a column `a.key` for each field of a struct `a`, and arrays as JSON: CSV has neither."""
     columns = []
     for field in frame.schema.fields:

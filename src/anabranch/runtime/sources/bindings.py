@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from anabranch.binding.bound import BoundQuery
 from anabranch.binding.derived_streams import check_derived
 from anabranch.catalog import Catalog, Relation, Stream
 from anabranch.errors import DataError, Finding, NotYetBuilt, WorkbookError
@@ -17,7 +18,7 @@ from anabranch.language.findings import Findings
 from anabranch.language.types import Type
 from anabranch.runtime.checkpoint import Checkpoint
 from anabranch.runtime.inputs import Input
-from anabranch.runtime.sources.files import FileInput, is_local, resolve
+from anabranch.runtime.sources.files import FileInput, is_local, missing_file, resolve
 from anabranch.runtime.sources.local_rows import LocalRows, local_rows
 from anabranch.runtime.sources.schema import CORRUPT, types_of
 from anabranch.runtime.sources.sizes import SHORT_RUN_BYTES, total_bytes
@@ -75,7 +76,9 @@ class Bindings:
         name = entry.name.lower()
         if name in self._frames:
             return self._open_frame(entry, self._frames[name], live=checkpoint is not None)
-        source = nodes.FileSource(self._paths[name]) if name in self._paths else entry.source
+        source = entry.source
+        if name in self._paths:
+            source = nodes.FileSource(self._paths[name], span=entry.declaration.span)
         if isinstance(source, nodes.FileSource):
             files = FileInput(self._spark(), entry, source, self.folders[name])
             saved = checkpoint.schema(name) if checkpoint else None
@@ -124,6 +127,29 @@ class Bindings:
             fix = "bind a batch DataFrame" if isinstance(entry, Relation) else "use start, or bind a batch DataFrame"
             raise DataError(f"the input of {entry.name} is a streaming DataFrame; {fix}")
         return Input(entry, schema, frame=frame)
+
+    def missing_files(self, queries: Iterable[BoundQuery]) -> list[Finding]:
+        """A finding for each input of the queries that is declared as a file that does not exist; starts no Spark."""
+        entries: dict[str, Stream | Relation] = {}
+        for query in queries:
+            entries |= {stream.name.lower(): stream for stream in query.streams}
+            entries |= {relation.name.lower(): relation for relation in query.declared_relations}
+        found = [self._missing_file(entry) for entry in entries.values()]
+        # A stream and those that are derived from it have the same file.
+        return list(dict.fromkeys(finding for finding in found if finding is not None))
+
+    def _missing_file(self, entry: Stream | Relation) -> Finding | None:
+        name = entry.name.lower()
+        if name in self._frames:
+            return None
+        if name in self._paths:
+            source = nodes.FileSource(self._paths[name], span=entry.declaration.span)
+            return missing_file(source, self.folders[name])
+        if isinstance(entry.source, nodes.FileSource):
+            return missing_file(entry.source, self.folders[name])
+        if isinstance(entry.source, nodes.DerivedSource):
+            return self._missing_file(self._made_from(entry, entry.source))
+        return None
 
     def _open_query(self, entry: Stream | Relation, source: nodes.QuerySource, live: bool) -> Input:
         if live:

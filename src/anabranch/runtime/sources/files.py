@@ -82,6 +82,14 @@ def local_folder(path: str) -> str:
     return os.path.abspath(plain)
 
 
+def missing_file(source: nodes.FileSource, base: str) -> Finding | None:
+    """A finding if a local file does not exist; the path is relative to `base`."""
+    path = resolve(source.path, base)
+    if not is_local(path) or glob.glob(path):
+        return None
+    return Finding("source", f"there is no file '{source.path}'", f"looked for {path}", source.span)
+
+
 class FileInput:
     """The files of one declaration."""
 
@@ -90,8 +98,9 @@ class FileInput:
         self._entry = entry
         self._source = source
         self.path = resolve(source.path, base)
-        if is_local(self.path) and not glob.glob(self.path):
-            raise self._wrong(f"there is no file '{source.path}'", f"looked for {self.path}")
+        missing = missing_file(source, base)
+        if missing is not None:
+            raise WorkbookError([missing])
         kind = format_of(self.path)
         if kind is None:
             raise self._wrong(f"the format of '{source.path}' is unknown", "use .parquet, .csv, .json or .jsonl")

@@ -12,6 +12,7 @@ from pyspark.sql import types as spark_types
 
 from anabranch.catalog import Column, Relation, Stream
 from anabranch.errors import Finding, WorkbookError
+from anabranch.language.findings import shown
 from anabranch.language.types import Type
 
 _TYPES: dict[type, Type] = {
@@ -62,13 +63,8 @@ def match_columns(
     for column in needed:
         field = spelled.get(column.name.lower())
         if field is None:
-            near = get_close_matches(column.name.lower(), list(spelled), n=1)
-            mend = (
-                f"did you mean {spelled[near[0]].name}?"
-                if near
-                else f"it has {', '.join(name for name in schema.names if name != CORRUPT)}"
-            )
-            findings.append(_finding(entry, "unknown-column", f"{where} has no column {column.name}", mend))
+            hint = _hint(column.name, [name for name in schema.names if name != CORRUPT])
+            findings.append(_finding(entry, "unknown-column", f"{where} has no column {column.name}", hint))
         elif type(field.dataType) not in _TYPES:
             kind = field.dataType.simpleString()
             findings.append(
@@ -79,6 +75,17 @@ def match_columns(
     if findings:
         raise WorkbookError(findings)
     return {column.name: spelled[column.name.lower()].name for column in needed}
+
+
+def _hint(wanted: str, names: list[str]) -> str:
+    """How to fix a missing column: another name, or another separator if the whole header became one name."""
+    separator = next((sep for sep in (";", "\t", "|") if len(names) == 1 and sep in names[0]), None)
+    if separator is not None:
+        return f"its header is {shown(names[0])}; write OPTIONS (sep = '{separator}') after the path"
+    near = get_close_matches(wanted.lower(), [name.lower() for name in names], n=1)
+    if near:
+        return f"did you mean {next(name for name in names if name.lower() == near[0])}?"
+    return f"it has {', '.join(names)}"
 
 
 def _finding(entry: Stream | Relation, code: str, message: str, hint: str) -> Finding:
