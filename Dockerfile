@@ -16,14 +16,15 @@ RUN sed -n '/^setuptools==/,/[0-9a-f]$/p' requirements.lock > backend.lock \
     && pip wheel --require-hashes --no-build-isolation --wheel-dir /wheels -r requirements.lock
 
 # The package takes what it needs from these wheels, and nothing from an index; tools for development stay behind.
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml setup.py README.md LICENSE ./
 COPY src src
+COPY examples examples
 RUN pip wheel --no-deps --no-build-isolation --wheel-dir /wheels . \
     && python -m venv --without-pip /opt/anabranch \
     && pip --python /opt/anabranch/bin/python install --no-index --find-links /wheels anabranch
 
-# The demo has a query of each kind, and thereby compiles the kernels of all of them.
-RUN /opt/anabranch/bin/anabranch demo
+# The kernels are compiled into the package, for all processors: the image may run on another one.
+RUN /opt/anabranch/bin/python -m anabranch.compiled.build --portable
 
 FROM python:3.11-slim
 COPY --from=build /opt/anabranch /opt/anabranch

@@ -6,6 +6,7 @@ import os
 import re
 import socket
 import sys
+import tempfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,8 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.cli.command import Command
 
-from anabranch.cli.doctor import checks
+from anabranch.cli.doctor import checks, kernels
 from anabranch.cli.doctor.workers import import_package, workers
+from anabranch.compiled import store
 
 #: A folder that nobody can create, not even root.
 NOWHERE = f"{os.devnull}/folder"
@@ -46,8 +48,7 @@ def test_a_machine_that_runs_the_tests_has_no_failure(anabranch: Command) -> Non
         ("SPARK_REMOTE", "sc://host", "spark", "ok .* Connect server sc://host"),
         ("SPARK_HOME", NOWHERE, "spark", "FAILS .* no bin/spark-submit\n +unset SPARK_HOME"),
         ("SPARK_LOCAL_DIRS", NOWHERE, "disk", "FAILS .*Not a directory\n +set SPARK_LOCAL_DIRS"),
-        ("NUMBA_CACHE_DIR", NOWHERE, "kernels", "FAILS .*not writable\n +set NUMBA_CACHE_DIR"),
-        ("XDG_CACHE_HOME", NOWHERE, "cache folder", "slow .*not writable\n +set XDG_CACHE_HOME"),
+        ("ANABRANCH_CACHE", NOWHERE, "cache folder", "slow .*not writable, so .* is used\n +set ANABRANCH_CACHE"),
         ("SPARK_LOCAL_IP", "127.0.0.1", "host name", "ok .*the address is set"),
     ],
 )
@@ -62,12 +63,24 @@ def test_a_wrong_setting_is_reported_with_a_fix(
     assert re.match(expected, line_of(done.out, name))
 
 
-def test_kernels_that_are_not_compiled_yet_are_slow(
-    anabranch: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    done = anabranch("doctor")
-    assert re.match("slow .* none in .*\n +the first query of each kind compiles", line_of(done.out, "kernels"))
+def test_kernels_that_are_not_compiled_are_slow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(store, "PACKAGED", tmp_path / "package")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("ANABRANCH_CACHE", str(tmp_path))
+    result = kernels.kernels()
+    assert (result.status.value, "monitor" in result.text) == ("slow", True)
+    assert result.advice.startswith("the first query that needs them compiles them, for up to ")
+    monkeypatch.setattr(tempfile, "tempdir", NOWHERE)
+    monkeypatch.setenv("ANABRANCH_CACHE", NOWHERE)
+    assert kernels.kernels().advice.startswith("each process compiles what it uses, every time")
+    assert kernels.cache_folder().text == "no folder is writable"
+
+
+def test_kernels_that_are_compiled_are_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "splitmix-a.kernel").write_bytes(b"")
+    monkeypatch.setattr(store, "PACKAGED", tmp_path)
+    monkeypatch.setattr(kernels, "missing_families", lambda families: [])
+    assert kernels.kernels().text.startswith(f"compiled for this machine ({tmp_path}")
 
 
 @pytest.mark.parametrize(

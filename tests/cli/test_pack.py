@@ -16,7 +16,10 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.cli.command import Command
 
+import anabranch as anabranch_package
 from anabranch.cli.pack import archive, contents
+from anabranch.compiled import store
+from anabranch.errors import AnabranchError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="archives are packed on Linux")
 
@@ -99,6 +102,28 @@ def test_a_python_with_a_shared_library_gets_a_launcher(monkeypatch: pytest.Monk
         capture_output=True, text=True, check=True, env=environment,
     )  # fmt: skip
     assert shown.stdout == f"{tmp_path}/out/lib an argument\n"
+
+
+def test_compiled_kernels_are_packed_for_this_machine_or_for_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANABRANCH_CACHE", str(tmp_path))
+    monkeypatch.setattr(store, "PACKAGED", Path(anabranch_package.__path__[0]) / "compiled" / "none")
+    (tmp_path / "kernels").mkdir(mode=0o700)
+    (tmp_path / "kernels" / "monitor-f.kernel").write_bytes(b"")
+    lines: list[str] = []
+    members = {member.name for member in contents.kernel_members("lib", False, lines.append)}
+    assert "lib/anabranch/compiled/none/monitor-f.kernel" in members
+    assert lines[0].startswith("not compiled on this machine: ")
+    monkeypatch.setattr("anabranch.compiled.build.all_families", lambda: ["splitmix"])
+    lines.clear()
+    (member, *_) = contents.kernel_members("lib", True, lines.append)
+    assert member.name.startswith("lib/anabranch/compiled/none/splitmix-")
+    assert member.source.stat().st_size > 0
+    assert lines[0].startswith("compiled splitmix in ")
+    monkeypatch.setattr(contents, "writable_cache_folder", lambda name: None)
+    with pytest.raises(AnabranchError, match="set ANABRANCH_CACHE"):
+        list(contents.kernel_members("lib", True, lines.append))
 
 
 def test_what_cannot_be_packed_is_one_line(tmp_path: Path, anabranch: Command, monkeypatch: pytest.MonkeyPatch) -> None:

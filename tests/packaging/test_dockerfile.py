@@ -42,7 +42,7 @@ def test_copied_files_exist_and_are_not_ignored() -> None:
         if instruction == "COPY" and "--from" not in argument
         for name in argument.split()[:-1]
     ]
-    assert {"requirements.lock", "pyproject.toml", "src"} <= set(copied)
+    assert {"requirements.lock", "pyproject.toml", "setup.py", "src"} <= set(copied)
     for name in copied:
         assert (ROOT / name).exists()
         assert not ignored(name)
@@ -65,6 +65,10 @@ def test_commands_of_anabranch_exist() -> None:
     assert called
     for name in called:
         assert find_spec(f"anabranch.cli.{name}") is not None
+    modules = [command[command.index("-m") + 1] for command in commands() if "-m" in command]
+    assert "anabranch.compiled.build" in modules
+    for name in modules:
+        assert find_spec(name) is not None
 
 
 @pytest.mark.parametrize("package", ["setuptools", "pyspark", "prompt-toolkit"])

@@ -38,7 +38,7 @@ def command(spark: Spark = False, master: options.Master = None) -> None:
 def _results(spark: bool, master: str | None) -> Iterator[tuple[str, Result]]:
     """The names and results of the checks."""
     from anabranch.cli.doctor import checks
-    from anabranch.cli.doctor.kernels import kernels
+    from anabranch.cli.doctor.kernels import cache_folder, kernels
     from anabranch.cli.doctor.workers import workers
 
     every: tuple[Callable[[], Result], ...] = (
@@ -51,7 +51,7 @@ def _results(spark: bool, master: str | None) -> Iterator[tuple[str, Result]]:
         checks.memory,
         checks.disk,
         checks.temporary_folder,
-        checks.cache_folder,
+        cache_folder,
         checks.host_name,
     )
     for check in every:

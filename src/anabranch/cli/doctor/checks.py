@@ -146,15 +146,6 @@ def temporary_folder() -> Result:
     return ok(f"{folder} is writable")
 
 
-def cache_folder() -> Result:
-    """Whether there is a folder for what later commands can use again, such as the launcher of the bundled Java."""
-    cache = os.environ.get("XDG_CACHE_HOME") or ("~/Library/Caches" if sys.platform == "darwin" else "~/.cache")
-    folder = Path(os.path.expanduser(cache)).absolute()
-    if not is_writable(folder):
-        return slow(f"{folder} is not writable", "set XDG_CACHE_HOME to a writable folder")
-    return ok(f"{folder} is writable")
-
-
 def host_name() -> Result:
     """Whether Spark can find the address of this machine, which its start needs."""
     name = socket.gethostname()
@@ -164,9 +155,3 @@ def host_name() -> Result:
         return ok(f"{name} is {socket.gethostbyname(name)}")
     except OSError:
         return fails(f"{name} has no address, so Spark does not start", "set SPARK_LOCAL_IP=127.0.0.1")
-
-
-def is_writable(folder: Path) -> bool:
-    """Whether a folder can be written to, or created."""
-    existing = next((path for path in (folder, *folder.parents) if path.exists()), folder)
-    return existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)

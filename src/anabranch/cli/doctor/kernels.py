@@ -1,23 +1,34 @@
-"""The check of the compiled kernels."""
+"""The checks of the compiled kernels, and of the cache that has them."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
-import anabranch
-from anabranch.cli.doctor.checks import is_writable
-from anabranch.cli.doctor.result import Result, fails, ok, slow
+from anabranch.caches import VARIABLE, cache_folders, writable_cache_folder
+from anabranch.cli.doctor.result import Result, ok, slow
+from anabranch.compiled.build import SECONDS, all_families, missing_families
+from anabranch.compiled.store import FOLDER, folders
 
 
 def kernels() -> Result:
-    """Where compiled kernels are stored, and whether there are any."""
-    package = Path(anabranch.__path__[0])
-    chosen = os.environ.get("NUMBA_CACHE_DIR")
-    folder = Path(chosen) if chosen else package
-    if not is_writable(folder):
-        return fails(f"{folder} is not writable", "set NUMBA_CACHE_DIR to a writable folder")
-    n_files = sum(1 for _ in folder.rglob("*.nbi"))
-    if not n_files:
-        return slow(f"none in {folder}", "the first query of each kind compiles its kernels, for 10 to 80 s")
-    return ok(f"{n_files} functions in {folder}")
+    """Which kernels this machine has."""
+    missing = missing_families(all_families())
+    if missing:
+        seconds = max(SECONDS.get(family, 1) for family in missing)
+        advice = f"the first query that needs them compiles them, for up to {seconds} s"
+        if writable_cache_folder(FOLDER) is None:
+            advice = "each process compiles what it uses, every time"
+        return slow(
+            f"not compiled: {', '.join(missing)}", f"{advice}; `python -m anabranch.compiled.build` compiles all"
+        )
+    used = [str(folder) for folder in folders() if any(folder.glob("*.kernel"))]
+    return ok(f"compiled for this machine ({', '.join(used)})")
+
+
+def cache_folder() -> Result:
+    """Whether there is a folder for what later commands can use again, such as compiled kernels."""
+    preferred, used = next(cache_folders(FOLDER)).parent, writable_cache_folder(FOLDER)
+    advice = f"set {VARIABLE} to a folder that only you can write"
+    if used is None:
+        return slow("no folder is writable", advice)
+    if used.parent != preferred:
+        return slow(f"{preferred} is not writable, so {used.parent} is used", advice)
+    return ok(f"{preferred} is writable")

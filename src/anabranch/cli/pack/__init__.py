@@ -23,9 +23,18 @@ Without = Annotated[
     list[str] | None,
     typer.Option("--without", metavar="NAME", help="Leave out this package (may be repeated)."),
 ]
+Portable = Annotated[
+    bool,
+    typer.Option("--portable", help="Compile the kernels for all processors, not only for that of this machine."),
+]
 
 
-def command(output: Output = Path("anabranch-env.tar.gz"), with_: With = None, without: Without = None) -> None:
+def command(
+    output: Output = Path("anabranch-env.tar.gz"),
+    with_: With = None,
+    without: Without = None,
+    portable: Portable = False,
+) -> None:
     """Pack Python, the package and its dependencies into an archive for Spark's executors.
 
     Spark and Java are left out, because a cluster has them; --with pyspark adds Spark.
@@ -41,6 +50,7 @@ def command(output: Output = Path("anabranch-env.tar.gz"), with_: With = None, w
     members = list(contents.interpreter_members(python))
     for distribution in chosen:
         members += contents.distribution_members(distribution, packages)
+    members += contents.kernel_members(packages, portable, say)
     # A file may belong to several distributions, such as the folder of a namespace.
     unique = list({member.name: member for member in members}.values())
     write_archive(

@@ -8,12 +8,13 @@ import re
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
 import anabranch
+from anabranch.caches import VARIABLE, writable_cache_folder
 from anabranch.errors import AnabranchError
 
 #: What the driver's package needs and executors have already: Spark with its Python sources, and Java.
@@ -129,7 +130,7 @@ def distribution_members(distribution: metadata.Distribution, packages: str) -> 
     """The files of a distribution, under the folder `packages`; programs and manuals are left out."""
     name = distribution.metadata["Name"]
     if _normal(name) == "anabranch":
-        # With the compiled kernels, which are in the folders of their modules; from a clone, the package is elsewhere.
+        # From a clone, the package is not among the installed files.
         yield from _tree(Path(anabranch.__path__[0]), f"{packages}/anabranch")
     elif _is_link(distribution):
         raise AnabranchError(f"{name} is installed as a link to its sources; install it without -e to pack it")
@@ -138,6 +139,32 @@ def distribution_members(distribution: metadata.Distribution, packages: str) -> 
         inside = not file.is_absolute() and ".." not in file.parts and file.parts[0] != "anabranch"
         if inside and path.is_file() and not re.match(r"__editable__|direct_url", path.name):
             yield Member(f"{packages}/{file.as_posix()}", path)
+
+
+def kernel_members(packages: str, portable: bool, report: Callable[[str], None]) -> Iterator[Member]:
+    """The compiled kernels of this machine, under the folder `packages`; with `portable`, those for all processors.
+
+    Portable kernels are compiled if they are not in the cache; `report` gets a line for each family.
+    """
+    # Numba is loaded only where an archive is written.
+    from anabranch.compiled import store
+    from anabranch.compiled.build import all_families, compile_families, missing_families
+
+    folders = list(store.folders())
+    if portable:
+        folder = writable_cache_folder("portable-kernels")
+        if folder is None:
+            raise AnabranchError(f"no folder for compiled kernels is writable; set {VARIABLE} to one")
+        compile_families(all_families(), folder, report, portable=True)
+        folders = [folder]
+    elif missing := missing_families(all_families()):
+        report(
+            f"not compiled on this machine: {', '.join(missing)}; executors will compile them, once per machine; "
+            "--portable compiles all"
+        )
+    package = Path(anabranch.__path__[0])
+    for path in (path for folder in folders for path in sorted(folder.glob("*.kernel"))):
+        yield Member(f"{packages}/anabranch/{store.PACKAGED.relative_to(package)}/{path.name}", path)
 
 
 def _is_link(distribution: metadata.Distribution) -> bool:
