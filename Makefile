@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install kernels demo quick test cases lint format bench wheel release-check lock clean
+.PHONY: help install kernels demo quick test cases compat lint format bench wheel release-check lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -25,6 +25,9 @@ test: $(INSTALLED) ## Run all tests with coverage (ARGS="tests/pattern -k name" 
 
 cases: $(INSTALLED) ## Run every case of ../shared/cases on 1, 2 and 7 partitions (ARGS="--master ... --partitions ...")
 	$(BIN)/python -m tests.conformance $(ARGS)
+
+compat: $(INSTALLED) ## Run the cases on Spark 4.1, 4.2 and 4.3 (VERSIONS="4.1.4", JAVA="17 21", ARGS="pattern_stream")
+	@VERSIONS="$(VERSIONS)" JAVA="$(JAVA)" sh scripts/compat $(ARGS)
 
 lint: $(INSTALLED) ## Check style, formatting, types and the layers of imports
 	$(BIN)/ruff check .

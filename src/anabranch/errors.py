@@ -122,6 +122,16 @@ class StateError(AnabranchError):
     code = "state"
 
 
+class WorkerError(AnabranchError):
+    """Spark's Python workers cannot run queries: they lack the package, or have another version of it or of Python."""
+
+    code = "worker"
+
+
+class CostlySetting(UserWarning):
+    """A setting of the Spark session makes queries slow. The answers are the same."""
+
+
 class TooLarge(AnabranchError):
     """An exact answer would exceed the size limits; the message has the size."""
 

@@ -265,7 +265,7 @@ class Session:
         ----------
         strict : bool
             Fail on the first invalid row instead of quarantining it.
-        counter : Spark accumulator, optional
+        counter : RowCounter, optional
             Counts rows as they are read, for a progress bar.
         """
         query = self.catalog.require_query(name)
@@ -448,15 +448,14 @@ class Session:
         self, queries: Sequence[Query], folder: str, output: streaming.Output, trigger: dict[str, Any] | None,
         max_files: int | None, strict: bool,
     ) -> StreamingQuery:  # fmt: skip
+        earlier = self._runs.get(queries[0].name.lower())
+        counts = earlier.counts if isinstance(earlier, streaming.StreamRun) else Counts()
         with self._errors_of(queries[0].name):
             checkpoint = Checkpoint(local_folder(folder))
             resolved = execution.resolve(self._planner, self._bindings, queries, checkpoint)
             run = execution.start_stream(
-                self.spark, resolved, checkpoint, output, self._partitions, trigger, max_files, strict
+                self.spark, resolved, checkpoint, output, self._partitions, trigger, max_files, strict, counts
             )
-        earlier = self._runs.get(queries[0].name.lower())
-        if isinstance(earlier, streaming.StreamRun):
-            run.counts += earlier.counts
         for query in queries:
             self._runs[query.name.lower()] = run
         return run.query

@@ -6,8 +6,8 @@ import argparse
 import sys
 import time
 
-from anabranch.runtime.spark import make_session
 from tests.conformance.cases import FOLDERS, MODES
+from tests.conformance.sessions import SESSIONS
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -15,6 +15,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__.split(":", 1)[1].strip())
     parser.add_argument("folders", nargs="*", metavar="folder", help=f"{', '.join(FOLDERS)} (all of them)")
     parser.add_argument("--master", default="local[2]", help="where Spark runs (%(default)s)")
+    parser.add_argument("--session", choices=list(SESSIONS), default="own", help="how Spark is set up (%(default)s)")
     parser.add_argument("--mode", choices=list(MODES), action="append", help="batch or streaming (both)")
     parser.add_argument("--partitions", type=int, nargs="+", default=[1, 2, 7], metavar="N", help="how many (1 2 7)")
     options = parser.parse_args(arguments)
@@ -28,7 +29,8 @@ def main(arguments: list[str] | None = None) -> int:
         for partitions in options.partitions
         if folder in (options.folders or FOLDERS)
     ]
-    spark = make_session(options.master)
+    spark = SESSIONS[options.session](options.master)
+    sys.stdout.write(f"Spark {spark.version}, {options.session} session on {options.master}\n")
     failed = 0
     try:
         for mode, folder, partitions in runs:

@@ -6,7 +6,7 @@ import pytest
 
 from anabranch.errors import AnabranchError, DataError
 from anabranch.patches.spark_tracebacks import WorkerError, anabranch_error, first_line, python_error
-from anabranch.runtime.failures import translate
+from anabranch.runtime.failures import raise_own_errors, translate
 
 #: As Spark 4.3 prints it.
 TEXT = """An error occurred while calling o64.collectToPython.
@@ -20,14 +20,20 @@ Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent c
 """
 
 
-def test_an_exception_of_a_worker_is_found_in_the_text_of_spark(spark) -> None:
+def test_an_exception_of_a_worker_is_raised_as_it_was_there(spark) -> None:
     def fails(batches):
         raise DataError("row 3 has no time")
 
-    with pytest.raises(Exception) as failed:
+    raise_own_errors(spark)
+    with pytest.raises(DataError) as failed:
         spark.range(1).mapInArrow(fails, "id long").collect()
-    assert anabranch_error(str(failed.value)) == WorkerError("DataError", "row 3 has no time")
-    error = translate(failed.value)
+    assert str(failed.value) == "row 3 has no time"
+
+
+def test_an_exception_of_anabranch_is_found_in_a_text() -> None:
+    text = TEXT.format(exception="anabranch.errors.DataError: row 3 has no time")
+    assert anabranch_error(text) == WorkerError("DataError", "row 3 has no time")
+    error = translate(RuntimeError(text))
     assert isinstance(error, DataError)
     assert str(error) == "row 3 has no time"
 

@@ -95,8 +95,10 @@ def command(output: Folder = None, seed: Seed = 0, verbose: options.Verbose = Fa
 
 def _run(demo: Demo, folder: Path, seed: int, session: Session) -> tuple[Answers, list[str]]:
     """Simulate a scenario and run its queries; returns the answers and the summaries."""
+    from anabranch.runtime.spark_mode import use_scheduler_pool
+
     workbook = SCENARIOS[demo.scenario].write(folder, seed, **demo.options)
-    session.spark.sparkContext.setLocalProperty("spark.scheduler.pool", demo.scenario)
+    use_scheduler_pool(session.spark, demo.scenario)
     session.execute_file(str(workbook))
     answers, summaries = {}, []
     for name in demo.queries:

@@ -175,8 +175,10 @@ def run_queries(
     session: Session, queries: Sequence[Query], destination: Destination, strict: bool, report: RunSummary
 ) -> None:
     """Run a group of queries, write or print their answers, and print the counts of their rows."""
+    from anabranch.runtime.spark_mode import row_counter
+
     names = [query.name for query in queries]
-    counter = session.spark.sparkContext.accumulator(0)
+    counter = row_counter(session.spark)
     began = time.monotonic()
     with progress(group_title(names), lambda: counter.value):
         answers = session.run_all(names, strict, counter)

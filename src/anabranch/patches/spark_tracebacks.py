@@ -7,7 +7,7 @@ Why
     Spark has no structured form of a worker's exception. The whole text has dozens of lines, of which one tells the
     user what to do.
 Tried on
-    PySpark 4.3.0.
+    PySpark 4.1.4, 4.2.1 and 4.3.0.
 Where it does not fit
     In a text of another shape nothing is found. The message is then the first line of the text: less exact, never
     empty.
@@ -19,6 +19,7 @@ import re
 from typing import NamedTuple
 
 _ANABRANCH = re.compile(r"anabranch\.errors\.(\w+): (.*)")
+_MISSING = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _PYTHON = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception|Interrupt|Arrow\w+)): (.*)$", re.MULTILINE)
 
 
@@ -33,6 +34,12 @@ def anabranch_error(text: str) -> WorkerError | None:
     """Return the first exception of `anabranch.errors` in a text, if there is one."""
     match = _ANABRANCH.search(text)
     return WorkerError(*match.groups()) if match else None
+
+
+def missing_module(text: str) -> str | None:
+    """Return the module that a Python process could not import, if the text is about one."""
+    match = _MISSING.search(text)
+    return match[1] if match else None
 
 
 def python_error(text: str) -> WorkerError | None:

@@ -57,7 +57,11 @@ class _Deciding:
         schema = self._spec.result_schema
         columns = [
             pa.StructArray.from_arrays(
-                [key.take(pa.array(pairs[reported, number])) for key in side.keys.values()],
+                [
+                    # The keys come from Spark, whose settings decide between string and large_string.
+                    key.take(pa.array(pairs[reported, number])).cast(field.type)
+                    for key, field in zip(side.keys.values(), schema.field(number).type, strict=True)
+                ],
                 fields=list(schema.field(number).type),
             )
             for number, side in enumerate((first, second))

@@ -12,10 +12,12 @@ from functools import partial, reduce
 from typing import NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Observation
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from anabranch.runtime.failures import translate
 from anabranch.runtime.finishing import finish_frame
 from anabranch.runtime.packets import PACKET_SCHEMA, BucketInput, Stage
 from anabranch.transport.checks import QUARANTINE
@@ -59,9 +61,17 @@ class Run:
     inputs_seen: list[tuple[str, Observation]]
 
     def counts(self) -> Counts:
-        """The counts of the last action on the answers; blocks until there was one."""
-        seen = self.rows_seen.get
-        return Counts(**{name: int(seen[name] or 0) for name in COUNTED}, answers=int(self.answers_seen.get["answers"]))
+        """The counts of the first action on the answers. In classic mode, it blocks until there was one."""
+        try:
+            seen, answers = self.rows_seen.get, self.answers_seen.get
+        except PySparkException as error:
+            raise translate(error) from error
+        if seen.get("read") is None:
+            # The input is empty, or the action failed, or Connect had none yet. A run that failed fails again.
+            (row,) = self.everything.agg(*_sums()).collect()
+            seen = row.asDict()
+            answers = {"answers": 0 if seen["read"] is None else self.answers.count()}
+        return Counts(**{name: int(seen[name] or 0) for name in COUNTED}, answers=int(answers["answers"]))
 
     def input_rows(self) -> list[InputRows]:
         """The counts of each input; blocks until there was an action on the answers."""
@@ -100,11 +110,16 @@ def run(job: Job, feeds: Sequence[Feed], n_partitions: int, strict: bool = False
     routed = packets.coalesce(1) if small else packets.repartitionById(n_partitions, F.expr(f"bucket % {n_partitions}"))
     everything = routed.mapInArrow(partial(_run_operators, job, schema, strict), from_arrow_schema(schema))
     rows_seen, answers_seen = Observation(), Observation()
-    observed = everything.observe(rows_seen, *(F.expr(f"sum(_{name}) AS {name}") for name in COUNTED))
+    observed = everything.observe(rows_seen, *_sums())
     raw = observed.where("_read IS NULL").selectExpr(*(f"`{name}`" for name in job.answer_schema.names))
     finished = finish_frame(job.finishing(), raw) if job.n_queries == 1 else raw
     answers = finished.observe(answers_seen, F.expr("count(1) AS answers"))
     return Run(answers, everything, rows_seen, answers_seen, inputs_seen)
+
+
+def _sums() -> list[Column]:
+    """The counts of a run, as aggregates over its count rows."""
+    return [F.expr(f"sum(_{name}) AS {name}") for name in COUNTED]
 
 
 def _run_operators(

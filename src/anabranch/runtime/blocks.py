@@ -11,6 +11,7 @@ from math import isqrt
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from anabranch.runtime.spark_mode import parallelism
 from anabranch.transport.finishing import BlockSide, Pairing
 
 #: Blocks per core, so that one slow block does not delay the others.
@@ -21,7 +22,7 @@ _TARGETS = "array<struct<block: int, side: int>>"
 
 def in_blocks(pairing: Pairing, rows: DataFrame) -> DataFrame:
     """The rows, once for each block and side (0 or 1) that they belong to."""
-    n_blocks = _BLOCKS_PER_CORE * rows.sparkSession.sparkContext.defaultParallelism
+    n_blocks = _BLOCKS_PER_CORE * parallelism(rows.sparkSession)
     targets = []
     for number, side in enumerate(pairing.sides):
         blocks = F.array(_hash(side, n_blocks)) if pairing.equal else _line(side, number, n_blocks)

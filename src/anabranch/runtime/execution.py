@@ -23,9 +23,13 @@ from anabranch.runtime.diagnosis import explain_rejected, value_text
 from anabranch.runtime.inputs import Input, are_small, partition_count
 from anabranch.runtime.kernels import ensure_kernels
 from anabranch.runtime.packets import Packing
+from anabranch.runtime.readiness import make_ready
 from anabranch.runtime.sources.bindings import Bindings
+from anabranch.runtime.spark_mode import parallelism
+from anabranch.runtime.stream_counts import StreamCounts
 from anabranch.transport.job import Job, JobContext
 from anabranch.transport.layout import Layout
+from anabranch.transport.operator import Counts
 
 #: Buckets of a stream. They are fixed for the lifetime of a checkpoint, so there are enough for a larger machine.
 STREAM_BUCKETS = 16
@@ -107,10 +111,11 @@ def run_batch(
     spark: SparkSession, resolved: Resolved, n_partitions: int | None, strict: bool, counter: Any
 ) -> batch.Run:
     """Run a group of queries over the rows that its inputs have now."""
+    make_ready(spark)
     job, sources = resolved.job, resolved.sources
     ensure_kernels([job])
     small = n_partitions is None and are_small(sources)
-    n_partitions = n_partitions or (1 if small else partition_count(sources, spark.sparkContext.defaultParallelism))
+    n_partitions = n_partitions or (1 if small else partition_count(sources, parallelism(spark)))
     inferred = any(layout.derivation is not None for layout in job.layouts)
     n_buckets = n_partitions * (INFERRED_BUCKETS_PER_PARTITION if inferred else 1)
     # Inference goes on to the newest reading of any key, so every bucket must know the newest time.
@@ -128,8 +133,10 @@ def start_stream(
     trigger: dict[str, Any] | None,
     max_files: int | None,
     strict: bool,
+    earlier: Counts,
 ) -> streaming.StreamRun:
-    """Start a group of queries on live inputs."""
+    """Start a group of queries on live inputs; their counts are added to those of an earlier start."""
+    make_ready(spark)
     job, sources = resolved.job, resolved.sources
     ensure_kernels([job])
     schemas = {source.entry.name.lower(): source.schema for source in resolved.inputs.values()}
@@ -138,9 +145,9 @@ def start_stream(
     packings = [Packing(job, number, STREAM_BUCKETS, every=True) for number in range(len(sources))]
     feeds = [source.live_feed(packing, max_files) for source, packing in zip(sources, packings, strict=True)]
     return streaming.start(
-        spark, job, feeds, sink, name=resolved.prepared[0].query.name, checkpoint=checkpoint.spark,
-        control=checkpoint.control, n_buckets=STREAM_BUCKETS,
-        n_partitions=n_partitions or spark.sparkContext.defaultParallelism,
+        spark, job, feeds, sink, StreamCounts(checkpoint.counts, earlier), name=resolved.prepared[0].query.name,
+        checkpoint=checkpoint.spark, control=checkpoint.control, n_buckets=STREAM_BUCKETS,
+        n_partitions=n_partitions or parallelism(spark),
         trigger=trigger or {"processingTime": "0 seconds"}, strict=strict,
     )  # fmt: skip
 

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from pyspark.sql import SparkSession
+
 from anabranch import errors
-from anabranch.patches import spark_tracebacks
+from anabranch.patches import spark_exceptions, spark_tracebacks
+from anabranch.runtime.spark_mode import exception_module
+
+#: What to do where the Python of the workers lacks a package.
+HOW_TO_INSTALL = (
+    "set PYSPARK_PYTHON to a Python that has anabranch before Spark starts, "
+    "or send an environment with spark.archives (docs/spark.md)"
+)
 
 
 def translate(error: Exception) -> errors.AnabranchError:
@@ -11,6 +20,22 @@ def translate(error: Exception) -> errors.AnabranchError:
     if isinstance(error, errors.AnabranchError):
         return error
     text = str(error)
+    known = _of_worker(text)
+    if known is not None:
+        return known
+    raised = spark_tracebacks.python_error(text)
+    if raised:
+        return errors.AnabranchError(f"{raised.class_name}: {raised.message}")
+    return errors.AnabranchError(spark_tracebacks.first_line(text) or type(error).__name__)
+
+
+def raise_own_errors(spark: SparkSession) -> None:
+    """Let the actions of a session raise errors of Anabranch on a worker as they were raised there."""
+    spark_exceptions.install(exception_module(spark), lambda error: _of_worker(str(error)))
+
+
+def _of_worker(text: str) -> errors.AnabranchError | None:
+    """The error of Anabranch that a text of Spark is about; None where it is about another."""
     raised = spark_tracebacks.anabranch_error(text)
     if raised:
         kind = getattr(errors, raised.class_name, errors.AnabranchError)
@@ -21,7 +46,7 @@ def translate(error: Exception) -> errors.AnabranchError:
             and not issubclass(kind, errors.WorkbookError)
         ):
             return kind(raised.message)
-    raised = spark_tracebacks.python_error(text)
-    if raised:
-        return errors.AnabranchError(f"{raised.class_name}: {raised.message}")
-    return errors.AnabranchError(spark_tracebacks.first_line(text) or type(error).__name__)
+    missing = spark_tracebacks.missing_module(text)
+    if missing is not None and missing.partition(".")[0] == "anabranch":
+        return errors.WorkerError(f"Spark's Python workers cannot import {missing}; {HOW_TO_INSTALL}")
+    return None

@@ -66,7 +66,7 @@ def _equals(argument: Column, value: object) -> Column:
 
 
 def _seconds_between(left: Column, right: Column) -> Column:
-    first, second = (F.unix_micros(time.cast("timestamp")) for time in (left, right))
+    first, second = (F.unix_micros(time.cast("timestamp_ltz")) for time in (left, right))
     return (first - second) / F.lit(1e6)
 
 

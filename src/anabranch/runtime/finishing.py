@@ -39,13 +39,32 @@ def to_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
 
 
 def _pairs(rule: Pairing, rows: DataFrame) -> DataFrame:
-    decide = rule.decide
+    decide, result = rule.decide, _applied_schema(rows.sparkSession, rule.schema)
     # A lambda instead of the function: Spark inspects type hints, and fails on those of a partial.
     return (
         in_blocks(rule, rows)
         .groupBy("block")
-        .applyInArrow(lambda members: decide(members), from_arrow_schema(rule.schema))
+        .applyInArrow(lambda members: decide(members).cast(result), from_arrow_schema(rule.schema))
     )
+
+
+def _applied_schema(spark: SparkSession, schema: pa.Schema) -> pa.Schema:
+    """The Arrow types that `applyInArrow` accepts for a schema; it converts none.
+
+    Before 4.3, Spark accepts large types only as its input, whatever the setting says.
+    """
+    large = spark.conf.get("spark.sql.execution.arrow.useLargeVarTypes", "false") == "true"
+    if not large or tuple(map(int, spark.version.split(".")[:2])) < (4, 3):
+        return schema
+    return pa.schema([field.with_type(_with_large_types(field.type)) for field in schema])
+
+
+def _with_large_types(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_with_large_types(field.type)) for field in kind])
+    if pa.types.is_string(kind):
+        return pa.large_string()
+    return pa.large_binary() if pa.types.is_binary(kind) else kind
 
 
 def _combine(rule: AnyOf, answers: DataFrame) -> DataFrame:

@@ -29,6 +29,7 @@ from anabranch.runtime.filters import lower
 from anabranch.runtime.packets import ROWS_AT_ONCE, Packing, pack_files, pack_rows, quarantine_unreadable
 from anabranch.runtime.sources.files import FileInput, is_local
 from anabranch.runtime.sources.schema import CORRUPT, match_columns, types_of
+from anabranch.runtime.spark_mode import parallelism
 from anabranch.transport.checks import QUARANTINE, check_rows
 from anabranch.transport.layout import Layout
 
@@ -108,7 +109,7 @@ class Input:
     def feed(self, spark: SparkSession, packing: Packing) -> Feed:
         """The existing rows."""
         if self.files is not None and self._by_workers(packing):
-            tasks = _parquet_tasks(self.files.paths(), spark.sparkContext.defaultParallelism)
+            tasks = _parquet_tasks(self.files.paths(), parallelism(spark))
             return Feed(spark.createDataFrame(tasks), pack_files(packing))
         return self._row_feed(self._rows_now(), packing)
 
@@ -216,9 +217,9 @@ def _fits(found: Type, column: Column, times: Collection[str]) -> bool:
     return needed is Type.DOUBLE and found is Type.INTEGER
 
 
-def partition_count(inputs: Sequence[Input], parallelism: int) -> int:
+def partition_count(inputs: Sequence[Input], n_cores: int) -> int:
     """How many partitions a batch run has: a few per core, more for large inputs."""
-    return max(2 * parallelism, sum(source.n_bytes() for source in inputs) // _BYTES_PER_PARTITION)
+    return max(2 * n_cores, sum(source.n_bytes() for source in inputs) // _BYTES_PER_PARTITION)
 
 
 def are_small(inputs: Sequence[Input]) -> bool:
@@ -227,7 +228,7 @@ def are_small(inputs: Sequence[Input]) -> bool:
     return all(sizes) and sum(sizes) <= _SMALL_BYTES
 
 
-def _parquet_tasks(paths: Sequence[str], parallelism: int) -> pa.Table:
+def _parquet_tasks(paths: Sequence[str], n_cores: int) -> pa.Table:
     """Tasks of consecutive row groups with about the same number of rows, several per core."""
     groups: list[tuple[str, int, int]] = []
     for path in paths:
@@ -236,7 +237,7 @@ def _parquet_tasks(paths: Sequence[str], parallelism: int) -> pa.Table:
         except (OSError, pa.ArrowInvalid) as error:
             raise DataError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
         groups += [(path, group, metadata.row_group(group).num_rows) for group in range(metadata.num_row_groups)]
-    share = min(ROWS_AT_ONCE, max(1, sum(rows for _, _, rows in groups) // (2 * parallelism)))
+    share = min(ROWS_AT_ONCE, max(1, sum(rows for _, _, rows in groups) // (2 * n_cores)))
     tasks: list[tuple[str, list[int]]] = []
     filled = share
     for path, group, rows in groups:

@@ -57,7 +57,7 @@ class Packing:
     ----------
     every : bool
         Send a packet row to every bucket, even an empty one, so that all buckets know the newest time (streaming).
-    counter : accumulator or None
+    counter : RowCounter or None
         Counts rows as they are read, for a progress bar.
     """
 

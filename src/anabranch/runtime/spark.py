@@ -15,6 +15,10 @@ from anabranch.errors import AnabranchError
 from anabranch.patches.stderr_redirect import stderr_to_file
 from anabranch.runtime.java import ensure_java
 from anabranch.runtime.java_options import java_options
+from anabranch.runtime.spark_mode import silence
+
+#: The module that starts the Python workers of an own session.
+DAEMON = "anabranch.runtime.daemon"
 
 #: Settings that a stream needs, even on a session of the user.
 STREAM_SETTINGS = {
@@ -33,7 +37,7 @@ _SETTINGS = {
     **STREAM_SETTINGS,
     # Workers are forked from a daemon that has the kernels loaded. Spark starts another daemon for every environment,
     # and sets no SPARK_SIMPLIFIED_TRACEBACK for stateful workers: setting it for all keeps one daemon.
-    "spark.python.daemon.module": "anabranch.runtime.daemon",
+    "spark.python.daemon.module": DAEMON,
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
     "spark.executorEnv.SPARK_SIMPLIFIED_TRACEBACK": "1",
 }
@@ -47,7 +51,8 @@ def make_session(
     Parameters
     ----------
     master : str, optional
-        The Spark master URL. The default is Spark's, or all cores of this machine.
+        The Spark master URL, or that of a Spark Connect server (`sc://host:port`). The default is SPARK_REMOTE, Spark's
+        own default, or all cores of this machine.
     verbose : bool
         Keep Spark's logging. Otherwise the output of its JVM goes to a temporary file.
     short : bool
@@ -58,6 +63,9 @@ def make_session(
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
+    remote = master if master and master.startswith("sc://") else os.environ.get("SPARK_REMOTE")
+    if remote:
+        return _connect(remote)
     java_home = ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("anabranch")
@@ -77,11 +85,19 @@ def make_session(
             spark = builder.getOrCreate()
         except Exception as error:
             raise AnabranchError(f"Spark did not start: {_last_line(log) or error}; --verbose shows its log") from error
-    spark.sparkContext.setLogLevel("OFF")
+    silence(spark)
     # These print exceptions that are raised anyway.
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True
     return spark
+
+
+def _connect(remote: str) -> SparkSession:
+    """A session on a Spark Connect server, with the settings of the server."""
+    try:
+        return SparkSession.builder.remote(remote).getOrCreate()
+    except Exception as error:
+        raise AnabranchError(f"there is no Spark Connect server at {remote}: {str(error).splitlines()[0]}") from error
 
 
 def _driver_memory() -> str:

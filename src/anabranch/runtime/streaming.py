@@ -8,7 +8,7 @@ folder of the checkpoint: it completes every instant seen so far.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import chain, count
 from typing import Any
@@ -23,10 +23,11 @@ from anabranch.runtime.finishing import finish_micro_batch
 from anabranch.runtime.packets import PACKET_SCHEMA, BucketInput, end_packets
 from anabranch.runtime.processor import BucketProcessor, Saved
 from anabranch.runtime.spark import STREAM_SETTINGS, with_settings
+from anabranch.runtime.stream_counts import StreamCounts
 from anabranch.transport.checks import QUARANTINE
 from anabranch.transport.finishing import QUERY
 from anabranch.transport.job import Job
-from anabranch.transport.operator import COUNTED, ROW_COUNTS, Counts
+from anabranch.transport.operator import COUNTED, Counts
 from anabranch.transport.state import read_tables, write_tables
 from anabranch.transport.watermark import Clock
 
@@ -40,12 +41,17 @@ Sink = Callable[[SparkSession, Mapping[int, pa.Table], pa.Table, int], int]
 Output = Callable[[str], Sink]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class StreamRun:
-    """A running stream, and what happened to its rows since it was started."""
+    """A running stream, and what happened to its rows."""
 
     query: StreamingQuery
-    counts: Counts = field(default_factory=Counts)
+    stream_counts: StreamCounts
+
+    @property
+    def counts(self) -> Counts:
+        """The counts up to the last complete micro-batch."""
+        return self.stream_counts.read()
 
 
 def start(
@@ -53,6 +59,7 @@ def start(
     job: Job,
     feeds: Sequence[Feed],
     sink: Sink,
+    counts: StreamCounts,
     *,
     name: str,
     checkpoint: str,
@@ -79,18 +86,16 @@ def start(
         .groupBy("bucket")
         .transformWithState(BucketProcessor(partial(_step, job, strict)), _OUTCOME, "Append", "None")
     )
-    run = StreamRun(query=None)  # type: ignore[arg-type]  # it is started with a callback that needs the run
     writer = (
         outcomes.writeStream.queryName(_free_name(spark, name))
-        .foreachBatch(partial(_deliver, job, sink, run))
+        .foreachBatch(partial(_deliver, job, sink, counts))
         .option("checkpointLocation", checkpoint)
         .outputMode("append")
         .trigger(**trigger)
     )
     partitions = {"spark.sql.shuffle.partitions": str(min(n_buckets, n_partitions))}
     with with_settings(spark, STREAM_SETTINGS | partitions):
-        run.query = writer.start()
-    return run
+        return StreamRun(writer.start(), counts)
 
 
 def _step(job: Job, strict: bool, saved: Saved | None, rows: Iterable[Row]) -> tuple[Saved, Row]:
@@ -121,23 +126,22 @@ def _free_name(spark: SparkSession, name: str) -> str:
     return next(candidate for candidate in candidates if candidate not in taken)
 
 
-def _deliver(job: Job, sink: Sink, run: StreamRun, outcomes: DataFrame, batch: int) -> None:
+def _deliver(job: Job, sink: Sink, counts: StreamCounts, outcomes: DataFrame, batch: int) -> None:
     """Collect the blobs of one micro-batch, finish the answers as a batch run does, and pass them to the sink.
 
     Only blobs are collected, one per bucket, so the stateful plan is evaluated exactly once.
     """
     collected = outcomes.toArrow()
-    for name in (*ROW_COUNTS, "reported"):
-        setattr(run.counts, name, getattr(run.counts, name) + sum(collected[name].to_pylist()))
-    run.counts.kept = max(run.counts.kept, sum(collected["kept"].to_pylist()))
     spark = outcomes.sparkSession
     answers = _open(collected["answers"], "answers", job.answer_schema)
     rejected = _open(collected["rejected"], "rejected", QUARANTINE)
+    delivered = 0
     if answers.num_rows or rejected.num_rows:
         # A group may have hundreds of queries, most of them without answers in this micro-batch.
         queries = [0] if job.n_queries == 1 else pc.unique(answers[QUERY]).to_pylist()
         finished = {query: finish_micro_batch(spark, job.finishing(query), answers) for query in queries}
-        run.counts.answers += sink(spark, finished, rejected, batch)
+        delivered = sink(spark, finished, rejected, batch)
+    counts.add(collected, delivered)
 
 
 def _open(blobs: pa.ChunkedArray, name: str, schema: pa.Schema) -> pa.Table:

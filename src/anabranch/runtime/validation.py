@@ -13,6 +13,7 @@ from anabranch.arrays import Bools
 from anabranch.relate.validation import invalid_entities
 from anabranch.runtime.inputs import Input
 from anabranch.runtime.packets import quarantine_unreadable
+from anabranch.runtime.readiness import make_ready
 from anabranch.transport.checks import OVERFULL, QUARANTINE, check_rows, overfull_rows, quarantine
 from anabranch.transport.layout import Layout
 
@@ -20,6 +21,7 @@ from anabranch.transport.layout import Layout
 def validate_input(source: Input, layout: Layout) -> DataFrame:
     """The rows of an input that its stream's model does not allow, with the reason."""
     frame, names, corrupt = source.columns_of(layout)
+    make_ready(frame.sparkSession)
     keys = [frame[f"`{names[name]}`"] for name in layout.keys]
     stage = partial(_validate_partition, layout, names, corrupt)
     return frame.repartition(*keys).mapInArrow(stage, from_arrow_schema(QUARANTINE))

@@ -175,7 +175,7 @@ class FileInput:
         reader = (
             self._spark.readStream.format("binaryFile")
             .options(**_EVERY_FILE)
-            .schema("path string, modificationTime timestamp, length long, content binary")
+            .schema("path string, modificationTime timestamp_ltz, length long, content binary")
         )
         if max_files is not None:
             reader = reader.option("maxFilesPerTrigger", max_files)
