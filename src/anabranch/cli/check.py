@@ -36,7 +36,7 @@ def command(
 
 def _check_data(workbook: str, inputs: list[str] | None, strict: bool, verbose: bool) -> None:
     """Check the input of every stream against its model."""
-    session = open_workbook(workbook, inputs, verbose=verbose)
+    session = open_workbook(workbook, inputs, verbose=verbose, once=True)
     total = 0
     for name in session.catalog.names((Stream,)):
         invalid = session.validate(name).groupBy("reason").count().orderBy("reason").collect()

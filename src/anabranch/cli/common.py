@@ -32,13 +32,20 @@ def declare_workbook(workbook: str) -> tuple[Planner, int]:
 
 
 def open_workbook(
-    workbook: str | None, inputs: list[str] | None, master: str | None = None, verbose: bool = False
+    workbook: str | None,
+    inputs: list[str] | None,
+    master: str | None = None,
+    verbose: bool = False,
+    once: bool = False,
 ) -> Session:
-    """A session with the statements of a workbook, if any, and its inputs. Spark is started on first use."""
+    """A session with the statements of a workbook, if any, and its inputs. Spark is started on first use.
+
+    `once` says that the command ends when the inputs have been read: small inputs then make a short run.
+    """
     from anabranch.runtime.spark import make_session
     from anabranch.session import Session
 
-    session = Session(start=lambda: make_session(master, verbose))
+    session = Session(start=lambda: make_session(master, verbose, short=once and session.has_small_inputs()))
     if workbook is not None:
         session.execute_file(workbook)
     for argument in inputs or ():

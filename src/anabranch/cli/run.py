@@ -77,7 +77,7 @@ def command(
     """Run the queries of a workbook over the archive."""
     destination = _destination(output, format, limit)
     with run_summary(workbook, summary) as report:
-        session = open_workbook(workbook, input, master, verbose)
+        session = open_workbook(workbook, input, master, verbose, once=True)
         queries = runnable_queries(session, workbook, query)
         destination.check_queries(queries)
         several = len(queries) > 1
