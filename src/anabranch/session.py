@@ -51,6 +51,10 @@ _MAX_NAMES = 10
 def ask(query: str, /, **inputs: Any) -> DataFrame:
     """The answers of one query over inputs that are passed by name, as `Session.ask` without a session.
 
+    Example::
+
+        ab.ask("PATTERN door(x, 'in') THEN door(x, 'out') GROUP BY x", door="door.csv").show()
+
     It runs on the Spark session of the first Spark DataFrame among the inputs, else on the active one, or a new one.
     """
     spark = next((source.sparkSession for source in inputs.values() if isinstance(source, DataFrame)), None)
@@ -200,11 +204,6 @@ class Session:
             Inputs of streams and relations by name, for this query only. A name that is not declared gets its layout
             from the columns: `t`, or the only TIMESTAMP or DATE, is the time; `p` the probability; the first other
             column is the key, the second the value. A name that the query does not use as a stream is a relation.
-
-        Examples
-        --------
-        >>> rows = [{"id": 1, "side": "in", "t": 5}, {"id": 1, "side": "out", "t": 9}]
-        >>> answers = Session().ask("PATTERN door(x, 'in') THEN door(x, 'out') GROUP BY x", door=rows)  # doctest: +SKIP
         """
         workbook = parse(query, "<query>", bare=True)
         asked = [statement for statement in workbook.statements if isinstance(statement, nodes.CreateQuery)]
