@@ -70,11 +70,11 @@ def next_words(text: str) -> tuple[list[str], bool]:
 
     Examples
     --------
-    >>> next_words("CREATE")
+    >>> next_words("CREATE OR REPLACE")
     (['QUERY', 'RELATION', 'STREAM'], False)
     """
     statements = scanner.scan(text, scanner.LineIndex(text), Findings())
-    parser = _lark().parse_interactive()
+    parser = _lark().parse_interactive(start="start")
     try:
         for token in statements[-1].tokens if statements else ():
             parser.feed_token(_terminal(token, parser))
