@@ -141,15 +141,21 @@ class Session:
 
     # ------------------------------------------------------------ declarations
 
-    def execute(self, text: str, file: str = "<workbook>") -> None:
+    def execute(self, text: str, file: str = "<workbook>", or_replace: bool = False) -> None:
         """Declare the statements of a workbook. Paths in it are relative to `file`, or to the current folder.
+
+        With `or_replace`, each CREATE is a CREATE OR REPLACE: a file that has changed can be declared again.
 
         Raises
         ------
         WorkbookError
             With all findings; nothing is declared then.
         """
-        self._declare(parse(text, file), text, file)
+        workbook = parse(text, file)
+        if or_replace:
+            statements = tuple(replace(statement, or_replace=True) for statement in workbook.statements)
+            workbook = replace(workbook, statements=statements)
+        self._declare(workbook, text, file)
 
     def _declare(self, workbook: nodes.Workbook, text: str, file: str) -> None:
         findings = self._planner.declare(workbook)

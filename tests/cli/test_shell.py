@@ -144,6 +144,17 @@ def test_statements_and_commands_are_executed_in_order(spark: SparkSession, offi
     assert re.search(r"^\.run \[NAME \.\.\.\] +run declared queries", done.out, re.MULTILINE)
 
 
+def test_a_declaration_is_replaced_on_request_and_by_a_file_that_is_read_again(office: Path, piped) -> None:
+    (office / "b.abq").write_text(f"CREATE QUERY b AS {PATTERN};")
+    again = f"CREATE QUERY b AS {PATTERN};\n.tables\nCREATE OR REPLACE QUERY b AS {PATTERN};\n"
+    done = piped(f".read b.abq\n.read b.abq\n{again}", "office.abq")
+    assert done.status == 1
+    *declared, refused, replaced = done.err.splitlines()
+    assert declared == ["declared query b", "declared query b"]
+    assert refused.startswith("<stdin>:3:1: there is already a query 'b'; ")
+    assert replaced == "declared query b"
+
+
 def test_declarations_of_a_pipe_may_use_each_other_in_any_order(spark: SparkSession, office: Path, piped) -> None:
     done = piped(query() + stream("at", "'at.csv'", "t INTEGER", "person STRING") + ".run")
     assert (done.status, done.err.splitlines()[0]) == (0, "declared query coffee, stream at")

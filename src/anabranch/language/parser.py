@@ -70,8 +70,8 @@ def next_words(text: str) -> tuple[list[str], bool]:
 
     Examples
     --------
-    >>> next_words("CREATE")
-    (['OR', 'QUERY', 'RELATION', 'STREAM'], False)
+    >>> next_words("CREATE OR REPLACE")
+    (['QUERY', 'RELATION', 'STREAM'], False)
     """
     statements = scanner.scan(text, scanner.LineIndex(text), Findings())
     parser = _lark().parse_interactive(start="start")

@@ -86,7 +86,7 @@ def _read(shell: Shell, argument: str) -> None:
     if not argument:
         raise AnabranchError("which file? write .read FILE")
     path = os.path.expanduser(argument)
-    shell.execute(read_workbook(path), path)
+    shell.execute(read_workbook(path), path, or_replace=True)
 
 
 def _quit(shell: Shell, argument: str) -> None:
@@ -101,7 +101,7 @@ COMMANDS = (
     Command(".run", "[NAME ...]", "run declared queries; all of them without a name", _run),
     Command(".explain", "NAME", "show the class, the plan and the cost of a query", _explain),
     Command(".tables", "", "list the declared streams, relations and queries", _tables),
-    Command(".read", "FILE", "declare and run the statements of a file", _read),
+    Command(".read", "FILE", "declare and run the statements of a file, again if it has changed", _read),
     Command(".help", "", "show this list", _help),
     Command(".quit", "", "leave the shell, as Ctrl-D does", _quit),
 )

@@ -73,14 +73,14 @@ class Shell:
                 text, n_lines = "", number
         self.handle(_below(n_lines, text), file)
 
-    def execute(self, text: str, file: str) -> None:
+    def execute(self, text: str, file: str, or_replace: bool = False) -> None:
         """Declare the CREATE statements of a text, and run its queries; after an error, the next one follows."""
         for part in parts_of(text):
             try:
                 if part.is_query:
                     self._run_unnamed(part, file)
                 else:
-                    self._declare(part, file)
+                    self._declare(part, file, or_replace)
             except Cancelled:
                 raise
             except Exception as error:
@@ -91,9 +91,9 @@ class Shell:
         for group in self.session.groups(queries):
             self.background.run(partial(run_queries, self.session, group, TABLE, False, RunSummary("<shell>")))
 
-    def _declare(self, part: Part, file: str) -> None:
+    def _declare(self, part: Part, file: str, or_replace: bool) -> None:
         before = dict(self.session.catalog.entries)
-        self.session.execute(part.text, file)
+        self.session.execute(part.text, file, or_replace)
         entries = self.session.catalog.entries
         declared = [entry for name, entry in entries.items() if entry is not before.get(name)]
         say(f"declared {', '.join(f'{_what(entry)} {entry.name}' for entry in declared)}")
