@@ -9,11 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from html import escape
 
 from anabranch.errors import AnabranchError
 from anabranch.language import nodes
 from anabranch.language.temporal import amount_of
 from anabranch.language.types import Type
+from anabranch.language.unparse import unparse
+
+#: A summary lists at most this many names of each sort.
+_MAX_NAMES = 10
 
 
 class Model(Enum):
@@ -240,3 +245,26 @@ class Catalog:
         """The names of the entries of these classes, for suggestions."""
         classes = tuple(kinds)
         return [entry.name for entry in self.entries.values() if isinstance(entry, classes)]
+
+    def summary(self) -> str:
+        """How many streams, relations and queries there are, with their names."""
+        parts = []
+        for kind, one, many in (
+            (Stream, "stream", "streams"),
+            (Relation, "relation", "relations"),
+            (Query, "query", "queries"),
+        ):
+            names = self.names((kind,))
+            if names:
+                shown = ", ".join(names[:_MAX_NAMES]) + (", ..." if len(names) > _MAX_NAMES else "")
+                parts.append(f"{len(names)} {one if len(names) == 1 else many} ({shown})")
+        return ", ".join(parts) or "nothing declared"
+
+    def to_html(self, caption: str) -> str:
+        """A table of the declarations, for notebooks."""
+        rows = (
+            f"<tr><th>{escape(entry.name)}</th><td>{entry.declaration.what}</td>"
+            f"<td><code>{escape(unparse(entry.declaration))}</code></td></tr>"
+            for entry in self.entries.values()
+        )
+        return f"<table><caption>{escape(caption)}</caption>{''.join(rows)}</table>"

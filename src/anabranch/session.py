@@ -10,42 +10,30 @@ Example::
 
 from __future__ import annotations
 
-import os
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from html import escape
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from anabranch.binding.derived_streams import derivation_word
-from anabranch.binding.undeclared_streams import declaration_of
-from anabranch.catalog import Catalog, Query, Relation, Stream
-from anabranch.errors import AnabranchError, Finding, InputWarning, WorkbookError
+from anabranch.catalog import Catalog, Query, Stream
+from anabranch.errors import AnabranchError, Finding
 from anabranch.language import nodes
 from anabranch.language.parser import parse
 from anabranch.language.reading import read_workbook
-from anabranch.language.unparse import unparse
 from anabranch.plan import Plan
-from anabranch.planning.planner import Planner
 from anabranch.planning.prepared import Prepared
-from anabranch.runtime import batch, execution, streaming
+from anabranch.runtime import execution, streaming
 from anabranch.runtime.checkpoint import Checkpoint
-from anabranch.runtime.finishing import finish_frame
+from anabranch.runtime.runs import Runs
 from anabranch.runtime.sinks.files import AnswerFiles
 from anabranch.runtime.sinks.function import to_function
-from anabranch.runtime.sources.bindings import Bindings
 from anabranch.runtime.sources.files import local_folder
 from anabranch.runtime.spark import make_session
-from anabranch.runtime.validation import validate_input
+from anabranch.runtime.workspace import Workspace
 from anabranch.transport.operator import Counts
-
-#: `repr` of a session lists at most this many names of each sort.
-_MAX_NAMES = 10
 
 
 def ask(query: str, /, **inputs: Any) -> DataFrame:
@@ -94,34 +82,14 @@ class Session:
         self._spark = spark
         self._start_spark = start
         self._partitions = partitions
-        self._planner = Planner()
-        self._bindings = Bindings(self.catalog, lambda: self.spark, lambda name: self.run(name))
-        self._origins: dict[str, tuple[str, str]] = {}
-        self._runs: dict[str, batch.Run | batch.GroupRun | streaming.StreamRun] = {}
-        self._cached: list[DataFrame] = []
-        #: The queries whose inputs were examined after their last run.
-        self._examined: set[str] = set()
+        self._workspace = Workspace(lambda: self.spark, lambda name: self.run(name))
+        self._runs = Runs(self.catalog, self._workspace.bindings)
 
     def __repr__(self) -> str:
-        parts = []
-        for kind, one, many in (
-            (Stream, "stream", "streams"),
-            (Relation, "relation", "relations"),
-            (Query, "query", "queries"),
-        ):
-            names = self.catalog.names((kind,))
-            if names:
-                shown = ", ".join(names[:_MAX_NAMES]) + (", ..." if len(names) > _MAX_NAMES else "")
-                parts.append(f"{len(names)} {one if len(names) == 1 else many} ({shown})")
-        return f"<Session: {', '.join(parts) or 'nothing declared'}>"
+        return f"<Session: {self.catalog.summary()}>"
 
     def _repr_html_(self) -> str:
-        rows = (
-            f"<tr><th>{escape(entry.name)}</th><td>{entry.declaration.what}</td>"
-            f"<td><code>{escape(unparse(entry.declaration))}</code></td></tr>"
-            for entry in self.catalog.entries.values()
-        )
-        return f"<table><caption>Session</caption>{''.join(rows)}</table>"
+        return self.catalog.to_html("Session")
 
     @property
     def spark(self) -> SparkSession:
@@ -133,11 +101,11 @@ class Session:
     @property
     def catalog(self) -> Catalog:
         """The declared streams, relations and queries."""
-        return self._planner.catalog
+        return self._workspace.catalog
 
     def has_small_inputs(self) -> bool:
         """Whether all inputs are local files of at most a megabyte together; known before Spark starts."""
-        return self._bindings.are_small()
+        return self._workspace.bindings.are_small()
 
     # ------------------------------------------------------------ declarations
 
@@ -155,17 +123,9 @@ class Session:
         if or_replace:
             statements = tuple(replace(statement, or_replace=True) for statement in workbook.statements)
             workbook = replace(workbook, statements=statements)
-        self._declare(workbook, text, file)
-
-    def _declare(self, workbook: nodes.Workbook, text: str, file: str) -> None:
-        findings = self._planner.declare(workbook)
-        if findings:
-            raise WorkbookError(findings, text, file)
-        folder = os.path.dirname(os.path.abspath(file)) if os.path.exists(file) else os.getcwd()
+        self._workspace.declare(workbook, text, file)
         for statement in workbook.statements:
-            self._runs.pop(statement.name.lower(), None)  # of a query that is now replaced
-            self._origins[statement.name.lower()] = (text, file)
-            self._bindings.folders[statement.name.lower()] = folder
+            self._runs.forget(statement.name)
 
     def execute_file(self, path: str) -> None:
         """Declare the statements of a workbook file."""
@@ -191,11 +151,7 @@ class Session:
         >>> s.execute("CREATE STREAM door KEY (id) VALUE (side) TIME t;")
         >>> s.bind("door", [{"id": 1, "side": "in", "t": 5}, {"id": 1, "side": "out", "t": 9}])
         """
-        entry = self.catalog.get(name)
-        if not isinstance(entry, Stream | Relation):
-            known = ", ".join(self.catalog.names((Stream, Relation))) or "none"
-            raise AnabranchError(f"there is no stream or relation {name} to bind; declared are: {known}")
-        self._bindings.bind(entry, source, columns)
+        self._workspace.bind(name, source, columns)
 
     # ------------------------------------------------------------ one query in one line
 
@@ -215,29 +171,10 @@ class Session:
         asked = [statement for statement in workbook.statements if isinstance(statement, nodes.CreateQuery)]
         if len(asked) != 1:
             raise AnabranchError(f"ask takes one query, and this text has {len(asked)}; use execute and run_all")
-        copy = self._copy()
-        stated = {statement.name.lower() for statement in workbook.statements}
-        new = [name for name in inputs if name.lower() not in stated and self.catalog.get(name) is None]
-        inferred = parse("".join(copy._declaration(name, inputs[name], asked[0].body) for name in new))
-        copy._declare(nodes.Workbook((*inferred.statements, *workbook.statements)), query, "<query>")
-        for name in inputs.keys() - new:
-            copy.bind(name, inputs[name])
-        return copy.run(asked[0].name)
-
-    def _copy(self) -> Session:
-        """A session with the same declarations and inputs, and its own from then on."""
         copy = Session(self._spark, lambda: self.spark, self._partitions)
-        copy.catalog.entries.update(self.catalog.entries)
-        copy._bindings.copy_from(self._bindings)
-        copy._origins.update(self._origins)
-        return copy
-
-    def _declaration(self, name: str, source: Any, query: nodes.QueryBody) -> str:
-        """Bind an input that is not declared yet, and return its declaration."""
-        unknown = Relation(name, (), nodes.CreateRelation(name, ()))
-        self._bindings.folders[name.lower()] = os.getcwd()
-        self._bindings.bind(unknown, source)
-        return declaration_of(name, self._bindings.columns_of(unknown), query) + ";"
+        copy._workspace.copy_from(self._workspace)
+        copy._workspace.declare_with_inputs(workbook, query, inputs)
+        return copy.run(asked[0].name)
 
     # ------------------------------------------------------------ planning
 
@@ -248,18 +185,17 @@ class Session:
     def prepare(self, name: str) -> Prepared:
         """The bound query, its analysis and its plan, for the declared types; without a job."""
         query = self.catalog.require_query(name)
-        with self._errors_of(query.name):
-            return self._planner.prepare(query)
+        with self._workspace.errors_of(query.name):
+            return self._workspace.planner.prepare(query)
 
     def objections(self, queries: Sequence[Query]) -> list[Finding]:
         """Every reason why one of the queries cannot run, such as a missing file; empty if there is none."""
-        findings = self._planner.objections(queries)
-        return findings or self._bindings.missing_files(self._planner.bound(query) for query in queries)
+        return self._workspace.objections(queries)
 
     def groups(self, queries: Sequence[Query]) -> list[list[Query]]:
         """Queries that share one pass over their streams, together; every other query alone."""
-        with self._errors_of(queries[0].name if queries else ""):
-            return self._planner.groups(queries)
+        with self._workspace.errors_of(queries[0].name if queries else ""):
+            return self._workspace.planner.groups(queries)
 
     # ------------------------------------------------------------ batch
 
@@ -274,11 +210,10 @@ class Session:
             Counts rows as they are read, for a progress bar.
         """
         query = self.catalog.require_query(name)
-        with self._errors_of(query.name):
-            resolved = execution.resolve(self._planner, self._bindings, [query])
+        with self._workspace.errors_of(query.name):
+            resolved = execution.resolve(self._workspace.planner, self._workspace.bindings, [query])
             run = execution.run_batch(self.spark, resolved, self._partitions, strict, counter)
-        self._runs[query.name.lower()] = run
-        self._examined.discard(query.name.lower())
+        self._runs.add(query, run)
         return run.answers
 
     def run_all(
@@ -299,32 +234,21 @@ class Session:
         return {query.name: answers[query.name] for query in queries}
 
     def _run_group(self, queries: Sequence[Query], strict: bool, counter: Any) -> dict[str, DataFrame]:
-        with self._errors_of(queries[0].name):
-            resolved = execution.resolve(self._planner, self._bindings, queries)
+        with self._workspace.errors_of(queries[0].name):
+            resolved = execution.resolve(self._workspace.planner, self._workspace.bindings, queries)
             run = execution.run_batch(self.spark, resolved, self._partitions, strict, counter)
-        cached = run.answers.persist()
-        self._cached.append(cached)
-        # Counting reads every answer, so that all are cached and the counts are complete.
-        n_answers = {row["query"]: row["count"] for row in cached.groupBy("query").count().collect()}
-        counts = run.counts()
-        for number, query in enumerate(queries):
-            self._runs[query.name.lower()] = batch.GroupRun(run, replace(counts, answers=n_answers.get(number, 0)))
-            self._examined.discard(query.name.lower())
-        return {
-            query.name: finish_frame(resolved.job.finishing(number), cached) for number, query in enumerate(queries)
-        }
+        return self._runs.add_group(queries, run, resolved)
 
     def release(self) -> None:
         """Remove the answers that `run_all` has cached."""
-        for frame in self._cached:
-            frame.unpersist()
-        self._cached.clear()
+        self._runs.release()
 
     # ------------------------------------------------------------ what happened to the rows
 
     def has_run(self, name: str) -> bool:
         """Whether a query has been run or started."""
-        return name.lower() in self._runs
+        query = self.catalog.query(name)
+        return query is not None and self._runs.find(query) is not None
 
     def counts(self, name: str) -> Counts:
         """What happened to the rows of a query's last run: read, used, duplicate, late, quarantined.
@@ -332,38 +256,24 @@ class Session:
         After `run`, it blocks until an action has read all answers. Gives an `InputWarning`, once for each run, for
         each input of which most rows were quarantined, or that has no rows.
         """
-        run = self._run_of(name)
-        if not isinstance(run, streaming.StreamRun) and name.lower() not in self._examined:
-            for _, doubt in self.doubts(name):
-                warnings.warn(doubt, InputWarning, stacklevel=2)
-        return run.counts() if isinstance(run, batch.Run) else run.counts
+        return self._runs.counts(name)
 
     def doubts(self, name: str) -> list[tuple[Stream, str]]:
         """The inputs of a query's last batch run that are probably wrong, with the reason and the likely fix.
 
         These are inputs of which most rows were quarantined, or that have no rows.
         """
-        run = self._run_of(name)
-        if isinstance(run, streaming.StreamRun):
-            raise AnabranchError(f"{name} runs as a stream; only the inputs of a batch run are examined")
-        whole = _whole(run)
-        for other, its_run in self._runs.items():
-            if not isinstance(its_run, streaming.StreamRun) and _whole(its_run) is whole:
-                self._examined.add(other)
-        return execution.doubts(whole, self._bindings, self.catalog)
+        return self._runs.doubts(name)
 
     def absent_values(self, name: str) -> list[str]:
         """The constants of a query that no row of its inputs has, and the values that rows have. Reads the inputs."""
         query = self.catalog.require_query(name)
-        with self._errors_of(query.name):
-            return execution.absent_values(self._bindings, self._planner.bound(query))
+        with self._workspace.errors_of(query.name):
+            return execution.absent_values(self._workspace.bindings, self._workspace.planner.bound(query))
 
     def quarantine(self, name: str) -> DataFrame:
         """The rows that the last batch run of a query quarantined, with the reason."""
-        run = self._run_of(name)
-        if isinstance(run, streaming.StreamRun):
-            raise AnabranchError(f"{name} runs as a stream; its quarantine is written next to its answers")
-        return _whole(run).quarantine()
+        return self._runs.quarantine(name)
 
     def rows(self, name: str) -> tuple[pa.Table, pa.Table]:
         """The rows of a stream's input, all in memory and in no order; no query is run.
@@ -372,23 +282,14 @@ class Session:
         -------
         The valid rows, and the others with the reason (stream, reason, row).
         """
-        stream = self.catalog.require_stream(name)
-        if isinstance(stream.source, nodes.DerivedSource):
-            raise AnabranchError(
-                f"{stream.name} is {derivation_word(stream.source)}; it has rows only while a query runs"
-            )
-        with self._errors_of(stream.name):
-            source, layout = execution.open_stream(self._bindings, stream)
-            return source.checked_rows(layout)
+        return self._workspace.checked_rows(name)
 
     def validate(self, name: str) -> DataFrame:
         """The rows of a stream's input that its model does not allow, with the reason; no query is run.
 
         The input of a derived stream is that of the stream that it is derived from.
         """
-        stream = self.catalog.require_stream(name)
-        with self._errors_of(stream.name):
-            return validate_input(*execution.open_stream(self._bindings, stream))
+        return self._workspace.invalid_rows(name)
 
     # ------------------------------------------------------------ streaming
 
@@ -453,40 +354,18 @@ class Session:
         self, queries: Sequence[Query], folder: str, output: streaming.Output, trigger: dict[str, Any] | None,
         max_files: int | None, strict: bool,
     ) -> StreamingQuery:  # fmt: skip
-        earlier = self._runs.get(queries[0].name.lower())
+        earlier = self._runs.find(queries[0])
         counts = earlier.counts if isinstance(earlier, streaming.StreamRun) else Counts()
-        with self._errors_of(queries[0].name):
+        with self._workspace.errors_of(queries[0].name):
             checkpoint = Checkpoint(local_folder(folder))
-            resolved = execution.resolve(self._planner, self._bindings, queries, checkpoint)
+            resolved = execution.resolve(self._workspace.planner, self._workspace.bindings, queries, checkpoint)
             run = execution.start_stream(
                 self.spark, resolved, checkpoint, output, self._partitions, trigger, max_files, strict, counts
             )
         for query in queries:
-            self._runs[query.name.lower()] = run
+            self._runs.add(query, run)
         return run.query
 
     def end_input(self, checkpoint: str) -> None:
         """Mark the end of the input: a stream on this checkpoint then answers about all rows that it has read."""
         Checkpoint(local_folder(checkpoint)).end_input()
-
-    # ------------------------------------------------------------ look-ups
-
-    def _run_of(self, name: str) -> batch.Run | batch.GroupRun | streaming.StreamRun:
-        run = self._runs.get(self.catalog.require_query(name).name.lower())
-        if run is None:
-            raise AnabranchError(f"{name} has not been run yet")
-        return run
-
-    @contextmanager
-    def _errors_of(self, name: str) -> Iterator[None]:
-        """Add the text and the file of the workbook to errors."""
-        try:
-            yield
-        except WorkbookError as error:
-            text, file = self._origins.get(name.lower(), ("", "<workbook>"))
-            raise type(error)(error.findings, text, file) from None
-
-
-def _whole(run: batch.Run | batch.GroupRun) -> batch.Run:
-    """The run of a query, or of the group that it is in."""
-    return run.run if isinstance(run, batch.GroupRun) else run

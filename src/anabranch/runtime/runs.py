@@ -1,0 +1,98 @@
+"""The runs of a session: for each query, its last run, what happened to its rows, and what Spark caches for it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+
+from anabranch.catalog import Catalog, Query, Stream
+from anabranch.errors import AnabranchError, InputWarning
+from anabranch.runtime import batch, execution, streaming
+from anabranch.runtime.finishing import finish_frame
+from anabranch.runtime.sources.bindings import Bindings
+from anabranch.transport.operator import Counts
+
+QueryRun = batch.Run | batch.GroupRun | streaming.StreamRun
+
+
+class Runs:
+    """The last run of each query."""
+
+    def __init__(self, catalog: Catalog, bindings: Bindings) -> None:
+        self._catalog, self._bindings = catalog, bindings
+        self._runs: dict[str, QueryRun] = {}
+        self._cached: list[DataFrame] = []
+        #: The queries whose inputs were examined after their last run.
+        self._examined: set[str] = set()
+
+    def add(self, query: Query, run: QueryRun) -> None:
+        """Remember the run of a query, in the place of an earlier one."""
+        self._runs[query.name.lower()] = run
+        self._examined.discard(query.name.lower())
+
+    def add_group(self, queries: Sequence[Query], run: batch.Run, resolved: execution.Resolved) -> dict[str, DataFrame]:
+        """Remember the run of a group, cache its answers, and return those of each query."""
+        cached = run.answers.persist()
+        self._cached.append(cached)
+        # Counting reads every answer, so that all are cached and the counts are complete.
+        n_answers = {row["query"]: row["count"] for row in cached.groupBy("query").count().collect()}
+        counts = run.counts()
+        for number, query in enumerate(queries):
+            self.add(query, batch.GroupRun(run, replace(counts, answers=n_answers.get(number, 0))))
+        return {
+            query.name: finish_frame(resolved.job.finishing(number), cached) for number, query in enumerate(queries)
+        }
+
+    def forget(self, name: str) -> None:
+        """Drop the run of a query that is declared anew."""
+        self._runs.pop(name.lower(), None)
+
+    def release(self) -> None:
+        """Remove the answers of groups from Spark's cache."""
+        for frame in self._cached:
+            frame.unpersist()
+        self._cached.clear()
+
+    def find(self, query: Query) -> QueryRun | None:
+        """The last run of a query, if there is one."""
+        return self._runs.get(query.name.lower())
+
+    def counts(self, name: str) -> Counts:
+        """The counts of the last run of a query; warns once for each run about inputs that are probably wrong."""
+        run = self._last(name)
+        if not isinstance(run, streaming.StreamRun) and name.lower() not in self._examined:
+            for _, doubt in self.doubts(name):
+                warnings.warn(doubt, InputWarning, stacklevel=3)
+        return run.counts() if isinstance(run, batch.Run) else run.counts
+
+    def doubts(self, name: str) -> list[tuple[Stream, str]]:
+        """The inputs of the last batch run of a query that are probably wrong, with the reason and the likely fix."""
+        whole = self._batch_run(name, "only the inputs of a batch run are examined")
+        for other, its_run in self._runs.items():
+            if not isinstance(its_run, streaming.StreamRun) and _whole(its_run) is whole:
+                self._examined.add(other)
+        return execution.doubts(whole, self._bindings, self._catalog)
+
+    def quarantine(self, name: str) -> DataFrame:
+        """The rows that the last batch run of a query quarantined, with the reason."""
+        return self._batch_run(name, "its quarantine is written next to its answers").quarantine()
+
+    def _batch_run(self, name: str, hint: str) -> batch.Run:
+        run = self._last(name)
+        if isinstance(run, streaming.StreamRun):
+            raise AnabranchError(f"{name} runs as a stream; {hint}")
+        return _whole(run)
+
+    def _last(self, name: str) -> QueryRun:
+        run = self.find(self._catalog.require_query(name))
+        if run is None:
+            raise AnabranchError(f"{name} has not been run yet")
+        return run
+
+
+def _whole(run: batch.Run | batch.GroupRun) -> batch.Run:
+    """The run of a query, or of the group that it is in."""
+    return run.run if isinstance(run, batch.GroupRun) else run
