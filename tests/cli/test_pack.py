@@ -29,8 +29,8 @@ def test_workers_of_spark_run_with_an_unpacked_archive(
     spark: SparkSession, tmp_path: Path, anabranch: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(archive, "_REPORT_EVERY_SECONDS", 0.0)
-    path = tmp_path / "packed" / "env.tar"
-    done = anabranch("pack", "--output", path, "--with", "PyTest", "--without", "pygments")
+    path = tmp_path / "packed" / "env.tar.gz"
+    done = anabranch("pack", "--output", path, "--with", "PyTest", "--without", "pygments", "--level", "0")
     assert (done.status, done.out) == (0, "")
     lines = done.err.splitlines()
     assert lines[0].startswith("packing anabranch, ")
@@ -90,7 +90,7 @@ def test_a_python_with_a_shared_library_gets_a_launcher(monkeypatch: pytest.Monk
     assert members[f"lib/{library.name}"] == library
     assert set(members) >= {"lib/pythonX/os.py", "bin/python"}
     path = tmp_path / "launcher.tar.gz"
-    archive.write_archive(path, [contents.Member("bin/python", members["bin/python"])], lambda *_: None)
+    archive.write_archive(path, [contents.Member("bin/python", members["bin/python"])], 1, lambda *_: None)
     with tarfile.open(path) as packed:
         packed.extractall(tmp_path / "out", filter="data")
     # In the place of Python: a program that shows its environment.
@@ -132,7 +132,7 @@ def test_what_cannot_be_packed_is_one_line(tmp_path: Path, anabranch: Command, m
     assert list(tmp_path.iterdir()) == []
     refused = anabranch("pack", "--output", tmp_path / "env.zip")
     assert refused.status == 1
-    assert refused.err.splitlines()[-1].endswith("env.zip is no name of an archive; it ends with .tar.gz, .tgz, .tar")
+    assert refused.err.splitlines()[-1].endswith("env.zip is no name of an archive; it ends with .tar.gz or .tgz")
     missing = anabranch("pack", "--with", "no-such-package")
     assert missing.first == "anabranch: no-such-package is not installed here; run `pip install no-such-package` first"
     linked = metadata.distribution("pytest")
@@ -149,5 +149,5 @@ def test_what_cannot_be_packed_is_one_line(tmp_path: Path, anabranch: Command, m
 def test_a_failed_archive_leaves_nothing_behind(tmp_path: Path) -> None:
     members = [contents.Member("a", "text"), contents.Member("b", tmp_path / "missing")]
     with pytest.raises(FileNotFoundError):
-        archive.write_archive(tmp_path / "out" / "env.tgz", members, lambda *_: None)
+        archive.write_archive(tmp_path / "out" / "env.tgz", members, 1, lambda *_: None)
     assert list((tmp_path / "out").iterdir()) == []

@@ -11,7 +11,7 @@ import typer
 from anabranch.cli.messages import say
 
 Output = Annotated[
-    Path, typer.Option("--output", metavar="FILE", help="The archive: a name that ends with .tar.gz, .tgz or .tar.")
+    Path, typer.Option("--output", metavar="FILE", help="The archive: a name that ends with .tar.gz or .tgz.")
 ]
 With = Annotated[
     list[str] | None,
@@ -23,6 +23,8 @@ Without = Annotated[
     list[str] | None,
     typer.Option("--without", metavar="NAME", help="Leave out this package (may be repeated)."),
 ]
+# Most bytes are machine code, for which a higher level takes three times as long and gains little.
+Level = Annotated[int, typer.Option("--level", min=0, max=9, help="Level of compression; 0 does not compress.")]
 Portable = Annotated[
     bool,
     typer.Option("--portable", help="Compile the kernels for all processors, not only for that of this machine."),
@@ -34,6 +36,7 @@ def command(
     with_: With = None,
     without: Without = None,
     portable: Portable = False,
+    level: Level = 1,
 ) -> None:
     """Pack Python, the package and its dependencies into an archive for Spark's executors.
 
@@ -54,7 +57,10 @@ def command(
     # A file may belong to several distributions, such as the folder of a namespace.
     unique = list({member.name: member for member in members}.values())
     write_archive(
-        output, unique, lambda n_files, n_bytes: say(f"{n_files:,} of {len(unique):,} files, {_megabytes(n_bytes)}")
+        output,
+        unique,
+        level,
+        lambda n_files, n_bytes: say(f"{n_files:,} of {len(unique):,} files, {_megabytes(n_bytes)}"),
     )
     size = _megabytes(output.stat().st_size)
     say(f"{output}: {len(unique):,} files, {size}, {time.monotonic() - began:.1f} s")

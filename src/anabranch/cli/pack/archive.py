@@ -13,38 +13,36 @@ from pathlib import Path
 from anabranch.cli.pack.contents import Member
 from anabranch.errors import AnabranchError
 
-#: The endings that Spark unpacks, and how they are written. Most bytes are machine code, which the lowest level of gzip
-#: compresses nearly as much as the usual one, in a third of the time.
-_MODES = {".tar.gz": "w:gz", ".tgz": "w:gz", ".tar": "w"}
-_GZIP_LEVEL = 1
+#: Of the archives that Spark unpacks, those that keep their permissions: Python must be executable.
+_ENDINGS = (".tar.gz", ".tgz")
 
 _REPORT_EVERY_SECONDS = 2.0
 
 
-def write_archive(path: Path, members: Sequence[Member], report: Callable[[int, int], None]) -> None:
+def write_archive(path: Path, members: Sequence[Member], level: int, report: Callable[[int, int], None]) -> None:
     """Write files to an archive, which appears when it is complete.
 
     Parameters
     ----------
+    level : int
+        The level of compression of gzip; 0 does not compress.
     report : callable
         Called every two seconds with the number of files and of bytes that were added.
 
     Raises
     ------
     AnabranchError
-        If the name does not end with .tar.gz, .tgz or .tar.
+        If the name does not end with .tar.gz or .tgz.
     """
-    mode = next((mode for suffix, mode in _MODES.items() if path.name.endswith(suffix)), None)
-    if mode is None:
-        raise AnabranchError(f"{path} is no name of an archive; it ends with {', '.join(_MODES)}")
+    if not path.name.endswith(_ENDINGS):
+        raise AnabranchError(f"{path} is no name of an archive; it ends with {' or '.join(_ENDINGS)}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    options = {"compresslevel": _GZIP_LEVEL} if mode == "w:gz" else {}
     descriptor, draft = tempfile.mkstemp(prefix=".pack-", dir=path.parent)
     try:
         with (
             os.fdopen(descriptor, "wb") as file,
             # Links of an environment lead out of it, so the files behind them are stored.
-            tarfile.open(fileobj=file, mode=mode, dereference=True, **options) as archive,  # type: ignore[call-overload]
+            tarfile.open(fileobj=file, mode="w:gz", dereference=True, compresslevel=level) as archive,
         ):
             _add(archive, members, report)
         os.chmod(draft, 0o644)
