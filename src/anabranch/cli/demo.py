@@ -35,11 +35,10 @@ FOUND = 0.25
 #: How many answers of each query are printed.
 SHOWN = 8
 
-#: How many scenarios run at the same time. The first run of each compiles its kernels, which keeps a core busy. Each is
-#: a single task, because every worker would compile the same kernels.
+#: How many scenarios run at the same time. Each is a single task, so that each keeps one core busy.
 CONCURRENT = 2
 
-#: MONITOR has the largest kernels; the others are compiled while it compiles.
+#: MONITOR takes longest, most of all where its kernels have to be compiled.
 STARTED_FIRST = "vehicles"
 
 Folder = Annotated[
@@ -81,7 +80,7 @@ def command(output: Folder = None, seed: Seed = 0, verbose: options.Verbose = Fa
     console = Console()
     with progress("starting", lambda: 0):
         # Fair scheduling, because the first scenario would otherwise use all cores.
-        spark = make_session(None, verbose, spark__scheduler__mode="FAIR")
+        spark = make_session(None, verbose, short=True, spark__scheduler__mode="FAIR")
     with ThreadPoolExecutor(CONCURRENT) as pool:
         runs = {
             demo.scenario: pool.submit(_run, demo, folder / demo.scenario, seed, Session(spark, partitions=1))
