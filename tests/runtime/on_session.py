@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def batch(spark: SparkSession, folder: Path) -> dict[str, Any]:
     frame = session.run("coffee")
     results = {
         "answers": answers_of(frame.toArrow().to_pylist()),
-        "counts": str(session.counts("coffee")),
+        "counts": asdict(session.counts("coffee")),
         "quarantine": [row["row"] for row in session.quarantine("coffee").collect()],
     }
     strict = session.run("coffee", strict=True)
@@ -93,7 +94,7 @@ def live(spark: SparkSession, folder: Path) -> dict[str, Any]:
     office.stop()
     results = {
         "answers": sorted([*map(str, key), str(p)] for key, p in office.answers.items()),
-        "counts": str(office.counts),
+        "counts": asdict(office.counts),
     }
     strict = Office(spark, folder / "strict")
     strict.add("rows", (None, "hall", 1, 0.5))

@@ -6,15 +6,21 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 from tests.runtime.office import query, stream, table
 
-from anabranch import Session
+from anabranch import AnabranchError, Session
 from anabranch.errors import CostlySetting, WorkerError
 from anabranch.runtime import readiness
+from anabranch.runtime.batch import Run
+from anabranch.runtime.finishing import _applied_schema
+from anabranch.transport.operator import Counts
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,8 +41,7 @@ def test_another_session_gives_answers_counts_and_errors(kind: str, tmp_path: Pa
     results = json.loads(run.stdout.splitlines()[-1])
     batch, live = results["batch"], results["live"]
     assert batch["answers"] == live["answers"] == ANSWERS
-    counts = "Counts(read=7, used=6, duplicate=0, late=0, quarantined=1, answers=3, kept=0, reported=0)"
-    assert batch["counts"] == live["counts"] == counts
+    assert batch["counts"] == live["counts"] == asdict(Counts(read=7, used=6, quarantined=1, answers=3))
     assert len(batch["quarantine"]) == 1
     assert "eve,hall,soon,0.5" in batch["quarantine"][0]
     for kind_of_error, message in (batch["strict"], batch["counts of a failure"]):
@@ -55,6 +60,39 @@ def test_another_session_gives_answers_counts_and_errors(kind: str, tmp_path: Pa
             "Spark's Python workers cannot import anabranch; set PYSPARK_PYTHON to a Python that has anabranch before "
             "Spark starts, or send an environment with spark.archives (docs/spark.md)",
         ]
+
+
+def test_counts_of_an_error_of_spark_are_one_line() -> None:
+    class Failed:
+        @property
+        def get(self) -> dict[str, int]:
+            raise PythonException("Traceback:\n  File x\nValueError: no such key")
+
+    with pytest.raises(AnabranchError, match="^ValueError: no such key$"):
+        Run(None, None, Failed(), Failed()).counts()
+
+
+@pytest.mark.parametrize(
+    ("version", "large", "kind"),
+    [
+        ("4.1.4", "true", pa.string()),
+        ("4.3.0", "false", pa.string()),
+        ("4.3.0", "true", pa.large_string()),
+        ("4.10.0", "true", pa.large_string()),
+    ],
+)
+def test_results_of_pairs_have_the_arrow_types_that_spark_accepts(version: str, large: str, kind: pa.DataType) -> None:
+    class Session:
+        conf = {"spark.sql.execution.arrow.useLargeVarTypes": large}
+
+    Session.version = version
+    schema = pa.schema([("a", pa.struct([("key", pa.string()), ("blob", pa.binary())])), ("p", pa.float64())])
+    applied = _applied_schema(Session, schema)
+    assert applied.field("a").type.field("key").type == kind
+    assert applied.field("a").type.field("blob").type == (
+        pa.large_binary() if kind == pa.large_string() else pa.binary()
+    )
+    assert applied.field("p").type == pa.float64()
 
 
 @pytest.fixture
