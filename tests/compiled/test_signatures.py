@@ -77,3 +77,4 @@ def test_the_list_is_written_as_the_recorder_writes_it() -> None:
 def test_the_family_is_the_package() -> None:
     assert family_of("anabranch.pattern.kernel.single:step_single") == "pattern"
     assert family_of("anabranch.splitmix:uniform") == "splitmix"
+    assert family_of("reproductions.simpmatch.tree:sase") == "reproductions"

@@ -119,6 +119,11 @@ def test_sources_of_one_family_do_not_change_the_names_of_another() -> None:
     assert len(set(digests.values())) == len(digests)
 
 
+def test_kernels_of_other_packages_depend_on_their_own_sources() -> None:
+    digests = {family: store.source_digest(family) for family in ("benchmarks", "reproductions", "pattern")}
+    assert len(set(digests.values())) == 3
+
+
 def test_a_full_disk_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_space(source: object, target: object) -> None:
         raise OSError(28, "No space left on device")

@@ -39,8 +39,12 @@ def is_listed(function: str, signature: Signature) -> bool:
 
 
 def family_of(function: str) -> str:
-    """The package whose kernel a function is: `pattern`, or `splitmix` for `anabranch.splitmix:uniform`."""
-    return function.split(":")[0].split(".")[1]
+    """The package whose kernel a function is: `pattern`, or `splitmix` for `anabranch.splitmix:uniform`.
+
+    A kernel outside of Anabranch belongs to the family of its top-level package.
+    """
+    top, _, rest = function.split(":")[0].partition(".")
+    return rest.split(".")[0] if top == "anabranch" else top
 
 
 def encode_signature(args: Sequence[Any]) -> Signature:

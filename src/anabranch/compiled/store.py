@@ -58,7 +58,7 @@ def fetch(function: str, args: Any, compile_kernel: Callable[[], Any], target_co
         Numba's target context.
     """
     signature = encode_signature(args)
-    if not is_listed(function, signature):
+    if function.startswith("anabranch.") and not is_listed(function, signature):
         _note_unlisted(function, signature)
     native = numba_cache.target_of(target_context)
     found = _load(function, signature, native, target_context)
@@ -124,9 +124,8 @@ def remove_others(folder: Path, family: str, kept: set[str]) -> None:
 @cache
 def source_digest(family: str) -> str:
     """A hash of the sources that the code of a family depends on; it does not depend on where the package is."""
-    package = resources.files("anabranch")
     digest = hashlib.sha256()
-    for path in _sources(package, family):
+    for path in _sources(resources.files("anabranch"), family):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
@@ -138,6 +137,10 @@ def _sources(package: Any, family: str) -> Iterator[Any]:
         yield package / family / "kernel.py"
     elif (package / family).is_dir():
         yield from _python_files(package / family / "kernel", "")
+    elif not (package / f"{family}.py").is_file():
+        # Another package, such as the benchmarks, whose kernels may call any kernel of this one.
+        for path in (resources.files(family), package):
+            yield from sorted(Path(str(path)).rglob("*.py"))
 
 
 def _python_files(folder: Any, prefix: str) -> list[Any]:

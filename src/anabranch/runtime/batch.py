@@ -74,10 +74,12 @@ class Run:
         return Counts(**{name: int(seen[name] or 0) for name in COUNTED}, answers=int(answers["answers"]))
 
     def input_rows(self) -> list[InputRows]:
-        """The counts of each input; blocks until there was an action on the answers."""
+        """The counts of each input. In classic mode, it blocks until there was an action; before, Connect has none."""
+        observed = [(stream, seen.get) for stream, seen in self.inputs_seen]
         return [
-            InputRows(stream, *(int(seen.get[name] or 0) for name in InputRows._fields[1:]))
-            for stream, seen in self.inputs_seen
+            InputRows(stream, *(int(counts[name] or 0) for name in InputRows._fields[1:]))
+            for stream, counts in observed
+            if counts
         ]
 
     def quarantine(self) -> DataFrame:

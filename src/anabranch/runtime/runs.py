@@ -63,10 +63,12 @@ class Runs:
     def counts(self, name: str) -> Counts:
         """The counts of the last run of a query; warns once for each run about inputs that are probably wrong."""
         run = self._last(name)
+        # First, because a run that failed has no inputs to examine: its error is raised here.
+        counts = run.counts() if isinstance(run, batch.Run) else run.counts
         if not isinstance(run, streaming.StreamRun) and name.lower() not in self._examined:
             for _, doubt in self.doubts(name):
                 warnings.warn(doubt, InputWarning, stacklevel=3)
-        return run.counts() if isinstance(run, batch.Run) else run.counts
+        return counts
 
     def doubts(self, name: str) -> list[tuple[Stream, str]]:
         """The inputs of the last batch run of a query that are probably wrong, with the reason and the likely fix."""
