@@ -70,7 +70,7 @@ class _PartCompiler:
         numba_compiler.pipeline_class = _PartPipeline
 
     def compile(self, args: Any, return_type: Any) -> Any:
-        """Compile for argument types; the result has a key in the place of an entry point."""
+        """Compile for argument types; the result has a key instead of an entry point."""
         result = self._numba.compile(args, return_type)
         # Numba finds the code of a part by this object. It must be a built-in function unlike all others: the method of
         # a new list. Nothing calls it.

@@ -4,7 +4,7 @@ What is patched
     `sys.path` of the process that workers are forked from. Spark puts `python/lib/pyspark.zip` first.
 Why
     Python cannot keep compiled bytecode for modules in a zip file, so every start of the process compiles the sources
-    of PySpark again: about half a second of processor time. There is one such start for each session.
+    of PySpark again. There is one such start for each session.
 Tried on
     PySpark 4.1.4 and 4.3.0.
 Where it does not fit

@@ -29,7 +29,7 @@ class Runs:
         self._examined: set[str] = set()
 
     def add(self, query: Query, run: QueryRun) -> None:
-        """Remember the run of a query, in the place of an earlier one."""
+        """Remember the run of a query; it replaces an earlier one."""
         self._runs[query.name.lower()] = run
         self._examined.discard(query.name.lower())
 
