@@ -6,5 +6,6 @@ All functions take Arrow tables. Nothing here draws or needs Spark.
 from anabranch.evaluation.event_verdicts import verdicts
 from anabranch.evaluation.quality import Quality, qualities
 from anabranch.evaluation.reliability import Bin, calibration, expected_error
+from anabranch.evaluation.scores import Scores, scores
 
-__all__ = ["Bin", "Quality", "calibration", "expected_error", "qualities", "verdicts"]
+__all__ = ["Bin", "Quality", "Scores", "calibration", "expected_error", "qualities", "scores", "verdicts"]

@@ -1,0 +1,1 @@
+"""Calibration on real data: how often answers of each probability are true."""

@@ -1,0 +1,68 @@
+"""Scores of probabilities against what happened: the Brier score and its parts, and the calibration error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from anabranch.arrays import F64, Bools
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """How good a set of probabilities is.
+
+    Attributes
+    ----------
+    count : int
+        The number of answers.
+    brier : float
+        The mean of (probability - truth)²; 0 is best.
+    constant : float
+        The Brier score of the best constant, which is the share of true answers.
+    calibration_error : float
+        The expected calibration error: |mean probability - share of true answers| of each bin, weighted by its answers.
+    standard_error : float
+        The standard error of `calibration_error` that comes from the number of answers.
+    resolution : float
+        The variance of the share of true answers between the bins: 0 if the probabilities tell nothing.
+    """
+
+    count: int
+    brier: float
+    constant: float
+    calibration_error: float
+    standard_error: float
+    resolution: float
+
+
+def scores(probabilities: F64, true: Bools, bins: int = 10) -> Scores:
+    """Score probabilities against the truth, with bins of equal width from 0 to 1.
+
+    Examples
+    --------
+    >>> result = scores(np.array([0.8, 0.8, 0.8, 0.8, 0.8]), np.array([True, True, True, True, False]))
+    >>> round(result.brier, 3), round(result.constant, 3), round(result.calibration_error, 3), result.resolution
+    (0.16, 0.16, 0.0, 0.0)
+    """
+    count = len(probabilities)
+    if not count:
+        return Scores(0, *[float("nan")] * 5)
+    truth = true.astype(np.float64)
+    share = float(truth.mean())
+    bin_of = np.clip((probabilities * bins).astype(np.int64), 0, bins - 1)
+    answers, predicted, observed, variance = (
+        np.bincount(bin_of, weights, minlength=bins)
+        for weights in (np.ones(count), probabilities, truth, probabilities * (1 - probabilities))
+    )
+    used = answers > 0
+    answers, predicted, observed = answers[used], predicted[used], observed[used]
+    return Scores(
+        count=count,
+        brier=float(np.mean((probabilities - truth) ** 2)),
+        constant=share * (1 - share),
+        calibration_error=float(abs(predicted - observed).sum() / count),
+        standard_error=float(np.sqrt(np.clip(variance, 0, None).sum()) / count),
+        resolution=float((answers * (observed / answers - share) ** 2).sum() / count),
+    )
