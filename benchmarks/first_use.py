@@ -3,7 +3,8 @@
 Three installations start from nothing: a clean clone, a wheel in a new environment, and the same wheel for a user
 without a home directory who can write nothing but a temporary folder. In each, the first run of each kind is compared
 with the second. The clone has an empty cache, and so has the wheel. The packages are downloaded by pip, from its own
-cache where that has them.
+cache where that has them. Root takes the rights of `nobody` for the third installation, so `--python` must then name a
+Python that all users can read.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def steps_of(installation: Installation, bin_folder: Path, scenarios: Path) -> I
     command = str(bin_folder / "anabranch")
     yield installation.time("anabranch --version", command, "--version")
     yield installation.time("anabranch --help", command, "--help")
-    coffee = str(ROOT / "examples" / "coffee.abq")
+    coffee = str(scenarios / "examples" / "coffee.abq")
     yield installation.time("anabranch check", command, "check", coffee)
     for kind, (scenario, *_) in SCENARIOS.items():
         (workbook,) = (scenarios / scenario).glob("*.abq")
@@ -90,7 +91,8 @@ def environment_with(**changes: str) -> dict[str, str]:
 
 
 def simulate(folder: Path) -> None:
-    """Write the scenarios, with the installation that runs this benchmark."""
+    """Write the scenarios, with the installation that runs this benchmark, and copy the examples."""
+    shutil.copytree(ROOT / "examples", folder / "examples")
     for scenario, *options in SCENARIOS.values():
         subprocess.run(
             [sys.executable, "-m", "anabranch", "simulate", scenario, "--output", str(folder / scenario), *options],
@@ -100,29 +102,31 @@ def simulate(folder: Path) -> None:
         path.chmod(0o755)
 
 
-def clone(folder: Path, scenarios: Path) -> Iterator[Step]:
+def clone(folder: Path, scenarios: Path, python: str) -> Iterator[Step]:
     """A clean clone: `make install`, `make demo`, and the commands."""
     target = folder / "clone"
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(target)], check=True)
     installation = Installation("clone", target, environment_with(ANABRANCH_CACHE=str(folder / "cache-clone")))
-    yield installation.time("make install", "make", "install")
+    yield installation.time("make install", "make", "install", f"PYTHON={python}")
     yield installation.time("make demo, first", "make", "demo")
     yield installation.time("make demo, second", "make", "demo")
     yield from steps_of(installation, target / ".venv" / "bin", scenarios)
 
 
-def wheel(folder: Path, scenarios: Path) -> Iterator[Step]:
+def wheel(folder: Path, scenarios: Path, python: str) -> Iterator[Step]:
     """A wheel in a new environment."""
     installation = Installation("wheel", folder, environment_with(ANABRANCH_CACHE=str(folder / "cache-wheel")))
     yield installation.time("make wheel", sys.executable, str(ROOT / "scripts" / "build_wheel.py"), str(folder))
     (built,) = folder.glob("*.whl")
-    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
+    # Debian's Python has no pip for new environments, so the pip of this one is used.
+    subprocess.run([python, "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
     bin_folder = folder / "venv" / "bin"
-    yield installation.time("pip install", str(bin_folder / "pip"), "install", "--quiet", str(built))
+    pip = (sys.executable, "-m", "pip", "--python", str(bin_folder / "python"))
+    yield installation.time("pip install", *pip, "install", "--quiet", str(built))
     yield from steps_of(installation, bin_folder, scenarios)
 
 
-def read_only(folder: Path, scenarios: Path) -> Iterator[Step]:
+def read_only(folder: Path, scenarios: Path, python: str) -> Iterator[Step]:
     """The environment of the wheel for a user without a home, who can write a temporary folder only."""
     temporary = folder / "temporary"
     temporary.mkdir(mode=0o777)
@@ -136,15 +140,30 @@ def main() -> None:
     """Run all installations and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, help="a new folder to work in, which stays (default: a temporary one)")
-    folder = parser.parse_args().folder or Path(tempfile.mkdtemp(prefix="anabranch-first-use-"))
+    parser.add_argument("--python", default=sys.executable, help="the Python of the installations (default: this one)")
+    parser.add_argument(
+        "parts",
+        nargs="*",
+        metavar="PART",
+        help="clone, wheel, read-only (in the environment of wheel); default: all",
+    )
+    arguments = parser.parse_args()
+    parts = {part.__name__.replace("_", "-"): part for part in (clone, wheel, read_only)}
+    if unknown := set(arguments.parts) - set(parts):
+        parser.error(f"there is no part {', '.join(sorted(unknown))}; choose from {', '.join(parts)}")
+    folder = arguments.folder or Path(tempfile.mkdtemp(prefix="anabranch-first-use-"))
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o755)
     scenarios = folder / "scenarios"
     simulate(scenarios)
     try:
-        tables = {part.__name__.replace("_", "-"): list(part(folder, scenarios)) for part in (clone, wheel, read_only)}
+        tables = {
+            name: list(part(folder, scenarios, arguments.python))
+            for name, part in parts.items()
+            if not arguments.parts or name in arguments.parts
+        }
     finally:
-        if parser.parse_args().folder is None:
+        if arguments.folder is None:
             shutil.rmtree(folder, ignore_errors=True)
     names = list(dict.fromkeys(step.name for steps in tables.values() for step in steps))
     print(f"\n| step | {' | '.join(tables)} |\n| --- |{' --- |' * len(tables)}")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from anabranch.caches import VARIABLE
-from anabranch.runtime.java_options import java_options
+from anabranch.runtime.java_options import java_options, writes_archive
 
 
 @pytest.fixture
@@ -51,7 +51,8 @@ def test_the_archive_of_the_first_session_is_used_by_later_ones(java_home: Path)
 def test_an_archive_that_is_being_written_is_neither_used_nor_written_twice(java_home: Path) -> None:
     new = written(java_options(java_home, short=False))
     finished(new, seconds_ago=0)
-    assert java_options(java_home, short=False) == []
+    options = java_options(java_home, short=False)
+    assert used(options) is None and not writes_archive(options)
     assert new.exists()
 
 
@@ -88,4 +89,5 @@ def test_options_of_the_user_are_left_alone(java_home: Path, monkeypatch: pytest
 
 def test_without_a_writable_folder_there_is_no_archive(java_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("anabranch.runtime.java_options.writable_cache_folder", lambda name: None)
-    assert java_options(java_home, short=False) == []
+    options = java_options(java_home, short=False)
+    assert used(options) is None and not writes_archive(options)

@@ -21,8 +21,18 @@ from anabranch.caches import writable_cache_folder
 #: code, so it is enlarged. The first compiler (C1) starts earlier.
 _SHORT_RUN = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m", "-XX:+UseSerialGC", "-Xmn256m")
 
+#: Java does not check the bytecode of Spark's jars, as it does not check that of its own classes. An archive is used
+#: only with the setting that it was written with, so all sessions have the same. Java ignores an option that it lacks.
+_TRUSTED_JARS = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:-BytecodeVerificationRemote",
+)
+
 #: Java warns about archives that it cannot use; it then starts without.
 _QUIET = ("-Xlog:disable", "-Xlog:all=error:stderr")
+
+_WRITE = "-XX:ArchiveClassesAtExit="
 
 #: A new archive that is older than this, in seconds, is left by a process that was killed.
 _ABANDONED = 600
@@ -43,11 +53,16 @@ def java_options(java_home: Path, short: bool) -> list[str]:
     """
     if "SPARK_SUBMIT_OPTS" in os.environ:
         return []
-    options = [*_SHORT_RUN] if short else []
+    options = [*_TRUSTED_JARS, *(_SHORT_RUN if short else ())]
     folder = writable_cache_folder("java")
     if folder is not None:
         options += _archive_options(folder, folder / f"{_archive_name(java_home)}.jsa")
     return options
+
+
+def writes_archive(options: list[str]) -> bool:
+    """Whether a JVM with these options writes the archive when it exits."""
+    return any(option.startswith(_WRITE) for option in options)
 
 
 def _archive_options(folder: Path, archive: Path) -> list[str]:
@@ -60,7 +75,7 @@ def _archive_options(folder: Path, archive: Path) -> list[str]:
     if any(folder.glob(f"{archive.stem}-*.new")):
         return []
     _remove_unused(folder)
-    return [f"-XX:ArchiveClassesAtExit={archive.with_name(f'{archive.stem}-{os.getpid()}.new')}", *_QUIET]
+    return [f"{_WRITE}{archive.with_name(f'{archive.stem}-{os.getpid()}.new')}", *_QUIET]
 
 
 def _adopt_finished(folder: Path, archive: Path) -> None:
