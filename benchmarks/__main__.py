@@ -20,6 +20,7 @@ FAMILIES = {
     "relate": "benchmarks.relate",
     "monitor": "benchmarks.monitor",
     "constrain": "benchmarks.constrain",
+    "calibration": "benchmarks.calibration",
 }
 
 Part = Callable[[Options], Iterable[Record]]

@@ -137,6 +137,47 @@ def curves_svg(
     return svg.page(parts, WIDTH, height, title)
 
 
+def grid_svg(
+    title: str,
+    panels: Mapping[str, Sequence[Curve]],
+    x_axis: Axis,
+    legend: Legend,
+    columns: int = 3,
+    y_axis: Axis = SHARES,
+    panel_height: float = 200,
+) -> svg.Svg:
+    """Draw panels that have their own names, in rows of `columns`.
+
+    Parameters
+    ----------
+    title : str
+    panels : mapping from names to curves
+        A name may have several lines.
+    x_axis, y_axis : Axis
+    legend : Legend
+        Below the title.
+    columns : int
+    panel_height : float
+    """
+    signs = [("━", colour, meaning) for colour, meaning in legend]
+    parts = svg.header(title, signs, WIDTH, key_baseline=svg.TITLE_BASELINE + 24)
+    names_height = 15 * max(len(name.splitlines()) for name in panels) + 10
+    row_height = names_height + panel_height + ROW - PANEL
+    width = (WIDTH - 2 * svg.EDGE - GAP * columns) / columns
+    for number, (name, curves) in enumerate(panels.items()):
+        row, column = divmod(number, columns)
+        start, top = svg.EDGE + GAP + column * (width + GAP), HEAD + row * row_height
+        base = top + names_height + panel_height
+        x_scale, y_scale = x_axis.scale(start, start + width), y_axis.scale(base, base - panel_height)
+        for line, text in enumerate(name.splitlines()):
+            parts.append(svg.label(text, start, top + 15 * (line + 1), size=12, fill=svg.FAINT))
+        parts += _frame(x_axis, x_scale, y_axis, y_scale)
+        parts += [line for curve in curves for line in _line(curve, x_axis, x_scale, y_axis, y_scale)]
+    height = HEAD + row_height * math.ceil(len(panels) / columns) + FOOT - (ROW - PANEL)
+    parts.append(svg.label(x_axis.name, WIDTH - svg.EDGE, height - 10, size=11, fill=svg.FAINT, text_anchor="end"))
+    return svg.page(parts, WIDTH, height, title)
+
+
 def _frame(x_axis: Axis, x_scale: svg.Scale, y_axis: Axis, y_scale: svg.Scale) -> Iterator[str]:
     """Draw the grid lines at the ticks of the y axis, and the ticks of the x axis."""
     base = y_scale.left

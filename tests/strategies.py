@@ -224,7 +224,7 @@ def queries() -> st.SearchStrategy[Any]:
 
 def statements() -> st.SearchStrategy[Any]:
     """A statement of any kind."""
-    create_queries = st.builds(nodes.CreateQuery, names, queries(), maybe(numbers), st.booleans())
+    create_queries = st.builds(nodes.CreateQuery, names, queries(), maybe(numbers), maybe(strings), st.booleans())
     return st.one_of(create_streams(), create_relations, create_queries)
 
 

@@ -10,6 +10,7 @@ Example::
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,6 +21,8 @@ from pyspark.sql.streaming import StreamingQuery
 
 from anabranch.catalog import Catalog, Query, Stream
 from anabranch.errors import AnabranchError, Finding
+from anabranch.evaluation import Evaluation, evaluate
+from anabranch.evaluation.files import read_table
 from anabranch.language import nodes
 from anabranch.language.parser import parse
 from anabranch.language.reading import read_workbook
@@ -31,6 +34,7 @@ from anabranch.runtime.runs import Runs
 from anabranch.runtime.sinks.files import AnswerFiles
 from anabranch.runtime.sinks.function import to_function
 from anabranch.runtime.sources.files import local_folder
+from anabranch.runtime.sources.local_rows import local_table
 from anabranch.runtime.spark import make_session
 from anabranch.runtime.workspace import Workspace
 from anabranch.transport.operator import Counts
@@ -47,6 +51,13 @@ def ask(query: str, /, **inputs: Any) -> DataFrame:
     """
     spark = next((source.sparkSession for source in inputs.values() if isinstance(source, DataFrame)), None)
     return Session(spark).ask(query, **inputs)
+
+
+def _table(source: Any, name: str) -> pa.Table:
+    """The rows of a file, a Spark DataFrame or rows in this process, all in memory."""
+    if isinstance(source, str | os.PathLike):
+        return read_table(os.fspath(source))
+    return source.toArrow() if isinstance(source, DataFrame) else local_table(source, name)
 
 
 class Session:
@@ -242,6 +253,40 @@ class Session:
     def release(self) -> None:
         """Remove the answers that `run_all` has cached."""
         self._runs.release()
+
+    def evaluate(
+        self,
+        answers: Any,
+        truth: Any,
+        *,
+        tolerance: float = 0.0,
+        gap: float | None = None,
+        by: Sequence[str] | None = None,
+        time: str | None = None,
+        probability: str = "probability",
+        bins: int = 10,
+    ) -> Evaluation:
+        """Compare answers of any kind of query with the events that really happened.
+
+        Parameters
+        ----------
+        answers : str, DataFrame or table
+            The name of a query, which is run; or answers as anything that `bind` takes.
+        truth : path, DataFrame or table
+            The events that happened, with their keys and times; as anything that `bind` takes.
+        tolerance, gap, by, time, probability, bins
+            As for `anabranch.evaluation.evaluate`.
+
+        Example::
+
+            result = s.evaluate("coffee", "truth.csv", tolerance=30)
+            result.scores.brier, result.best.threshold
+            result.learn("coffee-map.csv")    # for CALIBRATED BY 'coffee-map.csv'
+        """
+        if isinstance(answers, str) and self.catalog.query(answers) is not None:
+            answers = self.run(answers)
+        tables = _table(answers, "answers"), _table(truth, "truth")
+        return evaluate(*tables, tolerance=tolerance, gap=gap, by=by, time=time, probability=probability, bins=bins)
 
     # ------------------------------------------------------------ what happened to the rows
 

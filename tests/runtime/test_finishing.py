@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from itertools import product
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
+from anabranch.columns.calibration import CalibrationMap
 from anabranch.runtime.blocks import in_blocks
 from anabranch.runtime.finishing import finish_frame, finish_micro_batch, to_frame
 from anabranch.transport.finishing import AnyOf, BlockSide, Finishing, Pairing, ResultColumn, finish_table
@@ -52,6 +54,17 @@ def test_spark_and_arrow_give_the_same_results(spark: SparkSession, rules: Finis
     finished = finish_frame(rules, to_frame(spark, answers)).toArrow()
     assert finished.column_names == columns
     assert by_row(finished) == by_row(expected.select(columns))
+
+
+def test_spark_and_arrow_calibrate_to_the_same_bit(spark: SparkSession) -> None:
+    rng = np.random.default_rng(5)
+    xs, ys = (np.sort(rng.random(40)).tolist() for _ in range(2))
+    chosen = CalibrationMap(tuple(zip([0.0, *xs], [1e-300, *ys], strict=True)))
+    probabilities = [*rng.random(300).tolist(), 0.0, 1.0, *xs, None]
+    answers = pa.table({"probability": pa.array(probabilities, pa.float64())})
+    expected = finish_table(Finishing(calibration=chosen), answers)
+    finished = finish_frame(Finishing(calibration=chosen), to_frame(spark, answers)).toArrow()
+    assert sorted(finished.to_pylist(), key=str) == sorted(expected.to_pylist(), key=str)
 
 
 @pytest.mark.parametrize("equal", [True, False])

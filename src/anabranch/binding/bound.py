@@ -15,6 +15,9 @@ from anabranch.catalog import Relation, Stream
 from anabranch.errors import Span
 from anabranch.language.nodes import NOWHERE
 
+#: The column that CALIBRATED BY adds to answers.
+CALIBRATED = "calibrated"
+
 
 class Wanted(NamedTuple):
     """A value that some row of a stream must have in a column."""

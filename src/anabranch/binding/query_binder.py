@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from anabranch.binding.bound import BoundQuery
+from anabranch.binding.bound import CALIBRATED, BoundQuery
 from anabranch.binding.conditions import ConditionBinder
 from anabranch.binding.durations import checked_duration
 from anabranch.binding.scopes import OperandScope
@@ -141,7 +141,7 @@ class QueryBinder(ABC):
 
     def check_answer_column(self, label: str, span: Span) -> None:
         """Report a name that is also a column of every answer."""
-        if label.lower() in self.answer_columns:
+        if label.lower() in self.answer_columns or (label.lower() == CALIBRATED and self.query.calibrated is not None):
             message = f"{self.kind} answers already have a column {shown(label)}"
             self.findings.add("answer-column", message, span, "use another name")
 

@@ -4,8 +4,10 @@ The command line, notebooks and web pages use the same functions. Nothing here n
 """
 
 from anabranch.charts.delays import Panel, draw_delays
+from anabranch.charts.evaluation import print_evaluation
 from anabranch.charts.graph import draw_graph
 from anabranch.charts.map import draw_map
+from anabranch.charts.reliability import draw_reliability
 from anabranch.charts.svg_chart import chart_svg
 from anabranch.charts.table import answers_table, print_answers
 from anabranch.charts.terminal_chart import chart, print_chart
@@ -19,8 +21,10 @@ __all__ = [
     "draw_delays",
     "draw_graph",
     "draw_map",
+    "draw_reliability",
     "print_answers",
     "print_chart",
+    "print_evaluation",
     "print_verdicts",
     "verdict_table",
 ]

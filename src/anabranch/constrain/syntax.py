@@ -9,7 +9,7 @@ from lark import Token
 
 from anabranch.errors import Span
 from anabranch.language import nodes
-from anabranch.language.build_clauses import Clause, QueryBuilder
+from anabranch.language.build_clauses import Clause, QueryBuilder, QueryFields
 from anabranch.language.names import quoted
 from anabranch.language.unparse import clause, joined, unparse
 
@@ -39,7 +39,7 @@ class Constrain(nodes.OperandQueryBody):
 class Builder(QueryBuilder):
     """The grammar rules of CONSTRAIN."""
 
-    def constrain(self, span: Span, *parts: Any) -> tuple[Constrain, int | float | None]:
+    def constrain(self, span: Span, *parts: Any) -> tuple[Constrain, QueryFields]:
         names = tuple(part for part in parts if isinstance(part, Counted))
         return self.query_body(Constrain, span, parts[len(names) + 1 :], names=names, operands=parts[len(names)])
 

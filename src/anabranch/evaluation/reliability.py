@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from anabranch.evaluation.matching import group_codes, have_near
+from anabranch.arrays import F64, I64, Bools
+from anabranch.evaluation.matching import at_instants, have_near, table_groups
 from anabranch.evaluation.series import instants
 
 
@@ -34,8 +35,15 @@ class Bin:
     predicted: float
     observed: float
 
+    @property
+    def error(self) -> float:
+        """The mean probability minus the share of true answers: above 0 where the probabilities are too high."""
+        return self.predicted - self.observed
 
-def calibration(answers: pa.Table, truth: pa.Table, group: str, bins: int = 10, within: float = 0.0) -> list[Bin]:
+
+def calibration(
+    answers: pa.Table, truth: pa.Table, group: str | Sequence[str], bins: int = 10, within: float = 0.0
+) -> list[Bin]:
     """Return the share of true answers for each range of probabilities.
 
     A probability is about one instant, so an answer is true if an event happened at exactly that instant; a larger
@@ -51,11 +59,21 @@ def calibration(answers: pa.Table, truth: pa.Table, group: str, bins: int = 10, 
     within : float
         The tolerance in time, in the unit of `t`; seconds for timestamps.
     """
-    answer_groups, event_groups = group_codes(answers, truth, group)
+    answer_groups, event_groups = table_groups(answers, truth, group)
     probabilities = np.asarray(answers["probability"], dtype=np.float64)
-    true = have_near(answer_groups, instants(answers["t"]), event_groups, instants(truth["t"]), within)
+    events = at_instants(event_groups, instants(truth["t"]))
+    return bins_of(probabilities, have_near(at_instants(answer_groups, instants(answers["t"])), events, within), bins)
+
+
+def bin_numbers(probabilities: F64, bins: int) -> I64:
+    """Return the bin of each probability, of equal width from 0 to 1."""
     # Rounding errors can put a probability a little above 1 or below 0.
-    bin_of = np.clip((probabilities * bins).astype(np.int64), 0, bins - 1)
+    return np.clip((probabilities * bins).astype(np.int64), 0, bins - 1)
+
+
+def bins_of(probabilities: F64, true: Bools, bins: int = 10) -> list[Bin]:
+    """Return the share of true answers in bins of equal width; bins without answers are left out."""
+    bin_of = bin_numbers(probabilities, bins)
     return [
         Bin(
             n / bins, (n + 1) / bins, int(inside.sum()), float(probabilities[inside].mean()), float(true[inside].mean())

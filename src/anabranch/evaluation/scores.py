@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anabranch.arrays import F64, Bools
+from anabranch.arrays import F64, I64, Bools
+from anabranch.evaluation.reliability import bin_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,17 @@ class Scores:
     resolution: float
 
 
-def scores(probabilities: F64, true: Bools, bins: int = 10) -> Scores:
+def scores(probabilities: F64, true: Bools, bins: int = 10, clusters: I64 | None = None) -> Scores:
     """Score probabilities against the truth, with bins of equal width from 0 to 1.
+
+    Parameters
+    ----------
+    probabilities, true : arrays
+        Of each answer.
+    bins : int
+    clusters : array, optional
+        The number of the cluster of each answer. Answers of a cluster are about one event, so the standard error takes
+        them as fully dependent. By default, all answers are independent.
 
     Examples
     --------
@@ -51,11 +61,14 @@ def scores(probabilities: F64, true: Bools, bins: int = 10) -> Scores:
         return Scores(0, *[float("nan")] * 5)
     truth = true.astype(np.float64)
     share = float(truth.mean())
-    bin_of = np.clip((probabilities * bins).astype(np.int64), 0, bins - 1)
-    answers, predicted, observed, variance = (
-        np.bincount(bin_of, weights, minlength=bins)
-        for weights in (np.ones(count), probabilities, truth, probabilities * (1 - probabilities))
+    bin_of = bin_numbers(probabilities, bins)
+    answers, predicted, observed = (
+        np.bincount(bin_of, weights, minlength=bins) for weights in (np.ones(count), probabilities, truth)
     )
+    deviations = np.sqrt(np.clip(probabilities * (1 - probabilities), 0, None))
+    if clusters is not None:
+        # The standard deviation of a sum of fully dependent terms is the sum of theirs.
+        deviations = np.bincount(clusters, deviations)
     used = answers > 0
     answers, predicted, observed = answers[used], predicted[used], observed[used]
     return Scores(
@@ -63,6 +76,6 @@ def scores(probabilities: F64, true: Bools, bins: int = 10) -> Scores:
         brier=float(np.mean((probabilities - truth) ** 2)),
         constant=share * (1 - share),
         calibration_error=float(abs(predicted - observed).sum() / count),
-        standard_error=float(np.sqrt(np.clip(variance, 0, None).sum()) / count),
+        standard_error=float(np.sqrt((deviations**2).sum()) / count),
         resolution=float((answers * (observed / answers - share) ** 2).sum() / count),
     )

@@ -94,7 +94,7 @@ class EventJob(QueryJob[S]):
         """Every row is read: conditions may use more than the key."""
         return None
 
-    def finishing(self, query: int = 0) -> Finishing:
+    def rules(self, query: int) -> Finishing:
         """The answers of one query, in its own columns."""
         number = None if self.n_queries == 1 else query
         return Finishing(query=number, columns=tuple(self.result_columns(query)))

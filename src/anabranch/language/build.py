@@ -11,7 +11,7 @@ from lark import Token, Tree
 from anabranch.errors import Span
 from anabranch.kinds import KINDS, load_kind_module
 from anabranch.language import limits, nodes
-from anabranch.language.build_clauses import Clause, QueryBuilder
+from anabranch.language.build_clauses import Clause, QueryBuilder, QueryFields
 from anabranch.language.names import quoted
 
 
@@ -182,16 +182,16 @@ class StatementBuilder(QueryBuilder):
     # ------------------------------------------------------------ CREATE QUERY
 
     def create_query(
-        self, span: Span, or_replace: bool | None, name: Token, query: tuple[nodes.QueryBody, int | float | None]
+        self, span: Span, or_replace: bool | None, name: Token, query: tuple[nodes.QueryBody, QueryFields]
     ) -> nodes.CreateQuery:
-        body, threshold = query
+        body, fields = query
         return nodes.CreateQuery(
-            name.value, body, threshold, bool(or_replace), span=span, clause_spans=body.clause_spans
+            name.value, body, **fields, or_replace=bool(or_replace), span=span, clause_spans=body.clause_spans
         )
 
-    def bare_query(self, span: Span, query: tuple[nodes.QueryBody, int | float | None]) -> nodes.CreateQuery:
-        body, threshold = query
-        return nodes.CreateQuery(nodes.BARE_QUERY, body, threshold, span=span, clause_spans=body.clause_spans)
+    def bare_query(self, span: Span, query: tuple[nodes.QueryBody, QueryFields]) -> nodes.CreateQuery:
+        body, fields = query
+        return nodes.CreateQuery(nodes.BARE_QUERY, body, **fields, span=span, clause_spans=body.clause_spans)
 
 
 def _error_bound(

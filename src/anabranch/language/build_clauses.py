@@ -22,6 +22,13 @@ class Clause:
     span: Span
 
 
+#: The fields that CREATE QUERY gets from the clauses of its body, by name.
+QueryFields = dict[str, Any]
+
+#: The clauses that belong to CREATE QUERY, whatever the kind of its query.
+_OF_QUERY = ("threshold", "calibrated")
+
+
 def phrase(words: Iterable[Token]) -> str:
     """Join keywords into one upper-case text, such as PRECEDED BY."""
     return " ".join(word.value.upper() for word in words)
@@ -45,11 +52,11 @@ class QueryBuilder(ExpressionBuilder):
 
     def query_body(
         self, body_class: type, span: Span, clauses: tuple[Clause, ...], **fields: Any
-    ) -> tuple[Any, int | float | None]:
-        """Return the body of a query, and its THRESHOLD, which belongs to CREATE QUERY."""
+    ) -> tuple[Any, QueryFields]:
+        """Return the body of a query, and the fields of the clauses that belong to CREATE QUERY."""
         written, clause_spans = self.collect_clauses(clauses)
-        threshold = written.pop("threshold", None)
-        return body_class(**fields, **written, span=span, clause_spans=clause_spans), threshold
+        of_query = {name: written.pop(name) for name in _OF_QUERY if name in written}
+        return body_class(**fields, **written, span=span, clause_spans=clause_spans), of_query
 
     def integer(self, what: str, number: int | float, span: Span) -> int:
         """Return the number as an integer; report a fraction, or a number of more than 64 bits."""
@@ -64,6 +71,9 @@ class QueryBuilder(ExpressionBuilder):
 
     def threshold(self, span: Span, number: int | float) -> Clause:
         return Clause("THRESHOLD", {"threshold": number}, span)
+
+    def calibrated(self, span: Span, path: Token) -> Clause:
+        return Clause("CALIBRATED BY", {"calibrated": path.value}, span)
 
     def within(self, span: Span, duration: nodes.Duration) -> Clause:
         return Clause("WITHIN", {"within": duration}, span)

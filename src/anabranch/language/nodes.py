@@ -327,12 +327,13 @@ class OperandQueryBody(QueryBody):
 
 @dataclass(frozen=True, slots=True)
 class CreateQuery(Clauses):
-    """`CREATE QUERY name AS body THRESHOLD r`."""
+    """`CREATE QUERY name AS body THRESHOLD r CALIBRATED BY 'file'`; `calibrated` is the path of the file."""
 
     what: ClassVar[str] = "query"
     name: str
     body: QueryBody
     threshold: int | float | None = None
+    calibrated: str | None = None
     or_replace: bool = False
 
 

@@ -19,7 +19,7 @@ _TERMINAL_NAMES = {
     "LPAR": "(", "RPAR": ")", "LSQB": "[", "RSQB": "]", "COMMA": "a comma", "DOT": "a dot", "VBAR": "|", "BANG": "!",
     "KLEENE_OPEN": "<", "KLEENE_CLOSE": ">", "$END": ";",
     "GROUP": "GROUP BY", "MAX": "MAX DELAY", "INFERRED": "INFERRED FROM",
-    "PREDICTED": "PREDICTED FROM", "AT": "AT LEAST",
+    "PREDICTED": "PREDICTED FROM", "AT": "AT LEAST", "CALIBRATED": "CALIBRATED BY",
     "PRECEDED": "PRECEDED BY", "MET": "MET BY", "OVERLAPPED": "OVERLAPPED BY", "STARTED": "STARTED BY",
     "FINISHED": "FINISHED BY", "ENDS": "ENDS AFTER", "OR": "OR REPLACE",
 }  # fmt: skip

@@ -258,8 +258,8 @@ def _create_relation(node: nodes.CreateRelation) -> str:
 
 @unparse.register
 def _create_query(node: nodes.CreateQuery) -> str:
-    threshold = clause("THRESHOLD", node.threshold, repr)
-    return " ".join([f"{_create(node)} {quoted(node.name)} AS {unparse(node.body)}", *threshold])
+    clauses = [*clause("THRESHOLD", node.threshold, repr), *clause("CALIBRATED BY", node.calibrated, string)]
+    return " ".join([f"{_create(node)} {quoted(node.name)} AS {unparse(node.body)}", *clauses])
 
 
 @unparse.register

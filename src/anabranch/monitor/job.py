@@ -75,7 +75,7 @@ class MonitorJob(QueryJob[MonitorSpec]):
         """The operator of one bucket."""
         return MonitorOperator(self.spec)
 
-    def finishing(self, query: int = 0) -> Finishing:
+    def rules(self, query: int) -> Finishing:
         """The columns of the operators; the answers of an archive are all final, so the status is dropped."""
         names = (name for name in self.answer_schema.names if self.spec.live or name != "status")
         return Finishing(columns=tuple(ResultColumn(name, name) for name in names))

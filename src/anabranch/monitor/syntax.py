@@ -9,7 +9,7 @@ from lark import Token
 
 from anabranch.errors import Span
 from anabranch.language import nodes
-from anabranch.language.build_clauses import Clause, QueryBuilder, phrase
+from anabranch.language.build_clauses import Clause, QueryBuilder, QueryFields, phrase
 from anabranch.language.names import quoted
 from anabranch.language.unparse import clause, joined, unparse
 
@@ -36,7 +36,7 @@ class Monitor(nodes.OperandQueryBody):
 class Builder(QueryBuilder):
     """The grammar rules of MONITOR."""
 
-    def monitor(self, span: Span, *parts: Any) -> tuple[Monitor, int | float | None]:
+    def monitor(self, span: Span, *parts: Any) -> tuple[Monitor, QueryFields]:
         names = tuple(part for part in parts if isinstance(part, nodes.Variable))
         return self.query_body(Monitor, span, parts[len(names) + 1 :], names=names, operands=parts[len(names)])
 

@@ -36,7 +36,7 @@ class PatternJob(QueryJob[PatternSpec], KeyPlacement):
         """The operator of one bucket."""
         return ArchiveOperator(self.spec) if isinstance(self.spec, ArchiveSpec) else PatternOperator(self.spec)
 
-    def finishing(self, query: int = 0) -> Finishing:
+    def rules(self, query: int) -> Finishing:
         """The result columns; without GROUP BY, the probability that some chain is true."""
         if isinstance(self.spec, ArchiveSpec):
             return Finishing()

@@ -9,7 +9,7 @@ from lark import Token
 
 from anabranch.errors import Span
 from anabranch.language import nodes
-from anabranch.language.build_clauses import Clause, QueryBuilder
+from anabranch.language.build_clauses import Clause, QueryBuilder, QueryFields
 from anabranch.language.names import quoted
 from anabranch.language.unparse import clause, joined, unparse
 
@@ -74,7 +74,7 @@ class _Prefix:
 class Builder(QueryBuilder):
     """The grammar rules of PATTERN."""
 
-    def pattern(self, span: Span, *parts: Any) -> tuple[Pattern, int | float | None]:
+    def pattern(self, span: Span, *parts: Any) -> tuple[Pattern, QueryFields]:
         clauses = tuple(part for part in parts if isinstance(part, Clause))
         return self.query_body(Pattern, span, clauses, steps=self.steps(parts))
 

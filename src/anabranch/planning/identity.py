@@ -29,7 +29,10 @@ def identity_of(group: Sequence[Prepared], layouts: Sequence[Layout]) -> Documen
     return {
         "version": VERSION,
         "state format": FORMAT,
-        "queries": [unparse(replace(prepared.query.declaration, or_replace=False)) for prepared in group],
+        # State does not depend on calibration maps: a restarted stream may have another one.
+        "queries": [
+            unparse(replace(prepared.query.declaration, or_replace=False, calibrated=None)) for prepared in group
+        ],
         "streams": [
             {
                 "declaration": unparse(replace(stream.declaration, source=None, or_replace=False)),

@@ -10,7 +10,7 @@ from anabranch.binding.bound import BoundQuery
 from anabranch.catalog import Query, Relation, Stream
 from anabranch.errors import Finding, WorkbookError
 from anabranch.kinds import load_kind_module
-from anabranch.plan import Plan
+from anabranch.plan import Plan, Step
 
 if TYPE_CHECKING:
     from anabranch.transport.job import Job, JobContext
@@ -66,6 +66,10 @@ def prepare(query: Query, bound: BoundQuery) -> Prepared:
     """
     analysis: Analysis = load_kind_module(bound.kind, "analysis").analyse(bound)
     plan: Plan = load_kind_module(bound.kind, "explain").plan(analysis)
+    path = query.declaration.calibrated
+    if path is not None:
+        step = Step("calibrate", f"add the column calibrated: the probability, mapped by {path}")
+        plan = replace(plan, steps=(*plan.steps, step))
     return Prepared(query, bound, analysis, plan)
 
 

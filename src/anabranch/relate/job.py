@@ -56,7 +56,7 @@ class RelateJob(QueryJob[RelateSpec], KeyPlacement):
 
     # ------------------------------------------------------------ pairs
 
-    def finishing(self, query: int = 0) -> Finishing:
+    def rules(self, query: int) -> Finishing:
         """Spark brings entities together in blocks; the kernel computes the probability of each pair."""
         first, second = (self._block_side(side, stream) for side, stream in enumerate(self.spec.streams))
         equal = bool(self.spec.analysis.equalities)

@@ -9,7 +9,7 @@ from lark import Token
 
 from anabranch.errors import Span
 from anabranch.language import nodes
-from anabranch.language.build_clauses import Clause, QueryBuilder, phrase
+from anabranch.language.build_clauses import Clause, QueryBuilder, QueryFields, phrase
 from anabranch.language.names import quoted
 from anabranch.language.unparse import clause, joined, unparse
 
@@ -50,7 +50,7 @@ class Builder(QueryBuilder):
         second: Quantified,
         operands: tuple[nodes.Operand, ...],
         *clauses: Clause,
-    ) -> tuple[Relate, int | float | None]:
+    ) -> tuple[Relate, QueryFields]:
         return self.query_body(
             Relate, span, clauses, first=first, relations=relations, second=second, operands=operands
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -11,6 +12,7 @@ from pyspark.sql import functions as F
 
 from anabranch.binding.bound import BoundQuery
 from anabranch.catalog import Catalog, Query, Relation, Stream
+from anabranch.columns.calibration import CalibrationMap, read_map
 from anabranch.language import nodes
 from anabranch.planning.derived import layouts_of, reported, with_types_of
 from anabranch.planning.identity import Document, fingerprint_of, identity_of
@@ -94,9 +96,19 @@ def resolve(
         fingerprint=fingerprint_of(identity),
         live=live,
         folders=tuple(bindings.folders[query.name.lower()] for query in queries),
+        calibrations=_calibrations(queries, bindings),
     )
     group, job = with_job(group, context)
     return Resolved(group, job, identity, inputs)
+
+
+def _calibrations(queries: Sequence[Query], bindings: Bindings) -> dict[int, CalibrationMap]:
+    """The calibration maps of the queries that have one, by the number of the query in its group."""
+    return {
+        number: read_map(Path(bindings.folders[query.name.lower()], query.declaration.calibrated))
+        for number, query in enumerate(queries)
+        if query.declaration.calibrated is not None
+    }
 
 
 def _layouts(group: Sequence[Prepared], inputs: dict[str, Input], bindings: Bindings) -> tuple[Layout, ...]:

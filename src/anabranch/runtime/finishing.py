@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from anabranch.binding.bound import CALIBRATED
+from anabranch.columns.calibration import Piece
 from anabranch.runtime.blocks import in_blocks
 from anabranch.transport.finishing import QUERY, AnyOf, Finishing, Pairing, ResultColumn, finish_table
 
@@ -19,7 +23,13 @@ def finish_frame(rules: Finishing, answers: DataFrame) -> DataFrame:
         answers = _pairs(rules.pairing, answers)
     if rules.any_of is not None:
         answers = _combine(rules.any_of, answers)
-    return answers if rules.columns is None else answers.selectExpr(*map(_column, rules.columns))
+    if rules.columns is not None:
+        answers = answers.selectExpr(*map(_column, rules.columns))
+    if rules.calibration is not None:
+        # `least` and `greatest` ignore NULL, so the probability is tested before.
+        mapped = f"IF(probability IS NULL, NULL, {_calibrated(rules.calibration.pieces)})"
+        answers = answers.selectExpr("*", f"{mapped} AS {CALIBRATED}")
+    return answers
 
 
 def finish_micro_batch(spark: SparkSession, rules: Finishing, answers: pa.Table) -> pa.Table:
@@ -85,6 +95,17 @@ def _column(column: ResultColumn) -> str:
     else:
         expression = f"slice({_quoted(column.source)}, {column.index + 1}, {column.count})"
     return f"{expression} AS {_quoted(column.name)}"
+
+
+def _calibrated(pieces: Sequence[Piece]) -> str:
+    """A calibration map as text: nested IFs search the piece of a probability by bisection."""
+    if len(pieces) > 1:
+        middle = len(pieces) // 2
+        below, above = _calibrated(pieces[:middle]), _calibrated(pieces[middle:])
+        return f"IF(probability < {pieces[middle].start!r}D, {below}, {above})"
+    (piece,) = pieces
+    rise = f"greatest(probability - {piece.start!r}D, 0D) * {piece.slope!r}D"
+    return f"least({piece.low!r}D + {rise}, {piece.high!r}D)"
 
 
 def _quoted(name: str) -> str:

@@ -19,6 +19,7 @@ from anabranch.language.parser import parse
 from anabranch.planning.planner import Planner
 from anabranch.runtime.execution import open_stream
 from anabranch.runtime.sources.bindings import Bindings
+from anabranch.runtime.sources.files import missing_file
 from anabranch.runtime.validation import validate_input
 
 
@@ -79,7 +80,20 @@ class Workspace:
     def objections(self, queries: Sequence[Query]) -> list[Finding]:
         """Every reason why one of the queries cannot run, such as a missing file; empty if there is none."""
         findings = self.planner.objections(queries)
-        return findings or self.bindings.missing_files(self.planner.bound(query) for query in queries)
+        if findings:
+            return findings
+        missing = self.bindings.missing_files(self.planner.bound(query) for query in queries)
+        return [*missing, *self._missing_maps(queries)]
+
+    def _missing_maps(self, queries: Sequence[Query]) -> Iterator[Finding]:
+        """A finding for each file of CALIBRATED BY that does not exist."""
+        for query in queries:
+            declaration = query.declaration
+            if declaration.calibrated is not None:
+                named = nodes.FileSource(declaration.calibrated, span=declaration.clause_span("CALIBRATED BY"))
+                missing = missing_file(named, self.bindings.folders[query.name.lower()])
+                if missing is not None:
+                    yield missing
 
     def checked_rows(self, name: str) -> tuple[pa.Table, pa.Table]:
         """The valid rows of a stream's input, and the others with the reason."""

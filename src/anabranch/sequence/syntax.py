@@ -9,7 +9,7 @@ from lark import Token
 
 from anabranch.errors import Span
 from anabranch.language import nodes
-from anabranch.language.build_clauses import Clause, QueryBuilder
+from anabranch.language.build_clauses import Clause, QueryBuilder, QueryFields
 from anabranch.language.names import quoted
 from anabranch.language.unparse import clause, joined, string, unparse
 
@@ -70,7 +70,7 @@ class Sequence(nodes.OperandQueryBody):
 class Builder(QueryBuilder):
     """The grammar rules of SEQUENCE."""
 
-    def sequence(self, span: Span, *parts: Any) -> tuple[Sequence, int | float | None]:
+    def sequence(self, span: Span, *parts: Any) -> tuple[Sequence, QueryFields]:
         components = tuple(part for part in parts if isinstance(part, Component))
         return self.query_body(
             Sequence, span, parts[len(components) + 1 :], components=components, operands=parts[len(components)]

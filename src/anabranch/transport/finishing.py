@@ -13,6 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.binding.bound import CALIBRATED
+from anabranch.columns.calibration import CalibrationMap
+
 #: The column that says which query of a group an answer belongs to, where a job serves several.
 QUERY = "query"
 
@@ -90,12 +93,14 @@ class Finishing:
     pairing : for answers about pairs of rows
     any_of : for answers that are combined over buckets
     columns : of the result; None keeps all
+    calibration : adds the column `calibrated`
     """
 
     query: int | None = None
     pairing: Pairing | None = None
     any_of: AnyOf | None = None
     columns: tuple[ResultColumn, ...] | None = None
+    calibration: CalibrationMap | None = None
 
 
 def finish_table(rules: Finishing, answers: pa.Table) -> pa.Table:
@@ -106,9 +111,12 @@ def finish_table(rules: Finishing, answers: pa.Table) -> pa.Table:
         answers = answers.filter(pc.equal(answers[QUERY], rules.query))
     if rules.any_of is not None:
         answers = _combine(rules.any_of, answers)
-    if rules.columns is None:
-        return answers
-    return pa.table({column.name: _column(column, answers) for column in rules.columns})
+    if rules.columns is not None:
+        answers = pa.table({column.name: _column(column, answers) for column in rules.columns})
+    if rules.calibration is not None:
+        calibrated = rules.calibration.apply_to_column(answers["probability"])
+        answers = answers.append_column(CALIBRATED, calibrated)
+    return answers
 
 
 def _combine(rule: AnyOf, answers: pa.Table) -> pa.Table:

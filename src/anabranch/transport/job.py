@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
 from anabranch.binding.typed import Typed
+from anabranch.columns.calibration import CalibrationMap
 from anabranch.columns.times import TimeKind
 from anabranch.transport.finishing import Finishing
 from anabranch.transport.layout import Layout
@@ -32,6 +33,7 @@ class JobContext:
     fingerprint : identifies the queries; state with another fingerprint is refused
     live : whether the inputs are live
     folders : the folder of each query's workbook, for the files that it names
+    calibrations : the calibration map of each query that has one, by its number
     """
 
     layouts: tuple[Layout, ...]
@@ -39,6 +41,7 @@ class JobContext:
     fingerprint: str
     live: bool = False
     folders: tuple[str, ...] = ()
+    calibrations: Mapping[int, CalibrationMap] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,7 @@ S = TypeVar("S", bound=Specification)
 
 @dataclass(frozen=True)
 class QueryJob(ABC, Generic[S]):
-    """The base of the jobs of all kinds. A kind adds `pack`, `operator` and `finishing`."""
+    """The base of the jobs of all kinds. A kind adds `pack`, `operator` and `rules`."""
 
     spec: S
 
@@ -144,3 +147,11 @@ class QueryJob(ABC, Generic[S]):
     def n_queries(self) -> int:
         """How many queries the job serves."""
         return 1
+
+    @abstractmethod
+    def rules(self, query: int) -> Finishing:
+        """How the operators' answers become the result of a query, before calibration."""
+
+    def finishing(self, query: int = 0) -> Finishing:
+        """How the operators' answers become the result of a query."""
+        return replace(self.rules(query), calibration=self.spec.context.calibrations.get(query))

@@ -14,9 +14,6 @@ import pyarrow as pa
 
 from anabranch.transport.checks import QUARANTINE
 
-#: The status of final answers, where a query also gives provisional ones.
-FINAL = ("final", "validated", "matched", "expired")
-
 #: What can happen to a row.
 ROW_COUNTS = ("read", "used", "duplicate", "late", "quarantined")
 

@@ -18,12 +18,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
+from anabranch.columns.statuses import FINAL
 from anabranch.errors import AnabranchError, DataError
 from anabranch.runtime.finishing import to_frame
 from anabranch.runtime.sources.files import is_local, local_folder
 from anabranch.runtime.spark import with_settings
 from anabranch.runtime.streaming import Sink
-from anabranch.transport.operator import FINAL
 
 FORMATS = ("parquet", "csv", "json")
 

@@ -20,6 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from anabranch.catalog import Relation, Stream
 from anabranch.columns.conditions import ARROW_TYPES
 from anabranch.errors import AnabranchError, DataError
+from anabranch.language import nodes
 
 #: What `bind` takes, for messages.
 ACCEPTED = "a DataFrame (Spark, pandas, Polars), an Arrow table, a list of rows or a path"
@@ -84,6 +85,11 @@ def local_rows(source: Any, entry: Stream | Relation, columns: Sequence[str] | N
         return _collect(entry.name, _row_columns(source, entry, columns))
     hint = "call its collect() first" if hasattr(source, "collect") else f"pass {ACCEPTED}"
     raise AnabranchError(f"cannot bind a {type(source).__name__} to {entry.name}; {hint}")
+
+
+def local_table(source: Any, name: str) -> pa.Table:
+    """The rows of a source in this process that needs no declaration; `name` is for messages."""
+    return local_rows(source, Relation(name, (), nodes.CreateRelation(name, ())), None).table
 
 
 def _collect(name: str, columns: Iterable[tuple[str, Callable[[], Any]]]) -> LocalRows:

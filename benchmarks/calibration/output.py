@@ -1,0 +1,65 @@
+"""The table and the charts of the calibration benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import cycle
+from textwrap import fill
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.calibration.collecting import TASKS, Row, collect
+from benchmarks.curves import BASELINE, FIRST, PALE, SECOND, Axis, Curve, grid_svg, save_chart
+from benchmarks.harness import Options, Record
+
+MIN_ANSWERS = 20
+"""Bins with fewer answers are not drawn: the share of true ones would mean little."""
+
+COLOURS = (FIRST, BASELINE, SECOND, "#5b8c5a", "#b08a3c")
+NAME_WIDTH = 34
+"""Characters of a line above a panel."""
+
+
+def measure(options: Options) -> Iterator[Record]:
+    """Print the table of all tasks, with one round per seed, and draw a chart per task unless the run is quick.
+
+    There are no records: the table is complete, and docs/quality.md has it.
+    """
+    seeds = range(1 if options.quick else options.rounds)
+    rows = {task: collect(task, seeds) for task in TASKS}
+    everything = [row for task_rows in rows.values() for row in task_rows]
+    Console(width=240, markup=False, highlight=False).print(table_of(everything))
+    for task, task_rows in rows.items():
+        if task_rows and not options.quick:
+            draw(task, task_rows)
+    yield from ()
+
+
+def table_of(rows: Sequence[Row]) -> Table:
+    """The table of docs/quality.md: means over the seeds."""
+    names = ("data", "task", "method")
+    table = Table(box=box.MARKDOWN)
+    for heading in (*names, "answers", "Brier", "constant", "ECE ± standard error", "resolution"):
+        table.add_column(heading, justify="left" if heading in names else "right")
+    for row in rows:
+        error = f"{row.mean('calibration_error'):.3f} ± {row.mean('standard_error'):.3f}"
+        brier, constant = f"{row.mean('brier'):.4f}", f"{row.mean('constant'):.4f}"
+        resolution = f"{row.mean('resolution'):.4f}"
+        table.add_row(row.data, row.task, row.method, f"{row.mean('count'):,.0f}", brier, constant, error, resolution)
+    return table
+
+
+def draw(task: str, rows: Sequence[Row]) -> None:
+    """Draw the reliability of every method of a task: a panel per data set and question."""
+    colours = dict(zip(dict.fromkeys(row.method for row in rows), cycle(COLOURS), strict=False))
+    panels: dict[str, list[Curve]] = {}
+    for row in rows:
+        diagonal = Curve(PALE, [(0.0, 0.0), (1.0, 1.0)], dashed=True)
+        points = [(bin.predicted, bin.observed) for bin in row.bins if bin.answers >= MIN_ANSWERS]
+        curves = panels.setdefault(f"{row.data}\n{fill(row.task, NAME_WIDTH)}", [diagonal])
+        curves.append(Curve(colours[row.method], points))
+    axis = Axis(0.0, 1.0, ticks=(0.0, 0.5, 1.0), name="probability")
+    legend = [(colour, method) for method, colour in colours.items()]
+    save_chart(f"calibration-{task}", grid_svg(f"The share of true answers: {task}", panels, axis, legend))

@@ -1,0 +1,6 @@
+"""The values of the column `status`."""
+
+from __future__ import annotations
+
+#: The status of final answers, where a query also gives provisional ones.
+FINAL = ("final", "validated", "matched", "expired")

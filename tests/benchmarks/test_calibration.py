@@ -1,0 +1,81 @@
+"""The calibration benchmark: rows, the table and the charts, with results that need no data."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from benchmarks.__main__ import main
+from benchmarks.calibration import collecting
+from benchmarks.calibration.collecting import collect, rows_of
+from benchmarks.calibration.results import Result
+
+TRUE = np.array([True, False, True, True])
+
+
+def result(method: str, seed: int, *probabilities: float) -> Result:
+    return Result("home", "is it on?", method, seed, np.array(probabilities), TRUE)
+
+
+def results(seeds: Sequence[int]) -> Iterator[Result]:
+    """A calibrated and an overconfident method, over thirty held-out parts each."""
+    for seed in seeds:
+        for _ in range(30):
+            yield result("new", seed, 0.75, 0.75, 0.75, 0.75)
+            yield result("old", seed, 0.9, 0.9, 0.9, 0.1)
+
+
+@pytest.fixture
+def tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One task with results, one without data, and one without a module."""
+    monkeypatch.setattr(collecting, "TASKS", ("given", "bare", "absent"))
+    monkeypatch.setattr("benchmarks.calibration.output.TASKS", ("given", "bare", "absent"))
+
+    def missing(seeds: Sequence[int]) -> Iterator[Result]:
+        yield result("new", 0, 0.5, 0.5, 0.5, 0.5)
+        Path("nowhere/home_adl/sensors.csv").read_text()
+
+    for name, function in (("given", results), ("bare", missing)):
+        module = ModuleType(f"benchmarks.calibration.{name}")
+        module.__spec__ = pytest.__spec__  # `find_spec` takes that of a loaded module
+        vars(module)["results"] = function
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+
+
+def test_rows_have_means_over_seeds_of_all_their_parts() -> None:
+    parts = [result("m", 1, 1, 0, 1, 1), result("m", 1, 0, 1, 0, 0), result("m", 2, 0.5, 0.5, 0.5, 0.5)]
+    (row,) = rows_of(parts)
+    assert (row.data, row.task, row.method) == ("home", "is it on?", "m")
+    assert [score.count for score in row.of_seeds] == [8, 4]
+    assert row.mean("brier") == pytest.approx((0.5 + 0.25) / 2)
+    assert row.mean("constant") == pytest.approx(3 / 16)
+    assert sum(bin.answers for bin in row.bins) == 12
+
+
+@pytest.mark.usefixtures("tasks")
+def test_missing_data_and_modules_are_one_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [row.method for row in collect("bare", [0])] == ["new"], "what came before the missing file counts"
+    assert collect("absent", [0]) == []
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "calibration: bare stopped, because nowhere/home_adl/sensors.csv is missing; "
+        "the real data belong into ../shared/data",
+        "calibration: there is no module benchmarks.calibration.absent; this task is left out",
+    ]
+
+
+@pytest.mark.usefixtures("tasks")
+def test_the_command_prints_one_table_and_draws_charts(chart_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["calibration", "--rounds", "2"]) == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| home")]
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+    assert cells[0] == ["home", "is it on?", "new", "120", "0.1875", "0.1875", "0.000 ± 0.040", "0.0000"]
+    assert [row[2:4] for row in cells] == [["new", "120"], ["old", "120"], ["new", "4"]]
+    assert sorted(path.name for path in chart_folder.iterdir()) == ["calibration-bare.svg", "calibration-given.svg"]
+    chart = (chart_folder / "calibration-given.svg").read_text()
+    assert "is it on?" in chart
+    assert chart.count("<polyline") == 3, "the diagonal and two methods"
