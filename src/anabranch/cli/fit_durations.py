@@ -90,11 +90,7 @@ def _fits(session: Session, stream: Stream, by: str | None, most_k: int) -> tupl
     typed = stream.with_types(source_types(table))
     (layout,) = layouts_for([typed])
     history = make_history(table, layout, by)
-    fits = [
-        fit
-        for clause, lengths in history.lengths.items()
-        for fit in fit_durations(lengths, clause, history.classes, most_k)
-    ]
+    fits = fit_durations(history.lengths, history.classes, most_k)
     if not fits:
         raise DataError(f"{stream.name}: fewer than two segments have both ends, so there is nothing to learn from")
     return fits, typed.time.type is Type.TIMESTAMP

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,9 +19,9 @@ from anabranch.transport.layout import Layout
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The lengths of segments and gaps by clause (DURATION, GAP), and the names of their classes."""
+    """The lengths of segments and gaps, and the names of their classes."""
 
-    lengths: Mapping[str, Lengths]
+    lengths: Lengths
     classes: tuple[str, ...]
 
 
@@ -46,7 +45,7 @@ def make_history(table: pa.Table, layout: Layout, by: str | None) -> History:
         names = tuple(texts.dictionary.to_pylist())
         codes = pc.fill_null(texts.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
         classes = _classes(rows, codes, assembled.events)
-    return History(lengths_of(assembled.windows, layout.time_kind, classes), names)
+    return History(lengths_of(assembled.windows, layout.time_kind, classes, len(names)), names)
 
 
 def _classes(rows: IntervalRows, codes: I64, events: I64) -> I64:
