@@ -16,7 +16,8 @@ from reproductions import simpmatch
 from anabranch.columns.times import order_doubles
 from anabranch.relate import kernel
 from anabranch.relate.analysis import RelateAnalysis
-from anabranch.relate.pairs import Windows, class_tables
+from anabranch.relate.pairs import class_tables
+from anabranch.relate.windows import Windows
 from anabranch.simulate import traffic
 from anabranch.simulate.segmented import Entities, lose
 from benchmarks.engines import make_job

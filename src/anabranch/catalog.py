@@ -112,6 +112,12 @@ class Stream:
         return tuple(dict.fromkeys(bound.source for bound in self.errors if bound.source is not None))
 
     @property
+    def segment_laws(self) -> tuple[tuple[str, nodes.SegmentLaw], ...]:
+        """The distributions of an INTERVALS stream, each with its clause."""
+        laws = (("DURATION", self.declaration.duration), ("GAP", self.declaration.gap))
+        return tuple((clause, law) for clause, law in laws if law is not None)
+
+    @property
     def columns(self) -> tuple[Column, ...]:
         """Every column that a source of this stream must have, in a fixed order."""
         extra: list[Column] = list(self.previous)
@@ -120,6 +126,11 @@ class Stream:
         if self.model is Model.PREDICTED:
             extra += [Column(f"{column.name}_rate", Type.DOUBLE) for column in self.values]
             extra += [Column(name, Type.DOUBLE) for name in self.error_columns]
+        extra += [
+            Column(law.column, Type.DOUBLE if law.path is None else Type.STRING)
+            for _, law in self.segment_laws
+            if law.column is not None
+        ]
         declaration = self.declaration
         for name, kind in (
             (declaration.order, Type.INTEGER),

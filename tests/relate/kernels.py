@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -11,8 +12,8 @@ from tests.oracles.relate import Entity, Window
 
 from anabranch.columns.times import order_doubles
 from anabranch.relate import kernel
-from anabranch.relate.pairs import Windows
 from anabranch.relate.query import COMPOSITE, SIMPLE
+from anabranch.relate.windows import Windows
 
 #: The window of every event of an entity, as time codes; for a recorded event, both ends are its time.
 Codes = Sequence[tuple[int, int]]
@@ -31,16 +32,37 @@ def bits(*relations: str) -> int:
     return sum(1 << SIMPLE.index(name) for name in simple)
 
 
-def decided(a: Codes, b: Codes, outer: int | None, inner: int | None, relations: int, doubles: bool = False) -> Decided:
-    """Call the kernel for one pair; None is ALL."""
+#: The phases, and the rate of a phase, of the state that each event of an entity begins.
+Laws = Sequence[tuple[int, float]]
+
+
+def decided(
+    a: Codes,
+    b: Codes,
+    outer: int | None,
+    inner: int | None,
+    relations: int,
+    doubles: bool = False,
+    laws: Sequence[Laws] | None = None,
+) -> Decided:
+    """Call the kernel for one pair, or with `laws` the kernel for distributions; None is ALL."""
     table = kernel.segment_classes(len(b), inner or 0, relations, outer is None)
     first_row = np.full(len(b) + 1, -1, np.int64)
     first_row[len(b)] = 0
-    first, second = (windows_of([windows]).marked() for windows in (a, b))
-    classes = kernel.Classes(first_row, *table)
-    enough, fewer = kernel.relate_pairs(np.array([[0, 0]]), first, second, classes, outer or 1, doubles)
+    classes, pairs, operands = kernel.Classes(first_row, *table), np.array([[0, 0]]), [windows_of([x]) for x in (a, b)]
+    if laws is None:
+        marked = [windows.marked() for windows in operands]
+        enough, fewer = kernel.relate_pairs(pairs, *marked, classes, outer or 1, doubles)
+    else:
+        chained = [_with_laws(windows, of_entity).chained() for windows, of_entity in zip(operands, laws, strict=True)]
+        enough, fewer = kernel.relate_chains(pairs, *chained, classes, outer or 1, doubles)
     # For ALL, hits are failures.
     return Decided(*((fewer[0], enough[0]) if outer is None else (enough[0], fewer[0])))
+
+
+def _with_laws(windows: Windows, laws: Laws) -> Windows:
+    phases, rates = zip(*laws, strict=True)
+    return replace(windows, phases=np.array(phases), rates=np.array(rates))
 
 
 def windows_of(entities: Sequence[Codes]) -> Windows:

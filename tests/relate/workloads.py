@@ -1,7 +1,8 @@
 """Hypothesis strategies for RELATE: streams of entities as a workbook and rows, and the answers of the oracle.
 
 Entities come from `strategies`, in whole numbers of a unit; rows have the type of the time column. A lost event is a
-row without a time, or no row if the row would add no information.
+row without a time, or no row if the row would add no information. Some streams have DURATION and GAP; their entities
+have one lost event, so that the oracle can integrate over those of a pair.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hypothesis import strategies as st
+from tests.oracles import relate_durations
 from tests.oracles.relate import Entity, Window, probability
+from tests.oracles.relate_durations import Law, Timed
 from tests.relate.strategies import (
     COMMON,
     DEFAULT,
@@ -58,6 +61,33 @@ CONDITIONS: dict[str, Callable[[Key, Key], bool]] = {
 }
 
 
+#: The distribution of the time from each event of an entity to the next.
+EntityLaws = tuple[Law | None, ...]
+
+
+@dataclass(frozen=True)
+class _Times:
+    """A distribution of DURATION or GAP; without a mean, rows have it in the column m."""
+
+    k: int
+    mean: float | None
+
+    def written(self, unit: float) -> str:
+        """The distribution in the language."""
+        mean = "m" if self.mean is None else f"{self.mean * unit:g}"
+        return f"EXPONENTIAL({mean})" if self.k == 1 else f"ERLANG({self.k}, {mean})"
+
+
+#: What DURATION and GAP of a stream may be.
+_LAWS = [
+    (None, None),
+    (_Times(1, 0.5), None),
+    (_Times(3, 2.0), _Times(1, 1.0)),
+    (None, _Times(2, None)),
+    (_Times(2, None), _Times(1, None)),
+]
+
+
 @dataclass(frozen=True)
 class Workload:
     """A query over one or two streams, their rows, and the entities of the rows."""
@@ -67,6 +97,7 @@ class Workload:
     rows: Rows
     first: dict[Key, Entity]
     second: dict[Key, Entity]
+    laws: tuple[dict[Key, EntityLaws], dict[Key, EntityLaws]]
     same_stream: bool
     chosen: Callable[[Key, Key], bool]
     outer: int | None
@@ -81,9 +112,18 @@ class Workload:
             for a, b in itertools.product(self.first, self.second)
             if self.chosen(a, b) and not (self.same_stream and a == b)
         ]
-        query = (self.outer, self.inner, self.relations)
-        probabilities = {(a, b): float(probability(self.first[a], self.second[b], *query)) for a, b in pairs}
+        probabilities = {(a, b): self._probability(a, b) for a, b in pairs}
         return {pair: p for pair, p in probabilities.items() if p > 0 and p >= self.threshold}
+
+    def _probability(self, a: Key, b: Key) -> float:
+        operands = [(self.first[a], self.laws[0].get(a)), (self.second[b], self.laws[1].get(b))]
+        query = (self.outer, self.inner, self.relations)
+        if not any(laws for _, laws in operands):
+            return float(probability(self.first[a], self.second[b], *query))
+        timed = [
+            Timed(entity, laws if laws is not None else (None,) * (len(entity.events) - 1)) for entity, laws in operands
+        ]
+        return relate_durations.probability(*timed, *query)
 
 
 @dataclass(frozen=True)
@@ -95,6 +135,24 @@ class _Clauses:
     window: bool
     length: bool
     role: bool
+    duration: _Times | None = None
+    gap: _Times | None = None
+
+    def laws_of(self, entity: Entity, rows: list[Row]) -> EntityLaws:
+        """The distribution of the time from each event of an entity to the next."""
+        unit = TIMES[self.times][1]
+        by_seq = {row["seq"]: row["m"] / unit for row in rows if row.get("m") is not None}
+        laws: list[Law | None] = []
+        for state in range(1, len(entity.events)):
+            law = self.duration if state % 2 else self.gap
+            opening = state if state % 2 else state - 1
+            if law is None:
+                laws.append(None)
+            elif law.mean is not None:
+                laws.append(Law(law.k, law.mean))
+            else:
+                laws.append(Law(law.k, by_seq.get(opening, sum(by_seq.values()) / len(by_seq))))
+        return tuple(laws)
 
     def declared(self, name: str, watermark: float) -> str:
         """The CREATE STREAM statement."""
@@ -105,6 +163,8 @@ class _Clauses:
             "WINDOW (lo, hi)" if self.window else "",
             "LENGTH n" if self.length else "",
             "ROLE what" if self.role else "",
+            f"DURATION {self.duration.written(unit)}" if self.duration else "",
+            f"GAP {self.gap.written(unit)}" if self.gap else "",
             f"WATERMARK {watermark * unit:g};" if watermark else ";",
         ]
         return " ".join(filter(None, clauses))
@@ -132,12 +192,16 @@ def workloads(
     times = draw(st.sampled_from(list(TIMES)))
     names = draw(st.sampled_from([("s",), ("s", "r")]))
     condition = draw(st.sampled_from(list(CONDITIONS)))
-    text, rows, drawn = [], {}, []
+    text, rows, drawn, laws = [], {}, [], []
+    with_laws = draw(st.sampled_from([False, False, True]))
     for name in names:
-        clauses = draw(_clauses(times, horizon, ends))
-        stream_entities = draw(_entities(clauses))
+        clauses = draw(_clauses(times, horizon, ends, with_laws))
+        stream_entities = draw(_entities(clauses, 1 if with_laws else 2))
         drawn.append(stream_entities)
-        rows[name] = [row for key, entity in stream_entities.items() for row in draw(_rows(clauses, key, entity))]
+        by_entity = {key: draw(_rows(clauses, key, entity)) for key, entity in stream_entities.items()}
+        has_laws = clauses.duration or clauses.gap
+        laws.append({key: clauses.laws_of(stream_entities[key], by_entity[key]) for key in by_entity if has_laws})
+        rows[name] = [row for entity_rows in by_entity.values() for row in entity_rows]
         rows[name] += draw(st.lists(st.sampled_from(rows[name]), max_size=2)) if twice else []
         text.append(clauses.declared(name, watermark))
     first, second = drawn[0], drawn[-1]
@@ -151,8 +215,10 @@ def workloads(
         f"THRESHOLD {threshold} {limit};"
     )
     same = len(names) == 1
-    chosen = CONDITIONS[condition]
-    return Workload("\n".join(text), times, rows, first, second, same, chosen, outer, inner, relations, threshold)
+    return Workload(
+        "\n".join(text), times, rows, first, second, (laws[0], laws[-1]), same, CONDITIONS[condition],
+        outer, inner, relations, threshold,
+    )  # fmt: skip
 
 
 @st.composite
@@ -167,29 +233,32 @@ def _quantified(at_least: int | None, name: str) -> str:
 
 
 @st.composite
-def _clauses(draw: Draw, times: str, horizon: bool | None, ends: bool) -> _Clauses:
+def _clauses(draw: Draw, times: str, horizon: bool | None, ends: bool, with_laws: bool) -> _Clauses:
     window = horizon is not False and draw(st.booleans())
+    duration, gap = draw(st.sampled_from(_LAWS)) if with_laws else (None, None)
     return _Clauses(
         times,
         horizon=horizon is not False and (draw(st.booleans()) or (horizon is True and not window)),
         window=window,
         length=ends or draw(st.booleans()),
         role=draw(st.booleans()),
+        duration=duration,
+        gap=gap,
     )
 
 
 @st.composite
-def _entities(draw: Draw, clauses: _Clauses) -> dict[Key, Entity]:
+def _entities(draw: Draw, clauses: _Clauses, most_lost: int) -> dict[Key, Entity]:
     """Entities whose windows can be expressed by the clauses of their stream."""
     key = st.tuples(st.integers(0, 1), st.integers(0, 2))
     keys = draw(st.lists(key, min_size=2, max_size=3, unique=True))
     kind = draw(st.sampled_from([COMMON, DIFFERING])) if clauses.window else DEFAULT
     wide = clauses.window and draw(st.booleans())
-    return {drawn_key: draw(_entity(clauses, kind, wide)) for drawn_key in keys}
+    return {drawn_key: draw(_entity(clauses, kind, wide, most_lost)) for drawn_key in keys}
 
 
-def _entity(clauses: _Clauses, kind: str, wide: bool) -> st.SearchStrategy[Entity]:
-    drawn = entities(windows=kind, most_lost=2, wide=wide, horizon=HORIZON if clauses.horizon else None)
+def _entity(clauses: _Clauses, kind: str, wide: bool, most_lost: int) -> st.SearchStrategy[Entity]:
+    drawn = entities(windows=kind, most_lost=most_lost, wide=wide, horizon=HORIZON if clauses.horizon else None)
     if clauses.horizon or clauses.window:
         return drawn
     return drawn.filter(
@@ -218,6 +287,11 @@ def _rows(draw: Draw, clauses: _Clauses, key: Key, entity: Entity) -> list[Row]:
         rows.append(row)
     if not rows:
         rows.append({"g": key[0], "k": key[1], "seq": last, "t": None, "at": 0})
+    if any(law is not None and law.mean is None for law in (clauses.duration, clauses.gap)):
+        unit = TIMES[clauses.times][1]
+        for index, row in enumerate(rows):  # one row has a mean; the others may have one
+            mean = draw(st.sampled_from([0.5, 2.0, 3.0] if index == 0 else [None, 0.5, 2.0, 3.0]))
+            row["m"] = None if mean is None else mean * unit
     rows_with_length = draw(st.sets(st.sampled_from(range(len(rows))), min_size=1)) if clauses.length else ()
     return [row | ({"n": last} if index in rows_with_length else {}) for index, row in enumerate(rows)]
 

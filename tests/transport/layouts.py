@@ -92,6 +92,8 @@ def types_of(layout: Layout) -> dict[str, pa.DataType]:
         times = dict.fromkeys(layout.interval.window or (), layout.time_kind.arrow_type)
         types |= dict.fromkeys(layout.interval.columns, pa.int64()) | times
         types |= {layout.interval.role: pa.string()} if layout.interval.role else {}
+        for law, column in layout.interval.laws_by_row.values():
+            types[column] = pa.string() if law.classes else pa.float64()
     if layout.start:
         types[layout.start] = layout.time_kind.arrow_type
     if layout.space:

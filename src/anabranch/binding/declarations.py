@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from anabranch.binding.derived_streams import check_inference, check_predictor, derivation_word, derived_model
 from anabranch.binding.durations import checked_duration
+from anabranch.binding.segment_laws import check_segment_law
 from anabranch.binding.stream_columns import check_column_types
 from anabranch.binding.type_rules import a_type
 from anabranch.catalog import Column, Model, Relation, Stream, as_time
@@ -23,6 +24,8 @@ _CLAUSE_MODELS: dict[str, tuple[Model, ...]] = {
     "LENGTH": (Model.INTERVALS,),
     "ROLE": (Model.INTERVALS,),
     "WINDOW": (Model.INTERVALS,),
+    "DURATION": (Model.INTERVALS,),
+    "GAP": (Model.INTERVALS,),
     "ERROR": (Model.PREDICTED,),
     "PERIOD": (Model.PREDICTED,),
 }
@@ -205,7 +208,7 @@ class DeclarationBinder:
     # ------------------------------------------------------------ amounts
 
     def check_amounts(self, stream: Stream) -> None:
-        """Check durations, errors and horizons."""
+        """Check durations, errors, distributions and horizons."""
         node = stream.declaration
         if node.period is not None:
             checked_duration(self.findings, "PERIOD", node.period, positive=True)
@@ -213,6 +216,8 @@ class DeclarationBinder:
             checked_duration(self.findings, "WATERMARK", node.watermark, positive=False)
         if node.error:
             self.check_error(node)
+        for clause, law in stream.segment_laws:
+            check_segment_law(self.findings, clause, law)
         if node.horizon is not None:
             self.check_horizon(node, *node.horizon, stream.time.type)
 

@@ -33,7 +33,7 @@ def find_column(stream: Stream, name: str) -> Column | None:
 
 
 def check_column_types(stream: Stream, findings: Findings, declared: bool) -> None:
-    """Report columns of TIME, SPACE, VALUE and ERROR whose types are not allowed there.
+    """Report columns of TIME, SPACE, VALUE, ERROR, DURATION and GAP whose types are not allowed there.
 
     With `declared`, only types that the workbook states are checked; this happens once, when the stream is declared.
     Without, only types that come from the source are checked; this happens when a query uses the stream.
@@ -52,6 +52,11 @@ def check_column_types(stream: Stream, findings: Findings, declared: bool) -> No
             columns = (find_column(stream, name) for name in names)
             checked = [column for column in columns if column is not None and column.declared is declared]
             _check_numbers(stream, clause, what, checked, findings)
+
+    for clause, law in stream.segment_laws:
+        column = find_column(stream, law.column or "")
+        if law.path is None and column is not None and column.declared is declared:
+            _check_numbers(stream, clause, "a mean", [column], findings)
 
 
 def _check_numbers(stream: Stream, clause: str, what: str, columns: Iterable[Column], findings: Findings) -> None:

@@ -11,8 +11,8 @@ import numpy as np
 import typer
 
 from anabranch.catalog import Model, Stream
-from anabranch.cli import fit_delays, options
-from anabranch.cli.common import open_workbook, valid_rows
+from anabranch.cli import fit_delays, fit_durations, options
+from anabranch.cli.common import known_stream, open_workbook, valid_rows
 from anabranch.cli.messages import say
 from anabranch.cli.progress import progress
 from anabranch.errors import DataError
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Learn a model from history.", no_args_is_help=True, rich_markup_mode=None)
 app.command("delays")(fit_delays.command)
+app.command("durations")(fit_durations.command)
 
 Truth = Annotated[str, typer.Option("--truth", metavar="STREAM", help="Stream with the true locations of the keys.")]
 Readings = Annotated[str, typer.Option("--readings", metavar="STREAM", help="Stream with the readings of the keys.")]
@@ -92,10 +93,7 @@ def fit_hmm_command(
 
 def _certain(session: Session, name: str) -> Stream:
     """The stream called `name`; refused if it cannot be a history."""
-    stream = session.catalog.stream(name)
-    if stream is None:
-        known = ", ".join(session.catalog.names((Stream,))) or "none"
-        raise typer.BadParameter(f"there is no stream {name}; the workbook has: {known}")
+    stream = known_stream(session, name)
     if stream.model is not Model.CERTAIN:
         raise typer.BadParameter(f"{stream.name} is {stream.model.value}, but a history must be CERTAIN")
     if isinstance(stream.source, nodes.InferredSource):

@@ -13,7 +13,7 @@ from anabranch.binding.binder import bind
 from anabranch.binding.typed import Member, walk
 from anabranch.catalog import Catalog, Query
 from anabranch.cli import options
-from anabranch.cli.common import chosen_queries, open_workbook, valid_rows
+from anabranch.cli.common import chosen_queries, open_workbook, source_types, valid_rows
 from anabranch.cli.messages import say
 from anabranch.cli.progress import progress
 from anabranch.errors import WorkbookError
@@ -22,7 +22,6 @@ from anabranch.language.types import Type
 from anabranch.sequence.query import BoundSequence
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from rich.console import Console
 
     from anabranch.sequence.fit import ComponentFit, FittedDistribution
@@ -77,7 +76,7 @@ def _history(session: Session, query: Query, workbook: str) -> tuple[BoundSequen
         tables = {stream.name.lower(): valid_rows(session, stream) for stream in bound.streams}
         typed = Catalog(dict(session.catalog.entries))
         for stream in bound.streams:
-            typed.add(stream.with_types(_types(tables[stream.name.lower()])))
+            typed.add(stream.with_types(source_types(tables[stream.name.lower()])))
         analysis = analyse(_sequence(query, typed))
         refused = objection(analysis)
         if refused is not None:
@@ -98,24 +97,6 @@ def _sequence(query: Query, catalog: Catalog) -> BoundSequence:
             f"{query.name} uses the relation {relations[0]}; use a query that lists its values instead"
         )
     return bound
-
-
-def _types(table: pa.Table) -> dict[str, Type]:
-    """The types of the columns; times may have more Arrow types than conditions."""
-    import pyarrow as pa
-
-    from anabranch.columns.conditions import ARROW_TYPES
-
-    known = {arrow: own for own, arrow in ARROW_TYPES.items()}
-    kinds = (
-        (pa.types.is_timestamp, Type.TIMESTAMP),
-        (pa.types.is_integer, Type.INTEGER),
-        (pa.types.is_floating, Type.DOUBLE),
-    )
-    return {
-        field.name.lower(): next((own for test, own in kinds if test(field.type)), known.get(field.type, Type.UNKNOWN))
-        for field in table.schema
-    }
 
 
 def _is_clock(bound: BoundSequence) -> bool:

@@ -35,6 +35,11 @@ class TimeKind(Enum):
             TimeKind.TIMESTAMP: pa.timestamp("us", tz="UTC"),
         }[self]
 
+    @property
+    def per_unit(self) -> float:
+        """How much time codes differ after one unit of time: a second for a TIMESTAMP, else the unit of the column."""
+        return 1e6 if self is TimeKind.TIMESTAMP else 1.0
+
 
 def order_doubles(values: F64) -> I64:
     """Map doubles to integers with the same order.

@@ -109,6 +109,24 @@ class StatementBuilder(QueryBuilder):
     def window(self, span: Span, low: Token, high: Token) -> Clause:
         return Clause("WINDOW", {"window": (low.value, high.value)}, span)
 
+    def duration_of_segments(self, span: Span, law: nodes.SegmentLaw) -> Clause:
+        return Clause("DURATION", {"duration": law}, span)
+
+    def duration_of_gaps(self, span: Span, law: nodes.SegmentLaw) -> Clause:
+        return Clause("GAP", {"gap": law}, span)
+
+    def segment_law(self, span: Span, law: Token, *arguments: nodes.Duration | Token) -> nodes.SegmentLaw:
+        written = (
+            nodes.ColumnName(argument.value, None, span=self.span_of(argument))
+            if isinstance(argument, Token)
+            else argument
+            for argument in arguments
+        )
+        return nodes.SegmentLaw(law.value.upper(), tuple(written), span=span)
+
+    def fitted_law(self, span: Span, law: Token, path: Token, by: Token | None) -> nodes.SegmentLaw:
+        return nodes.SegmentLaw(law.value.upper(), (), path.value, by and by.value, span=span)
+
     def error(self, span: Span, *bounds: nodes.ErrorBound) -> Clause:
         return Clause("ERROR", {"error": bounds}, span)
 

@@ -248,6 +248,37 @@ class ErrorBound(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class SegmentLaw(Node):
+    """The distribution of DURATION and GAP: `EXPONENTIAL(5 MINUTES)`, `ERLANG(3, mean)`; an argument may be a column.
+
+    `FITTED 'durations.csv' BY activity` has a `path`, and in `by` the column of the class of a segment.
+    """
+
+    law: str
+    arguments: tuple[Duration | ColumnName, ...]
+    path: str | None = None
+    by: str | None = None
+
+    @property
+    def mean(self) -> Duration | ColumnName:
+        """The mean, which is the last argument of every law but FITTED."""
+        return self.arguments[-1]
+
+    @property
+    def column(self) -> str | None:
+        """The column that a row has for this law: its mean, or its class."""
+        if self.path is not None:
+            return self.by
+        return self.mean.name if isinstance(self.mean, ColumnName) else None
+
+    @property
+    def phases(self) -> int:
+        """The k of ERLANG; 1 for EXPONENTIAL."""
+        first = self.arguments[0]
+        return int(first.amount) if len(self.arguments) > 1 and isinstance(first, Duration) else 1
+
+
+@dataclass(frozen=True, slots=True)
 class CreateStream(Clauses):
     """`CREATE STREAM`. A clause that is not written is None or empty.
 
@@ -268,6 +299,8 @@ class CreateStream(Clauses):
     length: str | None = None
     role: str | None = None
     window: tuple[str, str] | None = None
+    duration: SegmentLaw | None = None
+    gap: SegmentLaw | None = None
     error: tuple[ErrorBound, ...] = ()
     period: Duration | None = None
     space: tuple[str, ...] | None = None

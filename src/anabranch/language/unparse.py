@@ -210,6 +210,13 @@ def _error_bound(node: nodes.ErrorBound) -> str:
     return f"{column}{amount}{normal}"
 
 
+@unparse.register
+def _segment_law(node: nodes.SegmentLaw) -> str:
+    if node.path is not None:
+        return f"{quoted(node.law)} {string(node.path)}" + (f" BY {quoted(node.by)}" if node.by else "")
+    return f"{quoted(node.law)}({joined(node.arguments)})"
+
+
 def _create(node: nodes.Statement) -> str:
     return f"CREATE {'OR REPLACE ' if node.or_replace else ''}{node.what.upper()}"
 
@@ -238,6 +245,8 @@ def _create_stream(node: nodes.CreateStream) -> str:
         *clause("LENGTH", node.length, quoted),
         *clause("ROLE", node.role, quoted),
         *clause("WINDOW", node.window, lambda window: f"({_names(window)})"),
+        *clause("DURATION", node.duration, unparse),
+        *clause("GAP", node.gap, unparse),
         *clause("ERROR", node.error, _error),
         *clause("PERIOD", node.period, unparse),
         *clause("SPACE", node.space, lambda space: f"({_names(space)}){geodesic}"),

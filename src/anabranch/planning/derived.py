@@ -52,10 +52,10 @@ def layouts_of(streams: Iterable[Stream], read: Iterable[Stream], folders: Itera
     read : for each of them, the stream whose rows are read: itself, or the stream that it is made from; with types
     folders : for each of them, the folder that paths in its declaration are relative to
     """
-    given = list(read)
+    given, paths = list(read), list(folders)
     return tuple(
         layout if stream.name == source.name else _derived(stream, source, layout, folder)
-        for stream, source, layout, folder in zip(streams, given, layouts_for(given), folders, strict=True)
+        for stream, source, layout, folder in zip(streams, given, layouts_for(given, paths), paths, strict=True)
     )
 
 

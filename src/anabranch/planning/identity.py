@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from anabranch.language.unparse import unparse
 from anabranch.planning.prepared import Prepared, streams_of
-from anabranch.transport.layout import Layout, PredictionColumns
+from anabranch.transport.layout import Layout, PredictionColumns, SegmentTimes
 from anabranch.transport.state import FORMAT
 
 #: Increase it when the meaning of the document changes, and note it in CHANGELOG.md under "State format".
@@ -66,7 +66,7 @@ def _layout(layout: Layout) -> Document:
         interval = layout.interval
         document["interval"] = _known(
             order=interval.order, length=interval.length, role=interval.role, window=interval.window,
-            horizon=interval.horizon,
+            horizon=interval.horizon, duration=_segment_times(interval.duration), gap=_segment_times(interval.gap),
         )  # fmt: skip
     if layout.prediction is not None:
         document["prediction"] = _prediction(layout.prediction)
@@ -77,6 +77,14 @@ def _layout(layout: Layout) -> Document:
     if layout.derivation is not None:
         document["derivation"] = layout.derivation.identity()
     return _known(**document)
+
+
+def _segment_times(times: SegmentTimes | None) -> Document | None:
+    return (
+        None
+        if times is None
+        else _known(phases=times.phases, mean=times.mean, column=times.column, classes=tuple(map(list, times.classes)))
+    )
 
 
 def _prediction(prediction: PredictionColumns) -> Document:

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pyarrow as pa
 
 from anabranch.catalog import Column, Model, Stream
 from anabranch.columns.conditions import ARROW_TYPES
 from anabranch.columns.times import TimeKind, instant_code
-from anabranch.errors import Finding, WorkbookError
+from anabranch.errors import DataError, Finding, WorkbookError
+from anabranch.language import nodes
 from anabranch.language.temporal import amount_of, instant_of
 from anabranch.language.types import Type
-from anabranch.transport.layout import DistributionColumns, IntervalColumns, Layout, PredictionColumns, SpaceColumns
+from anabranch.relate.files import read_laws
+from anabranch.transport.layout import (
+    DistributionColumns,
+    IntervalColumns,
+    Layout,
+    PredictionColumns,
+    SegmentTimes,
+    SpaceColumns,
+)
 
 _TIME_KINDS = {
     Type.INTEGER: TimeKind.INTEGER,
@@ -21,8 +31,11 @@ _TIME_KINDS = {
 }
 
 
-def layouts_for(streams: Sequence[Stream]) -> tuple[Layout, ...]:
-    """The layouts of a query's streams (their types known), with one kind of time for all."""
+def layouts_for(streams: Sequence[Stream], folders: Sequence[str] | None = None) -> tuple[Layout, ...]:
+    """The layouts of a query's streams (their types known), with one kind of time for all.
+
+    Paths in the declaration of a stream are relative to its folder, by default to the current one.
+    """
     kinds = {}
     for stream in streams:
         if stream.time.type not in _TIME_KINDS:
@@ -35,10 +48,11 @@ def layouts_for(streams: Sequence[Stream]) -> tuple[Layout, ...]:
         message = f"the streams of one query have different time types ({types})"
         raise WorkbookError([_finding(streams[0], "time-type", message, "convert one of them")])
     kind = TimeKind.DOUBLE if len(set(kinds.values())) > 1 else next(iter(kinds.values()))
-    return tuple(_layout(stream, kind) for stream in streams)
+    folders = folders or ["."] * len(streams)
+    return tuple(_layout(stream, kind, folder) for stream, folder in zip(streams, folders, strict=True))
 
 
-def _layout(stream: Stream, kind: TimeKind) -> Layout:
+def _layout(stream: Stream, kind: TimeKind, folder: str) -> Layout:
     uncertain = stream.model in (Model.INDEPENDENT, Model.MARKOV)
     return Layout(
         name=stream.name,
@@ -51,7 +65,7 @@ def _layout(stream: Stream, kind: TimeKind) -> Layout:
         start=None if stream.start is None else stream.start.name,
         lateness=stream.lateness,
         distribution=_distribution(stream) if uncertain else None,
-        interval=_interval(stream, kind) if stream.model is Model.INTERVALS else None,
+        interval=_interval(stream, kind, folder) if stream.model is Model.INTERVALS else None,
         prediction=prediction_of(stream) if stream.model is Model.PREDICTED else None,
         space=_space(stream),
     )
@@ -79,7 +93,7 @@ def _space(stream: Stream) -> SpaceColumns | None:
     return SpaceColumns(declaration.space, declaration.geodesic, None if stream.shape is None else _arrow(stream.shape))
 
 
-def _interval(stream: Stream, kind: TimeKind) -> IntervalColumns:
+def _interval(stream: Stream, kind: TimeKind, folder: str) -> IntervalColumns:
     clauses = stream.declaration
     horizon = None
     if clauses.horizon is not None:
@@ -88,7 +102,24 @@ def _interval(stream: Stream, kind: TimeKind) -> IntervalColumns:
             hint = "write whole numbers, or state TIME t DOUBLE"
             raise WorkbookError([_finding(stream, "out-of-range", "HORIZON must have the type of the times", hint)])
         horizon = (instant_code(low, kind), instant_code(high, kind))
-    return IntervalColumns(clauses.order or "seq", clauses.length, clauses.role, clauses.window, horizon)
+    laws = {clause.lower(): _segment_times(clause, law, kind, folder) for clause, law in stream.segment_laws}
+    return IntervalColumns(
+        clauses.order or "seq", clauses.length, clauses.role, clauses.window, horizon,
+        laws.get("duration"), laws.get("gap"),
+    )  # fmt: skip
+
+
+def _segment_times(clause: str, law: nodes.SegmentLaw, kind: TimeKind, folder: str) -> SegmentTimes:
+    if law.path is not None:
+        try:
+            classes = read_laws(Path(folder, law.path), clause, kind.per_unit, law.by is not None)
+        except DataError as error:
+            raise WorkbookError([Finding("law-file", str(error), "fix the file, or use another", law.span)]) from error
+        _, phases, mean = classes[0]
+        return SegmentTimes(column=law.by, classes=classes) if law.by else SegmentTimes(phases, mean)
+    if isinstance(law.mean, nodes.ColumnName):
+        return SegmentTimes(law.phases, column=law.mean.name)
+    return SegmentTimes(law.phases, float(amount_of(law.mean)) * kind.per_unit)
 
 
 def _arrow(column: Column) -> pa.DataType:

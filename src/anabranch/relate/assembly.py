@@ -12,8 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from anabranch.arrays import BEGINNING, END, I8, I64, Bools, Numbers
+from anabranch.arrays import BEGINNING, END, F64, I8, I64, Bools, Numbers
 from anabranch.relate import kernel
+from anabranch.relate.windows import Windows
+from anabranch.transport.layout import SegmentLaws
+
+#: The columns of means.
+_MEANS = ("segment_mean", "gap_mean")
 
 #: Why all rows of an entity are quarantined.
 FAULTS = {
@@ -25,6 +30,7 @@ FAULTS = {
     kernel.NO_START: "the first event of its entity is lost, and no HORIZON or WINDOW gives its earliest time",
     kernel.NO_END: "the last event of its entity is lost, and no HORIZON or WINDOW gives its latest time",
     kernel.NO_ROOM: "an event of its entity is lost, and its neighbours, HORIZON and WINDOW leave no time for it",
+    kernel.NO_MEAN: "an event of its entity is lost, and no row of the entity has a mean for DURATION or GAP",
     kernel.TOO_LONG: (
         f"its entity has more than {kernel.MOST_EVENTS:,} events, "
         f"or more than {kernel.MOST_LOST} consecutive lost events"
@@ -36,7 +42,8 @@ FAULTS = {
 class IntervalRows:
     """Rows as columns; entities are numbered from 0.
 
-    For unknown values, `t` and `lo` are BEGINNING, `hi` is END, `length` is 0 and `role` is -1.
+    For unknown values, `t` and `lo` are BEGINNING, `hi` is END, `length` is 0 and `role` is -1. `segment_mean` and
+    `gap_mean` belong to the segment that an event opens and the gap after it; see `SegmentTimes.encode`.
     """
 
     entity: I64
@@ -46,6 +53,8 @@ class IntervalRows:
     role: I64
     lo: I64
     hi: I64
+    segment_mean: I64
+    gap_mean: I64
 
     def __len__(self) -> int:
         return len(self.t)
@@ -62,7 +71,7 @@ class IntervalRows:
     def of(entity: Numbers, columns: Mapping[str, Numbers]) -> IntervalRows:
         """Rows from the columns of their stream; missing columns are unknown."""
         n = len(entity)
-        unknown = {"length": 0, "role": -1, "lo": BEGINNING, "hi": END}
+        unknown = {"length": 0, "role": -1, "lo": BEGINNING, "hi": END, "segment_mean": 0, "gap_mean": 0}
         filled = {name: columns[name] if name in columns else np.full(n, value) for name, value in unknown.items()}
         # A window of length 0 is the time of the event.
         lost = columns["t"] == BEGINNING
@@ -72,7 +81,10 @@ class IntervalRows:
     @staticmethod
     def from_table(table: pa.Table) -> IntervalRows:
         """Rows from a table with all columns."""
-        return IntervalRows(**{name: table[name].to_numpy().copy() for name in IntervalRows.__slots__})
+        columns = {name: table[name].to_numpy().copy() for name in table.column_names}
+        for name in _MEANS:  # an earlier version wrote no means
+            columns.setdefault(name, np.zeros(table.num_rows, np.int64))
+        return IntervalRows(**columns)
 
     @staticmethod
     def concat(parts: list[IntervalRows]) -> IntervalRows:
@@ -93,6 +105,7 @@ class Assembled:
     fault : for each entity a key of FAULTS, or 0; an entity with a fault has no events
     events : the index of each entity's first event in `lo` and `hi`; one entry more than entities
     lo, hi : the window of each event; for a recorded event both are its time
+    phases, rates : of the state that each event begins; None if segments and gaps have no distributions
     duplicate : for each row, whether it is equal to another row
     """
 
@@ -100,10 +113,23 @@ class Assembled:
     events: I64
     lo: I64
     hi: I64
+    phases: I64 | None
+    rates: F64 | None
     duplicate: Bools
 
+    @property
+    def windows(self) -> Windows:
+        """The windows of the events."""
+        return Windows(self.events, self.lo, self.hi, self.phases, self.rates)
 
-def assemble(rows: IntervalRows, n_entities: int, horizon: tuple[int, int], complete: Bools | bool = True) -> Assembled:
+
+def assemble(
+    rows: IntervalRows,
+    n_entities: int,
+    horizon: tuple[int, int],
+    complete: Bools | bool = True,
+    laws: SegmentLaws = (None, None),
+) -> Assembled:
     """Assemble entities from rows.
 
     Of an entity that is not `complete`, only the closed segments are assembled.
@@ -113,10 +139,67 @@ def assemble(rows: IntervalRows, n_entities: int, horizon: tuple[int, int], comp
     columns = [np.require(column, requirements=["C", "W"]) for column in row_columns]
     order, starts = kernel.order_rows(rows.entity, columns[0], n_entities)
     fault, count, duplicate = kernel.check_entities(order, starts, np.full(n_entities, complete, np.bool_), *columns)
+    _check_means(rows, order, duplicate, fault)
     events = np.concatenate([[0], np.cumsum(count)])
     lo, hi = kernel.event_windows(order, starts, events, fault, *horizon, *columns)
+    phases = rates = None
+    if any(laws):
+        phases, rates = _states(rows.where(~duplicate), events, lo < hi, laws, fault)
     if fault.any():
         kept = np.repeat(fault == 0, count)
         lo, hi = lo[kept], hi[kept]
+        phases, rates = (None if column is None else column[kept] for column in (phases, rates))
         events = np.concatenate([[0], np.cumsum(np.where(fault == 0, count, 0))])
-    return Assembled(fault, events, lo, hi, duplicate)
+    return Assembled(fault, events, lo, hi, phases, rates, duplicate)
+
+
+def _check_means(rows: IntervalRows, order: I64, duplicate: Bools, fault: I8) -> None:
+    """Write a fault for each entity with two rows that differ in their means only; they are no duplicates."""
+    again = np.flatnonzero(duplicate[order])
+    for name in _MEANS:
+        means = getattr(rows, name)[order]
+        different = order[again[means[again] != means[again - 1]]]
+        duplicate[different] = False
+        fault[rows.entity[different]] = kernel.REPEATED
+
+
+def _states(rows: IntervalRows, events: I64, lost: Bools, laws: SegmentLaws, fault: I8) -> tuple[I64, F64]:
+    """The number of phases, and the rate of a phase, of the state that each event begins.
+
+    Odd positions begin segments, even ones begin gaps. The state after the last event has the rate 0. A mean of a
+    segment or gap that is unknown is the average of its entity; writes a fault where that is unknown too, and needed.
+    """
+    n_events = int(events[-1])
+    position = np.arange(n_events) - np.repeat(events[:-1], np.diff(events))
+    phases, rates = np.ones(n_events, np.int64), np.zeros(n_events)
+    entity = np.repeat(np.arange(len(events) - 1), np.diff(events))
+    incomplete = np.bincount(entity, lost, len(events) - 1) > 0
+    for offset, (name, law) in enumerate(zip(_MEANS, laws, strict=True)):
+        if law is None:
+            continue
+        ks, means = np.full(n_events, float(law.phases)), np.full(n_events, law.mean or np.nan)
+        if law.column is not None:
+            ks, means = (_by_state(rows, values, events, offset) for values in law.decode(getattr(rows, name)))
+        states = position % 2 == offset
+        states[events[1:][np.diff(events) > 0] - 1] = False
+        unknown = states & np.isnan(means)
+        fault[np.unique(entity[unknown & incomplete[entity] & (fault[entity] == 0)])] = kernel.NO_MEAN
+        known = states & ~unknown
+        phases[known] = np.maximum(1, np.rint(ks[known])).astype(np.int64)
+        rates[known] = phases[known] / means[known]
+    return phases, rates
+
+
+def _by_state(rows: IntervalRows, values: F64, events: I64, offset: int) -> F64:
+    """The value of the state that each event begins: of the row that opens its segment, else the average by entity.
+
+    The state of a segment begins with that event (`offset` 0), the gap after it one event later (1).
+    """
+    n_entities, known = len(events) - 1, ~np.isnan(values)
+    counts = np.bincount(rows.entity[known], minlength=n_entities)
+    sums = np.bincount(rows.entity[known], values[known], minlength=n_entities)
+    average = np.divide(sums, counts, out=np.full(n_entities, np.nan), where=counts > 0)
+    by_state = np.repeat(average, np.diff(events))
+    opening = known & (rows.seq % 2 == 1) & (rows.seq + offset <= np.diff(events)[rows.entity])
+    by_state[events[rows.entity[opening]] + rows.seq[opening] - 1 + offset] = values[opening]
+    return by_state

@@ -10,8 +10,9 @@ from anabranch.arrays import F64, I64, Bools
 from anabranch.columns.dictionary import flat
 from anabranch.columns.times import TimeKind
 from anabranch.relate.pairing import Side, pairs_of, side_of
-from anabranch.relate.pairs import Windows, relate
+from anabranch.relate.pairs import relate
 from anabranch.relate.spec import RelateSpec
+from anabranch.relate.windows import Windows
 
 
 def decide(spec: RelateSpec, members: pa.Table) -> pa.Table:
@@ -32,7 +33,11 @@ class _Deciding:
             [flat(side[name]).to_numpy(zero_copy_only=False) for side in (firsts, seconds)]
             for name in ("ended", "valid", "changed")
         )
-        self._current = [Windows.from_blobs(flat(side["entity"])) for side in (firsts, seconds)]
+        laws = [spec.has_laws(number) for number in spec.streams]
+        self._current = [
+            Windows.from_blobs(flat(side["entity"]), has_laws)
+            for side, has_laws in zip((firsts, seconds), laws, strict=True)
+        ]
         versions = [flat(side["previous"]) for side in (firsts, seconds)]
         #: Whether an entity existed before this step; one that did not change has no previous version.
         self._existed = [
@@ -40,8 +45,8 @@ class _Deciding:
             for version, has_changed in zip(versions, changed, strict=True)
         ]
         self._previous = [
-            Windows.from_blobs(pc.coalesce(version, flat(side["entity"])))
-            for version, side in zip(versions, (firsts, seconds), strict=True)
+            Windows.from_blobs(pc.coalesce(version, flat(side["entity"])), has_laws)
+            for version, side, has_laws in zip(versions, (firsts, seconds), laws, strict=True)
         ]
 
     def answers(self, pairs: I64, first: Side, second: Side) -> pa.Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from anabranch.language.unparse import unparse
 from anabranch.plan import Plan, Step
 from anabranch.relate.analysis import RelateAnalysis
 from anabranch.relate.query import BoundQuantified, BoundRelate
@@ -19,10 +20,7 @@ def plan(analysis: RelateAnalysis) -> Plan:
         why=_why(query),
         method="exact",
         routing=_routing(analysis),
-        cost=(
-            "time grows with the pairs that overlap in time, times their events; for consecutive lost events, times "
-            "the events of the other entity that may lie between them; and with the AT LEAST of the first operand"
-        ),
+        cost=_cost(query),
         steps=tuple(_steps(analysis)),
         streams="yes",
         span=query.span,
@@ -30,10 +28,30 @@ def plan(analysis: RelateAnalysis) -> Plan:
 
 
 def _why(query: BoundRelate) -> tuple[str, ...]:
+    laws = [
+        f"{what} of {stream.name} last {unparse(law)}"
+        for stream in query.streams
+        for clause, law in stream.segment_laws
+        for what in ("segments" if clause == "DURATION" else "gaps",)
+    ]
+    windows = "their windows, between the recorded events around them"
     return (
         f"{_quantified(query.first)} must be {_relations(query)} {_quantified(query.second)}",
-        "lost events keep their order, and may be anywhere in their windows, between the recorded events around them",
+        *laws,
+        f"lost events keep their order, and lie in {windows}, where these distributions expect them"
+        if laws
+        else f"lost events keep their order, and may be anywhere in {windows}",
     )
+
+
+def _cost(query: BoundRelate) -> str:
+    cost = (
+        "time grows with the pairs that overlap in time, times their events; for consecutive lost events, times "
+        "the events of the other entity that may lie between them; and with the AT LEAST of the first operand"
+    )
+    if any(stream.segment_laws for stream in query.streams):
+        cost += "; with DURATION or GAP, times the k of ERLANG of both entities"
+    return cost
 
 
 def _quantified(operand: BoundQuantified) -> str:

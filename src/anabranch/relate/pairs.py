@@ -2,83 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from anabranch.arrays import F64, I64
 from anabranch.errors import TooLarge
 from anabranch.relate import kernel
 from anabranch.relate.analysis import ALL, RelateAnalysis
+from anabranch.relate.windows import Windows
 
 #: The most weights of a pair; the kernel allocates three doubles per weight.
 MOST_WEIGHTS = 1 << 26
-
-
-@dataclass(frozen=True, slots=True)
-class Windows:
-    """The windows of the events of many entities, one entity after the other; a recorded event has `lo == hi`.
-
-    `events` is the index of each entity's first event; it has one entry more than there are entities.
-    """
-
-    events: I64
-    lo: I64
-    hi: I64
-
-    @property
-    def lengths(self) -> I64:
-        """The number of events of each entity."""
-        return np.diff(self.events)
-
-    @property
-    def earliest(self) -> I64:
-        """The earliest possible time of each entity's first event."""
-        return self.lo[self.events[:-1]]
-
-    @property
-    def latest(self) -> I64:
-        """The latest possible time of each entity's last event."""
-        return self.hi[self.events[1:] - 1]
-
-    def select(self, entities: npt.NDArray[Any]) -> Windows:
-        """The entities with these numbers."""
-        lengths = self.lengths[entities]
-        events = np.concatenate([[0], np.cumsum(lengths)])
-        indexes = np.arange(events[-1]) + np.repeat(self.events[entities] - events[:-1], lengths)
-        return Windows(events, self.lo[indexes], self.hi[indexes])
-
-    def followed_by(self, others: Windows) -> Windows:
-        """These entities, followed by others."""
-        events = np.concatenate([self.events, self.events[-1] + others.events[1:]])
-        return Windows(events, np.concatenate([self.lo, others.lo]), np.concatenate([self.hi, others.hi]))
-
-    def to_blobs(self) -> pa.Array:
-        """One blob per entity, for one cell of a table: (lo, hi) of each event."""
-        pairs = np.ascontiguousarray(np.stack([self.lo, self.hi], axis=1)).astype("<i8")
-        offsets = pa.py_buffer((16 * self.events).astype("<i8"))
-        blobs = pa.Array.from_buffers(pa.large_binary(), len(self.events) - 1, [None, offsets, pa.py_buffer(pairs)])
-        return blobs.cast(pa.binary())
-
-    @staticmethod
-    def from_blobs(blobs: pa.Array) -> Windows:
-        """The entities of `to_blobs`."""
-        joined = blobs.cast(pa.large_binary())
-        offsets = np.frombuffer(joined.buffers()[1], "<i8")[joined.offset : joined.offset + len(joined) + 1]
-        pairs = np.frombuffer(joined.buffers()[2], "<i8")[offsets[0] // 8 : offsets[-1] // 8].reshape(-1, 2)
-        return Windows((offsets - offsets[0]) // 16, pairs[:, 0].copy(), pairs[:, 1].copy())
-
-    def marked(self, entities: npt.NDArray[Any] | slice = slice(None)) -> kernel.Entities:
-        """The entities as input of the kernel; only the given entities are prepared, by default all."""
-        lost = self.lo < self.hi
-        wanted = np.zeros(len(self.events) - 1, np.bool_)
-        wanted[entities] = True
-        marks, t, what, opens, longest = kernel.mark_entities(self.events, self.lo, self.hi, lost, wanted)
-        return kernel.Entities(self.events, marks, self.lo, self.hi, t, what, opens, longest)
 
 
 def relate(analysis: RelateAnalysis, doubles: bool, first: Windows, second: Windows, pairs: I64) -> tuple[F64, F64]:
@@ -100,15 +37,27 @@ def relate(analysis: RelateAnalysis, doubles: bool, first: Windows, second: Wind
     overlapping = np.flatnonzero(~is_before & ~is_after & has_segments)
     if len(overlapping):
         classes = class_tables(second.lengths[b[overlapping]], analysis)
-        firsts, seconds = first.marked(a[overlapping]), second.marked(b[overlapping])
-        _check_size(firsts.longest[a[overlapping]], seconds.longest[b[overlapping]], classes, analysis)
-        hits, misses = kernel.relate_pairs(pairs[overlapping], firsts, seconds, classes, analysis.hits_needed, doubles)
+        hits, misses = _decided(analysis, doubles, first, second, pairs[overlapping], classes)
         # For ALL, hits are failures.
         true, false = (misses, hits) if analysis.outer == ALL else (hits, misses)
         # A certain pair has probability exactly 1, without rounding errors.
         probability[overlapping] = np.where(false == 0, 1.0, np.minimum(true, 1.0))
         complement[overlapping] = np.where(true == 0, 1.0, np.minimum(false, 1.0))
     return probability, complement
+
+
+def _decided(
+    analysis: RelateAnalysis, doubles: bool, first: Windows, second: Windows, pairs: I64, classes: kernel.Classes
+) -> tuple[F64, F64]:
+    """The probabilities of enough hits, and of fewer, by the kernel for the laws of the two streams."""
+    a, b = pairs[:, 0], pairs[:, 1]
+    if first.has_laws or second.has_laws:
+        chains_a, chains_b = first.chained(a), second.chained(b)
+        _check_size(chains_a.longest[a], chains_b.longest[b], classes, analysis)
+        return kernel.relate_chains(pairs, chains_a, chains_b, classes, analysis.hits_needed, doubles)
+    firsts, seconds = first.marked(a), second.marked(b)
+    _check_size(firsts.longest[a], seconds.longest[b], classes, analysis)
+    return kernel.relate_pairs(pairs, firsts, seconds, classes, analysis.hits_needed, doubles)
 
 
 def _check_size(longest_a: I64, longest_b: I64, classes: kernel.Classes, analysis: RelateAnalysis) -> None:

@@ -58,6 +58,10 @@ class RelateSpec(Specification):
             fields.append(pa.field("status", pa.string()))
         return pa.schema(fields)
 
+    def has_laws(self, stream: int) -> bool:
+        """Whether the segments or gaps of a stream have a distribution."""
+        return any(self.layouts[stream].segment_laws)
+
     def key_names(self, stream: int) -> dict[str, str]:
         """The columns of the entities that hold the key columns of a stream, by lower-case name of the key column."""
         keys = self.layouts[stream].keys

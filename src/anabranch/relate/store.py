@@ -20,7 +20,7 @@ from anabranch.arrays import BEGINNING, END, I8, I64, Bools
 from anabranch.columns.dictionary import Dictionary
 from anabranch.columns.times import decode_time, later
 from anabranch.relate.assembly import FAULTS, IntervalRows, assemble
-from anabranch.relate.pairs import Windows
+from anabranch.relate.windows import Windows
 from anabranch.transport.checks import LATE, QUARANTINE, quarantine
 from anabranch.transport.interval_columns import ROLES
 from anabranch.transport.layout import Layout
@@ -68,6 +68,7 @@ class EntityStore:
         A row is late if `advance` says so, or if its entity has ended. A row without a time is late only if its entity
         has ended.
         """
+        layout = self._layout
         arrived = IntervalRows.concat([self._decode(blob) for blob in blobs])
         n_entities = len(self.keys)
         self.ended = np.concatenate([self.ended, np.zeros(n_entities - len(self.ended), np.bool_)])
@@ -88,17 +89,17 @@ class EntityStore:
         previous = None
         if live:  # an entity that changes had not ended before: its previous version is not complete
             changed_rows = rows_before.where(changed[rows_before.entity])
-            previous = assemble(changed_rows, n_entities, self._layout.horizon, False)
+            previous = assemble(changed_rows, n_entities, layout.horizon, False, layout.segment_laws)
         self.ended |= ended
-        current = assemble(self.rows, n_entities, self._layout.horizon, self.ended)
+        current = assemble(self.rows, n_entities, layout.horizon, self.ended, layout.segment_laws)
         self.rows = self.rows.where(~current.duplicate)
         counts += Counts(duplicate=int(current.duplicate.sum()))
         counts += Counts(used=int((newly_ended & (current.fault == 0))[self.rows.entity].sum()))
         rejected += self._quarantine_invalid(newly_ended, current.fault, counts)
         return Step(
-            current=Windows(current.events, current.lo, current.hi),
+            current=current.windows,
             has_events=np.diff(current.events) > 0,
-            previous=Windows(previous.events, previous.lo, previous.hi) if previous else None,
+            previous=previous.windows if previous else None,
             changed=changed,
             rejected=rejected,
             counts=counts,
@@ -170,6 +171,8 @@ class EntityStore:
                 source_row[interval.role] = ROLES[rows.role[row]] if rows.role[row] >= 0 else None
             if interval.window:
                 source_row |= zip(interval.window, map(self._time, (rows.lo[row], rows.hi[row])), strict=True)
+            for name, (law, column) in interval.laws_by_row.items():
+                source_row[column] = law.source_cell(int(getattr(rows, name)[row]), layout.time_kind)
         return source_row
 
     def _time(self, code: int) -> object:

@@ -18,6 +18,6 @@ def invalid_entities(table: pa.Table, layout: Layout) -> Iterator[tuple[str, Boo
     """The rows of entities that are invalid as a whole, by reason; the table has all rows of an entity."""
     entity = row_codes(table, layout.keys)
     rows = IntervalRows.of(entity, interval_numbers(table, layout))
-    fault = assemble(rows, int(entity.max()) + 1, layout.horizon).fault
+    fault = assemble(rows, int(entity.max()) + 1, layout.horizon, laws=layout.segment_laws).fault
     for number in np.unique(fault[fault > 0]):
         yield FAULTS[int(number)], fault[entity] == number

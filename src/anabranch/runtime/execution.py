@@ -206,7 +206,7 @@ def open_stream(bindings: Bindings, stream: Stream) -> tuple[Input, Layout]:
     source = bindings.open(stream)
     entry = source.typed_entry()
     read = entry if isinstance(entry, Stream) else stream
-    (layout,) = layouts_for([read])
+    (layout,) = layouts_for([read], [bindings.folders[stream.name.lower()]])
     if isinstance(stream.source, nodes.PredictedSource) and read.name != stream.name:
         layout = reported(stream, read, layout)
     return source, layout

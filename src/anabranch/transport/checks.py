@@ -132,6 +132,10 @@ def _interval_faults(
         yield f"{interval.window[0]} is after {interval.window[1]}", _true(pc.greater(low, high))
         outside = _true(pc.less(table[time], low)) | _true(pc.greater(table[time], high))
         yield f"{time} is outside its window", outside
+    for name in dict.fromkeys(column for law, column in interval.laws_by_row.values() if not law.classes):
+        mean = pc.cast(table[name], pa.float64())
+        valid = pc.and_(pc.greater(mean, 0.0), pc.is_finite(mean))
+        yield f"{name} is not a mean: it must be above 0", _true(pc.invert(valid))
 
 
 def _role_at(seq: I64, role: I64) -> I64:

@@ -28,6 +28,8 @@ def interval_numbers(table: pa.Table, layout: Layout) -> dict[str, Numbers]:
         low, high = interval.window
         columns["lo"] = encode_known_times(table[low], kind)
         columns["hi"] = encode_known_times(table[high], kind, unknown=END)
+    for name, (law, column) in interval.laws_by_row.items():
+        columns[name] = law.encode(table[column], kind)
     return columns
 
 

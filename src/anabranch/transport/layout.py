@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from anabranch.arrays import BEGINNING, END
+from anabranch.arrays import BEGINNING, END, F64, I64
 from anabranch.columns.times import TimeKind
 from anabranch.transport.derivation import Derivation, ReportingPolicy
 
@@ -31,6 +33,52 @@ class DistributionColumns:
 
 
 @dataclass(frozen=True, slots=True)
+class SegmentTimes:
+    """The distribution of the length of segments, or of the gaps between them.
+
+    Attributes
+    ----------
+    phases : the k of ERLANG; 1 for EXPONENTIAL
+    mean : the mean, in the unit of time codes; None if `column` says more
+    column : the mean of each segment, in seconds for a TIMESTAMP, else in the unit of the time column; or its class
+    classes : for each class its name, phases and mean; the class '' stands for all others
+    """
+
+    phases: int = 1
+    mean: float | None = None
+    column: str | None = None
+    classes: tuple[tuple[str, int, float], ...] = ()
+
+    def encode(self, column: pa.ChunkedArray, kind: TimeKind) -> I64:
+        """A number for each row: the bits of its mean, or the number of its class from 1; 0 if it is unknown."""
+        if not self.classes:
+            means = pc.fill_null(pc.cast(column, pa.float64()), 0.0).to_numpy()
+            return (means * kind.per_unit).view(np.int64)
+        names = [name for name, _, _ in self.classes]
+        others = names.index("") if "" in names else -1
+        index = pc.index_in(pc.cast(column, pa.string()), value_set=pa.array(names))
+        return 1 + pc.fill_null(index, others).to_numpy().astype(np.int64)
+
+    def decode(self, numbers: I64) -> tuple[F64, F64]:
+        """The phases and the mean of each number of `encode`; NaN if it is unknown."""
+        if not self.classes:
+            means = np.where(numbers > 0, numbers.view(np.float64), np.nan)
+            return np.where(numbers > 0, float(self.phases), np.nan), means
+        phases, means = (np.array([np.nan, *values]) for values in list(zip(*self.classes, strict=True))[1:])
+        return phases[numbers], means[numbers]
+
+    def source_cell(self, number: int, kind: TimeKind) -> object:
+        """The cell of `column` that has this number; None if it is unknown."""
+        if self.classes:
+            return self.classes[number - 1][0] or None if number else None
+        return float(np.int64(number).view(np.float64)) / kind.per_unit if number else None
+
+
+#: The distributions of segments and of the gaps between them; None where there is none.
+SegmentLaws = tuple[SegmentTimes | None, SegmentTimes | None]
+
+
+@dataclass(frozen=True, slots=True)
 class IntervalColumns:
     """The part of INTERVALS streams.
 
@@ -41,6 +89,7 @@ class IntervalColumns:
     role : column that says whether the event starts, suspends, resumes or ends the entity
     window : columns of the earliest and latest time of an event whose time is lost
     horizon : codes of the two times between which every event happened
+    duration, gap : the distributions of segments and of the gaps between them
     """
 
     order: str
@@ -48,11 +97,21 @@ class IntervalColumns:
     role: str | None = None
     window: tuple[str, str] | None = None
     horizon: tuple[int, int] | None = None
+    duration: SegmentTimes | None = None
+    gap: SegmentTimes | None = None
 
     @property
     def columns(self) -> list[str]:
         """Every column of this part."""
-        return [name for name in (self.order, self.length, self.role, *(self.window or ())) if name is not None]
+        of_laws = [column for _, column in self.laws_by_row.values()]
+        names = (self.order, self.length, self.role, *(self.window or ()), *of_laws)
+        return [name for name in names if name is not None]
+
+    @property
+    def laws_by_row(self) -> dict[str, tuple[SegmentTimes, str]]:
+        """The distributions that depend on a column, with that column, by the name of their numbers in packets."""
+        laws = {"segment_mean": self.duration, "gap_mean": self.gap}
+        return {name: (law, law.column) for name, law in laws.items() if law is not None and law.column is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +194,11 @@ class Layout:
     def horizon(self) -> tuple[int, int]:
         """Between which times the events of INTERVALS happened; all of time where there is no HORIZON."""
         return (self.interval and self.interval.horizon) or (BEGINNING, END)
+
+    @property
+    def segment_laws(self) -> SegmentLaws:
+        """The distributions of DURATION and GAP."""
+        return (None, None) if self.interval is None else (self.interval.duration, self.interval.gap)
 
     @property
     def reaches_back(self) -> bool:

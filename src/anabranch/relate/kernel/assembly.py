@@ -12,7 +12,7 @@ MOST_EVENTS = 20_000
 MOST_LOST = 500
 
 #: The faults of an entity; `FAULTS` in `relate/assembly.py` has their texts.
-REPEATED, LENGTHS, BEYOND, ODD, ORDER, NO_START, NO_END, NO_ROOM, TOO_LONG = range(1, 10)
+REPEATED, LENGTHS, BEYOND, ODD, ORDER, NO_START, NO_END, NO_ROOM, TOO_LONG, NO_MEAN = range(1, 11)
 
 
 @compiled

@@ -36,8 +36,13 @@ class Entities(NamedTuple):
 
 
 @compiled
-def mark_entities(events: I64, lo: I64, hi: I64, lost: Bools, selected: Bools) -> tuple[I64, I64, I8, I32, I64]:
+def mark_entities(
+    events: I64, lo: I64, hi: I64, lost: Bools, selected: Bools, phases: I64
+) -> tuple[I64, I64, I8, I32, I64]:
     """The marks of entities, and the length of the longest run of each.
+
+    With `phases`, a run is a chain: it reaches from a recorded event to the next one, because the state between two
+    events depends on how long ago it began.
 
     Parameters
     ----------
@@ -45,10 +50,11 @@ def mark_entities(events: I64, lo: I64, hi: I64, lost: Bools, selected: Bools) -
     lo, hi : the window of each event; neither decreases along an entity
     lost : whether an event is lost; the window of a recorded event has length 0
     selected : the entities that get marks
+    phases : the number of phases of the state that each event begins; empty if runs are no chains
 
     Returns
     -------
-    The columns `marks`, `t`, `flags`, `lost` and `longest` of `Entities`
+    The columns `marks`, `t`, `flags`, `lost` and `longest` of `Entities`, or of `Chains`
     """
     n_entities = len(events) - 1
     marks = np.zeros(n_entities + 1, np.int64)
@@ -67,11 +73,15 @@ def mark_entities(events: I64, lo: I64, hi: I64, lost: Bools, selected: Bools) -
                 x += 1
                 continue
             y = x + 1
-            while y < end and lost[y] and lo[y] < hi[y - 1]:
+            while y < end and lost[y] and (len(phases) > 0 or lo[y] < hi[y - 1]):
                 y += 1
-            n_marks = _mark(instants, flags, marks[entity], n_marks, lo[x], OPENS)
+            moves = y - x
+            if len(phases) > 0:
+                moves = np.sum(phases[max(x - 1, begin) : y]) - (0 if x == begin else 1)
+            opens = lo[x] if len(phases) == 0 or x == begin else lo[x - 1]
+            n_marks = _mark(instants, flags, marks[entity], n_marks, opens, OPENS)
             run_lengths[n_marks - 1] = y - x
-            longest[entity] = max(longest[entity], y - x)
+            longest[entity] = max(longest[entity], moves)
             early, late = x, x  # marks where windows begin or end inside the run
             while early < y or late < y:
                 if early < y and lo[early] <= hi[late]:
@@ -80,6 +90,8 @@ def mark_entities(events: I64, lo: I64, hi: I64, lost: Bools, selected: Bools) -
                 else:
                     n_marks = _mark(instants, flags, marks[entity], n_marks, hi[late], 0)
                     late += 1
+            if len(phases) > 0 and y < end:
+                n_marks = _mark(instants, flags, marks[entity], n_marks, lo[y], 0)
             flags[n_marks - 1] |= CLOSES
             x = y
     marks[n_entities] = n_marks
@@ -95,3 +107,11 @@ def _mark(instants: I64, flags: I8, first: int, n_marks: int, instant: int, flag
         n_marks += 1
     flags[n_marks - 1] |= flag
     return n_marks
+
+
+@compiled
+def next_instant(mark_a: int, end_a: int, t_a: I64, mark_b: int, end_b: int, t_b: I64) -> int:
+    """The instant of the next mark of two entities."""
+    if mark_b == end_b or (mark_a < end_a and t_a[mark_a] <= t_b[mark_b]):
+        return t_a[mark_a]
+    return t_b[mark_b]

@@ -22,7 +22,7 @@ from anabranch.arrays import F64, I8, I32, I64
 from anabranch.compiled import compiled
 from anabranch.relate.kernel.classes import Classes
 from anabranch.relate.kernel.gaps import length_between, rates_of_ragged_run, rates_of_run, volumes_of_run
-from anabranch.relate.kernel.marks import CLOSES, EVENT, OPENS, Entities
+from anabranch.relate.kernel.marks import CLOSES, EVENT, OPENS, Entities, next_instant
 
 #: Weights are w[layer, i, j, q, c]. Layer CARRIED is kept from gap to gap, the other two hold the terms of a series.
 #: The last count c is the number of hits that are needed; it has weight only within a gap, and no class.
@@ -88,7 +88,7 @@ def _relate(
             fewer += _remove_hopeless(w, open_a, open_b, low, min(dead, high + 1))
             low = dead
             continue
-        before, now = now, _next_instant(mark_a, end_a, t_a, mark_b, end_b, t_b)
+        before, now = now, next_instant(mark_a, end_a, t_a, mark_b, end_b, t_b)
         if open_a + open_b > 0:
             gap, x, y = length_between(before, now, doubles), first_event[a] + i0, second_event[b] + j0
             if ragged_a:
@@ -151,14 +151,6 @@ def _relate(
             if ragged_b:
                 _write_volumes(volumes, 2, lo_b, hi_b, second_event[b] + j0, open_b, t_b, flags_of_b, mark_b, doubles)
     return enough, fewer + _remove_hopeless(w, open_a, open_b, low, high + 1)
-
-
-@compiled
-def _next_instant(mark_a: int, end_a: int, t_a: I64, mark_b: int, end_b: int, t_b: I64) -> int:
-    """The instant of the next mark."""
-    if mark_b == end_b or (mark_a < end_a and t_a[mark_a] <= t_b[mark_b]):
-        return t_a[mark_a]
-    return t_b[mark_b]
 
 
 @compiled
