@@ -18,7 +18,7 @@ from anabranch.monitor.syntax import Monitor
 from anabranch.pattern.syntax import Goal, Kleene, Pattern, Step
 from anabranch.relate.query import COMPOSITE, SIMPLE
 from anabranch.relate.syntax import Quantified, Relate
-from anabranch.sequence.syntax import Component, Delay, Miss, Sequence
+from anabranch.sequence.syntax import Component, Delay, Given, Miss, Occurs, Sequence
 
 #: Names that are also keywords somewhere, and names that need backticks.
 AWKWARD_NAMES = [
@@ -164,9 +164,10 @@ patterns = st.builds(
     confidence=maybe(numbers),
     seed=maybe(integers),
 )
+given_components = maybe(st.builds(Given, st.booleans(), several(names)))
 delays = st.one_of(
-    st.builds(Delay, names, upper_words, several(durations)),
-    st.builds(Delay, names, upper_words, st.just(()), strings),
+    st.builds(Delay, names, upper_words, several(durations), given=given_components),
+    st.builds(Delay, names, upper_words, st.just(()), strings, given_components),
 )
 sequences = st.builds(
     Sequence,
@@ -174,6 +175,7 @@ sequences = st.builds(
     operands=operands,
     where=maybe(conditions()),
     miss=several(st.builds(Miss, names, numbers), 0),
+    occurs=several(st.builds(Occurs, names, numbers), 0),
     delay=several(delays, 0),
     within=maybe(durations),
 )

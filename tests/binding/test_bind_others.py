@@ -9,7 +9,7 @@ from anabranch.binding.typed import Constant, Reference, walk
 from anabranch.catalog import Catalog
 from anabranch.language.types import Type
 from anabranch.relate.query import COMPOSITE, SIMPLE
-from anabranch.sequence.query import BoundDelay
+from anabranch.sequence.query import BoundDelay, GivenDelay
 
 WORKBOOK = """
     CREATE STREAM reads KEY (id) VALUE (tag STRING, reader) TIME t;
@@ -44,6 +44,50 @@ def test_a_sequence_with_all_clauses(catalog: Catalog) -> None:
     references = [node for node in walk(sequence.where) if isinstance(node, Reference)]
     assert Reference("x", "tag", Type.STRING, Constant("none", Type.STRING)) in references
     assert Reference("z", "tag", Type.STRING) in references
+
+
+OCCURS = "(x, !y, w, z) FROM reads MISS y 0.1, w 0.2 SCORING POSTERIOR"
+DELAYS = "DELAY y EXPONENTIAL(5), w EXPONENTIAL(6), z EXPONENTIAL(7)"
+
+
+def test_a_sequence_with_occurs(catalog: Catalog) -> None:
+    sequence = bound(
+        f"SEQUENCE {OCCURS} OCCURS Y 0.9, w 1 {DELAYS}, Z WITHOUT (Y, w) GAMMA(2, 3), z WITH y EMPIRICAL 'f'", catalog
+    )
+    assert sequence.has_occurs
+    x, y, w, z = sequence.components
+    assert [component.occurs for component in (x, y, w, z)] == [None, 0.9, 1.0, None]
+    assert z.given == (
+        GivenDelay(False, frozenset({"y", "w"}), BoundDelay("GAMMA", (2.0, 3.0))),
+        GivenDelay(True, frozenset({"y"}), BoundDelay("EMPIRICAL", (), "f")),
+    )
+
+
+@pytest.mark.parametrize(
+    ("clauses", "code"),
+    [
+        (f"OCCURS y 1.5 {DELAYS}", "out-of-range"),
+        (f"OCCURS v 0.5 {DELAYS}", "unknown-component"),
+        (f"OCCURS y 0.5, y 0.6 {DELAYS}", "name-twice"),
+        (f"OCCURS w 0.5 {DELAYS}", "no-occurs"),
+        (f"OCCURS y 0.5, z 0.6 {DELAYS}", "last-component"),
+        ("OCCURS y 0.5 DELAY y EXPONENTIAL(5), w EXPONENTIAL(6)", "no-delay"),
+        (f"OCCURS y 0.5 {DELAYS}, z WITHOUT v EXPONENTIAL(5)", "unknown-component"),
+        (f"OCCURS y 0.5 {DELAYS}, y WITHOUT z EXPONENTIAL(5)", "given-order"),
+        (f"OCCURS y 0.5 {DELAYS}, z WITHOUT w EXPONENTIAL(5)", "no-occurs"),
+        (f"OCCURS y 0.5 {DELAYS}, z WITH y EXPONENTIAL(5), z WITH y EXPONENTIAL(6)", "name-twice"),
+        (f"{DELAYS}, z WITH y EXPONENTIAL(5)", "no-occurs"),
+        (f"OCCURS y 0.5 {DELAYS}, z WITHOUT y POISSON(5)", "unknown-law"),
+    ],
+)
+def test_invalid_occurs(clauses: str, code: str, catalog: Catalog) -> None:
+    assert wrong(f"SEQUENCE {OCCURS} {clauses}", catalog) == [code]
+
+
+def test_occurs_needs_a_posterior_and_a_last_event(catalog: Catalog) -> None:
+    query = f"SEQUENCE (x, y, z) FROM reads MISS y 0.1 OCCURS y 0.5 {DELAYS.replace('w EXPONENTIAL(6), ', '')} WITHIN 9"
+    assert wrong(query, catalog) == ["occurs-scoring"]
+    assert wrong(f"{query} SCORING POSTERIOR ENDING OPEN", catalog) == ["occurs-open"]
 
 
 def test_from_has_one_stream_for_all_names_or_one_for_each(catalog: Catalog) -> None:

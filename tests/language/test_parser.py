@@ -193,6 +193,14 @@ def test_queries_of_the_other_kinds() -> None:
     assert sequence.delay == (
         Delay("x", "GAMMA", (Duration(2, None), Duration(3, "HOUR"))), Delay("y", "EMPIRICAL", (), "f"),
     )  # fmt: skip
+    given = statement(
+        "CREATE QUERY q AS SEQUENCE (x, y, z) FROM r OCCURS y 0.8 "
+        "DELAY z WITHOUT y EXPONENTIAL(5), z WITH (y, w) FITTED 'f'"
+    ).body
+    assert [(item.component, item.probability) for item in given.occurs] == [("y", 0.8)]
+    assert [item.given and (item.given.happened, item.given.components) for item in given.delay] == [
+        (False, ("y",)), (True, ("y", "w")),
+    ]  # fmt: skip
     relate = statement(
         "CREATE QUERY q AS RELATE ALL a (MEETS OR met  BY) SOME b FROM i AS a, i AS b TIMEOUT 5 MINUTES"
     ).body

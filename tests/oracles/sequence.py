@@ -24,6 +24,8 @@ How the definitions are interpreted
 - For EMIT BEST, probabilities that differ only by rounding are equal. Events are ordered by time, then by key and the
   other columns, NULL first.
 - A negative without MISS that was not read did not happen: it has no effect on the score of a gap.
+- With OCCURS, a gap between two observed events is scored by its length (`tests/oracles/occurrence.py`). A gap at an
+  end of the window has the joint score.
 
 Scores are accurate to about 1e-11, and exactly 0 if they are 0. A probability that is below the threshold by a relative
 1e-12 reaches it.
@@ -43,7 +45,8 @@ from anabranch.language.types import Type
 from anabranch.sequence.query import BoundComponent, BoundSequence
 from tests.oracles.conditions import Relations, holds
 from tests.oracles.events import NO_RELATIONS, Event, Rows, events_by_stream
-from tests.oracles.gaps import POSTERIOR, gap_score, parts_of
+from tests.oracles.gaps import JOINT, POSTERIOR, gap_score, parts_of
+from tests.oracles.occurrence import occurrence_score
 from tests.untraced import untraced
 
 #: `t`, `t_start`, `probability`, the row of each positive component by its label (None: missing), and `status` with
@@ -309,7 +312,7 @@ class DisjunctSearch:
             return
         start = self.names.index(next(iter(chosen)))
         until_state = self._score(chosen, start, state + 1)
-        probability = until_state * gap_score(parts_of(watched), self._to_close(chosen), self.query.scoring)
+        probability = until_state * self._at_an_end(watched, self._to_close(chosen))
         if probability > 0:
             yield Candidate(EXPIRED, chosen, probability, min(until_state, probability))
 
@@ -378,11 +381,18 @@ class DisjunctSearch:
             if event is None:
                 gap.append(component)
                 continue
-            if gap:
-                length = self._from_opening(chosen) if before is None else seconds(before, event)
-                score *= gap_score(parts_of(gap), length, self.query.scoring)
+            if gap and before is None:
+                score *= self._at_an_end(gap, self._from_opening(chosen))
+            elif gap and self.query.has_occurs:
+                score *= occurrence_score(gap, component, seconds(before, event))
+            elif gap:
+                score *= gap_score(parts_of(gap), seconds(before, event), self.query.scoring)
             gap, before = [], event
-        return score * gap_score(parts_of(gap), self._to_close(chosen), self.query.scoring) if gap else score
+        return score * self._at_an_end(gap, self._to_close(chosen)) if gap else score
+
+    def _at_an_end(self, gap: Sequence[BoundComponent], length: float) -> float:
+        """The score of a gap at the beginning or the end of the window."""
+        return gap_score(parts_of(gap), length, JOINT if self.query.has_occurs else self.query.scoring)
 
     def _from_opening(self, chosen: Chosen) -> float:
         """The time from the opening of the window, which ends with the last event, to the first event."""

@@ -38,7 +38,8 @@ from tests.cases import (
 from tests.local import bound_query
 from tests.oracles.sequence import BEST, EXPIRED, candidates, matches
 
-from anabranch.sequence.query import BoundSequence
+from anabranch.sequence.files import given_name
+from anabranch.sequence.query import BoundDelay, BoundSequence
 
 #: The file of EMPIRICAL delays, as named in the workbook.
 DELAYS = "delays.csv"
@@ -142,6 +143,24 @@ class Component:
 
 
 @dataclass(frozen=True)
+class Given:
+    """A delay WITH or WITHOUT other components."""
+
+    component: str
+    happened: bool
+    others: tuple[str, ...]
+    delay: str
+
+    def text(self) -> str:
+        """The item in the syntax of DELAY."""
+        return f"{self.component} {'WITH' if self.happened else 'WITHOUT'} ({', '.join(self.others)}) {self.delay}"
+
+    def name_in_file(self) -> str:
+        """The name of the rows in the file of EMPIRICAL delays."""
+        return given_name(self.component.lower(), self.happened, map(str.lower, self.others))
+
+
+@dataclass(frozen=True)
 class Style:
     """Options of queries; parameters of `sequence_cases`."""
 
@@ -151,6 +170,7 @@ class Style:
     defaults: bool
     windowed: bool
     tables: tuple[str, ...]
+    occurs: bool
 
 
 # ---------------------------------------------------------------- cases
@@ -173,6 +193,7 @@ def sequence_cases(
     windowed: bool = False,
     decimals: bool = False,
     watermark: int | float | None = None,
+    occurs: bool = False,
 ) -> Case:
     """A query with data of at most 12 rows.
 
@@ -194,6 +215,8 @@ def sequence_cases(
         Whether times are tenths: then rounded differences of doubles can miss a bound.
     watermark : number or None
         The WATERMARK of every stream, in the unit of its time; None for no WATERMARK.
+    occurs : bool
+        Whether there is an OCCURS; then SCORING is POSTERIOR, and there is a WITHIN, which makes tables small.
     """
     time_type = draw(st.sampled_from(time_types))
     instants = (DECIMAL_INSTANTS if decimals else INSTANTS)[time_type]
@@ -202,19 +225,16 @@ def sequence_cases(
         for name in ("e", "f")[: draw(st.integers(1, most_streams))]
     ]
     relations = {"hall": [("r1",), ("r3",)]} if tables and draw(one_in(4)) else {}
-    style = Style(equalities, laws, logic, defaults, windowed, tuple(relations))
+    style = Style(equalities, laws, logic, defaults, windowed, tuple(relations), occurs)
     scoring, ending, emit = (draw(st.sampled_from(list(choices))) for choices in (scorings, endings, emits))
     ending = "" if EXPIRED in emit.lower() else ending
     components = draw(_components(shapes, most_components, ending, emit))
     rows = draw(_rows(components))
-    delays = {
-        component.name.lower(): tuple(draw(st.lists(st.sampled_from(ATOMS), min_size=1, max_size=4)))
-        for component in components
-    }
     query, used = draw(_queries(components, style, scoring, ending, emit))
+    delays = {name: tuple(draw(st.lists(st.sampled_from(ATOMS), min_size=1, max_size=4))) for name in used}
     declarations = [shape.text() for shape in dict.fromkeys(component.shape for component in components)]
     declarations += [f"CREATE RELATION {name} (reader STRING);" for name in relations]
-    case = Case(workbook_of(declarations, query), QUERY, rows, relations, {name: delays[name] for name in used})
+    case = Case(workbook_of(declarations, query), QUERY, rows, relations, delays)
     assume(not is_contested(case))
     return case
 
@@ -222,10 +242,19 @@ def sequence_cases(
 def bound_case(case: Case) -> BoundSequence:
     """The bound query of a case, with its delays."""
     query: BoundSequence = bound_query(case.workbook, case.query)
+
+    def with_atoms(name: str, delay: BoundDelay | None) -> BoundDelay | None:
+        return replace(delay, atoms=case.delays[name]) if delay is not None and delay.law == "EMPIRICAL" else delay
+
     components = [
-        replace(component, delay=replace(component.delay, atoms=case.delays[component.name]))
-        if component.delay is not None and component.delay.law == "EMPIRICAL"
-        else component
+        replace(
+            component,
+            delay=with_atoms(component.name, component.delay),
+            given=tuple(
+                replace(law, delay=with_atoms(given_name(component.name, law.happened, law.components), law.delay))
+                for law in component.given
+            ),
+        )
         for component in query.components
     ]
     return replace(query, components=tuple(components))
@@ -326,23 +355,45 @@ def _queries(
     conjuncts = draw(_conjuncts(components, style))
     delays = {
         component.name: draw(_delays(component, style))
-        for component in components
-        if component.miss > 0 or draw(one_in(6))
+        for index, component in enumerate(components)
+        if component.miss > 0 or (style.occurs and index > 0) or draw(one_in(6))
     }
-    needs_window = ending or EXPIRED in emit.lower() or components[0].negative or components[0].miss > 0
+    given = draw(_given(components, style)) if style.occurs else []
+    needs_window = ending or EXPIRED in emit.lower() or components[0].negative or components[0].miss > 0 or style.occurs
     clauses = {
         "WHERE": " AND ".join(draw(st.permutations(conjuncts))),
         "MISS": ", ".join(f"{component.name} {component.miss}" for component in components if component.miss > 0),
-        "DELAY": ", ".join(f"{name} {delay}" for name, delay in delays.items()),
+        "OCCURS": ", ".join(draw(_occurs(components))) if style.occurs else "",
+        "DELAY": ", ".join([*(f"{name} {delay}" for name, delay in delays.items()), *(law.text() for law in given)]),
         "WITHIN": draw(_windows(components)) if needs_window or style.windowed or not draw(one_in(4)) else "",
-        "SCORING": scoring,
+        "SCORING": "POSTERIOR" if style.occurs else scoring,
         "ENDING": ending,
         "EMIT": emit,
         "THRESHOLD": draw(st.sampled_from(THRESHOLDS)),
     }
     written = draw(st.permutations([f" {word} {text}" for word, text in clauses.items() if text]))
     empirical = [name.lower() for name, delay in delays.items() if delay.startswith("EMPIRICAL")]
+    empirical += [law.name_in_file() for law in given if law.delay.startswith("EMPIRICAL")]
     return f"SEQUENCE ({names}) FROM {operands}{''.join(written)}", empirical
+
+
+@st.composite
+def _occurs(draw: Draw, components: Sequence[Component]) -> list[str]:
+    """The items of OCCURS: every component but the last has one, so that WITHOUT can name it."""
+    chances = [0.5, 0.9, 0.2, 1, 0]
+    return [f"{component.name} {draw(st.sampled_from(chances))}" for component in components[:-1]]
+
+
+@st.composite
+def _given(draw: Draw, components: Sequence[Component], style: Style) -> list[Given]:
+    """Laws WITH and WITHOUT other components."""
+    given = []
+    for index, component in enumerate(components[2:], 2):
+        others = tuple(other.name for other in components[1:index])
+        for happened in (True, False):
+            for chosen in draw(st.sampled_from([[], [others], [others[-1:]], [others[:1]]])):
+                given.append(Given(component.name, happened, chosen, draw(_delays(component, style))))
+    return given
 
 
 @st.composite

@@ -17,6 +17,8 @@ from anabranch.sequence.matching import Matcher
 
 BUCKETS = st.sampled_from([1, 2, 7])
 
+#: Laws whose tables are small.
+SMOOTH_LAWS = ("EXPONENTIAL(2)", "UNIFORM(0, 4)", "EMPIRICAL", "GAMMA(2, 1)", "UNIFORM(1, 3)", "NORMAL(2, 1)")
 #: Every clause that determines what is reported and how it is scored.
 CLAUSES = {
     "closed": {},
@@ -24,13 +26,18 @@ CLAUSES = {
     "open": {"endings": ["OPEN"], "scorings": ["", "POSTERIOR"]},
     "best": {"emits": ["BEST"], "endings": ["", "OPEN"]},
     "expired": {"emits": ["EXPIRED", "BEST, EXPIRED"], "scorings": ["", "POSTERIOR"]},
+    "occurs": {"occurs": True, "most_components": 4, "emits": ["", "BEST", "EXPIRED"], "laws": SMOOTH_LAWS},
 }
 ANY_CLAUSE = st.sampled_from(sorted(CLAUSES))
 
 
-def same(answers: dict[Any, float], truth: dict[Any, float]) -> bool:
+def same(answers: dict[Any, float], truth: dict[Any, float], error: float = 1e-9) -> bool:
     """Whether the answers and their probabilities are equal."""
-    return answers == pytest.approx(truth, abs=1e-9, rel=1e-9)
+    return answers == pytest.approx(truth, abs=error, rel=error)
+
+
+#: The largest error of the score of a match by clause: a gap with OCCURS is tabulated less exactly.
+ERROR = {"occurs": 2e-7}
 
 
 @examples(40)
@@ -47,7 +54,7 @@ def test_every_clause_gives_the_answers_of_the_oracle(data: st.DataObject, claus
     case = data.draw(sequence_cases(**CLAUSES[clause]))
     truth = truth_of(case)
     event(f"{clause}: {'some' if truth else 'no'} answers")
-    assert same(answers_of(case, [case.rows], n_buckets), truth)
+    assert same(answers_of(case, [case.rows], n_buckets), truth, ERROR.get(clause, 1e-9))
 
 
 @examples(20)
@@ -61,7 +68,7 @@ def test_decimal_fractions_are_rounded_as_in_the_oracle(case: Case, n_buckets: i
 def test_any_split_gives_the_answers_of_the_whole(data: st.DataObject, clause: str) -> None:
     case = data.draw(sequence_cases(windowed=True, **CLAUSES[clause]))
     batches = data.draw(splits(case.rows, clock=seconds))
-    assert same(answers_of(case, batches, data.draw(BUCKETS)), truth_of(case))
+    assert same(answers_of(case, batches, data.draw(BUCKETS)), truth_of(case), ERROR.get(clause, 1e-9))
 
 
 @examples(30)
@@ -71,7 +78,7 @@ def test_any_arrival_within_the_watermark_gives_the_answers_of_the_whole(
 ) -> None:
     case = data.draw(sequence_cases(windowed=True, watermark=delay, **CLAUSES[clause]))
     batches = data.draw(disordered_splits(case.rows, delay, clock=seconds))
-    assert same(answers_of(case, batches, data.draw(BUCKETS)), truth_of(case))
+    assert same(answers_of(case, batches, data.draw(BUCKETS)), truth_of(case), ERROR.get(clause, 1e-9))
 
 
 @examples(30)

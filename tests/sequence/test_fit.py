@@ -13,10 +13,12 @@ from anabranch.catalog import Catalog
 from anabranch.errors import DataError
 from anabranch.language.parser import parse
 from anabranch.sequence.analysis import analyse
+from anabranch.sequence.densities import log_density
 from anabranch.sequence.distributions import distribution_of
-from anabranch.sequence.fit import ComponentFit, FittedDistribution, fit_delays, maximise, points_of
+from anabranch.sequence.fit import ComponentFit, fit_delays, maximise, points_of
 from anabranch.sequence.history import History, Watch, make_history, objection
-from anabranch.sequence.likelihood import likeliest, log_density
+from anabranch.sequence.likelihood import FittedDistribution, likeliest
+from anabranch.sequence.occurrence_fit import Stated
 from anabranch.sequence.query import BoundDelay, BoundSequence
 from anabranch.simulate.shop import MINUTE, Options, simulate
 
@@ -211,6 +213,94 @@ def test_only_a_mean_is_fitted_to_few_delays() -> None:
     assert [(fitted.law, fitted.parameters) for fitted in fits[1].distributions] == [("EXPONENTIAL", (3.0,))]
 
 
+# ---------------------------------------------------------------- occurrences
+
+
+def optional_passes(n: int, occurs: float, miss: float, seed: int) -> History:
+    """Passes x, y, z in which y happens in some. Its delay and that after it depend on each other."""
+    rng = np.random.default_rng(seed)
+    happened, read = rng.random((2, n)) < np.array([[occurs], [1 - miss]])
+    whole = np.where(happened, rng.gamma(9.0, 3.0, n), rng.gamma(2.0, 3.0, n))
+    y = np.where(happened & read, rng.random(n) * whole, np.nan)
+    return History(("x", "y", "z"), (0, 1, 2), np.stack([np.zeros(n), y, whole], axis=1), {})
+
+
+def test_a_stated_miss_gives_the_occurrence_and_both_laws_of_the_gap() -> None:
+    fit = fit_delays(optional_passes(8000, 0.6, 0.2, seed=1), Stated(miss={"y": 0.2}))[1]
+    assert fit.occurrence is not None
+    assert fit.miss == 0.2
+    assert fit.occurrence.occurs == pytest.approx(0.6, abs=SIGMAS * fit.occurrence.occurs_error)
+    assert fit.occurrence.occurs_error == pytest.approx(np.sqrt(0.48 * 0.52 / 8000) / 0.8, rel=0.05)
+    assert len(fit.occurrence.absent) == pytest.approx(0.4 * 8000, rel=0.05)
+    assert stats.kstest(fit.occurrence.absent, stats.gamma(2.0, scale=3.0).cdf).statistic < 0.03
+    assert stats.kstest(fit.occurrence.happened, stats.gamma(9.0, scale=3.0).cdf).statistic < 0.03
+    assert fit.notes == ()
+
+
+def test_a_stated_occurrence_gives_the_miss() -> None:
+    fit = fit_delays(optional_passes(8000, 0.6, 0.2, seed=2), Stated(occurs={"y": 0.6}))[1]
+    assert fit.miss_error is not None
+    assert fit.miss == pytest.approx(0.2, abs=SIGMAS * fit.miss_error)
+
+
+def test_standard_errors_are_right() -> None:
+    """About two of three estimates are within one standard error, and 95 % within two."""
+    away = []
+    for seed in range(60):
+        fit = fit_delays(optional_passes(400, 0.6, 0.3, seed), Stated(occurs={"y": 0.6}))[1]
+        assert fit.miss is not None
+        away.append(abs(fit.miss - 0.3) / fit.miss_error)
+    assert 0.5 < np.mean(np.array(away) < 1) < 0.85
+    assert np.mean(np.array(away) < 2) > 0.88
+
+
+def test_miss_and_occurs_are_not_told_apart_without_help() -> None:
+    fit = fit_delays(optional_passes(4000, 0.6, 0.2, seed=3))[1]
+    assert fit.miss is None
+    assert "y was read in 4" in fit.notes[0]
+    assert "cannot be told apart; MISS is at most 0.2" in fit.notes[0]
+    assert "--miss y=" in fit.notes[0]
+    assert "\n" not in fit.notes[0]
+
+
+def test_an_event_that_always_happens_has_a_miss_and_a_note() -> None:
+    fit = fit_delays(optional_passes(4000, 1.0, 0.2, seed=4))[1]
+    assert fit.miss == pytest.approx(0.2, abs=SIGMAS * 0.0064)
+    assert fit.miss_error == pytest.approx(0.0063, abs=0.0005)
+    assert ["MISS supposes that y always happens" in note for note in fit.notes] == [True]
+
+
+def test_a_negative_with_a_stated_miss_is_a_component_like_others() -> None:
+    history = optional_passes(4000, 0.6, 0.2, seed=5)
+    x, y, z = history.times.T
+    read = ~np.isnan(y)
+    watch = Watch(y[read] - x[read], (z - x)[~read], (z - x)[read])
+    negative = History(history.labels, (0, 2), history.times[:, [0, 2]], {1: watch})
+    fits = [fit_delays(one, Stated(miss={"y": 0.2}))[1] for one in (history, negative)]
+    assert fits[0].occurrence is not None
+    assert fits[1].occurrence is not None
+    assert fits[0].occurrence.occurs == fits[1].occurrence.occurs
+    assert_allclose(fits[0].occurrence.absent, fits[1].occurrence.absent)
+
+
+def test_doubtful_estimates_have_notes() -> None:
+    few = fit_delays(optional_passes(40, 0.6, 0.2, seed=6), Stated(miss={"y": 0.2}))[1]
+    assert "only 40 passes have a reading before and after it" in few.notes[0]
+    too_often = fit_delays(optional_passes(2000, 1.0, 0.1, seed=7), Stated(miss={"y": 0.5}))[1]
+    assert "more than MISS 0.5 allows" in too_often.notes[0]
+    rarer = fit_delays(optional_passes(2000, 0.9, 0.0, seed=7), Stated(occurs={"y": 0.5}))[1]
+    assert "more than OCCURS 0.5" in rarer.notes[0]
+    rng = np.random.default_rng(8)
+    skewed = History(
+        ("x", "y"), (0, 1), np.stack([np.zeros(900), stats.truncnorm(3, 9).rvs(900, random_state=rng) - 3], 1), {}
+    )
+    best = fit_delays(skewed)[1]
+    is_negative = best.distributions[0].law == "NORMAL" and best.distributions[0].parameters[0] < 0
+    assert ["negative mean" in note for note in best.notes] == [True] * is_negative
+    lost = fit_delays(optional_passes(3000, 1.0, 0.97, seed=9))[1]
+    assert any("MISS 0.97 is hardly plausible" in note for note in lost.notes)
+
+
 # ---------------------------------------------------------------- passes
 
 STREAM = "CREATE STREAM reads KEY (tag STRING) VALUE (reader STRING) TIME t INTEGER;"
@@ -259,6 +349,8 @@ def test_a_pass_continues_while_components_ascend_within_the_window() -> None:
     assert history.watches[1].seen.tolist() == [3.0]
     assert history.watches[1].unseen.tolist() == [10.0]
     assert history.positives == (0, 2, 3)
+    assert history.watches[1].lengths.tolist() == [15.0]
+    assert (history.repeated, history.ambiguous) == (1, 0)
 
 
 def test_one_of_several_events_at_one_instant_continues_the_pass() -> None:

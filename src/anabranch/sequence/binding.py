@@ -15,15 +15,24 @@ from anabranch.language import nodes
 from anabranch.language.findings import listed, shown
 from anabranch.language.temporal import amount_of
 from anabranch.language.types import comparable
-from anabranch.sequence.query import FROM_FILE, LAWS, BoundComponent, BoundDelay, BoundRates, BoundSequence, Check
-from anabranch.sequence.syntax import Delay, Miss, MissBy, Sequence
+from anabranch.sequence.query import (
+    FROM_FILE,
+    LAWS,
+    BoundComponent,
+    BoundDelay,
+    BoundRates,
+    BoundSequence,
+    Check,
+    GivenDelay,
+)
+from anabranch.sequence.syntax import Delay, Miss, MissBy, Occurs, Sequence
 
 #: The options of ENDING, EMIT and SCORING; ALL and JOINT are the defaults.
 ENDINGS = ("OPEN",)
 EMITTED = ("ALL", "BEST", "EXPIRED")
 SCORINGS = ("JOINT", "POSTERIOR")
 
-_Item = TypeVar("_Item", Miss, Delay)
+_Item = TypeVar("_Item", Miss, Occurs, Delay)
 
 
 class Binder(QueryBinder):
@@ -44,8 +53,13 @@ class Binder(QueryBinder):
         rates = self.rates(body)
         if rates is not None:
             miss = self.miss_by_reader(body, rates, streams) | miss
-        delay = self.by_component("DELAY", body.delay, streams)
-        laws = {name: self.delay(node) for name, node in delay.items()}
+        occurs = {
+            name: self.occurs_probability(node)
+            for name, node in self.by_component("OCCURS", body.occurs, streams).items()
+        }
+        plain = [node for node in body.delay if node.given is None]
+        laws = {name: self.delay(node) for name, node in self.by_component("DELAY", plain, streams).items()}
+        given = self.given_delays(body, streams)
         scope = OperandScope(self.kind, streams, self.findings, allows_defaults=True)
         where = self.condition(body.where, scope)
         within = self.duration("WITHIN", body.within, positive=True)
@@ -55,7 +69,8 @@ class Binder(QueryBinder):
         components = tuple(
             BoundComponent(
                 node.name, node.name.lower(), known_stream(streams, node.name), node.negative,
-                miss.get(node.name.lower(), 0.0), laws.get(node.name.lower()), span=node.span,
+                miss.get(node.name.lower(), 0.0), laws.get(node.name.lower()), occurs.get(node.name.lower()),
+                tuple(given.get(node.name.lower(), ())), span=node.span,
             )
             for node in body.components
         )  # fmt: skip
@@ -116,6 +131,73 @@ class Binder(QueryBinder):
             message = f"no stream of this SEQUENCE has a column {shown(rates.column)}"
             self.findings.add("unknown-column", message, rates.span, "name the column that has the reader")
         return components
+
+    # ------------------------------------------------------------ OCCURS
+
+    def occurs_probability(self, node: Occurs) -> float:
+        """The probability that a component happens at all."""
+        if not 0 <= node.probability <= 1:
+            message = f"OCCURS must be between 0 and 1, not {node.probability}"
+            self.findings.add("out-of-range", message, node.span, "write a fraction such as 0.9")
+        return float(node.probability)
+
+    def given_delays(self, body: Sequence, streams: Mapping[str, Stream | None]) -> dict[str, list[GivenDelay]]:
+        """The laws of `DELAY z WITH y` and `DELAY z WITHOUT y`, by component."""
+        by_name: dict[str, list[GivenDelay]] = {}
+        order = [component.name.lower() for component in body.components]
+        optional = {item.component.lower() for item in body.occurs}
+        for node in body.delay:
+            if node.given is None:
+                continue
+            word = "WITH" if node.given.happened else "WITHOUT"
+            unknown = [name for name in (node.component, *node.given.components) if name.lower() not in streams]
+            if unknown:
+                hint = f"the components are {listed(streams, 'and')}"
+                self.findings.unknown("component", unknown[0], streams, node.span, hint)
+                continue
+            name, others = node.component.lower(), [other.lower() for other in node.given.components]
+            later = next((other for other in others if order.index(other) >= order.index(name)), None)
+            certain = next((other for other in others if other not in optional), None)
+            law = self.delay(node)
+            if later is not None:
+                message = f"DELAY {node.component} {word} {later}: {later} does not come before {node.component}"
+                self.findings.add("given-order", message, node.span, "name components before it")
+            elif certain is not None and not node.given.happened:
+                message = f"{shown(certain)} always happens, so DELAY {node.component} WITHOUT {certain} is never used"
+                self.findings.add("no-occurs", message, node.span, f"add OCCURS, such as OCCURS {certain} 0.9")
+            elif law is not None:
+                self.add_given(by_name, node, GivenDelay(node.given.happened, frozenset(others), law))
+        return by_name
+
+    def add_given(self, by_name: dict[str, list[GivenDelay]], node: Delay, given: GivenDelay) -> None:
+        """Add a law; report a second one for the same components."""
+        known = by_name.setdefault(node.component.lower(), [])
+        if any((other.happened, other.components) == (given.happened, given.components) for other in known):
+            message = f"DELAY names {shown(node.component)} with the same components twice"
+            self.findings.add("name-twice", message, node.span, "remove one of them")
+        known.append(given)
+
+    def check_occurs(self, body: Sequence, components: tuple[BoundComponent, ...]) -> None:
+        """Report what OCCURS needs: SCORING POSTERIOR, a last event, all delays, and OCCURS of negative components."""
+        span = body.clause_span("OCCURS")
+        if body.scoring != "POSTERIOR":
+            message = "OCCURS weighs what happened by the length of a gap, which needs SCORING POSTERIOR"
+            self.findings.add("occurs-scoring", message, span, "add SCORING POSTERIOR")
+        if body.ending == "OPEN":
+            message = "OCCURS needs an event at the end of every gap, but ENDING OPEN allows that there is none"
+            self.findings.add("occurs-open", message, span, "remove OCCURS or ENDING OPEN")
+        elif components[-1].occurs is not None:
+            message = f"the last component {shown(components[-1].label)} is always read, so it needs no OCCURS"
+            self.findings.add("last-component", message, span, f"remove {components[-1].label} from OCCURS")
+        for component in components[1:]:
+            if component.delay is None:
+                message = f"with OCCURS, {shown(component.label)} needs a DELAY, because the length of a gap counts"
+                hint = f"add DELAY {component.label} EXPONENTIAL(mean)"
+                self.findings.add("no-delay", message, component.span, hint)
+            if component.negative and component.occurs is None:
+                message = f"with OCCURS, the negative component {shown(component.label)} needs one too"
+                hint = f"add OCCURS {component.label}, such as OCCURS {component.label} 0.9"
+                self.findings.add("no-occurs", message, component.span, hint)
 
     # ------------------------------------------------------------ clauses
 
@@ -188,7 +270,14 @@ class Binder(QueryBinder):
     def check_components(self, body: Sequence, components: tuple[BoundComponent, ...]) -> None:
         """Report components that need a clause which is missing, or that cannot be first or last."""
         (self.check_open if body.ending == "OPEN" else self.check_ending)(body, components)
-        for component in components if body.ending == "OPEN" else components[:-1]:
+        unchecked = components if body.ending == "OPEN" else components[:-1]
+        if body.occurs:
+            self.check_occurs(body, components)
+            unchecked = components[:1]
+        elif any(component.given for component in components):
+            message = "DELAY ... WITH and WITHOUT say what happened unread, which needs OCCURS"
+            self.findings.add("no-occurs", message, body.clause_span("DELAY"), "add OCCURS, such as OCCURS y 0.9")
+        for component in unchecked:
             if component.may_miss and component.delay is None:
                 message = f"{shown(component.label)} may be missing, so it needs a DELAY"
                 hint = f"add DELAY {component.label} EXPONENTIAL(mean)"

@@ -8,7 +8,7 @@ from anabranch.binding.words import condition_text, count_of
 from anabranch.language.findings import listed
 from anabranch.plan import Plan, Step
 from anabranch.sequence.analysis import SequenceAnalysis
-from anabranch.sequence.query import BoundComponent, BoundDelay, BoundSequence
+from anabranch.sequence.query import BoundComponent, BoundDelay, BoundSequence, GivenDelay
 
 
 def plan(analysis: SequenceAnalysis) -> Plan:
@@ -53,6 +53,11 @@ def _why(analysis: SequenceAnalysis) -> Iterator[str]:
     for component in query.components:
         if component.may_miss:
             yield _loss_text(query, component)
+        elif query.has_occurs and component.delay is not None:
+            yield f"the delay of {component.label} is {_law_text(component.delay)}"
+        if component.occurs is not None:
+            yield f"{component.label} happens at all with probability {component.occurs:g}"
+        yield from (_given_text(query, component, law) for law in component.given)
 
 
 def _loss_text(query: BoundSequence, component: BoundComponent) -> str:
@@ -63,6 +68,13 @@ def _loss_text(query: BoundSequence, component: BoundComponent) -> str:
         probability = f"probability {component.miss:g}"
     loss = f"a reading of {component.label} is lost with {probability}"
     return loss if component.delay is None else f"{loss}; its delay is {_law_text(component.delay)}"
+
+
+def _given_text(query: BoundSequence, component: BoundComponent, law: GivenDelay) -> str:
+    others = listed([other.label for other in query.components if other.name in law.components], "and")
+    if law.happened:
+        return f"where {others} happened unread, the gap up to {component.label} is {_law_text(law.delay)}"
+    return f"where {others} did not happen, the delay of {component.label} is {_law_text(law.delay)}"
 
 
 def _law_text(delay: BoundDelay) -> str:
@@ -113,7 +125,8 @@ def _steps(analysis: SequenceAnalysis) -> Iterator[Step]:
         "joint": "the probability that the missing events happened and were lost",
         "posterior": "the probability that the missing events happened, given the readings",
     }
-    yield Step("score", scores[query.scoring])
+    by_length = "the probability of the match among all that can have happened unread, given the lengths of its gaps"
+    yield Step("score", by_length if query.has_occurs else scores[query.scoring])
     if "best" in query.emit:
         yield Step("emit", "the most probable match of each " + ("first" if query.ending_open else "last") + " event")
     if "expired" in query.emit:

@@ -1,8 +1,11 @@
-"""The CSV files that `anabranch fit delays` writes and SEQUENCE reads; rows name their component.
+"""The CSV files that `anabranch fit delays` writes and SEQUENCE reads.
+
+Rows name their component, or a component WITH or WITHOUT others: `z WITHOUT y1 y2`.
 
     laws.csv     component, law, first, second, miss, log_likelihood, delays    for DELAY x FITTED 'laws.csv'
     delays.csv   component, delay                                               for DELAY x EMPIRICAL 'delays.csv'
     misses.csv   component, p                                                   the probability that a reading is lost
+    estimates.csv  component, clause, p, standard_error                         MISS and OCCURS with standard errors
 
 Delays and parameters are in the unit of the time column, seconds for timestamps; parameters are in the order of the
 language. Errors in a file are reported as a `DataError` of one line.
@@ -12,14 +15,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anabranch.columns.csv_files import number_of, read_rows, write_rows
 from anabranch.errors import DataError
-from anabranch.sequence.query import FROM_FILE, LAWS, BoundDelay, BoundSequence
+from anabranch.sequence.query import FROM_FILE, LAWS, BoundComponent, BoundDelay, BoundSequence
 
 if TYPE_CHECKING:
     from anabranch.sequence.fit import ComponentFit
@@ -30,13 +33,25 @@ _NAMED = {law: parameters for law, parameters in LAWS.items() if law not in FROM
 
 def with_files(query: BoundSequence, folder: str) -> BoundSequence:
     """Read the delay distributions of a query from their files, relative to the folder of its workbook."""
-    components = (
-        component
-        if component.delay is None
-        else replace(component, delay=read_delay(component.delay, component.name, folder))
-        for component in query.components
+    return replace(query, components=tuple(_with_files(component, folder) for component in query.components))
+
+
+def _with_files(component: BoundComponent, folder: str) -> BoundComponent:
+    delay = component.delay
+    given = (
+        replace(law, delay=read_delay(law.delay, given_name(component.name, law.happened, law.components), folder))
+        for law in component.given
     )
-    return replace(query, components=tuple(components))
+    return replace(
+        component,
+        delay=None if delay is None else read_delay(delay, component.name, folder),
+        given=tuple(given),
+    )
+
+
+def given_name(component: str, happened: bool, others: Iterable[str]) -> str:
+    """The name in a file of the delay of a component WITH or WITHOUT others: `z WITHOUT y1 y2`."""
+    return f"{component} {'WITH' if happened else 'WITHOUT'} {' '.join(sorted(others))}"
 
 
 def read_delay(delay: BoundDelay, component: str, folder: str) -> BoundDelay:
@@ -77,12 +92,30 @@ def write_fits(fits: Sequence[ComponentFit], folder: Path) -> None:
         for fit in fits
         for best in fit.distributions[:1]
     ]
+    delays = [(fit.label, delay) for fit in fits for delay in sorted(fit.delays.tolist())]
+    for fit in fits:
+        if fit.occurrence is None:
+            continue
+        for happened, lengths, best in fit.occurrence.laws():
+            name = given_name(fit.occurrence.end, happened, [fit.label])
+            delays += [(name, length) for length in sorted(lengths.tolist())]
+            laws.append((name, best.law, *_padded(best.parameters), "", best.log_likelihood, len(lengths)))
     header = ("component", "law", "first", "second", "miss", "log_likelihood", "delays")
     write_rows(folder / "laws.csv", header, laws)
-    delays = ((fit.label, delay) for fit in fits for delay in sorted(fit.delays.tolist()))
     write_rows(folder / "delays.csv", ("component", "delay"), delays)
-    misses = ((fit.label, fit.miss) for fit in fits if fit.miss is not None)
-    write_rows(folder / "misses.csv", ("component", "p"), misses)
+    write_rows(
+        folder / "misses.csv", ("component", "p"), ((fit.label, fit.miss) for fit in fits if fit.miss is not None)
+    )
+    write_rows(folder / "estimates.csv", ("component", "clause", "p", "standard_error"), _estimates(fits))
+
+
+def _estimates(fits: Sequence[ComponentFit]) -> Iterator[tuple[str, str, float, float]]:
+    """The estimates that have a standard error; it is 0 for what was stated."""
+    for fit in fits:
+        if fit.miss is not None and fit.miss_error is not None:
+            yield fit.label, "MISS", fit.miss, fit.miss_error
+        if fit.occurrence is not None and fit.occurrence.occurs is not None and not fit.occurrence.always:
+            yield fit.label, "OCCURS", fit.occurrence.occurs, fit.occurrence.occurs_error
 
 
 def _padded(parameters: tuple[float, ...]) -> tuple[float | str, ...]:

@@ -13,37 +13,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import sqrt
 
 import numpy as np
 from scipy import optimize, special
 from scipy.stats import qmc
 
 from anabranch.arrays import F64
+from anabranch.sequence.densities import Parameters, log_density
 from anabranch.sequence.distributions import distribution_of
 from anabranch.sequence.history import History, Watch
-from anabranch.sequence.likelihood import Parameters, candidates, criterion, likeliest, log_density
+from anabranch.sequence.likelihood import FittedDistribution, best_first, candidates, likeliest, ranked
+from anabranch.sequence.occurrence_fit import Occurrence, Stated, estimate, gaps_around
 from anabranch.sequence.query import BoundDelay
 
 #: The most rounds of expectation-maximisation, and the relative gain at which they end.
 MOST_ROUNDS, SMALLEST_GAIN = 200, 1e-6
+
+#: Loss probabilities outside of this range are reported with a warning.
+_PLAUSIBLE = (0.001, 0.9)
+
+NOTHING_STATED = Stated()
 
 #: The share of gaps that are not the sum of their delays. It makes every gap possible under every distribution.
 OUTLIERS = 1e-6
 
 #: The most points of all gaps of a kind. If there are too many gaps, gaps of similar length are merged.
 _POINTS_PER_KIND = 1 << 15
-
-
-@dataclass(frozen=True, slots=True)
-class FittedDistribution:
-    """A distribution of a delay: its name in the language (`law`), and its parameters in the order of the language.
-
-    `log_likelihood` is that of all observations that depend on this delay, with the best distributions of the others.
-    """
-
-    law: str
-    parameters: Parameters
-    log_likelihood: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +57,13 @@ class ComponentFit:
         The share of them in which it was not read; None if that is unknown.
     distributions : tuple of FittedDistribution
         The fitted distributions of its delay, the best first (see `criterion`).
+    miss_error : float or None
+        The standard error of `miss`.
+    occurrence : Occurrence or None
+        Whether it happens at all; None for the first and the last component, and for a negative one if nothing is
+        stated.
+    notes : tuple of str
+        Warnings.
     """
 
     label: str
@@ -68,10 +71,13 @@ class ComponentFit:
     opportunities: float
     miss: float | None
     distributions: tuple[FittedDistribution, ...]
+    miss_error: float | None = None
+    occurrence: Occurrence | None = None
+    notes: tuple[str, ...] = ()
 
 
-def fit_delays(history: History) -> list[ComponentFit]:
-    """Fit the delays and loss probabilities of all components, in the order of the sequence.
+def fit_delays(history: History, stated: Stated = NOTHING_STATED) -> list[ComponentFit]:
+    """Fit the delays, loss probabilities and occurrences of all components, in the order of the sequence.
 
     Examples
     --------
@@ -80,13 +86,50 @@ def fit_delays(history: History) -> list[ComponentFit]:
     >>> [(fit.label, fit.delays.tolist(), fit.miss) for fit in fits]
     [('x', [], 0.25), ('y', [2.0, 1.0], 0.25), ('z', [3.0, 6.0, 3.0], None)]
     """
-    distributions = _positive_distributions(history)
+    occurrences = _occurrences(history, stated)
+    distributions = _positive_distributions(history, _doubtful(history, occurrences))
     fits = {
-        number: _positive(history, index, distributions.get(index, ()))
+        number: _positive(history, index, distributions.get(index, ()), occurrences.get(number))
         for index, number in enumerate(history.positives)
-    } | {number: _negative(history.labels[number], watch) for number, watch in history.watches.items()}
+    } | {
+        number: _negative(history.labels[number], watch, occurrences.get(number))
+        for number, watch in history.watches.items()
+    }
     unknown = (np.empty(0), 0.0, None, ())
-    return [fits.get(number, ComponentFit(label, *unknown)) for number, label in enumerate(history.labels)]
+    return [_checked(fits.get(number, ComponentFit(label, *unknown))) for number, label in enumerate(history.labels)]
+
+
+def _occurrences(history: History, stated: Stated) -> dict[int, Occurrence]:
+    """The occurrences of the components between the first and the last; of negatives, only if something is stated."""
+    occurrences = {}
+    for number, label in enumerate(history.labels):
+        gaps = gaps_around(history, number)
+        is_stated = label.lower() in stated.miss or label.lower() in stated.occurs
+        if gaps is not None and (number in history.positives or is_stated):
+            occurrences[number] = estimate(label, gaps, stated)
+    return occurrences
+
+
+def _doubtful(history: History, occurrences: Mapping[int, Occurrence]) -> frozenset[int]:
+    """The indices of the positive components that may not have happened: gaps without them are no sums of delays."""
+    return frozenset(
+        index
+        for index, number in enumerate(history.positives)
+        if number in occurrences and not occurrences[number].always
+    )
+
+
+def _checked(fit: ComponentFit) -> ComponentFit:
+    """The fit with warnings about estimates that are not plausible."""
+    notes = list(fit.notes if fit.occurrence is None else (*fit.notes, *fit.occurrence.notes))
+    if fit.miss is not None and fit.opportunities and not _PLAUSIBLE[0] <= fit.miss <= _PLAUSIBLE[1]:
+        is_stated = fit.miss_error == 0.0
+        if not is_stated and fit.miss > 0.0:
+            notes.append(f"{fit.label}: MISS {fit.miss:.2g} is hardly plausible; state it with --miss {fit.label}=...")
+    best = fit.distributions[:1]
+    if any(law.law == "NORMAL" and law.parameters[0] < 0 for law in best):
+        notes.append(f"{fit.label}: the best law is a NORMAL with a negative mean; EMPIRICAL may fit the delays better")
+    return replace(fit, notes=tuple(notes))
 
 
 # ---------------------------------------------------------------- positive components
@@ -95,14 +138,21 @@ def fit_delays(history: History) -> list[ComponentFit]:
 # A positive component is identified by its index among the positive components.
 
 
-def _positive(history: History, index: int, distributions: tuple[FittedDistribution, ...]) -> ComponentFit:
+def _positive(
+    history: History, index: int, distributions: tuple[FittedDistribution, ...], occurrence: Occurrence | None
+) -> ComponentFit:
     read = ~np.isnan(history.times)
     passes = read[:, index + 1 :].any(axis=1)
     opportunities = int(passes.sum())
     missed = int((passes & ~read[:, index]).sum())
     label = history.labels[history.positives[index]]
+    delays = _observed(history, index)
+    if occurrence is not None and (occurrence.is_stated or not occurrence.always):
+        n = len(occurrence.happened) / (1 - occurrence.miss) if occurrence.miss not in (None, 1.0) else 0.0
+        return ComponentFit(label, delays, n, occurrence.miss, distributions, occurrence.miss_error, occurrence)
     miss = missed / opportunities if opportunities else None
-    return ComponentFit(label, _observed(history, index), opportunities, miss, distributions)
+    error = None if miss is None else sqrt(miss * (1 - miss) / opportunities)
+    return ComponentFit(label, delays, opportunities, miss, distributions, error, occurrence)
 
 
 def _observed(history: History, index: int) -> F64:
@@ -120,10 +170,16 @@ def _observed(history: History, index: int) -> F64:
     return delays[delays > 0]
 
 
-def _positive_distributions(history: History) -> dict[int, tuple[FittedDistribution, ...]]:
-    """The fitted distributions of the delay of each positive component, the best first."""
+def _positive_distributions(
+    history: History, doubtful: frozenset[int]
+) -> dict[int, tuple[FittedDistribution, ...]]:  # fmt: skip
+    """The fitted distributions of the delay of each positive component, the best first.
+
+    Gaps without a component of `doubtful` are not used.
+    """
     observed = {index: _observed(history, index) for index in range(len(history.positives))}
-    sums = {kind: _sums(history.times, *kind) for kind in _kinds(len(observed))}
+    kinds = [kind for kind in _kinds(len(observed)) if doubtful.isdisjoint(range(kind[0] + 1, kind[1]))]
+    sums = {kind: _sums(history.times, *kind) for kind in kinds}
     sums = {kind: lengths for kind, lengths in sums.items() if len(lengths)}
     means = {index: _typical_delay(index, delays, sums) for index, delays in observed.items()}
     known = {index: mean for index, mean in means.items() if mean is not None}
@@ -155,16 +211,7 @@ def _ranked_by_observed(observed: F64, mean: float) -> tuple[FittedDistribution,
     """The distributions fitted to the observed delays, the best first; from sums alone, only a mean is estimated."""
     if not len(observed):
         return (FittedDistribution("EXPONENTIAL", (mean,)),)
-    distributions = []
-    for law in candidates(observed):
-        parameters = likeliest(law, observed, np.ones(len(observed)))
-        log_likelihood = float(log_density(law, parameters, observed).sum())
-        distributions.append(FittedDistribution(law, parameters, log_likelihood))
-    return _best_first(distributions, len(observed))
-
-
-def _best_first(distributions: Sequence[FittedDistribution], n: int) -> tuple[FittedDistribution, ...]:
-    return tuple(sorted(distributions, key=lambda fitted: -criterion(fitted.law, fitted.log_likelihood, n)))
+    return ranked(observed)
 
 
 # ---------------------------------------------------------------- sums of delays
@@ -353,7 +400,7 @@ def _ranked_by_all(
     result = dict(ranked)
     for index in [index for index in ranked if n_gaps[index]]:
         trials = [maximise(observed, gaps, {**best, index: start}).distributions for start in ranked[index]]
-        result[index] = _best_first([trial[index] for trial in trials], len(observed[index]) + int(n_gaps[index]))
+        result[index] = best_first([trial[index] for trial in trials], len(observed[index]) + int(n_gaps[index]))
         best = next(trial for trial in trials if trial[index] == result[index][0])
     # The choices for later components have changed the best distributions of earlier ones a little.
     return {index: (best[index], *fitted[1:]) if n_gaps[index] else fitted for index, fitted in result.items()}
@@ -362,16 +409,27 @@ def _ranked_by_all(
 # ---------------------------------------------------------------- negative components
 
 
-def _negative(label: str, watch: Watch) -> ComponentFit:
-    """Fit a negative component: if it was not read in the interval, it was missed or would have come later."""
+def _negative(label: str, watch: Watch, occurrence: Occurrence | None) -> ComponentFit:
+    """Fit a negative component: if it was not read in the interval, it was missed or would have come later.
+
+    With an `occurrence`, it was missed or did not happen, and its delay is that of its readings.
+    """
     seen = watch.seen
+    if occurrence is not None:
+        n = len(seen) / (1 - occurrence.miss) if occurrence.miss not in (None, 1.0) else 0.0
+        laws = ranked(seen) if len(seen) else ()
+        return ComponentFit(label, seen, n, occurrence.miss, laws, occurrence.miss_error, occurrence)
     if not len(seen):
         return ComponentFit(label, seen, 0.0, None, ())
     unseen, counts = _merged(watch.unseen, 1024) if len(watch.unseen) else (np.empty(0), np.empty(0))
     fits = [_likeliest_negative(law, seen, unseen, counts) for law in candidates(seen)]
-    distributions = _best_first([distribution for distribution, _ in fits], len(seen) + len(watch.unseen))
+    distributions = best_first([distribution for distribution, _ in fits], len(seen) + len(watch.unseen))
     miss = next(miss for distribution, miss in fits if distribution is distributions[0])
-    return ComponentFit(label, seen, len(seen) / (1 - miss), miss, distributions)
+    note = (
+        f"{label}: MISS supposes that {label} always happens if there is time for it; "
+        f"if it does not, state --miss {label}=... or --occurs {label}=..."
+    )
+    return ComponentFit(label, seen, len(seen) / (1 - miss), miss, distributions, notes=(note,))
 
 
 def _likeliest_negative(law: str, seen: F64, unseen: F64, counts: F64) -> tuple[FittedDistribution, float]:

@@ -13,7 +13,7 @@ several components are ignored, except equal columns.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -39,10 +39,12 @@ class Watch:
     ----------
     seen : its delays in the passes in which it was read
     unseen : the length of the observed interval in the others
+    lengths : the length of the interval in the passes in which it was read
     """
 
     seen: F64
     unseen: F64
+    lengths: F64 = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class History:
     watches : by the number of a negative component; those before the first positive are not observed
     within : the longest duration of a pass, None if it is not bounded
     ending_open : whether the last component may be missing
+    repeated : how many events were of the same component as the one before in their pass
+    ambiguous : how many other events could have continued a pass in several ways, or came too early
     """
 
     labels: tuple[str, ...]
@@ -65,6 +69,8 @@ class History:
     watches: Mapping[int, Watch]
     within: float | None = None
     ending_open: bool = False
+    repeated: int = 0
+    ambiguous: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +107,7 @@ def make_history(analysis: SequenceAnalysis, tables: Mapping[str, pa.Table], rel
     query = analysis.query
     events = _events(analysis, tables, relations)
     positives = analysis.positives
-    group, times = _passes([events[number] for number in positives], query.within)
+    group, times, repeated, ambiguous = _passes([events[number] for number in positives], query.within)
     if not len(times):
         raise DataError(f"{query.name}: no event fits a component, so there is nothing to learn from")
     watches = {
@@ -111,7 +117,7 @@ def make_history(analysis: SequenceAnalysis, tables: Mapping[str, pa.Table], rel
         )
     }
     labels = tuple(component.label for component in query.components)
-    return History(labels, positives, times, watches, query.within, query.ending_open)
+    return History(labels, positives, times, watches, query.within, query.ending_open, repeated, ambiguous)
 
 
 # ---------------------------------------------------------------- events
@@ -175,8 +181,11 @@ def _fitting(
 # ---------------------------------------------------------------- passes
 
 
-def _passes(events: Sequence[_Events], within: float | None) -> tuple[I64, F64]:
-    """The group of each pass, and the times of its events: NaN if a component was not read."""
+def _passes(events: Sequence[_Events], within: float | None) -> tuple[I64, F64, int, int]:
+    """The group of each pass, the times of its events (NaN if a component was not read), and counts of doubtful events.
+
+    The counts are `repeated` and `ambiguous` of the history.
+    """
     group = np.concatenate([component.group for component in events])
     time = np.concatenate([component.time for component in events])
     number = np.repeat(np.arange(len(events)), [len(component.time) for component in events])
@@ -186,10 +195,15 @@ def _passes(events: Sequence[_Events], within: float | None) -> tuple[I64, F64]:
     rows: list[list[float]] = []
     # The current pass: its group, the times of its first and last event, and the component of the last.
     current = (NOWHERE, 0.0, 0.0, 0)
+    repeated = ambiguous = 0
     for instant_group, t, numbers in _instants(group[order], time[order], number[order]):
         current_group, first, last, last_number = current
         further = [candidate for candidate in numbers if candidate > last_number]
-        if instant_group == current_group and further and t > last and t - first <= longest:
+        continues = instant_group == current_group and t > last and t - first <= longest
+        repeated += continues and not further and last_number in numbers
+        is_early = not further and last_number not in numbers and last_number < len(events) - 1
+        ambiguous += continues and (len(set(further)) > 1 or is_early)
+        if continues and further:
             rows[-1][further[0]] = t
             current = (instant_group, first, t, further[0])
         else:
@@ -197,7 +211,8 @@ def _passes(events: Sequence[_Events], within: float | None) -> tuple[I64, F64]:
             rows.append([np.nan] * len(events))
             rows[-1][numbers[0]] = t
             current = (instant_group, t, t, numbers[0])
-    return np.array(groups, np.int64), np.array(rows, np.float64).reshape(-1, len(events))
+    times = np.array(rows, np.float64).reshape(-1, len(events))
+    return np.array(groups, np.int64), times, repeated, ambiguous
 
 
 def _instants(group: I64, time: F64, number: I64) -> Iterator[tuple[int, float, list[int]]]:
@@ -242,4 +257,5 @@ def _watch(events: _Events, group: I64, since: F64, until: F64) -> Watch:
     is_same_group = (next_rank < len(order)) & (all_groups[event] == interval_group)
     delay = np.where(is_same_group, all_times[event] - since[known], np.inf)
     length = until[known] - since[known]
-    return Watch(delay[delay < length], length[delay >= length])
+    seen = delay < length
+    return Watch(delay[seen], length[~seen], length[seen])

@@ -1,19 +1,16 @@
-"""Likelihoods of delays, and maximum-likelihood estimates of parameters from weighted delays.
-
-A *law* is the name of a distribution in the language: EXPONENTIAL, UNIFORM, GAMMA, LOGNORMAL or NORMAL.
-"""
+"""Maximum-likelihood estimates of the parameters of distributions from weighted delays."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import inf, log, pi, sqrt
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import log, sqrt
 
 import numpy as np
 from scipy import optimize, special
 
 from anabranch.arrays import F64
-
-Parameters = tuple[float, ...]
+from anabranch.sequence.densities import Parameters, log_density
 
 #: Delays need this many distinct values before distributions with two parameters are fitted.
 FEWEST_VALUES = 3
@@ -22,9 +19,30 @@ FEWEST_VALUES = 3
 _FAR = 8.0
 
 
-def log_density(law: str, parameters: Parameters, x: F64) -> F64:
-    """The logarithm of the density of a distribution at delays above 0."""
-    return _LOG_DENSITIES[law](x, *parameters)
+@dataclass(frozen=True, slots=True)
+class FittedDistribution:
+    """A distribution of a delay: its name in the language (`law`), and its parameters in the order of the language.
+
+    `log_likelihood` is that of all observations that depend on this delay, with the best distributions of the others.
+    """
+
+    law: str
+    parameters: Parameters
+    log_likelihood: float = 0.0
+
+
+def ranked(x: F64) -> tuple[FittedDistribution, ...]:
+    """The distributions fitted to delays, the best first."""
+    fits = []
+    for law in candidates(x):
+        parameters = likeliest(law, x, np.ones(len(x)))
+        fits.append(FittedDistribution(law, parameters, float(log_density(law, parameters, x).sum())))
+    return best_first(fits, len(x))
+
+
+def best_first(fits: Sequence[FittedDistribution], n: int) -> tuple[FittedDistribution, ...]:
+    """The distributions in the order of their `criterion` for n delays."""
+    return tuple(sorted(fits, key=lambda fitted: -criterion(fitted.law, fitted.log_likelihood, n)))
 
 
 def likeliest(law: str, x: F64, weights: F64) -> Parameters:
@@ -45,39 +63,6 @@ def n_parameters(law: str) -> int:
 def criterion(law: str, log_likelihood: float, n: int) -> float:
     """The log likelihood minus the penalty of the Bayesian information criterion; higher is better."""
     return log_likelihood - 0.5 * n_parameters(law) * log(max(n, 1))
-
-
-# ---------------------------------------------------------------- densities
-
-
-def _exponential_density(x: F64, mean: float) -> F64:
-    return -x / mean - log(mean)
-
-
-def _uniform_density(x: F64, low: float, high: float) -> F64:
-    return np.where((x >= low) & (x <= high), -log(high - low), -inf)
-
-
-def _gamma_density(x: F64, shape: float, scale: float) -> F64:
-    return (shape - 1) * np.log(x) - x / scale - shape * log(scale) - special.gammaln(shape)
-
-
-def _lognormal_density(x: F64, mu: float, sigma: float) -> F64:
-    y = np.log(x)
-    return -0.5 * ((y - mu) / sigma) ** 2 - y - log(sigma * sqrt(2 * pi))
-
-
-def _normal_density(x: F64, mean: float, sd: float) -> F64:
-    return -0.5 * ((x - mean) / sd) ** 2 - log(sd * sqrt(2 * pi)) - special.log_ndtr(mean / sd)
-
-
-_LOG_DENSITIES: dict[str, Callable[..., F64]] = {
-    "EXPONENTIAL": _exponential_density,
-    "UNIFORM": _uniform_density,
-    "GAMMA": _gamma_density,
-    "LOGNORMAL": _lognormal_density,
-    "NORMAL": _normal_density,
-}
 
 
 # ---------------------------------------------------------------- parameters

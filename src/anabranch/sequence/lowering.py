@@ -16,6 +16,7 @@ from anabranch.sequence.analysis import Disjunct, SequenceAnalysis, owners
 from anabranch.sequence.gaps import Between, gap_table
 from anabranch.sequence.kernel.query import ALWAYS, NEVER, Conditions, Scores
 from anabranch.sequence.kernel.tables import Table, joined
+from anabranch.sequence.occurrence import occurrence_table
 from anabranch.sequence.programs import ColumnOf, Programs
 from anabranch.sequence.query import BoundComponent
 from anabranch.sequence.rates import with_rates
@@ -74,14 +75,25 @@ class _Tables:
     """A cache of the score tables of a query."""
 
     analysis: SequenceAnalysis
-    known: dict[tuple[Between, ...], Table] = field(default_factory=dict)
+    known: dict[object, Table] = field(default_factory=dict)
 
-    def of(self, between: Sequence[BoundComponent]) -> Table:
+    def of(self, between: Sequence[BoundComponent], end: BoundComponent | None) -> Table:
+        """The table of a gap with these components; `end` is observed at its end, None at an end of the window."""
         query = self.analysis.query
+        if query.has_occurs and end is not None:
+            return self._with_occurs(tuple(between), end)
+        posterior = query.scoring == "posterior" and not query.has_occurs
         key = tuple(Between(component.negative, component.miss or 0.0, component.delay) for component in between)
         if key not in self.known:
             names = [component.label for component in between]
-            self.known[key] = gap_table(key, query.within, query.scoring == "posterior", names)
+            self.known[key] = gap_table(key, query.within, posterior, names)
+        return self.known[key]
+
+    def _with_occurs(self, between: tuple[BoundComponent, ...], end: BoundComponent) -> Table:
+        # Loss probabilities by reader differ between disjuncts.
+        key = (end.name, *((component.name, component.miss) for component in between))
+        if key not in self.known:
+            self.known[key] = occurrence_table(between, end, self.analysis.query.within)
         return self.known[key]
 
 
@@ -111,16 +123,17 @@ class _Lowering:
         threshold = max(query.threshold * (1 - _ROUNDING), float_info.min)
         used: list[Table] = []
 
-        def number_of(between: Sequence[BoundComponent]) -> int:
-            """The number of the table for the components in a gap, or ALWAYS or NEVER."""
+        def number_of(between: Sequence[BoundComponent], end: BoundComponent | None = None) -> int:
+            """The number of the table for the components in a gap that ends with `end`, or ALWAYS or NEVER."""
+            is_weighed = query.has_occurs and end is not None
             if any(not component.negative and not component.miss for component in between):
                 return NEVER
-            if not any(component.miss for component in between):
+            if not any(component.miss or is_weighed for component in between):
                 return ALWAYS
             losses = prod(component.miss or 0.0 for component in between if not component.negative)
             if query.scoring == "joint" and losses < threshold:
                 return NEVER  # no table is made for it
-            table = self.tables.of(between)
+            table = self.tables.of(between, end)
             if table.highest < threshold:
                 return NEVER
             used.append(table)
@@ -130,7 +143,8 @@ class _Lowering:
         for i in range(m):
             for j in range(i + 1, m):
                 first, second = (m - 1 - j, m - 1 - i) if reverse else (i, j)
-                gap[i, j] = number_of(self.components[self.positives[first] + 1 : self.positives[second]])
+                start, end = self.positives[first], self.positives[second]
+                gap[i, j] = number_of(self.components[start + 1 : end], self.components[end])
         head = np.array([number_of(self._before(i, reverse, expired)) for i in range(m)], np.int64)
         return Scores(
             joined(used), gap, head,

@@ -48,10 +48,10 @@ class TooManyPieces(Exception):
         self.count = count
 
 
-def fitted(function: Values, knots: Array, last: float, floor: float) -> Pieces:
+def fitted(function: Values, knots: Array, last: float, floor: float, tolerance: float = TOLERANCE) -> Pieces:
     """Approximate a function between the first and the last knot; after the last knot it is the constant `last`.
 
-    The error of a piece is at most TOLERANCE times the function, or times `floor` if that is larger, plus rounding
+    The error of a piece is at most `tolerance` times the function, or times `floor` if that is larger, plus rounding
     errors: those of the argument, and up to _NOISE those within the function.
     """
     low, high = knots[:-1], knots[1:]
@@ -62,7 +62,7 @@ def fitted(function: Values, knots: Array, last: float, floor: float) -> Pieces:
         spread = np.abs(fit[:, 1:]).sum(axis=1)
         rounding = 2.0 * np.spacing(high) * spread / (high - low)
         tiny = high - low <= np.maximum(4.0 * np.spacing(high), _SMALLEST)
-        good = (error <= TOLERANCE * np.maximum(size, floor) + rounding) | tiny
+        good = (error <= tolerance * np.maximum(size, floor) + rounding) | tiny
         good[~good] = error[~good] <= np.minimum(
             8.0 * _noise(function, low[~good], high[~good]), _NOISE * np.maximum(size, floor)[~good]
         )

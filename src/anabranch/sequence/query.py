@@ -49,6 +49,19 @@ class BoundDelay:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenDelay:
+    """The law of a delay in the gaps in which exactly these unread components happened, or did not happen.
+
+    With `happened`, the delay is the whole gap: `DELAY z WITH y`. Otherwise it starts at the last component that
+    happened: `DELAY z WITHOUT y`.
+    """
+
+    happened: bool
+    components: frozenset[str]
+    delay: BoundDelay
+
+
+@dataclass(frozen=True, slots=True)
 class BoundRates:
     """`MISS BY column FROM relation`: the loss probability of a reading depends on its reader, which `column` holds."""
 
@@ -62,11 +75,14 @@ class BoundComponent(BoundOperand):
     """A component of a SEQUENCE.
 
     `miss` is the probability that its reading is lost; None if it depends on the reader (`BoundSequence.rates`).
+    `occurs` is the probability that it happens at all, None without OCCURS. `given` are its laws WITH or WITHOUT some.
     """
 
     negative: bool = False
     miss: float | None = 0.0
     delay: BoundDelay | None = None
+    occurs: float | None = None
+    given: tuple[GivenDelay, ...] = ()
 
     @property
     def may_miss(self) -> bool:
@@ -96,6 +112,11 @@ class BoundSequence(BoundQuery):
     emit: frozenset[str] = frozenset()
     scoring: str = "joint"
     rates: BoundRates | None = None
+
+    @property
+    def has_occurs(self) -> bool:
+        """Whether components may not happen at all, so that the lengths of gaps tell what happened in them."""
+        return any(component.occurs is not None for component in self.components)
 
     @property
     def conditions(self) -> tuple[Typed, ...]:

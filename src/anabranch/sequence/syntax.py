@@ -39,13 +39,33 @@ class MissBy(nodes.Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Occurs(nodes.Node):
+    """`OCCURS y 0.87`, one item."""
+
+    component: str
+    probability: int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Given(nodes.Node):
+    """`WITH y` or `WITHOUT (y1, y2)`: which unread components happened, or did not happen, before the delay ended."""
+
+    happened: bool
+    components: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Delay(nodes.Node):
-    """`DELAY x UNIFORM(0, 10 HOURS)`, or a law read from the file `path` (`EMPIRICAL 'file'`)."""
+    """`DELAY x UNIFORM(0, 10 HOURS)`, or a law read from the file `path` (`EMPIRICAL 'file'`).
+
+    `given` is the condition of a law that holds in some gaps only: `DELAY z WITHOUT y EXPONENTIAL(5)`.
+    """
 
     component: str
     law: str
     arguments: tuple[nodes.Duration, ...] = ()
     path: str | None = None
+    given: Given | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +77,7 @@ class Sequence(nodes.OperandQueryBody):
     components: tuple[Component, ...]
     where: nodes.Expr | None = None
     miss: tuple[Miss | MissBy, ...] = ()
+    occurs: tuple[Occurs, ...] = ()
     delay: tuple[Delay, ...] = ()
     within: nodes.Duration | None = None
     ending: str | None = None
@@ -88,13 +109,25 @@ class Builder(QueryBuilder):
     def miss_by(self, span: Span, column: Token, relation: Token) -> MissBy:
         return MissBy(column.value, relation.value, span=span)
 
+    def occurs(self, span: Span, *items: Occurs) -> Clause:
+        return Clause("OCCURS", {"occurs": items}, span)
+
+    def occurs_of(self, span: Span, component: Token, probability: int | float) -> Occurs:
+        return Occurs(component.value, probability, span=span)
+
     def delay(self, span: Span, *items: Delay) -> Clause:
         return Clause("DELAY", {"delay": items}, span)
 
-    def delay_of(self, span: Span, component: Token, law: Token, *arguments: Any) -> Delay:
+    def delay_of(self, span: Span, component: Token, given: Given | None, law: Token, *arguments: Any) -> Delay:
         if isinstance(arguments[0], Token):
-            return Delay(component.value, law.value.upper(), (), arguments[0].value, span=span)
-        return Delay(component.value, law.value.upper(), arguments, span=span)
+            return Delay(component.value, law.value.upper(), (), arguments[0].value, given, span=span)
+        return Delay(component.value, law.value.upper(), arguments, None, given, span=span)
+
+    def given_with(self, span: Span, *names: Token) -> Given:
+        return Given(True, tuple(name.value for name in names), span=span)
+
+    def given_without(self, span: Span, *names: Token) -> Given:
+        return Given(False, tuple(name.value for name in names), span=span)
 
     def ending(self, span: Span, name: Token) -> Clause:
         return Clause("ENDING", {"ending": name.value.upper()}, span)
@@ -115,7 +148,7 @@ def _component(node: Component) -> str:
 
 
 @unparse.register
-def _miss(node: Miss) -> str:
+def _miss(node: Miss | Occurs) -> str:
     return f"{quoted(node.component)} {node.probability!r}"
 
 
@@ -125,9 +158,16 @@ def _miss_by(node: MissBy) -> str:
 
 
 @unparse.register
+def _given(node: Given) -> str:
+    names = ", ".join(map(quoted, node.components))
+    return ("WITH " if node.happened else "WITHOUT ") + (names if len(node.components) == 1 else f"({names})")
+
+
+@unparse.register
 def _delay(node: Delay) -> str:
+    component = quoted(node.component) + ("" if node.given is None else f" {unparse(node.given)}")
     arguments = f" {string(node.path)}" if node.path is not None else f"({joined(node.arguments)})"
-    return f"{quoted(node.component)} {quoted(node.law)}{arguments}"
+    return f"{component} {quoted(node.law)}{arguments}"
 
 
 @unparse.register
@@ -135,6 +175,7 @@ def _sequence(node: Sequence) -> str:
     clauses = [
         *clause("WHERE", node.where, unparse),
         *clause("MISS", node.miss, joined),
+        *clause("OCCURS", node.occurs, joined),
         *clause("DELAY", node.delay, joined),
         *clause("WITHIN", node.within, unparse),
         *clause("ENDING", node.ending, quoted),
