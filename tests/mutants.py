@@ -155,6 +155,19 @@ MUTANTS = [
         ("sweep", "ragged_a = i0 + open_a, 0, 0, 0, False", "ragged_a = i0 + open_a, 0, 0, sure_a, False"),
         ("sweep", "row + j0, begun_tie, hit_tie, count", "row + j0, begun, hit, count"),
     ]),
+    *_mutants("relate/kernel", [
+        "relate/test_durations.py::test_the_kernel_equals_quadrature_for_one_and_two_lost_events",
+        "relate/test_durations.py::test_without_distributions_all_placements_are_equally_likely",
+        "relate/test_durations.py::test_rates_may_differ_by_a_million",
+        "relate/test_durations.py::test_a_lost_visit_that_is_much_shorter_than_its_window",
+    ], [
+        ("phases", "chains.rates[event] if event >= begins else 0.0", "chains.rates[max(event, begins)]"),
+        ("phases", "following[k] += weight * (fastest - decay[k])", "following[k] += weight * fastest"),
+        ("phases", "if hi[x] <= before:", "if hi[x] < before:"),
+        ("phases", "min(c + classes.hit[here, q], n_counts - 1)", "min(c, n_counts - 1)"),
+        ("phases", "while more or order < depth:", "while more:"),
+        ("marks", "else lo[x - 1]", "else lo[x]"),
+    ]),
     *_mutants("relate/kernel", ["relate/test_kernel.py::test_the_length_of_a_window_may_exceed_64_bits"], [
         ("gaps", "np.float64(later) - np.float64(earlier)", "np.float64(later)"),
     ]),

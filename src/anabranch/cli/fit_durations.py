@@ -108,10 +108,9 @@ def _show(fits: list[SegmentFit], console: Console) -> None:
     rows = {
         "clause": [fit.clause for fit in fits],
         "class": [fit.name or "(all)" for fit in fits],
-        "law": [_written(fit, False) for fit in fits],
+        "law": [_written(fit, False, digits=4) for fit in fits],
         "recorded": [len(fit.recorded) for fit in fits],
         "censored": [fit.n_censored for fit in fits],
-        "log likelihood": [round(fit.log_likelihood, 1) for fit in fits],
     }
     print_answers(pa.table(rows), console, limit=len(fits))
 
@@ -124,8 +123,8 @@ def _clauses(fits: list[SegmentFit], by: str | None, path: str, clock: bool) -> 
     return "\n".join(f"  {fit.clause} FITTED '{path}' BY {quoted(by)}" for fit in overall)
 
 
-def _written(fit: SegmentFit, clock: bool) -> str:
-    mean = f"{fit.mean:.6g}".replace("e+", "e") + (" SECONDS" if clock else "")
+def _written(fit: SegmentFit, clock: bool, digits: int = 6) -> str:
+    mean = f"{fit.mean:.{digits}g}".replace("e+", "e") + (" SECONDS" if clock else "")
     return f"EXPONENTIAL({mean})" if fit.k == 1 else f"ERLANG({fit.k}, {mean})"
 
 

@@ -179,7 +179,7 @@ def _fitted(
     k = np.array([1 if default is None else default.k for default in defaults])
     mean = typical.copy()
     for _ in range(MOST_ROUNDS):
-        k[own], new = _maximised(*(known + _expected(lengths, k, mean, shortest))[:, own], counts[own], most_k)
+        k[own], new = _maximised((known + _expected(lengths, k, mean, shortest))[:, own], counts[own], most_k)
         change = np.max(np.abs(new / mean[own] - 1), initial=0.0)
         mean[own] = new
         if change < SMALLEST_CHANGE or not len(lengths.low):
@@ -219,8 +219,9 @@ def _expected(lengths: Lengths, k: I64, mean: F64, shortest: F64) -> F64:
     return totals
 
 
-def _maximised(number: F64, total: F64, logs: F64, recorded: I64, most_k: int) -> tuple[I64, F64]:
-    """The k and the mean of each state with the highest expected likelihood."""
+def _maximised(totals: F64, recorded: I64, most_k: int) -> tuple[I64, F64]:
+    """The k and the mean of each state with the highest expected likelihood; `totals` as in `_expected`."""
+    number, total, logs = totals
     mean = total / number
     ks = np.arange(1, most_k + 1)
     likelihood = ks * np.log(ks / mean[:, None]) + (ks - 1) * (logs / number)[:, None] - ks - special.gammaln(ks)
