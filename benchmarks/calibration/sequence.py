@@ -145,7 +145,7 @@ def from_complete(drawn: Sample) -> Occurrence:
     """What a complete history says: nothing of it was lost."""
     length, history = drawn.gaps.length, drawn.history
     lengths = GapLengths("z", length[history & drawn.happened], length[history & ~drawn.happened])
-    return estimate("y", lengths, Stated(miss={"y": 0.0}))
+    return estimate("y", lengths, Stated(miss={"y": (0.0, 0.0)}))
 
 
 def from_lossy(drawn: Sample, stated: Stated) -> Occurrence:
@@ -202,7 +202,7 @@ def methods(drawn: Sample) -> Iterator[tuple[str, Predict]]:
     lengths, true = drawn.gaps.length[known], drawn.happened[known]
     yield "SCORING POSTERIOR", clock(drawn)
     yield "OCCURS, complete history", posterior(from_complete(drawn))
-    yield "OCCURS, MISS stated", posterior(from_lossy(drawn, Stated(miss={"y": REMOVED})))
+    yield "OCCURS, MISS stated", posterior(from_lossy(drawn, Stated(miss={"y": (REMOVED, 0.0)})))
     yield "logistic regression", logistic(lengths, true)
     yield "isotonic regression", isotonic(lengths, true)
 
@@ -226,7 +226,8 @@ def recoveries(seeds: Sequence[int]) -> Iterator[Recovery]:
             for seed in seeds:
                 drawn = sample(gaps, seed)
                 occurs = float(drawn.happened[~drawn.history].mean())
-                for stated, known in (("nothing", Stated()), ("OCCURS", Stated(occurs={"y": occurs}))):
+                error = float(np.sqrt(occurs * (1 - occurs) / (~drawn.history).sum()))
+                for stated, known in (("nothing", Stated()), ("OCCURS", Stated(occurs={"y": (occurs, error)}))):
                     fit = from_lossy(drawn, known)
                     yield Recovery(data, f"{x}, {y}, {z}", seed, stated, fit.miss, fit.miss_error)
 

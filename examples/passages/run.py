@@ -21,6 +21,7 @@ from anabranch.sequence.analysis import analyse
 from anabranch.sequence.files import write_fits
 from anabranch.sequence.fit import fit_delays
 from anabranch.sequence.history import make_history
+from anabranch.sequence.occurrence_fit import Stated
 
 QUERIES = ("to_chair", "there_and_back")
 LEARNED = ("to_chair", "to_bed")
@@ -52,9 +53,11 @@ def learn(history: pd.DataFrame, folder: Path) -> None:
     session = ab.Session()
     session.execute_file(str(WORKBOOK))
     rows = {"sightings": pa.Table.from_pandas(history, preserve_index=False)}
+    # Nobody gets from the bed to the chair, or back, without being upright.
+    certain = Stated(occurs={"rose": (1.0, 0.0), "back": (1.0, 0.0)})
     for name in LEARNED:
         query = session.catalog.query(f"{name}_as_read")
-        write_fits(fit_delays(make_history(analyse(bind(query, session.catalog)), rows, {})), folder / name)
+        write_fits(fit_delays(make_history(analyse(bind(query, session.catalog)), rows, {}), certain), folder / name)
 
 
 def ask(

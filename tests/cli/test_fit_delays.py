@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 from tests.cli.command import Command
@@ -52,11 +53,15 @@ def test_passes_become_files_clauses_and_a_picture(
     out = tmp_path / "learned"
     done = anabranch("fit", "delays", workbook, "--query", "PASSING", "--output", out)
     assert done.status == 0, done.err
-    assert done.err.splitlines() == [
-        f"learned from 5 passes; written to {out}; or: DELAY ... FITTED 'learned/laws.csv'"
+    *warnings, last = done.err.splitlines()
+    assert last == f"learned from 5 passes; written to {out}; or: DELAY ... FITTED 'learned/laws.csv'"
+    assert [warning.split(";")[0] for warning in warnings] == [
+        "warning: only 5 passes",
+        "warning: y: only 3 passes have a reading before and after it",
+        "warning: y: MISS supposes that y always happens (OCCURS 1), which the gaps do not contradict",
     ]
-    assert "x: 3 delays seen, 20.0% of 5 readings missed" in done.out
-    assert "y: 3 delays seen, 25.0% of 4 readings missed" in done.out
+    assert "x: 3 delays seen, 20.0% of 5 readings missed (± 17.9%)" in done.out
+    assert "y: 3 delays seen, 25.0% of 4 readings missed (± 21.7%)" in done.out
     assert "z: 3 delays seen\n" in done.out
     assert re.search(r"MISS x 0.2, y 0.25\n +DELAY x \w+\([\d., ]+\), y \w+\([\d., ]+\)\n", done.out)
     assert table(out / "delays.csv")[1:] == [
@@ -99,6 +104,57 @@ def test_the_delays_of_the_shop_are_learned_and_the_clauses_can_be_pasted(
     assert shape**0.5 * scale == pytest.approx(8 * 60, rel=0.15)
     fitted = read_delay(BoundDelay("FITTED", path="learned/laws.csv"), "y", str(shop))
     assert (fitted.law, fitted.parameters) == ("GAMMA", pytest.approx((shape, scale), rel=1e-4))
+
+
+def test_a_stated_miss_gives_clauses_with_occurs_that_can_be_run(
+    spark: SparkSession, workbook: Path, tmp_path: Path, anabranch: Command
+) -> None:
+    """In half of the passes, y happens: 20 % of its readings are lost."""
+    rng = np.random.default_rng(3)
+    rows = []
+    for tag in range(400):
+        happens = tag % 2 == 0
+        length = int(rng.integers(30, 45) if happens else rng.integers(2, 8))
+        rows += [f"{tag},a,{100 * tag}", f"{tag},c,{100 * tag + length}"]
+        rows += [f"{tag},b,{100 * tag + length // 2}"] * (happens and tag % 10 != 0)
+    (tmp_path / "reads.csv").write_text("\n".join(["tag,reader,t", *rows]) + "\n")
+    fit = ("fit", "delays", workbook, "--query", "passing", "--output", tmp_path / "learned")
+    unknown = anabranch(*fit)
+    assert "y was read in 40.0% of the passes, and the other gaps differ" in unknown.err
+    assert "MISS and OCCURS cannot be told apart; MISS is at most" in unknown.err
+    done = anabranch(*fit, "--miss", "y=0.2")
+    assert done.status == 0, done.err
+    assert "y: 160 delays seen, 20.0% of 200 readings missed, happens in 50.0% of the passes (± 3.1%)" in done.out
+    assert table(tmp_path / "learned" / "estimates.csv")[3][:3] == ["y", "OCCURS", "0.5"]
+    clauses = done.out[done.out.index("  MISS") :]
+    text = WORKBOOK.replace("z.tag WITHIN 50;", f"z.tag WITHIN 50 {clauses};")
+    assert "OCCURS y 0.5" in text
+    workbook.write_text(text)
+    asked = anabranch("run", workbook, "--query", "passing", "--output", tmp_path / "answers", "--format", "csv")
+    assert asked.status == 0, asked.err
+    (answers,) = (tmp_path / "answers" / "passing").glob("*.csv")
+    with answers.open() as file:
+        scores = {row["x.tag"]: float(row["probability"]) for row in csv.DictReader(file) if not row["y.t"]}
+    assert all((score > 0.95) == (int(tag) % 10 == 0) for tag, score in scores.items())
+    assert len(scores) >= 40
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (("--miss", "y"), "--miss y: write NAME=P, such as y=0.1 or y=0.1+-0.02"),
+        (("--occurs", "y=0.5+-a"), "--occurs y=0.5+-a: write NAME=P"),
+        (("--miss", "y=1"), "--miss y=1: write NAME=P"),
+        (("--occurs", "z=0.5"), "--occurs z=0.5: no component between the first and the last is z: y"),
+        (("--miss", "y=0.1", "--occurs", "y=0.5"), "--miss and --occurs both state y"),
+    ],
+)
+def test_the_error_of_a_wrong_statement_is_one_line(
+    spark: SparkSession, workbook: Path, tmp_path: Path, anabranch: Command, option: tuple[str, ...], message: str
+) -> None:
+    wrong = anabranch("fit", "delays", workbook, "--query", "passing", "--output", tmp_path / "learned", *option)
+    assert (wrong.status, wrong.out) == (2, ""), wrong.err
+    assert message in wrong.first
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ Misses = Annotated[
 Occurrences = Annotated[
     list[str] | None,
     typer.Option(
-        "--occurs", metavar="NAME=P", help="A known OCCURS of a component; its MISS is learned (may be repeated)."
+        "--occurs", metavar="NAME=P[+-E]", help="A known OCCURS of a component; its MISS is learned (may be repeated)."
     ),
 ]
 
@@ -98,22 +98,24 @@ def _stated(bound: BoundSequence, misses: list[str], occurrences: list[str]) -> 
     return Stated(miss, occurs)
 
 
-def _probabilities(bound: BoundSequence, option: str, items: list[str]) -> dict[str, float]:
-    """The items NAME=P of an option, by component."""
+def _probabilities(bound: BoundSequence, option: str, items: list[str]) -> dict[str, tuple[float, float]]:
+    """The items NAME=P or NAME=P+-E of an option, by component: a probability and its standard error."""
     names = [component.name for component in bound.components[1:-1]]
     stated = {}
     for item in items:
         name, _, text = item.partition("=")
         try:
-            value = float(text)
+            value, error = map(float, text.split("+-")) if "+-" in text else (float(text), 0.0)
         except ValueError:
-            value = -1.0
-        if not 0 <= value <= 1 or (option == "--miss" and value == 1):
-            raise typer.BadParameter(f"{option} {item}: write NAME=P, with a probability such as {name or 'y'}=0.1")
+            value, error = -1.0, 0.0
+        if not 0 <= value <= 1 or error < 0 or (option == "--miss" and value == 1):
+            raise typer.BadParameter(
+                f"{option} {item}: write NAME=P, such as {name or 'y'}=0.1 or {name or 'y'}=0.1+-0.02"
+            )
         if name.lower() not in names:
             known = ", ".join(component.label for component in bound.components[1:-1]) or "none"
             raise typer.BadParameter(f"{option} {item}: no component between the first and the last is {name}: {known}")
-        stated[name.lower()] = value
+        stated[name.lower()] = value, error
     return stated
 
 
@@ -192,11 +194,13 @@ def _show(fit: ComponentFit, console: Console) -> None:
         "law": [_written(distribution, False) for distribution in fit.distributions],
         "log likelihood": [round(distribution.log_likelihood, 1) for distribution in fit.distributions],
     }
-    print_answers(pa.table(rows), console, title=title)
+    # As the title of the table, it would be cut at the width of the table.
+    console.print(title)
+    print_answers(pa.table(rows), console)
 
 
 def _error(error: float | None) -> str:
-    return f" (standard error {error:.1%})" if error else ""
+    return f" (± {error:.1%})" if error else ""
 
 
 def _counted(number: int, what: str) -> str:

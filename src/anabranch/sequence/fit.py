@@ -150,7 +150,8 @@ def _positive(
     if occurrence is not None and (occurrence.is_stated or not occurrence.always):
         n = len(occurrence.happened) / (1 - occurrence.miss) if occurrence.miss not in (None, 1.0) else 0.0
         return ComponentFit(label, delays, n, occurrence.miss, distributions, occurrence.miss_error, occurrence)
-    miss = missed / opportunities if opportunities else None
+    is_unknown = not opportunities or (occurrence is not None and occurrence.miss is None)
+    miss = None if is_unknown else missed / opportunities
     error = None if miss is None else sqrt(miss * (1 - miss) / opportunities)
     return ComponentFit(label, delays, opportunities, miss, distributions, error, occurrence)
 

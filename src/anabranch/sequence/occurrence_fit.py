@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from math import sqrt
+from math import hypot, sqrt
 
 import numpy as np
 from scipy import stats
@@ -27,7 +27,9 @@ from anabranch.sequence.smoothing import kernels_of
 #: With fewer gaps than this, an estimate is reported with a warning.
 FEW_GAPS = 100
 #: GapLengths with and without a reading differ if a test says so with this error.
-_SIGNIFICANT = 0.001
+_SIGNIFICANT = 0.01
+#: A component that is read in a smaller share of the passes is not taken to happen always.
+_MOST_LOST = 0.5
 #: The rounds of expectation-maximisation.
 _ROUNDS = 30
 #: The parts of equal size into which gaps with a reading are divided for the upper bound of MISS.
@@ -36,10 +38,10 @@ _PARTS = 10
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What is known from another source: MISS and OCCURS by component, in lower case."""
+    """What is known from another source: MISS and OCCURS by component, in lower case, each with a standard error."""
 
-    miss: Mapping[str, float] = field(default_factory=dict)
-    occurs: Mapping[str, float] = field(default_factory=dict)
+    miss: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    occurs: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class Occurrence:
     Attributes
     ----------
     miss, occurs : None if the history cannot separate them
-    miss_error, occurs_error : their standard errors, 0 if stated
+    miss_error, occurs_error : their standard errors
     most_miss : an upper bound of MISS
     end : the component at the end of the gaps
     happened, absent : the lengths of the gaps in which it happened, and in which it did not
@@ -118,42 +120,47 @@ def estimate(label: str, gaps: GapLengths, stated: Stated) -> Occurrence:
     >>> rng = np.random.default_rng(1)
     >>> unread = np.concatenate([rng.gamma(8.0, 2.0, 1000), rng.exponential(2.0, 5000)])
     >>> gaps = GapLengths("z", rng.gamma(8.0, 2.0, 4000), unread)
-    >>> fit = estimate("y", gaps, Stated(miss={"y": 0.2}))
+    >>> fit = estimate("y", gaps, Stated(miss={"y": (0.2, 0.0)}))
     >>> round(fit.occurs, 3), round(fit.occurs_error, 4), len(fit.absent)
-    (0.5, 0.0061, 5000)
+    (0.5, 0.0061, 4983)
     >>> estimate("y", gaps, Stated()).miss is None
     True
     """
-    n_read, n = len(gaps.read), len(gaps.read) + len(gaps.unread)
-    share = n_read / n if n else 0.0
+    n = len(gaps.read) + len(gaps.unread)
+    share = len(gaps.read) / n if n else 0.0
     error = sqrt(share * (1 - share) / n) if n else 0.0
-    miss, occurs = stated.miss.get(label.lower()), stated.occurs.get(label.lower())
-    errors, is_stated = (0.0, 0.0), miss is not None or occurs is not None
-    notes = list(_notes(label, gaps, share, error, miss, occurs))
+    miss, miss_error = stated.miss.get(label.lower(), (None, 0.0))
+    occurs, occurs_error = stated.occurs.get(label.lower(), (None, 0.0))
+    is_stated = miss is not None or occurs is not None
+    notes = _notes(label, gaps, share, error, miss, occurs)
     if miss is not None:
-        occurs, errors = min(share / (1 - miss), 1.0), (0.0, error / (1 - miss))
-    elif occurs is not None:
-        miss, errors = min(max(1 - share / occurs, 0.0), 1.0) if occurs > 0 else None, (error / max(occurs, 1e-9), 0.0)
-    elif not _differ(gaps):
-        miss, occurs, errors = 1 - share, 1.0, (error, 0.0)
+        occurs, occurs_error = min(share / (1 - miss), 1.0), hypot(error, share * miss_error / (1 - miss)) / (1 - miss)
+    elif occurs:
+        miss, miss_error = max(1 - share / occurs, 0.0), hypot(error, share * occurs_error / occurs) / occurs
+    elif not is_stated and not _differ(gaps):
+        # Gaps without a reading are sums of two delays, but the share of losses is not claimed if it is implausible.
+        occurs = 1.0
+        if share >= 1 - _MOST_LOST:
+            miss, miss_error = 1 - share, error
     absent = _absent(gaps, miss, occurs) if miss is not None and occurs is not None and occurs < 1 else np.empty(0)
     return Occurrence(
-        miss, occurs, *errors, most_miss(gaps), gaps.end, gaps.read, absent, is_stated, tuple(notes),
+        miss, occurs, miss_error, occurs_error, most_miss(gaps), gaps.end, gaps.read, absent, is_stated, notes
     )  # fmt: skip
 
 
 def _notes(
     label: str, gaps: GapLengths, share: float, error: float, miss: float | None, occurs: float | None
-) -> list[str]:
+) -> tuple[str, ...]:
     """Warnings about what the history cannot tell."""
     notes = []
     n = len(gaps.read) + len(gaps.unread)
     if n < FEW_GAPS:
         notes.append(f"{label}: only {n} passes have a reading before and after it; the estimates are rough")
     if miss is None and occurs is None and len(gaps.read):
-        if _differ(gaps):
+        if _differ(gaps) or share < 1 - _MOST_LOST:
+            reason = "and the other gaps differ" if _differ(gaps) else "which is less than half"
             notes.append(
-                f"{label} was read in {share:.1%} of the passes, and the other gaps differ: it does not always happen. "
+                f"{label} was read in {share:.1%} of the passes, {reason}: it may not always happen. "
                 f"MISS and OCCURS cannot be told apart; MISS is at most {most_miss(gaps):.2f}. "
                 f"State one of them: --miss {label}=... (from known losses, or a second reader) or --occurs {label}=..."
             )
@@ -168,7 +175,7 @@ def _notes(
         )
     if miss is None and occurs is not None and share > occurs + 3 * error:
         notes.append(f"{label} was read in {share:.1%} of the passes, more than OCCURS {occurs:g}; state a higher one")
-    return notes
+    return tuple(notes)
 
 
 def _differ(gaps: GapLengths) -> bool:

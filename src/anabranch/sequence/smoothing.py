@@ -45,7 +45,7 @@ def kernels_of(delays: F64) -> Kernels:
     Examples
     --------
     >>> kernels_of(np.array([60.0, 60.0, 60.0, 61.0])).density(np.array([60.0, 61.0, 75.0])).round(4).tolist()
-    [0.8028, 0.2683, 0.0008]
+    [0.2915, 0.2244, 0.001]
     """
     ordered = np.sort(delays)
     logs, n = np.log(ordered), len(ordered)
