@@ -39,11 +39,11 @@ def test_the_error_of_reports_is_learned(
 ) -> None:
     done = anabranch("fit", "errors", workbook, "--stream", "reports", "--output", tmp_path / "learned")
     assert done.status == 0, done.err
-    # The difference of two values with deviation 2 has deviation 2.83.
+    # The difference of two values with deviation 2 has deviation 2.83; nine differences share one report.
     clause = done.out.split()
     assert clause[0] == "ERROR"
-    assert float(clause[1]) == pytest.approx(2.576 * 2.83, rel=0.1)
-    assert (clause[2], float(clause[3])) == ("NORMAL", pytest.approx(2.83, rel=0.1))
+    assert float(clause[1]) == pytest.approx(2.576 * 2.83, rel=0.25)
+    assert (clause[2], float(clause[3])) == ("NORMAL", pytest.approx(2.83, rel=0.25))
     with (tmp_path / "learned" / "errors.csv").open() as file:
         (row,) = csv.DictReader(file)
     assert (row["value"], row["law"]) == ("x", "NORMAL")

@@ -60,7 +60,7 @@ def residuals_of_predictions(key: I32, t: I64, values: F64, rates: F64, period: 
     """The residuals of reports, if all are withheld that come while an earlier one applies."""
     order = np.lexsort((t, key))
     sorted_key, times = key[order], _seconds(t[order], kind)
-    at = []
+    at: list[int] = []
     for i in range(len(order)):
         if not at or sorted_key[at[-1]] != sorted_key[i] or times[i] - times[at[-1]] >= period:
             at.append(i)

@@ -116,9 +116,11 @@ def sensors_of(hmm: Hmm) -> Sensors:
     states = States.of(hmm)
     starts, seen, entry = states.repeated(hmm.reader_starts, hmm.reader_locations)
     sensors = _tempered(hmm)
-    by_state = (array[states.location] for array in (sensors.n_sure, sensors.base, sensors.base_levels))
-    quiet, quiet_levels = sensors.quiet[states.location], sensors.quiet_levels[states.location]
-    return Sensors(starts, seen, sensors.factors[entry], sensors.sure[entry], *by_state, quiet, quiet_levels)
+    at = states.location
+    return Sensors(
+        starts, seen, sensors.factors[entry], sensors.sure[entry], sensors.n_sure[at], sensors.base[at],
+        sensors.base_levels[at], sensors.quiet[at], sensors.quiet_levels[at],
+    )  # fmt: skip
 
 
 def _tempered(hmm: Hmm) -> Sensors:

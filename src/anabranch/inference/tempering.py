@@ -32,15 +32,27 @@ Fit = Callable[[Labelled, Labelled], Hmm]
 
 @dataclass(frozen=True, slots=True)
 class Tempering:
-    """The exponents that were tried, and the Brier score of each on the held-out steps, (METHODS, exponents)."""
+    """The exponents that were tried, and the Brier score of each in each held-out part, (METHODS, exponents, parts)."""
 
     exponents: tuple[float, ...]
     scores: F64
 
     def temper(self, hmm: Hmm) -> Hmm:
-        """The model with the exponents of the lowest scores; the highest one if several are equal."""
-        everything, so_far = (self.exponents[best] for best in self.scores.argmin(axis=1))
+        """The model with the highest exponents whose scores are as good as the best, as far as the parts can tell.
+
+        An exponent is as good if the mean of its differences to the best one is at most their standard error. Lower
+        exponents than needed make inference slower to react.
+        """
+        everything, so_far = (self._chosen(scores) for scores in self.scores)
         return replace(hmm, exponent=everything, exponent_so_far=None if so_far == everything else so_far)
+
+    def _chosen(self, scores: F64) -> float:
+        parts = scores.shape[1]
+        if parts < 2:
+            return 1.0
+        worse = scores - scores[scores.mean(axis=1).argmin()]
+        errors = worse.std(axis=1, ddof=1) / np.sqrt(parts)
+        return self.exponents[int(np.argmax(worse.mean(axis=1) <= errors))]
 
 
 def fit_tempering(truth: Labelled, readings: Labelled, fit: Fit) -> Tempering:
@@ -63,12 +75,12 @@ def fit_tempering(truth: Labelled, readings: Labelled, fit: Fit) -> Tempering:
     a later reaction.
     """
     index = truth_indexes(truth, readings)
-    totals = np.zeros((len(METHODS), len(EXPONENTS)))
+    parts = []
     for held_out in _folds(truth):
         hmm = fit(truth.where(~held_out), readings.where(~held_out[index]))
         part, read = truth.where(held_out), readings.where(held_out[index])
-        totals += np.array([_squares(replace(hmm, exponent=exponent), part, read) for exponent in EXPONENTS]).T
-    return Tempering(EXPONENTS, totals / len(truth.key))
+        parts.append([_scores(replace(hmm, exponent=exponent), part, read) for exponent in EXPONENTS])
+    return Tempering(EXPONENTS, np.array(parts).reshape(len(parts), len(EXPONENTS), len(METHODS)).T)
 
 
 def _folds(truth: Labelled) -> Iterator[Bools]:
@@ -80,15 +92,15 @@ def _folds(truth: Labelled) -> Iterator[Bools]:
         yield from (fold == number for number in used)
 
 
-def _squares(hmm: Hmm, truth: Labelled, readings: Labelled) -> list[float]:
-    """For each method the sum of the Brier scores of the steps; each run of consecutive steps is inferred by itself."""
+def _scores(hmm: Hmm, truth: Labelled, readings: Labelled) -> list[float]:
+    """For each method the Brier score of the steps; each run of consecutive steps is inferred by itself."""
     joined = (np.diff(truth.key) == 0) & (np.diff(truth.step) == 1)
     run_starts = np.flatnonzero(np.concatenate([[True], ~joined]))
     index = truth_indexes(truth, readings)
     order = np.argsort(index, kind="stable")
     reading_starts = np.searchsorted(index[order], np.arange(len(truth.key) + 1)).astype(np.int64)
     quantities = None if readings.quantities is None else readings.quantities[order]
-    totals = []
+    scores = []
     for method in METHODS:
         inference = Inference(hmm, method)
         states = [inference.start() for _ in run_starts]
@@ -97,5 +109,5 @@ def _squares(hmm: Hmm, truth: Labelled, readings: Labelled) -> list[float]:
         )
         # The sum over the locations of a step is 1 - 2 p(truth) + the sum of p².
         true = inferred.location == truth.code[inferred.step]
-        totals.append(float(len(truth.key) - 2 * inferred.p[true].sum() + (inferred.p**2).sum()))
-    return totals
+        scores.append(1 + float((inferred.p**2).sum() - 2 * inferred.p[true].sum()) / len(truth.key))
+    return scores

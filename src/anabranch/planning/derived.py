@@ -106,5 +106,5 @@ def reporting_of(stream: Stream, read: Stream) -> Reporting | None:
         names = [column.name.lower() for column in stream.values]
         longitude, latitude = (names.index(name.lower()) for name in space[0])
         projection = Projection((longitude, latitude), *space[1])
-    arguments = [*map(float, stream.source.arguments), None, None][:2]
-    return Reporting(errors, prediction.period, stream.source.method, *arguments, projection)
+    reporting = Reporting(errors, prediction.period, stream.source.method, *map(float, stream.source.arguments))
+    return replace(reporting, projection=projection)
