@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -50,12 +50,25 @@ class Variant:
     tempered: bool = False
 
 
+TODAY = Variant("today's HMM")
+"""What `fit hmm` did before: point readings with one value, geometric stays, and exponent 1."""
+
 VARIANTS = (
-    Variant("HMM"),
     Variant("stages", stages=STAGES),
     Variant("tempered", tempered=True),
     Variant("stages, tempered", stages=STAGES, tempered=True),
 )
+
+
+@dataclass(frozen=True)
+class Task:
+    """A data set with its history, the keys to hold out, and how a model is fitted to a part of the history."""
+
+    data: str
+    name: str
+    history: History
+    held_out: Sequence[int]
+    fit: Callable[..., Hmm]
 
 
 def results(seeds: Sequence[int]) -> Iterator[Result]:
@@ -76,19 +89,17 @@ def _home(seeds: Sequence[int]) -> Iterator[Result]:
     for seed in seeds:
         days = sorted({*truth["key"].to_pylist()})
         held_out = _third(days, seed)
-        for prefix, variants, readings in (("starts only, ", VARIANTS[:1], starts), ("", VARIANTS, activations)):
+        for variants, readings in (((TODAY,), starts), ((Variant("HMM of activations"), *VARIANTS), activations)):
             history = make_history(truth, readings, MINUTE, between="idle")
+            task = Task("home_adl", "activity in each minute", history, _codes(days, held_out), fit)
             for variant in variants:
-                named = replace(variant, name=prefix + variant.name)
-                yield from _compare(
-                    "home_adl", "activity in each minute", history, _codes(days, held_out), fit, named, seed
-                )
+                yield from _compare(task, variant, seed)
 
 
 def _minutes(path: Path, column: str, only_starts: bool = False) -> pa.Table:
     """The rows of a file in each minute that they cover, with the day as the key; a few rows end before they start."""
     rows = pd.read_csv(path, parse_dates=["start", "end"])
-    rows = rows[rows["end"] >= rows["start"]]
+    rows = rows[rows["end"] >= rows["start"]].sort_values("start")
     if only_starts:
         rows = rows.assign(end=rows["start"])
     table = pa.Table.from_pandas(rows[[column, "start", "end"]], preserve_index=False)
@@ -109,21 +120,14 @@ def _tags(seeds: Sequence[int]) -> Iterator[Result]:
             trials = sorted(rows["key"].unique())
             held_out = _codes(trials, _third(trials, seed))
             truth = pa.Table.from_pandas(_filled(rows), preserve_index=False)
-            for prefix, reader, measured in (("", "binned", ()), ("Gaussian, ", "antenna", MEASURED)):
+            for reader, measured in (("binned", ()), ("antenna", MEASURED)):
                 readings = pa.Table.from_pandas(rows[["key", reader, *measured, "t"]], preserve_index=False)
                 history = make_history(truth, readings, 1.0, measured)
-                every = partial(fit, quantities=measured)
-                for variant in VARIANTS:
-                    named = replace(variant, name=prefix + variant.name)
-                    yield from _compare(
-                        "rfid_batteryless",
-                        "activity in each second with a reading",
-                        history,
-                        held_out,
-                        every,
-                        named,
-                        seed,
-                    )
+                learn = partial(fit, quantities=measured)
+                task = Task("rfid_batteryless", "activity in each second with a reading", history, held_out, learn)
+                normal = (Variant("Gaussian"), replace(VARIANTS[-1], name=f"Gaussian, {VARIANTS[-1].name}"))
+                for variant in normal if measured else (TODAY, *VARIANTS):
+                    yield from _compare(task, variant, seed)
 
 
 def _seconds(reads: pd.DataFrame) -> pd.DataFrame:
@@ -160,30 +164,25 @@ def _codes(names: Sequence[str], chosen: set[str]) -> list[int]:
     return [code for code, name in enumerate(names) if name in chosen]
 
 
-def _compare(
-    data: str,
-    task: str,
-    history: History,
-    held_out: Iterable[int],
-    fit: Callable[..., Hmm],
-    variant: Variant,
-    seed: int,
-) -> Iterator[Result]:
+def _compare(task: Task, variant: Variant, seed: int) -> Iterator[Result]:
     """Fit a variant to the history without the held-out keys, and infer these."""
-    learn = partial(fit, locations=history.locations, readers=history.readers, stages=variant.stages)
-    test = np.isin(history.truth.key, list(held_out))
-    test_readings = np.isin(history.readings.key, list(held_out))
+    history = task.history
+    learn = partial(task.fit, locations=history.locations, readers=history.readers, stages=variant.stages)
+    test = np.isin(history.truth.key, task.held_out)
+    test_readings = np.isin(history.readings.key, task.held_out)
     known, read = history.truth.where(~test), history.readings.where(~test_readings)
     hmm = learn(known, read)
     if variant.tempered:
         hmm = fit_tempering(known, read, learn).temper(hmm)
     truth, readings = _sorted(history.truth.where(test)), history.readings.where(test_readings)
     # Where the truth is filled between readings, only the steps of readings have a label.
-    labelled = np.unique(truth_indexes(truth, readings)) if data == "rfid_batteryless" else np.arange(len(truth.key))
+    labelled = (
+        np.unique(truth_indexes(truth, readings)) if task.data == "rfid_batteryless" else np.arange(len(truth.key))
+    )
     for method, given in METHODS.items():
         p, location = _likeliest(hmm, method, truth, readings)
         right = location == truth.code
-        yield Result(data, f"{task}, {given}", variant.name, seed, p[labelled], right[labelled])
+        yield Result(task.data, f"{task.name}, {given}", variant.name, seed, p[labelled], right[labelled])
 
 
 def _sorted(rows: Labelled) -> Labelled:

@@ -151,12 +151,12 @@ FIXES = (
 def test_geodesic_positions_are_compared_in_metres_also_across_the_date_line() -> None:
     """1,000 m east of the other, over the date line, one van comes nearer by 20 m/s: near from 25 s on."""
     metre = 360 / (2 * math.pi * RADIUS * math.cos(math.radians(16.5)))
-    rows = [{"id": 1, "t": float(t), "lon": 179.999, "lat": -16.5} for t in range(0, 60, 10)]
-    for t in range(0, 60, 10):
+    rows = [{"id": 1, "t": float(t), "lon": 179.999, "lat": -16.5} for t in range(0, 90, 10)]
+    for t in range(0, 90, 10):
         lon = 179.999 + (1000 - 20 * t) * metre
         rows.append({"id": 2, "t": float(t), "lon": (lon + 180) % 360 - 180, "lat": -16.5})
     rows.append({"id": 3, "t": 0.0, "lon": 0.0, "lat": 0.0})
-    batches = [{"fixes": [row for row in rows if row["t"] == t]} for t in range(0, 60, 10)]
+    batches = [{"fixes": [row for row in rows if row["t"] == t]} for t in range(0, 90, 10)]
     for live, parts in ((False, [{"fixes": rows}]), (True, batches)):
         run = run_over(positions_job(FIXES, "q", live), parts, 3)
         assert min(answer["valid_from"] for answer in run.rows()) == pytest.approx(25, abs=0.1)

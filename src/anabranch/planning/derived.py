@@ -106,5 +106,6 @@ def reporting_of(stream: Stream, read: Stream) -> Reporting | None:
         names = [column.name.lower() for column in stream.values]
         longitude, latitude = (names.index(name.lower()) for name in space[0])
         projection = Projection((longitude, latitude), *space[1])
-    reporting = Reporting(errors, prediction.period, stream.source.method, *map(float, stream.source.arguments))
-    return replace(reporting, projection=projection)
+    # A method takes all its arguments or none.
+    acceleration, noise = map(float, stream.source.arguments) if stream.source.arguments else (None, None)
+    return Reporting(errors, prediction.period, stream.source.method, acceleration, noise, projection)
