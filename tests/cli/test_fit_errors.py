@@ -51,10 +51,12 @@ def test_the_error_of_reports_is_learned(
 
 
 def test_the_error_of_geodesic_positions_is_in_metres(spark: SparkSession, workbook: Path, anabranch: Command) -> None:
-    done = anabranch("fit", "errors", workbook, "--stream", "cars")
+    done = anabranch("fit", "errors", workbook, "--stream", "cars", "--heartbeats-only")
     assert done.status == 0, done.err
     assert done.out.startswith("  ERROR (lon = ")
     assert 50 < float(done.out.split()[3]) < 5000, "a step of 1e-4 degrees is 8 to 11 metres"
+    corrected = anabranch("fit", "errors", workbook, "--stream", "cars")
+    assert corrected.out.startswith("  ERROR (lon = 50 NORMAL "), "sensors correct by the declared error"
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,13 @@ Output = Annotated[
     Path | None, typer.Option("--output", metavar="DIR", help="Output folder for errors.csv and a chart.")
 ]
 
+HeartbeatsOnly = Annotated[
+    bool,
+    typer.Option(
+        "--heartbeats-only", help="PREDICTED FROM: learn the error that predictions have without corrections."
+    ),
+]
+
 #: With fewer residuals, a quantile of 99% cannot be estimated.
 FEWEST = 300
 
@@ -43,6 +50,7 @@ def command(
     workbook: options.Workbook,
     stream: OneStream,
     coverage: Coverage = 0.99,
+    heartbeats_only: HeartbeatsOnly = False,
     output: Output = None,
     input: options.Inputs = None,
     master: options.Master = None,
@@ -57,7 +65,7 @@ def command(
     session = open_workbook(workbook, input, master, verbose)
     chosen = _predicted(session, stream)
     with progress("learning", lambda: 0):
-        residuals = _residuals(session, chosen)
+        residuals, errors = _residuals(session, chosen, heartbeats_only)
         if not len(residuals.key):
             raise DataError(f"{chosen.name} has no two rows of a key within its PERIOD; use a longer PERIOD")
         names = [column.name for column in chosen.values]
@@ -65,12 +73,12 @@ def command(
         for column, name in enumerate(names):
             if not residuals.values[:, column].any():
                 raise DataError(f"every prediction of {name} is exactly right; write ERROR 0")
-            laws[name] = fit_error(residuals.values[:, column], coverage)
+            laws[name] = fit_error(residuals.values[:, column], coverage, errors and errors[column])
             shares[name] = covered(residuals.values[:, column], residuals.key, coverage)
         if output is not None:
             _write(laws, residuals, output)
     for column, name in enumerate(names):
-        _show(name, laws[name], residuals, column, shares[name])
+        _show(name, laws[name], residuals, column, shares[name], errors is None)
     print(f"  ERROR {_clause(laws)}")  # noqa: T201 - the result, to paste into the workbook
     if output is not None:
         say(f"written to {output}")
@@ -84,8 +92,8 @@ def _predicted(session: Session, name: str) -> Stream:
     return stream
 
 
-def _residuals(session: Session, stream: Stream) -> Residuals:
-    """The residuals of the stream's predictions, over its input."""
+def _residuals(session: Session, stream: Stream, heartbeats_only: bool) -> tuple[Residuals, tuple[float, ...] | None]:
+    """The residuals of the stream's predictions over its input; and the errors, if sensors correct by them."""
     from anabranch.columns.dictionary import encode_tuples
     from anabranch.columns.times import encode_times
     from anabranch.inference.history import time_kind
@@ -105,9 +113,11 @@ def _residuals(session: Session, stream: Stream) -> Residuals:
     values = _numbers(rows, [column.name for column in stream.values])
     reporting = reporting_of(stream, read)
     if reporting is not None:
-        return residuals_of_positions(key, t, values, reporting, kind)
+        residuals = residuals_of_positions(key, t, values, reporting, kind, correcting=not heartbeats_only)
+        return residuals, None if heartbeats_only else reporting.errors
     prediction = prediction_of(stream)
-    return residuals_of_predictions(key, t, values, _numbers(rows, prediction.rates), prediction.period, kind)
+    rates = _numbers(rows, prediction.rates)
+    return residuals_of_predictions(key, t, values, rates, prediction.period, kind), None
 
 
 def _numbers(rows: pa.Table, names: Sequence[str]) -> F64:
@@ -122,7 +132,7 @@ def _numbers(rows: pa.Table, names: Sequence[str]) -> F64:
 # ---------------------------------------------------------------- output
 
 
-def _show(name: str, law: ErrorLaw, residuals: Residuals, column: int, share: float) -> None:
+def _show(name: str, law: ErrorLaw, residuals: Residuals, column: int, share: float, learned: bool) -> None:
     """Print the law of a value, and what speaks against it."""
     from anabranch.inference.residuals import growth
 
@@ -132,7 +142,7 @@ def _show(name: str, law: ErrorLaw, residuals: Residuals, column: int, share: fl
         f"{name}: {law.clause()} from {count:,} residuals; log likelihood {law.log_likelihood:.3f} each, "
         f"{other} {law.other:.3f}"
     )
-    if not math.isnan(share):
+    if learned and not math.isnan(share):
         say(f"  of keys held out, {share:.1%} of the residuals are within the error of the others")
     if count < FEWEST:
         say(f"  warning: {count} residuals are few; use a longer history")

@@ -112,15 +112,16 @@ class ErrorLaw:
         return f"{self.error:.4g}{normal}"
 
 
-def fit_error(residuals: F64, coverage: float = 0.99) -> ErrorLaw:
-    """The law of some residuals: the error covers this share of them.
+def fit_error(residuals: F64, coverage: float = 0.99, error: float | None = None) -> ErrorLaw:
+    """The law of some residuals: the error is stated, or it covers this share of them.
 
     The law is normal if residuals within the error are more likely than under the uniform law by more than half the
     logarithm of their number: the price of its deviation.
     """
     distances = np.sort(abs(residuals))
-    error = float(distances[min(math.ceil(coverage * len(distances)), len(distances)) - 1])
-    if error == 0:
+    if error is None:
+        error = float(distances[min(math.ceil(coverage * len(distances)), len(distances)) - 1])
+    if error == 0 or not distances.any():
         raise ValueError("all residuals are 0")
     inside = distances[distances <= error]
     uniform = -math.log(2 * error)
