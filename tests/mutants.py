@@ -256,9 +256,11 @@ MUTANTS = [
     *_mutants("inference/kernel", [
         "inference/test_reporting.py::test_reports_are_those_of_the_oracle",
         "inference/test_reporting.py::test_a_heartbeat_of_double_times_is_not_missed_by_a_rounding_error",
+        "inference/test_reporting.py::test_the_next_interval_is_the_longest_of_the_last_four",
         "inference/test_reporting.py::test_the_variance_of_the_velocity_is_that_of_least_squares",
     ], [
-        ("reporting", "elif since >= policy.period - slack:", "elif since >= policy.period:"),
+        ("reporting", "elif since + ahead > policy.period + slack:", "elif since + ahead > policy.period:"),
+        ("reporting", "for i in range(1, INTERVALS):", "for i in range(2, INTERVALS):"),
         ("reporting", "2 * noise / dt / dt + drift * dt / 3", "noise / dt / dt + drift * dt / 3"),
         ("reporting", "max(velocity_variance - covariance * covariance / total, 0.0)", "velocity_variance"),
     ]),

@@ -121,6 +121,8 @@ error_bounds = st.one_of(error_bounds_of(st.none()).map(lambda bound: (bound,)),
 def create_streams(draw: st.DrawFn) -> nodes.CreateStream:
     """CREATE STREAM with any choice of clauses, sensible or not."""
     space = draw(maybe(several(names, 1, 2)))
+    geodesic = space is not None and draw(st.booleans())
+    degrees = st.floats(-360, 360, allow_subnormal=False)
     time = draw(maybe(time_columns))
     return nodes.CreateStream(
         draw(names),
@@ -137,11 +139,12 @@ def create_streams(draw: st.DrawFn) -> nodes.CreateStream:
         error=draw(st.just(()) | error_bounds),
         period=draw(maybe(durations)),
         space=space,
-        geodesic=space is not None and draw(st.booleans()),
+        geodesic=geodesic,
         watermark=draw(maybe(durations)),
         source=draw(maybe(st.one_of(sources, inferred_sources, predicted_sources))),
         start=None if time is None else draw(maybe(time_columns)),
         or_replace=draw(st.booleans()),
+        origin=draw(maybe(st.tuples(degrees, degrees))) if geodesic else None,
     )
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from anabranch.inference.hmm import Entries, Hmm, Sensing, make_hmm
 from anabranch.inference.infer import Inference, Inferred
-from anabranch.inference.model import Entries, Hmm, Sensing, make_hmm
 
 PRUNE = 1e-4
 PARTICLES = 1_000

@@ -19,8 +19,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from anabranch.inference.fit import Labelled, Smoothing, fit_hmm
-from anabranch.inference.model import Hmm, Sensing, write_hmm
+from anabranch.inference.fit import Smoothing, fit_hmm
+from anabranch.inference.labels import Labelled
+from anabranch.inference.hmm import Hmm, Sensing
+from anabranch.inference.model import write_hmm
 
 # shared.py is in the folder of all examples.
 sys.path.append(str(Path(__file__).resolve().parents[1]))

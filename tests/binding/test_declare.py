@@ -94,6 +94,8 @@ def test_an_inferred_stream_has_the_model_of_its_method(method: str, model: Mode
         ("KEY (k) VALUE (v, prev_v) TIME t MODEL MARKOV", ["name-twice"]),
         ("KEY (k) VALUE (v, v_rate) TIME t MODEL PREDICTED ERROR 1 PERIOD 1", ["name-twice"]),
         ("KEY (k) TIME t SPACE (x, X)", ["name-twice"]),
+        ("KEY (k) TIME t SPACE (x, y) GEODESIC ORIGIN (181, 0)", ["out-of-range"]),
+        ("KEY (k) TIME t SPACE (x, y) GEODESIC ORIGIN (8, -91)", ["out-of-range"]),
         ("KEY (k TEXTT) TIME t", ["unknown-type"]),
         ("KEY (k) TIME t STRING", ["time-type"]),
         ("KEY (k) TIME t FROM ' '", ["empty-path"]),
@@ -134,6 +136,8 @@ POSITIONS = """
     CREATE STREAM seen KEY (car) VALUE (x) TIME t;
     CREATE STREAM guessed KEY (car) VALUE (x) TIME t INFERRED FROM seen USING HMM 'm' METHOD MLE;
     CREATE STREAM two KEY (car, lane) VALUE (x) TIME t;
+    CREATE STREAM fixes KEY (car) VALUE (lon, lat, speed) TIME t SPACE (lon, lat) GEODESIC;
+    CREATE STREAM near KEY (car) VALUE (lon, lat, speed) TIME t SPACE (lon, lat) GEODESIC ORIGIN (8.2, -46.8);
     CREATE RELATION hall (x);
 """
 
@@ -146,6 +150,13 @@ POSITIONS = """
         ("KEY (car) VALUE (x) TIME t MODEL PREDICTED PREDICTED FROM positions ERROR 2 PERIOD 3 USING KALMAN(5, 2)", []),
         ("KEY (car) VALUE (x, y) TIME t SPACE (x, y) PREDICTED FROM positions ERROR 25 PERIOD 30", []),
         ("KEY (lane, car) VALUE (x) TIME t PREDICTED FROM two ERROR 1 PERIOD 3", []),
+        ("KEY (car) VALUE (Lon, speed, LAT) TIME t PREDICTED FROM near ERROR 1 PERIOD 3", []),
+        ("KEY (car) VALUE (lon, lat) TIME t SPACE (lon, lat) GEODESIC ORIGIN (1, 2) PREDICTED FROM fixes "
+         "ERROR 1 PERIOD 3", []),
+        ("KEY (car) VALUE (speed) TIME t PREDICTED FROM fixes ERROR 1 PERIOD 3", []),
+        ("KEY (car) VALUE (lon, lat) TIME t PREDICTED FROM fixes ERROR 1 PERIOD 3", ["geodesic-origin"]),
+        ("KEY (car) VALUE (lat) TIME t PREDICTED FROM near ERROR 1 PERIOD 3", ["geodesic-origin"]),
+        ("KEY (car) VALUE (x) TIME t INFERRED FROM stays USING HMM 'm' METHOD MLE", []),
         ("KEY (car) VALUE (x) TIME t PREDICTED FROM positions PERIOD 3", ["clause-missing"]),
         ("KEY (car) TIME t PREDICTED FROM positions ERROR 1 PERIOD 3", ["clause-missing"]),
         ("KEY (car) VALUE (x) TIME t MODEL MARKOV PREDICTED FROM positions ERROR 1 PERIOD 3", ["wrong-model"]),

@@ -12,7 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.cli.command import Command
 
-from anabranch.inference.model import Sensing, read_hmm
+from anabranch.inference.hmm import Sensing
+from anabranch.inference.model import read_hmm
 
 HISTORY = """
 CREATE STREAM truth KEY (tag) VALUE (place) TIME t FROM 'truth.csv';
@@ -69,6 +70,28 @@ def test_a_step_without_readings_is_a_reading_of_emission(
     assert hmm.silence.tolist() == pytest.approx([2 / 3, 1 / 3])
 
 
+def test_activations_stages_tempering_and_quantities(spark: SparkSession, tmp_path: Path, anabranch: Command) -> None:
+    """Rooms as stays and sensors as activations, with gaps; the strength of a sensor depends on the room."""
+    stays = [("hall", 50 * n, 50 * n + 20) for n in range(12)] + [("lab", 50 * n + 24, 50 * n + 48) for n in range(12)]
+    seen = [(place, since + 1, until - 1, -60 if place == "hall" else -40) for place, since, until in stays]
+    write(tmp_path / "truth.csv", "tag,place,since,until", *(f"a,{place},{t},{u}" for place, t, u in stays))
+    write(tmp_path / "seen.csv", "tag,antenna,since,until,rssi", *(f"a,east,{t},{u},{s}" for _, t, u, s in seen))
+    (tmp_path / "home.abq").write_text(
+        "CREATE STREAM truth KEY (tag) VALUE (place) TIME (since, until) FROM 'truth.csv';"
+        "CREATE STREAM seen KEY (tag) VALUE (antenna, rssi) TIME (since, until) FROM 'seen.csv';"
+    )
+    options = ("--truth", "truth", "--readings", "seen", "--output", tmp_path / "model", "--between", "stairs")
+    done = anabranch("fit", "hmm", tmp_path / "home.abq", *options, "--stages", "6", "--tempered")
+    assert done.status == 0, done.err
+    assert done.err.splitlines()[0].startswith("3 locations, 1 readers")
+    assert done.err.splitlines()[1] == "stages: hall 6, lab 6, stairs 6"
+    hmm = read_hmm(tmp_path / "model")
+    assert hmm.stages.tolist() == [6, 6, 6]
+    assert hmm.gaussians.quantities == ("rssi",)
+    by_place = dict(zip((hmm.locations[x] for x in hmm.reader_locations), hmm.gaussians.mean[0], strict=True))
+    assert (by_place["hall"], by_place["lab"]) == pytest.approx((-60, -40), abs=1)
+
+
 def test_rows_that_cannot_be_used_are_counted(
     spark: SparkSession, history: Path, tmp_path: Path, anabranch: Command
 ) -> None:
@@ -87,6 +110,7 @@ def test_rows_that_cannot_be_used_are_counted(
         (("--truth", "noisy"), 2, "noisy is INDEPENDENT, but a history must be CERTAIN"),
         (("--truth", "guessed"), 2, "guessed is inferred, but a model is learned from observed streams"),
         (("--sensing", "smell"), 2, "--sensing is detection or emission, not smell"),
+        (("--stages", "51"), 2, "--stages is from 1 to 50, not 51"),
         (("--step", "0"), 2, "--step is above 0, not 0"),
         (("--smoothing", "-1"), 2, "--smoothing is at least 0, not -1"),
         (("--step", "0.5"), 1, "the step is 0.5, but the times are integers; use an integer step"),

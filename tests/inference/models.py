@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from anabranch.inference.model import Entries, Hmm, Sensing, make_hmm
+from anabranch.inference.hmm import Entries, Hmm, Sensing, make_hmm
 from tests.oracles import hmm as oracle
 
 

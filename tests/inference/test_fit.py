@@ -9,9 +9,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from anabranch.errors import DataError
-from anabranch.inference.fit import Labelled, Smoothing, fit_hmm
+from anabranch.inference.fit import Smoothing, fit_hmm
+from anabranch.inference.hmm import Hmm, Sensing
 from anabranch.inference.infer import Inference
-from anabranch.inference.model import Hmm, Sensing
+from anabranch.inference.labels import Labelled
 from tests.inference.models import Dense, distributions, packed
 
 #: Five seconds: not in `make quick`.

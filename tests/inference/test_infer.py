@@ -56,7 +56,7 @@ def test_splitting_the_steps_changes_nothing(case: Case, cuts: set[int], method:
     edges = [0, *sorted(cut for cut in cuts if cut < len(readings)), len(readings)]
     for start, end in zip(edges, edges[1:], strict=False):
         parts.append((start, inference.advance(state, *packed(readings[start:end]))))
-        state = KeyState.from_arrays(*state.to_arrays(), n_locations=len(model.initial))
+        state = KeyState.from_arrays(*state.to_arrays(), n_states=len(model.initial))
     assert_same(joined(parts), one_call)
 
 
@@ -68,7 +68,7 @@ def test_saving_keeps_weights_that_are_far_apart(method: str) -> None:
     inference = make(Dense(np.full(2, 0.5), np.eye(2), base.sensing, emission), method)
     state = inference.start()
     inference.advance(state, *packed([[0]] * 1_000))
-    state = KeyState.from_arrays(*state.to_arrays(), n_locations=2)
+    state = KeyState.from_arrays(*state.to_arrays(), n_states=2)
     last = inference.advance(state, *packed([[1]]))
     assert last.location.tolist() == [1]
     assert last.impossible.size == 0

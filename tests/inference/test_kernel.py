@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from anabranch.inference import kernel
-from anabranch.inference.model import Sensing, chain_of, sensors_of
+from anabranch.inference.hmm import Sensing
+from anabranch.inference.states import chain_of, sensors_of
 from tests.inference.models import Dense, cases, packed, random_model
 from tests.oracles import hmm as oracle
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,9 @@ from hypothesis import given
 from numpy.testing import assert_allclose, assert_array_equal
 
 from anabranch.errors import DataError
-from anabranch.inference.model import Entries, Hmm, Sensing, make_hmm, read_hmm, sensors_of, write_hmm
+from anabranch.inference.hmm import Entries, Hmm, Sensing, make_hmm
+from anabranch.inference.model import read_hmm, write_hmm
+from anabranch.inference.states import sensors_of
 from tests.inference.models import Dense, models, random_model
 
 INITIAL = "location,p\nhall,0.25\noffice,0.75\n"
@@ -102,7 +105,45 @@ def read_again(hmm: Hmm, folder: Path) -> Hmm:
     return read_hmm(folder)
 
 
+TEMPERING = "given,exponent\nall readings,0.25\nreadings so far,0.5\n"
+STAGES = "location,stages\noffice,3\n"
+GAUSSIAN = "quantity,location,reader,mean,deviation\nrssi,hall,west,-60,2\nrssi,hall,,-50,3\nrssi,office,door,-40.5,4\n"
+
+
+def test_the_optional_files_are_read_and_written(tmp_path: Path) -> None:
+    files = {"stages": STAGES, "gaussian": GAUSSIAN, "tempering": TEMPERING}
+    hmm = read_hmm(folder_of(tmp_path, **files))
+    assert (hmm.stages.tolist(), hmm.exponent, hmm.exponent_so_far) == ([1, 3], 0.25, 0.5)
+    assert hmm.gaussians.quantities == ("rssi",)
+    # west in the hall, door in the hall (by the row without a reader), and door in the office
+    assert hmm.gaussians.mean.tolist() == [[-60.0, -50.0, -40.5]]
+    assert hmm.gaussians.deviation.tolist() == [[2.0, 3.0, 4.0]]
+    again = read_again(hmm, tmp_path / "again")
+    assert equal(replace(again, gaussians=None), replace(hmm, gaussians=None))
+    assert again.gaussians.mean.tolist() == hmm.gaussians.mean.tolist()
+    plain = read_again(
+        replace(hmm, stages=None, exponent=1.0, exponent_so_far=None, gaussians=None), tmp_path / "again"
+    )
+    assert (plain.stages, plain.exponent, plain.gaussians) == (None, 1.0, None), "files of an earlier model are removed"
+
+
 ERRORS = [
+    ({"stages": "location,stages\nattic,2\n"}, r"stages\.csv:2: location 'attic' is in neither"),
+    ({"stages": "location,stages\nhall,2\nhall,3\n"}, r"stages\.csv:3: there are two rows for 'hall'"),
+    ({"stages": "location,stages\nhall,2.5\n"}, r"stages\.csv:2: stages is 2.5; it must be an integer from 1 to 50"),
+    ({"tempering": TEMPERING.replace("0.25", "0")}, r"tempering\.csv:2: the exponent is 0; it must be above 0"),
+    (
+        {"tempering": TEMPERING.replace("all", "no")},
+        r"tempering\.csv:2: given is 'no readings'; write one row",
+    ),
+    ({"tempering": "given,exponent\nall readings,0.5\n"}, r"tempering\.csv: write one row with each of all readings"),
+    ({"gaussian": GAUSSIAN.replace(",4\n", ",0\n")}, r"gaussian\.csv:4: a mean must be finite"),
+    ({"gaussian": GAUSSIAN.replace("hall,,", "hall,west,")}, r"gaussian\.csv:3: there are two rows for 'rssi', 'hall'"),
+    ({"gaussian": GAUSSIAN.replace("office", "attic")}, r"gaussian\.csv:4: location 'attic' is in neither"),
+    (
+        {"gaussian": GAUSSIAN.replace("rssi,hall,,-50,3\n", "")},
+        r"gaussian\.csv: there is no row for rssi of reader 'door' at location 'hall'; add it",
+    ),
     ({"initial": None}, r"initial\.csv: there is no such file"),
     ({"transition": None}, r"transition\.csv: there is no such file"),
     ({"detection": None}, r"neither detection\.csv nor emission\.csv"),

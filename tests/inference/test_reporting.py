@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
+from anabranch.columns.globe import Projection
 from anabranch.columns.times import TimeKind, order_doubles
 from anabranch.inference.reporting import CORRECTION, FIRST, HEARTBEAT, METHODS, Reporting, Reports, Sensors
 from tests.oracles import reporting as oracle
@@ -184,14 +185,61 @@ def test_a_value_off_by_exactly_the_error_is_silent_and_after_exactly_the_period
     assert reports.rates.ravel().tolist() == [0, -5, 5.5]
 
 
-def test_a_heartbeat_of_double_times_is_not_missed_by_a_rounding_error() -> None:
-    """0.7 - 0.4 is less than 0.3, but a heartbeat at 0.8 would be too late: the prediction ends at 0.7."""
-    times = np.array([0.4, 0.5, 0.6, 0.7, 0.8])
-    assert times[3] - times[0] < 0.3
+@pytest.mark.parametrize("times", [[0.4, 0.5, 0.6, 0.7, 0.8], [0.7, 0.8, 0.9, 1.0, 1.1]])
+def test_a_heartbeat_of_double_times_is_not_missed_by_a_rounding_error(times: list[float]) -> None:
+    """0.7 - 0.4 is less than 0.3, but a heartbeat at 0.8 would be too late; 0.9 is not too early for one at 1.0."""
     reports = Sensors(Reporting((1.0,), 0.3), TimeKind.DOUBLE).report(
-        np.zeros(5, np.int32), order_doubles(times), np.zeros((5, 1))
+        np.zeros(5, np.int32), order_doubles(np.array(times)), np.zeros((5, 1))
     )
     assert reports.row.tolist() == [0, 3]
+
+
+def test_a_heartbeat_is_early_if_the_next_measurement_would_come_after_the_period() -> None:
+    """Measurements every 7, with a period of 30: at 28 the next one is expected at 35."""
+    reports = drive(Reporting((5.0,), 30.0), np.zeros(13), every=7.0)
+    assert reports.row.tolist() == [0, 4, 8, 12]
+    assert set(reports.cause[1:].tolist()) == {HEARTBEAT}
+
+
+def test_the_next_interval_is_the_longest_of_the_last_four() -> None:
+    """The interval of 9 still counts at 12: the next measurement could be at 21, after the period of 20."""
+    codes = np.array([0, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20])
+    reports = Sensors(Reporting((5.0,), 20.0), TimeKind.INTEGER).report(
+        np.zeros(len(codes), np.int32), codes, np.zeros((len(codes), 1))
+    )
+    assert codes[reports.row].tolist() == [0, 12]
+
+
+@given(st.lists(st.integers(1, 10), min_size=1, max_size=40), st.integers(10, 40))
+def test_regular_measurements_never_leave_a_key_without_prediction(jitter: list[int], period: int) -> None:
+    """If no interval is longer than the longest of the four before it, every report comes in time."""
+    intervals = [10]
+    for interval in jitter:
+        intervals.append(min(interval, max(intervals[-4:])))
+    codes = np.concatenate([[0], np.cumsum(intervals)])
+    reports = Sensors(Reporting((1.0,), float(period)), TimeKind.INTEGER).report(
+        np.zeros(len(codes), np.int32), codes, np.zeros((len(codes), 1))
+    )
+    assert (np.diff(codes[reports.row]) <= period).all()
+
+
+def test_without_corrections_there_are_only_heartbeats() -> None:
+    x = np.array([[0.0], [50.0], [0.0], [50.0], [0.0]])
+    key, codes = np.zeros(5, np.int32), np.arange(5)
+    reports = Sensors(Reporting((1.0,), 2.0), TimeKind.INTEGER).report(key, codes, x, correcting=False)
+    assert reports.row.tolist() == [0, 2, 4]
+    assert reports.values.ravel().tolist() == [0.0, 0.0, 0.0]
+
+
+def test_projected_positions_are_reported_in_metres() -> None:
+    """A hundredth of a degree of latitude is 1,112 m; the third column is not projected."""
+    projection = Projection((1, 0), 8.0, 47.0)
+    reporting = Reporting((100.0, 100.0, 1.0), 60.0, projection=projection)
+    degrees = np.array([[47.0, 8.0, 5.0], [47.01, 8.0, 5.0], [47.02, 8.0, 5.0], [47.03, 8.0, 9.0]])
+    reports = Sensors(reporting, TimeKind.INTEGER).report(np.zeros(4, np.int32), np.arange(0, 40, 10), degrees)
+    assert reports.row.tolist() == [0, 1, 3], "the third is on the line of the second"
+    assert_allclose(reports.values, projection.project(degrees)[[0, 1, 3]])
+    assert_allclose(reports.rates[1], [111.195, 0.0, 0.0], rtol=1e-4)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -16,8 +16,9 @@ from anabranch.binding.derived_streams import METHOD_MODELS, WHOLE_ARCHIVE
 from anabranch.catalog import Catalog
 from anabranch.columns.times import TimeKind, order_doubles, step_times, steps_of
 from anabranch.errors import WorkbookError
+from anabranch.inference.hmm import Entries, Hmm, Sensing, make_hmm
 from anabranch.inference.infer import Inference
-from anabranch.inference.model import Entries, Hmm, Sensing, make_hmm, write_hmm
+from anabranch.inference.model import write_hmm
 from anabranch.inference.stream import IMPOSSIBLE, UNKNOWN_READER, InferredFrom
 from anabranch.language.parser import parse
 from anabranch.pattern.job import PatternJob

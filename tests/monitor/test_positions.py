@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import timedelta
 from fractions import Fraction
@@ -18,6 +19,8 @@ from tests.monitor.local import MonitorRun, positions_job
 from tests.oracles.monitor import answers
 from tests.oracles.reporting import Measurement, reports
 from tests.splits import disordered_splits, splits
+
+from anabranch.columns.globe import RADIUS
 
 POSITIONS = "CREATE STREAM positions KEY (id INTEGER) VALUE (fuel DOUBLE) TIME t {} SPACE (x, y){};\n"
 VANS = "CREATE STREAM vans KEY (id INTEGER) VALUE (x DOUBLE, y DOUBLE) TIME t {} "
@@ -134,3 +137,29 @@ def test_positions_are_held_until_the_watermark_has_passed_them() -> None:
     assert len(run.rows("tentative")) == 1
     run.step({}, end=True)
     assert [(answer["valid_from"], answer["valid_to"]) for answer in run.rows()] == [(0, 4)]
+
+
+FIXES = (
+    "CREATE STREAM fixes KEY (id INTEGER) VALUE (lon DOUBLE, lat DOUBLE) TIME t DOUBLE SPACE (lon, lat) GEODESIC;\n"
+    "CREATE STREAM vans KEY (id INTEGER) VALUE (lat DOUBLE, lon DOUBLE) TIME t DOUBLE\n"
+    "  SPACE (LON, LAT) GEODESIC ORIGIN (179.9, -16.5) PREDICTED FROM fixes ERROR 50 PERIOD 30;\n"
+    "CREATE QUERY q AS MONITOR a, b FROM vans AS a, vans AS b\n"
+    "  WHERE ABS(a.lon - b.lon) <= 500 AND ABS(a.lat - b.lat) <= 500 AND a.id < b.id;\n"
+)
+
+
+def test_geodesic_positions_are_compared_in_metres_also_across_the_date_line() -> None:
+    """1,000 m east of the other, over the date line, one van comes nearer by 20 m/s: near from 25 s on."""
+    metre = 360 / (2 * math.pi * RADIUS * math.cos(math.radians(16.5)))
+    rows = [{"id": 1, "t": float(t), "lon": 179.999, "lat": -16.5} for t in range(0, 90, 10)]
+    for t in range(0, 90, 10):
+        lon = 179.999 + (1000 - 20 * t) * metre
+        rows.append({"id": 2, "t": float(t), "lon": (lon + 180) % 360 - 180, "lat": -16.5})
+    rows.append({"id": 3, "t": 0.0, "lon": 0.0, "lat": 0.0})
+    batches = [{"fixes": [row for row in rows if row["t"] == t]} for t in range(0, 90, 10)]
+    for live, parts in ((False, [{"fixes": rows}]), (True, batches)):
+        run = run_over(positions_job(FIXES, "q", live), parts, 3)
+        assert min(answer["valid_from"] for answer in run.rows()) == pytest.approx(25, abs=0.1)
+        assert max(answer["valid_to"] for answer in run.rows()) == pytest.approx(75, abs=0.1)
+        assert [row["reason"] for row in run.rejected] == ["it is more than 90 degrees from the ORIGIN"]
+        assert '"lon": 0.0' in run.rejected[0]["row"], "rows are quarantined in degrees"

@@ -6,7 +6,8 @@ Models are dense arrays: `initial` (N,), `transition` (N, N) from row to column,
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,6 +71,66 @@ def paths(initial: Any, transition: Any, likelihoods: Any) -> dict[Path, float]:
         if weight > 0:
             weights[path] = float(weight)
     return weights
+
+
+class Stay:
+    """The number of steps of a stay: 1 + the failures before the k-th success, with the mean 1 / (1 - staying).
+
+    At a random moment of a stay, r steps of it are left (with the current one) with probability P[D >= r] / E[D].
+    """
+
+    def __init__(self, stages: int, staying: float) -> None:
+        self.stages, self.leaving = stages, 1 - staying
+        self.success = stages / (stages + 1 / self.leaving - 1) if self.leaving > 0 else 0.0
+
+    def lasts(self, d: int) -> float:
+        """P[D = d]."""
+        k, a = self.stages, self.success
+        return float(math.comb(d + k - 2, k - 1) * a**k * (1 - a) ** (d - 1))
+
+    def lasts_at_least(self, d: int) -> float:
+        """P[D >= d]."""
+        return 1 - sum(self.lasts(shorter) for shorter in range(1, d))
+
+    def left(self, r: int) -> float:
+        """P[r steps are left] at a random moment."""
+        return self.lasts_at_least(r) * self.leaving
+
+    def left_at_least(self, r: int) -> float:
+        """P[r steps or more are left] at a random moment."""
+        return 1 - sum(self.left(fewer) for fewer in range(1, r))
+
+
+@untraced
+def stay_paths(initial: Any, transition: Any, stages: Sequence[int], likelihoods: Any) -> dict[Path, float]:
+    """P[path, all readings] of every possible path, where stays have explicit durations (a hidden semi-Markov model).
+
+    A path is cut into stays. The first one is under way, the last one is not over at the last step.
+    """
+    steps, n = likelihoods.shape
+    stays = [Stay(stages[x], transition[x, x]) for x in range(n)]
+    weights = {}
+    for path in itertools.product(range(n), repeat=steps):
+        runs = [(x, len(list(run))) for x, run in itertools.groupby(path)]
+        weight = initial[path[0]] * math.prod(likelihoods[t, x] for t, x in enumerate(path))
+        for i, (x, d) in enumerate(runs):
+            if i > 0:
+                before = runs[i - 1][0]
+                weight *= transition[before, x] / (1 - transition[before, before])
+            law: list[Callable[[int], float]] = [stays[x].lasts, stays[x].lasts_at_least]
+            if i == 0:
+                law = [stays[x].left, stays[x].left_at_least]
+            weight *= law[i == len(runs) - 1](d)
+            if weight <= 0:
+                break
+        if weight > 0:
+            weights[path] = float(weight)
+    return weights
+
+
+def normal_density(value: float, mean: float, deviation: float) -> float:
+    """The density of a normal distribution."""
+    return math.exp(-((value - mean) ** 2) / (2 * deviation**2)) / (deviation * math.sqrt(2 * math.pi))
 
 
 def posterior(weights: dict[Path, float]) -> dict[Path, float]:

@@ -5,6 +5,9 @@ Interpretation of the definitions
 - If several measurements have the same key and time, the first one counts; the others are duplicates.
 - The first measurement of a key is reported. A later one is reported if it is further than the error from the line of
   the last report in any column, or if the time since the last report is the period or more.
+- It is also reported if the next measurement would come too late: if the time since the last report and the longest of
+  the last four intervals between measurements are together longer than the period. Intervals longer than the period do
+  not count.
 - LINEAR: the rate is the difference to the previous measurement, divided by the time between them. KALMAN: the velocity
   of a filter that gets every measurement, column by column.
 - If there is no previous measurement, or it is longer ago than the period, the rate is 0 and the filter is reset.
@@ -101,12 +104,15 @@ def _reports_of_key(
     reported: list[Report] = []
     filters: list[Filter] = []
     before: Any = None
+    intervals: list[Fraction] = []
     for row, now in measurements:
-        if before is None or now.time - before.time > period:
+        in_time = before is not None and now.time - before.time <= period
+        if not in_time:
             filters = [Filter(value, noise, power) for value in now.values]
             rates = tuple(Fraction(0) for _ in now.values)
         else:
             dt = now.time - before.time
+            intervals.append(dt)
             rates = tuple((value - old) / dt for value, old in zip(now.values, before.values, strict=True))
             if method == "KALMAN":
                 for column, kalman in enumerate(filters):
@@ -116,6 +122,7 @@ def _reports_of_key(
             not reported
             or any(reported[-1].off(now, column) > error for column, error in enumerate(errors))
             or now.time - reported[-1].measured.time >= period
+            or (in_time and now.time - reported[-1].measured.time + max(intervals[-4:]) > period)
         ):
             reported.append(Report(row, now, rates))
         before = now

@@ -163,6 +163,9 @@ class DeclarationBinder:
             message = "GEODESIC is only allowed for points: geometries are planar"
             hint = "remove GEODESIC, or name two columns: SPACE (lon, lat) GEODESIC"
             self.findings.add("geodesic-shape", message, node.clause_span("SPACE"), hint)
+        if node.origin is not None and not (abs(node.origin[0]) <= 180 and abs(node.origin[1]) <= 90):
+            message = f"ORIGIN must be a longitude and a latitude in degrees, not {node.origin}"
+            self.findings.add("out-of-range", message, node.clause_span("SPACE"), "write ORIGIN (8.2, 46.8)")
 
     # ------------------------------------------------------------ columns
 

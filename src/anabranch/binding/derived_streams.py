@@ -94,7 +94,8 @@ def check_predictor(node: nodes.CreateStream, source: nodes.PredictedSource, fin
 def check_derived(entry: Stream, source: nodes.DerivedSource, catalog: Catalog, findings: Findings) -> None:
     """Report an input stream that does not exist or cannot be used.
 
-    The input of a derived stream must be a CERTAIN stream of point events that is not derived itself.
+    The input of a derived stream must be a CERTAIN stream that is not derived itself. Positions must be point events;
+    readings may have a duration.
     """
     input_stream = catalog.stream(source.stream)
     if input_stream is None:
@@ -110,7 +111,7 @@ def check_derived(entry: Stream, source: nodes.DerivedSource, catalog: Catalog, 
     elif input_stream.model is not Model.CERTAIN:
         message = f"streams can only be {derived} from CERTAIN streams, but {name} is {input_stream.model.value}"
         findings.add("wrong-model", message, source.span, f"remove MODEL from {name}")
-    elif input_stream.start is not None:
+    elif input_stream.start is not None and isinstance(source, nodes.PredictedSource):
         duration = f"has events with a duration, TIME ({input_stream.start.name}, {input_stream.time.name})"
         message = f"streams can only be {derived} from point events, but {name} {duration}"
         findings.add("event-duration", message, source.span, f"declare {name} with TIME {input_stream.time.name}")
@@ -132,11 +133,17 @@ def report_missing(kind: str, name: str, catalog: Catalog, span: Span, findings:
 
 
 def _check_readings(entry: Stream, readings: Stream, findings: Findings) -> None:
-    """Readings have as many keys as the inferred stream, and both have one value: the reader, and the hidden state."""
-    for stream, what in ((readings, "the reader"), (entry, "the hidden state")):
-        if len(stream.values) != 1:
-            message = f"inference takes one VALUE column, but {shown(stream.name)} has {len(stream.values)}"
-            findings.add("value-columns", message, stream.declaration.span, f"name only {what} in VALUE")
+    """Readings have as many keys as the inferred stream, a reader, and numbers that they measure besides it."""
+    if len(entry.values) != 1:
+        message = f"inference takes one VALUE column, but {shown(entry.name)} has {len(entry.values)}"
+        findings.add("value-columns", message, entry.declaration.span, "name only the hidden state in VALUE")
+    if not readings.values:
+        message = f"inference needs the reader as a VALUE column, but {shown(readings.name)} has none"
+        findings.add("value-columns", message, readings.declaration.span, "name the reader in VALUE")
+    for column in readings.values[1:]:
+        if column.declared and not column.type.is_numeric:
+            message = f"what a reading measures must be a number, but {shown(column.name)} is {a_type(column.type)}"
+            findings.add("value-type", message, readings.declaration.span, "name the reader first, then numbers")
     if len(entry.keys) != len(readings.keys):
         counts = f"{count_of(len(entry.keys), 'KEY column')}, but {shown(readings.name)} has {len(readings.keys)}"
         message = f"{shown(entry.name)} has {counts}"
@@ -157,6 +164,7 @@ def _check_positions(entry: Stream, positions: Stream, findings: Findings) -> No
             if name.lower() not in (column.lower() for column in available):
                 hint = f"it has {listed(available, 'and')}" if available else "it has none"
                 findings.unknown("column", name, available, entry.declaration.clause_span(clause), hint, where)
+    _check_projection(entry, positions, findings)
     keys = {column.name.lower() for column in entry.keys}
     missing = [column.name for column in positions.keys if column.name.lower() not in keys]
     if len(entry.keys) < len(positions.keys):
@@ -169,6 +177,36 @@ def _check_positions(entry: Stream, positions: Stream, findings: Findings) -> No
             column_type = f"{shown(column.name)} of {positions.name} is {a_type(column.type)}"
             message = f"a predicted value must be a number, but {column_type}"
             findings.add("value-type", message, entry.declaration.clause_span("VALUE"), "use a numeric column")
+
+
+def projected_space(entry: Stream, positions: Stream) -> tuple[tuple[str, ...], tuple[float, float] | None] | None:
+    """The longitude and the latitude that a predicted stream has as values, and the ORIGIN of their projection.
+
+    None if neither stream is GEODESIC, or the predicted stream has no coordinate as a value.
+    """
+    values = {column.name.lower() for column in entry.values}
+    for declaration in (entry.declaration, positions.declaration):
+        if declaration.geodesic and declaration.space and values & {name.lower() for name in declaration.space}:
+            origin = entry.declaration.origin or positions.declaration.origin
+            return declaration.space, origin
+    return None
+
+
+def _check_projection(entry: Stream, positions: Stream, findings: Findings) -> None:
+    """Degrees are no metres: predicted coordinates on the globe need the origin of a projection."""
+    projected = projected_space(entry, positions)
+    if projected is None:
+        return
+    columns, origin = projected
+    values = {column.name.lower() for column in entry.values}
+    missing = [name for name in columns if name.lower() not in values]
+    if missing:
+        message = f"{shown(entry.name)} predicts one coordinate of a GEODESIC position, but not {shown(missing[0])}"
+        findings.add("geodesic-origin", message, entry.declaration.clause_span("VALUE"), f"add {missing[0]} to VALUE")
+    elif origin is None:
+        message = f"{columns[0]} and {columns[1]} are degrees, but ERROR and constraints are in metres"
+        hint = "write SPACE (lon, lat) GEODESIC ORIGIN (8.2, 46.8), with a point near the data"
+        findings.add("geodesic-origin", message, entry.declaration.span, hint)
 
 
 def _names(columns: Iterable[Column]) -> list[str]:

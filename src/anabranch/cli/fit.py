@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import math
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+import pyarrow as pa
 import typer
 
 from anabranch.catalog import Model, Stream
-from anabranch.cli import fit_delays, fit_durations, options
+from anabranch.cli import fit_delays, fit_durations, fit_errors, options
 from anabranch.cli.common import known_stream, open_workbook, valid_rows
 from anabranch.cli.messages import say
 from anabranch.cli.progress import progress
 from anabranch.errors import DataError
 from anabranch.inference.fit import Smoothing, fit_hmm
-from anabranch.inference.history import History, make_history
-from anabranch.inference.model import Hmm, Sensing, write_hmm
+from anabranch.inference.history import History, make_history, point_rows
+from anabranch.inference.hmm import MOST_STAGES, Hmm, Sensing
+from anabranch.inference.labels import Labelled
+from anabranch.inference.model import write_hmm
+from anabranch.inference.tempering import fit_tempering
 from anabranch.language import nodes
 
 if TYPE_CHECKING:
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Learn a model from history.", no_args_is_help=True, rich_markup_mode=None)
 app.command("delays")(fit_delays.command)
 app.command("durations")(fit_durations.command)
+app.command("errors")(fit_errors.command)
 
 Truth = Annotated[str, typer.Option("--truth", metavar="STREAM", help="Stream with the true locations of the keys.")]
 Readings = Annotated[str, typer.Option("--readings", metavar="STREAM", help="Stream with the readings of the keys.")]
@@ -51,6 +57,25 @@ Kind = Annotated[
         help="detection: each reader detects or misses a key; emission: each step has one reading.",
     ),
 ]
+Stages = Annotated[
+    int,
+    typer.Option(
+        "--stages",
+        metavar="K",
+        help="Fit durations: up to K stages for each location, the number by likelihood.",
+    ),
+]
+Tempered = Annotated[
+    bool,
+    typer.Option(
+        "--tempered",
+        help="Fit the exponent of the likelihoods on held-out history: readings of consecutive steps are related.",
+    ),
+]
+Between = Annotated[
+    str | None,
+    typer.Option("--between", metavar="NAME", help="Location of steps without one, between others of a key."),
+]
 
 
 @app.command("hmm")
@@ -62,6 +87,9 @@ def fit_hmm_command(
     smoothing: Added = 0.5,
     step: Step = 1.0,
     sensing: Kind = "detection",
+    stages: Stages = 1,
+    tempered: Tempered = False,
+    between: Between = None,
     input: options.Inputs = None,
     master: options.Master = None,
     verbose: options.Verbose = False,
@@ -73,22 +101,36 @@ def fit_hmm_command(
         raise typer.BadParameter(f"--step is above 0, not {step:g}")
     if not 0 <= smoothing < math.inf:
         raise typer.BadParameter(f"--smoothing is at least 0, not {smoothing:g}")
+    if not 1 <= stages <= MOST_STAGES:
+        raise typer.BadParameter(f"--stages is from 1 to {MOST_STAGES}, not {stages}")
     chosen = Sensing(sensing)
     _refuse_mixture(output, chosen)
     session = open_workbook(workbook, input, master, verbose)
     streams = [_certain(session, name) for name in (truth, readings)]
+    if len(streams[0].values) > 1:
+        raise typer.BadParameter(f"{truth} has {len(streams[0].values)} VALUE columns, but a truth has one")
     if len(streams[0].keys) != len(streams[1].keys):
         numbers = " and ".join(f"{stream.name} has {len(stream.keys)} KEY columns" for stream in streams)
         raise typer.BadParameter(f"{numbers}; declare the same keys for both, in the same order")
     with progress("learning", lambda: 0):
-        known, read = (valid_rows(session, stream) for stream in streams)
-        history = make_history(known, read, step)
-        hmm = _fitted(history, chosen, smoothing)
+        known, read = (_rows(session, stream, step) for stream in streams)
+        quantities = tuple(column.name for column in streams[1].values[1:])
+        history = make_history(known, read, step, quantities, between)
+        fit = partial(_fitted, history, chosen, smoothing, stages)
+        hmm = fit(history.truth, history.readings)
+        if tempered:
+            hmm = fit_tempering(history.truth, history.readings, fit).temper(hmm)
         write_hmm(hmm, output)
-    say(_summary(history, hmm))
+    say(_summary(history, hmm, tempered))
     # Paths in a workbook are relative to it.
     path = os.path.relpath(output, os.path.dirname(workbook) or ".")
     say(f"written to {output}; next: INFERRED FROM {streams[1].name} USING HMM '{path}' METHOD ...")
+
+
+def _rows(session: Session, stream: Stream, step: float) -> pa.Table:
+    """The valid rows of a stream; those with a duration as one row for each step."""
+    rows = valid_rows(session, stream)
+    return rows if stream.start is None else point_rows(rows, stream.start.name, stream.time.name, step)
 
 
 def _certain(session: Session, name: str) -> Stream:
@@ -98,17 +140,20 @@ def _certain(session: Session, name: str) -> Stream:
         raise typer.BadParameter(f"{stream.name} is {stream.model.value}, but a history must be CERTAIN")
     if isinstance(stream.source, nodes.InferredSource):
         raise typer.BadParameter(f"{stream.name} is inferred, but a model is learned from observed streams")
-    if len(stream.values) != 1:
-        raise typer.BadParameter(f"{stream.name} has {len(stream.values)} VALUE columns, but a history has one")
+    if not stream.values:
+        raise typer.BadParameter(f"{stream.name} has no VALUE column; name the location or the reader in VALUE")
     return stream
 
 
-def _fitted(history: History, sensing: Sensing, alpha: float) -> Hmm:
+def _fitted(history: History, sensing: Sensing, alpha: float, stages: int, truth: Labelled, readings: Labelled) -> Hmm:
+    """A model of a part of the history."""
     return fit_hmm(
-        history.truth, history.readings, history.locations, history.readers, sensing, Smoothing(alpha),
+        truth, readings, history.locations, history.readers, sensing, Smoothing(alpha),
         # An inferred key starts at its first reading, which may be at any location.
         initial="all",
         silence=sensing is Sensing.EMISSION and history.n_silent > 0,
+        stages=stages,
+        quantities=history.quantities,
     )  # fmt: skip
 
 
@@ -119,10 +164,17 @@ def _refuse_mixture(output: Path, sensing: Sensing) -> None:
         raise DataError(f"{output} has a model with {other.value}.csv; use another folder")
 
 
-def _summary(history: History, hmm: Hmm) -> str:
+def _summary(history: History, hmm: Hmm, tempered: bool) -> str:
     reading = int(np.count_nonzero(np.diff(hmm.reader_starts)))
     keys = "1 key" if history.n_keys == 1 else f"{history.n_keys:,} keys"
-    return (
+    lines = [
         f"{len(hmm.locations):,} locations, {reading:,} readers, {len(hmm.p):,} transitions; counted over "
         f"{len(history.truth.key):,} steps of {keys}, {history.n_silent:,} of them without a reading"
-    )
+    ]
+    if hmm.stages is not None:
+        staged = ", ".join(f"{name} {k}" for name, k in zip(hmm.locations, hmm.stages, strict=True) if k > 1)
+        lines.append(f"stages: {staged or 'none; stays are geometric'}")
+    if tempered:
+        so_far = hmm.exponent if hmm.exponent_so_far is None else hmm.exponent_so_far
+        lines.append(f"exponents: {hmm.exponent:g} given all readings, {so_far:g} given the readings so far")
+    return "\n".join(lines)

@@ -11,9 +11,7 @@ import shapely
 from shapely.errors import ShapelyError
 
 from anabranch.arrays import F64
-
-#: The mean radius of the Earth in metres.
-RADIUS = 6_371_008.8
+from anabranch.columns.globe import RADIUS
 
 Shapes = npt.NDArray[np.object_]
 

@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from anabranch.arrays import F64, I64
 from anabranch.binding.typed import Typed
+from anabranch.columns.globe import RADIUS
 from anabranch.columns.times import TimeKind
 from anabranch.constrain.analysis import ConstrainAnalysis
 from anabranch.constrain.comparisons import Check, ColumnOf, Columns, checks_of
-from anabranch.constrain.geometry import RADIUS
 from anabranch.constrain.kernel import tables
 from anabranch.constrain.kernel.checks import straight
 from anabranch.constrain.kernel.tables import CHECK, Graph, Table, pair_type, variable_type

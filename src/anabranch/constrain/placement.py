@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.arrays import F64, I64, U64, Bools
+from anabranch.columns.globe import RADIUS
 from anabranch.columns.hashing import hash_tuples
 from anabranch.constrain.analysis import ConstrainAnalysis
-from anabranch.constrain.geometry import RADIUS
 from anabranch.constrain.kernel.checks import straight
 from anabranch.splitmix import mix_all
 

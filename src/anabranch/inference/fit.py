@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from anabranch.arrays import F64, I32, I64
 from anabranch.errors import DataError
-from anabranch.inference.model import Entries, Hmm, Sensing, make_hmm
-
-
-@dataclass(frozen=True, slots=True)
-class Labelled:
-    """Rows about a key at a step, in any order; `code` is that of the location, or of the reader."""
-
-    key: I64
-    step: I64
-    code: I32
+from anabranch.inference.gaussians import fit_gaussians
+from anabranch.inference.hmm import Entries, Gaussians, Hmm, Sensing, make_hmm
+from anabranch.inference.labels import Labelled, truth_indexes
+from anabranch.inference.states import mean_quantities
+from anabranch.inference.stays import fitted_stages
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +50,8 @@ def fit_hmm(
     possible: tuple[I32, I32] | None = None,
     initial: str = "first",
     silence: bool = False,
+    stages: int = 1,
+    quantities: Sequence[str] = (),
 ) -> Hmm:
     """Fit a model to the true locations of keys and the readings of them.
 
@@ -79,6 +76,10 @@ def fit_hmm(
         `first`: count the first location of each key. `all`: count all locations, for keys that can appear anywhere.
     silence : bool
         EMISSION: whether a step without readings counts as one more kind of reading.
+    stages : int
+        The largest number of stages of a location; `fitted_stages` chooses the number of each.
+    quantities : sequence of str
+        The names of what the readings measure, `readings.quantities`; each gets a normal distribution.
 
     Returns
     -------
@@ -109,7 +110,7 @@ def fit_hmm(
         sensors, quiet = _detection(truth, seen, len(readers), n, smoothing), None
     else:
         sensors, quiet = _emission(truth, seen, len(readers), n, smoothing, silence)
-    return make_hmm(
+    hmm = make_hmm(
         locations,
         readers,
         _initial(truth, n, smoothing.alpha, initial),
@@ -118,6 +119,11 @@ def fit_hmm(
         sensors,
         quiet,
     )
+    if stages > 1:
+        hmm = replace(hmm, stages=fitted_stages(hmm, truth, stages))
+    if quantities:
+        hmm = replace(hmm, gaussians=_gaussians(hmm, truth, readings, quantities))
+    return hmm
 
 
 def _sorted(rows: Labelled) -> Labelled:
@@ -131,21 +137,22 @@ def _sorted(rows: Labelled) -> Labelled:
     return result
 
 
-def truth_indexes(truth: Labelled, readings: Labelled) -> I64:
-    """For each reading, the index of the row of `truth` with the same key and step; -1 if there is none."""
-    steps = np.concatenate([np.stack([rows.key, rows.step], axis=1) for rows in (truth, readings)])
-    _, step_number = np.unique(steps, axis=0, return_inverse=True)
-    step_number = step_number.reshape(-1)
-    index_of = np.full(step_number.max() + 1, -1)
-    index_of[step_number[: len(truth.key)]] = np.arange(len(truth.key))
-    return index_of[step_number[len(truth.key) :]]
-
-
 def _distinct_readings(truth: Labelled, readings: Labelled) -> tuple[I64, I32]:
     """The distinct readings at steps with a known location: the index of the step in `truth`, and the reader."""
     index = truth_indexes(truth, readings)
     pairs = np.unique(np.stack([index, readings.code], axis=1)[index >= 0], axis=0)
     return pairs[:, 0], pairs[:, 1].astype(np.int32)
+
+
+def _gaussians(hmm: Hmm, truth: Labelled, readings: Labelled, quantities: Sequence[str]) -> Gaussians:
+    """The distributions of what readings measure; the readings of one reader in a step count once, with their mean."""
+    if readings.quantities is None or readings.quantities.shape[1] != len(quantities):
+        raise ValueError("the readings have other quantities than the model")
+    index = truth_indexes(truth, readings)
+    known = readings.where(index >= 0)
+    pairs, inverse = np.unique(np.stack([index[index >= 0], known.code]), axis=1, return_inverse=True)
+    means = mean_quantities(readings.quantities[index >= 0], inverse.reshape(-1), pairs.shape[1])
+    return fit_gaussians(hmm, quantities, pairs[1].astype(np.int32), truth.code[pairs[0]], means)
 
 
 def _initial(truth: Labelled, n: int, alpha: float, which: str) -> F64:

@@ -9,21 +9,26 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.arrays import I32, I64
+from anabranch.arrays import F64, I32, I64
 from anabranch.columns.dictionary import encode_tuples
 from anabranch.columns.times import TimeKind, decode_times, encode_times, steps_of
 from anabranch.errors import DataError
-from anabranch.inference.fit import Labelled, truth_indexes
+from anabranch.inference.labels import Labelled, truth_indexes
+from anabranch.transport.activations import MOST_STEPS, readings_of
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The true locations of keys, and the readings at the same steps; `locations` and `readers` are names by code."""
+    """The true locations of keys, and the readings at the same steps; `locations` and `readers` are names by code.
+
+    `quantities` are the names of what the readings measure besides the reader.
+    """
 
     truth: Labelled
     readings: Labelled
     locations: tuple[str, ...]
     readers: tuple[str, ...]
+    quantities: tuple[str, ...] = ()
 
     @property
     def n_keys(self) -> int:
@@ -37,14 +42,20 @@ class History:
         return len(self.truth.key) - n_read
 
 
-def make_history(truth: pa.Table, readings: pa.Table, step: float = 1.0) -> History:
+def make_history(
+    truth: pa.Table, readings: pa.Table, step: float = 1.0, quantities: tuple[str, ...] = (), between: str | None = None
+) -> History:
     """Make a history from the rows of two streams.
 
     Parameters
     ----------
     truth, readings : Table
         The key columns, then the location (or the reader), then the time. Rows without a location or reader (NULL) are
-        ignored.
+        ignored. Rows with a duration are those of `point_rows`.
+    quantities : tuple of str
+        The columns of `readings`, after the reader, that hold what was measured.
+    between : str, optional
+        The location of steps without one between the first and the last location of a key.
     step : float
         The length of a step, in seconds for timestamps, else in the unit of the times. If the truth has several rows
         in one step, the first counts: a step has the location at which it begins.
@@ -62,24 +73,70 @@ def make_history(truth: pa.Table, readings: pa.Table, step: float = 1.0) -> Hist
     (('hall', 'lab'), ('east',), 1)
     """
     kind = _time_kind(truth, readings, step)
-    truth, readings = (table.filter(table.column(-2).is_valid()) for table in (truth, readings))
+    truth = truth.filter(truth.column(-2).is_valid())
+    readings = readings.filter(readings.column(-2 - len(quantities)).is_valid())
     if not truth.num_rows:
         raise DataError("the truth has no locations; check the input of the stream")
     if not readings.num_rows:
         raise DataError("there are no readings; check the input of the stream")
+    measured = _numbers(readings, quantities)
+    readings = readings.drop_columns(list(quantities))
     key_of_truth, key_of_readings = _keys(truth, readings)
     locations, location = _names(truth)
     readers, reader = _names(readings)
     t = encode_times(truth.column(-1), kind)
     first = _first_of_steps(truth, key_of_truth, location, t, step, kind)
     known = Labelled(key_of_truth[first], steps_of(t[first], step, kind), location[first])
-    seen = Labelled(key_of_readings, steps_of(encode_times(readings.column(-1), kind), step, kind), reader)
-    return History(known, _at_known_steps(known, seen), locations, readers)
+    if between is not None:
+        known, locations = _filled(known, locations, between)
+    step_of_reading = steps_of(encode_times(readings.column(-1), kind), step, kind)
+    seen = Labelled(key_of_readings, step_of_reading, reader, measured)
+    return History(known, _at_known_steps(known, seen), locations, readers, quantities)
+
+
+def point_rows(table: pa.Table, start: str, end: str, step: float) -> pa.Table:
+    """Rows with a duration as one row for each step, with the time in `end`; those that are too long are left out."""
+    points, _ = readings_of(table, start, end, step, time_kind(table.schema.field(end).type))
+    return points.drop_columns([start])
+
+
+def _numbers(readings: pa.Table, quantities: tuple[str, ...]) -> F64 | None:
+    """What the readings measured, (rows, Q); NaN where it is NULL."""
+    if not quantities:
+        return None
+    for name in quantities:
+        kind = readings.schema.field(name).type
+        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+            raise DataError(
+                f"{name}, which the readings measure, is {kind}, not a number; name the reader first in VALUE"
+            )
+    columns = [pc.fill_null(pc.cast(readings[name], pa.float64()), np.nan) for name in quantities]
+    return np.stack([column.to_numpy() for column in columns], axis=1)
+
+
+def _filled(truth: Labelled, locations: tuple[str, ...], between: str) -> tuple[Labelled, tuple[str, ...]]:
+    """The truth, sorted, with the location `between` at the steps that lie between two known ones of a key."""
+    names = locations if between in locations else (*locations, between)
+    order = np.lexsort((truth.step, truth.key))
+    key, step, code = truth.key[order], truth.step[order], truth.code[order]
+    missing = np.where(np.diff(key) == 0, np.diff(step) - 1, 0)
+    if missing.sum() > MOST_STEPS:
+        raise DataError(
+            f"the truth has {missing.sum():,} steps without a location between others; label them, or use a longer step"
+        )
+    row = np.repeat(np.arange(len(missing)), missing)
+    offset = np.arange(len(row)) - np.repeat(np.cumsum(missing) - missing, missing) + 1
+    filled = Labelled(
+        np.concatenate([key, key[row]]),
+        np.concatenate([step, step[row] + offset]),
+        np.concatenate([code, np.full(len(row), names.index(between), np.int32)]),
+    )
+    return filled, names
 
 
 def _time_kind(truth: pa.Table, readings: pa.Table, step: float) -> TimeKind:
     """The common kind of the times of both tables."""
-    kinds = [_kind(table.schema.types[-1]) for table in (truth, readings)]
+    kinds = [time_kind(table.schema.types[-1]) for table in (truth, readings)]
     if len(set(kinds)) > 1 and TimeKind.TIMESTAMP in kinds:
         raise DataError(
             f"the times of the truth are {kinds[0].value}s, those of the readings {kinds[1].value}s; use one type"
@@ -90,7 +147,8 @@ def _time_kind(truth: pa.Table, readings: pa.Table, step: float) -> TimeKind:
     return kind
 
 
-def _kind(time: pa.DataType) -> TimeKind:
+def time_kind(time: pa.DataType) -> TimeKind:
+    """The kind of a time column of this type."""
     if pa.types.is_timestamp(time):
         return TimeKind.TIMESTAMP
     return TimeKind.DOUBLE if pa.types.is_floating(time) else TimeKind.INTEGER
@@ -145,4 +203,4 @@ def _at_known_steps(truth: Labelled, readings: Labelled) -> Labelled:
     known = truth_indexes(truth, readings) >= 0
     if not known.any():
         raise DataError("no reading is at a step with a known location; check the times and the step")
-    return Labelled(readings.key[known], readings.step[known], readings.code[known])
+    return readings.where(known)

@@ -11,12 +11,14 @@ from anabranch.arrays import F64, I32, I64
 from anabranch.binding.derived_streams import METHOD_MODELS, WHOLE_ARCHIVE
 from anabranch.catalog import Model
 from anabranch.inference import kernel
-from anabranch.inference.model import Hmm, chain_of, sensors_of
+from anabranch.inference.hmm import Hmm
+from anabranch.inference.kernel import Sensors
+from anabranch.inference.states import States, chain_of, measured_readings, sensors_of
 
 
 @dataclass(slots=True)
 class KeyState:
-    """The state of a key between calls: the number of its steps so far, and the weights of its locations.
+    """The state of a key between calls: the number of its steps so far, and the weights of the states of the model.
 
     `weights` and `levels` are those of the kernels; for PARTICLE, `weights` has the numbers of particles.
     """
@@ -27,18 +29,18 @@ class KeyState:
     levels: I32
 
     def to_arrays(self) -> tuple[F64, I64]:
-        """The state as two plain arrays, without the locations of weight 0."""
-        (locations,) = np.nonzero(self.weights)
+        """The state as two plain arrays, without weights of 0."""
+        (states,) = np.nonzero(self.weights)
         seed = np.array([self.seed], np.uint64).view(np.int64)
-        ints = np.concatenate([[self.steps], seed, locations, self.levels[locations]]).astype(np.int64)
-        return self.weights[locations], ints
+        ints = np.concatenate([[self.steps], seed, states, self.levels[states]]).astype(np.int64)
+        return self.weights[states], ints
 
     @classmethod
-    def from_arrays(cls, floats: F64, ints: I64, n_locations: int) -> KeyState:
-        """The state from the arrays of `to_arrays`, for a model with this number of locations."""
-        weights, levels = np.zeros(n_locations), np.zeros(n_locations, np.int32)
-        locations = ints[2 : 2 + len(floats)]
-        weights[locations], levels[locations] = floats, ints[2 + len(floats) :]
+    def from_arrays(cls, floats: F64, ints: I64, n_states: int) -> KeyState:
+        """The state from the arrays of `to_arrays`, for a model with this number of states."""
+        weights, levels = np.zeros(n_states), np.zeros(n_states, np.int32)
+        states = ints[2 : 2 + len(floats)]
+        weights[states], levels[states] = floats, ints[2 + len(floats) :]
         return cls(int(ints[0]), int(ints[1:2].astype(np.int64).view(np.uint64)[0]), weights, levels)
 
 
@@ -51,7 +53,8 @@ class Inferred:
     step : int32 array
         The step of each row, as an index into the steps of the call; ascending.
     prev, location : int32 array
-        Codes of locations; `prev` is -1, except in rows of SMOOTH after the first step.
+        Codes of locations; with SMOOTH codes of states, because a move depends on the stage. `prev` is -1, except in
+        rows of SMOOTH after the first step.
     p : float64 array
         1 if the model is CERTAIN.
     impossible : int32 array
@@ -83,7 +86,7 @@ class Inference:
 
     Examples
     --------
-    >>> from anabranch.inference.model import Entries, Sensing, make_hmm
+    >>> from anabranch.inference.hmm import Entries, Sensing, make_hmm
     >>> x, y = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
     >>> hmm = make_hmm(
     ...     ["hall", "office"], ["antenna"], np.array([0.5, 0.5]), Entries(x, y, np.array([0.5, 0.5, 0.1, 0.9])),
@@ -104,7 +107,10 @@ class Inference:
         if not 0 <= prune < 1:
             raise ValueError(f"prune is {prune}; it must be at least 0 and below 1")
         self.hmm, self.method, self.particles, self.prune = hmm, method, particles, float(prune)
-        self._chain, self._sensors = chain_of(hmm), sensors_of(hmm)
+        self.states = States.of(hmm)
+        so_far = hmm.exponent_so_far if self.streams else None
+        self._tempered = hmm if so_far is None else replace(hmm, exponent=so_far)
+        self._chain, self._sensors = chain_of(hmm), sensors_of(self._tempered)
 
     @property
     def model(self) -> Model:
@@ -118,10 +124,10 @@ class Inference:
 
     def start(self, key_seed: int = 0) -> KeyState:
         """The state of a key before its first step; PARTICLE uses the seed `key_seed` (modulo 2^64)."""
-        n = len(self.hmm.locations)
+        n = len(self.states.location)
         return KeyState(0, key_seed % 2**64, np.zeros(n), np.zeros(n, np.int32))
 
-    def advance(self, state: KeyState, reading_starts: I64, readings: I32) -> Inferred:
+    def advance(self, state: KeyState, reading_starts: I64, readings: I32, quantities: F64 | None = None) -> Inferred:
         """Infer the next steps of a key, and update its state in place.
 
         Parameters
@@ -132,25 +138,29 @@ class Inference:
         readings : array
             Codes of readers, as in `hmm.readers`; -1 is a reader that the model does not know: its readings are
             impossible. Duplicates within a step count once.
+        quantities : (readings, Q) array, optional
+            What each reading measured, as in `hmm.gaussians`; NaN if unknown. By default all are unknown.
         """
         if state.steps and not self.streams:
             raise ValueError(f"{self.method} needs all steps of a key in one call")
-        starts, distinct = kernel.distinct_readings(
-            np.ascontiguousarray(reading_starts, np.int64),
-            np.ascontiguousarray(readings, np.int32),
-            len(self.hmm.readers),
-        )
-        inferred = self._infer(state, starts, distinct)
+        starts, codes = np.ascontiguousarray(reading_starts, np.int64), np.ascontiguousarray(readings, np.int32)
+        if self.hmm.gaussians is None or quantities is None:
+            starts, codes = kernel.distinct_readings(starts, codes, len(self.hmm.readers))
+            inferred = self._infer(state, self._sensors, starts, codes)
+        else:
+            measured = measured_readings(self._tempered, self.hmm.gaussians, self._sensors, starts, codes, quantities)
+            inferred = self._infer(state, measured.sensors, measured.reading_starts, measured.readings)
         state.steps += len(starts) - 1
         return inferred
 
     def advance_keys(
-        self, states: Sequence[KeyState], step_starts: I64, reading_starts: I64, readings: I32
-    ) -> Inferred:
+        self, states: Sequence[KeyState], step_starts: I64, reading_starts: I64, readings: I32,
+        quantities: F64 | None = None,
+    ) -> Inferred:  # fmt: skip
         """`advance` for many keys: key k has the steps step_starts[k]:step_starts[k + 1]."""
         parts = []
         for state, start, end in zip(states, step_starts[:-1].tolist(), step_starts[1:].tolist(), strict=True):
-            part = self.advance(state, reading_starts[start : end + 1], readings)
+            part = self.advance(state, reading_starts[start : end + 1], readings, quantities)
             parts.append(replace(part, step=part.step + np.int32(start), impossible=part.impossible + np.int32(start)))
         if not parts:
             return self._certain(np.empty(0, np.int32), np.empty(0, np.int32))
@@ -158,35 +168,65 @@ class Inference:
         columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         return Inferred(**columns, dropped=sum(part.dropped for part in parts))
 
-    def _infer(self, state: KeyState, starts: I64, readings: I32) -> Inferred:
-        chain, sensors = self._chain, self._sensors
+    def _infer(self, state: KeyState, sensors: Sensors, starts: I64, readings: I32) -> Inferred:
+        chain, plain = self._chain, self.states.plain
         if self.method == "SMOOTH":
             rows = kernel.smooth_rows(chain, sensors, starts, readings, self.prune, True)
             step, prev, location, p, impossible, _, dropped = rows
             return Inferred(step, prev, location, p, impossible, dropped)
         if self.method == "VITERBI":
-            return self._certain(*kernel.viterbi_path(chain, sensors, starts, readings))
+            path, impossible = kernel.viterbi_path(chain, sensors, starts, readings)
+            return self._certain(self.states.location[path], impossible)
         started = state.steps > 0
-        if self.method == "MLE":
+        if self.method == "MLE" and plain:
             return self._certain(
                 *kernel.mle_path(chain, sensors, starts, readings, started, state.weights, state.levels)
             )
-        if self.method == "FILTER":
+        # Rows are pruned by the probability of a location, which is that of all its stages.
+        prune = self.prune if plain else 0.0
+        if self.method in ("FILTER", "MLE"):
             step, location, p, impossible, _, dropped = kernel.filter_rows(
-                chain, sensors, starts, readings, started, state.weights, state.levels, self.prune
+                chain, sensors, starts, readings, started, state.weights, state.levels, prune
             )
         elif self.method == "MARGINALS":
-            step, location, p, impossible, _, dropped = kernel.marginal_rows(
-                chain, sensors, starts, readings, self.prune
-            )
+            step, location, p, impossible, _, dropped = kernel.marginal_rows(chain, sensors, starts, readings, prune)
         else:
             step, location, p, impossible, dropped = kernel.particle_rows(
                 chain, sensors, starts, readings, state.steps, state.weights, np.uint64(state.seed), self.particles,
-                self.prune,
+                prune,
             )  # fmt: skip
+        if not plain:
+            step, location, p = self._by_location(step, location, p)
+            step, location, p, dropped = _pruned(step, location, p, self.prune)
+        if self.method == "MLE":
+            return self._certain(location[_likeliest(step, p)], impossible)
         return Inferred(step, np.full_like(location, -1), location, p, impossible, dropped)
+
+    def _by_location(self, step: I32, state: I32, p: F64) -> tuple[I32, I32, F64]:
+        """The rows of states as rows of locations; the states of a location are consecutive."""
+        location = self.states.location[state]
+        firsts = np.flatnonzero(np.concatenate([[True], (np.diff(step) != 0) | (np.diff(location) != 0)])[: len(p)])
+        total = np.add.reduceat(p, firsts) if len(p) else p
+        return step[firsts], location[firsts], total
 
     @staticmethod
     def _certain(path: I32, impossible: I32) -> Inferred:
         step = np.arange(len(path), dtype=np.int32)
         return Inferred(step, np.full_like(path, -1), path, np.ones(len(path)), impossible)
+
+
+def _likeliest(step: I32, p: F64) -> I64:
+    """The index of the most probable row of each step; the first one if several are equal."""
+    order = np.lexsort((np.arange(len(p)), -p, step))
+    return order[np.concatenate([[True], np.diff(step[order]) != 0])[: len(p)]]
+
+
+def _pruned(step: I32, location: I32, p: F64, prune: float) -> tuple[I32, I32, F64, float]:
+    """The rows without those below `prune`, except the most probable of a step, scaled; and what was dropped."""
+    if prune == 0:
+        return step, location, p, 0.0
+    kept = p >= prune
+    kept[_likeliest(step, p)] = True
+    dropped = float(p[~kept].sum())
+    step, location, p = step[kept], location[kept], p[kept]
+    return step, location, p / np.bincount(step, weights=p)[step], dropped

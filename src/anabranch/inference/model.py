@@ -1,4 +1,4 @@
-"""Hidden Markov models as folders of CSV files, and as arrays.
+"""Hidden Markov models as folders of CSV files.
 
     initial.csv      location, p                    the distribution of the location at the first step
     transition.csv   prev_location, location, p     the distribution of the next location
@@ -6,253 +6,30 @@
                                                     independent of each other
     emission.csv     location, reader, p            or instead: the distribution of the one reading of a step
 
+and, if the model has them:
+
+    stages.csv       location, stages               how many stages a stay at the location has; 1 if it is not listed
+    gaussian.csv     quantity, location, reader,    the normal distribution of what a reading measures; an empty reader
+                     mean, deviation                stands for all readers that have no row for this location
+    tempering.csv    exponent                       the likelihood of the readings of a step is raised to this power
+
 Locations and readers are numbered in the order of their first appearance in the files. An error in a folder is a
 `DataError` with a message of one line.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from anabranch.arrays import F64, I32, I64
+from anabranch.arrays import F64
 from anabranch.columns.csv_files import number_of, read_rows, write_rows
 from anabranch.errors import DataError
-from anabranch.inference.kernel import BITS, SMALLEST, Chain, Sensors
-
-#: The sum of a distribution may differ from 1 by this much.
-SUM_TOLERANCE = 1e-6
-
-
-class Sensing(Enum):
-    """How keys are sensed: each reader sees or misses a key, or a step has one reading. The value names the file."""
-
-    DETECTION = "detection"
-    EMISSION = "emission"
-
-
-@dataclass(frozen=True, slots=True)
-class Entries:
-    """A sparse table: entry i is p[i], at row rows[i] and column columns[i]."""
-
-    rows: I32
-    columns: I32
-    p: F64
-
-    @classmethod
-    def of_dense(cls, table: F64) -> Entries:
-        """The entries of a dense table that are not 0."""
-        rows, columns = np.nonzero(table)
-        return cls(rows.astype(np.int32), columns.astype(np.int32), table[rows, columns])
-
-
-@dataclass(frozen=True, slots=True)
-class Hmm:
-    """A hidden Markov model with N locations and R readers; tables have only their positive entries.
-
-    Attributes
-    ----------
-    locations, readers : tuple of str
-        Their names, by code.
-    initial : (N,) array
-        P[x_0 = x].
-    starts, targets, p : arrays
-        The transitions: from x to targets[starts[x]:starts[x + 1]], ascending, with probabilities p.
-    sensing : Sensing
-        The meaning of the readers' table.
-    reader_starts, reader_locations, reader_p : arrays
-        The same for readers: r sees reader_locations[reader_starts[r]:reader_starts[r + 1]]. `reader_p` is the
-        probability that r sees a key there in one step (DETECTION), or that the reading of the step is r (EMISSION).
-    silence : (N,) array or None
-        EMISSION with an empty reader: the probability of a step without readings. None if a step without readings is
-        no evidence.
-    """
-
-    locations: tuple[str, ...]
-    readers: tuple[str, ...]
-    initial: F64
-    starts: I64
-    targets: I32
-    p: F64
-    sensing: Sensing
-    reader_starts: I64
-    reader_locations: I32
-    reader_p: F64
-    silence: F64 | None = None
-
-
-# ------------------------------------------------------------ from tables to a model
-
-
-def make_hmm(
-    locations: Sequence[str],
-    readers: Sequence[str],
-    initial: F64,
-    transition: Entries,
-    sensing: Sensing,
-    sensors: Entries,
-    silence: F64 | None = None,
-    folder: Path | None = None,
-) -> Hmm:
-    """Check the tables of a model, and make the model.
-
-    Parameters
-    ----------
-    initial : (N,) array
-    transition : Entries
-        Rows are previous locations, columns are next locations.
-    sensors : Entries
-        Rows are readers, columns are locations.
-    silence : (N,) array, optional
-        With EMISSION: the probabilities of the empty reader.
-    folder : Path, optional
-        The folder of the tables, for messages.
-
-    Raises
-    ------
-    DataError
-        If a table is wrong; the message is one line with the table and the entry.
-
-    Examples
-    --------
-    >>> one = np.array([0, 1], np.int32)
-    >>> hmm = make_hmm(
-    ...     ["hall", "office"], ["antenna"], np.array([0.5, 0.5]),
-    ...     Entries(one, one, np.ones(2)), Sensing.DETECTION, Entries(one[:1], one[:1], np.array([0.6])),
-    ... )
-    >>> hmm.targets.tolist(), hmm.reader_p.tolist()
-    ([0, 1], [0.6])
-    """
-    n = len(locations)
-    named = {table: f"{folder / table}.csv" if folder else table for table in ("initial", "transition", sensing.value)}
-    if n == 0:
-        raise DataError(f"{named['transition']}: the model has no locations; add a transition for each")
-    every = np.arange(n, dtype=np.int32)
-    _check(named["initial"], [locations], Entries(every, every, initial))
-    _check(named["transition"], [locations, locations], transition)
-    _check(named[sensing.value], [readers, locations], sensors)
-    silent = np.zeros(n) if silence is None else silence
-    _check(named[sensing.value], [locations], Entries(every, every, silent))
-    _check_total(named["initial"], "p", float(initial.sum()))
-    _check_exits(named["transition"], locations, transition)
-    _check_totals(named["transition"], "p from location", locations, transition.rows, transition.p)
-    if sensing is Sensing.EMISSION:
-        columns, p = np.concatenate([sensors.columns, every]), np.concatenate([sensors.p, silent])
-        _check_totals(named[sensing.value], "p at location", locations, columns, p)
-    starts, targets, p = _by_row(transition, n)
-    p /= np.repeat(np.add.reduceat(p, starts[:-1]), np.diff(starts))
-    return Hmm(
-        tuple(locations), tuple(readers), initial / initial.sum(), starts, targets, p, sensing,
-        *_by_row(sensors, len(readers)), silence,
-    )  # fmt: skip
-
-
-def _check(table: str, names: Sequence[Sequence[str]], entries: Entries) -> None:
-    """Check that every p is a probability that the kernels can represent, and that no entry is repeated."""
-
-    def entry(i: int) -> str:
-        codes = (entries.rows[i], entries.columns[i])
-        return ", ".join(repr(axis_names[code]) for axis_names, code in zip(names, codes, strict=False))
-
-    invalid = np.flatnonzero(~((entries.p >= 0) & (entries.p <= 1)))
-    if invalid.size:
-        raise DataError(f"{table}: p of {entry(invalid[0])} is {entries.p[invalid[0]]}; it must be between 0 and 1")
-    tiny = np.flatnonzero((entries.p > 0) & (entries.p < SMALLEST))
-    if tiny.size:
-        raise DataError(f"{table}: p of {entry(tiny[0])} is {entries.p[tiny[0]]}; write 0, or {SMALLEST} or more")
-    order = np.lexsort((entries.columns, entries.rows))
-    repeated = (np.diff(entries.rows[order]) == 0) & (np.diff(entries.columns[order]) == 0)
-    if repeated.any():
-        raise DataError(f"{table}: there are two rows for {entry(order[1:][repeated][0])}; keep one of them")
-
-
-def _check_total(table: str, subject: str, total: float) -> None:
-    if abs(total - 1) > SUM_TOLERANCE:
-        raise DataError(f"{table}: {subject} sums to {total:.9g}; it must sum to 1")
-
-
-def _check_totals(table: str, subject: str, locations: Sequence[str], location: I32, p: F64) -> None:
-    """Check that the p of each location sum to 1."""
-    totals = np.bincount(location, weights=p, minlength=len(locations))
-    worst = int(np.argmax(abs(totals - 1)))
-    _check_total(table, f"{subject} {locations[worst]!r}", float(totals[worst]))
-
-
-def _check_exits(table: str, locations: Sequence[str], transition: Entries) -> None:
-    """Check that every location has a transition."""
-    without = np.setdiff1d(np.arange(len(locations)), transition.rows)
-    if without.size:
-        name = locations[without[0]]
-        raise DataError(f"{table}: there is no transition from location {name!r}; add one, for example to itself")
-
-
-def _by_row(entries: Entries, n: int) -> tuple[I64, I32, F64]:
-    """The positive entries, row by row: the start of each row, the columns (ascending), and p."""
-    order = np.lexsort((entries.columns, entries.rows))
-    order = order[entries.p[order] > 0]
-    starts = np.concatenate([[0], np.cumsum(np.bincount(entries.rows[order], minlength=n))]).astype(np.int64)
-    return starts, entries.columns[order].astype(np.int32), entries.p[order].astype(np.float64)
-
-
-# ------------------------------------------------------------ arrays for the kernels
-
-
-def chain_of(hmm: Hmm) -> Chain:
-    """The initial distribution and the transitions, for the kernels."""
-    n = len(hmm.locations)
-    rows = np.repeat(np.arange(n, dtype=np.int32), np.diff(hmm.starts))
-    back = _by_row(Entries(hmm.targets, rows, hmm.p), n)
-    # Sums within each row: a sum over many rows would lose the last digits of the later ones.
-    cumulative = np.concatenate([np.cumsum(row) for row in np.split(hmm.p, hmm.starts[1:-1])])
-    return Chain(hmm.initial, hmm.starts, hmm.targets, hmm.p, cumulative, *back)
-
-
-def sensors_of(hmm: Hmm) -> Sensors:
-    """The likelihoods of readings, for the kernels.
-
-    With DETECTION the likelihood of the set S in x is the product of d(r, x) over r in S and of 1 - d(r, x) over the
-    other readers. It is computed as one number per x, the product of 1 - d over all readers, times d / (1 - d) for each
-    reader in S. Readers with d(r, x) = 1, which cannot miss, are not in this product; they are counted instead.
-    """
-    n = len(hmm.locations)
-    zeros = np.zeros(n, np.int32)
-    if hmm.sensing is Sensing.EMISSION:
-        quiet = np.ones(n) if hmm.silence is None else np.ascontiguousarray(hmm.silence)
-        sure = np.zeros(len(hmm.reader_p), np.bool_)
-        tables = hmm.reader_starts, hmm.reader_locations, hmm.reader_p
-        return Sensors(*tables, sure, zeros, np.ones(n), zeros, quiet, zeros)
-    sure = hmm.reader_p == 1
-    missed = np.where(sure, 1.0, 1.0 - hmm.reader_p)
-    log2_base = np.bincount(hmm.reader_locations, weights=np.log2(missed), minlength=n)
-    # The sum of logarithms determines only the level: the product itself keeps more digits.
-    levels = np.round(log2_base / BITS).astype(np.int32)
-    base = _products(hmm.reader_locations, missed, levels)
-    n_sure = np.bincount(hmm.reader_locations[sure], minlength=n).astype(np.int32)
-    factors = np.where(sure, 1.0, hmm.reader_p / missed)
-    quiet = np.where(n_sure == 0, base, 0.0)
-    return Sensors(
-        hmm.reader_starts, hmm.reader_locations, factors, sure, n_sure, base, levels, quiet, levels,
-    )  # fmt: skip
-
-
-def _products(location: I32, factors: F64, levels: I32) -> F64:
-    """The product of the factors of each location, divided by 2^(BITS * level)."""
-    mantissas, exponents = np.frexp(factors)
-    products, powers = np.ones(len(levels)), -BITS * levels.astype(np.int64)
-    for x, mantissa, exponent in zip(location, mantissas, exponents, strict=True):
-        product, power = math.frexp(products[x] * mantissa)
-        products[x] = product
-        powers[x] += power + exponent
-    return np.ldexp(products, powers)
-
-
-# ------------------------------------------------------------ files
+from anabranch.inference.extras import with_extras, write_extras
+from anabranch.inference.hmm import Entries, Hmm, Sensing, make_hmm
 
 
 def read_hmm(folder: Path, value: str = "location", reader: str = "reader") -> Hmm:
@@ -282,7 +59,7 @@ def read_hmm(folder: Path, value: str = "location", reader: str = "reader") -> H
     if silent and sensing is Sensing.DETECTION:
         raise DataError(f"{folder / 'detection.csv'}: a row has no reader; name the reader, or remove the row")
     readers = _codes([r for r, _, _ in seen])
-    return make_hmm(
+    hmm = make_hmm(
         list(codes), list(readers),
         _vector(folder / "initial.csv", [(codes[x], p) for x, p in initial], list(codes)),
         _entries([(codes[x], codes[y], p) for x, y, p in moves]),
@@ -290,6 +67,7 @@ def read_hmm(folder: Path, value: str = "location", reader: str = "reader") -> H
         _vector(folder / "emission.csv", silent, list(codes)) if silent else None,
         folder,
     )  # fmt: skip
+    return with_extras(hmm, folder, location, {"reader", reader.lower()})
 
 
 def write_hmm(hmm: Hmm, folder: Path, value: str = "location", reader: str = "reader") -> None:
@@ -308,6 +86,7 @@ def write_hmm(hmm: Hmm, folder: Path, value: str = "location", reader: str = "re
     else:
         silent = [] if hmm.silence is None else zip(locations, [""] * len(locations), hmm.silence.tolist(), strict=True)
         write_rows(folder / "emission.csv", (value, reader, "p"), [*((x, r, p) for r, x, p in seen), *silent])
+    write_extras(hmm, folder, value, reader)
 
 
 def _sensing(folder: Path) -> Sensing:

@@ -3,7 +3,8 @@
 A sensor that has reported a value and a rate of change is silent while its measurements stay within an error of that
 line. It reports again when a value is further off (a correction), and when a period has passed since its last report (a
 heartbeat), so that silence is informative. This is the update policy of Ilarri et al., "A Query Processor for
-Prediction-Based Monitoring of Data Streams", section 2.
+Prediction-Based Monitoring of Data Streams", section 2. In addition, a heartbeat is early if the next measurement
+would come after the period.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from anabranch.arrays import F64, I8, I64, Numbers
+from anabranch.columns.globe import Projection
 from anabranch.columns.times import TimeKind, order_doubles, restore_doubles
 from anabranch.inference.kernel.reporting import (
     BELIEFS,
@@ -23,6 +25,7 @@ from anabranch.inference.kernel.reporting import (
     DUPLICATE,
     FIRST,
     HEARTBEAT,
+    INTERVALS,
     SILENT,
     Memory,
     Policy,
@@ -32,6 +35,9 @@ from anabranch.inference.kernel.reporting import (
 __all__ = ["CORRECTION", "FIRST", "HEARTBEAT", "METHODS", "Reporting", "Reports", "Sensors"]
 
 METHODS = ("LINEAR", "KALMAN")
+
+#: The arrays of the memory that have several numbers per key.
+_TABLES = ("intervals", "measured", "reported", "rates", "beliefs")
 
 # A difference of two doubles has rounding errors: 0.7 - 0.4 is below 0.3, but with a period of 0.3 a heartbeat is due.
 _ROUNDING = 4 * np.finfo(np.float64).eps
@@ -60,6 +66,8 @@ class Reporting:
     noise : float or None
         KALMAN: the standard deviation of a measurement; None is a tenth of the error. If both it and the acceleration
         are 0, KALMAN is LINEAR.
+    projection : Projection or None
+        How two of the value columns become metres, if they are degrees.
 
     Examples
     --------
@@ -72,6 +80,7 @@ class Reporting:
     method: str = "LINEAR"
     acceleration: float | None = None
     noise: float | None = None
+    projection: Projection | None = None
 
     def __post_init__(self) -> None:
         deviations = [number for number in (self.acceleration, self.noise) if number is not None]
@@ -92,6 +101,9 @@ class Reporting:
             "method": self.method,
             "acceleration": self.acceleration,
             "noise": self.noise,
+            # Not a parameter, but the state has this many intervals.
+            "intervals": INTERVALS,
+            **({} if self.projection is None else {"projection": self.projection.identity()}),
         }
 
     def open(self, kind: TimeKind) -> Sensors:
@@ -131,8 +143,8 @@ class Reports:
     ----------
     row : (k,) int64
         The indexes of the reported measurements, sorted by key and time. A report has the measured values.
-    rates : (k, m) float64
-        The rate of change of each value in each report.
+    values, rates : (k, m) float64
+        Each reported value and its rate of change; in metres, if there is a projection.
     cause : (k,) int8
         FIRST, CORRECTION or HEARTBEAT.
     duplicates : int
@@ -140,6 +152,7 @@ class Reports:
     """
 
     row: I64
+    values: F64
     rates: F64
     cause: I8
     duplicates: int
@@ -171,9 +184,10 @@ class Sensors:
     def __init__(self, reporting: Reporting, kind: TimeKind) -> None:
         self._kind = kind
         self._policy = reporting.policy(kind)
+        self._projection = reporting.projection
         self._memory = _empty_memory(0, len(reporting.errors), kind)
 
-    def report(self, key: npt.NDArray[np.integer], t: I64, values: F64) -> Reports:
+    def report(self, key: npt.NDArray[np.integer], t: I64, values: F64, correcting: bool = True) -> Reports:
         """Take measurements, and decide which of them are reported.
 
         Parameters
@@ -184,18 +198,23 @@ class Sensors:
             Codes of times, in any order within a call, but for each key never before those of an earlier call.
         values : (n, m) float64
             Finite. If several measurements have the same key and time, the first one counts.
+        correcting : bool
+            Whether values that are off are reported; if not, there are only heartbeats.
         """
+        policy = self._policy if correcting else self._policy._replace(errors=np.full(values.shape[1], np.inf))
         self._grow(int(key.max(initial=-1)) + 1)
         order = np.lexsort((t, key))
+        measured = values if self._projection is None else self._projection.project(values)
         verdicts, rates = report_rows(
             np.ascontiguousarray(key[order], np.int32),
             self._times(t[order]),
-            np.ascontiguousarray(values[order], np.float64),
-            self._policy,
+            np.ascontiguousarray(measured[order], np.float64),
+            policy,
             self._memory,
         )
         reported = (verdicts != SILENT) & (verdicts != DUPLICATE)
-        return Reports(order[reported], rates, verdicts[reported], int(np.count_nonzero(verdicts == DUPLICATE)))
+        row, duplicates = order[reported], int(np.count_nonzero(verdicts == DUPLICATE))
+        return Reports(row, measured[row], rates, verdicts[reported], duplicates)
 
     def _times(self, codes: I64) -> Numbers:
         """Times whose differences are durations: those of the codes of doubles are not."""
@@ -216,7 +235,7 @@ class Sensors:
         for name in ("measured_at", "reported_at"):
             times = getattr(memory, name)
             saved[name] = pa.array(order_doubles(times) if self._kind is TimeKind.DOUBLE else times)
-        for name in ("measured", "reported", "rates", "beliefs"):
+        for name in _TABLES:
             array = getattr(memory, name)
             saved[name] = pa.FixedSizeListArray.from_arrays(pa.array(array.ravel()), math.prod(array.shape[1:]))
         return pa.table(saved)
@@ -227,7 +246,7 @@ class Sensors:
         memory.known[:] = saved["known"].to_numpy()
         for name in ("measured_at", "reported_at"):
             getattr(memory, name)[:] = self._times(saved[name].to_numpy())
-        for name in ("measured", "reported", "rates", "beliefs"):
+        for name in _TABLES:
             array = getattr(memory, name)
             array[:] = saved[name].combine_chunks().flatten().to_numpy().reshape(array.shape)
         self._memory = memory
@@ -240,6 +259,7 @@ def _empty_memory(keys: int, columns: int, kind: TimeKind) -> Memory:
         known=np.zeros(keys, np.bool_),
         measured_at=np.zeros(keys, time_type),
         reported_at=np.zeros(keys, time_type),
+        intervals=np.zeros((keys, INTERVALS)),
         measured=np.zeros((keys, columns)),
         reported=np.zeros((keys, columns)),
         rates=np.zeros((keys, columns)),

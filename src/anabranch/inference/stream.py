@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.arrays import BEGINNING, I32, I64
+from anabranch.arrays import BEGINNING, F64, I32, I64
 from anabranch.columns.dictionary import Dictionary
 from anabranch.columns.hashing import hash_tuples
 from anabranch.columns.times import TimeKind, step_times, steps_before, steps_of
+from anabranch.inference.hmm import Hmm
 from anabranch.inference.infer import Inference, KeyState
-from anabranch.inference.model import Hmm
 from anabranch.transport.derivation import Derived
 from anabranch.transport.rows import Rows
 
@@ -29,11 +29,15 @@ IMPOSSIBLE = "the model cannot explain this reading after the previous ones"
 
 @dataclass(frozen=True, slots=True)
 class InferredFrom:
-    """How a stream is inferred: the method and its model, the type of the locations, and the length of a step."""
+    """How a stream is inferred: the method and its model, the type of the locations, and the length of a step.
+
+    `quantities` are the positions of the model's measured quantities among the VALUE columns of the readings.
+    """
 
     inference: Inference
     value_type: pa.DataType
     step: float
+    quantities: tuple[int, ...] = ()
 
     def identity(self) -> dict[str, object]:
         """The method and a digest of the model: state is valid for the same model only."""
@@ -55,8 +59,15 @@ def digest_of(hmm: Hmm) -> str:
     """A digest of the contents of a model."""
     digest = hashlib.sha256(json.dumps([hmm.locations, hmm.readers, hmm.sensing.name]).encode())
     arrays = [hmm.initial, hmm.starts, hmm.targets, hmm.p, hmm.reader_starts, hmm.reader_locations, hmm.reader_p]
-    for array in arrays if hmm.silence is None else [*arrays, hmm.silence]:
+    optional = [hmm.silence, hmm.stages]
+    if hmm.gaussians is not None:
+        digest.update(json.dumps(hmm.gaussians.quantities).encode())
+        optional += [hmm.gaussians.mean, hmm.gaussians.deviation]
+    for array in [*arrays, *(array for array in optional if array is not None)]:
         digest.update(np.ascontiguousarray(array).tobytes())
+    # A model without tempering has the digest that it had before there was any.
+    if hmm.exponent != 1 or hmm.exponent_so_far is not None:
+        digest.update(repr((hmm.exponent, hmm.exponent_so_far)).encode())
     return digest.hexdigest()
 
 
@@ -71,13 +82,12 @@ class InferredKeys:
         #: For each key, the next step to infer, and whether it has had a reading.
         self._next = np.zeros(0, np.int64)
         self._begun = np.zeros(0, np.bool_)
-        locations = pa.array([None, *self._inference.hmm.locations], pa.string()).cast(derivation.value_type)
-        self.values = Dictionary([derivation.value_type])
-        self.values.encode(pa.table({"0": locations}))
+        self._quantities = derivation.quantities
+        self.values = _values(self._inference, derivation.value_type)
 
     def advance(self, rows: Rows, keys: Dictionary, readings: Dictionary, watermark: int) -> Derived:
         """Take the readings before the watermark, and infer all complete steps before it."""
-        reader = self._readers(readings)[rows.value]
+        reader, measured = self._readings(readings, rows.value)
         unknown = (reader < 0) & (rows.value != 0)
         step = steps_of(rows.t, self._step, self._kind)
         self._begin(keys, rows.key[~unknown], step[~unknown])
@@ -91,8 +101,9 @@ class InferredKeys:
         seen = seen[np.argsort(step_index[seen], kind="stable")]
         reading_starts = np.searchsorted(step_index[seen], np.arange(step_starts[-1] + 1))
         inferred = self._inference.advance_keys(
-            self._states, step_starts, reading_starts.astype(np.int64), reader[seen].astype(np.int32)
-        )
+            self._states, step_starts, reading_starts.astype(np.int64), reader[seen].astype(np.int32),
+            None if measured is None else measured[seen],
+        )  # fmt: skip
         self._next = np.where(self._begun, end, self._next)
         key = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
         number = np.arange(step_starts[-1]) - np.repeat(step_starts[:-1] - first_step, counts)
@@ -109,11 +120,15 @@ class InferredKeys:
         duplicates = _count_duplicates(rows.where(~unknown & ~impossible))
         return Derived(inferred_rows, {UNKNOWN_READER: unknown, IMPOSSIBLE: impossible}, duplicates)
 
-    def _readers(self, readings: Dictionary) -> I64:
-        """The model's code of each value of the readings; -1 for unknown readers, and for *nothing*."""
+    def _readings(self, readings: Dictionary, value: I32) -> tuple[I64, F64 | None]:
+        """The model's code of each reader, -1 for unknown readers and for *nothing*; and what the readings measured."""
         codes = {name: code for code, name in enumerate(self._inference.hmm.readers)}
-        (names,) = readings.take(np.arange(len(readings), dtype=np.int32))
-        return np.array([codes.get(name, -1) for name in pc.cast(names, pa.string()).to_pylist()], np.int64)
+        names, *columns = readings.take(np.arange(len(readings), dtype=np.int32))
+        reader = np.array([codes.get(name, -1) for name in pc.cast(names, pa.string()).to_pylist()], np.int64)
+        if not self._quantities:
+            return reader[value], None
+        numbers = [pc.fill_null(pc.cast(columns[at - 1], pa.float64()), np.nan) for at in self._quantities]
+        return reader[value], np.stack([column.to_numpy() for column in numbers], axis=1)[value]
 
     def _begin(self, keys: Dictionary, key: I32, step: I64) -> None:
         """Add new keys, and set the first step of each key that is read for the first time."""
@@ -148,13 +163,30 @@ class InferredKeys:
 
     def load(self, saved: pa.Table) -> None:
         """Restore what `save` returned."""
-        n_locations = len(self._inference.hmm.locations)
+        n_states = len(self._inference.states.location)
         self._next = saved["next"].to_numpy().copy()
         self._begun = saved["begun"].to_numpy().copy()
         self._states = [
-            KeyState.from_arrays(np.array(floats, np.float64), np.array(ints, np.int64), n_locations)
+            KeyState.from_arrays(np.array(floats, np.float64), np.array(ints, np.int64), n_states)
             for floats, ints in zip(saved["floats"].to_pylist(), saved["ints"].to_pylist(), strict=True)
         ]
+
+
+def _values(inference: Inference, kind: pa.DataType) -> Dictionary:
+    """The values of the inferred rows, by code; the first is *nothing*.
+
+    With SMOOTH, the codes are those of the states. So a location has a value for each stage, and conditions see only
+    the location.
+    """
+    states, locations = inference.states, inference.hmm.locations
+    if inference.method != "SMOOTH" or states.plain:
+        values = Dictionary([kind])
+        values.encode(pa.table({"0": pa.array([None, *locations], pa.string()).cast(kind)}))
+        return values
+    values = Dictionary([kind, pa.int32()])
+    names = pa.array([None, *(locations[x] for x in states.location)], pa.string()).cast(kind)
+    values.encode(pa.table({"0": names, "1": pa.array([None, *states.stage.tolist()], pa.int32())}))
+    return values
 
 
 def _count_duplicates(rows: Rows) -> int:

@@ -141,12 +141,14 @@ class StatementBuilder(QueryBuilder):
     def period(self, span: Span, duration: nodes.Duration) -> Clause:
         return Clause("PERIOD", {"period": duration}, span)
 
-    def space(self, span: Span, first: Token, second: Token | None, geodesic: bool | None) -> Clause:
+    def space(self, span: Span, first: Token, second: Token | None, geodesic: list[float] | None) -> Clause:
         names = tuple(name.value for name in (first, second) if name is not None)
-        return Clause("SPACE", {"space": names, "geodesic": bool(geodesic)}, span)
+        origin = tuple(geodesic or ()) or None
+        return Clause("SPACE", {"space": names, "geodesic": geodesic is not None, "origin": origin}, span)
 
-    def geodesic(self, span: Span) -> bool:
-        return True
+    def geodesic(self, span: Span, longitude: int | float | None, latitude: int | float | None) -> list[float]:
+        """The origin of a local projection; empty without one."""
+        return [float(degrees) for degrees in (longitude, latitude) if degrees is not None]
 
     def watermark(self, span: Span, duration: nodes.Duration) -> Clause:
         return Clause("WATERMARK", {"watermark": duration}, span)

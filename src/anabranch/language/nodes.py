@@ -309,6 +309,7 @@ class CreateStream(Clauses):
     source: Source | None = None
     start: ColumnName | None = None
     or_replace: bool = False
+    origin: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -234,6 +234,8 @@ def _time(node: nodes.CreateStream) -> list[str]:
 @unparse.register
 def _create_stream(node: nodes.CreateStream) -> str:
     geodesic = " GEODESIC" if node.geodesic else ""
+    if node.origin is not None:
+        geodesic += f" ORIGIN ({', '.join(str(degrees) for degrees in node.origin)})"
     clauses = [
         *clause("KEY", node.keys, lambda keys: f"({joined(keys)})"),
         *clause("VALUE", node.values, lambda values: f"({joined(values)})"),

@@ -103,6 +103,7 @@ class Arrivals:
             width = len(self._layouts[stream].values)
             reports = sensors.report(positions.key, positions.code, np.ascontiguousarray(positions.values[:, :width]))
             reported = positions.take(reports.row)
+            reported.values[:, :width] = reports.values
             reported.rates[:, :width] = reports.rates
             predictions.append(reported)
             if self.counts_rows:

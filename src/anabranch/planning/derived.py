@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from anabranch.binding.derived_streams import projected_space
 from anabranch.catalog import Column, Relation, Stream
 from anabranch.columns.conditions import ARROW_TYPES
+from anabranch.columns.globe import Projection
 from anabranch.inference.reporting import Reporting
 from anabranch.language import nodes
 from anabranch.language.types import Type
 from anabranch.planning.inferred import inference_of
 from anabranch.planning.layouts import layouts_for, prediction_of
-from anabranch.transport.layout import Layout, PredictionColumns
+from anabranch.transport.layout import Layout, SpaceColumns
 
 
 def with_types_of(entry: Stream | Relation, read: Stream | Relation) -> Stream | Relation:
@@ -70,7 +72,7 @@ def reported(stream: Stream, read: Stream, layout: Layout) -> Layout:
     """The layout of positions, for a stream that is predicted from them."""
     keys = [_named(column, read.keys) for column in stream.keys]
     values = [_named(column, read.quantities) for column in stream.values]
-    prediction = replace(prediction_of(stream), rates=())
+    prediction = replace(prediction_of(stream), rates=(), reporting=reporting_of(stream, read))
     return replace(
         layout,
         keys=tuple(column.name for column in keys),
@@ -78,14 +80,32 @@ def reported(stream: Stream, read: Stream, layout: Layout) -> Layout:
         key_types=tuple(ARROW_TYPES[column.type] for column in keys),
         value_types=tuple(ARROW_TYPES[column.type] for column in values),
         lateness=max(layout.lateness, stream.lateness),
-        space=None,
-        prediction=replace(prediction, reporting=_reporting(stream, prediction)),
+        space=_projected(stream, read, values),
+        prediction=prediction,
     )
 
 
-def _reporting(stream: Stream, prediction: PredictionColumns) -> Reporting | None:
+def _projected(stream: Stream, read: Stream, values: list[Column]) -> SpaceColumns | None:
+    """The columns of positions that are projected, as their source names them; None if none are."""
+    space = projected_space(stream, read)
+    if space is None:
+        return None
+    names = tuple(column.name for name in space[0] for column in values if column.name.lower() == name.lower())
+    return SpaceColumns(names, geodesic=True, origin=space[1])
+
+
+def reporting_of(stream: Stream, read: Stream) -> Reporting | None:
+    """How the positions `read` become the predictions of a stream; None if it is not predicted from positions."""
     if not isinstance(stream.source, nodes.PredictedSource):
         return None
+    prediction = prediction_of(stream)
     # The binder admits no error column for positions.
     errors = tuple(error for error in prediction.errors if isinstance(error, float))
-    return Reporting(errors, prediction.period, stream.source.method, *map(float, stream.source.arguments))
+    projection, space = None, projected_space(stream, read)
+    if space is not None and space[1] is not None:
+        names = [column.name.lower() for column in stream.values]
+        longitude, latitude = (names.index(name.lower()) for name in space[0])
+        projection = Projection((longitude, latitude), *space[1])
+    # A method takes all its arguments or none.
+    acceleration, noise = map(float, stream.source.arguments) if stream.source.arguments else (None, None)
+    return Reporting(errors, prediction.period, stream.source.method, acceleration, noise, projection)

@@ -73,7 +73,7 @@ def _layout(layout: Layout) -> Document:
     if layout.space is not None:
         space = layout.space
         shape = None if space.shape_type is None else str(space.shape_type)
-        document["space"] = _known(columns=space.columns, geodesic=space.geodesic, shape=shape)
+        document["space"] = _known(columns=space.columns, geodesic=space.geodesic, shape=shape, origin=space.origin)
     if layout.derivation is not None:
         document["derivation"] = layout.derivation.identity()
     return _known(**document)

@@ -8,6 +8,7 @@ from anabranch.catalog import Stream
 from anabranch.columns.conditions import ARROW_TYPES
 from anabranch.columns.times import TimeKind
 from anabranch.errors import DataError, Finding, WorkbookError
+from anabranch.inference.hmm import Hmm
 from anabranch.inference.infer import Inference
 from anabranch.inference.model import read_hmm
 from anabranch.inference.stream import InferredFrom
@@ -33,4 +34,21 @@ def inference_of(stream: Stream, source: nodes.InferredSource, readings: Layout,
         message = f"STEP {step:g} is no integer, and the times of {readings.name} are integers"
         raise WorkbookError([Finding("step", message, "write an integer", source.span)])
     inference = Inference(hmm, source.method, int(source.argument or 0), float(source.prune or 0.0))
-    return InferredFrom(inference, ARROW_TYPES[stream.values[0].type], step)
+    return InferredFrom(inference, ARROW_TYPES[stream.values[0].type], step, _quantities(hmm, source, readings))
+
+
+def _quantities(hmm: Hmm, source: nodes.InferredSource, readings: Layout) -> tuple[int, ...]:
+    """The positions of the model's measured quantities among the VALUE columns of the readings."""
+    columns = [name.lower() for name in readings.values]
+    measured = () if hmm.gaussians is None else hmm.gaussians.quantities
+    unknown = [name for name in readings.values[1:] if name.lower() not in {each.lower() for each in measured}]
+    missing = [name for name in measured if name.lower() not in columns[1:]]
+    if unknown:
+        message = f"the model has no distribution of {unknown[0]}, a VALUE column of {readings.name}"
+        hint = f"remove {unknown[0]} from VALUE, or fit a model with it"
+        raise WorkbookError([Finding("model", message, hint, source.span)])
+    if missing:
+        message = f"the model measures {missing[0]}, but {readings.name} has no such VALUE column"
+        hint = f"declare VALUE ({', '.join([*readings.values, *missing])})"
+        raise WorkbookError([Finding("model", message, hint, source.span)])
+    return tuple(columns.index(name.lower()) for name in measured)

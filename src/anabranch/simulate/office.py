@@ -21,8 +21,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.arrays import F64, Bools
+from anabranch.inference.hmm import Entries, Hmm, Sensing, make_hmm
 from anabranch.inference.infer import Inference, Inferred
-from anabranch.inference.model import Entries, Hmm, Sensing, make_hmm
 from anabranch.simulate.files import timestamps, write_files
 from anabranch.simulate.habits import draw_stay, next_purpose
 from anabranch.simulate.options import option

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from anabranch.arrays import BEGINNING, END, I32, I64, Bools
 from anabranch.columns.dictionary import encode_tuples
+from anabranch.columns.globe import beyond
 from anabranch.columns.times import TimeKind, encode_known_times, encode_times
 from anabranch.transport.interval_columns import ROLES, role_numbers, whole_numbers
 from anabranch.transport.kernel import in_unit_interval
@@ -110,6 +111,9 @@ def _space_faults(table: pa.Table, space: SpaceColumns) -> Iterable[tuple[str, B
         if space.geodesic:
             outside = pc.greater(pc.abs(pc.cast(table[name], pa.float64())), float(most))
             yield f"{name} is outside [-{most}, {most}] degrees", _true(outside)
+    if space.origin is not None:
+        longitude, latitude = (pc.cast(table[name], pa.float64()).to_numpy() for name in space.columns)
+        yield "it is more than 90 degrees from the ORIGIN", beyond(longitude, latitude, space.origin)
 
 
 def _interval_faults(

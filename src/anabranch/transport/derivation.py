@@ -94,6 +94,10 @@ class SensorReports(Protocol):
         """Which measurements are reported."""
 
     @property
+    def values(self) -> F64:
+        """(reports, values): the reported values, in metres where positions are projected."""
+
+    @property
     def rates(self) -> F64:
         """(reports, values): the rate of change in each report."""
 

@@ -86,11 +86,29 @@ class Inbox:
 
     def save(self) -> dict[str, pa.Table]:
         """The state as tables."""
+        self._forget_readings()
         tables = {"pending": pa.table(self.held.arrays()), "watermark": pa.table({"watermark": [self.watermark]})}
         for stream, (keys, values) in enumerate(zip(self.keys, self.values, strict=True)):
             tables[f"keys {stream}"] = keys.to_table()
             tables[f"values {stream}"] = values.to_table()
         return tables
+
+    def _forget_readings(self) -> None:
+        """Keep only the values of held rows, where an inferred stream has used the others and most are new.
+
+        Measured quantities are seldom equal, so their dictionary would grow with the stream.
+        """
+        held = self.held
+        for stream, layout in enumerate(self.layouts):
+            if layout.derivation is None or len(layout.values) < 2:
+                continue
+            of_stream = held.stream == stream
+            codes, positions = np.unique(np.append(0, held.value[of_stream]), return_inverse=True)
+            columns = self.values[stream].take(codes.astype(np.int32))
+            kept = Dictionary(layout.value_types)
+            kept.encode(pa.table({str(index): column for index, column in enumerate(columns)}))
+            held.value[of_stream] = positions.reshape(-1)[1:]
+            self.values[stream] = kept
 
     def load(self, tables: dict[str, pa.Table]) -> None:
         """Restore what `save` returned."""

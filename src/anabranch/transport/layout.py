@@ -141,11 +141,15 @@ class PredictionColumns:
 
 @dataclass(frozen=True, slots=True)
 class SpaceColumns:
-    """Where an event is: two coordinates, planar or in degrees, or one column of geometries of `shape_type`."""
+    """Where an event is: two coordinates, planar or in degrees, or one column of geometries of `shape_type`.
+
+    `origin` is that of the local projection, in degrees, where coordinates are projected.
+    """
 
     columns: tuple[str, ...]
     geodesic: bool = False
     shape_type: pa.DataType | None = None
+    origin: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from anabranch.columns.conditions import holds
 from anabranch.columns.dictionary import encode_tuples, flat
 from anabranch.columns.hashing import hash_tuples
 from anabranch.columns.times import encode_known_times
-from anabranch.transport.checks import check_rows
+from anabranch.transport.activations import TOO_LONG, readings_of
+from anabranch.transport.checks import check_rows, quarantine
 from anabranch.transport.layout import Layout
 from anabranch.transport.packing import pack
 
@@ -100,10 +101,15 @@ class Routed:
 def route(table: pa.Table, stream: int, placement: Placement, n_buckets: int) -> Routed:
     """Check, route and pack a batch of rows of stream number `stream`.
 
-    `ignored` counts valid rows that no answer can use; they count as used, but are not sent.
+    `ignored` counts valid rows that no answer can use; they count as used, but are not sent. An activation counts as
+    the readings that it stands for.
     """
     layout = placement.layouts[stream]
     good, rejected = check_rows(table, layout)
+    if layout.start is not None and layout.derivation is not None:
+        good, too_long = readings_of(good, layout.start, layout.time, layout.derivation.step, layout.time_kind)
+        columns = too_long.select(layout.columns).to_pylist()
+        rejected = pa.concat_tables([rejected, quarantine(layout.name, TOO_LONG, columns)])
     newest = int(encode_known_times(good[layout.time], layout.time_kind).max(initial=BEGINNING))
     packets, ignored = placement.pack(stream, good, n_buckets)
-    return Routed(packets, table.num_rows, ignored, newest, rejected)
+    return Routed(packets, good.num_rows + rejected.num_rows, ignored, newest, rejected)

@@ -1,7 +1,9 @@
 """Decides which measurements a sensor reports, and with which rate: thresholds, heartbeats and a filter for the rate.
 
 A sensor that has reported a value and a rate is silent while its measurements stay within an error of that line. It
-reports again if they do not (a correction), or if a period has passed since (a heartbeat).
+reports again if they do not (a correction), or if a period has passed since (a heartbeat). If its next measurement
+would come after the period, judged by its recent intervals, the heartbeat is early: no prediction then ends before the
+next one.
 
 **The filter.** Each value column has a Kalman filter: position and velocity, driven by white noise, measured with an
 error. At first the velocity is unknown: its variance is infinite, not only large. The second measurement gives the
@@ -29,6 +31,9 @@ SILENT, FIRST, CORRECTION, HEARTBEAT, DUPLICATE = np.int8(0), np.int8(1), np.int
 OFFSET, VELOCITY, POSITION_VARIANCE, COVARIANCE, VELOCITY_VARIANCE = range(5)
 BELIEFS = 5
 
+#: The next interval is judged by the longest of the last few intervals between measurements: this many.
+INTERVALS = 4
+
 
 class Policy(NamedTuple):
     """When to report, and how to compute a rate.
@@ -52,13 +57,15 @@ class Policy(NamedTuple):
 class Memory(NamedTuple):
     """The state of each key: the last measurement and the last report, with their times; changed in place.
 
-    `known` is whether there was any measurement. Times are all int64 or all float64. The other arrays are
+    `known` is whether there was any measurement. Times are all int64 or all float64. `intervals` is (keys, INTERVALS):
+    the last intervals between measurements, the oldest first, 0 where there was none. The other arrays are
     (keys, columns), and (keys, columns, BELIEFS) for the beliefs of the filters.
     """
 
     known: Bools
     measured_at: Any
     reported_at: Any
+    intervals: F64
     measured: F64
     reported: F64
     rates: F64
@@ -142,6 +149,17 @@ def _is_off(memory: Memory, policy: Policy, k: int, values: F64, since: float) -
 
 
 @compiled
+def _longest_interval(memory: Memory, k: int, dt: float) -> float:
+    """Remember an interval between measurements; returns the longest of the last ones."""
+    longest = dt
+    for i in range(1, INTERVALS):
+        longest = max(longest, memory.intervals[k, i])
+        memory.intervals[k, i - 1] = memory.intervals[k, i]
+    memory.intervals[k, INTERVALS - 1] = dt
+    return longest
+
+
+@compiled
 def _judge(memory: Memory, policy: Policy, k: int, t: Any, values: F64) -> tuple[np.int8, float]:
     """The verdict on a measurement, and the time since the one before; infinite if there is none within the period."""
     if not memory.known[k]:
@@ -151,13 +169,16 @@ def _judge(memory: Memory, policy: Policy, k: int, t: Any, values: F64) -> tuple
     dt = _elapsed(t, memory.measured_at[k], policy.units)
     since = _elapsed(t, memory.reported_at[k], policy.units)
     slack = policy.rounding * max(abs(t) / policy.units, policy.period)
+    # A measurement before a silence longer than the period is not used, and the silence is no interval. It is also the
+    # only case without an interval ahead; otherwise an elapsed period alone is reason enough.
+    silence = dt > policy.period + slack
+    ahead = 0.0 if silence else _longest_interval(memory, k, dt)
     verdict = SILENT
     if _is_off(memory, policy, k, values, since):
         verdict = CORRECTION
-    elif since >= policy.period - slack:
+    elif since + ahead > policy.period + slack:
         verdict = HEARTBEAT
-    # A measurement before a silence longer than the period is not used.
-    return verdict, math.inf if dt > policy.period + slack else dt
+    return verdict, math.inf if silence else dt
 
 
 @compiled

@@ -1,0 +1,210 @@
+"""Calibration of inferred streams: how often the most probable activity is the true one.
+
+- `home_adl`: the activity of a person in each minute, from sensors that stay on. A third of the days is held out.
+- `rfid_batteryless`: the activity of a person in each second with a reading of a tag without battery, from the antenna
+  and what the tag measures. A third of the trials of each room is held out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from anabranch.arrays import F64, I32
+from anabranch.inference.fit import Smoothing, fit_hmm
+from anabranch.inference.history import History, make_history, point_rows
+from anabranch.inference.hmm import Hmm, Sensing
+from anabranch.inference.infer import Inference
+from anabranch.inference.labels import Labelled, truth_indexes
+from anabranch.inference.tempering import fit_tempering
+from benchmarks.calibration.results import Result
+
+DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+
+STAGES = 10
+
+MINUTE = 60.0
+
+#: What a tag measures, and the limits of low, middle and high of the categorical model.
+MEASURED = ("acc_vert_g", "acc_front_g", "acc_lat_g", "rssi")
+CUTS = {"acc_vert_g": (0.5, 0.9), "acc_front_g": (0.3, 0.5), "rssi": (-60.0, -54.0)}
+
+#: The activity of a person is not known after a longer time without a reading; 99% of the gaps are shorter.
+LONGEST_GAP = 10
+
+METHODS = {"MARGINALS": "given all readings", "FILTER": "given the readings so far"}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A model to compare: its name, the most stages of a location, and whether its likelihoods are tempered."""
+
+    name: str
+    stages: int = 1
+    tempered: bool = False
+
+
+TODAY = Variant("today's HMM")
+"""What `fit hmm` did before: point readings with one value, geometric stays, and exponent 1."""
+
+VARIANTS = (
+    Variant("stages", stages=STAGES),
+    Variant("tempered", tempered=True),
+    Variant("stages, tempered", stages=STAGES, tempered=True),
+)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A data set with its history, the keys to hold out, and how a model is fitted to a part of the history."""
+
+    data: str
+    name: str
+    history: History
+    held_out: Sequence[int]
+    fit: Callable[..., Hmm]
+
+
+def results(seeds: Sequence[int]) -> Iterator[Result]:
+    """The results of all variants on both data sets."""
+    yield from _home(seeds)
+    yield from _tags(seeds)
+
+
+# ------------------------------------------------------------ home_adl
+
+
+def _home(seeds: Sequence[int]) -> Iterator[Result]:
+    folder = DATA / "home_adl"
+    truth = _minutes(folder / "adls.csv", "activity")
+    activations = _minutes(folder / "sensors.csv", "sensor")
+    starts = _minutes(folder / "sensors.csv", "sensor", only_starts=True)
+    fit = partial(fit_hmm, sensing=Sensing.DETECTION, smoothing=Smoothing(), initial="all")
+    for seed in seeds:
+        days = sorted({*truth["key"].to_pylist()})
+        held_out = _third(days, seed)
+        for variants, readings in (((TODAY,), starts), ((Variant("HMM of activations"), *VARIANTS), activations)):
+            history = make_history(truth, readings, MINUTE, between="idle")
+            task = Task("home_adl", "activity in each minute", history, _codes(days, held_out), fit)
+            for variant in variants:
+                yield from _compare(task, variant, seed)
+
+
+def _minutes(path: Path, column: str, only_starts: bool = False) -> pa.Table:
+    """The rows of a file in each minute that they cover, with the day as the key; a few rows end before they start."""
+    rows = pd.read_csv(path, parse_dates=["start", "end"])
+    rows = rows[rows["end"] >= rows["start"]].sort_values("start")
+    if only_starts:
+        rows = rows.assign(end=rows["start"])
+    table = pa.Table.from_pandas(rows[[column, "start", "end"]], preserve_index=False)
+    points = point_rows(table, "start", "end", MINUTE).to_pandas()
+    day = points["end"].dt.strftime("%Y-%m-%d")
+    return pa.table({"key": day, column: points[column], "t": points["end"].astype("datetime64[us]")})
+
+
+# ------------------------------------------------------------ rfid_batteryless
+
+
+def _tags(seeds: Sequence[int]) -> Iterator[Result]:
+    seconds = _seconds(pd.read_csv(DATA / "rfid_batteryless" / "reads.csv.gz"))
+    fit = partial(fit_hmm, sensing=Sensing.EMISSION, smoothing=Smoothing(alpha_unseen=0.2), initial="all")
+    for seed in seeds:
+        for room in ("d1", "d2"):
+            rows = seconds[seconds["key"].str.startswith(room)]
+            trials = sorted(rows["key"].unique())
+            held_out = _codes(trials, _third(trials, seed))
+            truth = pa.Table.from_pandas(_filled(rows), preserve_index=False)
+            for reader, measured in (("binned", ()), ("antenna", MEASURED)):
+                readings = pa.Table.from_pandas(rows[["key", reader, *measured, "t"]], preserve_index=False)
+                history = make_history(truth, readings, 1.0, measured)
+                learn = partial(fit, quantities=measured)
+                task = Task("rfid_batteryless", "activity in each second with a reading", history, held_out, learn)
+                normal = (Variant("Gaussian"), replace(VARIANTS[-1], name=f"Gaussian, {VARIANTS[-1].name}"))
+                for variant in normal if measured else (TODAY, *VARIANTS):
+                    yield from _compare(task, variant, seed)
+
+
+def _seconds(reads: pd.DataFrame) -> pd.DataFrame:
+    """One reading per second in which the tag answered: its most frequent antenna, and means of the measurements."""
+    reads = reads.assign(t=np.floor(reads["t_s"]).astype(int)).rename(columns={"trial": "key"})
+    seconds = reads.groupby(["key", "t"]).agg({**dict.fromkeys(MEASURED, "mean"), "activity": "last"}).reset_index()
+    antennas = reads.groupby(["key", "t", "antenna"]).size().unstack(fill_value=0)
+    antenna = antennas.idxmax(axis="columns").reset_index(drop=True).astype(str)
+    binned = antenna.copy()
+    for column, cuts in CUTS.items():
+        binned += "/" + pd.Series(np.digitize(seconds[column], cuts)).astype(str)
+    return seconds.assign(antenna=antenna, binned=binned, activity=seconds["activity"].astype(str))
+
+
+def _filled(rows: pd.DataFrame) -> pd.DataFrame:
+    """The activity of every second of each trial; up to `LONGEST_GAP` seconds after a reading, that of the reading."""
+    trials = {}
+    for key, trial in rows.groupby("key"):
+        seconds = range(trial["t"].min(), trial["t"].max() + 1)
+        trials[key] = trial.set_index("t")["activity"].reindex(seconds, method="ffill", limit=LONGEST_GAP).dropna()
+    return pd.concat(trials, names=["key", "t"]).reset_index()[["key", "activity", "t"]]
+
+
+# ------------------------------------------------------------ both
+
+
+def _third(names: Sequence[str], seed: int) -> set[str]:
+    """A third of the names, drawn with a seed."""
+    return set(np.random.default_rng(seed).permutation(names)[: len(names) // 3].tolist())
+
+
+def _codes(names: Sequence[str], chosen: set[str]) -> list[int]:
+    """The codes of the chosen names; keys are numbered in the order of their rows."""
+    return [code for code, name in enumerate(names) if name in chosen]
+
+
+def _compare(task: Task, variant: Variant, seed: int) -> Iterator[Result]:
+    """Fit a variant to the history without the held-out keys, and infer these."""
+    history = task.history
+    learn = partial(task.fit, locations=history.locations, readers=history.readers, stages=variant.stages)
+    test = np.isin(history.truth.key, task.held_out)
+    test_readings = np.isin(history.readings.key, task.held_out)
+    known, read = history.truth.where(~test), history.readings.where(~test_readings)
+    hmm = learn(known, read)
+    if variant.tempered:
+        hmm = fit_tempering(known, read, learn).temper(hmm)
+    truth, readings = _sorted(history.truth.where(test)), history.readings.where(test_readings)
+    # Where the truth is filled between readings, only the steps of readings have a label.
+    labelled = (
+        np.unique(truth_indexes(truth, readings)) if task.data == "rfid_batteryless" else np.arange(len(truth.key))
+    )
+    for method, given in METHODS.items():
+        p, location = _likeliest(hmm, method, truth, readings)
+        right = location == truth.code
+        yield Result(task.data, f"{task.name}, {given}", variant.name, seed, p[labelled], right[labelled])
+
+
+def _sorted(rows: Labelled) -> Labelled:
+    return rows.where(np.lexsort((rows.step, rows.key)))
+
+
+def _likeliest(hmm: Hmm, method: str, truth: Labelled, readings: Labelled) -> tuple[F64, I32]:
+    """The probability of the most probable location of each known step, and the location."""
+    firsts = np.flatnonzero(np.concatenate([[True], np.diff(truth.key) != 0]))
+    lasts = np.append(firsts[1:], len(truth.key)) - 1
+    # Every step of a key is inferred, from its first known location to its last, also those without a known one.
+    step_starts = np.concatenate([[0], np.cumsum(truth.step[lasts] - truth.step[firsts] + 1)])
+    shift = dict(zip(truth.key[firsts].tolist(), (step_starts[:-1] - truth.step[firsts]).tolist(), strict=True))
+    index = readings.step + np.array([shift[key] for key in readings.key.tolist()], np.int64)
+    order = np.argsort(index, kind="stable")
+    inference = Inference(hmm, method)
+    inferred = inference.advance_keys(
+        [inference.start() for _ in firsts], step_starts,
+        np.searchsorted(index[order], np.arange(step_starts[-1] + 1)).astype(np.int64), readings.code[order],
+        None if readings.quantities is None else readings.quantities[order],
+    )  # fmt: skip
+    probabilities = np.zeros((step_starts[-1], len(hmm.locations)))
+    probabilities[inferred.step, inferred.location] = inferred.p
+    known = probabilities[truth.step + np.array([shift[key] for key in truth.key.tolist()], np.int64)]
+    return known.max(axis=1), known.argmax(axis=1).astype(np.int32)
