@@ -62,7 +62,7 @@ def _bin_cells(worst: WorstBin) -> list[str]:
 
 
 def _example(example: dict[str, Any]) -> str:
-    """An answer on one line: its keys and times, its probability, and the distance of the nearest event with its keys."""
+    """An answer on one line: its probability, its keys and times, and the distance of the nearest event."""
     figures = ("probability", "true", "nearest_event")
     keys = ", ".join(f"{name} {short(text, 30)}" for name, text in example.items() if name not in figures)
     line = f"{probability_text(example['probability'])} {'true' if example['true'] else 'false'}  {keys}"
