@@ -18,6 +18,9 @@ FIRST, SECOND, BASELINE, PALE = svg.LIKELY, "#9a6fb0", svg.TRUE, "#c9cfcc"
 WIDTH, HEAD, FOOT = 800, 66, 46
 """The width of a chart, and the heights above and below its panels."""
 
+LEGEND_LENGTH = 115
+"""The number of characters of a line of a legend."""
+
 GAP, PANEL, ROW = 36, 92, 122
 """The distance between two panels of a row; the height of a panel, without and with the space below it."""
 
@@ -155,27 +158,42 @@ def grid_svg(
         A name may have several lines.
     x_axis, y_axis : Axis
     legend : Legend
-        Below the title.
+        Below the title, in as many lines as it needs.
     columns : int
     panel_height : float
     """
-    signs = [("━", colour, meaning) for colour, meaning in legend]
-    parts = svg.header(title, signs, WIDTH, key_baseline=svg.TITLE_BASELINE + 24)
+    parts = [svg.label(title, svg.EDGE, svg.TITLE_BASELINE, size=15, font_weight=600)]
+    lines = _legend_lines(legend)
+    for number, entries in enumerate(lines):
+        signs = [("━", colour, meaning) for colour, meaning in entries]
+        parts.append(svg.key(signs, svg.EDGE, svg.TITLE_BASELINE + 24 + 18 * number, anchor="start"))
+    head = HEAD + 18 * (len(lines) - 1)
     names_height = 15 * max(len(name.splitlines()) for name in panels) + 10
     row_height = names_height + panel_height + ROW - PANEL
     width = (WIDTH - 2 * svg.EDGE - GAP * columns) / columns
     for number, (name, curves) in enumerate(panels.items()):
         row, column = divmod(number, columns)
-        start, top = svg.EDGE + GAP + column * (width + GAP), HEAD + row * row_height
+        start, top = svg.EDGE + GAP + column * (width + GAP), head + row * row_height
         base = top + names_height + panel_height
         x_scale, y_scale = x_axis.scale(start, start + width), y_axis.scale(base, base - panel_height)
         for line, text in enumerate(name.splitlines()):
             parts.append(svg.label(text, start, top + 15 * (line + 1), size=12, fill=svg.FAINT))
         parts += _frame(x_axis, x_scale, y_axis, y_scale)
         parts += [line for curve in curves for line in _line(curve, x_axis, x_scale, y_axis, y_scale)]
-    height = HEAD + row_height * math.ceil(len(panels) / columns) + FOOT - (ROW - PANEL)
+    height = head + row_height * math.ceil(len(panels) / columns) + FOOT - (ROW - PANEL)
     parts.append(svg.label(x_axis.name, WIDTH - svg.EDGE, height - 10, size=11, fill=svg.FAINT, text_anchor="end"))
     return svg.page(parts, WIDTH, height, title)
+
+
+def _legend_lines(legend: Legend) -> list[Legend]:
+    """Split a legend into lines that fit into a chart."""
+    lines: list[list[tuple[str, str]]] = [[]]
+    for entry in legend:
+        # A sign and the space around it are about as wide as five characters.
+        if lines[-1] and sum(len(meaning) + 5 for _, meaning in (*lines[-1], entry)) > LEGEND_LENGTH:
+            lines.append([])
+        lines[-1].append(entry)
+    return list(lines)
 
 
 def _frame(x_axis: Axis, x_scale: svg.Scale, y_axis: Axis, y_scale: svg.Scale) -> Iterator[str]:

@@ -20,8 +20,8 @@ import numpy as np
 import pandas as pd
 
 from anabranch.inference.fit import Smoothing, fit_hmm
-from anabranch.inference.labels import Labelled
 from anabranch.inference.hmm import Hmm, Sensing
+from anabranch.inference.labels import Labelled
 from anabranch.inference.model import write_hmm
 
 # shared.py is in the folder of all examples.

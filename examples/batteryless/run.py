@@ -16,8 +16,8 @@ from shared import quality_header, quality_line
 
 import anabranch as ab
 from anabranch.evaluation import Quality, qualities
-from anabranch.inference.infer import Inference
 from anabranch.inference.hmm import Hmm
+from anabranch.inference.infer import Inference
 
 METHODS = ("FILTER", "MLE", "MARGINALS", "VITERBI")
 """MARGINALS are the marginals of SMOOTH."""

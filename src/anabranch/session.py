@@ -264,6 +264,7 @@ class Session:
         by: Sequence[str] | None = None,
         time: str | None = None,
         probability: str = "probability",
+        label: str | None = None,
         bins: int = 10,
     ) -> Evaluation:
         """Compare answers of any kind of query with the events that really happened.
@@ -274,7 +275,7 @@ class Session:
             The name of a query, which is run; or answers as anything that `bind` takes.
         truth : path, DataFrame or table
             The events that happened, with their keys and times; as anything that `bind` takes.
-        tolerance, gap, by, time, probability, bins
+        tolerance, gap, by, time, probability, label, bins
             As for `anabranch.evaluation.evaluate`.
 
         Example::
@@ -286,7 +287,9 @@ class Session:
         if isinstance(answers, str) and self.catalog.query(answers) is not None:
             answers = self.run(answers)
         tables = _table(answers, "answers"), _table(truth, "truth")
-        return evaluate(*tables, tolerance=tolerance, gap=gap, by=by, time=time, probability=probability, bins=bins)
+        return evaluate(
+            *tables, tolerance=tolerance, gap=gap, by=by, time=time, probability=probability, label=label, bins=bins
+        )
 
     # ------------------------------------------------------------ what happened to the rows
 

@@ -42,5 +42,5 @@ def test_an_evaluation_in_the_terminal(encoding: str) -> None:
     file.flush()
     text = file.buffer.getvalue().decode(encoding)  # type: ignore[attr-defined]
     assert "calibration error" in text
-    assert "0.700 false  x ben, t 50; nearest event: none of these keys" in text
+    assert "0.700 false  x ben, t 50; no event" in text
     assert "0.9" in text

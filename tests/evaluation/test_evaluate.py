@@ -89,6 +89,8 @@ def test_relate_answers_are_matched_by_the_keys_of_both_operands() -> None:
     result = evaluate(answers, truth)
     assert result.true.tolist() == [True, False, False], "rows of the truth that are not true do not count"
     assert (result.events, result.unanswered) == (2, 1)
+    renamed = truth.rename_columns(["a_k", "b_k", "met"])
+    assert evaluate(answers, renamed, label="met").true.tolist() == result.true.tolist()
     with pytest.raises(DataError, match=r"^k may be any of several columns: a\.k and b\.k of the answers differ"):
         evaluate(answers, pa.table({"k": [1]}))
     assert evaluate(answers, pa.table({"first": [1]}), by=["a.k=first"]).true.tolist() == [True, True, False]
@@ -128,6 +130,7 @@ def test_constrain_answers_with_sets_of_events_and_without_keys_in_the_truth() -
         (pattern(), TRUTH.select(["note"]), {}, "answers and truth have no column in common: the truth has note"),
         (pattern(), TRUTH, {"by": ["place"]}, "the answers have no column place; they have: t, person"),
         (pattern(), TRUTH, {"by": ["person=who"]}, "the true events have no column who; they have: person, t, note"),
+        (pattern(), TRUTH, {"label": "really"}, "the true events have no column really; they have: person, t, note"),
         (pattern(), TRUTH, {"time": "when"}, "the answers have no column when"),
         (pattern(person=["ANA"] * 5), TRUTH, {}, "no answer has the keys of a true event: an answer has person = ANA"),
         (pattern(t=minutes(1, 2, 3, 4, 5)), TRUTH, {}, "the times of the answers are timestamps, those of the"),

@@ -27,12 +27,15 @@ def print_evaluation(evaluation: Evaluation, console: Console | None = None) -> 
 
 
 def threshold_table(evaluation: Evaluation, *, ascii_only: bool = False) -> Table:
-    """Return precision, recall and F1 of episodes by threshold; the best threshold is marked."""
+    """Return precision, recall and F1 of episodes by threshold, where they change; the best threshold is marked."""
     headings = ("threshold", "episodes", "right", "found", "precision", "recall", "F1")
     table = _table(headings, ascii_only, numeric=headings)
-    best = evaluation.best
-    others = [quality for quality in evaluation.qualities if quality.threshold != best.threshold]
-    for quality in sorted([*others, best], key=lambda quality: quality.threshold):
+    best, shown = evaluation.best, {}
+    for quality in (best, *evaluation.qualities):
+        counts = (quality.answers, quality.right, quality.found)
+        if quality.answers:
+            shown.setdefault(counts, quality)
+    for quality in sorted(shown.values(), key=lambda quality: quality.threshold):
         table.add_row(*_quality_cells(quality), style="bold" if quality is best else None)
     return table
 
@@ -59,14 +62,14 @@ def _bin_cells(worst: WorstBin) -> list[str]:
 
 
 def _example(example: dict[str, Any]) -> str:
-    """An answer on one line: its keys and times, its probability, and the distance of the nearest event."""
+    """An answer on one line: its probability, its keys and times, and the distance of the nearest event."""
     figures = ("probability", "true", "nearest_event")
     keys = ", ".join(f"{name} {short(text, 30)}" for name, text in example.items() if name not in figures)
     line = f"{probability_text(example['probability'])} {'true' if example['true'] else 'false'}  {keys}"
     if "nearest_event" not in example:
         return line
     nearest = example["nearest_event"]
-    return f"{line}; nearest event: " + ("none of these keys" if nearest is None else f"{nearest:.6g} away")
+    return f"{line}; " + ("no event" if nearest is None else f"event {nearest:.6g} away")
 
 
 def _table(headings: Sequence[str], ascii_only: bool, numeric: Iterable[str]) -> Table:

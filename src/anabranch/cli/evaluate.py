@@ -47,6 +47,10 @@ Time = Annotated[
 Probability = Annotated[
     str, typer.Option("--probability", metavar="COLUMN", help="The column to evaluate, such as calibrated.")
 ]
+Label = Annotated[
+    str | None,
+    typer.Option("--label", metavar="COLUMN", help="Column of the truth that says which rows are true. Default: true."),
+]
 Bins = Annotated[int, typer.Option("--bins", metavar="N", help="Number of bins of the calibration error.")]
 Output = Annotated[Path | None, typer.Option("--output", metavar="FILE.json", help="Also write all figures as JSON.")]
 Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE.svg", help="Also draw a reliability chart.")]
@@ -63,6 +67,7 @@ def command(
     by: By = None,
     time: Time = None,
     probability: Probability = "probability",
+    label: Label = None,
     bins: Bins = 10,
     output: Output = None,
     plot: Plot = None,
@@ -79,7 +84,9 @@ def command(
     near = _duration("--tolerance", tolerance)
     apart = near if gap is None else _duration("--gap", gap)
     tables = read_table(answers), read_table(truth)
-    result = evaluate(*tables, tolerance=near, gap=apart, by=by, time=time, probability=probability, bins=bins)
+    result = evaluate(
+        *tables, tolerance=near, gap=apart, by=by, time=time, probability=probability, label=label, bins=bins
+    )
     print_evaluation(result)
     if result.left_out:
         say(f"{result.left_out:,} answers were left out: not final, or without a probability or a time")
@@ -99,6 +106,8 @@ def _learn(result: Evaluation, path: Path) -> None:
         f"calibrated answers that were held out: Brier score {held_out.brier:.4f} instead of {before.brier:.4f}, "
         f"calibration error {held_out.calibration_error:.4f} instead of {before.calibration_error:.4f}"
     )
+    if held_out.brier >= before.brier:
+        say("the map is no gain; use more answers, or keep the probabilities as they are")
     say(f"written to {path}; next: CALIBRATED BY '{path}', relative to the workbook")
 
 

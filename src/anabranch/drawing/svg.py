@@ -74,13 +74,13 @@ def label(text: str, x: float, y: float, *, size: float = 12, fill: str = INK, *
     return element("text", escape(safe(text)), x=x, y=y, font_size=size, fill=fill, **attributes)
 
 
-def key(signs: Sequence[tuple[str, str, str]], x: float, y: float) -> str:
-    """Return the legend of a picture, from (sign, colour, meaning); it ends at x."""
+def key(signs: Sequence[tuple[str, str, str]], x: float, y: float, *, anchor: str = "end") -> str:
+    """Return the legend of a picture, from (sign, colour, meaning); it ends at x, or starts there."""
     parts = []
     for number, (sign, colour, meaning) in enumerate(signs):
         parts.append(element("tspan", sign, fill=colour, font_size=13, dx=14 if number else 0))
         parts.append(element("tspan", escape(safe(meaning)), dx=5))
-    return element("text", "".join(parts), x=x, y=y, font_size=12, fill=FAINT, text_anchor="end")
+    return element("text", "".join(parts), x=x, y=y, font_size=12, fill=FAINT, text_anchor=anchor)
 
 
 def header(

@@ -16,8 +16,8 @@ from anabranch.evaluation.series import NOT_GROUPS, instants
 #: The columns that say when an answer or an event is: an instant, or the first and last instant.
 TIMES = (("t",), ("valid_from", "valid_to"), ("t_from", "t_to"))
 
-#: The column that says which rows of the truth are true, where it also lists what did not happen.
-TRUE = "true"
+#: The default name of the column that says which rows of the truth are true, where it also lists what did not happen.
+LABEL = "true"
 
 Columns = dict[str, pa.ChunkedArray]
 
@@ -74,7 +74,7 @@ def key_columns(answers: pa.Table, truth: pa.Table, by: Sequence[str] | None) ->
     """
     pairs: dict[str, tuple[pa.ChunkedArray, pa.ChunkedArray]] = {}
     if by is None:
-        named = [name for name in truth.column_names if name.lower() not in NOT_GROUPS | {TRUE}]
+        named = [name for name in truth.column_names if name.lower() not in NOT_GROUPS]
         for name in named:
             column = _answer_column(answers, name)
             if column is not None:
@@ -142,17 +142,19 @@ def _as_time(column: pa.ChunkedArray, name: str, what: str) -> pa.ChunkedArray:
         raise DataError(f"{reason}, not a time; use numbers or timestamps such as 2026-03-02 09:00:00") from None
 
 
-def true_rows(truth: pa.Table) -> pa.Table:
-    """Return the rows of the truth that are true: all, or those whose column `true` says so."""
-    name = _found(truth, TRUE)
+def true_rows(truth: pa.Table, label: str | None) -> pa.Table:
+    """Return the rows of the truth that are true, without their label; all rows, if there is no column `true`."""
+    name = _found(truth, label or LABEL)
     if name is None:
+        if label is not None:
+            require(truth, label, "true events")
         return truth
     try:
         chosen = pc.cast(truth[name], pa.bool_())
     except pa.ArrowException:
         reason = f"column {name} of the truth has type {truth[name].type}"
         raise DataError(f"{reason}; use true and false, or 1 and 0") from None
-    return truth.filter(pc.fill_null(chosen, False))
+    return truth.filter(pc.fill_null(chosen, False)).drop([name])
 
 
 def finite(*columns: F64) -> Bools:

@@ -141,6 +141,7 @@ def evaluate(
     by: Sequence[str] | None = None,
     time: str | None = None,
     probability: str = "probability",
+    label: str | None = None,
     bins: int = 10,
 ) -> Evaluation:
     """Compare answers of any kind of query with the events that really happened.
@@ -154,7 +155,7 @@ def evaluate(
     answers : pa.Table
         The answers of a query. Those that are not final are left out.
     truth : pa.Table
-        The events that happened, with their keys and times. With a column `true`, only the rows where it is true.
+        The events that happened, with their keys and times.
     tolerance, gap : float
         In the unit of the times; seconds for timestamps. The default of `gap` is the tolerance.
     by : sequence of str, optional
@@ -164,6 +165,8 @@ def evaluate(
         `t`, or `valid_from,valid_to`, or `t_from,t_to`.
     probability : str
         The column that is evaluated, such as `calibrated`.
+    label : str, optional
+        The column of the truth that says which of its rows are true; by default `true`. Without it, all are.
     bins : int
         The number of bins of equal width from 0 to 1.
 
@@ -178,7 +181,7 @@ def evaluate(
     >>> print(evaluate(answers, pa.table({"x": ["ana", "ben"], "t": [12, 50]}), tolerance=5).best.f1)
     0.6666666666666666
     """
-    pairs = _Pairs.between(answers, truth, by, time, probability)
+    pairs = _Pairs.between(answers, columns.true_rows(truth, label), by, time, probability)
     gap = tolerance if gap is None else gap
     true = have_near(pairs.answers, pairs.events, tolerance)
     clusters = episodes(pairs.answers, gap)
@@ -222,7 +225,7 @@ class _Pairs:
     def between(
         cls, answers: pa.Table, truth: pa.Table, by: Sequence[str] | None, time: str | None, probability: str
     ) -> _Pairs:
-        answers, truth = columns.flat(_final(answers)), columns.flat(columns.true_rows(truth))
+        answers, truth = columns.flat(_final(answers)), columns.flat(truth)
         times = _times(answers, truth, time)
         keys, true_keys = columns.key_columns(answers, truth, by)
         if times is None and not keys:
