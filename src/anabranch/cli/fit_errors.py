@@ -73,7 +73,7 @@ def command(
         for column, name in enumerate(names):
             if not residuals.values[:, column].any():
                 raise DataError(f"every prediction of {name} is exactly right; write ERROR 0")
-            laws[name] = fit_error(residuals.values[:, column], coverage, errors and errors[column])
+            laws[name] = fit_error(residuals.values[:, column], coverage, errors[column] if errors else None)
             shares[name] = covered(residuals.values[:, column], residuals.key, coverage)
         if output is not None:
             _write(laws, residuals, output)
