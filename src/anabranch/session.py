@@ -265,6 +265,7 @@ class Session:
         time: str | None = None,
         probability: str = "probability",
         label: str | None = None,
+        where: Sequence[str] = (),
         bins: int = 10,
     ) -> Evaluation:
         """Compare answers of any kind of query with the events that really happened.
@@ -275,7 +276,7 @@ class Session:
             The name of a query, which is run; or answers as anything that `bind` takes.
         truth : path, DataFrame or table
             The events that happened, with their keys and times; as anything that `bind` takes.
-        tolerance, gap, by, time, probability, label, bins
+        tolerance, gap, by, time, probability, label, where, bins
             As for `anabranch.evaluation.evaluate`.
 
         Example::
@@ -288,8 +289,9 @@ class Session:
             answers = self.run(answers)
         tables = _table(answers, "answers"), _table(truth, "truth")
         return evaluate(
-            *tables, tolerance=tolerance, gap=gap, by=by, time=time, probability=probability, label=label, bins=bins
-        )
+            *tables, tolerance=tolerance, gap=gap, by=by, time=time, probability=probability, label=label, where=where,
+            bins=bins,
+        )  # fmt: skip
 
     # ------------------------------------------------------------ what happened to the rows
 

@@ -79,6 +79,9 @@ def test_sequence_answers_are_matched_by_a_field_that_their_structs_share() -> N
     assert result.true.tolist() == [True, True, False]
     assert (result.matched_by, result.timed) == (("tag",), False)
     assert evaluate(answers, pa.table({"z.tag": ["c"], "t": [7]})).true.tolist() == [False, False, True]
+    missing = evaluate(answers, pa.table({"tag": ["a", "b"]}), where=["x.tag="])
+    assert (missing.probabilities.tolist(), missing.left_out) == ([0.5], 0), "only the match without x"
+    assert evaluate(answers, pa.table({"tag": ["a"]}), where=["x.tag!=", "x.t=1"]).probabilities.tolist() == [0.9]
 
 
 def test_relate_answers_are_matched_by_the_keys_of_both_operands() -> None:
@@ -130,6 +133,7 @@ def test_constrain_answers_with_sets_of_events_and_without_keys_in_the_truth() -
         (pattern(), TRUTH.select(["note"]), {}, "answers and truth have no column in common: the truth has note"),
         (pattern(), TRUTH, {"by": ["place"]}, "the answers have no column place; they have: t, person"),
         (pattern(), TRUTH, {"by": ["person=who"]}, "the true events have no column who; they have: person, t, note"),
+        (pattern(), TRUTH, {"where": ["person"]}, "--where takes COLUMN=VALUE or COLUMN!=VALUE, not person"),
         (pattern(), TRUTH, {"label": "really"}, "the true events have no column really; they have: person, t, note"),
         (pattern(), TRUTH, {"time": "when"}, "the answers have no column when"),
         (pattern(person=["ANA"] * 5), TRUTH, {}, "no answer has the keys of a true event: an answer has person = ANA"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.errors import DataError
+from anabranch.evaluation.files import read_table
 from anabranch.evaluation.holdout import ArrowRows, HeldOut, Rows, hold_out, read_rows
 from tests.drawn import examples
 
@@ -88,6 +90,20 @@ def csv_file(path: Path) -> None:
 def json_file(path: Path) -> None:
     lines = [{"case": 7, "t": "2026-03-02T09:00:00Z"}, {"case": 8, "t": 1.0, "more": [1]}, {"case": 9}, {"case": 10}]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@pytest.mark.parametrize(("name", "write"), [("log.csv", csv_file), ("log.jsonl", json_file)])
+def test_compressed_files_stay_compressed(tmp_path: Path, name: str, write: Callable[[Path], None]) -> None:
+    write(tmp_path / name)
+    path = tmp_path / f"{name}.gz"
+    path.write_bytes(gzip.compress((tmp_path / name).read_bytes()))
+    for run in ("one", "two"):
+        hold_out(read_rows(path), 0.5).kept.write(tmp_path / f"{run}-{path.name}")
+    assert (tmp_path / f"one-{path.name}").read_bytes() == (tmp_path / f"two-{path.name}").read_bytes()
+    hold_out(read_rows(tmp_path / name), 0.5).kept.write(tmp_path / f"kept-{name}")
+    kept = gzip.decompress((tmp_path / f"one-{path.name}").read_bytes())
+    assert kept == (tmp_path / f"kept-{name}").read_bytes()
+    assert read_table(tmp_path / f"one-{path.name}").num_rows == 2
 
 
 @pytest.mark.parametrize(("name", "write"), [("log.csv", csv_file), ("log.jsonl", json_file)])

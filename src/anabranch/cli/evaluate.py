@@ -51,6 +51,10 @@ Label = Annotated[
     str | None,
     typer.Option("--label", metavar="COLUMN", help="Column of the truth that says which rows are true. Default: true."),
 ]
+Where = Annotated[
+    list[str] | None,
+    typer.Option("--where", metavar="COLUMN=VALUE", help="Only such answers; COLUMN= for NULL (may be repeated)."),
+]
 Bins = Annotated[int, typer.Option("--bins", metavar="N", help="Number of bins of the calibration error.")]
 Output = Annotated[Path | None, typer.Option("--output", metavar="FILE.json", help="Also write all figures as JSON.")]
 Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE.svg", help="Also draw a reliability chart.")]
@@ -68,6 +72,7 @@ def command(
     time: Time = None,
     probability: Probability = "probability",
     label: Label = None,
+    where: Where = None,
     bins: Bins = 10,
     output: Output = None,
     plot: Plot = None,
@@ -82,10 +87,10 @@ def command(
     if bins < 1:
         raise typer.BadParameter(f"--bins is at least 1, not {bins}")
     near = _duration("--tolerance", tolerance)
-    apart = near if gap is None else _duration("--gap", gap)
     tables = read_table(answers), read_table(truth)
+    limits = {"tolerance": near, "gap": near if gap is None else _duration("--gap", gap)}
     result = evaluate(
-        *tables, tolerance=near, gap=apart, by=by, time=time, probability=probability, label=label, bins=bins
+        *tables, **limits, by=by, time=time, probability=probability, label=label, where=where or (), bins=bins
     )
     print_evaluation(result)
     if result.left_out:

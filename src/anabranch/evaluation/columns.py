@@ -57,6 +57,28 @@ def _found(table: pa.Table, name: str) -> str | None:
     return next((column for column in table.column_names if column.lower() == name.lower()), None)
 
 
+# ---------------------------------------------------------------- conditions
+
+
+def condition(text: str) -> tuple[str, str | None, bool]:
+    """Return the column, the value and whether it must differ, of `COLUMN=VALUE` or `COLUMN!=VALUE`; empty is NULL."""
+    left, equals, value = text.partition("=")
+    if not equals or not left.removesuffix("!"):
+        raise DataError(f"--where takes COLUMN=VALUE or COLUMN!=VALUE, not {text}")
+    return left.removesuffix("!"), value or None, left.endswith("!")
+
+
+def satisfying(answers: pa.Table, where: Sequence[str]) -> pa.Table:
+    """Return the answers for which all conditions hold; values are compared as text."""
+    for text in where:
+        name, value, differs = condition(text)
+        column = require(answers, name, "answers")
+        holds = pc.is_null(column) if value is None else pc.equal(pc.cast(column, pa.string()), value)
+        holds = pc.fill_null(holds, False)
+        answers = answers.filter(pc.invert(holds) if differs else holds)
+    return answers
+
+
 # ---------------------------------------------------------------- keys
 
 

@@ -142,6 +142,7 @@ def evaluate(
     time: str | None = None,
     probability: str = "probability",
     label: str | None = None,
+    where: Sequence[str] = (),
     bins: int = 10,
 ) -> Evaluation:
     """Compare answers of any kind of query with the events that really happened.
@@ -167,6 +168,9 @@ def evaluate(
         The column that is evaluated, such as `calibrated`.
     label : str, optional
         The column of the truth that says which of its rows are true; by default `true`. Without it, all are.
+    where : sequence of str
+        `COLUMN=VALUE` or `COLUMN!=VALUE`: only answers for which all of these hold. An empty value is NULL, so `y.tag=`
+        selects the matches in which y is missing.
     bins : int
         The number of bins of equal width from 0 to 1.
 
@@ -181,6 +185,7 @@ def evaluate(
     >>> print(evaluate(answers, pa.table({"x": ["ana", "ben"], "t": [12, 50]}), tolerance=5).best.f1)
     0.6666666666666666
     """
+    answers = columns.satisfying(columns.flat(answers), where)
     pairs = _Pairs.between(answers, columns.true_rows(truth, label), by, time, probability)
     gap = tolerance if gap is None else gap
     true = have_near(pairs.answers, pairs.events, tolerance)
@@ -225,7 +230,7 @@ class _Pairs:
     def between(
         cls, answers: pa.Table, truth: pa.Table, by: Sequence[str] | None, time: str | None, probability: str
     ) -> _Pairs:
-        answers, truth = columns.flat(_final(answers)), columns.flat(truth)
+        answers, truth = _final(answers), columns.flat(truth)
         times = _times(answers, truth, time)
         keys, true_keys = columns.key_columns(answers, truth, by)
         if times is None and not keys:

@@ -1,4 +1,7 @@
-"""Reads tables from files without Spark: Parquet, CSV with a header, and JSON lines; a file, or a folder of parts."""
+"""Reads tables from files without Spark: Parquet, CSV with a header, and JSON lines; a file, or a folder of parts.
+
+CSV and JSON lines may be compressed (`.csv.gz`).
+"""
 
 from __future__ import annotations
 
@@ -33,10 +36,17 @@ def read_table(path: str | Path) -> pa.Table:
 
 
 def format_of(path: Path) -> str:
-    """The format of a file, by its extension."""
-    if path.suffix.lower() not in FORMATS:
+    """The format of a file, by its extension; that of `x.csv.gz` is CSV."""
+    suffix = Path(path.stem).suffix if is_compressed(path) else path.suffix
+    found = FORMATS.get(suffix.lower())
+    if found is None or (found == "parquet" and is_compressed(path)):
         raise DataError(f"{path}: the format is unknown; use one of {', '.join(FORMATS)}")
-    return FORMATS[path.suffix.lower()]
+    return found
+
+
+def is_compressed(path: Path) -> bool:
+    """Whether a file is compressed by gzip."""
+    return path.suffix.lower() == ".gz"
 
 
 def _parts(path: Path) -> list[Path]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from gzip import GzipFile
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +21,9 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from anabranch.arrays import I64, Bools
-from anabranch.columns.csv_files import write_rows
 from anabranch.errors import DataError
-from anabranch.evaluation.files import format_of
+from anabranch.evaluation.columns import condition
+from anabranch.evaluation.files import format_of, is_compressed
 
 
 class Rows(ABC):
@@ -95,7 +100,10 @@ class ArrowRows(Rows):
         """Write the rows to a file of the same format."""
         if self.is_csv:
             # Arrow would put every text in quotes.
-            write_rows(path, self.columns, zip(*(column.to_pylist() for column in self.table.columns), strict=True))
+            with _writing(path) as file:
+                writer = csv.writer(file, lineterminator="\n")
+                writer.writerow(self.columns)
+                writer.writerows(zip(*(column.to_pylist() for column in self.table.columns), strict=True))
         else:
             pq.write_table(self.table, path)
 
@@ -131,8 +139,20 @@ class JsonRows(Rows):
 
     def write(self, path: Path) -> None:
         """Write the rows to a file of the same format."""
-        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in self.rows)
-        path.write_text("".join(lines), encoding="utf-8")
+        with _writing(path) as file:
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in self.rows)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[TextIO]:
+    """A text file that is compressed if its name ends in .gz; without the time, so that equal rows give equal files."""
+    if not is_compressed(path):
+        with path.open("w", encoding="utf-8", newline="") as file:
+            yield file
+        return
+    with path.open("wb") as raw, GzipFile("", "wb", fileobj=raw, mtime=0) as compressed:
+        with TextIOWrapper(compressed, encoding="utf-8", newline="") as text:
+            yield text
 
 
 def read_rows(path: Path) -> Rows:
@@ -143,7 +163,8 @@ def read_rows(path: Path) -> Rows:
             return ArrowRows(path, pq.ParquetFile(path).read(), is_csv=False)
         if file_format == "csv":
             return ArrowRows(path, _text_table(path), is_csv=True)
-        lines = path.read_text(encoding="utf-8").splitlines()
+        text = gzip.decompress(path.read_bytes()) if is_compressed(path) else path.read_bytes()
+        lines = text.decode("utf-8").splitlines()
         return JsonRows(path, [_object(path, number, line) for number, line in enumerate(lines, 1) if line.strip()])
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         raise DataError(f"{path}: cannot be read: {' '.join(str(error).split())}") from None
@@ -201,7 +222,7 @@ def hold_out(
     seed : int
         The same file, share and seed give the same events.
     where : sequence of str
-        `COLUMN=VALUE` or `COLUMN!=VALUE`: only rows for which all of these hold can be held out.
+        `COLUMN=VALUE` or `COLUMN!=VALUE`: only rows for which all of these hold. An empty value is NULL.
     ends : str, optional
         The column with the number of an event in its interval: only ends, which have even numbers, can be held out.
     by : sequence of str
@@ -235,12 +256,8 @@ def hold_out(
 def _allowed(rows: Rows, where: Sequence[str], ends: str | None) -> Bools:
     """Which rows can be held out."""
     allowed = np.ones(len(rows), dtype=np.bool_)
-    for condition in where:
-        left, equals, value = condition.partition("=")
-        differs = left.endswith("!")
-        if not equals:
-            raise DataError(f"--where takes COLUMN=VALUE or COLUMN!=VALUE, not {condition}")
-        texts = rows.texts(rows.require(left.removesuffix("!")))
+    for name, value, differs in map(condition, where):
+        texts = rows.texts(rows.require(name))
         allowed &= np.array([(text == value) != differs for text in texts], dtype=np.bool_)
     if ends is not None:
         name = rows.require(ends)
