@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import isotonic_regression
 
 from anabranch.arrays import BEGINNING, END, F64, I64, Bools
 from anabranch.columns.times import TimeKind
+from anabranch.evaluation.learning import learn_map
 from anabranch.relate.analysis import RelateAnalysis
 from anabranch.relate.assembly import IntervalRows, assemble
 from anabranch.relate.fit import CLAUSES, MOST_K, fit_durations, lengths_of
@@ -115,9 +115,8 @@ def _calibrated(probabilities: F64, true: Bools, part: I64) -> F64:
     calibrated = np.zeros(len(probabilities))
     for held_out in np.unique(part):
         others = part != held_out
-        order = np.argsort(probabilities[others])
-        levels = isotonic_regression(true[others][order].astype(np.float64)).x
-        calibrated[~others] = np.interp(probabilities[~others], probabilities[others][order], levels)
+        calibration = learn_map(probabilities[others], true[others])
+        calibrated[~others] = calibration.apply(probabilities[~others])
     return calibrated
 
 

@@ -56,6 +56,8 @@ FAULTY = [
     ("", [(1, 0), (MOST_EVENTS + 2, 9)], f"has more than {MOST_EVENTS:,} events"),
     ("LENGTH n", [(1, 0, {"n": 2**62})], f"has more than {MOST_EVENTS:,} events"),
     ("", [(1, 0), (MOST_LOST + 4, 9)], "or more than 500 consecutive lost events"),
+    ("GAP EXPONENTIAL(m)", [(1, 0), (2, None), (3, 5), (4, 6)], "no row of the entity has a mean"),
+    ("DURATION ERLANG(2, m)", [(1, 0, {"m": 2.0}), (1, 0, {"m": 3.0}), (2, 5)], "have the same position"),
 ]
 
 
@@ -87,11 +89,11 @@ def test_the_limits_are_inclusive() -> None:
 
 
 def test_quarantined_rows_have_the_columns_of_the_source() -> None:
-    clauses = "LENGTH n ROLE what WINDOW (lo, hi)"
-    rows = rows_of((1, 0, {"n": 2, "what": "start"}), (3, None, {"lo": 2, "hi": 4, "what": "resume"}))
+    clauses = "LENGTH n ROLE what WINDOW (lo, hi) DURATION EXPONENTIAL(m)"
+    rows = rows_of((1, 0, {"n": 2, "what": "start", "m": 2.5}), (3, None, {"lo": 2, "hi": 4, "what": "resume"}))
     run = run_whole(local_job(f"CREATE STREAM s {STREAM} {clauses}; {QUERY};", "q"), {"s": rows})
     quarantined = [json.loads(row["row"]) for row in run.rejected]
-    nulls = dict.fromkeys(("n", "what", "lo", "hi"))
+    nulls = dict.fromkeys(("n", "what", "lo", "hi", "m"))
     assert sorted(quarantined, key=lambda row: row["seq"]) == [nulls | row for row in rows]
 
 
