@@ -276,7 +276,8 @@ def test_miss_and_occurs_are_not_told_apart_without_help() -> None:
 def test_an_event_that_always_happens_has_a_miss_and_a_note() -> None:
     fit = fit_delays(optional_passes(4000, 1.0, 0.2, seed=4))[1]
     assert fit.miss == pytest.approx(0.2, abs=SIGMAS * 0.0064)
-    assert fit.miss_error == pytest.approx(0.0063, abs=0.0005)
+    # Of the standard error, 0.0063 comes from the number of passes, and as much from passes without y.
+    assert fit.miss_error == pytest.approx(0.0090, abs=0.0005)
     assert ["MISS supposes that y always happens" in note for note in fit.notes] == [True]
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import hypot, sqrt
 
 import numpy as np
 from scipy import optimize, special
@@ -152,7 +152,8 @@ def _positive(
         return ComponentFit(label, delays, n, occurrence.miss, distributions, occurrence.miss_error, occurrence)
     is_unknown = not opportunities or (occurrence is not None and occurrence.miss is None)
     miss = None if is_unknown else missed / opportunities
-    error = None if miss is None else sqrt(miss * (1 - miss) / opportunities)
+    unnoticed = 0.0 if occurrence is None else occurrence.unnoticed
+    error = None if miss is None else hypot(sqrt(miss * (1 - miss) / opportunities), unnoticed)
     return ComponentFit(label, delays, opportunities, miss, distributions, error, occurrence)
 
 

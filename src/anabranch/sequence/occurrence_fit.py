@@ -71,6 +71,7 @@ class Occurrence:
     end : the component at the end of the gaps
     happened, absent : the lengths of the gaps in which it happened, and in which it did not
     is_stated : whether one of them was stated
+    unnoticed : the part of `miss_error` for passes in which it did not happen
     notes : warnings
     """
 
@@ -83,6 +84,7 @@ class Occurrence:
     happened: F64
     absent: F64
     is_stated: bool
+    unnoticed: float
     notes: tuple[str, ...]
 
     @property
@@ -141,10 +143,11 @@ def estimate(label: str, gaps: GapLengths, stated: Stated) -> Occurrence:
         # Gaps without a reading are sums of two delays, but the share of losses is not claimed if it is implausible.
         occurs = 1.0
         if share >= 1 - _MOST_LOST:
-            miss, miss_error = 1 - share, error
+            miss, miss_error = 1 - share, hypot(error, unnoticed(gaps))
     absent = _absent(gaps, miss, occurs) if miss is not None and occurs is not None and occurs < 1 else np.empty(0)
     return Occurrence(
-        miss, occurs, miss_error, occurs_error, most_miss(gaps), gaps.end, gaps.read, absent, is_stated, notes
+        miss, occurs, miss_error, occurs_error, most_miss(gaps), gaps.end, gaps.read, absent, is_stated,
+        0.0 if is_stated else unnoticed(gaps), notes,
     )  # fmt: skip
 
 
@@ -183,6 +186,17 @@ def _differ(gaps: GapLengths) -> bool:
     if not len(gaps.read) or not len(gaps.unread):
         return False
     return bool(stats.ks_2samp(gaps.read, gaps.unread, method="asymp").pvalue < _SIGNIFICANT)
+
+
+def unnoticed(gaps: GapLengths) -> float:
+    """The standard error of MISS that comes from passes in which a component did not happen, without being noticed.
+
+    `_differ` notices a part of the gaps without a reading that have another law if it is larger than the critical
+    value of its test. The true part may be anything up to that: half of it is taken as the standard error.
+    """
+    n_read, n_unread = max(len(gaps.read), 1), max(len(gaps.unread), 1)
+    critical = stats.kstwobign.isf(_SIGNIFICANT) * sqrt(1 / n_read + 1 / n_unread)
+    return float(0.5 * min(critical, 1.0) * len(gaps.unread) / max(len(gaps.read) + len(gaps.unread), 1))
 
 
 def most_miss(gaps: GapLengths) -> float:
