@@ -165,7 +165,6 @@ MUTANTS = [
         ("phases", "following[k] += weight * (fastest - decay[k])", "following[k] += weight * fastest"),
         ("phases", "if hi[x] <= before:", "if hi[x] < before:"),
         ("phases", "min(c + classes.hit[here, q], n_counts - 1)", "min(c, n_counts - 1)"),
-        ("phases", "while more or order < depth:", "while more:"),
         ("marks", "else lo[x - 1]", "else lo[x]"),
     ]),
     *_mutants("relate/kernel", ["relate/test_kernel.py::test_the_length_of_a_window_may_exceed_64_bits"], [

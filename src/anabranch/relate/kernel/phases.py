@@ -385,18 +385,18 @@ def _multiply(sparse: _Sparse, n: int, depth: int, gap: float, fastest: float, m
     halvings = max(0, int(ceil(log2(expected)))) if expected > 0.0 else 0
     by_series, by_squares = expected + 2.0 * depth + 40.0, 20.0 * n + n * n * halvings / 24.0
     if n <= _MOST_DENSE and by_squares < by_series:
-        _multiply_by_squares(sparse, n, depth, gap, fastest, halvings, vectors)
+        _multiply_by_squares(sparse, n, gap, fastest, halvings, vectors)
         return
     steps = int(ceil(expected / _LONGEST_SERIES)) if expected > _LONGEST_SERIES else 1
     for _ in range(steps):
-        _series(sparse, n, depth, gap / steps, fastest, 0, vectors)
+        _series(sparse, n, gap / steps, fastest, 0, vectors)
         scale = vectors[0, :n].max()
         for k in range(n):
             vectors[0, k] /= scale
 
 
 @compiled
-def _series(sparse: _Sparse, n: int, depth: int, gap: float, fastest: float, start: int, vectors: F64) -> None:
+def _series(sparse: _Sparse, n: int, gap: float, fastest: float, start: int, vectors: F64) -> None:
     """Multiply vector 0, whose states before `start` have no weight, by the exponential of gap x (matrix + fastest).
 
     Adding `fastest` to the diagonal makes all terms of the series positive.
@@ -407,7 +407,7 @@ def _series(sparse: _Sparse, n: int, depth: int, gap: float, fastest: float, sta
         term[k] = total[k]
         following[k] = 0.0
     order, more = 0, True
-    while more or order < depth:
+    while more:
         order += 1
         share, more = gap / order, False
         for k in range(start, n):
@@ -426,9 +426,7 @@ def _series(sparse: _Sparse, n: int, depth: int, gap: float, fastest: float, sta
 
 
 @compiled
-def _multiply_by_squares(
-    sparse: _Sparse, n: int, depth: int, gap: float, fastest: float, halvings: int, vectors: F64
-) -> None:
+def _multiply_by_squares(sparse: _Sparse, n: int, gap: float, fastest: float, halvings: int, vectors: F64) -> None:
     """The same by squaring the exponential for a short gap, as a dense triangular matrix.
 
     The diagonal is computed anew each time: squaring would double its relative error, and with it that of all others.
@@ -439,7 +437,7 @@ def _multiply_by_squares(
     for k in range(n):
         vectors[0, :n] = 0.0
         vectors[0, k] = 1.0
-        _series(sparse, n, depth, short, fastest, k, vectors)
+        _series(sparse, n, short, fastest, k, vectors)
         for m in range(k, n):
             matrix[k, m] = vectors[0, m] * exp(-fastest * short)
     for _ in range(halvings):
