@@ -50,7 +50,7 @@ class Variant:
     tempered: bool = False
 
 
-TODAY = Variant("today's HMM")
+PLAIN = Variant("plain HMM")
 """What `fit hmm` did before: point readings with one value, geometric stays, and exponent 1."""
 
 VARIANTS = (
@@ -89,7 +89,7 @@ def _home(seeds: Sequence[int]) -> Iterator[Result]:
     for seed in seeds:
         days = sorted({*truth["key"].to_pylist()})
         held_out = _third(days, seed)
-        for variants, readings in (((TODAY,), starts), ((Variant("HMM of activations"), *VARIANTS), activations)):
+        for variants, readings in (((PLAIN,), starts), ((Variant("HMM of activations"), *VARIANTS), activations)):
             history = make_history(truth, readings, MINUTE, between="idle")
             task = Task("home_adl", "activity in each minute", history, _codes(days, held_out), fit)
             for variant in variants:
@@ -126,7 +126,7 @@ def _tags(seeds: Sequence[int]) -> Iterator[Result]:
                 learn = partial(fit, quantities=measured)
                 task = Task("rfid_batteryless", "activity in each second with a reading", history, held_out, learn)
                 normal = (Variant("Gaussian"), replace(VARIANTS[-1], name=f"Gaussian, {VARIANTS[-1].name}"))
-                for variant in normal if measured else (TODAY, *VARIANTS):
+                for variant in normal if measured else (PLAIN, *VARIANTS):
                     yield from _compare(task, variant, seed)
 
 

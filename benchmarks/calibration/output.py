@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import cycle
 from textwrap import fill
 
 from rich import box
@@ -17,10 +16,10 @@ from benchmarks.harness import Options, Record
 MIN_ANSWERS = 20
 """Bins with fewer answers are not drawn: the share of true ones would mean little."""
 
-COLOURS = (BASELINE, FIRST, SECOND, "#5b8c5a", "#b08a3c")
+COLOURS = (BASELINE, FIRST, SECOND, "#5b8c5a", "#b08a3c", "#2b3a67", "#d48ab0")
 """The first method of a task is the one that the others are to improve."""
 
-NAME_WIDTH = 36
+NAME_WIDTH = 30
 """Characters of a line above a panel."""
 
 
@@ -43,19 +42,19 @@ def table_of(rows: Sequence[Row]) -> Table:
     """The table of docs/quality.md: means over the seeds."""
     names = ("data", "task", "method")
     table = Table(box=box.MARKDOWN)
-    for heading in (*names, "answers", "Brier", "constant", "ECE ± standard error", "resolution"):
+    for heading in (*names, "answers", "true", "Brier", "constant", "ECE ± standard error", "resolution"):
         table.add_column(heading, justify="left" if heading in names else "right")
     for row in rows:
         error = f"{row.mean('calibration_error'):.3f} ± {row.mean('standard_error'):.3f}"
-        brier, constant = f"{row.mean('brier'):.4f}", f"{row.mean('constant'):.4f}"
-        resolution = f"{row.mean('resolution'):.4f}"
-        table.add_row(row.data, row.task, row.method, f"{row.mean('count'):,.0f}", brier, constant, error, resolution)
+        counts = (f"{row.mean('count'):,.0f}", f"{row.mean('share'):.3f}")
+        brier = (f"{row.mean(figure):.4f}" for figure in ("brier", "constant"))
+        table.add_row(row.data, row.task, row.method, *counts, *brier, error, f"{row.mean('resolution'):.4f}")
     return table
 
 
 def draw(task: str, rows: Sequence[Row]) -> None:
     """Draw the reliability of every method of a task: a panel per data set and question."""
-    colours = dict(zip(dict.fromkeys(row.method for row in rows), cycle(COLOURS), strict=False))
+    colours = dict(zip(dict.fromkeys(row.method for row in rows), COLOURS, strict=False))
     panels: dict[str, list[Curve]] = {}
     for row in rows:
         diagonal = Curve(PALE, [(0.0, 0.0), (1.0, 1.0)], dashed=True)
@@ -66,4 +65,4 @@ def draw(task: str, rows: Sequence[Row]) -> None:
         curves.append(Curve(colours[row.method], points))
     axis = Axis(0.0, 1.0, ticks=(0.0, 0.5, 1.0), name="probability")
     legend = [(colour, method) for method, colour in colours.items()]
-    save_chart(f"calibration-{task}", grid_svg(f"The share of true answers: {task}", panels, axis, legend))
+    save_chart(f"calibration-{task}", grid_svg(f"Share of true answers by probability: {task}", panels, axis, legend))

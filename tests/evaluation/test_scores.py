@@ -27,6 +27,7 @@ def test_scores_equal_their_definitions(answers: list[tuple[float, bool]], bins:
             resolution += len(inside) / count * (observed - share) ** 2
             variance += (len(inside) / count) ** 2 * sum(p * (1 - p) for p, _ in inside) / len(inside) ** 2
     assert result.count == count
+    assert result.share == pytest.approx(share, abs=1e-12)
     assert result.brier == pytest.approx(sum((p - true) ** 2 for p, true in answers) / count, abs=1e-12)
     assert result.constant == pytest.approx(sum((share - true) ** 2 for _, true in answers) / count, abs=1e-12)
     assert result.calibration_error == pytest.approx(error, abs=1e-12)

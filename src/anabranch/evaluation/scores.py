@@ -18,10 +18,12 @@ class Scores:
     ----------
     count : int
         The number of answers.
+    share : float
+        The share of true answers.
     brier : float
         The mean of (probability - truth)²; 0 is best.
     constant : float
-        The Brier score of the best constant, which is the share of true answers.
+        The Brier score of the best constant, which is `share`.
     calibration_error : float
         The expected calibration error: |mean probability - share of true answers| of each bin, weighted by its answers.
     standard_error : float
@@ -31,6 +33,7 @@ class Scores:
     """
 
     count: int
+    share: float
     brier: float
     constant: float
     calibration_error: float
@@ -58,7 +61,7 @@ def scores(probabilities: F64, true: Bools, bins: int = 10, clusters: I64 | None
     """
     count = len(probabilities)
     if not count:
-        return Scores(0, *[float("nan")] * 5)
+        return Scores(0, *[float("nan")] * 6)
     truth = true.astype(np.float64)
     share = float(truth.mean())
     bin_of = bin_numbers(probabilities, bins)
@@ -73,6 +76,7 @@ def scores(probabilities: F64, true: Bools, bins: int = 10, clusters: I64 | None
     answers, predicted, observed = answers[used], predicted[used], observed[used]
     return Scores(
         count=count,
+        share=share,
         brier=float(np.mean((probabilities - truth) ** 2)),
         constant=share * (1 - share),
         calibration_error=float(abs(predicted - observed).sum() / count),
