@@ -121,7 +121,7 @@ def test_a_stated_miss_gives_clauses_with_occurs_that_can_be_run(
     fit = ("fit", "delays", workbook, "--query", "passing", "--output", tmp_path / "learned")
     unknown = anabranch(*fit)
     assert "y was read in 40.0% of the passes, and the other gaps differ" in unknown.err
-    assert "MISS and OCCURS cannot be told apart; MISS is at most" in unknown.err
+    assert "MISS and OCCURS cannot be separated; MISS is at most" in unknown.err
     done = anabranch(*fit, "--miss", "y=0.2")
     assert done.status == 0, done.err
     assert "y: 160 delays seen, 20.0% of 200 readings missed, happens in 50.0% of the passes (± 3.1%)" in done.out

@@ -1,15 +1,19 @@
-"""JVM options: the class archive of the first session is used by the next, and options of the user stay as they are."""
+"""JVM options: a process in the background writes the archive of classes, and options of the user stay as they are."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from anabranch.caches import VARIABLE
-from anabranch.runtime.java_options import java_options, writes_archive
+from anabranch.runtime import class_archive
+from anabranch.runtime.java_options import java_options
 
 
 @pytest.fixture
@@ -22,8 +26,26 @@ def java_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def written(options: list[str]) -> Path:
-    """The file that the options make Java write."""
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The environments of the processes that were started in the background, instead of the processes."""
+    environments: list[Any] = []
+
+    def start(command: list[str], env: dict[str, str], **_: Any) -> SimpleNamespace:
+        environments.append(env)
+        return SimpleNamespace(pid=0)
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    monkeypatch.setattr(os, "setpriority", lambda *_: None)
+    return environments
+
+
+def written(java_home: Path, started: list[Any], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file that the JVM of the process in the background writes."""
+    class_archive.write_in_background(java_home)
+    with monkeypatch.context() as changed:
+        changed.setattr(os, "environ", started[-1])
+        options = java_options(java_home, short=False)
     (option,) = (option for option in options if option.startswith("-XX:ArchiveClassesAtExit="))
     return Path(option.partition("=")[2])
 
@@ -39,41 +61,64 @@ def finished(path: Path, seconds_ago: float) -> None:
     os.utime(path, (time.time() - seconds_ago,) * 2)
 
 
-def test_the_archive_of_the_first_session_is_used_by_later_ones(java_home: Path) -> None:
-    new = written(java_options(java_home, short=False))
+def test_the_archive_is_written_once_and_used_by_later_sessions(
+    java_home: Path, started: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert used(java_options(java_home, short=False)) is None
+    new = written(java_home, started, monkeypatch)
+    class_archive.write_in_background(java_home)  # one is at work
     finished(new, seconds_ago=60)
     archive = used(java_options(java_home, short=False))
     assert archive is not None and archive.read_bytes() == b"archive"
     assert not new.exists()
     assert used(java_options(java_home, short=True)) == archive
+    class_archive.write_in_background(java_home)  # it exists
+    assert len(started) == 1
 
 
-def test_an_archive_that_is_being_written_is_neither_used_nor_written_twice(java_home: Path) -> None:
-    new = written(java_options(java_home, short=False))
+def test_an_archive_that_is_being_written_is_not_used(
+    java_home: Path, started: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = written(java_home, started, monkeypatch)
     finished(new, seconds_ago=0)
-    options = java_options(java_home, short=False)
-    assert used(options) is None and not writes_archive(options)
+    assert used(java_options(java_home, short=False)) is None
     assert new.exists()
 
 
-def test_what_a_killed_process_left_is_removed(java_home: Path) -> None:
-    new = written(java_options(java_home, short=False))
+def test_a_killed_process_is_repeated_and_what_it_left_is_removed(
+    java_home: Path, started: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = written(java_home, started, monkeypatch)
     new.touch()
-    os.utime(new, (time.time() - 3600,) * 2)
-    written(java_options(java_home, short=False))
-    assert not new.exists()
+    for path in (new, *new.parent.glob("*.begun")):
+        os.utime(path, (time.time() - 3600,) * 2)
+    written(java_home, started, monkeypatch)
+    assert len(started) == 2 and not new.exists()
 
 
-def test_another_java_has_another_archive(java_home: Path) -> None:
-    finished(written(java_options(java_home, short=False)), seconds_ago=60)
+def test_the_process_in_the_background_starts_no_other(
+    java_home: Path, started: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class_archive.write_in_background(java_home)
+    monkeypatch.setattr(os, "environ", started[0])
+    class_archive.write_in_background(java_home)
+    assert len(started) == 1
+
+
+def test_another_java_has_another_archive(java_home: Path, started: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    finished(written(java_home, started, monkeypatch), seconds_ago=60)
     (java_home / "release").write_text('JAVA_VERSION="25"')
     assert used(java_options(java_home, short=False)) is None
 
 
-def test_archives_that_nothing_uses_are_removed(java_home: Path) -> None:
-    old = written(java_options(java_home, short=False)).parent / "spark-4.0.0-0123.jsa"
+def test_archives_that_nothing_uses_are_removed(
+    java_home: Path, started: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = written(java_home, started, monkeypatch).parent
+    old = folder / "spark-4.0.0-0123.jsa"
     finished(old, seconds_ago=200 * 24 * 3600)
-    java_options(java_home, short=False)
+    (next(folder.glob("*.begun"))).unlink()
+    written(java_home, started, monkeypatch)
     assert not old.exists()
 
 
@@ -88,6 +133,6 @@ def test_options_of_the_user_are_left_alone(java_home: Path, monkeypatch: pytest
 
 
 def test_without_a_writable_folder_there_is_no_archive(java_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("anabranch.runtime.java_options.writable_cache_folder", lambda name: None)
-    options = java_options(java_home, short=False)
-    assert used(options) is None and not writes_archive(options)
+    monkeypatch.setattr("anabranch.runtime.class_archive.writable_cache_folder", lambda name: None)
+    assert used(java_options(java_home, short=False)) is None
+    class_archive.write_in_background(java_home)

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import ast
-import os
 import pickle
-import subprocess
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from pyspark.sql import SparkSession
@@ -76,23 +72,6 @@ def test_a_remote_session_needs_no_context() -> None:
     assert counter.value == 0
     spark_mode.use_scheduler_pool(remote, "pool")
     spark_mode.silence(remote)
-    spark_mode.lower_priority(remote)
-
-
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the operating system shows no threads as files")
-def test_the_jvm_gets_a_lower_priority() -> None:
-    class ClassicSession(SparkSession):
-        def __init__(self, process: subprocess.Popen) -> None:
-            self.process = process
-
-        @property
-        def sparkContext(self) -> SimpleNamespace:
-            return SimpleNamespace(_gateway=SimpleNamespace(proc=self.process))
-
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        spark_mode.lower_priority(ClassicSession(process))
-        assert os.getpriority(os.PRIO_PROCESS, process.pid) == 19
-        process.communicate(b"\n")
 
 
 def test_a_classic_session_counts_rows(spark: SparkSession) -> None:

@@ -268,7 +268,7 @@ def test_miss_and_occurs_are_not_told_apart_without_help() -> None:
     fit = fit_delays(optional_passes(4000, 0.6, 0.2, seed=3))[1]
     assert fit.miss is None
     assert "y was read in 4" in fit.notes[0]
-    assert "cannot be told apart; MISS is at most 0.2" in fit.notes[0]
+    assert "cannot be separated; MISS is at most 0.2" in fit.notes[0]
     assert "--miss y=" in fit.notes[0]
     assert "\n" not in fit.notes[0]
 

@@ -111,8 +111,8 @@ def _learn(result: Evaluation, path: Path) -> None:
         f"calibrated answers that were held out: Brier score {held_out.brier:.4f} instead of {before.brier:.4f}, "
         f"calibration error {held_out.calibration_error:.4f} instead of {before.calibration_error:.4f}"
     )
-    if held_out.brier >= before.brier:
-        say("the map is no gain; use more answers, or keep the probabilities as they are")
+    if held_out.brier >= before.brier or held_out.calibration_error > before.calibration_error:
+        say("the map is no clear gain; use more answers, or keep the probabilities as they are")
     say(f"written to {path}; next: CALIBRATED BY '{path}', relative to the workbook")
 
 

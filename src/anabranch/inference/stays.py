@@ -11,7 +11,7 @@ from anabranch.arrays import F64, I32, I64, Bools
 from anabranch.inference.hmm import Hmm
 from anabranch.inference.labels import Labelled
 
-#: With fewer complete stays at a location, its number of stages cannot be told from chance: it is 1.
+#: With fewer complete stays at a location, its number of stages cannot be distinguished from chance: it is 1.
 FEWEST_STAYS = 5
 
 

@@ -14,9 +14,10 @@ from pyspark.sql import SparkSession
 
 from anabranch.errors import AnabranchError
 from anabranch.patches.stderr_redirect import stderr_to_file
+from anabranch.runtime.class_archive import write_in_background
 from anabranch.runtime.java import ensure_java
-from anabranch.runtime.java_options import java_options, writes_archive
-from anabranch.runtime.spark_mode import lower_priority, silence
+from anabranch.runtime.java_options import java_options
+from anabranch.runtime.spark_mode import silence
 
 #: The module that starts the Python workers of an own session.
 DAEMON = "anabranch.runtime.daemon"
@@ -76,15 +77,12 @@ def make_session(
         builder = builder.config(name, value)
     for name, value in settings.items():
         builder = builder.config(name.replace("__", "."), value)
-    options = []
     if java_home is not None and "spark__driver__extraJavaOptions" not in settings:
         options = java_options(java_home, short)
         builder = builder.config("spark.driver.extraJavaOptions", " ".join(f'"{option}"' for option in options))
-    spark = builder.getOrCreate() if verbose else _start_quietly(builder)
-    if writes_archive(options):
-        # The JVM writes while the next command runs, which should not wait for it.
-        atexit.register(lower_priority, spark)
-    return spark
+        if options:
+            atexit.register(write_in_background, java_home)
+    return builder.getOrCreate() if verbose else _start_quietly(builder)
 
 
 def _start_quietly(builder: SparkSession.Builder) -> SparkSession:

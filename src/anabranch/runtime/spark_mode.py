@@ -6,10 +6,7 @@ them (a test of the source enforces it). Every function here works in both modes
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -68,16 +65,6 @@ def use_scheduler_pool(spark: SparkSession, name: str) -> None:
     """Run the jobs of this thread in a fair scheduler pool; a server schedules the jobs of its clients itself."""
     if not is_connect(spark):
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", name)
-
-
-def lower_priority(spark: SparkSession) -> None:
-    """Give the JVM of this session the lowest priority, where threads are files (Linux)."""
-    process = None if is_connect(spark) else getattr(spark.sparkContext._gateway, "proc", None)
-    if process is None:
-        return
-    for thread in Path(f"/proc/{process.pid}/task").glob("*"):
-        with suppress(OSError):  # it has just ended
-            os.setpriority(os.PRIO_PROCESS, int(thread.name), 19)
 
 
 def silence(spark: SparkSession) -> None:

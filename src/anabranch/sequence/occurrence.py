@@ -33,7 +33,7 @@ LEAST, _FAR = 1e-60, 1e-70
 _SHORT, _SHORTEST = 1e-10, 1e-12
 #: The relative error allowed in a density, and the error allowed in a score.
 _OF_DENSITY, _OF_SCORE = 1e-9, 5e-8
-#: Without WITHIN, gaps of up to this many times the longest median are told apart.
+#: Without WITHIN, gaps of up to this many times the longest median are distinguished.
 _LONGEST = 1e6
 #: The most components of a gap: there are two alternatives for each.
 MOST_COMPONENTS = 8

@@ -164,7 +164,7 @@ def _notes(
             reason = "and the other gaps differ" if _differ(gaps) else "which is less than half"
             notes.append(
                 f"{label} was read in {share:.1%} of the passes, {reason}: it may not always happen. "
-                f"MISS and OCCURS cannot be told apart; MISS is at most {most_miss(gaps):.2f}. "
+                f"MISS and OCCURS cannot be separated; MISS is at most {most_miss(gaps):.2f}. "
                 f"State one of them: --miss {label}=... (from known losses, or a second reader) or --occurs {label}=..."
             )
         elif share < 1:
