@@ -18,6 +18,21 @@ from anabranch.language.nodes import NOWHERE
 #: The column that CALIBRATED BY adds to answers.
 CALIBRATED = "calibrated"
 
+#: A probability that is below a threshold by this share, or less, reaches it.
+_ROUNDING = 1e-12
+
+
+def least_reaching(threshold: float) -> float:
+    """The least probability that reaches a threshold.
+
+    A threshold includes itself. Probabilities are sums and products of rounded numbers: 0.7 + 0.1 is slightly less than
+    0.8, and must reach a threshold of 0.8.
+
+    >>> 0.7 + 0.1 >= least_reaching(0.8)
+    True
+    """
+    return threshold * (1 - _ROUNDING)
+
 
 class Wanted(NamedTuple):
     """A value that some row of a stream must have in a column."""
@@ -42,6 +57,8 @@ class BoundQuery(ABC):
         Its distinct streams, in order of appearance.
     conditions : tuple of Typed
         All its conditions.
+    threshold : float
+        The THRESHOLD clause, 0 without it.
     """
 
     __slots__ = ()
@@ -51,6 +68,12 @@ class BoundQuery(ABC):
 
     name: str
     span: Span
+    threshold: float
+
+    @property
+    def least_probability(self) -> float:
+        """The least probability that reaches THRESHOLD."""
+        return least_reaching(self.threshold)
 
     @property
     @abstractmethod

@@ -12,10 +12,11 @@ from functools import cached_property
 from math import inf
 
 from anabranch.binding.equalities import equated_columns, merge_overlapping
+from anabranch.binding.time_bounds import is_begin, time_bound
 from anabranch.binding.typed import Reference, Typed, conjunction, of_event, walk
 from anabranch.constrain.bounds import Bound, Closed, close, tightest
 from anabranch.constrain.query import STRATEGIES, BoundConstrain, BoundCounted
-from anabranch.constrain.stated_bounds import distance_bound, is_begin, time_bound
+from anabranch.constrain.stated_bounds import distance_bound
 from anabranch.errors import Finding
 from anabranch.language.types import Type
 
@@ -153,8 +154,9 @@ def analyse(query: BoundConstrain) -> ConstrainAnalysis:
         if moment.begin:
             later[moment.slot, number] = Bound(0.0)
     joint = [condition for condition in query.conditions if len(mentions(condition)) > 1]
-    for condition in joint:
+    for condition in query.conditions:
         _add_times(query, condition, later)
+    for condition in joint:
         _add_distances(query, condition, apart)
     unary = tuple(_unary(query, variable) for variable in query.variables)
     return ConstrainAnalysis(query, unary, tuple(joint), later, apart)
@@ -239,22 +241,30 @@ def _pairs(query: BoundConstrain, one: Reference, other: Reference) -> list[tupl
 
 
 def _add_times(query: BoundConstrain, condition: Typed, later: StatedBounds) -> None:
-    """Add the bounds on times that a condition states: `u.t - v.t <= 5`, `SPAN(u, v) < 3`, `u.t + 1 <= v.t`."""
-    bound = time_bound(query, condition)
+    """Add the bounds on times that a condition states: `u.t - v.t <= 5`, `SPAN(u, v) < 3`, `u.t + 1 <= v.t`.
+
+    `v.t - v.t_from <= 3` bounds the duration of an event.
+    """
+    streams = query.stream_of
+    bound = time_bound(streams, condition)
     if bound is None:
         return
     op, one, other, value, is_absolute = bound
     strict = op in ("<", ">")
     moments = moments_of(query)
-    for i, j in _pairs(query, one, other):
-        start = moments.index(Moment(i, is_begin(query, one)))
-        end = moments.index(Moment(j, is_begin(query, other)))
+    is_same_event = (one.owner, one.mention) == (other.owner, other.mention)
+    pairs = [(i, i) for i in _slots(query, one)] if is_same_event else _pairs(query, one, other)
+    for i, j in pairs:
+        start = moments.index(Moment(i, is_begin(streams, one)))
+        end = moments.index(Moment(j, is_begin(streams, other)))
+        if start == end:  # SPAN(v, v) of one event is 0
+            continue
         if op in _ABOVE:  # t(one) - t(other) is at most the value
             later[end, start] = tightest(later, (end, start), Bound(value, strict))
             if is_absolute:
                 later[start, end] = tightest(later, (start, end), Bound(value, strict))
         if op in _BELOW and not is_absolute:
-            later[start, end] = tightest(later, (start, end), Bound(-value, strict))
+            later[start, end] = tightest(later, (start, end), Bound(0.0 - value, strict))
 
 
 def _add_distances(query: BoundConstrain, condition: Typed, apart: StatedBounds) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from anabranch.arrays import F64
+from anabranch.binding.bound import least_reaching
 from anabranch.evaluation.matching import WITHIN, Spans, at_instants, by_start, have_near, merged, table_groups
 from anabranch.evaluation.series import instants
 
@@ -108,7 +109,7 @@ def episode_qualities(
     spans, probabilities, events = spans.take(order), probabilities[order], by_start(events)
     by_threshold = []
     for threshold in thresholds:
-        reached = (probabilities > 0) & (probabilities >= threshold)
+        reached = (probabilities > 0) & (probabilities >= least_reaching(threshold))
         by_threshold.append(quality_of(threshold, merged(spans.take(reached), gap), events, within))
     return by_threshold
 
