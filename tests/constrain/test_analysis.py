@@ -88,6 +88,17 @@ def test_a_contradiction_names_its_cycle(query: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "bounds",
+    [
+        "DISTANCE(u, v) <= 0.7 AND DISTANCE(v, w) <= 0.1 AND DISTANCE(u, w) >= 0.8",
+        "v.t - u.t <= 0.7 AND w.t - v.t <= 0.1 AND w.t - u.t >= 0.8",
+    ],
+)
+def test_decimal_bounds_that_meet_do_not_contradict_each_other(bounds: str) -> None:
+    assert analysis_of(f"u, v, w FROM e WHERE {bounds}").contradiction() is None
+
+
+@pytest.mark.parametrize(
     ("query", "pair"),
     [
         ("u, v FROM e", ("u", "v")),

@@ -14,24 +14,10 @@ from anabranch.binding.typed import Constant, Member, Operation, Reference, Type
 from anabranch.catalog import Relation, Stream
 from anabranch.errors import Span
 from anabranch.language.nodes import NOWHERE
+from anabranch.thresholds import least_reaching
 
 #: The column that CALIBRATED BY adds to answers.
 CALIBRATED = "calibrated"
-
-#: A probability that is below a threshold by this share, or less, reaches it.
-_ROUNDING = 1e-12
-
-
-def least_reaching(threshold: float) -> float:
-    """The least probability that reaches a threshold.
-
-    A threshold includes itself. Probabilities are sums and products of rounded numbers: 0.7 + 0.1 is slightly less than
-    0.8, and must reach a threshold of 0.8.
-
-    >>> 0.7 + 0.1 >= least_reaching(0.8)
-    True
-    """
-    return threshold * (1 - _ROUNDING)
 
 
 class Wanted(NamedTuple):

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import inf
+from math import inf, isclose
 
 from anabranch.binding.equalities import equated_columns, merge_overlapping
 from anabranch.binding.time_bounds import is_begin, time_bound
 from anabranch.binding.typed import Reference, Typed, conjunction, of_event, walk
-from anabranch.constrain.bounds import Bound, Closed, close, tightest
+from anabranch.constrain.bounds import ROUNDING, Bound, Closed, close, tightest
 from anabranch.constrain.query import STRATEGIES, BoundConstrain, BoundCounted
 from anabranch.constrain.stated_bounds import distance_bound
 from anabranch.errors import Finding
@@ -139,7 +139,9 @@ class ConstrainAnalysis:
             op, one, other, value = bound
             for i, j in _pairs(self.query, one, other):
                 most = self.distances.bound(i, j)
-                if value > most.value or (value == most.value and (most.strict or op == ">")):
+                # 0.7 + 0.1 is slightly less than 0.8.
+                is_equal = isclose(value, most.value, rel_tol=ROUNDING)
+                if (value > most.value and not is_equal) or (is_equal and (most.strict or op == ">")):
                     distance = f"the distance from {self.name(i)} to {self.name(j)}"
                     message = f"{distance} must be {op} {value:g}, but other bounds make it {most}"
                     return Finding("contradiction", message, "relax one of these bounds", condition.span)

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from anabranch.arrays import F64
-from anabranch.binding.bound import least_reaching
 from anabranch.evaluation.matching import WITHIN, Spans, at_instants, by_start, have_near, merged, table_groups
 from anabranch.evaluation.series import instants
+from anabranch.thresholds import least_reaching
 
 THRESHOLDS = tuple(n / 50 for n in range(26))
 """From 0 to 0.5, the range where probabilities are most useful."""
