@@ -102,14 +102,15 @@ MUTANTS = [
         "sequence/test_examples.py",
         "sequence/test_against_enumeration.py::test_batch_gives_every_match_with_its_probability",
     ], [
-        ("queues", "if now - times[middle] > window:", "if now - times[middle] >= window:"),
+        ("queues", "return now - t > window.length +", "return now - t >= window.length +"),
         ("queues", "if times[middle] < now:", "if times[middle] <= now:"),
         ("queues", "if times[middle] <= now:", "if times[middle] < now:"),
         ("search", "(expired and (path.extended[level] or j == 0))", "(expired and j == 0)"),
         ("search", "scores.falling[table] and total +", "scores.rising[table] and total +"),
         ("queues", "queues.bound[queues.peak[end - 1]] <= bound", "queues.bound[queues.peak[end - 1]] >= bound"),
-        ("queues", "queues.time[queues.low[i]]) * scores.unit", "queues.time[queues.end[i] - 1]) * scores.unit"),
-        ("search", "scores.window - (now - here)", "scores.window + (now - here)"),
+        ("queues", "gap_between(scores, queues.time[queues.low[i]], now)",
+         "gap_between(scores, queues.time[queues.end[i] - 1], now)"),
+        ("search", "scores.unit - gap_between(scores, here, now)", "scores.unit + gap_between(scores, here, now)"),
         ("conditions", "while item < end and times[item] < until", "while item < end and times[item] <= until"),
         ("conditions", "conditions.due_guard_starts[low + 1], conditions.due_guard_starts[high + 1]",
          "conditions.due_guard_starts[low + 1], conditions.due_guard_starts[high]"),
@@ -117,6 +118,10 @@ MUTANTS = [
         ("programs", "if members[middle] < number:", "if members[middle] <= number:"),
         ("programs", "return 1.0 - number", "return number"),
     ]),
+    *_mutants("sequence/kernel", ["test_decimal_edges.py"], [
+        ("queues", "window.length + window.rounding * max(abs(t), abs(now))", "window.length"),
+        ("programs", "return np.rint(apart * scale) / scale", "return apart"),
+    ], compiled=True),
     *_mutants("sequence", [
         "sequence/test_gaps.py::test_a_table_is_the_nested_integral",
         "sequence/test_gaps.py::test_a_posterior_table_is_the_ratio_of_nested_integrals",
@@ -234,11 +239,25 @@ MUTANTS = [
         "constrain/test_against_loops.py::test_batch_gives_every_solution_once",
         "constrain/test_against_loops.py::test_any_split_gives_the_answers_of_the_whole",
     ], [
-        ("checks", "if how == LESS:\n        return left < right", "if how == LESS:\n        return left <= right"),
+        ("checks", "if how == LESS:\n        return left < right\n", "if how == LESS:\n        return left <= right\n"),
+        ("checks", "return left > right + slack", "return left >= right + slack"),
         ("checks", "(j, i) if swapped else (i, j)", "(i, j)"),
         ("search", "chosen[depth, POINTER] if u == chosen_variable else spans[depth, u, 1]", "spans[depth, u, 1]"),
         ("store", "items[index - 1].t >= earlier", "items[index - 1].t > earlier"),
         ("arrivals", "least = min(least, pairs[", "least = min(least, -pairs["),
+    ], compiled=True),
+    *_mutants("constrain/kernel", ["test_decimal_edges.py"], [
+        ("checks", "checks[check].rounding * max(abs(one), abs(other))", "0.0"),
+        ("store", "now + pairs[pair].earliest - events[x].slack", "now + pairs[pair].earliest"),
+    ], compiled=True),
+    *_mutants("constrain", ["constrain/test_early.py"], [
+        ("operator", "new[solutions].any(axis=1)", "new[solutions.max(axis=1)]"),
+        ("operator", "(t >= low - span)", "(t >= low)"),
+    ], compiled=True),
+    *_mutants("events", [
+        "constrain/test_against_loops.py::test_events_at_one_time_form_one_solution_in_any_order_of_packets",
+    ], [
+        ("batch", "tied[np.lexsort((hashes[tied], code[tied]))]", "tied"),
     ], compiled=True),
     *_mutants("constrain/kernel", [
         "constrain/test_against_loops.py::test_events_in_many_cells_match_those_of_adjacent_cells",

@@ -1,4 +1,4 @@
-"""Type aliases of NumPy arrays, named by element type and width, and the times that stand for unknown ones."""
+"""Type aliases of NumPy arrays, named by element type and width, and constants of times."""
 
 from __future__ import annotations
 
@@ -21,3 +21,7 @@ Numbers = npt.NDArray[Any]
 BEGINNING = np.iinfo(np.int64).min
 #: After all times: the unknown end of a window.
 END = np.iinfo(np.int64).max
+
+#: Times and durations that are DOUBLE are compared up to this share of the largest time, which is a few units in its
+#: last place: 0.4 - 0.1 is slightly more than 0.3, although neither number was written so.
+ROUNDING = 4 * float(np.finfo(np.float64).eps)

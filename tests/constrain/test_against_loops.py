@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
-from tests.cases import TIMES, Case, seconds
+from tests.cases import TIMES, Case, Rows, seconds
 from tests.constrain.local import ConstrainRun, answers_of, job_of, truth_of
 from tests.constrain.strategies import constrain_cases
 from tests.drawn import examples
-from tests.local import bound_query
+from tests.local import bound_query, in_context, to_table
 from tests.splits import disordered_splits, splits
 
 from anabranch.constrain.analysis import STRATEGIES, analyse
+from anabranch.transport.routing import route
 
 
 def is_possible(case: Case) -> bool:
@@ -34,7 +35,7 @@ def test_batch_gives_every_solution_once(case: Case, n_buckets: int, strategy: s
 
 @examples(25)
 @given(constrain_cases(decimals=True, spaces=["plane"], tables=False), st.sampled_from([1, 3]))
-def test_decimal_fractions_are_rounded_as_in_the_oracle(case: Case, n_buckets: int) -> None:
+def test_times_are_compared_as_decimals(case: Case, n_buckets: int) -> None:
     assume(is_possible(case))
     assert answers_of(case, [case.rows], n_buckets) == truth_of(case)
 
@@ -54,6 +55,53 @@ def test_any_arrival_within_the_watermark_gives_the_answers_of_the_whole(data: s
     assume(is_possible(case))
     batches = data.draw(disordered_splits(case.rows, delay, clock=seconds))
     assert answers_of(case, batches, data.draw(st.sampled_from([1, 2, 7]))) == truth_of(case)
+
+
+class ShuffledRun(ConstrainRun):
+    """A run in which every bucket gets the packets of a step in another order."""
+
+    def step(self, rows: Rows, end: bool = False) -> None:
+        routed = [
+            route(to_table(self.job, number, [row]), number, self.job, self.n_buckets)
+            for number, layout in enumerate(self.job.layouts)
+            for row in rows.get(layout.name, ())
+        ]
+        watermark = max((part.newest for part in routed), default=0) + 1
+        for bucket in range(self.n_buckets):
+            packets = [(0, blob) for part in routed for number, blob in part.packets if number == bucket]
+            operator = self.job.operator()
+            operator.open(None)
+            self.outcomes.append(operator.step(packets[:: -1 if bucket % 2 else 1], watermark, ended=end))
+
+
+@pytest.mark.parametrize("emit", ["", " EMIT EARLY"])
+def test_events_at_one_time_form_one_solution_in_any_order_of_packets(emit: str) -> None:
+    rows = [{"id": x, "t": 1, "x": float(x), "y": 0.0} for x in range(60)]
+    workbook = (
+        "CREATE STREAM e KEY (id INTEGER) TIME t INTEGER SPACE (x, y);\n"
+        f"CREATE QUERY q AS CONSTRAIN u, v FROM e WHERE u.id < v.id AND DISTANCE(u, v) <= 1 AND SPAN(u, v) <= 1{emit};"
+    )
+    run = ShuffledRun(in_context(job_of(Case(workbook, "q", {}, {})), live=True), 7)
+    run.step({"e": rows})
+    pairs = sorted((answer["u"]["id"], answer["v"]["id"]) for answer in run.answers())
+    assert pairs == [(x, x + 1) for x in range(59)]
+
+
+def test_kept_events_are_counted_once() -> None:
+    """Events near the borders of cells and periods have copies in several buckets."""
+    rows = [{"id": number, "t": 7 * number, "x": float(number % 90), "y": 0.0} for number in range(300)]
+    workbook = (
+        "CREATE STREAM e KEY (id INTEGER) TIME t INTEGER SPACE (x, y);\n"
+        "CREATE QUERY q AS CONSTRAIN u, v FROM e WHERE v.t - u.t IN [0, 100] AND DISTANCE(u, v) <= 3 STRATEGY LOOSE;"
+    )
+    kept = {}
+    for n_buckets in (1, 16):
+        run = ConstrainRun(job_of(Case(workbook, "q", {"e": rows}, {})), n_buckets)
+        run.step({"e": rows}, end=True)
+        kept[n_buckets] = run.counts.kept
+    # An event is kept for 100, so 15 at a time; buckets reach their largest numbers at different times.
+    assert kept[1] == 15
+    assert kept[16] <= 300
 
 
 @examples(20)

@@ -56,8 +56,8 @@ def test_a_bound_within_one_variable_applies_in_both_directions(bound: str) -> N
 
 def test_bounds_on_the_start_of_events_imply_bounds_on_their_end() -> None:
     analysis = analysis_of("u, v FROM stays WHERE v.t_from - u.t IN [0, 5] AND v.t - v.t_from <= 2 AND v.t <= u.t + 9")
-    # v ends at or after its start, which is at or after the end of u. A condition on v only bounds no pair.
-    assert (-analysis.times.value[1, 0], analysis.times.value[0, 1]) == (0, 9)
+    # v ends at or after its start, which is at or after the end of u, and at most 2 later.
+    assert (-analysis.times.value[1, 0], analysis.times.value[0, 1]) == (0, 7)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +85,17 @@ def test_a_contradiction_names_its_cycle(query: str, message: str) -> None:
     finding = analysis_of(query).contradiction()
     assert finding is not None
     assert message in finding.message
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        "DISTANCE(u, v) <= 0.7 AND DISTANCE(v, w) <= 0.1 AND DISTANCE(u, w) >= 0.8",
+        "v.t - u.t <= 0.7 AND w.t - v.t <= 0.1 AND w.t - u.t >= 0.8",
+    ],
+)
+def test_decimal_bounds_that_meet_do_not_contradict_each_other(bounds: str) -> None:
+    assert analysis_of(f"u, v, w FROM e WHERE {bounds}").contradiction() is None
 
 
 @pytest.mark.parametrize(

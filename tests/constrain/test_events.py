@@ -212,3 +212,62 @@ def test_a_span_can_be_one_of_several_conditions(kind: str) -> None:
     long = "100 SECONDS" if kind == "TIMESTAMP" else "100"
     query = f"u, v FROM e WHERE (SPAN(u, v) <= {short} OR v.id = 'c') AND u.id < v.id AND SPAN(u, v) <= {long}"
     assert ids(run_of(workbook, query, rows).answers()) == ["ab", "ac", "bc"]
+
+
+# ---------------------------------------------------------------- the date line
+
+ACROSS = {
+    "jump": "POLYGON((170 -10, -170 -10, -170 10, 170 10, 170 -10))",
+    "beyond": "POLYGON((170 -10, 190 -10, 190 10, 170 10, 170 -10))",
+    "parts": "MULTIPOLYGON(((170 -10, 180 -10, 180 10, 170 10, 170 -10)), "
+    "((-180 -10, -170 -10, -170 10, -180 10, -180 -10)))",
+}
+LONGITUDES = (-180.0, -175.0, -170.0, -169.0, -5.0, 0.0, 165.0, 170.0, 179.5, 180.0)
+
+
+def at_longitudes(*values: float) -> list[dict[str, Any]]:
+    return [{"id": str(lon), "t": 1, "lon": lon, "lat": 2.0, "temp": 1.0} for lon in values]
+
+
+@pytest.mark.parametrize("name", ACROSS)
+def test_a_polygon_across_the_date_line_has_its_inside_there(name: str) -> None:
+    run = run_of(GLOBE, f"u FROM e WHERE WITHIN(u, '{ACROSS[name]}')", at_longitudes(*LONGITUDES))
+    assert ids(run.answers()) == sorted(str(lon) for lon in LONGITUDES if abs(lon) >= 170)
+
+
+def test_a_hole_may_cross_the_date_line_too() -> None:
+    outline = "(170 -10, -170 -10, -170 10, 170 10, 170 -10)"
+    polygon = f"POLYGON({outline}, (178 0, -178 0, -178 4, 178 4, 178 0))"
+    run = run_of(GLOBE, f"u FROM e WHERE WITHIN(u, '{polygon}')", at_longitudes(171, 177, 178, 179, 180, -179, -177))
+    assert ids(run.answers()) == sorted(["171", "177", "178", "-177"])
+
+
+@pytest.mark.parametrize(
+    ("polygon", "inside"),
+    [
+        ("POLYGON((-180 -10, 180 -10, 180 10, -180 10, -180 -10))", LONGITUDES),
+        ("POLYGON((-100 -10, 0 -10, 100 -10, 100 10, 0 10, -100 10, -100 -10))", (-5.0, 0.0)),
+    ],
+)
+def test_a_wide_polygon_is_not_cut(polygon: str, inside: tuple[float, ...]) -> None:
+    run = run_of(GLOBE, f"u FROM e WHERE WITHIN(u, '{polygon}')", at_longitudes(*LONGITUDES))
+    assert ids(run.answers()) == sorted(map(str, inside))
+
+
+@pytest.mark.parametrize("write", [str, lambda text: shapely.to_wkb(shapely.from_wkt(text))])
+def test_polygons_in_a_column_may_cross_the_date_line(write: Callable) -> None:
+    kind = "STRING" if write is str else "BINARY"
+    workbook = f"{GLOBE} CREATE STREAM f KEY (id STRING) VALUE (area {kind}) TIME t INTEGER;"
+    job = local_job(f"{workbook} CREATE QUERY q AS CONSTRAIN u, v FROM e AS u, f AS v WHERE WITHIN(u, v.area);", "q")
+    run = ConstrainRun(job, 2)
+    areas = [{"id": name, "t": 1, "area": write(text)} for name, text in ACROSS.items()]
+    around_pole = {"id": "pole", "t": 1, "area": write("POLYGON((0 70, 120 70, -120 70, 0 70))")}
+    run.step({"e": at_longitudes(*LONGITUDES), "f": [*areas, around_pole]}, end=True)
+    expected = [f"{lon}{name}" for lon in LONGITUDES if abs(lon) >= 170 for name in ACROSS]
+    assert ids(run.answers()) == sorted(expected)
+
+
+def test_a_polygon_in_the_plane_is_not_cut() -> None:
+    rows = [{"id": str(x), "area": None, "t": 1, "x": float(x), "y": 0.0} for x in (-175, 0, 175)]
+    run = run_of(SHAPES.format(kind="STRING"), f"u FROM e WHERE WITHIN(u, '{ACROSS['jump']}')", rows)
+    assert ids(run.answers()) == ["0"]

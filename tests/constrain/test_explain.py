@@ -29,6 +29,7 @@ def steps(query: str, name: str) -> list[str]:
         "ABS(u.temp - v.temp) <= 3",
         "v.t - u.t IN [0, 5]",
         "u.t + 3 <= v.t",
+        "u.t + 3 <= v.t - 1",
         "DISTANCE(u, v) > 2",
         "u.kind < v.kind",
     ],
@@ -76,6 +77,7 @@ def test_times_and_distances_have_their_units() -> None:
         ("v.t - u.t <= 7200", "at most 2 hours later"),
         ("v.t - u.t IN [-60, 60]", "at most 1 minute apart in time"),
         ("v.t - u.t IN [0, 172800]", "0 seconds to 2 days later"),
+        ("u.t <= v.t AND v.t - u.t <= 5", "0 seconds to 5 seconds later"),
     ],
 )
 def test_the_time_between_two_events_is_listed(condition: str, text: str) -> None:
@@ -130,6 +132,33 @@ def test_a_string_that_is_no_geometry_is_refused() -> None:
     assert refused.message.startswith(
         "this is not a valid geometry: Points of LinearRing do not form a closed linestring"
     )
+
+
+def test_an_outline_around_a_pole_is_refused() -> None:
+    around = "u FROM e WHERE WITHIN(u, 'POLYGON((0 70, 120 70, -120 70, 0 70))')"
+    refused = plan(around, globe=" GEODESIC").refused
+    assert refused is not None
+    assert refused.message == "this is not a valid geometry: its outline goes around a pole"
+    assert plan(around).refused is None
+    as_on_map = "u FROM e WHERE WITHIN(u, 'POLYGON((-180 60, 0 60, 180 60, 180 90, -180 90, -180 60))')"
+    assert plan(as_on_map, globe=" GEODESIC").refused is None
+
+
+def test_early_answers_are_a_step_of_the_plan() -> None:
+    early = "on a stream, each configuration when its last event arrives, before the watermark"
+    assert steps("u, v FROM e WHERE SPAN(u, v) <= 3 EMIT EARLY", "emit") == [early]
+    assert steps("u, v FROM e WHERE SPAN(u, v) <= 3", "emit") == []
+
+
+def test_a_bound_on_a_duration_bounds_the_time_between_events() -> None:
+    workbook = """
+        CREATE STREAM stays KEY (id STRING) TIME (began, ended) INTEGER;
+        CREATE QUERY q AS CONSTRAIN u, v FROM stays WHERE v.t_from - u.t IN [0, 4] AND v.t - v.t_from <= 3;
+    """
+    catalog = declared(workbook)
+    streamed = Planner(catalog).prepare(catalog.query("q")).plan
+    assert any(line.startswith("u and v: 0 to 7 later") for line in streamed.why)
+    assert streamed.streams == "yes"
 
 
 def test_more_variables_than_bits_are_refused() -> None:

@@ -1,13 +1,15 @@
 """The value of a typed condition for one set of bindings, in SQL's three-valued logic, one scalar at a time.
 
 NULL is None. A condition holds if its value is True, not if it is False or NULL. There is no short-circuit evaluation,
-and no values of a row raise an error: a division by zero is NULL.
+and no values of a row raise an error: a division by zero is NULL. Times that are DOUBLE are decimals, as they were
+written, and so is every number that is compared with them or added to them.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Mapping
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
@@ -52,6 +54,8 @@ def evaluate(tree: Typed, bindings: Bindings, relations: Relations, functions: F
     # Arithmetic, comparisons and functions of NULL are NULL.
     if None in arguments:
         return None
+    if any(isinstance(argument, Decimal) for argument in arguments):
+        arguments = [Decimal(repr(value)) if isinstance(value, float) else value for value in arguments]
     value = _STRICT[tree.op](*arguments) if tree.op in _STRICT else functions[tree.op](*arguments)
     # Timestamps are microseconds here, and their difference is in seconds.
     return value / 1e6 if tree.op == "-" and tree.arguments[0].type is Type.TIMESTAMP else value

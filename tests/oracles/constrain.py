@@ -2,7 +2,7 @@
 
 There is one nested loop per variable, in the order of the query. A condition is evaluated as soon as all events that it
 names are chosen, only to save time. There are no implied bounds, indexes or partitions. The conditions are evaluated
-one by one (`tests/oracles/conditions.py`), in doubles if columns are doubles.
+one by one (`tests/oracles/conditions.py`), in doubles if columns are doubles; times are decimals, as they were written.
 
 How the definitions are interpreted
 -----------------------------------

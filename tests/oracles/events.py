@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
@@ -62,6 +63,8 @@ def events_of(stream: Stream, rows: Sequence[Mapping[str, Any]]) -> list[Event]:
         values = {name.lower(): value for name, value in source_row.items()}
         row = {column.name: values.get(column.name.lower()) for column in stream.columns}
         columns = {column.name.lower(): scalar(row[column.name], column.type) for column in stream.columns}
+        for time in filter(None, (stream.time, stream.start)):
+            columns[time.name.lower()] = as_written(columns[time.name.lower()])
         required = [stream.time, *stream.keys]
         if any(is_missing(columns[column.name.lower()]) for column in required):
             continue
@@ -81,6 +84,11 @@ def scalar(value: Any, kind: Type | None = None) -> Value:
         moment = value.replace(tzinfo=UTC) if value.tzinfo is None else value
         return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
     return (value - date(1970, 1, 1)).days if isinstance(value, date) else value
+
+
+def as_written(value: Value) -> Value:
+    """A number as the decimal that it was written as, so that differences of times are exact."""
+    return Decimal(repr(value)) if isinstance(value, float) and math.isfinite(value) else value
 
 
 def is_missing(value: Value) -> bool:

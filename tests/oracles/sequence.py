@@ -18,6 +18,7 @@ How the definitions are interpreted
   without an event, each such reference must have a default; otherwise the condition is skipped. A negative has no event
   unless one of its events is being tested. A condition on a negative alone is only evaluated for its events.
 - WITHIN is compared with differences of times, `t_last - t <= within`, also at the head of a window, never with sums.
+  DOUBLE times are decimals, as they were written.
 - In a partial match, conditions on a component after the last observed one are not evaluated, even if it has a default.
   The gap before its first event, which is that of the first positive component, is ignored. To be reported as expired,
   its probability must reach the threshold with and without the negatives that apply until the window closes.
@@ -44,7 +45,7 @@ from anabranch.binding.typed import Member, Operation, Reference, Typed, walk
 from anabranch.language.types import Type
 from anabranch.sequence.query import BoundComponent, BoundSequence
 from tests.oracles.conditions import Relations, holds
-from tests.oracles.events import NO_RELATIONS, Event, Rows, events_by_stream
+from tests.oracles.events import NO_RELATIONS, Event, Rows, as_written, events_by_stream
 from tests.oracles.gaps import JOINT, POSTERIOR, gap_score, parts_of
 from tests.oracles.occurrence import occurrence_score
 from tests.untraced import untraced
@@ -169,7 +170,7 @@ def _later(time: Any, within: float | None) -> Any:
 def seconds(earlier: Event, later: Event) -> float:
     """The difference of the times of two events; in seconds for TIMESTAMPs."""
     difference = later.time - earlier.time
-    return difference / 1e6 if later.stream.time.type is Type.TIMESTAMP else difference
+    return difference / 1e6 if later.stream.time.type is Type.TIMESTAMP else float(difference)
 
 
 # ---------------------------------------------------------------- rates
@@ -397,7 +398,7 @@ class DisjunctSearch:
     def _from_opening(self, chosen: Chosen) -> float:
         """The time from the opening of the window, which ends with the last event, to the first event."""
         first, *_, last = [*chosen.values()] * 2
-        return self._within - seconds(first, last)
+        return float(as_written(float(self._within)) - as_written(float(seconds(first, last))))
 
     def _to_close(self, chosen: Chosen) -> float:
         """The time from the last event to the close of the window, which opened with the first event."""

@@ -32,8 +32,8 @@ class LocalRun(local.LocalRun):
                     combined[tuple(key)] = combined.get(tuple(key), 0.0) + number
         if not self.complete:
             combined = {key: -math.expm1(number) for key, number in combined.items()}
-        threshold = self.job.spec.analysis.query.threshold
-        return {key: p for key, p in combined.items() if p > 0 and p >= threshold}
+        least = self.job.spec.analysis.query.least_probability
+        return {key: p for key, p in combined.items() if p > 0 and p >= least}
 
 
 def run_whole(job: PatternJob, rows: Rows, n_buckets: int = 3) -> dict[tuple, float]:

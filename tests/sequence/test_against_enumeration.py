@@ -59,7 +59,7 @@ def test_every_clause_gives_the_answers_of_the_oracle(data: st.DataObject, claus
 
 @examples(20)
 @given(sequence_cases(decimals=True), BUCKETS)
-def test_decimal_fractions_are_rounded_as_in_the_oracle(case: Case, n_buckets: int) -> None:
+def test_times_are_compared_as_decimals(case: Case, n_buckets: int) -> None:
     assert same(answers_of(case, [case.rows], n_buckets), truth_of(case))
 
 

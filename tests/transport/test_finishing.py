@@ -33,7 +33,7 @@ def test_the_answers_of_one_query_of_a_group_in_its_own_columns() -> None:
 def test_any_of_combines_independent_rows_and_drops_answers_below_the_threshold() -> None:
     none = [math.log(1 - p) for p in (0.5, 0.5, 0.2, 0.0)]
     answers = pa.table({"t": [1, 1, 2, 3], "g": ["a", "a", "a", "a"], "log_none": none})
-    finished = finish_table(Finishing(any_of=AnyOf(("t", "g"), threshold=0.3)), answers)
+    finished = finish_table(Finishing(any_of=AnyOf(("t", "g"), least=0.3)), answers)
     assert finished.select(["t", "g"]).to_pylist() == [{"t": 1, "g": "a"}]
     assert finished["probability"].to_pylist() == pytest.approx([0.75])
 

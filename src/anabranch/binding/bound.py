@@ -14,6 +14,7 @@ from anabranch.binding.typed import Constant, Member, Operation, Reference, Type
 from anabranch.catalog import Relation, Stream
 from anabranch.errors import Span
 from anabranch.language.nodes import NOWHERE
+from anabranch.thresholds import least_reaching
 
 #: The column that CALIBRATED BY adds to answers.
 CALIBRATED = "calibrated"
@@ -42,6 +43,8 @@ class BoundQuery(ABC):
         Its distinct streams, in order of appearance.
     conditions : tuple of Typed
         All its conditions.
+    threshold : float
+        The THRESHOLD clause, 0 without it.
     """
 
     __slots__ = ()
@@ -51,6 +54,12 @@ class BoundQuery(ABC):
 
     name: str
     span: Span
+    threshold: float
+
+    @property
+    def least_probability(self) -> float:
+        """The least probability that reaches THRESHOLD."""
+        return least_reaching(self.threshold)
 
     @property
     @abstractmethod

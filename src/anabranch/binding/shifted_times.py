@@ -6,6 +6,8 @@ is `u.t - v.t <= 3`.
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from anabranch.binding.typed import Constant, Operation, Reference, Typed
 from anabranch.errors import Span
 from anabranch.language.types import Type, comparable
@@ -19,7 +21,7 @@ def shifted_time(op: str, left: Typed, right: Typed, span: Span) -> Typed | None
     number = right.value if isinstance(right, Constant) and right.type.is_numeric else None
     if op not in "+-" or time.type is not Type.TIMESTAMP or isinstance(time, Constant) or number is None:
         return None
-    seconds += float(number) if op == "+" else -float(number)
+    seconds = _decimal_sum(seconds, float(number) if op == "+" else -float(number))
     return Operation("+", (time, Constant(seconds, Type.DOUBLE, span)), Type.TIMESTAMP, span)
 
 
@@ -36,7 +38,7 @@ def compare_shifted(op: str, left: Typed, right: Typed, span: Span) -> Typed | N
     if not comparable(time.type, other_time.type):
         return None
     kind = Type.DOUBLE if time.type is other_time.type else Type.UNKNOWN
-    seconds = Constant(other_shift - shift, Type.DOUBLE, span)
+    seconds = Constant(_decimal_sum(other_shift, -shift), Type.DOUBLE, span)
     return Operation(op, (Operation("-", (time, other_time), kind, span), seconds), Type.BOOLEAN, span)
 
 
@@ -46,3 +48,8 @@ def _time_and_shift(typed: Typed) -> tuple[Typed, float]:
         time, seconds = typed.arguments
         return time, seconds.value if isinstance(seconds, Constant) and isinstance(seconds.value, float) else 0.0
     return typed, 0.0
+
+
+def _decimal_sum(one: float, other: float) -> float:
+    """The sum of two numbers as they are written: 0.1 + 0.2 is 0.3."""
+    return float(Decimal(repr(one)) + Decimal(repr(other)))

@@ -7,14 +7,14 @@ TIMESTAMP of its midnight in UTC when it is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.arrays import BEGINNING, END, F64, I64
+from anabranch.arrays import BEGINNING, END, F64, I64, ROUNDING, Bools, Numbers
 
 _MAGNITUDE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 
@@ -110,7 +110,7 @@ def steps_of(codes: I64, step: float, kind: TimeKind) -> I64:
     if kind is TimeKind.DOUBLE:
         # 0.7 / 0.1 is slightly less than 7.
         steps = restore_doubles(codes) / step
-        return np.floor(steps + 4 * np.finfo(np.float64).eps * np.abs(steps)).astype(np.int64)
+        return np.floor(steps + ROUNDING * np.abs(steps)).astype(np.int64)
     return codes // _scaled(step, kind)
 
 
@@ -133,11 +133,10 @@ def _scaled(step: float, kind: TimeKind) -> int:
 def later(codes: I64, delay: float, kind: TimeKind) -> I64:
     """The codes of times plus `delay`, in seconds for a TIMESTAMP, else in the unit of the column."""
     # 0.7 + 0.1 is slightly less than 0.8, and 8.2 seconds are slightly less than 8,200,000 microseconds.
-    rounding = 4 * np.finfo(np.float64).eps
     if kind is TimeKind.DOUBLE:
         times = restore_doubles(codes)
-        return order_doubles(times + delay + rounding * np.maximum(np.abs(times), delay))
-    scaled = (delay * 1_000_000 if kind is TimeKind.TIMESTAMP else delay) * (1 + rounding)
+        return order_doubles(times + delay + ROUNDING * np.maximum(np.abs(times), delay))
+    scaled = (delay * 1_000_000 if kind is TimeKind.TIMESTAMP else delay) * (1 + ROUNDING)
     whole = min(int(scaled), END - 1)
     return np.where(codes > END - 1 - whole, END - 1, codes + whole)
 
@@ -149,8 +148,41 @@ def earlier(code: int, delay: float, kind: TimeKind) -> int:
     if kind is TimeKind.DOUBLE:
         newest = restore_doubles(np.array([code]))
         # 0.8 - 0.1 is slightly more than 0.7: a row that is exactly as late as allowed is not late.
-        rounding = 4 * np.finfo(np.float64).eps * np.maximum(np.abs(newest), delay)
-        return int(order_doubles(newest - delay - rounding)[0])
+        return int(order_doubles(newest - delay - ROUNDING * np.maximum(np.abs(newest), delay))[0])
     scaled = delay * 1_000_000 if kind is TimeKind.TIMESTAMP else delay
-    # Rounded up: the watermark may be too early, never too late.
-    return max(code - int(np.ceil(scaled)), BEGINNING + 1)
+    # Rounded up: the watermark may be too early, never too late. 1.1 seconds are slightly more than 1,100,000
+    # microseconds.
+    return max(code - int(np.ceil(scaled * (1 - ROUNDING))), BEGINNING + 1)
+
+
+_COMPARED: dict[str, Callable[[F64, F64], Bools]] = {
+    "<": lambda apart, slack: apart < -slack,
+    "<=": lambda apart, slack: apart <= slack,
+    ">": lambda apart, slack: apart > slack,
+    ">=": lambda apart, slack: apart >= -slack,
+    "=": lambda apart, slack: np.abs(apart) <= slack,
+    "<>": lambda apart, slack: np.abs(apart) > slack,
+}
+
+
+def compare_difference(op: str, one: pa.Array, other: pa.Array, value: float, is_absolute: bool) -> pa.Array:
+    """Compare `one` - `other`, or its absolute value, with a number; NULL where a time is NULL.
+
+    Times are numbers, or TIMESTAMPs, whose difference is in seconds. DOUBLE times are compared as the decimals that
+    they were written as.
+    """
+    null = pc.or_(one.is_null(), other.is_null())
+    times = [_exact_numbers(column) for column in (one, other)]
+    scale = 1e6 if pa.types.is_timestamp(one.type) else 1.0
+    apart = (times[0] - times[1]).astype(np.float64) / scale
+    rounded = value != 0 and any(pa.types.is_floating(column.type) for column in (one, other))
+    slack = ROUNDING * np.maximum(*np.abs(times)) if rounded else np.zeros(len(apart))
+    holds = _COMPARED[op]((np.abs(apart) if is_absolute else apart) - value, slack)
+    return pa.array(holds, mask=null.to_numpy(zero_copy_only=False))
+
+
+def _exact_numbers(column: pa.Array) -> Numbers:
+    """Times as integers, microseconds for TIMESTAMPs, or as doubles; 0 for NULL."""
+    if pa.types.is_timestamp(column.type):
+        column = pc.cast(column, TimeKind.TIMESTAMP.arrow_type, safe=False).cast(pa.int64())
+    return pc.fill_null(column, 0).to_numpy(zero_copy_only=False)

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import inf
+from math import inf, isclose
 
 from anabranch.binding.equalities import equated_columns, merge_overlapping
+from anabranch.binding.time_bounds import is_begin, time_bound
 from anabranch.binding.typed import Reference, Typed, conjunction, of_event, walk
-from anabranch.constrain.bounds import Bound, Closed, close, tightest
+from anabranch.constrain.bounds import ROUNDING, Bound, Closed, close, tightest
 from anabranch.constrain.query import STRATEGIES, BoundConstrain, BoundCounted
-from anabranch.constrain.stated_bounds import distance_bound, is_begin, time_bound
+from anabranch.constrain.stated_bounds import distance_bound
 from anabranch.errors import Finding
 from anabranch.language.types import Type
 
@@ -138,7 +139,9 @@ class ConstrainAnalysis:
             op, one, other, value = bound
             for i, j in _pairs(self.query, one, other):
                 most = self.distances.bound(i, j)
-                if value > most.value or (value == most.value and (most.strict or op == ">")):
+                # 0.7 + 0.1 is slightly less than 0.8.
+                is_equal = isclose(value, most.value, rel_tol=ROUNDING)
+                if (value > most.value and not is_equal) or (is_equal and (most.strict or op == ">")):
                     distance = f"the distance from {self.name(i)} to {self.name(j)}"
                     message = f"{distance} must be {op} {value:g}, but other bounds make it {most}"
                     return Finding("contradiction", message, "relax one of these bounds", condition.span)
@@ -153,8 +156,9 @@ def analyse(query: BoundConstrain) -> ConstrainAnalysis:
         if moment.begin:
             later[moment.slot, number] = Bound(0.0)
     joint = [condition for condition in query.conditions if len(mentions(condition)) > 1]
-    for condition in joint:
+    for condition in query.conditions:
         _add_times(query, condition, later)
+    for condition in joint:
         _add_distances(query, condition, apart)
     unary = tuple(_unary(query, variable) for variable in query.variables)
     return ConstrainAnalysis(query, unary, tuple(joint), later, apart)
@@ -239,22 +243,30 @@ def _pairs(query: BoundConstrain, one: Reference, other: Reference) -> list[tupl
 
 
 def _add_times(query: BoundConstrain, condition: Typed, later: StatedBounds) -> None:
-    """Add the bounds on times that a condition states: `u.t - v.t <= 5`, `SPAN(u, v) < 3`, `u.t + 1 <= v.t`."""
-    bound = time_bound(query, condition)
+    """Add the bounds on times that a condition states: `u.t - v.t <= 5`, `SPAN(u, v) < 3`, `u.t + 1 <= v.t`.
+
+    `v.t - v.t_from <= 3` bounds the duration of an event.
+    """
+    streams = query.stream_of
+    bound = time_bound(streams, condition)
     if bound is None:
         return
     op, one, other, value, is_absolute = bound
     strict = op in ("<", ">")
     moments = moments_of(query)
-    for i, j in _pairs(query, one, other):
-        start = moments.index(Moment(i, is_begin(query, one)))
-        end = moments.index(Moment(j, is_begin(query, other)))
+    is_same_event = (one.owner, one.mention) == (other.owner, other.mention)
+    pairs = [(i, i) for i in _slots(query, one)] if is_same_event else _pairs(query, one, other)
+    for i, j in pairs:
+        start = moments.index(Moment(i, is_begin(streams, one)))
+        end = moments.index(Moment(j, is_begin(streams, other)))
+        if start == end:  # SPAN(v, v) of one event is 0
+            continue
         if op in _ABOVE:  # t(one) - t(other) is at most the value
             later[end, start] = tightest(later, (end, start), Bound(value, strict))
             if is_absolute:
                 later[start, end] = tightest(later, (start, end), Bound(value, strict))
         if op in _BELOW and not is_absolute:
-            later[start, end] = tightest(later, (start, end), Bound(-value, strict))
+            later[start, end] = tightest(later, (start, end), Bound(0.0 - value, strict))
 
 
 def _add_distances(query: BoundConstrain, condition: Typed, apart: StatedBounds) -> None:

@@ -11,7 +11,7 @@ from anabranch.binding.stream_columns import check_column_types
 from anabranch.binding.typed import Reference, Typed, conjuncts, walk, with_references
 from anabranch.catalog import Model, Stream
 from anabranch.constrain.arguments import check_functions
-from anabranch.constrain.query import STRATEGIES, BoundConstrain, BoundCounted
+from anabranch.constrain.query import EMITTED, STRATEGIES, BoundConstrain, BoundCounted
 from anabranch.constrain.syntax import Constrain
 from anabranch.language import limits, nodes
 from anabranch.language.findings import listed, shown
@@ -40,20 +40,23 @@ class Binder(QueryBinder):
             for node in body.names
         )
         return BoundConstrain(
-            self.query.name, variables, conditions, self.threshold, self.query.span, body.strategy
+            self.query.name, variables, conditions, self.threshold, self.query.span, body.strategy,
+            "EARLY" in body.emit,
         )  # fmt: skip
 
     def check_clauses(self, body: Constrain) -> None:
-        """Report a wrong number of events, or an unknown option of STRATEGY."""
+        """Report a wrong number of events, or an unknown option of STRATEGY or EMIT."""
         for counted in body.names:
             if not 1 <= counted.count <= limits.MAX_COUNT:
                 message = (
                     f"{shown(counted.name)} stands for {counted.count} events (1 to {limits.MAX_COUNT} are allowed)"
                 )
                 self.findings.add("out-of-range", message, counted.span, f"write {counted.name}*5")
-        if body.strategy is not None and body.strategy not in STRATEGIES:
-            span, hint = body.clause_span("STRATEGY"), f"use {listed(STRATEGIES)}"
-            self.findings.unknown("STRATEGY option", body.strategy, STRATEGIES, span, hint)
+        stated = [("STRATEGY", word, STRATEGIES) for word in filter(None, [body.strategy])]
+        for clause, word, options in [*stated, *(("EMIT", word, EMITTED) for word in body.emit)]:
+            if word not in options:
+                span, hint = body.clause_span(clause), f"use {listed(options)}"
+                self.findings.unknown(f"{clause} option", word, options, span, hint)
 
     def conditions(self, body: Constrain, streams: dict[str, Stream | None]) -> tuple[Typed, ...]:
         """Bind the conjuncts of WHERE.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import inf
 
 #: Sums of decimal fractions are not exact: a sum is taken as 0 up to this share of the largest bound.
-_ROUNDING = 1e-12
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def _contradiction(
     `around` has the bound of the way from each slot back to itself.
     """
     largest = max((abs(bound.value) for bound in stated.values() if bound.value < inf), default=0.0)
-    rounding = _ROUNDING * largest
+    rounding = ROUNDING * largest
     for start, (value, loose) in enumerate(around):
         if value < -rounding or (not loose and value <= rounding):
             path = [start]

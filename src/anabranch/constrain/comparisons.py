@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import inf
 
+from anabranch.binding.time_bounds import comparison, is_begin, time_bound
 from anabranch.binding.typed import Constant, Operation, Reference, Typed, of_event
 from anabranch.constrain.analysis import ConstrainAnalysis, mentions
-from anabranch.constrain.stated_bounds import comparison, distance_bound, is_begin, time_bound
+from anabranch.constrain.stated_bounds import distance_bound
 from anabranch.language.types import Type
 
 
@@ -33,13 +34,14 @@ class ColumnOf:
     """A value of an event that checks compare: an expression on the columns of a stream.
 
     Values of one `group` are compared with each other, and get common codes; without a group they are numbers. A `box`
-    is the bounding box of a geometry, in four columns.
+    is the bounding box of a geometry, in four columns; of one in degrees if it is `on_globe`.
     """
 
     stream: str
     value: Typed
     group: int | None = None
     box: bool = False
+    on_globe: bool = False
 
 
 @dataclass(slots=True)
@@ -85,20 +87,13 @@ def _of_space(numbers: dict[str, int], condition: Typed) -> Check | None:
 
 
 def _of_times(analysis: ConstrainAnalysis, numbers: dict[str, int], condition: Typed) -> Check | None:
-    """The check of a bound on times: `u.t - v.t <= 5`, `SPAN(u, v) < 3`, `u.t <= v.t`.
-
-    Not of other sums: they are rounded in the order in which they are written.
-    """
-    bound, compared = time_bound(analysis.query, condition), comparison(condition)
-    if bound is None or compared is None:
+    """The check of a bound on times: `u.t - v.t <= 5`, `SPAN(u, v) < 3`, `u.t <= v.t`."""
+    streams = analysis.query.stream_of
+    bound = time_bound(streams, condition)
+    if bound is None:
         return None
     op, one, other, value, is_absolute = bound
-    _, left, right = compared
-    is_plain = isinstance(left, Reference) and isinstance(right, Reference)
-    is_difference = isinstance(left, Operation) and left.arguments == (one, other) and isinstance(right, Constant)
-    if not (is_plain or is_difference or is_absolute):
-        return None
-    sides = ["BEGIN" if is_begin(analysis.query, time) else "END" for time in (one, other)]
+    sides = ["BEGIN" if is_begin(streams, time) else "END" for time in (one, other)]
     what = "SPAN" if is_absolute else "TIMES"
     return Check(numbers[one.owner or ""], numbers[other.owner or ""], what, op, value, *sides)
 
@@ -128,15 +123,15 @@ def _of_columns(
     if what == "COLUMNS" and Type.DOUBLE not in (left.type, right.type):
         group = columns.groups
         columns.groups += 1
-    indices = [columns.index(_column_of(analysis, side, group)) for side in (left, right)]
+    indices = [columns.index(ColumnOf(_stream_of(analysis, side), of_event(side), group)) for side in (left, right)]
     u, v = (numbers[side[0]] for side in sides if side is not None)
     return Check(u, v, what, op, value, *indices)
 
 
-def _column_of(analysis: ConstrainAnalysis, value: Typed, group: int | None, box: bool = False) -> ColumnOf:
+def _stream_of(analysis: ConstrainAnalysis, value: Typed) -> str:
+    """The name of the stream of the event in a value."""
     ((owner, _),) = mentions(value)
-    stream = next(variable.stream for variable in analysis.query.variables if variable.name == owner)
-    return ColumnOf(stream.name.lower(), of_event(value), group, box)
+    return analysis.query.stream_of[owner].name.lower()
 
 
 def _event_of(value: Typed) -> tuple[str, int] | None:
@@ -166,6 +161,12 @@ def _of_boxes(analysis: ConstrainAnalysis, numbers: dict[str, int], condition: T
         return None
     if not all(isinstance(argument, Reference) for argument in touching.arguments):
         return None
-    indices = [columns.index(_column_of(analysis, argument, None, box=True)) for argument in touching.arguments]
+    streams = analysis.query.stream_of
+    on_globe = any(streams[owner].declaration.geodesic for owner, _ in mentions(condition))
+    boxes = [
+        ColumnOf(_stream_of(analysis, argument), of_event(argument), box=True, on_globe=on_globe)
+        for argument in touching.arguments
+    ]
+    indices = [columns.index(box) for box in boxes]
     u, v = (numbers[side[0]] for side in sides if side is not None)
     return Check(u, v, "BOXES", "<=", value * (1 + 1e-9), *indices)

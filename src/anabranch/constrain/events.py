@@ -35,10 +35,10 @@ def locations_of(events: EventTable) -> F64:
     return geometry.on_sphere(x, y) if space.geodesic else geometry.in_plane(x, y)
 
 
-def _shapes(events: EventTable, name: str) -> geometry.Shapes:
+def _shapes(events: EventTable, name: str, on_globe: bool) -> geometry.Shapes:
     """The geometries of a column, or the points of the events themselves ("*")."""
     if name != "*":
-        return geometry.shapes_of(events.columns[name])
+        return geometry.shapes_of(events.columns[name], on_globe)
     names = events.layout.space.columns if events.layout.space else ()
     return geometry.points_of(*(numbers_of(events.columns[name.lower()]) for name in names))
 
@@ -63,7 +63,7 @@ def _matrix(batch: Batch, columns: Sequence[ColumnOf]) -> F64:
         mask, table = batch.stream == number, batch.tables[number]
         if column.box:
             name = column.value.name if isinstance(column.value, Reference) else ""
-            matrix[mask, index : index + 4] = geometry.boxes_of(_shapes(table, name))
+            matrix[mask, index : index + 4] = geometry.boxes_of(_shapes(table, name, column.on_globe))
             index += 4
             continue
         values = evaluate(column.value, table.columns, {}, len(table))

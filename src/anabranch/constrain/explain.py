@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import inf
 
+from anabranch.binding.time_bounds import is_begin, time_bound
 from anabranch.binding.typed import Constant, Operation, Typed, walk
 from anabranch.binding.words import condition_text, count_of
 from anabranch.constrain.analysis import LOOSE, NOINDEX, TIGHT, ConstrainAnalysis, mentions, strategy_of
 from anabranch.constrain.comparisons import Columns, checks_of
 from anabranch.constrain.query import BoundConstrain
-from anabranch.constrain.stated_bounds import is_begin, time_bound
 from anabranch.errors import Finding
 from anabranch.language.types import Type
 from anabranch.plan import ConstraintGraph, Edge, Plan, Step
@@ -70,6 +70,7 @@ def _two_spaces(query: BoundConstrain) -> Finding | None:
 def _bad_geometry(query: BoundConstrain) -> Finding | None:
     """Report a string that is used as a geometry but is not valid."""
     for condition in query.conditions:
+        on_globe = any(query.stream_of[owner].declaration.geodesic for owner, _ in mentions(condition))
         for node in walk(condition):
             if not isinstance(node, Operation) or node.op not in ("within", "intersects", "distance"):
                 continue
@@ -78,10 +79,10 @@ def _bad_geometry(query: BoundConstrain) -> Finding | None:
                     # Shapely is imported only for queries with a geometry.
                     from anabranch.constrain.geometry import fault_of
 
-                    fault = fault_of(str(part.value))
-                    if fault:
-                        hint = "write well-known text, such as 'POLYGON((0 0, 1 0, 1 1, 0 0))'"
-                        return Finding("not-a-geometry", f"this is not a valid geometry: {fault}", hint, part.span)
+                    fault = fault_of(str(part.value), on_globe)
+                    if fault is not None:
+                        message = f"this is not a valid geometry: {fault.reason}"
+                        return Finding("not-a-geometry", message, fault.hint, part.span)
     return None
 
 
@@ -150,6 +151,8 @@ def _steps(analysis: ConstrainAnalysis) -> Iterator[Step]:
     _, rest = checks_of(analysis, 0, Columns())
     for condition in rest:
         yield Step("filter", f"{condition_text(condition)}: tested on complete configurations")
+    if query.is_early:
+        yield Step("emit", "on a stream, each configuration when its last event arrives, before the watermark")
 
 
 # ---------------------------------------------------------------- the graph
@@ -190,7 +193,7 @@ def _edges(analysis: ConstrainAnalysis) -> Iterator[Edge]:
 
 def _time_between(analysis: ConstrainAnalysis, i: int, j: int) -> str:
     """How much later the event of the second slot is."""
-    least, most = -analysis.times.value[j, i], analysis.times.value[i, j]
+    least, most = 0.0 - analysis.times.value[j, i], analysis.times.value[i, j]
     if least == -inf and most == inf:
         return ""
     if least == most:
@@ -242,5 +245,6 @@ def _other_conditions(analysis: ConstrainAnalysis, i: int, j: int) -> Iterator[s
 
 def _bounds_ends(analysis: ConstrainAnalysis, condition: Typed) -> bool:
     """Whether a condition bounds the time between the ends of two events, which is shown as a bound."""
-    bound = time_bound(analysis.query, condition)
-    return bound is not None and not any(is_begin(analysis.query, time) for time in bound[1:3])
+    streams = analysis.query.stream_of
+    bound = time_bound(streams, condition)
+    return bound is not None and not any(is_begin(streams, time) for time in (bound.one, bound.other))

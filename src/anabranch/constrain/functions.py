@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -11,16 +10,15 @@ import pyarrow.compute as pc
 import shapely
 
 from anabranch.arrays import F64, Bools
+from anabranch.binding.time_bounds import Streams, TimeBound, time_bound
 from anabranch.binding.typed import Constant, Member, Operation, Reference, Typed
-from anabranch.catalog import Stream
 from anabranch.columns.conditions import Columns, Relations, holds
 from anabranch.columns.numbers import numbers_of
+from anabranch.columns.times import compare_difference
 from anabranch.constrain import geometry
+from anabranch.language.types import Type
 
 _FUNCTIONS = ("distance", "within", "intersects", "span")
-
-#: The stream of each owner in a condition; the owner is "" in a condition on one event.
-Streams = Mapping[str, Stream]
 
 
 def holds_of_events(condition: Typed | None, columns: Columns, streams: Streams, relations: Relations, n: int) -> Bools:
@@ -37,15 +35,29 @@ def holds_of_events(condition: Typed | None, columns: Columns, streams: Streams,
 
 
 def _with_functions_evaluated(tree: Typed, columns: dict[str, pa.Array], streams: Streams, n: int) -> Typed:
-    """The tree with every function replaced by a reference to a new column with its values."""
+    """The tree with every function and every bound on times replaced by a reference to a new column with its values."""
     if not isinstance(tree, Operation | Member):
         return tree
+    bound = time_bound(streams, tree)
+    if bound is not None:
+        name = f"#{len(columns)}"
+        columns[name] = _compare_times(bound, columns, streams)
+        return Reference(None, name, Type.BOOLEAN)
     if isinstance(tree, Operation) and tree.op in _FUNCTIONS:
         name = f"#{len(columns)}"
         columns[name] = _values(tree, columns, streams, n)
         return Reference(None, name, tree.type)
     arguments = (_with_functions_evaluated(argument, columns, streams, n) for argument in tree.arguments)
     return replace(tree, arguments=tuple(arguments))
+
+
+def _compare_times(bound: TimeBound, columns: Columns, streams: Streams) -> pa.Array:
+    """Where a bound on the difference of two times holds."""
+    one, other = (
+        _time(time, columns, streams) if time.name == "*" else column_of(time, time.name, columns)
+        for time in (bound.one, bound.other)
+    )
+    return compare_difference(bound.op, one, other, bound.value, bound.is_absolute)
 
 
 def _values(function: Operation, columns: Columns, streams: Streams, n: int) -> pa.Array:
@@ -107,9 +119,10 @@ def _location(value: Typed, columns: Columns, streams: Streams, n: int) -> tuple
 
 
 def _shapes(value: Typed, columns: Columns, streams: Streams, n: int) -> geometry.Shapes:
-    """The geometries of an event, a column or a constant."""
+    """The geometries of an event, a column or a constant; in degrees if an event of the condition is on the globe."""
+    on_globe = any(stream.declaration.geodesic for stream in streams.values())
     if isinstance(value, Constant):
-        return np.full(n, shapely.from_wkt(str(value.value)), object)
+        return np.full(n, geometry.shape_of(str(value.value), on_globe), object)
     if _is_event(value):
         return geometry.points_of(*_location(value, columns, streams, n))
-    return geometry.shapes_of(column_of(_reference(value), _reference(value).name, columns))
+    return geometry.shapes_of(column_of(_reference(value), _reference(value).name, columns), on_globe)

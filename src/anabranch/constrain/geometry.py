@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,21 +16,45 @@ from anabranch.columns.globe import RADIUS
 Shapes = npt.NDArray[np.object_]
 
 
-def fault_of(text: str) -> str:
-    """Why a text is not a geometry; empty if it is one."""
+class Fault(NamedTuple):
+    """Why a text is not a geometry, and how to fix it."""
+
+    reason: str
+    hint: str
+
+
+def fault_of(text: str, on_globe: bool) -> Fault | None:
+    """Why a text is not a geometry; None if it is one."""
     try:
-        shapely.from_wkt(text)
+        shape = shapely.from_wkt(text)
     except (ShapelyError, ValueError) as error:
         # GEOS puts the name of its exception first.
-        return str(error).splitlines()[0].removeprefix("IllegalArgumentException: ").removeprefix("ParseException: ")
-    return ""
+        reason = str(error).splitlines()[0].removeprefix("IllegalArgumentException: ").removeprefix("ParseException: ")
+        return Fault(reason, "write well-known text, such as 'POLYGON((0 0, 1 0, 1 1, 0 0))'")
+    if on_globe and _is_around_pole(shape):
+        hint = "draw it as on a map, such as 'POLYGON((-180 60, 0 60, 180 60, 180 90, -180 90, -180 60))'"
+        return Fault("its outline goes around a pole", hint)
+    return None
 
 
-def shapes_of(values: pa.Array) -> Shapes:
+def _is_around_pole(shape: shapely.Geometry) -> bool:
+    """Whether an outline goes once around the globe, each step the shorter way."""
+    rings = (_without_jumps(shapely.get_coordinates(ring)) for ring in shapely.get_rings(shapely.get_parts(shape)))
+    return any(abs(ring[0, 0] - ring[-1, 0]) > 180 for ring in rings)
+
+
+def shapes_of(values: pa.Array, on_globe: bool) -> Shapes:
     """The geometries of a column of well-known text or binary; None if a value is not a geometry."""
     binary = pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type)
     read = shapely.from_wkb if binary else shapely.from_wkt
-    return np.asarray(read(np.array(values.to_pylist(), object), on_invalid="ignore"), object)
+    shapes = np.asarray(read(np.array(values.to_pylist(), object), on_invalid="ignore"), object)
+    return cut_at_date_line(shapes) if on_globe else shapes
+
+
+def shape_of(text: str, on_globe: bool) -> shapely.Geometry:
+    """The geometry of well-known text."""
+    shape = shapely.from_wkt(text)
+    return cut_at_date_line(np.array([shape], object))[0] if on_globe else shape
 
 
 def points_of(x: F64, y: F64) -> Shapes:
@@ -76,3 +100,63 @@ def related(relation: str, one: Shapes, other: Shapes) -> pa.Array:
         "intersects": shapely.intersects,
     }
     return pa.array(functions[relation](one, other), mask=unknown)
+
+
+# ---------------------------------------------------------------- the date line
+
+
+def cut_at_date_line(shapes: Shapes) -> Shapes:
+    """Geometries in degrees, with those that cross the date line cut there, so that all longitudes are -180 to 180.
+
+    A line between two points goes the shorter way around the globe; only a line from -180 to 180 goes all around it.
+    """
+    cut = shapes.copy()
+    points, owner = shapely.get_coordinates(shapes, return_index=True)
+    is_beyond = np.abs(points[:, 0]) > 180
+    is_long = (owner[1:] == owner[:-1]) & _goes_the_other_way(np.diff(points[:, 0]))
+    for number in np.unique(owner[is_beyond | np.append(is_long, False)]):
+        cut[number] = _cut(shapes[number])
+    return cut
+
+
+def _goes_the_other_way(steps: F64) -> npt.NDArray[np.bool_]:
+    """Which steps in longitude are shorter across the date line."""
+    return (np.abs(steps) > 180) & (np.abs(steps) < 360)
+
+
+def _cut(shape: shapely.Geometry) -> shapely.Geometry | None:
+    """A geometry that crosses the date line, as one whose parts do not; None if its inside is not known."""
+    if _is_around_pole(shape):
+        return None
+    world = shapely.box(-180, -90, 180, 90)
+    parts = []
+    for part in shapely.get_parts(shape):
+        whole = _unrolled(part)
+        for turn in (-360.0, 0.0, 360.0):
+            moved = shapely.transform(whole, lambda points, turn=turn: points + (turn, 0.0))
+            inside = shapely.intersection(moved, world)
+            # Where a shape only touches the date line from the other side, nothing is left but its edge.
+            if shapely.get_dimensions(inside) == shapely.get_dimensions(whole):
+                parts.append(inside)
+    return shapely.union_all(parts)
+
+
+def _unrolled(shape: shapely.Geometry) -> shapely.Geometry:
+    """A part with longitudes that go on beyond 180 instead of jumping to -180; holes go where their polygon is."""
+    if shapely.get_type_id(shape) != shapely.GeometryType.POLYGON:
+        return shapely.transform(shape, _without_jumps)
+    shell = shapely.Polygon(_without_jumps(shapely.get_coordinates(shape.exterior)))
+    shapely.prepare(shell)
+    holes = []
+    for hole in shape.interiors:
+        points = _without_jumps(shapely.get_coordinates(hole))
+        turned = [points + (turn, 0.0) for turn in (0.0, -360.0, 360.0)]
+        holes.append(next((ring for ring in turned if shell.covers(shapely.Polygon(ring))), points))
+    return shapely.Polygon(shapely.get_coordinates(shell.exterior), holes)
+
+
+def _without_jumps(points: F64) -> F64:
+    """Points of a line with the longitudes moved by whole turns, so that each step goes the shorter way."""
+    steps = np.diff(points[:, 0])
+    turns = np.where(_goes_the_other_way(steps), -np.sign(steps), 0.0)
+    return points + np.stack([360.0 * np.append(0.0, np.cumsum(turns)), np.zeros(len(points))], axis=1)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from anabranch.arrays import F64, I64
+from anabranch.arrays import F64, I64, ROUNDING
 from anabranch.binding.typed import Typed
 from anabranch.columns.globe import RADIUS
 from anabranch.columns.times import TimeKind
@@ -20,7 +20,7 @@ from anabranch.constrain.kernel import tables
 from anabranch.constrain.kernel.checks import straight
 from anabranch.constrain.kernel.tables import CHECK, Graph, Table, pair_type, variable_type
 
-#: Bounds on DOUBLE times are widened by this share, because sums of bounds are rounded; the checks are exact.
+#: Implied bounds on DOUBLE times are widened by this share, because sums of bounds are rounded; the checks decide.
 _SLACK = 1e-12
 
 #: A sum of bounds that is below an integer by at most this is rounded up to it.
@@ -110,6 +110,8 @@ def _pairs(
     table = np.zeros(len(by_pair), CHECK)
     table["how"] = [tables.OPERATORS.index(check.how) for _, check, _ in by_pair]
     table["value"] = [check.value for _, check, _ in by_pair]
+    # Two times are compared with each other as they are; only their difference is rounded.
+    table["rounding"] = np.where((table["value"] != 0) & (kind is TimeKind.DOUBLE), ROUNDING, 0.0)
     for name in ("what", "left", "right"):
         table[name] = [_code(getattr(check, name)) for _, check, _ in by_pair]
     table["swapped"] = [swapped for _, _, swapped in by_pair]

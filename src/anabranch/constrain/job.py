@@ -16,7 +16,7 @@ from anabranch.columns.times import TimeKind
 from anabranch.constrain.analysis import ConstrainAnalysis
 from anabranch.constrain.events import locations_of
 from anabranch.constrain.functions import holds_of_events
-from anabranch.constrain.operator import ConstrainOperator
+from anabranch.constrain.operator import ConstrainOperator, EarlyOperator
 from anabranch.constrain.placement import Placement, placement_of, radius_of
 from anabranch.constrain.spec import ConstrainSpec
 from anabranch.events.job import EventJob
@@ -82,7 +82,7 @@ class ConstrainJob(EventJob[ConstrainSpec]):
 
     def operator(self) -> Operator:
         """The operator of one bucket."""
-        return ConstrainOperator(self.spec)
+        return EarlyOperator(self.spec) if self.spec.has_early else ConstrainOperator(self.spec)
 
     # ------------------------------------------------------------ answers
 

@@ -1,17 +1,22 @@
-"""The operator of CONSTRAIN."""
+"""The operators of CONSTRAIN."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import pyarrow as pa
 
+from anabranch.arrays import Bools
 from anabranch.constrain.analysis import LOOSE, NOINDEX
 from anabranch.constrain.events import numbers_of_events, role_types
 from anabranch.constrain.kernel.run import Run
+from anabranch.constrain.kernel.tables import CHAIN_ROUNDING, Events
 from anabranch.constrain.solutions import Answers
 from anabranch.constrain.spec import ConstrainSpec
 from anabranch.events.batch import Batch
 from anabranch.events.operator import EventOperator
-from anabranch.transport.operator import Counts
+from anabranch.transport.operator import Counts, Outcome
 
 
 class ConstrainOperator(EventOperator):
@@ -21,18 +26,85 @@ class ConstrainOperator(EventOperator):
         self._spec = spec
         super().__init__(spec, role_types(spec.layouts))
 
+    def in_order(self, batch: Batch) -> Batch:
+        """The events in order of time; the order of events at one time is the same in every bucket."""
+        order = batch.by_time_and_location()
+        return batch if (order[1:] > order[:-1]).all() else batch.take(order)
+
     def answers_of(self, batch: Batch, ended: bool, counts: Counts) -> pa.Table:
         """Every solution whose last event is new."""
-        spec = self._spec
-        answers = Answers(spec, batch)
-        events = numbers_of_events(batch, spec.lowered.columns)
-        strategy = spec.strategy
-        run = Run(
-            spec.lowered.graph, events, strategy != NOINDEX, strategy != LOOSE,
-            len(self.kept), self.kept.roles["expires"], self.kept.roles["met"],
-        )  # fmt: skip
+        answers = Answers(self._spec, batch)
+        run = self._run(numbers_of_events(batch, self._spec.lowered.columns))
         for query, solutions in run.solutions():
             answers.add(query, solutions)
-        counts.kept = run.peak()
+        counts.kept = run.peak(batch.counted)
         self.kept = batch.with_roles(run.kept(self.now), expires=run.expires, met=run.met)
         return answers.table()
+
+    def _run(self, events: Events) -> Run:
+        """A run over the kept events and those that follow them."""
+        spec, kept = self._spec, self.kept
+        return Run(
+            spec.lowered.graph, events, spec.strategy != NOINDEX, spec.strategy != LOOSE,
+            len(kept), kept.roles["expires"], kept.roles["met"],
+        )  # fmt: skip
+
+
+class EarlyOperator(ConstrainOperator):
+    """The operator of live queries of which some have EMIT EARLY: these report a solution when its last event arrives.
+
+    A solution among events that are not late never becomes false, so nothing has to be waited for. All events that are
+    not late are searched, in order of time, whether they are ready or held. A solution with a new event is reported;
+    its other events arrived before it or with it, so it is reported in one step only. Queries without EMIT EARLY report
+    the solutions whose last event is ready now. Events are kept and dropped as without EMIT EARLY, when the watermark
+    passes them; held events are searched again in the next step, as far as new ones can be near them in time.
+    """
+
+    def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
+        """Process packets; return all solutions that are new, and those that are decided before the watermark."""
+        advance = self._watermark.advance(watermark)
+        arrived = self._arrived(packets)
+        is_late = advance.is_late(arrived.event_time, arrived.stream)
+        rejected = arrived.where(is_late).quarantined_late()
+        n_held = len(self._buffer.held)
+        events = Batch.concat([self._buffer.held, arrived.where(~is_late)])
+        # A duplicate has the time of its original, which is held until both can have arrived.
+        again = events.repeated()
+        counts = Counts(duplicate=int((again & events.counted).sum()), late=rejected.num_rows)
+        is_new = (np.arange(len(events)) >= n_held)[~again]
+        events = events.where(~again)
+        is_ready = advance.is_ready(events.event_time, events.stream)
+        counts.used = int(events.counted[is_ready].sum())
+        self._buffer.held = events.where(~is_ready)
+        answers = self._searched(events, is_new, is_ready) if (is_new | is_ready).any() else self._no_answers
+        counts.kept = int(self.kept.counted.sum() + self._buffer.held.counted.sum())
+        return Outcome(answers, rejected, counts)
+
+    def _searched(self, events: Batch, is_new: Bools, is_ready: Bools) -> pa.Table:
+        """The solutions to report; sets `kept` to what later events may need."""
+        order = events.by_time_and_location()
+        order = order[(is_ready | self._near(events, is_new))[order]]
+        n_kept = len(self.kept)
+        batch = Batch.concat([self.kept, events.take(order)])
+        new, ready = (np.concatenate([np.zeros(n_kept, np.bool_), flags[order]]) for flags in (is_new, is_ready))
+        arrays = numbers_of_events(batch, self._spec.lowered.columns)
+        # A solution before all new events, and with a last event that is not ready, is not reported.
+        first_new = int(np.argmax(new)) if new.any() else len(batch)
+        arrays.roles["is_primary"] &= (ready | (np.arange(len(batch)) >= first_new))[arrays.roles["event"]]
+        answers, run = Answers(self._spec, batch), self._run(arrays)
+        for query, solutions in run.solutions():
+            is_early = self._spec.analyses[query].query.is_early
+            answers.add(query, solutions[new[solutions].any(axis=1) if is_early else ready[solutions.max(axis=1)]])
+        old_or_ready = np.concatenate([np.ones(n_kept, np.bool_), ready[n_kept:]])[arrays.roles["event"]]
+        self.kept = batch.with_roles(run.kept(self.now) & old_or_ready, expires=run.expires, met=run.met)
+        return answers.table()
+
+    def _near(self, events: Batch, is_new: Bools) -> Bools:
+        """Which events can be in a solution with a new event: not further from it in time than any bound allows."""
+        if not is_new.any():
+            return is_new
+        t, span = events.t, self._spec.longest_span
+        low, high = t[is_new].min(), t[is_new].max()
+        if t.dtype == np.float64:
+            span += CHAIN_ROUNDING * max(abs(low), abs(high), span)
+        return (t >= low - span) & (t <= high + span)

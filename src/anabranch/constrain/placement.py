@@ -21,6 +21,7 @@ from anabranch.columns.globe import RADIUS
 from anabranch.columns.hashing import hash_tuples
 from anabranch.constrain.analysis import ConstrainAnalysis
 from anabranch.constrain.kernel.checks import straight
+from anabranch.constrain.kernel.tables import CHAIN_ROUNDING
 from anabranch.splitmix import mix_all
 
 #: The width of cells, as a multiple of the greatest distance between two events of a solution, and the length of slices
@@ -122,7 +123,7 @@ def _slices(role: I64, code: U64, is_primary: Bools, t: npt.NDArray[Any], window
     """Put each copy into the slice of its time, and a second copy into the next slice if it may be needed there."""
     if t.dtype == np.float64:
         length = _WIDTH * window * (1 + 1e-9) or 1.0
-        slack = 1e-9 * window + 1e-15 * np.abs(t)
+        slack = 1e-9 * window + CHAIN_ROUNDING * np.abs(t)
         first, last = (_whole(np.floor(time / length)) for time in (t, t + window + slack))
     else:
         whole = int(min(np.ceil(window), 2.0**59))

@@ -13,6 +13,9 @@ from anabranch.language.nodes import NOWHERE
 
 STRATEGIES = ("LOOSE", "TIGHT", "NOINDEX")
 
+#: The options of EMIT.
+EMITTED = ("EARLY",)
+
 
 @dataclass(frozen=True, slots=True)
 class BoundCounted(BoundOperand):
@@ -27,6 +30,7 @@ class BoundConstrain(BoundQuery):
 
     A condition that names a counted variable once applies to each of its events; one that names it twice has references
     with `mention` 1 and 2, and applies to every pair. `strategy` is LOOSE, TIGHT, NOINDEX, or None without STRATEGY.
+    With `is_early`, a stream reports an answer when its last event arrives, not when the watermark has passed it.
     """
 
     kind: ClassVar[str] = "CONSTRAIN"
@@ -38,11 +42,17 @@ class BoundConstrain(BoundQuery):
     threshold: float = 0.0
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     strategy: str | None = None
+    is_early: bool = False
 
     @property
     def wanted_values(self) -> tuple[Wanted, ...]:
         """The values that conditions need."""
         return wanted_in(self.variables, self.conditions)
+
+    @property
+    def stream_of(self) -> dict[str, Stream]:
+        """The stream of each variable, by its name in conditions."""
+        return {variable.name: variable.stream for variable in self.variables}
 
     @property
     def streams(self) -> tuple[Stream, ...]:

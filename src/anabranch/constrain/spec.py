@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import ceil
 
 import pyarrow as pa
 
+from anabranch.columns.times import TimeKind
 from anabranch.constrain.analysis import ConstrainAnalysis, strategy_of
 from anabranch.constrain.graph import Lowered, lower_queries
 from anabranch.events.job import EventSpecification
@@ -22,6 +24,20 @@ class ConstrainSpec(EventSpecification):
     def lowered(self) -> Lowered:
         """The queries as arrays."""
         return lower_queries(self.analyses, self.time_kind)
+
+    @property
+    def has_early(self) -> bool:
+        """Whether live queries report solutions when their last event arrives."""
+        return self.live and any(analysis.query.is_early for analysis in self.analyses)
+
+    @cached_property
+    def longest_span(self) -> int | float:
+        """The longest time between two events of a solution of any query, in the unit of event times.
+
+        Live queries have one.
+        """
+        span = max(analysis.span for analysis in self.analyses) * self.time_kind.per_unit
+        return span if self.time_kind is TimeKind.DOUBLE else ceil(span)
 
     @property
     def strategy(self) -> str:

@@ -24,13 +24,14 @@ class Counted(nodes.Node):
 
 @dataclass(frozen=True, slots=True)
 class Constrain(nodes.OperandQueryBody):
-    """`CONSTRAIN v1, v2 FROM e WHERE ... STRATEGY TIGHT`; `strategy` is in upper case."""
+    """`CONSTRAIN v1, v2 FROM e WHERE ... STRATEGY TIGHT EMIT EARLY`; `strategy` and `emit` are in upper case."""
 
     kind: ClassVar[str] = "CONSTRAIN"
 
     names: tuple[Counted, ...]
     where: nodes.Expr | None = None
     strategy: str | None = None
+    emit: tuple[str, ...] = ()
 
 
 # ---------------------------------------------------------------- from the parse tree
@@ -62,5 +63,9 @@ def _counted(node: Counted) -> str:
 @unparse.register
 def _constrain(node: Constrain) -> str:
     query = f"CONSTRAIN {joined(node.names)} FROM {joined(node.operands)}"
-    clauses = [*clause("WHERE", node.where, unparse), *clause("STRATEGY", node.strategy, quoted)]
+    clauses = [
+        *clause("WHERE", node.where, unparse),
+        *clause("STRATEGY", node.strategy, quoted),
+        *clause("EMIT", node.emit, lambda names: ", ".join(map(quoted, names))),
+    ]
     return " ".join([query, *clauses])

@@ -17,6 +17,7 @@ import pyarrow as pa
 from anabranch.arrays import F64
 from anabranch.evaluation.matching import WITHIN, Spans, at_instants, by_start, have_near, merged, table_groups
 from anabranch.evaluation.series import instants
+from anabranch.thresholds import least_reaching
 
 THRESHOLDS = tuple(n / 50 for n in range(26))
 """From 0 to 0.5, the range where probabilities are most useful."""
@@ -108,7 +109,7 @@ def episode_qualities(
     spans, probabilities, events = spans.take(order), probabilities[order], by_start(events)
     by_threshold = []
     for threshold in thresholds:
-        reached = (probabilities > 0) & (probabilities >= threshold)
+        reached = (probabilities > 0) & (probabilities >= least_reaching(threshold))
         by_threshold.append(quality_of(threshold, merged(spans.take(reached), gap), events, within))
     return by_threshold
 

@@ -150,9 +150,27 @@ class Batch:
         code = self.event_time
         return self if (code[1:] >= code[:-1]).all() else self.take(np.argsort(code, kind="stable"))
 
+    def by_time_and_location(self) -> I64:
+        """The order of the events by time; events at one time are in the same order in every bucket that has them.
+
+        Packets arrive in any order. Events with equal hashes of their numbers have one location.
+        """
+        code = self.event_time
+        order = np.argsort(code, kind="stable")
+        same = code[order[1:]] == code[order[:-1]]
+        if same.any():
+            is_tied = np.append(same, False) | np.append(False, same)
+            tied, hashes = order[is_tied], self.gathered([table.number_hashes for table in self.tables], np.int64)
+            order[is_tied] = tied[np.lexsort((hashes[tied], code[tied]))]
+        return order
+
+    def repeated(self) -> Bools:
+        """Which events are duplicates of an earlier one, in all columns."""
+        return self.gathered([table.repeated() for table in self.tables], np.bool_)
+
     def without_duplicates(self) -> tuple[Batch, int]:
         """The events without duplicates, and the number of dropped rows that this bucket counts."""
-        again = self.gathered([table.repeated() for table in self.tables], np.bool_)
+        again = self.repeated()
         return self.where(~again), int((again & self.counted).sum())
 
     def quarantined_late(self) -> pa.Table:

@@ -38,6 +38,10 @@ class EventOperator(ABC):
     def answers_of(self, batch: Batch, ended: bool, counts: Counts) -> pa.Table:
         """The answers among kept and new events, in order of time; sets `kept` to what later events may need."""
 
+    def in_order(self, batch: Batch) -> Batch:
+        """The events in order of time."""
+        return batch.by_time()
+
     @property
     def now(self) -> int | float:
         """The watermark as a number in the unit of event times."""
@@ -65,12 +69,15 @@ class EventOperator(ABC):
 
     def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
         """Process packets; return all answers that are decided before the watermark."""
-        parts = [Batch.from_packet(stream, blob, self._layouts, self._role_types) for stream, blob in packets]
-        arrived = Batch.concat([Batch.empty(self._layouts, self._role_types), *parts])
-        ready, late = self._buffer.receive(arrived, self._watermark.advance(watermark))
+        ready, late = self._buffer.receive(self._arrived(packets), self._watermark.advance(watermark))
         rejected = late.quarantined_late()
         fresh, duplicates = ready.without_duplicates()
         counts = Counts(used=int(ready.counted.sum()) - duplicates, duplicate=duplicates, late=rejected.num_rows)
-        batch = Batch.concat([self.kept, fresh]).by_time()
+        batch = self.in_order(Batch.concat([self.kept, fresh]))
         answers = self.answers_of(batch, ended, counts) if len(batch) else self._no_answers
         return Outcome(answers, rejected, counts)
+
+    def _arrived(self, packets: Sequence[tuple[int, bytes]]) -> Batch:
+        """The events of packets, in the order of the packets."""
+        parts = [Batch.from_packet(stream, blob, self._layouts, self._role_types) for stream, blob in packets]
+        return Batch.concat([Batch.empty(self._layouts, self._role_types), *parts])

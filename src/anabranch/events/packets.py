@@ -25,7 +25,7 @@ def pack_events(
     """
     order = np.argsort(bucket, kind="stable")
     starts = np.searchsorted(bucket[order], np.arange(n_buckets + 1))
-    owner = np.full(len(events), -1, np.int64)
+    owner = _owners(len(events), row, bucket, roles.get("is_primary"))
     packets = []
     for number in range(n_buckets):
         in_bucket = order[starts[number] : starts[number + 1]]
@@ -35,10 +35,22 @@ def pack_events(
     return packets, int((owner < 0).sum())
 
 
+def _owners(n_rows: int, row: I64, bucket: I64, is_primary: Numbers | None) -> I64:
+    """The bucket that counts each row: that of a primary copy, if rows have several copies, else -1, which is any.
+
+    The other copies have fewer events around them, and are dropped earlier.
+    """
+    owner = np.full(n_rows, -1, np.int64)
+    if is_primary is not None:
+        primary = np.flatnonzero(is_primary)
+        owner[row[primary]] = bucket[primary]
+    return owner
+
+
 def _packet(events: EventTable, row: I64, roles: Mapping[str, Numbers], owner: I64, number: int) -> bytes:
-    """The rows of one bucket with their roles. The first bucket that gets a row counts it: `owner` is updated."""
+    """The rows of one bucket with their roles; `owner` is updated: the first bucket that gets a row without one."""
     rows, index = np.unique(row, return_inverse=True)
-    counted = owner[rows] < 0
-    owner[rows[counted]] = number
+    owner[rows[owner[rows] < 0]] = number
+    counted = owner[rows] == number
     chosen = events.table.take(pa.array(rows)).append_column("#counted", pa.array(counted))
     return write_tables({"rows": chosen, "roles": pa.table({"row": index.astype(np.int32), **roles})})

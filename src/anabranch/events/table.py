@@ -91,7 +91,7 @@ class EventTable:
     def repeated(self) -> Bools:
         """Which rows are duplicates of an earlier row, in all columns."""
         is_duplicate = np.zeros(len(self), np.bool_)
-        codes, firsts = dense_codes(_mixed_numbers([self.code, *self._number_columns()]))
+        codes, firsts = dense_codes(self.number_hashes)
         if len(firsts) == len(self):
             return is_duplicate
         # Only rows with equal hashes of their numbers are compared in all columns.
@@ -103,10 +103,11 @@ class EventTable:
         is_duplicate[alike[seen]] = False
         return is_duplicate
 
-    def _number_columns(self) -> list[I64]:
-        """The DOUBLE columns as integers with the same order."""
+    @cached_property
+    def number_hashes(self) -> I64:
+        """A hash of the time and the DOUBLE columns of each row, the location among them."""
         doubles = [column for column in self.columns.values() if pa.types.is_floating(column.type)]
-        return [order_doubles(numbers_of(column)) for column in doubles]
+        return _mixed_numbers([self.code, *(order_doubles(numbers_of(column)) for column in doubles)])
 
 
 def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from anabranch.arrays import F64, I8, I64, Numbers
+from anabranch.arrays import F64, I8, I64, ROUNDING, Numbers
 from anabranch.columns.globe import Projection
 from anabranch.columns.times import TimeKind, order_doubles, restore_doubles
 from anabranch.inference.kernel.reporting import (
@@ -38,9 +38,6 @@ METHODS = ("LINEAR", "KALMAN")
 
 #: The arrays of the memory that have several numbers per key.
 _TABLES = ("intervals", "measured", "reported", "rates", "beliefs")
-
-# A difference of two doubles has rounding errors: 0.7 - 0.4 is below 0.3, but with a period of 0.3 a heartbeat is due.
-_ROUNDING = 4 * np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +123,8 @@ class Reporting:
             errors=np.array(self.errors, np.float64),
             period=float(self.period),
             units=1e6 if kind is TimeKind.TIMESTAMP else 1.0,
-            rounding=float(_ROUNDING) if kind is TimeKind.DOUBLE else 0.0,
+            # 0.7 - 0.4 is below 0.3, but with a period of 0.3 a heartbeat is due.
+            rounding=ROUNDING if kind is TimeKind.DOUBLE else 0.0,
             kalman=self.method == "KALMAN",
             noise=self.noises() ** 2,
             # Consecutive accelerations of a third of the period each are approximately white noise of this power.

@@ -78,6 +78,9 @@ class QueryBuilder(ExpressionBuilder):
     def within(self, span: Span, duration: nodes.Duration) -> Clause:
         return Clause("WITHIN", {"within": duration}, span)
 
+    def emit(self, span: Span, *names: Token) -> Clause:
+        return Clause("EMIT", {"emit": tuple(name.value.upper() for name in names)}, span)
+
     def operands(self, span: Span, *operands: nodes.Operand) -> tuple[nodes.Operand, ...]:
         return operands
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 
 from anabranch.language import nodes
 from anabranch.language.names import SECONDS_OF
@@ -11,8 +12,16 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def amount_of(duration: nodes.Duration) -> int | float:
-    """The duration in the unit of the time column; a duration with a unit is in seconds."""
-    return duration.amount * (SECONDS_OF[duration.unit] if duration.unit else 1)
+    """The duration in the unit of the time column; a duration with a unit is in seconds.
+
+    Decimals are multiplied as they are written: 0.7 * 86400 is slightly less than 60480.
+    """
+    if duration.unit is None:
+        return duration.amount
+    seconds = SECONDS_OF[duration.unit]
+    if isinstance(duration.amount, int):
+        return duration.amount * seconds
+    return float(Decimal(repr(duration.amount)) * Decimal(repr(seconds)))
 
 
 def instant_of(node: nodes.Expr) -> int | float | None:

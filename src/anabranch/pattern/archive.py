@@ -211,7 +211,7 @@ class ArchiveOperator:
         rows: _Rows = {key: (value, value, value, "exact") for key, value in known.items()}
         for group in np.unique(group_of[too_large]).tolist() if too_large else []:
             rows |= self._sampled(group, [c for c in too_large if group_of[c] == group], known)
-        kept = [(key, row) for key, row in rows.items() if row[0] > 0 and row[0] >= analysis.query.threshold]
+        kept = [(key, row) for key, row in rows.items() if row[0] > 0 and row[0] >= analysis.query.least_probability]
         kept_groups = pa.array([group for (group, _), _ in kept], pa.int64())
         arrays = [decode_times(np.array([t for (_, t), _ in kept], np.int64), spec.time_kind)]
         arrays += [groups.column(index).take(kept_groups) for index in range(len(analysis.group_by))]

@@ -43,7 +43,7 @@ class PatternJob(QueryJob[PatternSpec], KeyPlacement):
         head = tuple(field.name for field in self.spec.head)
         numbers = (ResultColumn(name, "probability") for name in ("probability", "lower", "upper"))
         return Finishing(
-            any_of=None if self.spec.direct else AnyOf(head, self.spec.analysis.query.threshold),
+            any_of=None if self.spec.direct else AnyOf(head, self.spec.analysis.query.least_probability),
             columns=(*(ResultColumn(name, name) for name in head), *numbers, ResultColumn("method", constant="exact")),
         )
 

@@ -66,7 +66,7 @@ class PatternOperator:
         """Answers in the schema of the specification; the chains of a group are combined."""
         spec = self._spec
         if spec.direct:
-            kept = probabilities >= spec.analysis.query.threshold
+            kept = probabilities >= spec.analysis.query.least_probability
             chains, times, probabilities = chains[kept], times[kept], probabilities[kept]
         columns = self._intake.chains.take(chains) if spec.analysis.group_by else []
         arrays = [decode_times(times, spec.time_kind)]

@@ -55,7 +55,7 @@ class _Deciding:
         probability, complement = self._relate(self._current, pairs)
         invalid = ~(self._valid[0][pairs[:, 0]] & self._valid[1][pairs[:, 1]])
         probability[invalid], complement[invalid] = 0.0, 1.0
-        reported = (probability > 0) & (probability >= query.threshold)
+        reported = (probability > 0) & (probability >= query.least_probability)
         final = self._ended[0][pairs[:, 0]] & self._ended[1][pairs[:, 1]] & reported
         if live:
             reported |= self._retracted(pairs, ~reported)
@@ -87,5 +87,5 @@ class _Deciding:
         retracted = np.zeros(len(pairs), np.bool_)
         if len(chosen):
             probability, _ = self._relate(self._previous, pairs[chosen])
-            retracted[chosen] = (probability > 0) & (probability >= self._spec.analysis.query.threshold)
+            retracted[chosen] = (probability > 0) & (probability >= self._spec.analysis.query.least_probability)
         return retracted

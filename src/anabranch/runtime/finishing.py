@@ -81,7 +81,7 @@ def _combine(rule: AnyOf, answers: DataFrame) -> DataFrame:
     by = [f"`{name}`" for name in rule.by]
     combined = answers.groupBy(*by).agg(F.expr("sum(log_none) AS log_none"))
     probability = combined.selectExpr(*by, "-expm1(log_none) AS probability")
-    return probability.where((F.col("probability") > 0) & (F.col("probability") >= rule.threshold))
+    return probability.where((F.col("probability") > 0) & (F.col("probability") >= rule.least))
 
 
 def _column(column: ResultColumn) -> str:

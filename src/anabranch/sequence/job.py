@@ -19,7 +19,7 @@ from anabranch.sequence.files import with_files
 from anabranch.sequence.groups import as_compared
 from anabranch.sequence.lowering import lower
 from anabranch.sequence.operator import SequenceOperator
-from anabranch.sequence.spec import SequenceSpec, scale_of
+from anabranch.sequence.spec import SequenceSpec
 from anabranch.splitmix import mix_all
 from anabranch.transport.finishing import ResultColumn
 from anabranch.transport.job import JobContext
@@ -110,6 +110,6 @@ def make_job(analyses: Sequence[SequenceAnalysis], context: JobContext) -> Seque
         replace(analysis, query=with_files(analysis.query, folder))
         for analysis, folder in zip(analyses, context.folders, strict=True)
     )
-    scale = scale_of(context.layouts[0].time_kind)
-    searches = tuple(lower(analysis, context.relations, scale) for analysis in with_delays)
+    kind = context.layouts[0].time_kind
+    searches = tuple(lower(analysis, context.relations, kind) for analysis in with_delays)
     return SequenceJob(SequenceSpec(context, with_delays, searches))

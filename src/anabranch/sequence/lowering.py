@@ -9,20 +9,18 @@ from sys import float_info
 
 import numpy as np
 
-from anabranch.arrays import I64
+from anabranch.arrays import I64, ROUNDING
 from anabranch.binding.typed import Reference, Typed, walk
 from anabranch.columns.conditions import Relations
+from anabranch.columns.times import TimeKind
 from anabranch.sequence.analysis import Disjunct, SequenceAnalysis, owners
 from anabranch.sequence.gaps import Between, gap_table
-from anabranch.sequence.kernel.query import ALWAYS, NEVER, Conditions, Scores
+from anabranch.sequence.kernel.query import ALWAYS, NEVER, Conditions, Scores, Window
 from anabranch.sequence.kernel.tables import Table, joined
 from anabranch.sequence.occurrence import occurrence_table
 from anabranch.sequence.programs import ColumnOf, Programs
 from anabranch.sequence.query import BoundComponent
 from anabranch.sequence.rates import with_rates
-
-#: Because scores are rounded, a score that is below the threshold by this relative difference reaches it.
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +44,11 @@ class Search:
     columns: tuple[ColumnOf, ...]
 
 
-def lower(analysis: SequenceAnalysis, relations: Relations, scale: float) -> tuple[Search, ...]:
-    """All searches of a query; `scale` is the number of units of event time in one unit of a delay."""
+def lower(analysis: SequenceAnalysis, relations: Relations, kind: TimeKind) -> tuple[Search, ...]:
+    """All searches of a query over event times of one kind."""
     tables = _Tables(analysis)
     return tuple(
-        _Lowering(analysis, number, disjunct, relations, scale, tables).search(reverse, expired)
+        _Lowering(analysis, number, disjunct, relations, kind, tables).search(reverse, expired)
         for number, disjunct in enumerate(analysis.disjuncts)
         for reverse, expired in _directions(analysis)
     )
@@ -63,11 +61,11 @@ def _directions(analysis: SequenceAnalysis) -> Iterator[tuple[bool, bool]]:
         yield True, True
 
 
-def window_of(within: float | None, scale: float) -> float:
+def window_of(within: float | None, kind: TimeKind) -> float:
     """WITHIN in the unit of event times; microseconds are rounded to whole numbers."""
     if within is None:
         return inf
-    return within * scale if scale == 1 else float(round(within * scale))
+    return float(round(within * kind.per_unit)) if kind is TimeKind.TIMESTAMP else within
 
 
 @dataclass(slots=True)
@@ -101,11 +99,11 @@ class _Lowering:
     """Converts one disjunct to arrays."""
 
     def __init__(
-        self, analysis: SequenceAnalysis, number: int, disjunct: Disjunct, relations: Relations, scale: float,
+        self, analysis: SequenceAnalysis, number: int, disjunct: Disjunct, relations: Relations, kind: TimeKind,
         tables: _Tables,
     ) -> None:  # fmt: skip
         self.analysis, self.number, self.disjunct, self.relations = analysis, number, disjunct, relations
-        self.scale, self.tables = scale, tables
+        self.kind, self.tables = kind, tables
         self.components = with_rates(analysis.query, disjunct, relations)
         self.positives = analysis.positives
 
@@ -120,7 +118,7 @@ class _Lowering:
 
     def _scores(self, reverse: bool, expired: bool) -> Scores:
         query, m = self.analysis.query, len(self.positives)
-        threshold = max(query.threshold * (1 - _ROUNDING), float_info.min)
+        threshold = max(query.least_probability, float_info.min)
         used: list[Table] = []
 
         def number_of(between: Sequence[BoundComponent], end: BoundComponent | None = None) -> int:
@@ -151,8 +149,16 @@ class _Lowering:
             np.array([table.rising for table in used], np.bool_),
             np.array([table.falling for table in used], np.bool_),
             np.array([table.highest for table in used], np.float64),
-            window_of(query.within, self.scale), 1 / self.scale, threshold,
+            Window(window_of(query.within, self.kind), ROUNDING if self.kind is TimeKind.DOUBLE else 0.0),
+            self._unit(), threshold,
         )  # fmt: skip
+
+    def _unit(self) -> float:
+        """The unit of event times, in the unit of delays.
+
+        It is rounded up, so that a gap of 1,100,000 microseconds is not below a delay of 1.1 seconds.
+        """
+        return 1.0 if self.kind.per_unit == 1 else (1 + ROUNDING) / self.kind.per_unit
 
     def _before(self, number: int, reverse: bool, expired: bool) -> Sequence[BoundComponent]:
         """The components between a positive component and the end of the sequence to which a search goes."""

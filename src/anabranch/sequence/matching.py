@@ -13,6 +13,7 @@ from anabranch.events.batch import Batch
 from anabranch.sequence.analysis import SequenceAnalysis
 from anabranch.sequence.groups import Groups
 from anabranch.sequence.kernel.lists import Lists, make_lists
+from anabranch.sequence.kernel.query import Window
 from anabranch.sequence.kernel.search import SearchResult
 from anabranch.sequence.kernel.search import search as find
 from anabranch.sequence.lowering import Search
@@ -82,7 +83,7 @@ class Matcher:
         group, n_groups = self._groups.of(analysis, component, event)
         components = analysis.query.components
         keyed = np.array([analysis.key_columns(component.name) is not None for component in components])
-        closes = self._now - self._t > search.scores.window
+        closes = self._has_closed(search.scores.window)
         t, fresh = (-self._t, closes) if search.reverse else (self._t, self._is_fresh)
         chosen = np.arange(len(roles))
         if search.reverse:
@@ -109,6 +110,11 @@ class Matcher:
         component = self.roles.variable[roles] - first
         queued[component == analysis.positives[-1]] = False
         return queued | np.isin(component, search.conditions.guards[:, 0])
+
+    def _has_closed(self, window: Window) -> Bools:
+        """Whether the window that begins at each event closed before the watermark; as `is_past` of the kernel."""
+        largest = np.abs(self._t) if self._now == inf else np.maximum(np.abs(self._t), abs(self._now))
+        return self._now - self._t > window.length + window.rounding * largest
 
     def most_kept(self, window: float) -> int:
         """The largest number of events that were needed by later ones at the same time."""

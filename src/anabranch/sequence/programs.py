@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.arrays import F64, Bools
+from anabranch.binding.time_bounds import TimeBound, time_bound
 from anabranch.binding.typed import Constant, Member, Operation, Reference, Typed, of_event, walk
 from anabranch.columns.conditions import Relations, evaluate, same_type
 from anabranch.columns.dictionary import flat
@@ -67,6 +68,8 @@ class Programs:
             self._load(tree, group)
         elif isinstance(tree, Member):
             self._look_up(tree)
+        elif (bound := self._rounded_bound(tree)) is not None:
+            self._write_time_bound(bound)
         elif isinstance(tree, Operation):
             if tree.op in _COMPARISONS and all(side.type in _RANKED or _is_whole(side) for side in tree.arguments):
                 group = self.groups
@@ -78,6 +81,21 @@ class Programs:
                 # Timestamps are in microseconds, and their difference is in seconds.
                 self._load(Constant(1e6, Type.DOUBLE), None)
                 self.rows.append((kernel.DIVIDE, 0, 0, 0))
+
+    def _rounded_bound(self, tree: Typed) -> TimeBound | None:
+        """The bound that a comparison states on a difference of DOUBLE times, which is rounded; None if it is not."""
+        bound = time_bound(self.query.stream_of, tree)
+        return bound if bound is not None and bound.value != 0 and bound.one.type is Type.DOUBLE else None
+
+    def _write_time_bound(self, bound: TimeBound) -> None:
+        """Compare the difference of two DOUBLE times with a number, as the decimals that they were written as."""
+        self._load(bound.one, None)
+        self._load(bound.other, None)
+        self.rows.append((kernel.APART, 0, 0, 0))
+        if bound.is_absolute:
+            self.rows.append((kernel.ABSOLUTE, 0, 0, 0))
+        self._load(Constant(bound.value, Type.DOUBLE), None)
+        self.rows.append((kernel.CODES[bound.op], 0, 0, 0))
 
     def _load(self, tree: Typed, group: int | None, lookup: tuple[str, int] | None = None) -> None:
         """Load a value of one component, or a constant."""

@@ -130,6 +130,11 @@ class BoundSequence(BoundQuery):
         return wanted_in(positive, self.conditions)
 
     @property
+    def stream_of(self) -> dict[str, Stream]:
+        """The stream of each component, by its name in conditions."""
+        return {component.name: component.stream for component in self.components}
+
+    @property
     def streams(self) -> tuple[Stream, ...]:
         """The distinct streams of the query, in order of appearance."""
         return streams_of(self.components)

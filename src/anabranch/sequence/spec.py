@@ -8,7 +8,6 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from anabranch.columns.times import TimeKind
 from anabranch.events.job import EventSpecification
 from anabranch.sequence.analysis import SequenceAnalysis
 from anabranch.sequence.lowering import Search, window_of
@@ -29,7 +28,7 @@ class SequenceSpec(EventSpecification):
 
     def window(self, query: int) -> float:
         """WITHIN in the unit of event times."""
-        return window_of(self.analyses[query].query.within, scale_of(self.time_kind))
+        return window_of(self.analyses[query].query.within, self.time_kind)
 
     @property
     def answer_schema(self) -> pa.Schema:
@@ -38,8 +37,3 @@ class SequenceSpec(EventSpecification):
         return self.answer_fields(
             ("t", time), ("t_start", time), ("probability", pa.float64()), ("status", pa.string())
         )
-
-
-def scale_of(kind: TimeKind) -> float:
-    """The number of units of event time in one unit of a delay."""
-    return 1e6 if kind is TimeKind.TIMESTAMP else 1.0

@@ -132,9 +132,6 @@ class Builder(QueryBuilder):
     def ending(self, span: Span, name: Token) -> Clause:
         return Clause("ENDING", {"ending": name.value.upper()}, span)
 
-    def emit(self, span: Span, *names: Token) -> Clause:
-        return Clause("EMIT", {"emit": tuple(name.value.upper() for name in names)}, span)
-
     def scoring(self, span: Span, name: Token) -> Clause:
         return Clause("SCORING", {"scoring": name.value.upper()}, span)
 

@@ -45,11 +45,11 @@ class AnyOf:
     """Combines independent rows: the probability that at least one is true, 1 - prod(1 - p), summed as logarithms.
 
     Rows with equal `by` columns are combined. Operators give `log_none`, the logarithm of the probability that none is
-    true. The result has a column `probability`; rows with probability 0 or below the threshold are dropped.
+    true. The result has a column `probability`; rows with probability 0, or a probability below `least`, are dropped.
     """
 
     by: tuple[str, ...]
-    threshold: float
+    least: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def finish_table(rules: Finishing, answers: pa.Table) -> pa.Table:
 def _combine(rule: AnyOf, answers: pa.Table) -> pa.Table:
     combined = answers.group_by(list(rule.by)).aggregate([("log_none", "sum")])
     probability = -np.expm1(combined["log_none_sum"].to_numpy())
-    kept = (probability > 0) & (probability >= rule.threshold)
+    kept = (probability > 0) & (probability >= rule.least)
     return combined.append_column("probability", pa.array(probability)).filter(pa.array(kept))
 
 

@@ -137,4 +137,4 @@ def _expiry(variables: Table, pairs: Table, events: Table, roles: Table, tight: 
             missing = not (roles[role].met >> np.uint64(u)) & np.uint64(1)
             if missing and (variables[v].first + u != v or variables[v].count > 1):
                 least = min(least, pairs[variables[v].pair + u].latest)
-    return events[roles[role].event].t + least
+    return events[roles[role].event].t + least + events[roles[role].event].slack

@@ -42,6 +42,20 @@ def _compare(how: int, left: float, right: float) -> bool:
 
 
 @compiled_inline
+def _compare_rounded(how: int, left: float, right: float, slack: float) -> bool:
+    """Compare two numbers that are equal if they differ by at most `slack`."""
+    if how == LESS:
+        return left < right - slack
+    if how == AT_MOST:
+        return left <= right + slack
+    if how == MORE:
+        return left > right + slack
+    if how == AT_LEAST:
+        return left >= right - slack
+    return (abs(left - right) <= slack) == (how == EQUAL)
+
+
+@compiled_inline
 def _square(events: Table, i: int, j: int) -> float:
     """The square of the straight distance between two events."""
     x, y, z = events[i].x - events[j].x, events[i].y - events[j].y, events[i].z - events[j].z
@@ -99,8 +113,8 @@ def _holds(checks: Table, check: int, events: Table, columns: F64, i: int, j: in
         return _compare(how, _gap(columns, i, left, j, right), value)
     one = events[i].begin if left == BEGIN else events[i].t
     other = events[j].begin if right == BEGIN else events[j].t
-    apart = np.float64(one - other) / scale
-    return _compare(how, abs(apart) if what == SPAN else apart, value)
+    apart, slack = np.float64(one - other) / scale, checks[check].rounding * max(abs(one), abs(other))
+    return _compare_rounded(how, abs(apart) if what == SPAN else apart, value, slack)
 
 
 @compiled_inline

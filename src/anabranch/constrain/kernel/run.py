@@ -66,10 +66,13 @@ class Run:
         """Which roles may still be needed by events at `now` or later."""
         return self.expires >= now
 
-    def peak(self) -> int:
-        """The largest number of events that were kept at the same time, beyond their own instant."""
+    def peak(self, counted: Bools) -> int:
+        """The largest number of events that were kept at the same time, beyond their own instant.
+
+        Of the copies of an event in several buckets, one is `counted`.
+        """
         event, expires = self._arrays.roles["event"], self.expires
-        is_kept = expires > self._arrays.events["t"][event]
+        is_kept = (expires > self._arrays.events["t"][event]) & counted[event]
         event, ends = event[is_kept], expires[is_kept]
         if not len(event):
             return 0

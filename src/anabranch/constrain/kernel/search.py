@@ -104,7 +104,7 @@ def _shorten(
         first, last = spans[depth, u, 0], chosen[depth, POINTER] if u == chosen_variable else spans[depth, u, 1]
         for index in range(first, last):
             z = roles[pool[index]].event
-            if z != y and _may_follow(pairs, pair, events[y].t, events[z].t):
+            if z != y and _may_follow(pairs, pair, events, y, z):
                 if agree(pairs, checks, events, columns, pair, y, z, scale, radius):
                     pool[end] = pool[index]
                     end += 1
@@ -115,9 +115,10 @@ def _shorten(
 
 
 @compiled_inline
-def _may_follow(pairs: Table, pair: int, t: float, other: float) -> bool:
-    """Whether the bounds of a pair allow two times."""
-    return t + pairs[pair].earliest <= other <= t + pairs[pair].latest
+def _may_follow(pairs: Table, pair: int, events: Table, y: int, z: int) -> bool:
+    """Whether the implied bounds of a pair allow the times of two events."""
+    t, slack, other = events[y].t, events[y].slack, events[z].t
+    return t + pairs[pair].earliest - slack <= other <= t + pairs[pair].latest + slack
 
 
 @compiled

@@ -138,7 +138,7 @@ def _from_list(
 ) -> int:  # fmt: skip
     """Append the roles of one list that agree with event x, from the newest to the first that is not too early."""
     now, here_x, here_y, here_z = events[x].t, events[x].x, events[x].y, events[x].z
-    earlier, later = now + pairs[pair].earliest, now + pairs[pair].latest
+    earlier, later = now + pairs[pair].earliest - events[x].slack, now + pairs[pair].latest + events[x].slack
     near, sure = pairs[pair].near, pairs[pair].sure
     expired, index = 0, end[number]
     while index > begin[number] and items[index - 1].t >= earlier:

@@ -14,9 +14,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from anabranch.arrays import F64, I64, Bools
+from anabranch.arrays import F64, I64, ROUNDING, Bools
 
 Table = npt.NDArray[np.void]
+
+#: An implied bound is the sum of a chain of bounds, each of which holds up to ROUNDING; there are at most 64 variables.
+CHAIN_ROUNDING = 64 * ROUNDING
 
 #: What a check compares: columns of both events, the difference of two columns, its absolute value, the difference of
 #: two times, its absolute value, the distance between the events, or the distance between two boxes.
@@ -30,11 +33,12 @@ OPERATORS = ("<", "<=", ">", ">=", "=", "<>")
 END, BEGIN = range(2)
 
 #: A comparison of the first event of a pair, on the left, with the second; if `swapped`, the second is on the left.
-#: `limit` is the square of the straight distance for `value`.
+#: `limit` is the square of the straight distance for `value`. Differences of times are compared with `value` up to the
+#: share `rounding` of the larger time.
 CHECK = np.dtype(
     [
-        ("what", "i8"), ("how", "i8"), ("value", "f8"), ("limit", "f8"), ("left", "i8"), ("right", "i8"),
-        ("swapped", "i8"),
+        ("what", "i8"), ("how", "i8"), ("value", "f8"), ("limit", "f8"), ("rounding", "f8"), ("left", "i8"),
+        ("right", "i8"), ("swapped", "i8"),
     ]
 )  # fmt: skip
 
@@ -72,10 +76,12 @@ def event_type(time: npt.DTypeLike) -> np.dtype[np.void]:
     """An event.
 
     t, begin : its end and its start
+    slack : how much implied bounds from it are widened, because a sum of a DOUBLE time and a bound is rounded
     x, y, z : its location in the plane or on the unit sphere; NaN if unknown
     role : its first role; an additional last entry is the number of roles
     """
-    return np.dtype([("t", time), ("begin", time), ("x", "f8"), ("y", "f8"), ("z", "f8"), ("role", "i8")])
+    times = [(name, time) for name in ("t", "begin", "slack")]
+    return np.dtype([*times, ("x", "f8"), ("y", "f8"), ("z", "f8"), ("role", "i8")])
 
 
 def role_type(time: npt.DTypeLike) -> np.dtype[np.void]:
@@ -135,6 +141,8 @@ def make_events(
     n, kind = len(t), t.dtype
     events = np.zeros(n + 1, event_type(kind))
     events["t"][:n], events["begin"][:n] = t, begin
+    if kind == np.float64:
+        events["slack"][:n] = CHAIN_ROUNDING * np.abs(t)
     events["x"][:n], events["y"][:n], events["z"][:n] = locations[:, 0], locations[:, 1], locations[:, 2]
     events["role"] = first
     roles = np.zeros(len(variable), role_type(kind))

@@ -10,14 +10,14 @@ from anabranch.arrays import I64
 from anabranch.compiled import compiled_inline
 from anabranch.sequence.kernel.lists import Lists
 from anabranch.sequence.kernel.programs import FAILS, truth
-from anabranch.sequence.kernel.query import Conditions
+from anabranch.sequence.kernel.query import Conditions, Window
 from anabranch.sequence.kernel.queues import first_after, first_within
 
 
 @compiled_inline
 def is_consistent(
     conditions: Conditions, lists: Lists, times: npt.NDArray[Any], group: int, bound: I64, t: npt.NDArray[Any],
-    window: float, low: int, high: int,
+    window: Window, low: int, high: int,
 ) -> bool:  # fmt: skip
     """Whether the bound events satisfy all conditions that are due when the numbers `low` to `high` - 1 are decided."""
     trigger = bound[conditions.positives[len(conditions.positives) - 1]]
@@ -33,7 +33,7 @@ def is_consistent(
 @compiled_inline
 def is_open(
     conditions: Conditions, lists: Lists, times: npt.NDArray[Any], group: int, bound: I64, t: npt.NDArray[Any],
-    window: float, number: int,
+    window: Window, number: int,
 ) -> bool:  # fmt: skip
     """Whether no negative directly before a number has happened since the beginning of the window."""
     for k in range(conditions.due_guard_starts[number], conditions.due_guard_starts[number + 1]):
@@ -55,7 +55,7 @@ def _result(conditions: Conditions, program: int, bound: I64, trigger: int) -> i
 @compiled_inline
 def _is_violated(
     conditions: Conditions, lists: Lists, times: npt.NDArray[Any], group: int, bound: I64, t: npt.NDArray[Any],
-    window: float, guard: int,
+    window: Window, guard: int,
 ) -> bool:  # fmt: skip
     """Whether there is an event of a guard strictly between the bound events around it.
 

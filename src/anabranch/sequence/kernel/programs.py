@@ -15,10 +15,11 @@ from anabranch.compiled import compiled_inline
 
 #: LOAD loads a column of the event of a component; if the component is missing, it loads the column `other` instead,
 #: unless that is -1. CONSTANT loads a column of any event. MEMBER tests whether a number is in `members[column:other]`.
+#: APART subtracts two times.
 (
-    LOAD, CONSTANT, ADD, SUBTRACT, MULTIPLY, DIVIDE, REMAINDER, NEGATE, ABSOLUTE,
+    LOAD, CONSTANT, ADD, SUBTRACT, MULTIPLY, DIVIDE, REMAINDER, APART, NEGATE, ABSOLUTE,
     EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST, NOT, IS_NULL, MEMBER,
-) = range(18)  # fmt: skip
+) = range(19)  # fmt: skip
 
 #: The codes of the operators of typed conditions that take one number per argument.
 CODES = {
@@ -81,9 +82,21 @@ def _binary(code: int, left: float, right: float) -> float:
         return left - right
     if code == MULTIPLY:
         return left * right
+    if code == APART:
+        return _apart(left, right)
     if right == 0.0:  # NULL, as in Spark
         return np.nan
     return left / right if code == DIVIDE else np.fmod(left, right)
+
+
+@compiled_inline
+def _apart(left: float, right: float) -> float:
+    """The difference of two decimals: rounded to 15 digits of the larger one, so that 0.4 - 0.1 is 0.3."""
+    apart, largest = left - right, max(abs(left), abs(right))
+    if not 1e-7 <= largest <= 1e14:
+        return apart
+    scale = 10.0 ** (14 - np.floor(np.log10(largest)))
+    return np.rint(apart * scale) / scale
 
 
 @compiled_inline

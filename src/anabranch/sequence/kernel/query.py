@@ -25,6 +25,13 @@ ALWAYS, NEVER = -1, -2
 TABLE_ERROR = 1e-7
 
 
+class Window(NamedTuple):
+    """The longest time from the first event to the last, up to the share `rounding` of the larger time."""
+
+    length: float
+    rounding: float
+
+
 class Scores(NamedTuple):
     """The scores of gaps, and bounds on them.
 
@@ -45,7 +52,7 @@ class Scores(NamedTuple):
     rising: Bools
     falling: Bools
     highest: F64
-    window: float
+    window: Window
     unit: float
     threshold: float
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from anabranch.arrays import F64, I64
 from anabranch.compiled import compiled, compiled_inline
 from anabranch.sequence.kernel.lists import Lists
-from anabranch.sequence.kernel.query import ALWAYS, NEVER, TABLE_ERROR, Scores
+from anabranch.sequence.kernel.query import ALWAYS, NEVER, TABLE_ERROR, Scores, Window
 from anabranch.sequence.kernel.tables import score
 
 
@@ -92,7 +92,7 @@ def _bound_through(queues: Queues, scores: Scores, best: float, i: int, s: int, 
     table = scores.gap[i, s]
     if table == NEVER:
         return best
-    while queues.low[i] < queues.end[i] and now - queues.time[queues.low[i]] > scores.window:
+    while queues.low[i] < queues.end[i] and is_past(scores.window, queues.time[queues.low[i]], now):
         queues.low[i] += 1
     while queues.peak_low[i] < queues.peak_end[i] and queues.peak[queues.peak_low[i]] < queues.low[i]:
         queues.peak_low[i] += 1
@@ -104,9 +104,9 @@ def _bound_through(queues: Queues, scores: Scores, best: float, i: int, s: int, 
     if most * scores.highest[table] <= best:
         return best
     if scores.rising[table]:
-        most *= score(scores.tables, table, (now - queues.time[queues.low[i]]) * scores.unit) + TABLE_ERROR
+        most *= score(scores.tables, table, gap_between(scores, queues.time[queues.low[i]], now)) + TABLE_ERROR
     elif scores.falling[table]:
-        most *= score(scores.tables, table, (now - queues.time[queues.end[i] - 1]) * scores.unit) + TABLE_ERROR
+        most *= score(scores.tables, table, gap_between(scores, queues.time[queues.end[i] - 1], now)) + TABLE_ERROR
     else:
         most *= scores.highest[table]
     return max(best, most)
@@ -126,11 +126,26 @@ def enqueue(queues: Queues, i: int, event: int, now: float, bound: float) -> Non
 
 
 @compiled_inline
-def first_within(times: npt.NDArray[Any], low: int, high: int, now: float, window: float) -> int:
+def is_past(window: Window, t: float, now: float) -> bool:
+    """Whether a window that begins at `t` has closed before `now`."""
+    return now - t > window.length + window.rounding * max(abs(t), abs(now))
+
+
+@compiled_inline
+def gap_between(scores: Scores, t: float, now: float) -> float:
+    """The length of the gap from `t` to `now`, in the unit of the tables.
+
+    It is rounded up: a gap of 0.3 from 1.1 to 1.4 is not below a delay of 0.3.
+    """
+    return (now - t) * scores.unit + scores.window.rounding * max(abs(t), abs(now))
+
+
+@compiled_inline
+def first_within(times: npt.NDArray[Any], low: int, high: int, now: float, window: Window) -> int:
     """The index of the first of ascending times that is within the window before `now`."""
     while low < high:
         middle = (low + high) >> 1
-        if now - times[middle] > window:
+        if is_past(window, times[middle], now):
             low = middle + 1
         else:
             high = middle

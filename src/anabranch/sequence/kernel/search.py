@@ -22,6 +22,7 @@ from anabranch.sequence.kernel.queues import (
     enqueue,
     first_at,
     first_within,
+    gap_between,
     new_queues,
     next_arrival,
     open_group,
@@ -129,7 +130,7 @@ def _advance(
     path.entry[level] -= 1
     table = scores.gap[i, j]
     if table != ALWAYS:
-        total *= score(scores.tables, table, (t[path.bound[positives[j]]] - queues.time[entry]) * scores.unit)
+        total *= score(scores.tables, table, gap_between(scores, queues.time[entry], t[path.bound[positives[j]]]))
     if total == 0.0 or total * queues.bound[entry] < least:
         if table != ALWAYS and scores.falling[table] and total + path.score[level] * TABLE_ERROR < least:
             path.entry[level] = path.low[level] - 1  # older entries do not score higher
@@ -159,7 +160,8 @@ def _completed(
     if table != ALWAYS:
         now = t[path.bound[conditions.positives[len(conditions.positives) - 1]]]
         here = t[path.bound[conditions.positives[j]]]
-        total *= score(scores.tables, table, (scores.window - (now - here)) * scores.unit)
+        rest = scores.window.length * scores.unit - gap_between(scores, here, now)
+        total *= score(scores.tables, table, max(0.0, rest + 2 * scores.window.rounding * max(abs(here), abs(now))))
     if total < least:
         return 0.0
     if expired:
