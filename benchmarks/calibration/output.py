@@ -19,6 +19,8 @@ MIN_ANSWERS = 20
 COLOURS = (BASELINE, FIRST, SECOND, "#5b8c5a", "#b08a3c", "#2b3a67", "#d48ab0")
 """The first method of a task is the one that the others are to improve."""
 
+TITLES = {"relate": "RELATE", "sequence": "SEQUENCE", "inference": "Inference"}
+
 NAME_WIDTH = 30
 """Characters of a line above a panel."""
 
@@ -65,4 +67,4 @@ def draw(task: str, rows: Sequence[Row]) -> None:
         curves.append(Curve(colours[row.method], points))
     axis = Axis(0.0, 1.0, ticks=(0.0, 0.5, 1.0), name="probability")
     legend = [(colour, method) for method, colour in colours.items()]
-    save_chart(f"calibration-{task}", grid_svg(f"Share of true answers by probability: {task}", panels, axis, legend))
+    save_chart(f"calibration-{task}", grid_svg(f"{TITLES[task]}: share of true answers by probability", panels, axis, legend))
