@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -162,9 +162,7 @@ def components() -> tuple[BoundComponent, BoundComponent]:
     """The components y and z of a query; their DELAY is not used if the whole gap has laws."""
     catalog = Catalog()
     declare(parse(WORKBOOK), catalog)
-    query = bind(catalog.query("q"), catalog)
-    assert isinstance(query, BoundSequence)
-    _, y, z = query.components
+    _, y, z = cast(BoundSequence, bind(catalog.query("q"), catalog)).components
     return y, z
 
 
