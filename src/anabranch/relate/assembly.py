@@ -7,7 +7,7 @@ length 0. A lost event lies between its recorded neighbours, in the WINDOW of it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -62,6 +62,18 @@ class IntervalRows:
     def arrays(self) -> dict[str, I64]:
         """The columns by name."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+    def numbered(self) -> IntervalRows:
+        """Rows of segments (`lo`, `hi`) with the positions that the segments of an entity have in order of time."""
+        order = np.lexsort((self.hi, self.lo, self.entity))
+        entity, lo, hi = self.entity[order], self.lo[order], self.hi[order]
+        new_entity = np.append(True, entity[1:] != entity[:-1])[: len(order)]
+        new = new_entity | np.append(True, (lo[1:] != lo[:-1]) | (hi[1:] != hi[:-1]))[: len(order)]
+        number = np.cumsum(new)  # of the segment among all entities
+        first = number[np.maximum.accumulate(np.where(new_entity, np.arange(len(order)), 0))]
+        seq = self.seq.copy()
+        seq[order] = 2 * (number - first) + 2 - self.seq[order] % 2
+        return replace(self, seq=seq)
 
     def where(self, chosen: Numbers) -> IntervalRows:
         """The rows selected by a mask or by indexes."""

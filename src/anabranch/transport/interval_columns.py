@@ -9,17 +9,26 @@ import pyarrow.compute as pc
 from anabranch.arrays import END, I64, Numbers
 from anabranch.columns.times import encode_known_times
 from anabranch.transport.layout import Layout
+from anabranch.transport.segments import FIRST, LAST, POSITION
 
 #: What an event does to its entity.
 ROLES = ("start", "suspend", "resume", "end")
 
 
 def interval_numbers(table: pa.Table, layout: Layout) -> dict[str, Numbers]:
-    """The columns of INTERVALS rows; unknown times are BEGINNING, and END for the end of a window."""
+    """The columns of INTERVALS rows; unknown times are BEGINNING, and END for the end of a window.
+
+    Rows of segments are those of `events_of`; their `lo` and `hi` are the ends of the segment.
+    """
     interval, kind = layout.interval, layout.time_kind
     if interval is None:
         return {}
-    columns = {"t": encode_known_times(table[layout.time], kind), "seq": whole_numbers(table[interval.order])}
+    position = interval.order if layout.start is None else POSITION
+    columns = {"t": encode_known_times(table[layout.time], kind), "seq": whole_numbers(table[position])}
+    if layout.start is not None:
+        # The ends of the segment are no closer than its neighbours, so as a window they change nothing.
+        columns["lo"] = encode_known_times(table[FIRST], kind)
+        columns["hi"] = encode_known_times(table[LAST], kind, unknown=END)
     if interval.length:
         columns["length"] = whole_numbers(table[interval.length])
     if interval.role:
