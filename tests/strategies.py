@@ -121,7 +121,7 @@ segmented_sources = st.builds(
     nodes.SegmentedSource, names, expressions(max_leaves=4), maybe(durations), maybe(durations)
 )
 sources = st.one_of(file_sources, table_sources, query_sources)
-horizon_ends = st.one_of(st.builds(nodes.Literal, numbers | strings), durations_with_unit)
+horizon_ends = st.one_of(st.builds(nodes.Literal, numbers | strings), durations_with_unit, variables)
 
 
 def error_bounds_of(columns: st.SearchStrategy[Any]) -> st.SearchStrategy[nodes.ErrorBound]:

@@ -88,7 +88,8 @@ def test_times_that_do_not_exist(time: str) -> None:
     [
         ("HH:mm", "has no year"), ("yyyy-dd", "has no month"), ("yyyy-MM-dd hh", "has one of h and a"),
         ("yyyy-MM-dd QQ", "has 'QQ', which is not known"), ("yyyy-MM-dd dd", "has the day twice"),
-        ("yyyy-MM-dd]", "do not match"), ("[yyyy-MM-dd", "do not match"),
+        ("yyyyy-MM-dd", "has 'yyyyy', which is not known"), ("yyyy-MM-dd]", "do not match"),
+        ("[yyyy-MM-dd", "do not match"),
     ],
 )  # fmt: skip
 def test_formats_that_cannot_be_used(pattern: str, reason: str) -> None:

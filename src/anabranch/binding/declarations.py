@@ -139,7 +139,8 @@ class DeclarationBinder:
         stated = self.stated_model(node)
         clause, derived = derived_model(node.source)
         if derived is not None and stated is not None and stated is not derived:
-            message = f"{clause} produces a {derived.value} stream, not {stated.value}"
+            article = "an" if derived.value.startswith("I") else "a"
+            message = f"{clause} produces {article} {derived.value} stream, not {stated.value}"
             hint = f"remove MODEL, or write MODEL {derived.value}"
             self.findings.add("wrong-model", message, node.clause_span("MODEL"), hint)
         return derived or stated or Model.CERTAIN
@@ -221,7 +222,8 @@ class DeclarationBinder:
             if name is not None:
                 named.append((name, node.clause_span(clause)))
         taken = self.check_distinct(named)
-        for clause, names in (("WINDOW", node.window), ("SPACE", node.space)):
+        horizon = [name for name in stream.horizon_columns if name is not None]
+        for clause, names in (("WINDOW", node.window), ("SPACE", node.space), ("HORIZON", horizon)):
             self.check_distinct((name, node.clause_span(clause)) for name in names or ())
         for implied in stream.columns:
             if implied.name.lower() in taken and self.is_implied(stream, implied.name):
@@ -301,18 +303,19 @@ class DeclarationBinder:
 
     def check_horizon(self, node: nodes.CreateStream, low: nodes.Expr, high: nodes.Expr, kind: Type) -> None:
         """Report ends of HORIZON that are no times, have the wrong type, or are in the wrong order."""
-        ends = [instant_of(low), instant_of(high)]
-        for end, written in zip(ends, (low, high), strict=True):
+        constants = [end for end in (low, high) if not isinstance(end, nodes.Variable)]
+        ends = [instant_of(end) for end in constants]
+        for end, written in zip(ends, constants, strict=True):
             if end is None:
-                hint = "write a number, or a string such as '2026-01-31 12:00:00'"
+                hint = "write a number, a string such as '2026-01-31 12:00:00', or a column"
                 self.findings.add("not-a-time", "this is not a valid time", written.span, hint)
                 return
-        is_text = [isinstance(end, nodes.Literal) and isinstance(end.value, str) for end in (low, high)]
+        is_text = {isinstance(end, nodes.Literal) and isinstance(end.value, str) for end in constants}
         span = node.clause_span("HORIZON")
-        if is_text[0] != is_text[1] or (kind is not Type.UNKNOWN and is_text[0] != (kind is Type.TIMESTAMP)):
+        if len(is_text) > 1 or (kind is not Type.UNKNOWN and is_text - {kind is Type.TIMESTAMP}):
             message = "HORIZON must have the type of the time column"
             self.findings.add("type-mismatch", message, span, "write strings for a TIMESTAMP, else numbers")
-        elif ends[0] is not None and ends[1] is not None and ends[0] >= ends[1]:
+        elif len(ends) == 2 and ends[0] is not None and ends[1] is not None and ends[0] >= ends[1]:
             message = "HORIZON [lo, hi] needs lo below hi"
             self.findings.add("out-of-range", message, span, "write the earlier time first")
 

@@ -226,6 +226,9 @@ def check_segmented(node: nodes.CreateStream, source: nodes.SegmentedSource, fin
         if clause in node.clause_spans:
             message = f"{clause} names a column of rows, but the segments of {shown(node.name)} have none"
             findings.add("clause-model", message, node.clause_span(clause), f"remove {clause}")
+    if any(isinstance(end, nodes.Variable) for end in node.horizon or ()):
+        message = f"HORIZON names a column of rows, but the segments of {shown(node.name)} have none"
+        findings.add("clause-model", message, node.clause_span("HORIZON"), "write two times")
     for clause, law in (("DURATION", node.duration), ("GAP", node.gap)):
         if law is not None and law.column is not None:
             message = f"{clause} names a column of rows, but the segments of {shown(node.name)} have none"

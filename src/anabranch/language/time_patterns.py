@@ -81,8 +81,8 @@ def _field(letters: str, text: str) -> tuple[str, str]:
     if letter in _NUMBERS and count <= 2:
         field, short, long = _NUMBERS[letter]
         return field, short if count == 1 else long
-    if letter in "yu":
-        return ("year2", r"\d{2}") if count == 2 else ("year", r"\d{1,4}" if count == 1 else rf"\d{{{count}}}")
+    if letter in "yu" and count in (1, 2, 4):
+        return ("year2", r"\d{2}") if count == 2 else ("year", r"\d{1,4}" if count == 1 else r"\d{4}")
     if letter == "M" and count <= 4:
         names = {3: _SHORT_MONTHS, 4: _LONG_MONTHS}
         return ("month_name", names[count]) if count > 2 else ("month", r"\d{1,2}" if count == 1 else r"\d{2}")

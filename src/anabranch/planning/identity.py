@@ -88,6 +88,7 @@ def _interval(interval: IntervalColumns) -> Document:
     return _known(
         order=interval.order, length=interval.length, role=interval.role, window=interval.window,
         horizon=interval.horizon, duration=_segment_times(interval.duration), gap=_segment_times(interval.gap),
+        horizon_columns=interval.horizon_columns if any(interval.horizon_columns) else None,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from anabranch.arrays import BEGINNING, END
 from anabranch.binding.reading import Reading
 from anabranch.catalog import Column, Model, Stream
 from anabranch.columns.conditions import ARROW_TYPES
@@ -117,17 +118,25 @@ def interval_of(stream: Stream, kind: TimeKind, folder: str) -> IntervalColumns:
     clauses = stream.declaration
     horizon = None
     if clauses.horizon is not None:
-        low, high = (instant_of(end) for end in clauses.horizon)
-        if low is None or high is None or (kind is TimeKind.INTEGER and (low % 1 or high % 1)):
-            hint = "write whole numbers, or state TIME t DOUBLE"
-            raise WorkbookError([_finding(stream, "out-of-range", "HORIZON must have the type of the times", hint)])
-        horizon = (instant_code(low, kind), instant_code(high, kind))
+        low, high = (_horizon_code(stream, end, kind) for end in clauses.horizon)
+        horizon = (BEGINNING if low is None else low, END if high is None else high)
     laws = {clause.lower(): _segment_times(clause, law, kind, folder) for clause, law in stream.segment_laws}
     unnumbered = "" if clauses.start is not None else "seq"
     return IntervalColumns(
         clauses.order or unnumbered, clauses.length, clauses.role, clauses.window, horizon,
-        laws.get("duration"), laws.get("gap"),
+        laws.get("duration"), laws.get("gap"), stream.horizon_columns,
     )  # fmt: skip
+
+
+def _horizon_code(stream: Stream, end: nodes.Expr, kind: TimeKind) -> int | None:
+    """The code of an end of HORIZON; None if it is a column."""
+    if isinstance(end, nodes.Variable):
+        return None
+    instant = instant_of(end)
+    if instant is None or (kind is TimeKind.INTEGER and instant % 1):
+        hint = "write whole numbers, or state TIME t DOUBLE"
+        raise WorkbookError([_finding(stream, "out-of-range", "HORIZON must have the type of the times", hint)])
+    return instant_code(instant, kind)
 
 
 def _segment_times(clause: str, law: nodes.SegmentLaw, kind: TimeKind, folder: str) -> SegmentTimes:

@@ -23,7 +23,7 @@ from anabranch.relate.assembly import FAULTS, Assembled, IntervalRows, assemble
 from anabranch.relate.runs import RunFinder, RunRows
 from anabranch.relate.windows import Windows
 from anabranch.transport.checks import LATE, QUARANTINE, quarantine
-from anabranch.transport.interval_columns import ROLES
+from anabranch.transport.interval_columns import HORIZONS, ROLES
 from anabranch.transport.layout import Layout
 from anabranch.transport.operator import Counts
 from anabranch.transport.state import read_tables
@@ -227,6 +227,9 @@ class EntityStore:
                 source_row[interval.length] = int(rows.length[row]) // (2 if is_segment else 1) or None
             if interval.role:
                 source_row[interval.role] = ROLES[rows.role[row]] if rows.role[row] >= 0 else None
+            for name, column in zip(HORIZONS, interval.horizon_columns, strict=True):
+                if column is not None:
+                    source_row[column] = self._time(getattr(rows, name)[row])
             if interval.window:
                 source_row |= zip(interval.window, map(self._time, (rows.lo[row], rows.hi[row])), strict=True)
             for name, (law, column) in interval.laws_by_row.items():

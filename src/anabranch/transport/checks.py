@@ -140,6 +140,12 @@ def _interval_faults(
         yield f"{interval.window[0]} is after {interval.window[1]}", _true(pc.greater(low, high))
         outside = _true(pc.less(table[time], low)) | _true(pc.greater(table[time], high))
         yield f"{time} is outside its window", outside
+    horizon = [name for name in interval.horizon_columns if name is not None]
+    for name in horizon:
+        yield from _time_faults(table, name, kind)
+    if len(horizon) == 2:
+        late = _true(pc.greater_equal(table[horizon[0]], table[horizon[1]]))
+        yield f"{horizon[0]} is not before {horizon[1]}", late
     for name in dict.fromkeys(column for law, column in interval.laws_by_row.values() if not law.classes):
         mean = pc.cast(table[name], pa.float64())
         valid = pc.and_(pc.greater(mean, 0.0), pc.is_finite(mean))

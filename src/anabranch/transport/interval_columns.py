@@ -6,13 +6,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.arrays import END, I64, Numbers
+from anabranch.arrays import BEGINNING, END, I64, Numbers
 from anabranch.columns.times import encode_known_times
 from anabranch.transport.layout import Layout
 from anabranch.transport.segments import FIRST, LAST, POSITION
 
 #: What an event does to its entity.
 ROLES = ("start", "suspend", "resume", "end")
+
+#: The names of the ends of the horizon of an entity, in packets.
+HORIZONS = ("horizon_lo", "horizon_hi")
 
 
 def interval_numbers(table: pa.Table, layout: Layout) -> dict[str, Numbers]:
@@ -37,6 +40,9 @@ def interval_numbers(table: pa.Table, layout: Layout) -> dict[str, Numbers]:
         low, high = interval.window
         columns["lo"] = encode_known_times(table[low], kind)
         columns["hi"] = encode_known_times(table[high], kind, unknown=END)
+    for name, column, unknown in zip(HORIZONS, interval.horizon_columns, (BEGINNING, END), strict=True):
+        if column is not None:
+            columns[name] = encode_known_times(table[column], kind, unknown)
     for name, (law, column) in interval.laws_by_row.items():
         columns[name] = law.encode(table[column], kind)
     return columns

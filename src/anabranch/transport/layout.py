@@ -91,7 +91,8 @@ class IntervalColumns:
     length : column of the number of events of the entity; of segments, where a row is a segment
     role : column that says whether the event starts, suspends, resumes or ends the entity
     window : columns of the earliest and latest time of an event whose time is lost
-    horizon : codes of the two times between which every event happened
+    horizon : codes of the two times between which every event happened; BEGINNING and END where a column has them
+    horizon_columns : columns of these times, which are the same for all rows of an entity; None where it is a constant
     duration, gap : the distributions of segments and of the gaps between them
     """
 
@@ -102,12 +103,13 @@ class IntervalColumns:
     horizon: tuple[int, int] | None = None
     duration: SegmentTimes | None = None
     gap: SegmentTimes | None = None
+    horizon_columns: tuple[str | None, str | None] = (None, None)
 
     @property
     def columns(self) -> list[str]:
         """Every column of this part."""
         of_laws = [column for _, column in self.laws_by_row.values()]
-        names = (self.order, self.length, self.role, *(self.window or ()), *of_laws)
+        names = (self.order, self.length, self.role, *(self.window or ()), *self.horizon_columns, *of_laws)
         return [name for name in names if name]
 
     @property
@@ -233,9 +235,9 @@ class Layout:
 
     @property
     def times(self) -> list[str]:
-        """The columns of times: event time, start, and the ends of the windows of lost events."""
-        window = () if self.interval is None else self.interval.window or ()
-        return [name for name in (self.time, self.start, *window) if name is not None]
+        """The columns of times: event time, start, and the ends of windows and horizons of lost events."""
+        bounds = () if self.interval is None else (*(self.interval.window or ()), *self.interval.horizon_columns)
+        return [name for name in (self.time, self.start, *bounds) if name is not None]
 
     @property
     def horizon(self) -> tuple[int, int]:
@@ -255,7 +257,8 @@ class Layout:
         """
         if self.interval is None:
             return False
-        return bool(self.interval.horizon or self.interval.window or self.start is not None)
+        interval = self.interval
+        return bool(interval.horizon or interval.window or any(interval.horizon_columns) or self.start is not None)
 
     @property
     def columns(self) -> list[str]:
