@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ from tests.relate.local import RelateRun, run_stream, run_whole
 from tests.transport.layouts import table_of
 
 from anabranch.relate.assembly import IntervalRows
+from anabranch.relate.history import make_history
 from anabranch.relate.job import RelateJob
 from anabranch.runtime.validation import validate
 
@@ -133,3 +136,17 @@ def test_late_segments_are_judged_by_their_end() -> None:
 
 def test_numbers_of_no_rows() -> None:
     assert len(IntervalRows.concat([]).numbered()) == 0
+
+
+@given(segmented(lost=True), st.booleans())
+def test_durations_are_learned_from_segments_as_from_events(entities: dict, numbered: bool) -> None:
+    known = entities if numbered else {
+        k: [segment for segment in segments if None not in segment] for k, segments in entities.items()
+    }  # fmt: skip
+    known = {k: segments for k, segments in known.items() if segments}
+    wide = wide_job("ORDER n HORIZON [-5, 35]" if numbered else "").layouts[0]
+    long = long_job("HORIZON [-5, 35]" if numbered else "").layouts[0]
+    segments = make_history(table_of(wide, wide_rows(known)), wide, None).lengths
+    events = make_history(table_of(long, long_rows(known)), long, None).lengths
+    for field in fields(segments):
+        assert np.array_equal(getattr(segments, field.name), getattr(events, field.name), equal_nan=True)
