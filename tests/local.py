@@ -114,7 +114,9 @@ class LocalRun:
             stream_rows = next((part for name, part in rows.items() if name.lower() == layout.name.lower()), ())
             routed = route(to_table(self.job, stream, stream_rows), stream, self.job, self.n_buckets)
             newest.append(routed.newest)
-            self.counts += Counts(read=routed.read, used=routed.ignored, quarantined=routed.rejected.num_rows)
+            self.counts += Counts(
+                read=routed.read, used=routed.ignored, quarantined=routed.rejected.num_rows, excluded=routed.excluded
+            )
             self.rejected += routed.rejected.to_pylist()
             for bucket, blob in routed.packets:
                 packets[bucket].append((stream, blob))
@@ -134,7 +136,7 @@ class LocalRun:
             self.step(batch)
         self.step({}, end=True)
         counts = self.counts
-        assert counts.read == counts.used + counts.duplicate + counts.late + counts.quarantined
+        assert counts.read == counts.used + counts.duplicate + counts.late + counts.quarantined + counts.excluded
 
     def rows_of(self, query: int) -> list[dict[str, Any]]:
         """The answers of one of several queries."""

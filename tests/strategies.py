@@ -93,7 +93,22 @@ def conditions() -> st.SearchStrategy[Any]:
 # ---------------------------------------------------------------- declarations
 
 columns = st.builds(nodes.ColumnName, names, maybe(st.sampled_from(list(TYPE_NAMES)) | names))
-time_columns = st.builds(nodes.ColumnName, names, maybe(st.sampled_from(list(TYPE_NAMES))))
+
+
+def read_columns(types: st.SearchStrategy[str]) -> st.SearchStrategy[nodes.ColumnName]:
+    """Columns of KEY, VALUE and TIME: as in the source, renamed or computed."""
+    return st.one_of(
+        st.builds(nodes.ColumnName, names, maybe(types), maybe(names)),
+        st.builds(nodes.ColumnName, names, expression=expressions(max_leaves=4)),
+    )
+
+
+stream_columns = read_columns(st.sampled_from(list(TYPE_NAMES)) | names)
+time_columns = read_columns(st.sampled_from(list(TYPE_NAMES)))
+joins = st.one_of(
+    st.builds(nodes.Join, names, several(names), left=st.booleans()),
+    st.builds(nodes.Join, names, on=expressions(max_leaves=4), left=st.booleans()),
+)
 options = st.builds(nodes.Option, names, st.one_of(numbers, strings, st.booleans()))
 file_sources = st.builds(nodes.FileSource, strings, several(options, 0))
 table_sources = st.builds(nodes.TableSource, several(names).map(lambda parts: ".".join(quoted(part) for part in parts)))
@@ -102,8 +117,11 @@ inferred_sources = st.builds(
     nodes.InferredSource, names, upper_words, strings, upper_words, maybe(numbers), maybe(durations), maybe(numbers)
 )
 predicted_sources = st.builds(nodes.PredictedSource, names, upper_words, several(numbers, 0, 2))
+segmented_sources = st.builds(
+    nodes.SegmentedSource, names, expressions(max_leaves=4), maybe(durations), maybe(durations)
+)
 sources = st.one_of(file_sources, table_sources, query_sources)
-horizon_ends = st.one_of(st.builds(nodes.Literal, numbers | strings), durations_with_unit)
+horizon_ends = st.one_of(st.builds(nodes.Literal, numbers | strings), durations_with_unit, variables)
 
 
 def error_bounds_of(columns: st.SearchStrategy[Any]) -> st.SearchStrategy[nodes.ErrorBound]:
@@ -116,6 +134,12 @@ def error_bounds_of(columns: st.SearchStrategy[Any]) -> st.SearchStrategy[nodes.
 
 error_bounds = st.one_of(error_bounds_of(st.none()).map(lambda bound: (bound,)), several(error_bounds_of(names)))
 
+probabilities = maybe(names).map(lambda name: {"probability": name}) | st.builds(
+    lambda name, value: {"probability": name, "computed": (nodes.ColumnName(name, expression=value),)},
+    names,
+    expressions(max_leaves=4),
+)
+
 
 @st.composite
 def create_streams(draw: st.DrawFn) -> nodes.CreateStream:
@@ -126,12 +150,16 @@ def create_streams(draw: st.DrawFn) -> nodes.CreateStream:
     time = draw(maybe(time_columns))
     return nodes.CreateStream(
         draw(names),
-        keys=draw(several(columns, 0)),
-        values=draw(several(columns, 0)),
+        keys=draw(several(stream_columns, 0)),
+        values=draw(several(stream_columns, 0)),
         time=time,
+        time_format=draw(maybe(strings)),
+        zone=draw(maybe(strings)),
+        joins=draw(several(joins, 0, 2)),
+        where=draw(maybe(conditions())),
         model=draw(maybe(upper_words)),
         order=draw(maybe(names)),
-        probability=draw(maybe(names)),
+        **draw(probabilities),
         horizon=draw(maybe(st.tuples(horizon_ends, horizon_ends))),
         length=draw(maybe(names)),
         role=draw(maybe(names)),
@@ -141,7 +169,7 @@ def create_streams(draw: st.DrawFn) -> nodes.CreateStream:
         space=space,
         geodesic=geodesic,
         watermark=draw(maybe(durations)),
-        source=draw(maybe(st.one_of(sources, inferred_sources, predicted_sources))),
+        source=draw(maybe(st.one_of(sources, inferred_sources, predicted_sources, segmented_sources))),
         start=None if time is None else draw(maybe(time_columns)),
         or_replace=draw(st.booleans()),
         origin=draw(maybe(st.tuples(degrees, degrees))) if geodesic else None,

@@ -74,9 +74,18 @@ class Stream:
 
     @property
     def time_names(self) -> frozenset[str]:
-        """The columns that hold times, in lower case: event time, start, and the ends of WINDOW."""
-        names = (self.time.name, self.start and self.start.name, *(self.declaration.window or ()))
+        """The columns that hold times, in lower case: event time, start, and the ends of WINDOW and HORIZON."""
+        bounds = (*(self.declaration.window or ()), *self.horizon_columns)
+        names = (self.time.name, self.start and self.start.name, *bounds)
         return frozenset(name.lower() for name in names if name)
+
+    @property
+    def horizon_columns(self) -> tuple[str | None, str | None]:
+        """The columns of the ends of HORIZON; None where an end is a constant, or there is no HORIZON."""
+        low, high = self.declaration.horizon or (None, None)
+        return low.name if isinstance(low, nodes.Variable) else None, (
+            high.name if isinstance(high, nodes.Variable) else None
+        )
 
     @property
     def lateness(self) -> float:
@@ -136,7 +145,7 @@ class Stream:
             (declaration.order, Type.INTEGER),
             (declaration.length, Type.INTEGER),
             (declaration.role, Type.STRING),
-            *((name, self.time.type) for name in declaration.window or ()),
+            *((name, self.time.type) for name in (*(declaration.window or ()), *self.horizon_columns)),
             *((name, Type.DOUBLE) for name in declaration.space or () if self.shape is None),
         ):
             if name is not None:

@@ -85,7 +85,7 @@ def test_a_type_may_follow_each_column_of_time_or_both(clause: str, start: Type,
         ("KEY (k) VALUE (v) TIME (a, b) MODEL CERTAIN", []),
         ("KEY (k) VALUE (v) TIME (a, b) MODEL INDEPENDENT", ["event-duration"]),
         ("KEY (k) VALUE (v) TIME (a, b) MODEL MARKOV", ["event-duration"]),
-        ("KEY (k) TIME (a, b) MODEL INTERVALS ORDER seq", ["event-duration"]),
+        ("KEY (k) TIME (a, b) MODEL INTERVALS", []),
         ("KEY (k) VALUE (v) TIME (a, b) MODEL PREDICTED ERROR 1 PERIOD 1", ["event-duration"]),
     ],
 )

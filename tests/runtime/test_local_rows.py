@@ -173,7 +173,7 @@ def test_a_column_that_cannot_be_read_matters_only_where_it_is_needed(spark: Spa
     rows = local_rows([{"person": 2**70, "t": 1, "note": {1: object()}}], AT, None)
     assert set(rows.unreadable) == {"person", "note"}
     with pytest.raises(DataError, match="column person of the input of at cannot be read: "):
-        rows.frame(spark, AT)
+        rows.frame(spark, AT, AT.columns)
 
 
 def test_a_frame_that_does_not_fit_the_run_is_one_line(spark: SparkSession, tmp_path: Any) -> None:

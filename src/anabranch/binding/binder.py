@@ -10,6 +10,7 @@ from anabranch.binding.bound import BoundQuery
 from anabranch.binding.declarations import DeclarationBinder
 from anabranch.binding.derived_streams import check_derived, report_missing
 from anabranch.binding.query_binder import QueryBinder
+from anabranch.binding.reading import bind_reading
 from anabranch.catalog import Catalog, Query, Relation, Stream
 from anabranch.errors import Finding, WorkbookError
 from anabranch.kinds import load_kind_module
@@ -129,6 +130,8 @@ def _check_references(entries: list[Entry], catalog: Catalog, findings: Findings
             report_missing("query", source.name, catalog, source.span, findings)
         elif isinstance(source, nodes.DerivedSource) and isinstance(entry, Stream):
             check_derived(entry, source, catalog, findings)
+        if isinstance(entry, Stream) and not isinstance(source, nodes.DerivedSource):
+            bind_reading(entry, catalog, findings)
     for cycle in _cycles(entries, catalog):
         names = [entry.name for entry in cycle]
         message = f"{shown(names[0])} depends on itself: {' reads '.join([*names, names[0]])}"
@@ -164,4 +167,7 @@ def _inputs(entry: Entry, catalog: Catalog) -> list[Entry]:
         inputs = [catalog.stream(entry.source.stream)]
     else:
         inputs = []
+    if isinstance(entry, Stream):
+        reading = bind_reading(entry, catalog, Findings())
+        inputs += [] if reading is None else reading.relations
     return [read for read in inputs if read is not None]

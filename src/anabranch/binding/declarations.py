@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from anabranch.binding.derived_streams import check_inference, check_predictor, derivation_word, derived_model
+from anabranch.binding.derived_streams import (
+    check_inference,
+    check_predictor,
+    check_segmented,
+    derivation_word,
+    derived_model,
+)
 from anabranch.binding.durations import checked_duration
+from anabranch.binding.reading import has_reading
 from anabranch.binding.segment_laws import check_segment_law
 from anabranch.binding.stream_columns import check_column_types
 from anabranch.binding.type_rules import a_type
@@ -67,6 +74,9 @@ class DeclarationBinder:
         start = self.time(node.start) if node.start else None
         keys = tuple(self.column(column) for column in node.keys)
         values = tuple(self.column(column) for column in node.values)
+        if node.time_format is not None or node.zone is not None:
+            time = self.written_time(node, time)
+            start = start and self.written_time(node, start)
         shape = _shape(node, (*keys, *values))
         stream = Stream(node.name, keys, values, time, model, node, node.probability or "p", start, shape)
         self.check_clauses(node, model)
@@ -78,7 +88,20 @@ class DeclarationBinder:
         self.check_source(node.source)
         if isinstance(node.source, nodes.PredictedSource):
             check_predictor(node, node.source, self.findings)
+        if isinstance(node.source, nodes.SegmentedSource):
+            check_segmented(node, node.source, self.findings)
+        if isinstance(node.source, nodes.DerivedSource):
+            self.check_no_reading(stream, node.source)
         return stream
+
+    def check_no_reading(self, stream: Stream, source: nodes.DerivedSource) -> None:
+        """Report clauses about the rows of a source in a stream that reads none."""
+        if has_reading(stream):
+            node = stream.declaration
+            words = "AS, computed columns, FORMAT, ZONE, JOIN and WHERE are for streams that are read"
+            message = f"{words}, but {shown(stream.name)} is {derivation_word(source)}"
+            clause = next((name for name in ("WHERE", "FORMAT", "ZONE") if name in node.clause_spans), "KEY")
+            self.findings.add("derived-reading", message, node.clause_span(clause), f"write them for {source.stream}")
 
     def time(self, node: nodes.ColumnName) -> Column:
         """A time column."""
@@ -88,6 +111,14 @@ class DeclarationBinder:
             message = f"a time must be an INTEGER, a DOUBLE, a TIMESTAMP or a DATE, but {column}"
             self.findings.add("time-type", message, node.span, "declare one of these types")
         return time
+
+    def written_time(self, node: nodes.CreateStream, time: Column) -> Column:
+        """A time column that FORMAT or ZONE convert to a TIMESTAMP."""
+        if time.type not in (Type.UNKNOWN, Type.TIMESTAMP):
+            clause = "FORMAT" if node.time_format is not None else "ZONE"
+            message = f"{clause} is for TIMESTAMP times, but {shown(time.name)} is {a_type(time.type)}"
+            self.findings.add("time-type", message, node.clause_span("TIME"), f"remove the type, or {clause}")
+        return Column(time.name, Type.TIMESTAMP, declared=True)
 
     def column(self, node: nodes.ColumnName) -> Column:
         """A column, with its type if the workbook states one."""
@@ -108,7 +139,8 @@ class DeclarationBinder:
         stated = self.stated_model(node)
         clause, derived = derived_model(node.source)
         if derived is not None and stated is not None and stated is not derived:
-            message = f"{clause} produces a {derived.value} stream, not {stated.value}"
+            article = "an" if derived.value.startswith("I") else "a"
+            message = f"{clause} produces {article} {derived.value} stream, not {stated.value}"
             hint = f"remove MODEL, or write MODEL {derived.value}"
             self.findings.add("wrong-model", message, node.clause_span("MODEL"), hint)
         return derived or stated or Model.CERTAIN
@@ -136,13 +168,19 @@ class DeclarationBinder:
         if "USING" in node.clause_spans and not isinstance(node.source, nodes.PredictedSource):
             message = "USING needs PREDICTED FROM, which this stream does not have"
             self.findings.add("clause-model", message, node.clause_span("USING"), "add PREDICTED FROM, or remove USING")
+        if "SILENCE" in node.clause_spans and not isinstance(node.source, nodes.SegmentedSource):
+            message = "SILENCE needs INTERVALS FROM, which this stream does not have"
+            hint = "add INTERVALS FROM, or remove SILENCE"
+            self.findings.add("clause-model", message, node.clause_span("SILENCE"), hint)
         for clause in _REQUIRED[model]:
+            if clause == "ORDER" and (node.start is not None or isinstance(node.source, nodes.SegmentedSource)):
+                continue  # Segments with both ends, and runs, are numbered by time.
             if clause not in node.clause_spans:
                 message = f"stream {node.name} has no {clause}, which MODEL {model.value} requires"
                 self.findings.add("clause-missing", message, node.span, f"add {_EXAMPLES[clause]}")
 
     def check_duration(self, stream: Stream) -> None:
-        """Report events with a duration in a stream that is derived or not CERTAIN."""
+        """Report events with a duration in a stream that is derived, or neither CERTAIN nor INTERVALS."""
         node = stream.declaration
         if stream.start is None:
             return
@@ -150,9 +188,15 @@ class DeclarationBinder:
             article = "an" if isinstance(node.source, nodes.InferredSource) else "a"
             message = f"{article} {derivation_word(node.source)} stream has point events, but TIME has two columns"
             self.findings.add("event-duration", message, node.clause_span("TIME"), f"write TIME {stream.time.name}")
+        elif stream.model is Model.INTERVALS:
+            for clause in ("ROLE", "WINDOW"):
+                if clause in node.clause_spans:
+                    message = f"{clause} is about single events, but a row with two times is a segment"
+                    hint = f"remove {clause}, or write one row per event"
+                    self.findings.add("clause-model", message, node.clause_span(clause), hint)
         elif stream.model is not Model.CERTAIN:
             model = f"{shown(stream.name)} is {stream.model.value}"
-            message = f"only a CERTAIN stream can have events with a duration, but {model}"
+            message = f"only a CERTAIN or INTERVALS stream can have events with a duration, but {model}"
             hint = f"write TIME {stream.time.name}, or remove MODEL"
             self.findings.add("event-duration", message, node.clause_span("TIME"), hint)
 
@@ -178,7 +222,8 @@ class DeclarationBinder:
             if name is not None:
                 named.append((name, node.clause_span(clause)))
         taken = self.check_distinct(named)
-        for clause, names in (("WINDOW", node.window), ("SPACE", node.space)):
+        horizon = [name for name in stream.horizon_columns if name is not None]
+        for clause, names in (("WINDOW", node.window), ("SPACE", node.space), ("HORIZON", horizon)):
             self.check_distinct((name, node.clause_span(clause)) for name in names or ())
         for implied in stream.columns:
             if implied.name.lower() in taken and self.is_implied(stream, implied.name):
@@ -258,18 +303,19 @@ class DeclarationBinder:
 
     def check_horizon(self, node: nodes.CreateStream, low: nodes.Expr, high: nodes.Expr, kind: Type) -> None:
         """Report ends of HORIZON that are no times, have the wrong type, or are in the wrong order."""
-        ends = [instant_of(low), instant_of(high)]
-        for end, written in zip(ends, (low, high), strict=True):
+        constants = [end for end in (low, high) if not isinstance(end, nodes.Variable)]
+        ends = [instant_of(end) for end in constants]
+        for end, written in zip(ends, constants, strict=True):
             if end is None:
-                hint = "write a number, or a string such as '2026-01-31 12:00:00'"
+                hint = "write a number, a string such as '2026-01-31 12:00:00', or a column"
                 self.findings.add("not-a-time", "this is not a valid time", written.span, hint)
                 return
-        is_text = [isinstance(end, nodes.Literal) and isinstance(end.value, str) for end in (low, high)]
+        is_text = {isinstance(end, nodes.Literal) and isinstance(end.value, str) for end in constants}
         span = node.clause_span("HORIZON")
-        if is_text[0] != is_text[1] or (kind is not Type.UNKNOWN and is_text[0] != (kind is Type.TIMESTAMP)):
+        if len(is_text) > 1 or (kind is not Type.UNKNOWN and is_text - {kind is Type.TIMESTAMP}):
             message = "HORIZON must have the type of the time column"
             self.findings.add("type-mismatch", message, span, "write strings for a TIMESTAMP, else numbers")
-        elif ends[0] is not None and ends[1] is not None and ends[0] >= ends[1]:
+        elif len(ends) == 2 and ends[0] is not None and ends[1] is not None and ends[0] >= ends[1]:
             message = "HORIZON [lo, hi] needs lo below hi"
             self.findings.add("out-of-range", message, span, "write the earlier time first")
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from anabranch.binding.conditions import ConditionBinder
 from anabranch.binding.durations import checked_duration
+from anabranch.binding.scopes import RowScope
 from anabranch.binding.type_rules import a_type
+from anabranch.binding.typed import Typed
 from anabranch.binding.words import count_of
-from anabranch.catalog import Catalog, Column, Model, Query, Stream
+from anabranch.catalog import Catalog, Column, Model, Query, Relation, Stream
 from anabranch.errors import Span
 from anabranch.language import nodes
 from anabranch.language.findings import Findings, listed, shown
+from anabranch.language.unparse import unparse
 
 #: The model of an inferred stream, by METHOD.
 METHOD_MODELS = {
@@ -33,7 +37,9 @@ PREDICTORS = {"LINEAR": (), "KALMAN": ("acceleration", "noise")}
 
 
 def derivation_word(source: nodes.DerivedSource) -> str:
-    """`inferred` or `predicted`, for messages."""
+    """`inferred`, `predicted` or `segmented`, for messages."""
+    if isinstance(source, nodes.SegmentedSource):
+        return "segmented"
     return "inferred" if isinstance(source, nodes.InferredSource) else "predicted"
 
 
@@ -43,6 +49,8 @@ def derived_model(source: nodes.Source | None) -> tuple[str, Model | None]:
         return f"METHOD {source.method}", METHOD_MODELS.get(source.method)
     if isinstance(source, nodes.PredictedSource):
         return "PREDICTED FROM", Model.PREDICTED
+    if isinstance(source, nodes.SegmentedSource):
+        return "INTERVALS FROM", Model.INTERVALS
     return "", None
 
 
@@ -111,12 +119,14 @@ def check_derived(entry: Stream, source: nodes.DerivedSource, catalog: Catalog, 
     elif input_stream.model is not Model.CERTAIN:
         message = f"streams can only be {derived} from CERTAIN streams, but {name} is {input_stream.model.value}"
         findings.add("wrong-model", message, source.span, f"remove MODEL from {name}")
-    elif input_stream.start is not None and isinstance(source, nodes.PredictedSource):
+    elif input_stream.start is not None and not isinstance(source, nodes.InferredSource):
         duration = f"has events with a duration, TIME ({input_stream.start.name}, {input_stream.time.name})"
         message = f"streams can only be {derived} from point events, but {name} {duration}"
         findings.add("event-duration", message, source.span, f"declare {name} with TIME {input_stream.time.name}")
     elif isinstance(source, nodes.InferredSource):
         _check_readings(entry, input_stream, findings)
+    elif isinstance(source, nodes.SegmentedSource):
+        _check_runs(entry, input_stream, source, catalog, findings)
     else:
         _check_positions(entry, input_stream, findings)
 
@@ -177,6 +187,52 @@ def _check_positions(entry: Stream, positions: Stream, findings: Findings) -> No
             column_type = f"{shown(column.name)} of {positions.name} is {a_type(column.type)}"
             message = f"a predicted value must be a number, but {column_type}"
             findings.add("value-type", message, entry.declaration.clause_span("VALUE"), "use a numeric column")
+
+
+def _check_runs(
+    entry: Stream, rows: Stream, source: nodes.SegmentedSource, catalog: Catalog, findings: Findings
+) -> None:
+    """Report keys that are not those of the rows, and a condition that cannot be evaluated on a row."""
+    keys, wanted = _names(entry.keys), _names(rows.keys)
+    if [name.lower() for name in keys] != [name.lower() for name in wanted]:
+        message = f"{shown(entry.name)} must have the keys of {shown(rows.name)}"
+        hint = f"write KEY ({', '.join(wanted)})"
+        findings.add("key-columns", message, entry.declaration.clause_span("KEY"), hint)
+    run_condition(rows, source, catalog, findings)
+
+
+def run_condition(rows: Stream, source: nodes.SegmentedSource, catalog: Catalog, findings: Findings) -> Typed | None:
+    """The condition after WHILE, on the columns of the stream that is read."""
+    return _RunConditionBinder(catalog, findings, RowScope(rows, findings)).condition(source.condition)
+
+
+class _RunConditionBinder(ConditionBinder):
+    """Binds a condition that looks up no relation: only the stream that is read has relations."""
+
+    def member(self, relation: Relation, node: nodes.Call) -> Typed | None:
+        """Report a relation."""
+        message = f"WHILE cannot look up {shown(relation.name)}"
+        hint = f"compute a column of the stream that is read: VALUE (known = {unparse(node)})"
+        self.findings.add("while-relation", message, node.span, hint)
+        return None
+
+
+def check_segmented(node: nodes.CreateStream, source: nodes.SegmentedSource, findings: Findings) -> None:
+    """Report durations below 0, and clauses about the columns of rows, which this stream does not have."""
+    for clause, duration in (("FOR AT LEAST", source.at_least), ("SILENCE", source.silence)):
+        if duration is not None:
+            checked_duration(findings, clause, duration, positive=True)
+    for clause in ("ORDER", "LENGTH", "ROLE", "WINDOW", "VALUE"):
+        if clause in node.clause_spans:
+            message = f"{clause} names a column of rows, but the segments of {shown(node.name)} have none"
+            findings.add("clause-model", message, node.clause_span(clause), f"remove {clause}")
+    if any(isinstance(end, nodes.Variable) for end in node.horizon or ()):
+        message = f"HORIZON names a column of rows, but the segments of {shown(node.name)} have none"
+        findings.add("clause-model", message, node.clause_span("HORIZON"), "write two times")
+    for clause, law in (("DURATION", node.duration), ("GAP", node.gap)):
+        if law is not None and law.column is not None:
+            message = f"{clause} names a column of rows, but the segments of {shown(node.name)} have none"
+            findings.add("clause-model", message, node.clause_span(clause), "write a mean")
 
 
 def projected_space(entry: Stream, positions: Stream) -> tuple[tuple[str, ...], tuple[float, float] | None] | None:

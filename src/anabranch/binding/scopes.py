@@ -30,6 +30,41 @@ class Scope(Protocol):
         """Resolve a bare name as a whole event; if `spatial`, its stream must have a SPACE."""
 
 
+class RowScope:
+    """The names in a condition on the rows of one stream: `speed` is a column of the stream."""
+
+    functions: Collection[str] = ("ABS",)
+
+    def __init__(self, stream: Stream, findings: Findings) -> None:
+        self.stream, self.findings = stream, findings
+
+    def variable(self, node: nodes.Variable) -> Reference | None:
+        """Resolve a column of the stream."""
+        return self.column(node.name, node)
+
+    def attribute(self, node: nodes.Attribute) -> Reference | None:
+        """Resolve a column with the name of the stream before it."""
+        if node.owner.lower() != self.stream.name.lower() or node.default is not None:
+            message = f"there is no name {shown(node.owner)} in this condition"
+            self.findings.add("unknown-name", message, node.span, f"write {node.name}")
+            return None
+        return self.column(node.name, node)
+
+    def event(self, node: nodes.Variable, spatial: bool) -> Reference | None:
+        """No function of these conditions takes a whole event."""
+        return None
+
+    def column(self, name: str, node: nodes.Node) -> Reference | None:
+        """A column of the stream."""
+        column = find_column(self.stream, name)
+        if column is None:
+            names = list(named_columns(self.stream))
+            hint = f"its columns are {listed(names, 'and')}"
+            self.findings.unknown("column", name, names, node.span, hint, f"stream {self.stream.name}")
+            return None
+        return Reference(None, column.name.lower(), column.type, None, node.span)
+
+
 class OperandScope:
     """The names in a condition over operands: `x.tag` is a column of the stream of x.
 

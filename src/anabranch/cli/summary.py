@@ -24,6 +24,8 @@ def summary_line(name: str, counts: Counts, seconds: float) -> str:
     )
     if counts.duplicate:
         line += f", {counts.duplicate:,} duplicate"
+    if counts.excluded:
+        line += f", {counts.excluded:,} excluded"
     if counts.kept:
         line += f"; at most {counts.kept:,} events kept at a time"
     if counts.reported:
@@ -44,6 +46,7 @@ class RunSummary:
     def add(self, name: str, counts: Counts, seconds: float, output: str | None, warnings: list[str]) -> None:
         """Add the run of a query; `output` is the folder of its answers, `-` for standard output."""
         rows = {key: getattr(counts, key) for key in ("read", "used", "duplicate", "late", "quarantined")}
+        rows |= {"excluded": counts.excluded} if counts.excluded else {}
         kept = {key: getattr(counts, key) for key in ("kept", "reported") if getattr(counts, key)}
         self.queries.append(
             {"query": name, "answers": counts.answers, "rows": rows, **kept, "seconds": round(seconds, 3),

@@ -56,6 +56,12 @@ def encode_tuples(columns: Sequence[pa.ChunkedArray], n_rows: int) -> tuple[I32,
     return codes, pa.table({str(index): part for index, part in enumerate(chosen)})
 
 
+def plain(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array of values, not of codes."""
+    whole = flat(column)
+    return whole.dictionary_decode() if pa.types.is_dictionary(whole.type) else whole
+
+
 class Dictionary:
     """A growing set of tuples with the same types, numbered from 0; its columns are Arrow arrays."""
 

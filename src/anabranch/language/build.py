@@ -42,12 +42,18 @@ class StatementBuilder(QueryBuilder):
     def or_replace(self, span: Span) -> bool:
         return True
 
-    def create_stream(self, span: Span, or_replace: bool | None, name: Token, *clauses: Clause) -> nodes.CreateStream:
-        written, clause_spans = self.collect_clauses(clauses)
-        fields = {"keys": (), "values": (), "time": None} | written
+    def create_stream(
+        self, span: Span, or_replace: bool | None, name: Token, *clauses: Clause | nodes.Join
+    ) -> nodes.CreateStream:
+        joins = tuple(clause for clause in clauses if isinstance(clause, nodes.Join))
+        written, clause_spans = self.collect_clauses(tuple(clause for clause in clauses if isinstance(clause, Clause)))
+        fields = {"keys": (), "values": (), "time": None, "joins": joins} | written
         method = fields.pop("using", {})
+        silence = fields.pop("silence", None)
         if isinstance(fields.get("source"), nodes.PredictedSource):
             fields["source"] = replace(fields["source"], **method)
+        if isinstance(fields.get("source"), nodes.SegmentedSource):
+            fields["source"] = replace(fields["source"], silence=silence)
         return nodes.CreateStream(
             name.value, **fields, or_replace=bool(or_replace), span=span, clause_spans=clause_spans
         )
@@ -67,26 +73,43 @@ class StatementBuilder(QueryBuilder):
     def value(self, span: Span, *columns: nodes.ColumnName) -> Clause:
         return Clause("VALUE", {"values": columns}, span)
 
-    def time(self, span: Span, name: Token, type_name: Token | None) -> Clause:
-        return Clause("TIME", {"time": self.column(self.span_of(name), name, type_name)}, span)
+    def renamed(self, span: Span, source: Token, type_name: Token | None, name: Token) -> nodes.ColumnName:
+        return nodes.ColumnName(name.value, type_name and type_name.value, source.value, span=span)
 
-    def time_range(
-        self,
-        span: Span,
-        start: Token,
-        start_type: Token | None,
-        end: Token,
-        end_type: Token | None,
-        both_type: Token | None,
-    ) -> Clause:
-        if both_type is not None and (start_type is not None or end_type is not None):
-            message = "TIME has types both inside and after its parentheses"
-            self.findings.add("clause-twice", message, self.span_of(both_type), "write the types once")
-        columns = {
-            "start": self.column(self.span_of(start), start, start_type or both_type),
-            "time": self.column(self.span_of(end), end, end_type or both_type),
-        }
+    def computed(self, span: Span, name: Token, _equal: Token, expression: nodes.Expr) -> nodes.ColumnName:
+        return nodes.ColumnName(name.value, expression=expression, span=span)
+
+    def time(self, span: Span, column: nodes.ColumnName) -> Clause:
+        return Clause("TIME", {"time": column}, span)
+
+    def time_range(self, span: Span, start: nodes.ColumnName, end: nodes.ColumnName, both_type: Token | None) -> Clause:
+        columns = {"start": start, "time": end}
+        if both_type is not None:
+            if start.type_name is not None or end.type_name is not None:
+                message = "TIME has types both inside and after its parentheses"
+                self.findings.add("clause-twice", message, self.span_of(both_type), "write the types once")
+            columns = {
+                name: replace(column, type_name=column.type_name or both_type.value) for name, column in columns.items()
+            }
         return Clause("TIME", columns, span)
+
+    def time_format(self, span: Span, text: Token) -> Clause:
+        return Clause("FORMAT", {"time_format": text.value}, span)
+
+    def zone(self, span: Span, text: Token) -> Clause:
+        return Clause("ZONE", {"zone": text.value}, span)
+
+    def join(self, span: Span, relation: Token, keys: dict[str, Any]) -> nodes.Join:
+        return nodes.Join(relation.value, **keys, span=span)
+
+    def left_join(self, span: Span, relation: Token, keys: dict[str, Any]) -> nodes.Join:
+        return nodes.Join(relation.value, **keys, left=True, span=span)
+
+    def join_using(self, span: Span, *names: Token) -> dict[str, Any]:
+        return {"using": tuple(name.value for name in names)}
+
+    def join_on(self, span: Span, condition: nodes.Expr) -> dict[str, Any]:
+        return {"on": condition}
 
     def model(self, span: Span, name: Token) -> Clause:
         return Clause("MODEL", {"model": name.value.upper()}, span)
@@ -94,8 +117,12 @@ class StatementBuilder(QueryBuilder):
     def order(self, span: Span, name: Token) -> Clause:
         return Clause("ORDER", {"order": name.value}, span)
 
-    def probability(self, span: Span, name: Token) -> Clause:
-        return Clause("PROBABILITY", {"probability": name.value}, span)
+    def probability(self, span: Span, column: nodes.ColumnName) -> Clause:
+        computed = () if column.expression is None else (column,)
+        return Clause("PROBABILITY", {"probability": column.name, "computed": computed}, span)
+
+    def probability_column(self, span: Span, name: Token) -> nodes.ColumnName:
+        return nodes.ColumnName(name.value, span=span)
 
     def horizon(self, span: Span, low: nodes.Expr, high: nodes.Expr) -> Clause:
         return Clause("HORIZON", {"horizon": (low, high)}, span)
@@ -194,6 +221,12 @@ class StatementBuilder(QueryBuilder):
 
     def predicted(self, span: Span, stream: Token) -> Clause:
         return Clause("FROM", {"source": nodes.PredictedSource(stream.value, span=span)}, span)
+
+    def segmented(self, span: Span, stream: Token, condition: nodes.Expr, at_least: nodes.Duration | None) -> Clause:
+        return Clause("FROM", {"source": nodes.SegmentedSource(stream.value, condition, at_least, span=span)}, span)
+
+    def silence(self, span: Span, duration: nodes.Duration) -> Clause:
+        return Clause("SILENCE", {"silence": duration}, span)
 
     def using(self, span: Span, method: Token, *arguments: int | float | None) -> Clause:
         numbers = tuple(number for number in arguments if number is not None)

@@ -169,10 +169,16 @@ Expr = (
 
 @dataclass(frozen=True, slots=True)
 class ColumnName(Node):
-    """`person` or `person STRING`; `type_name` as written, None if the type comes from the source."""
+    """`person` or `person STRING`; `type_name` as written, None if the type comes from the source.
+
+    `case_id AS case` has the name `case` and the `source` case_id. `kmh = speed * 3.6` has an `expression` over columns
+    of the source.
+    """
 
     name: str
     type_name: str | None = None
+    source: str | None = None
+    expression: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +233,18 @@ class PredictedSource(Node):
     arguments: tuple[int | float, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class SegmentedSource(Node):
+    """`INTERVALS FROM speeds WHILE speed < 30 FOR AT LEAST 60 SECONDS`, with the clause `SILENCE 5 MINUTES`."""
+
+    stream: str
+    condition: Expr
+    at_least: Duration | None = None
+    silence: Duration | None = None
+
+
 #: Sources whose rows are derived from the rows of another stream.
-DerivedSource = InferredSource | PredictedSource
+DerivedSource = InferredSource | PredictedSource | SegmentedSource
 
 Source = FileSource | TableSource | QuerySource | DerivedSource
 
@@ -279,11 +295,25 @@ class SegmentLaw(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Join(Node):
+    """`JOIN sensors USING (sensor)` or `LEFT JOIN sensors ON id = sensors.sensor`.
+
+    `using` has the names of columns that both sides have; otherwise `on` is a conjunction of equalities.
+    """
+
+    relation: str
+    using: tuple[str, ...] = ()
+    on: Expr | None = None
+    left: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class CreateStream(Clauses):
     """`CREATE STREAM`. A clause that is not written is None or empty.
 
     `TIME (a, b)` sets `start` to a and `time` to b; a type after the parentheses applies to both. `space` has the two
-    columns of coordinates, or one column of geometries.
+    columns of coordinates, or one column of geometries. `time_format` and `zone` say how times are written. `computed`
+    has the computed column of `PROBABILITY p = percent / 100`.
     """
 
     #: What messages call it.
@@ -310,6 +340,11 @@ class CreateStream(Clauses):
     start: ColumnName | None = None
     or_replace: bool = False
     origin: tuple[float, float] | None = None
+    time_format: str | None = None
+    zone: str | None = None
+    computed: tuple[ColumnName, ...] = ()
+    joins: tuple[Join, ...] = ()
+    where: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,7 +159,11 @@ def _or(node: nodes.Or) -> str:
 
 @unparse.register
 def _column(node: nodes.ColumnName) -> str:
-    return f"{quoted(node.name)} {quoted(node.type_name)}" if node.type_name else quoted(node.name)
+    if node.expression is not None:
+        return f"{quoted(node.name)} = {unparse(node.expression)}"
+    kind = f" {quoted(node.type_name)}" if node.type_name else ""
+    alias = "" if node.source is None else f" AS {quoted(node.name)}"
+    return f"{quoted(node.source or node.name)}{kind}{alias}"
 
 
 @unparse.register
@@ -203,6 +207,13 @@ def _predicted_source(node: nodes.PredictedSource) -> str:
 
 
 @unparse.register
+def _segmented_source(node: nodes.SegmentedSource) -> str:
+    at_least = f" FOR AT LEAST {unparse(node.at_least)}" if node.at_least is not None else ""
+    silence = f" SILENCE {unparse(node.silence)}" if node.silence is not None else ""
+    return f"INTERVALS FROM {quoted(node.stream)} WHILE {unparse(node.condition)}{at_least}{silence}"
+
+
+@unparse.register
 def _error_bound(node: nodes.ErrorBound) -> str:
     column = "" if node.column is None else f"{quoted(node.column)} = "
     amount = repr(node.amount) if node.source is None else quoted(node.source)
@@ -227,8 +238,19 @@ def _error(bounds: tuple[nodes.ErrorBound, ...]) -> str:
 
 def _time(node: nodes.CreateStream) -> list[str]:
     if node.start is None or node.time is None:
-        return clause("TIME", node.time, unparse)
-    return [f"TIME ({unparse(node.start)}, {unparse(node.time)})"]
+        return clause("TIME", node.time, _sum_column)
+    return [f"TIME ({_sum_column(node.start)}, {_sum_column(node.time)})"]
+
+
+def _sum_column(node: nodes.ColumnName) -> str:
+    # A sum only: other clauses follow it without a separator.
+    return unparse(node) if node.expression is None else f"{quoted(node.name)} = {_operand(node.expression, _SUM)}"
+
+
+@unparse.register
+def _join(node: nodes.Join) -> str:
+    keys = f"USING ({_names(node.using)})" if node.on is None else f"ON {_operand(node.on, _AND)}"
+    return f"{'LEFT ' if node.left else ''}JOIN {quoted(node.relation)} {keys}"
 
 
 @unparse.register
@@ -240,9 +262,15 @@ def _create_stream(node: nodes.CreateStream) -> str:
         *clause("KEY", node.keys, lambda keys: f"({joined(keys)})"),
         *clause("VALUE", node.values, lambda values: f"({joined(values)})"),
         *_time(node),
+        *clause("FORMAT", node.time_format, string),
+        *clause("ZONE", node.zone, string),
         *clause("MODEL", node.model, quoted),
         *clause("ORDER", node.order, quoted),
-        *clause("PROBABILITY", node.probability, quoted),
+        *(
+            [f"PROBABILITY {_sum_column(node.computed[0])}"]
+            if node.computed
+            else clause("PROBABILITY", node.probability, quoted)
+        ),
         *clause("HORIZON", node.horizon, lambda horizon: f"[{joined(horizon)}]"),
         *clause("LENGTH", node.length, quoted),
         *clause("ROLE", node.role, quoted),
@@ -254,6 +282,8 @@ def _create_stream(node: nodes.CreateStream) -> str:
         *clause("SPACE", node.space, lambda space: f"({_names(space)}){geodesic}"),
         *clause("WATERMARK", node.watermark, unparse),
         *([unparse(node.source)] if node.source else []),
+        *map(unparse, node.joins),
+        *clause("WHERE", node.where, unparse),
     ]
     return " ".join([f"{_create(node)} {quoted(node.name)}", *clauses])
 

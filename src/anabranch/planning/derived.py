@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from anabranch.binding.derived_streams import projected_space
-from anabranch.catalog import Column, Relation, Stream
+from anabranch.binding.derived_streams import projected_space, run_condition
+from anabranch.catalog import Catalog, Column, Relation, Stream
 from anabranch.columns.conditions import ARROW_TYPES
 from anabranch.columns.globe import Projection
+from anabranch.errors import WorkbookError
 from anabranch.inference.reporting import Reporting
 from anabranch.language import nodes
+from anabranch.language.findings import Findings
+from anabranch.language.temporal import amount_of
 from anabranch.language.types import Type
 from anabranch.planning.inferred import inference_of
-from anabranch.planning.layouts import layouts_for, prediction_of
-from anabranch.transport.layout import Layout, SpaceColumns
+from anabranch.planning.layouts import interval_of, layouts_for, prediction_of
+from anabranch.transport.layout import Layout, RunColumns, SpaceColumns
 
 
 def with_types_of(entry: Stream | Relation, read: Stream | Relation) -> Stream | Relation:
@@ -65,7 +68,25 @@ def _derived(stream: Stream, read: Stream, layout: Layout, folder: str) -> Layou
     """The layout of the stream that is read, and how rows are derived from it."""
     if isinstance(stream.source, nodes.InferredSource):
         return replace(layout, derivation=inference_of(stream, stream.source, layout, folder))
+    if isinstance(stream.source, nodes.SegmentedSource):
+        return _runs(stream, stream.source, read, layout, folder)
     return reported(stream, read, layout)
+
+
+def _runs(stream: Stream, source: nodes.SegmentedSource, read: Stream, layout: Layout, folder: str) -> Layout:
+    """The layout of rows from which segments are made."""
+    findings = Findings()
+    condition = run_condition(read, source, Catalog(), findings)
+    if condition is None:
+        raise WorkbookError(findings.in_order())
+    at_least, silence = (None if d is None else float(amount_of(d)) for d in (source.at_least, source.silence))
+    interval = interval_of(stream, layout.time_kind, folder)
+    return replace(
+        layout,
+        name=stream.name,
+        lateness=max(layout.lateness, stream.lateness),
+        runs=RunColumns(condition, at_least, silence, interval),
+    )
 
 
 def reported(stream: Stream, read: Stream, layout: Layout) -> Layout:

@@ -13,9 +13,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
+from anabranch.binding.words import condition_text
 from anabranch.language.unparse import unparse
 from anabranch.planning.prepared import Prepared, streams_of
-from anabranch.transport.layout import Layout, PredictionColumns, SegmentTimes
+from anabranch.transport.layout import IntervalColumns, Layout, PredictionColumns, SegmentTimes
 from anabranch.transport.state import FORMAT
 
 #: Increase it when the meaning of the document changes, and note it in CHANGELOG.md under "State format".
@@ -63,11 +64,7 @@ def _layout(layout: Layout) -> Document:
         document["probability"] = layout.distribution.probability
         document["previous"] = list(layout.distribution.previous)
     if layout.interval is not None:
-        interval = layout.interval
-        document["interval"] = _known(
-            order=interval.order, length=interval.length, role=interval.role, window=interval.window,
-            horizon=interval.horizon, duration=_segment_times(interval.duration), gap=_segment_times(interval.gap),
-        )  # fmt: skip
+        document["interval"] = _interval(layout.interval)
     if layout.prediction is not None:
         document["prediction"] = _prediction(layout.prediction)
     if layout.space is not None:
@@ -76,7 +73,23 @@ def _layout(layout: Layout) -> Document:
         document["space"] = _known(columns=space.columns, geodesic=space.geodesic, shape=shape, origin=space.origin)
     if layout.derivation is not None:
         document["derivation"] = layout.derivation.identity()
+    if layout.runs is not None:
+        runs = layout.runs
+        document["runs"] = _known(
+            at_least=runs.at_least, silence=runs.silence, condition=condition_text(runs.condition),
+            interval=_interval(runs.interval),
+        )  # fmt: skip
+    if layout.preparation is not None:
+        document["reading"] = layout.preparation.declaration
     return _known(**document)
+
+
+def _interval(interval: IntervalColumns) -> Document:
+    return _known(
+        order=interval.order, length=interval.length, role=interval.role, window=interval.window,
+        horizon=interval.horizon, duration=_segment_times(interval.duration), gap=_segment_times(interval.gap),
+        horizon_columns=interval.horizon_columns if any(interval.horizon_columns) else None,
+    )  # fmt: skip
 
 
 def _segment_times(times: SegmentTimes | None) -> Document | None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 
+from anabranch.arrays import BEGINNING, END
+from anabranch.binding.reading import Reading
 from anabranch.catalog import Column, Model, Stream
 from anabranch.columns.conditions import ARROW_TYPES
+from anabranch.columns.local_times import WrittenTimes
 from anabranch.columns.times import TimeKind, instant_code
 from anabranch.errors import DataError, Finding, WorkbookError
 from anabranch.language import nodes
 from anabranch.language.temporal import amount_of, instant_of
 from anabranch.language.types import Type
+from anabranch.language.unparse import unparse
 from anabranch.relate.files import read_laws
 from anabranch.transport.layout import (
     DistributionColumns,
@@ -23,6 +28,7 @@ from anabranch.transport.layout import (
     SegmentTimes,
     SpaceColumns,
 )
+from anabranch.transport.preparation import Preparation, RelationJoin
 
 _TIME_KINDS = {
     Type.INTEGER: TimeKind.INTEGER,
@@ -65,9 +71,23 @@ def _layout(stream: Stream, kind: TimeKind, folder: str) -> Layout:
         start=None if stream.start is None else stream.start.name,
         lateness=stream.lateness,
         distribution=_distribution(stream) if uncertain else None,
-        interval=_interval(stream, kind, folder) if stream.model is Model.INTERVALS else None,
+        interval=interval_of(stream, kind, folder) if stream.model is Model.INTERVALS else None,
         prediction=prediction_of(stream) if stream.model is Model.PREDICTED else None,
         space=_space(stream),
+    )
+
+
+def preparation_of(stream: Stream, reading: Reading) -> Preparation:
+    """How the rows of a stream are made from those of its source, for the workers."""
+    node = stream.declaration
+    return Preparation(
+        sources=tuple(column.name for column in reading.needed),
+        columns=tuple(reading.columns.items()),
+        joins=tuple(RelationJoin(join.relation.name.lower(), join.keys, join.left) for join in reading.joins),
+        where=reading.where,
+        written=reading.written,
+        times=WrittenTimes(node.time_format, node.zone),
+        declaration=unparse(replace(node, source=None, or_replace=False)),
     )
 
 
@@ -93,20 +113,30 @@ def _space(stream: Stream) -> SpaceColumns | None:
     return SpaceColumns(declaration.space, declaration.geodesic, None if stream.shape is None else _arrow(stream.shape))
 
 
-def _interval(stream: Stream, kind: TimeKind, folder: str) -> IntervalColumns:
+def interval_of(stream: Stream, kind: TimeKind, folder: str) -> IntervalColumns:
+    """The part of an INTERVALS stream."""
     clauses = stream.declaration
     horizon = None
     if clauses.horizon is not None:
-        low, high = (instant_of(end) for end in clauses.horizon)
-        if low is None or high is None or (kind is TimeKind.INTEGER and (low % 1 or high % 1)):
-            hint = "write whole numbers, or state TIME t DOUBLE"
-            raise WorkbookError([_finding(stream, "out-of-range", "HORIZON must have the type of the times", hint)])
-        horizon = (instant_code(low, kind), instant_code(high, kind))
+        low, high = (_horizon_code(stream, end, kind) for end in clauses.horizon)
+        horizon = (BEGINNING if low is None else low, END if high is None else high)
     laws = {clause.lower(): _segment_times(clause, law, kind, folder) for clause, law in stream.segment_laws}
+    unnumbered = "" if clauses.start is not None else "seq"
     return IntervalColumns(
-        clauses.order or "seq", clauses.length, clauses.role, clauses.window, horizon,
-        laws.get("duration"), laws.get("gap"),
+        clauses.order or unnumbered, clauses.length, clauses.role, clauses.window, horizon,
+        laws.get("duration"), laws.get("gap"), stream.horizon_columns,
     )  # fmt: skip
+
+
+def _horizon_code(stream: Stream, end: nodes.Expr, kind: TimeKind) -> int | None:
+    """The code of an end of HORIZON; None if it is a column."""
+    if isinstance(end, nodes.Variable):
+        return None
+    instant = instant_of(end)
+    if instant is None or (kind is TimeKind.INTEGER and instant % 1):
+        hint = "write whole numbers, or state TIME t DOUBLE"
+        raise WorkbookError([_finding(stream, "out-of-range", "HORIZON must have the type of the times", hint)])
+    return instant_code(instant, kind)
 
 
 def _segment_times(clause: str, law: nodes.SegmentLaw, kind: TimeKind, folder: str) -> SegmentTimes:

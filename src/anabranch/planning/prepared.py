@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -10,6 +10,7 @@ from anabranch.binding.bound import BoundQuery
 from anabranch.catalog import Query, Relation, Stream
 from anabranch.errors import Finding, WorkbookError
 from anabranch.kinds import load_kind_module
+from anabranch.language.unparse import unparse
 from anabranch.plan import Plan, Step
 
 if TYPE_CHECKING:
@@ -66,11 +67,32 @@ def prepare(query: Query, bound: BoundQuery) -> Prepared:
     """
     analysis: Analysis = load_kind_module(bound.kind, "analysis").analyse(bound)
     plan: Plan = load_kind_module(bound.kind, "explain").plan(analysis)
+    # After the step that reads the streams.
+    n_read = sum(step.id == "read" for step in plan.steps)
+    plan = replace(plan, steps=(*plan.steps[:n_read], *_reading_steps(bound.streams), *plan.steps[n_read:]))
     path = query.declaration.calibrated
     if path is not None:
         step = Step("calibrate", f"add the column calibrated: the probability, mapped by {path}")
         plan = replace(plan, steps=(*plan.steps, step))
     return Prepared(query, bound, analysis, plan)
+
+
+def _reading_steps(streams: Iterable[Stream]) -> Iterator[Step]:
+    """What is done to the rows of sources before they are rows of their streams."""
+    for stream in streams:
+        node = stream.declaration
+        for join in node.joins:
+            yield Step("prepare", f"{stream.name}: {unparse(join)}")
+        if node.where is not None:
+            yield Step("prepare", f"{stream.name}: only rows with {unparse(node.where)}; the others are counted")
+        columns = [column for column in (*node.keys, *node.values) if column.source or column.expression]
+        columns += [time for time in (node.start, node.time) if time and (time.source or time.expression)]
+        columns += node.computed
+        if columns:
+            yield Step("prepare", f"{stream.name}: {', '.join(map(unparse, columns))}")
+        if node.time_format is not None or node.zone is not None:
+            written = "ISO 8601" if node.time_format is None else node.time_format
+            yield Step("prepare", f"{stream.name}: times as {written}, in {node.zone or 'UTC'}")
 
 
 def with_job(group: Sequence[Prepared], context: JobContext) -> tuple[list[Prepared], Job]:

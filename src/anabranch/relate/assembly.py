@@ -7,7 +7,7 @@ length 0. A lost event lies between its recorded neighbours, in the WINDOW of it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,15 @@ from anabranch.transport.layout import SegmentLaws
 #: The columns of means.
 _MEANS = ("segment_mean", "gap_mean")
 
+#: The columns that rows need not have, and what stands for an unknown value.
+_UNKNOWN = {
+    "length": 0, "role": -1, "lo": BEGINNING, "hi": END, "segment_mean": 0, "gap_mean": 0,
+    "horizon_lo": BEGINNING, "horizon_hi": END,
+}  # fmt: skip
+
+#: The fault of an entity whose rows disagree about the HORIZON; the kernel knows the others.
+HORIZON_FAULT = kernel.NO_MEAN + 1
+
 #: Why all rows of an entity are quarantined.
 FAULTS = {
     kernel.REPEATED: "two different rows of its entity have the same position",
@@ -31,6 +40,7 @@ FAULTS = {
     kernel.NO_END: "the last event of its entity is lost, and no HORIZON or WINDOW gives its latest time",
     kernel.NO_ROOM: "an event of its entity is lost, and its neighbours, HORIZON and WINDOW leave no time for it",
     kernel.NO_MEAN: "an event of its entity is lost, and no row of the entity has a mean for DURATION or GAP",
+    HORIZON_FAULT: "the rows of its entity disagree about the HORIZON",
     kernel.TOO_LONG: (
         f"its entity has more than {kernel.MOST_EVENTS:,} events, "
         f"or more than {kernel.MOST_LOST} consecutive lost events"
@@ -43,7 +53,8 @@ class IntervalRows:
     """Rows as columns; entities are numbered from 0.
 
     For unknown values, `t` and `lo` are BEGINNING, `hi` is END, `length` is 0 and `role` is -1. `segment_mean` and
-    `gap_mean` belong to the segment that an event opens and the gap after it; see `SegmentTimes.encode`.
+    `gap_mean` belong to the segment that an event opens and the gap after it; see `SegmentTimes.encode`. `horizon_lo`
+    and `horizon_hi` are those of the entity, where a column has them.
     """
 
     entity: I64
@@ -55,6 +66,8 @@ class IntervalRows:
     hi: I64
     segment_mean: I64
     gap_mean: I64
+    horizon_lo: I64
+    horizon_hi: I64
 
     def __len__(self) -> int:
         return len(self.t)
@@ -62,6 +75,18 @@ class IntervalRows:
     def arrays(self) -> dict[str, I64]:
         """The columns by name."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+    def numbered(self) -> IntervalRows:
+        """Rows of segments (`lo`, `hi`) with the positions that the segments of an entity have in order of time."""
+        order = np.lexsort((self.hi, self.lo, self.entity))
+        entity, lo, hi = self.entity[order], self.lo[order], self.hi[order]
+        new_entity = np.append(True, entity[1:] != entity[:-1])[: len(order)]
+        new = new_entity | np.append(True, (lo[1:] != lo[:-1]) | (hi[1:] != hi[:-1]))[: len(order)]
+        number = np.cumsum(new)  # of the segment among all entities
+        first = number[np.maximum.accumulate(np.where(new_entity, np.arange(len(order)), 0))]
+        seq = self.seq.copy()
+        seq[order] = 2 * (number - first) + 2 - self.seq[order] % 2
+        return replace(self, seq=seq)
 
     def where(self, chosen: Numbers) -> IntervalRows:
         """The rows selected by a mask or by indexes."""
@@ -71,8 +96,7 @@ class IntervalRows:
     def of(entity: Numbers, columns: Mapping[str, Numbers]) -> IntervalRows:
         """Rows from the columns of their stream; missing columns are unknown."""
         n = len(entity)
-        unknown = {"length": 0, "role": -1, "lo": BEGINNING, "hi": END, "segment_mean": 0, "gap_mean": 0}
-        filled = {name: columns[name] if name in columns else np.full(n, value) for name, value in unknown.items()}
+        filled = {name: columns[name] if name in columns else np.full(n, value) for name, value in _UNKNOWN.items()}
         # A window of length 0 is the time of the event.
         lost = columns["t"] == BEGINNING
         t = np.where(lost & (filled["lo"] == filled["hi"]), filled["lo"], columns["t"])
@@ -82,8 +106,8 @@ class IntervalRows:
     def from_table(table: pa.Table) -> IntervalRows:
         """Rows from a table with all columns."""
         columns = {name: table[name].to_numpy().copy() for name in table.column_names}
-        for name in _MEANS:  # an earlier version wrote no means
-            columns.setdefault(name, np.zeros(table.num_rows, np.int64))
+        for name, value in _UNKNOWN.items():  # an earlier version wrote no means and no horizons
+            columns.setdefault(name, np.full(table.num_rows, value))
         return IntervalRows(**columns)
 
     @staticmethod
@@ -134,12 +158,17 @@ def assemble(
 
     Of an entity that is not `complete`, only the closed segments are assembled.
     """
+    n_rows = len(rows)
+    disagree = np.zeros(n_entities, np.bool_)
+    if (rows.horizon_lo > BEGINNING).any() or (rows.horizon_hi < END).any():
+        rows, disagree = _within_horizons(rows, n_entities)
     # Numba would compile the functions a second time for read-only columns, such as those of Arrow.
     row_columns = (rows.seq, rows.t, rows.length, rows.role, rows.lo, rows.hi)
     columns = [np.require(column, requirements=["C", "W"]) for column in row_columns]
     order, starts = kernel.order_rows(rows.entity, columns[0], n_entities)
     fault, count, duplicate = kernel.check_entities(order, starts, np.full(n_entities, complete, np.bool_), *columns)
     _check_means(rows, order, duplicate, fault)
+    fault[disagree] = HORIZON_FAULT
     events = np.concatenate([[0], np.cumsum(count)])
     lo, hi = kernel.event_windows(order, starts, events, fault, *horizon, *columns)
     phases = rates = None
@@ -150,7 +179,35 @@ def assemble(
         lo, hi = lo[kept], hi[kept]
         phases, rates = (None if column is None else column[kept] for column in (phases, rates))
         events = np.concatenate([[0], np.cumsum(np.where(fault == 0, count, 0))])
-    return Assembled(fault, events, lo, hi, phases, rates, duplicate)
+    return Assembled(fault, events, lo, hi, phases, rates, duplicate[:n_rows])
+
+
+def _within_horizons(rows: IntervalRows, n_entities: int) -> tuple[IntervalRows, Bools]:
+    """The rows with the horizons of their entities as windows of lost events; and the entities whose rows disagree.
+
+    A first or last event without a row gets one: the order then bounds all lost events next to it.
+    """
+    low, high = np.full(n_entities, BEGINNING), np.full(n_entities, END)
+    np.maximum.at(low, rows.entity, rows.horizon_lo)
+    np.minimum.at(high, rows.entity, rows.horizon_hi)
+    disagree = np.zeros(n_entities, np.bool_)
+    for stated, unknown, of_entity in ((rows.horizon_lo, BEGINNING, low), (rows.horizon_hi, END, high)):
+        disagree[rows.entity[(stated != unknown) & (stated != of_entity[rows.entity])]] = True
+    lost = rows.t == BEGINNING
+    bounded = replace(
+        rows,
+        lo=np.where(lost, np.maximum(rows.lo, low[rows.entity]), rows.lo),
+        hi=np.where(lost, np.minimum(rows.hi, high[rows.entity]), rows.hi),
+    )
+    first, last, length = np.full(n_entities, END), np.zeros(n_entities, np.int64), np.zeros(n_entities, np.int64)
+    np.minimum.at(first, rows.entity, rows.seq)
+    np.maximum.at(last, rows.entity, rows.seq)
+    np.maximum.at(length, rows.entity, rows.length)
+    no_first, no_last = np.flatnonzero((first > 1) & (first < END)), np.flatnonzero((last > 0) & (last < length))
+    entity = np.concatenate([no_first, no_last])
+    seq = np.concatenate([np.ones(len(no_first), np.int64), length[no_last]])
+    unrecorded = {"t": np.full(len(entity), BEGINNING), "seq": seq, "lo": low[entity], "hi": high[entity]}
+    return IntervalRows.concat([bounded, IntervalRows.of(entity, unrecorded)]), disagree
 
 
 def _check_means(rows: IntervalRows, order: I64, duplicate: Bools, fault: I8) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from anabranch.catalog import Stream
+from anabranch.language.nodes import SegmentedSource
 from anabranch.language.unparse import unparse
 from anabranch.plan import Plan, Step
 from anabranch.relate.analysis import RelateAnalysis
@@ -77,6 +79,9 @@ def _routing(analysis: RelateAnalysis) -> str:
 def _steps(analysis: RelateAnalysis) -> Iterator[Step]:
     query = analysis.query
     yield Step("read", ", ".join(stream.name for stream in query.streams))
+    for stream in query.streams:
+        if isinstance(stream.source, SegmentedSource):
+            yield Step("segment", _runs(stream, stream.source))
     yield Step("assemble", "check each entity, and determine the window of each lost event")
     pairs = "every pair of entities" if query.where is None else "the pairs of entities that WHERE joins"
     yield Step("pair", f"{pairs}{', never a key with itself' if analysis.same_stream else ''}")
@@ -91,12 +96,21 @@ def _steps(analysis: RelateAnalysis) -> Iterator[Step]:
     yield from _stream_notes(analysis)
 
 
+def _runs(stream: Stream, source: SegmentedSource) -> str:
+    lasting = "" if source.at_least is None else f", of at least {unparse(source.at_least)}"
+    silent = "" if source.silence is None else f"; an end is lost after a silence of {unparse(source.silence)}"
+    still_open = "lost" if stream.declaration.horizon else "left out: there is no HORIZON"
+    runs = f"runs of rows of {source.stream} with {unparse(source.condition)}{lasting}{silent}"
+    return f"{stream.name}: {runs}; segments that are open at the end of the input are {still_open}"
+
+
 def _stream_notes(analysis: RelateAnalysis) -> Iterator[Step]:
     """Notes on what a stream keeps, and for how long."""
     query = analysis.query
     unbounded = [
         stream.name for stream in query.streams if stream.declaration.horizon or stream.declaration.window is not None
     ]
+    late_starts = [stream.name for stream in query.streams if stream.start is not None]
     for stream in query.streams:
         clauses = stream.declaration
         if query.timeout is None and clauses.length is None and clauses.role is None:
@@ -109,4 +123,7 @@ def _stream_notes(analysis: RelateAnalysis) -> Iterator[Step]:
             yield Step("note", f"streaming: entities of {stream.name} are kept forever: they may precede later ones")
         elif unbounded:
             reason = f"the HORIZON or WINDOW of {' and '.join(unbounded)} lets lost events lie in the past"
+            yield Step("note", f"streaming: entities of {stream.name} are kept forever: {reason}")
+        elif late_starts:
+            reason = f"a row of {' and '.join(late_starts)} comes when its segment has ended"
             yield Step("note", f"streaming: entities of {stream.name} are kept forever: {reason}")

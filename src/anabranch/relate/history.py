@@ -15,6 +15,7 @@ from anabranch.relate.fit import Lengths, lengths_of
 from anabranch.transport.checks import row_codes
 from anabranch.transport.interval_columns import interval_numbers
 from anabranch.transport.layout import Layout
+from anabranch.transport.segments import events_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,10 @@ def make_history(table: pa.Table, layout: Layout, by: str | None) -> History:
     layout : of the stream
     by : the column of the class, which is that of the row that opens a segment; without it, there are no classes
     """
+    table = events_of(table, layout)
     entity = row_codes(table, layout.keys)
     rows = IntervalRows.of(entity, interval_numbers(table, layout))
+    rows = rows if layout.interval is None or layout.interval.order else rows.numbered()
     assembled = assemble(rows, int(entity.max(initial=-1)) + 1, layout.horizon)
     classes = np.full(len(assembled.lo), -1)
     names: tuple[str, ...] = ()

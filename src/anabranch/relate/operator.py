@@ -30,7 +30,8 @@ class RelateOperator:
             tables = unseal(state, spec.fingerprint)
             self._watermark.at = tables["watermark"]["watermark"][0].as_py()
             for number, store in enumerate(self._stores):
-                store.load({name: tables[f"{name} {number}"] for name in ("rows", "keys", "ended")})
+                names = [name for name in tables if name.endswith(f" {number}")]
+                store.load({name.removesuffix(f" {number}"): tables[name] for name in names})
 
     def save(self) -> bytes:
         """The state as bytes, for `open`."""

@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from anabranch.arrays import BEGINNING, END, I8, I64, Bools
+from anabranch.arrays import BEGINNING, END, I64, Bools
 from anabranch.columns.dictionary import Dictionary
 from anabranch.columns.times import decode_time, later
-from anabranch.relate.assembly import FAULTS, IntervalRows, assemble
+from anabranch.relate.assembly import FAULTS, Assembled, IntervalRows, assemble
+from anabranch.relate.runs import RunFinder, RunRows
 from anabranch.relate.windows import Windows
 from anabranch.transport.checks import LATE, QUARANTINE, quarantine
-from anabranch.transport.interval_columns import ROLES
+from anabranch.transport.interval_columns import HORIZONS, ROLES
 from anabranch.transport.layout import Layout
 from anabranch.transport.operator import Counts
 from anabranch.transport.state import read_tables
@@ -61,6 +62,7 @@ class EntityStore:
         self.keys = Dictionary(layout.key_types)
         self.rows = IntervalRows.concat([])
         self.ended = np.zeros(0, np.bool_)
+        self.runs = None if layout.runs is None else RunFinder(layout, layout.runs, timeout)
 
     def step(self, blobs: Sequence[bytes], advance: Advance, input_ended: bool, live: bool) -> Step:
         """Take packets and assemble the entities.
@@ -68,24 +70,13 @@ class EntityStore:
         A row is late if `advance` says so, or if its entity has ended. A row without a time is late only if its entity
         has ended.
         """
-        layout = self._layout
-        arrived = IntervalRows.concat([self._decode(blob) for blob in blobs])
+        layout, rows_before = self._layout, self.rows
+        intake = self._take_rows if self.runs is None else self._take_runs
+        arrived, ended, counts, rejected = intake(blobs, advance, input_ended)
         n_entities = len(self.keys)
-        self.ended = np.concatenate([self.ended, np.zeros(n_entities - len(self.ended), np.bool_)])
-        late = self.ended[arrived.entity] | ((arrived.t > BEGINNING) & advance.is_late(arrived.t))
-        changed = np.zeros(n_entities, np.bool_)
-        changed[arrived.entity[~late]] = True
-        rows_before = self.rows
-        counts = Counts(late=int(late.sum()))
-        rejected = [self._quarantine(LATE, arrived.where(late))]
-        self.rows = IntervalRows.concat([self.rows, arrived.where(~late)])
-        ended, cut_off = self._ends(advance, input_ended)
-        if cut_off.any():
-            counts += Counts(late=int(cut_off.sum()))
-            rejected.append(self._quarantine(LATE, self.rows.where(cut_off)))
-            self.rows = self.rows.where(~cut_off)
         newly_ended = ended & ~self.ended
-        changed |= newly_ended
+        changed = newly_ended.copy()
+        changed[arrived.entity] = True
         previous = None
         if live:  # an entity that changes had not ended before: its previous version is not complete
             changed_rows = rows_before.where(changed[rows_before.entity])
@@ -93,9 +84,7 @@ class EntityStore:
         self.ended |= ended
         current = assemble(self.rows, n_entities, layout.horizon, self.ended, layout.segment_laws)
         self.rows = self.rows.where(~current.duplicate)
-        counts += Counts(duplicate=int(current.duplicate.sum()))
-        counts += Counts(used=int((newly_ended & (current.fault == 0))[self.rows.entity].sum()))
-        rejected += self._quarantine_invalid(newly_ended, current.fault, counts)
+        rejected += self._quarantine_invalid(newly_ended, current, counts)
         return Step(
             current=current.windows,
             has_events=np.diff(current.events) > 0,
@@ -104,6 +93,63 @@ class EntityStore:
             rejected=rejected,
             counts=counts,
         )
+
+    def _take_rows(
+        self, blobs: Sequence[bytes], advance: Advance, input_ended: bool
+    ) -> tuple[IntervalRows, Bools, Counts, list[pa.Table]]:
+        """Take rows of events; returns those that are not late, which entities have ended, counts and late rows."""
+        arrived = IntervalRows.concat([self._decode(blob) for blob in blobs])
+        self._grow()
+        at = self._event_times(arrived)
+        late = self.ended[arrived.entity] | ((at > BEGINNING) & advance.is_late(at))
+        counts = Counts(late=int(late.sum()))
+        rejected = [self._quarantine(LATE, arrived.where(late))]
+        arrived = arrived.where(~late)
+        self.rows = IntervalRows.concat([self.rows, arrived])
+        if self._layout.interval is not None and not self._layout.interval.order:
+            self.rows = self.rows.numbered()
+        ended, cut_off = self._ends(advance, input_ended)
+        if cut_off.any():
+            counts += Counts(late=int(cut_off.sum()))
+            rejected.append(self._quarantine(LATE, self.rows.where(cut_off)))
+            self.rows = self.rows.where(~cut_off)
+        return arrived, ended, counts, rejected
+
+    def _take_runs(
+        self, blobs: Sequence[bytes], advance: Advance, input_ended: bool
+    ) -> tuple[IntervalRows, Bools, Counts, list[pa.Table]]:
+        """Take rows from which segments are made; returns the events of the segments, and the same as above."""
+        runs = self.runs
+        if runs is None:
+            raise LookupError(f"{self._layout.name} has no runs")
+        rows = RunRows.concat([self._decode_run_rows(blob) for blob in blobs])
+        self._grow()
+        runs.grow(len(self.keys))
+        is_late = self.ended[rows.entity] | advance.is_late(rows.t)
+        arrived, cut_off, timed_out = runs.take(rows.where(~is_late), advance)
+        late = RunRows.concat([rows.where(is_late), cut_off])
+        ended = self.ended | timed_out | runs.timed_out(advance) | input_ended
+        if self._layout.horizon[1] < END:  # else nothing says how long a run can last that has not ended
+            arrived = IntervalRows.concat([arrived, runs.close(ended & ~self.ended)])
+        self.rows = IntervalRows.concat([self.rows, arrived])
+        late_rows = IntervalRows.of(late.entity, {"t": late.t, "seq": late.satisfies})
+        return arrived, ended, Counts(late=len(late)), [self._quarantine(LATE, late_rows)]
+
+    def _grow(self) -> None:
+        """Make room for the entities of new keys."""
+        self.ended = np.concatenate([self.ended, np.zeros(len(self.keys) - len(self.ended), np.bool_)])
+
+    def _decode_run_rows(self, blob: bytes) -> RunRows:
+        tables = read_tables(blob)
+        rows = {name: tables["rows"][name].to_numpy() for name in ("key", "t", "satisfies")}
+        entity = self.keys.encode(tables["keys"])[rows["key"]].astype(np.int64)
+        return RunRows(entity, rows["t"], rows["satisfies"])
+
+    def _event_times(self, rows: IntervalRows) -> I64:
+        """The time of each row, by which it is late; that of a segment is its end, or its start if the end is lost."""
+        if self._layout.start is None:
+            return rows.t
+        return np.where(rows.hi < END, rows.hi, rows.lo)
 
     def _decode(self, blob: bytes) -> IntervalRows:
         tables = read_tables(blob)
@@ -143,13 +189,21 @@ class EntityStore:
         until[entity[stops]] = limit[stops]
         return until
 
-    def _quarantine_invalid(self, newly_ended: Bools, fault: I8, counts: Counts) -> list[pa.Table]:
-        """Quarantine the rows of entities that have ended and are invalid."""
-        tables = []
+    def _quarantine_invalid(self, newly_ended: Bools, current: Assembled, counts: Counts) -> list[pa.Table]:
+        """Quarantine the rows of entities that have ended and are invalid; count the rows of all that have ended."""
+        fault, tables = current.fault, []
+        if self.runs is None:
+            counts += Counts(duplicate=int(current.duplicate.sum()))
+            counts += Counts(used=int((newly_ended & (fault == 0))[self.rows.entity].sum()))
+        else:  # the rows of events are not those of the source
+            n_rows = self.runs.n_rows
+            counts += Counts(used=int(n_rows[newly_ended & (fault == 0)].sum()))
+            counts += Counts(quarantined=int(n_rows[newly_ended & (fault > 0)].sum()))
         for number in np.unique(fault[newly_ended & (fault > 0)]):
             invalid = (newly_ended & (fault == number))[self.rows.entity]
             tables.append(self._quarantine(FAULTS[int(number)], self.rows.where(invalid)))
-            counts += Counts(quarantined=int(invalid.sum()))
+            if self.runs is None:
+                counts += Counts(quarantined=int(invalid.sum()))
             self.rows = self.rows.where(~invalid)
         return tables
 
@@ -162,13 +216,20 @@ class EntityStore:
         """A row with the columns of its source."""
         layout, interval = self._layout, self._layout.interval
         source_row = dict(zip(layout.keys, self.keys.tuple_of(rows.entity[row]), strict=True))
-        source_row[layout.time] = self._time(rows.t[row])
+        is_segment = layout.start is not None
+        source_row[layout.time] = self._time(rows.hi[row] if is_segment else rows.t[row])
+        if layout.start is not None:
+            source_row[layout.start] = self._time(rows.lo[row])
         if interval is not None:
-            source_row[interval.order] = int(rows.seq[row])
+            if interval.order:
+                source_row[interval.order] = int(rows.seq[row] + 1) // 2 if is_segment else int(rows.seq[row])
             if interval.length:
-                source_row[interval.length] = int(rows.length[row]) or None
+                source_row[interval.length] = int(rows.length[row]) // (2 if is_segment else 1) or None
             if interval.role:
                 source_row[interval.role] = ROLES[rows.role[row]] if rows.role[row] >= 0 else None
+            for name, column in zip(HORIZONS, interval.horizon_columns, strict=True):
+                if column is not None:
+                    source_row[column] = self._time(getattr(rows, name)[row])
             if interval.window:
                 source_row |= zip(interval.window, map(self._time, (rows.lo[row], rows.hi[row])), strict=True)
             for name, (law, column) in interval.laws_by_row.items():
@@ -186,6 +247,8 @@ class EntityStore:
         If lost events cannot lie in the past (`reaches_back`), the first event of an entity is recorded, or it will
         arrive at the watermark or after it.
         """
+        if self.runs is not None:
+            return self.runs.first_instant(self.ended, self.rows)
         rows = self.rows.where(~self.ended[self.rows.entity])
         first_events = rows.where((rows.seq == 1) & (rows.t > BEGINNING))
         if self._layout.reaches_back and len(np.unique(rows.entity)) > len(np.unique(first_events.entity)):
@@ -198,14 +261,17 @@ class EntityStore:
 
     def save(self) -> dict[str, pa.Table]:
         """The state as tables."""
-        return {
+        tables = {
             "rows": pa.table(self.rows.arrays()),
             "keys": self.keys.to_table(),
             "ended": pa.table({"ended": self.ended}),
         }
+        return tables if self.runs is None else tables | self.runs.save()
 
     def load(self, tables: dict[str, pa.Table]) -> None:
         """Restore what `save` returned."""
         self.rows = IntervalRows.from_table(tables["rows"])
         self.keys.encode(tables["keys"])
         self.ended = tables["ended"]["ended"].to_numpy(zero_copy_only=False).copy()
+        if self.runs is not None:
+            self.runs.load(tables)

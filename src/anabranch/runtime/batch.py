@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
@@ -42,11 +43,16 @@ class Feed:
 
 
 class InputRows(NamedTuple):
-    """What happened to the rows of one input before the shuffle; `ignored` are valid, but no answer can use them."""
+    """What happened to the rows of one input before the shuffle.
+
+    Rows that are `ignored` are valid, but no answer can use them. Those that are `excluded` do not satisfy the WHERE of
+    their stream, or have no partner for its JOIN.
+    """
 
     stream: str
     read: int
     ignored: int
+    excluded: int
     quarantined: int
 
 
@@ -63,7 +69,7 @@ class Run:
     def counts(self) -> Counts:
         """The counts of the first action on the answers. In classic mode, it blocks until there was one."""
         try:
-            seen, answers = self.rows_seen.get, self.answers_seen.get
+            seen, answers = self.rows_seen.get, _observed_answers(self.answers_seen)
         except PySparkException as error:
             raise translate(error) from error
         if seen.get("read") is None:
@@ -117,6 +123,14 @@ def run(job: Job, feeds: Sequence[Feed], n_partitions: int, strict: bool = False
     finished = finish_frame(job.finishing(), raw) if job.n_queries == 1 else raw
     answers = finished.observe(answers_seen, F.expr("count(1) AS answers"))
     return Run(answers, everything, rows_seen, answers_seen, inputs_seen)
+
+
+def _observed_answers(seen: Observation) -> dict[str, Any]:
+    """The number of answers. Spark observes nothing where it finds, while it runs, that there are none."""
+    try:
+        return seen.get
+    except Py4JJavaError:
+        return {"answers": 0}
 
 
 def _sums() -> list[Column]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from anabranch.runtime.stream_counts import StreamCounts
 from anabranch.transport.job import Job, JobContext
 from anabranch.transport.layout import Layout
 from anabranch.transport.operator import Counts
+from anabranch.transport.preparing import check_partners
 
 #: Buckets of a stream. They are fixed for the lifetime of a checkpoint, so there are enough for a larger machine.
 STREAM_BUCKETS = 16
@@ -72,6 +73,7 @@ def resolve(
     """Open the inputs of a group of queries and make its job; with a checkpoint, for live inputs."""
     declared = [planner.prepare(query) for query in queries]
     inputs: dict[str, Input] = {}
+    read: dict[str, Input] = {}
     entries: dict[str, Stream | Relation] = {}
     for prepared in declared:
         used: list[Stream | Relation] = [*prepared.bound.streams, *prepared.bound.declared_relations]
@@ -80,6 +82,7 @@ def resolve(
             if name not in inputs:
                 inputs[name] = bindings.open(entry, checkpoint)
                 entries[name] = with_types_of(entry, inputs[name].typed_entry())
+                read |= inputs[name].relations
     group = planner.with_types(declared, entries)
     live = checkpoint is not None
     for prepared in group:
@@ -89,10 +92,14 @@ def resolve(
             prepared.require_runnable()
     layouts = _layouts(group, inputs, bindings)
     identity = identity_of(group, layouts)
-    relation_names = [relation.name.lower() for relation in relations_of(group)]
+    read |= {relation.name.lower(): inputs[relation.name.lower()] for relation in relations_of(group)}
+    relations = {name: bindings.relation_rows(relation) for name, relation in read.items()}
+    for layout in layouts:
+        if layout.preparation is not None:
+            check_partners(layout.preparation, relations)
     context = JobContext(
         layouts=layouts,
-        relations={name: bindings.relation_rows(inputs[name]) for name in relation_names},
+        relations=relations,
         fingerprint=fingerprint_of(identity),
         live=live,
         folders=tuple(bindings.folders[query.name.lower()] for query in queries),
@@ -116,7 +123,11 @@ def _layouts(group: Sequence[Prepared], inputs: dict[str, Input], bindings: Bind
     streams = streams_of(group)
     entries = [inputs[stream.name.lower()].typed_entry() for stream in streams]
     read = [entry for entry in entries if isinstance(entry, Stream)]
-    return layouts_of(streams, read, [bindings.folders[stream.name.lower()] for stream in streams])
+    layouts = layouts_of(streams, read, [bindings.folders[stream.name.lower()] for stream in streams])
+    return tuple(
+        replace(layout, preparation=inputs[stream.name.lower()].preparation())
+        for stream, layout in zip(streams, layouts, strict=True)
+    )
 
 
 def run_batch(
@@ -172,9 +183,11 @@ def doubts(run: batch.Run, bindings: Bindings, catalog: Catalog) -> list[tuple[S
         # With the rows that were quarantined after the shuffle, where they met the other rows of their key.
         inputs = [inputs[0]._replace(quarantined=run.counts().quarantined)]
     for rows in inputs:
+        stream = catalog.require_stream(rows.stream)
+        if rows.read and rows.excluded == rows.read:
+            found.append((stream, f"WHERE or JOIN of {stream.name} exclude all {rows.read:,} rows"))
         if rows.read and 2 * rows.quarantined <= rows.read:
             continue
-        stream = catalog.require_stream(rows.stream)
         source = bindings.open(stream)
         # Spark may have filtered out the rows of other keys, so that they were not counted as read.
         n_rows = source.n_rows()
@@ -209,4 +222,4 @@ def open_stream(bindings: Bindings, stream: Stream) -> tuple[Input, Layout]:
     (layout,) = layouts_for([read], [bindings.folders[stream.name.lower()]])
     if isinstance(stream.source, nodes.PredictedSource) and read.name != stream.name:
         layout = reported(stream, read, layout)
-    return source, layout
+    return source, replace(layout, preparation=source.preparation())

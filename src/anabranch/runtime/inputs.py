@@ -7,8 +7,8 @@ through the JVM. Spark reads all other sources.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -19,10 +19,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark_types
 
-from anabranch.catalog import Column, Relation, Stream
+from anabranch.binding.reading import Reading, bind_reading, source_name
+from anabranch.catalog import Catalog, Column, Relation, Stream
 from anabranch.columns.conditions import ARROW_TYPES
 from anabranch.errors import DataError, Finding, WorkbookError
+from anabranch.language.findings import Findings
 from anabranch.language.types import Type
+from anabranch.planning.layouts import preparation_of
 from anabranch.runtime.batch import Feed
 from anabranch.runtime.diagnosis import TextFormat
 from anabranch.runtime.filters import lower
@@ -32,6 +35,8 @@ from anabranch.runtime.sources.schema import CORRUPT, match_columns, types_of
 from anabranch.runtime.spark_mode import parallelism
 from anabranch.transport.checks import QUARANTINE, check_rows
 from anabranch.transport.layout import Layout
+from anabranch.transport.preparation import Preparation
+from anabranch.transport.preparing import prepare_rows
 
 #: Relations are sent to every worker; larger ones must be streams.
 MAX_RELATION_ROWS = 5_000_000
@@ -48,12 +53,16 @@ _SMALL_BYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """The source of a stream or relation: files, or a DataFrame (of a table, of a query, or bound by the user)."""
+    """The source of a stream or relation: files, or a DataFrame (of a table, of a query, or bound by the user).
+
+    `relations` are those that the clauses of the stream use, by lower-case name.
+    """
 
     entry: Stream | Relation
     schema: spark_types.StructType
     files: FileInput | None = None
     frame: DataFrame | None = None
+    relations: Mapping[str, Input] = field(default_factory=dict)
 
     @property
     def where(self) -> str:
@@ -62,10 +71,13 @@ class Input:
 
     def typed_entry(self) -> Stream | Relation:
         """The declaration with the types of the source; columns that do not fit are findings at the declaration."""
-        needed = self.entry.columns
+        reading = self.reading()
+        needed = self.entry.columns if reading is None else reading.needed
         match_columns(self.entry, needed, self.schema, self.where)
         known = types_of(self.schema)
         times = self.entry.time_names if isinstance(self.entry, Stream) else frozenset()
+        if isinstance(self.entry, Stream) and reading is not None:
+            times = frozenset(source_name(self.entry, name).lower() for name in times)
         findings = [
             Finding(
                 "column-type",
@@ -79,7 +91,28 @@ class Input:
         ]
         if findings:
             raise WorkbookError(findings)
-        return self.entry.with_types(known)
+        typed = self.reading(known)
+        if typed is None:
+            return self.entry.with_types(known)
+        return self.entry.with_types({name.lower(): tree.type for name, tree in typed.columns.items()})
+
+    def reading(self, types: Mapping[str, Type] | None = None) -> Reading | None:
+        """How the rows of the stream are made from those of the source, given the types of the source."""
+        if not isinstance(self.entry, Stream):
+            return None
+        relations = {name: source.typed_entry() for name, source in self.relations.items()}
+        findings = Findings()
+        reading = bind_reading(self.entry, Catalog(dict(relations)), findings, types)
+        if findings:
+            raise WorkbookError(findings.in_order())
+        return reading
+
+    def preparation(self) -> Preparation | None:
+        """The same for the workers."""
+        reading = self.reading(types_of(self.schema))
+        if reading is None or not isinstance(self.entry, Stream):
+            return None
+        return preparation_of(self.entry, reading)
 
     def text_format(self) -> TextFormat:
         """How the input is written."""
@@ -94,7 +127,11 @@ class Input:
 
     def frequent_values(self, column: str, first: Any, most: int) -> list[Any]:
         """The most frequent values of a column; the value `first` comes first if a row has it. Reads every row."""
-        name = F.col(f"`{self._spelling([column])[column]}`")
+        reading = self.reading(types_of(self.schema))
+        source = column if reading is None else reading.source_of(column)
+        if source is None:  # it is computed, or a column of a relation
+            return [first]
+        name = F.col(f"`{self._spelling([source])[source]}`")
         counted = self._rows_now().where(name.isNotNull()).groupBy(name.alias("value")).count()
         is_first = F.col("value") == F.lit(first)
         rows = counted.orderBy(is_first.desc_nulls_last(), F.desc("count"), "value").limit(most).collect()
@@ -121,9 +158,11 @@ class Input:
         return self._row_feed(frame, packing)
 
     def _row_feed(self, frame: DataFrame, packing: Packing) -> Feed:
-        chosen, names, corrupt = self._chosen(frame, packing.job.layouts[packing.stream])
-        # A stream reads every row, because each row moves the watermark; text, because a row may be unreadable.
-        if not packing.every and corrupt is None:
+        layout = packing.job.layouts[packing.stream]
+        chosen, names, corrupt = self._chosen(frame, layout)
+        # A stream reads every row, because each row moves the watermark; text, because a row may be unreadable. The
+        # rows of a source that has others than its stream are counted.
+        if not packing.every and corrupt is None and layout.preparation is None:
             chosen = self._only_needed(chosen, names, packing)
         return Feed(chosen, pack_rows(packing, names, corrupt))
 
@@ -154,16 +193,25 @@ class Input:
         unreadable = QUARANTINE.empty_table()
         if corrupt is not None:
             table, unreadable = quarantine_unreadable(table, layout.name, corrupt)
-        valid, rejected = check_rows(table.select(list(names.values())).rename_columns(list(names)), layout)
+        table = table.select(list(names.values())).rename_columns(list(names))
+        if layout.preparation is not None:
+            prepared = prepare_rows(table, layout.name, layout.preparation, self.relation_rows())
+            table, unreadable = prepared.rows, pa.concat_tables([unreadable, prepared.rejected])
+        valid, rejected = check_rows(table, layout)
         types = dict(zip((*layout.keys, *layout.values), (*layout.key_types, *layout.value_types), strict=True))
         columns = [valid[name].cast(types.get(name, valid[name].type)) for name in layout.columns]
         return pa.table(columns, names=layout.columns), pa.concat_tables([rejected, unreadable])
 
+    def relation_rows(self) -> dict[str, pa.Table]:
+        """The rows of the relations that the clauses of the stream use."""
+        return {name: source.rows() for name, source in self.relations.items()}
+
     def _chosen(self, frame: DataFrame, layout: Layout) -> tuple[DataFrame, dict[str, str], str | None]:
-        spelled = self._spelling(layout.columns)
+        spelled = self._spelling(layout.source_columns)
         # Plain names, because mapInArrow takes a dot in a name for a field of a struct.
         names = {name: f"c{index}" for index, name in enumerate(spelled)}
-        dates = {name for name in layout.times if types_of(self.schema).get(name.lower()) is Type.DATE}
+        times = layout.times if layout.preparation is None else []
+        dates = {name for name in times if types_of(self.schema).get(name.lower()) is Type.DATE}
         columns = {name: frame[f"`{spelled[name]}`"] for name in spelled}
         # A cast would be to midnight in the time zone of the session.
         columns |= {name: F.timestamp_seconds(F.unix_date(columns[name]) * 86_400) for name in dates}
@@ -188,7 +236,7 @@ class Input:
         files = self.files
         if files is None or files.format != "parquet" or files.options or not is_local(files.path):
             return False
-        needed = {name.lower() for name in packing.job.layouts[packing.stream].columns}
+        needed = {name.lower() for name in packing.job.layouts[packing.stream].source_columns}
         first = files.paths()[:1]
         return bool(first) and needed <= {name.lower() for name in pq.read_schema(first[0]).names}
 

@@ -23,10 +23,11 @@ from anabranch.transport.operator import Counts
 from anabranch.transport.routing import Routed, route
 from anabranch.transport.state import read_tables, write_tables
 
-#: One row per bucket and batch. `read` and `ignored` count rows, `rejected` holds a QUARANTINE table or is NULL.
+#: One row per bucket and batch. `read`, `ignored` and `excluded` count rows, `rejected` holds a QUARANTINE table or is
+#: NULL.
 PACKET_SCHEMA = (
-    "bucket int, stream int, newest long, ended boolean, read long, ignored long, quarantined long, rejected binary, "
-    "blob binary"
+    "bucket int, stream int, newest long, ended boolean, read long, ignored long, excluded long, quarantined long, "
+    "rejected binary, blob binary"
 )
 
 _PACKET_ARROW = pa.schema(
@@ -37,6 +38,7 @@ _PACKET_ARROW = pa.schema(
         ("ended", pa.bool_()),
         ("read", pa.int64()),
         ("ignored", pa.int64()),
+        ("excluded", pa.int64()),
         ("quarantined", pa.int64()),
         ("rejected", pa.binary()),
         ("blob", pa.binary()),
@@ -111,11 +113,11 @@ def _read_parquet(path: str, groups: list[int] | None, layout) -> Iterator[pa.Ta
     """Tables of at most about ROWS_AT_ONCE rows, text columns as codes."""
     path = path.removeprefix("file://").removeprefix("file:")
     spelled = {name.lower(): name for name in pq.read_schema(path).names}
-    missing = [name for name in layout.columns if name.lower() not in spelled]
+    missing = [name for name in layout.source_columns if name.lower() not in spelled]
     if missing:
         raise DataError(f"{path} has no column {missing[0]}; it has {', '.join(spelled.values())}")
-    columns = [spelled[name.lower()] for name in layout.columns]
-    coded = [spelled[name.lower()] for name in (*layout.keys, *layout.values, *layout.previous)]
+    columns = [spelled[name.lower()] for name in layout.source_columns]
+    coded = [name for name in columns if name.lower() in layout.coded_sources]
     with pq.ParquetFile(path, read_dictionary=coded) as file:
         metadata = file.metadata
         chosen: list[int] = []
@@ -131,6 +133,8 @@ def _read_parquet(path: str, groups: list[int] | None, layout) -> Iterator[pa.Ta
 
 
 def _renamed(table: pa.Table, layout: Layout) -> pa.Table:
+    if layout.preparation is not None:
+        return table.rename_columns(layout.source_columns)
     return midnights(table.rename_columns(layout.columns), layout.times)
 
 
@@ -174,6 +178,7 @@ def _packet_rows(
             pa.array([ended] * len(buckets), pa.bool_()),
             pa.array([routed.read + unread if head else 0 for head in first], pa.int64()),
             pa.array([routed.ignored if head else 0 for head in first], pa.int64()),
+            pa.array([routed.excluded if head else 0 for head in first], pa.int64()),
             pa.array([rejected.num_rows if head else 0 for head in first], pa.int64()),
             pa.array(
                 [write_tables({"rejected": rejected}) if head and rejected.num_rows else None for head in first],
@@ -209,7 +214,9 @@ class BucketInput:
         stream = row["stream"]
         self.ended |= row["ended"]
         self.newest[stream] = max(self.newest[stream], row["newest"])
-        self.counts += Counts(read=row["read"], used=row["ignored"], quarantined=row["quarantined"])
+        self.counts += Counts(
+            read=row["read"], used=row["ignored"], quarantined=row["quarantined"], excluded=row["excluded"]
+        )
         if row["rejected"] is not None:
             self.rejected.append(read_tables(row["rejected"])["rejected"])
         if row["blob"] is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 import pyarrow as pa
@@ -10,25 +10,43 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from anabranch.arrays import Bools
+from anabranch.binding.typed import Reference
 from anabranch.relate.validation import invalid_entities
 from anabranch.runtime.inputs import Input
 from anabranch.runtime.packets import quarantine_unreadable
 from anabranch.runtime.readiness import make_ready
 from anabranch.transport.checks import OVERFULL, QUARANTINE, check_rows, overfull_rows, quarantine
 from anabranch.transport.layout import Layout
+from anabranch.transport.preparing import prepare_rows
 
 
 def validate_input(source: Input, layout: Layout) -> DataFrame:
     """The rows of an input that its stream's model does not allow, with the reason."""
     frame, names, corrupt = source.columns_of(layout)
     make_ready(frame.sparkSession)
-    keys = [frame[f"`{names[name]}`"] for name in layout.keys]
-    stage = partial(_validate_partition, layout, names, corrupt)
-    return frame.repartition(*keys).mapInArrow(stage, from_arrow_schema(QUARANTINE))
+    stage = partial(_validate_partition, layout, names, corrupt, source.relation_rows())
+    columns = [_source_of(name, layout) for name in layout.keys]
+    keys = [frame[names[name]] for name in columns if name is not None]
+    # The computed keys of rows that are not prepared yet are not known: one partition has them all.
+    parts = frame.repartition(*keys) if len(keys) == len(columns) else frame.coalesce(1)
+    return parts.mapInArrow(stage, from_arrow_schema(QUARANTINE))
+
+
+def _source_of(column: str, layout: Layout) -> str | None:
+    """The column of the source that a column of the stream is equal to; None if it is computed or joined."""
+    if layout.preparation is None:
+        return column
+    tree = dict(layout.preparation.columns)[column]
+    sources = {name.lower(): name for name in layout.source_columns}
+    return sources.get(tree.name) if isinstance(tree, Reference) and tree.owner is None else None
 
 
 def _validate_partition(
-    layout: Layout, names: dict[str, str], corrupt: str | None, batches: Iterator[pa.RecordBatch]
+    layout: Layout,
+    names: dict[str, str],
+    corrupt: str | None,
+    relations: Mapping[str, pa.Table],
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     received = list(batches)
     if received:
@@ -37,6 +55,9 @@ def _validate_partition(
         if corrupt is not None:
             table, unreadable = quarantine_unreadable(table, layout.name, corrupt)
         table = table.select(list(names.values())).rename_columns(list(names))
+        if layout.preparation is not None:
+            prepared = prepare_rows(table, layout.name, layout.preparation, relations)
+            table, unreadable = prepared.rows, pa.concat_tables([unreadable, prepared.rejected])
         yield from pa.concat_tables([unreadable, validate(table, layout)]).to_batches()
 
 

@@ -55,13 +55,16 @@ def _faults(table: pa.Table, layout: Layout) -> Iterable[tuple[str, Bools]]:
         yield f"{name} is NULL", _is_null(table[name])
         if pa.types.is_floating(table[name].type):
             yield f"{name} is not a number", _true(pc.is_nan(table[name]))
-    if layout.interval is None:
-        yield f"{layout.time} is NULL", _is_null(table[layout.time])
-    else:  # an event of an entity may have lost its time, but not its position
+    times = [layout.time] if layout.start is None else [layout.time, layout.start]
+    # An event of an entity may have lost its time, but not its position.
+    if layout.interval is None or not layout.interval.order:
+        why = "" if layout.interval is None else ", and the segments have no ORDER"
+        for name in times:
+            yield f"{name} is NULL{why}", _is_null(table[name])
+    if layout.interval is not None:
         yield from _interval_faults(table, layout.time, layout.interval, layout.time_kind)
     yield from _time_faults(table, layout.time, layout.time_kind)
     if layout.start:
-        yield f"{layout.start} is NULL", _is_null(table[layout.start])
         yield from _time_faults(table, layout.start, layout.time_kind)
         yield f"{layout.start} is after {layout.time}", _true(pc.greater(table[layout.start], table[layout.time]))
     if layout.space is not None and layout.space.shape_type is None:
@@ -119,10 +122,11 @@ def _space_faults(table: pa.Table, space: SpaceColumns) -> Iterable[tuple[str, B
 def _interval_faults(
     table: pa.Table, time: str, interval: IntervalColumns, kind: TimeKind
 ) -> Iterable[tuple[str, Bools]]:
-    yield (
-        f"{interval.order} is not a position: it must be 1 or more",
-        ~_true(pc.greater_equal(table[interval.order], 1)),
-    )
+    if interval.order:
+        yield (
+            f"{interval.order} is not a position: it must be 1 or more",
+            ~_true(pc.greater_equal(table[interval.order], 1)),
+        )
     if interval.length:
         yield f"{interval.length} is not a number of events", _true(pc.less(table[interval.length], 1))
     if interval.role:
@@ -136,6 +140,12 @@ def _interval_faults(
         yield f"{interval.window[0]} is after {interval.window[1]}", _true(pc.greater(low, high))
         outside = _true(pc.less(table[time], low)) | _true(pc.greater(table[time], high))
         yield f"{time} is outside its window", outside
+    horizon = [name for name in interval.horizon_columns if name is not None]
+    for name in horizon:
+        yield from _time_faults(table, name, kind)
+    if len(horizon) == 2:
+        late = _true(pc.greater_equal(table[horizon[0]], table[horizon[1]]))
+        yield f"{horizon[0]} is not before {horizon[1]}", late
     for name in dict.fromkeys(column for law, column in interval.laws_by_row.values() if not law.classes):
         mean = pc.cast(table[name], pa.float64())
         valid = pc.and_(pc.greater(mean, 0.0), pc.is_finite(mean))

@@ -6,20 +6,32 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.arrays import END, I64, Numbers
+from anabranch.arrays import BEGINNING, END, I64, Numbers
 from anabranch.columns.times import encode_known_times
 from anabranch.transport.layout import Layout
+from anabranch.transport.segments import FIRST, LAST, POSITION
 
 #: What an event does to its entity.
 ROLES = ("start", "suspend", "resume", "end")
 
+#: The names of the ends of the horizon of an entity, in packets.
+HORIZONS = ("horizon_lo", "horizon_hi")
+
 
 def interval_numbers(table: pa.Table, layout: Layout) -> dict[str, Numbers]:
-    """The columns of INTERVALS rows; unknown times are BEGINNING, and END for the end of a window."""
+    """The columns of INTERVALS rows; unknown times are BEGINNING, and END for the end of a window.
+
+    Rows of segments are those of `events_of`; their `lo` and `hi` are the ends of the segment.
+    """
     interval, kind = layout.interval, layout.time_kind
     if interval is None:
         return {}
-    columns = {"t": encode_known_times(table[layout.time], kind), "seq": whole_numbers(table[interval.order])}
+    position = interval.order if layout.start is None else POSITION
+    columns = {"t": encode_known_times(table[layout.time], kind), "seq": whole_numbers(table[position])}
+    if layout.start is not None:
+        # The ends of the segment are no closer than its neighbours, so as a window they change nothing.
+        columns["lo"] = encode_known_times(table[FIRST], kind)
+        columns["hi"] = encode_known_times(table[LAST], kind, unknown=END)
     if interval.length:
         columns["length"] = whole_numbers(table[interval.length])
     if interval.role:
@@ -28,6 +40,9 @@ def interval_numbers(table: pa.Table, layout: Layout) -> dict[str, Numbers]:
         low, high = interval.window
         columns["lo"] = encode_known_times(table[low], kind)
         columns["hi"] = encode_known_times(table[high], kind, unknown=END)
+    for name, column, unknown in zip(HORIZONS, interval.horizon_columns, (BEGINNING, END), strict=True):
+        if column is not None:
+            columns[name] = encode_known_times(table[column], kind, unknown)
     for name, (law, column) in interval.laws_by_row.items():
         columns[name] = law.encode(table[column], kind)
     return columns

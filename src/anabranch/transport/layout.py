@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.arrays import BEGINNING, END, F64, I64
+from anabranch.binding.typed import Reference, Typed
 from anabranch.columns.times import TimeKind
 from anabranch.transport.derivation import Derivation, ReportingPolicy
+from anabranch.transport.preparation import Preparation
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +86,13 @@ class IntervalColumns:
 
     Attributes
     ----------
-    order : column of the position of an event within its entity, from 1
-    length : column of the number of events of the entity
+    order : column of the position of an event within its entity, from 1; where a row is a segment (`Layout.start`),
+        of the number of the segment, and empty if segments are numbered by time
+    length : column of the number of events of the entity; of segments, where a row is a segment
     role : column that says whether the event starts, suspends, resumes or ends the entity
     window : columns of the earliest and latest time of an event whose time is lost
-    horizon : codes of the two times between which every event happened
+    horizon : codes of the two times between which every event happened; BEGINNING and END where a column has them
+    horizon_columns : columns of these times, which are the same for all rows of an entity; None where it is a constant
     duration, gap : the distributions of segments and of the gaps between them
     """
 
@@ -99,19 +103,37 @@ class IntervalColumns:
     horizon: tuple[int, int] | None = None
     duration: SegmentTimes | None = None
     gap: SegmentTimes | None = None
+    horizon_columns: tuple[str | None, str | None] = (None, None)
 
     @property
     def columns(self) -> list[str]:
         """Every column of this part."""
         of_laws = [column for _, column in self.laws_by_row.values()]
-        names = (self.order, self.length, self.role, *(self.window or ()), *of_laws)
-        return [name for name in names if name is not None]
+        names = (self.order, self.length, self.role, *(self.window or ()), *self.horizon_columns, *of_laws)
+        return [name for name in names if name]
 
     @property
     def laws_by_row(self) -> dict[str, tuple[SegmentTimes, str]]:
         """The distributions that depend on a column, with that column, by the name of their numbers in packets."""
         laws = {"segment_mean": self.duration, "gap_mean": self.gap}
         return {name: (law, law.column) for name, law in laws.items() if law is not None and law.column is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class RunColumns:
+    """How segments are made from the rows of another stream (INTERVALS FROM s WHILE).
+
+    Attributes
+    ----------
+    condition : on a row
+    at_least, silence : durations, in seconds for a TIMESTAMP, else in the unit of the time column
+    interval : the part of the INTERVALS stream that is made
+    """
+
+    condition: Typed
+    at_least: float | None
+    silence: float | None
+    interval: IntervalColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +188,8 @@ class Layout:
     distribution, interval, prediction : the part of the model; all None for CERTAIN
     space : the part of the SPACE clause
     derivation : makes the rows of the stream from those of its source, where the two differ
+    preparation : makes each row of the stream from one row of its source, before rows are checked
+    runs : makes segments from the rows
     """
 
     name: str
@@ -182,6 +206,27 @@ class Layout:
     prediction: PredictionColumns | None = None
     space: SpaceColumns | None = None
     derivation: Derivation | None = None
+    preparation: Preparation | None = None
+    runs: RunColumns | None = None
+
+    @property
+    def segments(self) -> IntervalColumns | None:
+        """The part of an INTERVALS stream, whether its rows or its runs are segments."""
+        return self.interval if self.runs is None else self.runs.interval
+
+    @property
+    def source_columns(self) -> list[str]:
+        """Every column to read from the source."""
+        return self.columns if self.preparation is None else list(self.preparation.sources)
+
+    @property
+    def coded_sources(self) -> set[str]:
+        """The columns of the source, in lower case, that are keys or values as they are, so that codes are enough."""
+        names = {name.lower() for name in (*self.keys, *self.values, *self.previous)}
+        if self.preparation is None:
+            return names
+        trees = [tree for name, tree in self.preparation.columns if name.lower() in names]
+        return {tree.name for tree in trees if isinstance(tree, Reference) and tree.owner is None}
 
     @property
     def previous(self) -> tuple[str, ...]:
@@ -190,28 +235,34 @@ class Layout:
 
     @property
     def times(self) -> list[str]:
-        """The columns of times: event time, start, and the ends of the windows of lost events."""
-        window = () if self.interval is None else self.interval.window or ()
-        return [name for name in (self.time, self.start, *window) if name is not None]
+        """The columns of times: event time, start, and the ends of windows and horizons of lost events."""
+        bounds = () if self.interval is None else (*(self.interval.window or ()), *self.interval.horizon_columns)
+        return [name for name in (self.time, self.start, *bounds) if name is not None]
 
     @property
     def horizon(self) -> tuple[int, int]:
         """Between which times the events of INTERVALS happened; all of time where there is no HORIZON."""
-        return (self.interval and self.interval.horizon) or (BEGINNING, END)
+        return (self.segments and self.segments.horizon) or (BEGINNING, END)
 
     @property
     def segment_laws(self) -> SegmentLaws:
         """The distributions of DURATION and GAP."""
-        return (None, None) if self.interval is None else (self.interval.duration, self.interval.gap)
+        return (None, None) if self.segments is None else (self.segments.duration, self.segments.gap)
 
     @property
     def reaches_back(self) -> bool:
-        """Whether the first event of an entity may be lost, and so may lie before all recorded events."""
-        return self.interval is not None and bool(self.interval.horizon or self.interval.window)
+        """Whether the first event of an entity may lie before all recorded events: it is lost, or its row comes later.
+
+        The row of a segment comes when the segment has ended.
+        """
+        if self.interval is None:
+            return False
+        interval = self.interval
+        return bool(interval.horizon or interval.window or any(interval.horizon_columns) or self.start is not None)
 
     @property
     def columns(self) -> list[str]:
-        """Every column to read, each once."""
+        """Every column of the rows, each once."""
         times = [self.time] if self.start is None else [self.start, self.time]
         names = [*self.keys, *self.values, *self.previous, *times]
         if self.prediction is not None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from anabranch.transport.checks import QUARANTINE
 
 #: What can happen to a row.
-ROW_COUNTS = ("read", "used", "duplicate", "late", "quarantined")
+ROW_COUNTS = ("read", "used", "duplicate", "late", "quarantined", "excluded")
 
 #: What a step counts, besides its answers.
 COUNTED = (*ROW_COUNTS, "kept", "reported")
@@ -23,8 +23,9 @@ COUNTED = (*ROW_COUNTS, "kept", "reported")
 
 @dataclass(slots=True)
 class Counts:
-    """What happened to the rows of a run, read = used + duplicate + late + quarantined, and the number of answers.
+    """What happened to the rows of a run, and the number of answers.
 
+    read = used + duplicate + late + quarantined + excluded; WHERE and JOIN of a stream exclude rows.
     `kept` is the largest number of events that were kept at one time, for kinds that keep events. `reported` is the
     number of measurements that sensors had to report, for streams that are predicted from positions.
     """
@@ -37,6 +38,7 @@ class Counts:
     answers: int = 0
     kept: int = 0
     reported: int = 0
+    excluded: int = 0
 
     def _shown(self) -> list[tuple[str, int]]:
         """The counts that are not 0, and always those of rows read and used, and of answers."""

@@ -18,6 +18,7 @@ from anabranch.columns.times import encode_times
 from anabranch.transport.interval_columns import interval_numbers
 from anabranch.transport.kernel import compact, rows_by_bucket
 from anabranch.transport.layout import Layout
+from anabranch.transport.segments import SATISFIES
 from anabranch.transport.state import write_tables
 
 
@@ -62,6 +63,9 @@ def pack(
 def _numbers(table: pa.Table, layout: Layout, key_codes: I32) -> dict[str, Numbers]:
     if layout.interval:
         return {"key": key_codes, **interval_numbers(table, layout)}
+    if layout.runs:
+        times = encode_times(table[layout.time], layout.time_kind)
+        return {"key": key_codes, "t": times, "satisfies": table[SATISFIES].to_numpy()}
     columns: dict[str, Numbers] = {"key": key_codes, "t": encode_times(table[layout.time], layout.time_kind)}
     if layout.distribution:
         columns["p"] = pc.cast(table[layout.distribution.probability], pa.float64()).to_numpy()
@@ -72,7 +76,9 @@ def _encode_values(table: pa.Table, layout: Layout) -> tuple[dict[str, Numbers],
     """Value and previous-value codes, and the table of values that both refer to."""
     n = table.num_rows
     if not layout.previous:
-        codes, distinct = encode_tuples([table[name] for name in layout.values], n)
+        # The values of rows from which runs are made are not needed any more.
+        values = () if layout.runs else layout.values
+        codes, distinct = encode_tuples([table[name] for name in values], n)
         return {"value": codes}, distinct
     stacked = [_stack(table[name], table[before]) for name, before in zip(layout.values, layout.previous, strict=True)]
     codes, distinct = encode_tuples(stacked, 2 * n)

@@ -17,9 +17,11 @@ from anabranch.columns.dictionary import encode_tuples, flat
 from anabranch.columns.hashing import hash_tuples
 from anabranch.columns.times import encode_known_times
 from anabranch.transport.activations import TOO_LONG, readings_of
-from anabranch.transport.checks import check_rows, quarantine
+from anabranch.transport.checks import QUARANTINE, check_rows, quarantine
 from anabranch.transport.layout import Layout
 from anabranch.transport.packing import pack
+from anabranch.transport.preparing import prepare_rows
+from anabranch.transport.segments import events_of, with_condition
 
 #: (bucket, blob), one per bucket.
 Packets = list[tuple[int, bytes]]
@@ -31,6 +33,10 @@ class Placement(Protocol):
     @property
     def layouts(self) -> Sequence[Layout]:
         """The layouts of the streams, in order."""
+
+    @property
+    def relations(self) -> Mapping[str, pa.Table]:
+        """The rows of the relations that streams and conditions use, by lower-case name."""
 
     def pack(self, stream: int, rows: pa.Table, n_buckets: int) -> tuple[Packets, int]:
         """The packets of valid rows, and the number of rows that are not sent because no answer can use them."""
@@ -89,27 +95,40 @@ class KeyPlacement(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """One routed batch of a stream: its packets, and what the run counts."""
+    """One routed batch of a stream: its packets, and what the run counts.
+
+    `ignored` counts valid rows that no answer can use, `excluded` those that the stream does not have (WHERE, JOIN).
+    """
 
     packets: Packets
     read: int
     ignored: int
     newest: int
     rejected: pa.Table
+    excluded: int = 0
 
 
 def route(table: pa.Table, stream: int, placement: Placement, n_buckets: int) -> Routed:
-    """Check, route and pack a batch of rows of stream number `stream`.
+    """Prepare, check, route and pack a batch of rows of stream number `stream`.
 
-    `ignored` counts valid rows that no answer can use; they count as used, but are not sent. An activation counts as
-    the readings that it stands for.
+    Rows that are `ignored` count as used, but are not sent. An activation counts as the readings that it stands for,
+    and a segment as two events.
     """
     layout = placement.layouts[stream]
+    unprepared, excluded = QUARANTINE.empty_table(), 0
+    if layout.preparation is not None:
+        prepared = prepare_rows(table, layout.name, layout.preparation, placement.relations)
+        table, unprepared, excluded = prepared.rows, prepared.rejected, prepared.excluded
     good, rejected = check_rows(table, layout)
+    rejected = pa.concat_tables([unprepared, rejected])
     if layout.start is not None and layout.derivation is not None:
         good, too_long = readings_of(good, layout.start, layout.time, layout.derivation.step, layout.time_kind)
         columns = too_long.select(layout.columns).to_pylist()
         rejected = pa.concat_tables([rejected, quarantine(layout.name, TOO_LONG, columns)])
+    good = events_of(good, layout)
+    if layout.runs is not None:
+        good = with_condition(good, layout.runs.condition, placement.relations)
     newest = int(encode_known_times(good[layout.time], layout.time_kind).max(initial=BEGINNING))
     packets, ignored = placement.pack(stream, good, n_buckets)
-    return Routed(packets, good.num_rows + rejected.num_rows, ignored, newest, rejected)
+    read = good.num_rows + rejected.num_rows + excluded
+    return Routed(packets, read, ignored, newest, rejected, excluded)

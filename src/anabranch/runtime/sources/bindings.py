@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.binding.bound import BoundQuery
 from anabranch.binding.derived_streams import check_derived
-from anabranch.catalog import Catalog, Relation, Stream
+from anabranch.binding.reading import Reading, bind_reading
+from anabranch.catalog import Catalog, Column, Relation, Stream
 from anabranch.errors import DataError, Finding, NotYetBuilt, WorkbookError
 from anabranch.language import nodes
 from anabranch.language.findings import Findings
@@ -74,24 +76,46 @@ class Bindings:
     def open(self, entry: Stream | Relation, checkpoint: Checkpoint | None = None) -> Input:
         """Open the source of an entry; of a live input with the columns it had when the stream was first started."""
         name = entry.name.lower()
+        relations = self._relations(entry)
+        needed = self._needed(entry)
         if name in self._frames:
-            return self._open_frame(entry, self._frames[name], live=checkpoint is not None)
+            opened = self._open_frame(entry, self._frames[name], live=checkpoint is not None)
+            return replace(opened, relations=relations)
         source = entry.source
         if name in self._paths:
             source = nodes.FileSource(self._paths[name], span=entry.declaration.span)
         if isinstance(source, nodes.FileSource):
             files = FileInput(self._spark(), entry, source, self.folders[name])
             saved = checkpoint.schema(name) if checkpoint else None
-            schema = saved or self._unchanged.read(files, entry, lambda: files.schema(entry.columns))
-            return Input(entry, schema, files=files)
+            schema = saved or self._unchanged.read(files, entry, lambda: files.schema(needed))
+            return Input(entry, schema, files=files, relations=relations)
         if isinstance(source, nodes.TableSource):
-            return self._open_table(entry, source, live=checkpoint is not None)
+            return replace(self._open_table(entry, source, live=checkpoint is not None), relations=relations)
         if isinstance(source, nodes.QuerySource):
-            return self._open_query(entry, source, live=checkpoint is not None)
+            return replace(self._open_query(entry, source, live=checkpoint is not None), relations=relations)
         if source is None:
             hint = f"write FROM 'path', pass --input {entry.name}=path, or bind a DataFrame to it"
             raise WorkbookError([Finding("no-source", f"{entry.name} has no input", hint, entry.declaration.span)])
         return self.open(self._made_from(entry, source), checkpoint)
+
+    def _relations(self, entry: Stream | Relation) -> dict[str, Input]:
+        """The inputs of the relations that the clauses of a stream use."""
+        reading = self._reading(entry)
+        return {} if reading is None else {each.name.lower(): self.open(each) for each in reading.relations}
+
+    def _needed(self, entry: Stream | Relation) -> tuple[Column, ...]:
+        """The columns that a source of an entry must have."""
+        reading = self._reading(entry)
+        return entry.columns if reading is None else reading.needed
+
+    def _reading(self, entry: Stream | Relation) -> Reading | None:
+        if not isinstance(entry, Stream) or isinstance(entry.source, nodes.DerivedSource):
+            return None
+        findings = Findings()
+        reading = bind_reading(entry, self._catalog, findings)
+        if findings:  # a relation may have been declared again
+            raise WorkbookError(findings.in_order())
+        return reading
 
     def relation_rows(self, relation: Input) -> pa.Table:
         """All rows of an opened relation, in the declared order and types."""
@@ -117,7 +141,8 @@ class Bindings:
 
     def _open_frame(self, entry: Stream | Relation, bound: DataFrame | LocalRows, live: bool) -> Input:
         if isinstance(bound, LocalRows):
-            schema, frame = bound.schema(entry), bound.frame(self._spark(), entry)
+            schema = bound.schema(entry)
+            frame = bound.frame(self._spark(), entry, self._needed(entry))
         else:
             schema, frame = bound.schema, bound
         live_rows = live and isinstance(entry, Stream)
@@ -133,6 +158,12 @@ class Bindings:
         entries: dict[str, Stream | Relation] = {}
         for query in queries:
             entries |= {stream.name.lower(): stream for stream in query.streams}
+            readings = (self._reading(stream) for stream in query.streams)
+            entries |= {
+                relation.name.lower(): relation
+                for reading in readings if reading is not None
+                for relation in reading.relations
+            }  # fmt: skip
             entries |= {relation.name.lower(): relation for relation in query.declared_relations}
         found = [self._missing_file(entry) for entry in entries.values()]
         # A stream and those that are derived from it have the same file.

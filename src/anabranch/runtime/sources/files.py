@@ -20,9 +20,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.types import from_arrow_type
 
+from anabranch.binding.reading import source_name
 from anabranch.catalog import Column, Relation, Stream
 from anabranch.errors import DataError, Finding, WorkbookError
 from anabranch.language import nodes
+from anabranch.language.types import Type
 from anabranch.runtime.sources.schema import CORRUPT, SPARK_TYPES, types_of
 
 #: Spark's error for a Parquet column of a type that it does not have.
@@ -131,7 +133,7 @@ class FileInput:
         if self.format == "parquet":
             return found
         known = types_of(found)
-        stated = {column.name.lower(): column for column in columns}
+        stated = {column.name.lower(): self._as_written(column) for column in columns}
         fields = []
         for field in found.fields:
             column = stated.get(field.name.lower())
@@ -192,6 +194,14 @@ class FileInput:
             else:
                 found.append(path)
         return found
+
+    def _as_written(self, column: Column) -> Column:
+        """The column; a time as text if the stream has a ZONE: Spark would take a time without an offset as UTC."""
+        entry = self._entry
+        if not isinstance(entry, Stream) or entry.declaration.zone is None:
+            return column
+        times = {source_name(entry, name).lower() for name in entry.time_names}
+        return Column(column.name, Type.STRING, declared=True) if column.name.lower() in times else column
 
     def _has_fixed_type(self, column: Column) -> bool:
         """Whether the declaration or the model determines the type of a column."""

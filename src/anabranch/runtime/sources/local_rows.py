@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.types import from_arrow_type
 
-from anabranch.catalog import Relation, Stream
+from anabranch.catalog import Column, Relation, Stream
 from anabranch.columns.conditions import ARROW_TYPES
 from anabranch.errors import AnabranchError, DataError
 from anabranch.language import nodes
@@ -40,9 +40,9 @@ class LocalRows:
         """The types of all columns."""
         return _struct(_with_types(self.table, entry).schema)
 
-    def frame(self, spark: SparkSession, entry: Stream | Relation) -> DataFrame:
+    def frame(self, spark: SparkSession, entry: Stream | Relation, columns: Sequence[Column]) -> DataFrame:
         """The columns that a stream or relation needs."""
-        needed = {column.name.lower() for column in entry.columns}
+        needed = {column.name.lower() for column in columns}
         for name, reason in self.unreadable.items():
             if name.lower() in needed:
                 raise DataError(f"column {name} of the input of {entry.name} cannot be read: {reason}")
@@ -54,7 +54,7 @@ class LocalRows:
 
 
 def _struct(schema: pa.Schema) -> spark_types.StructType:
-    """The Spark types of columns; times without a zone are in UTC, whatever the zone of the Spark session."""
+    """The Spark types of columns; times without a zone have none in Spark, whatever the zone of the session."""
     columns = (spark_types.StructField(column.name, from_arrow_type(column.type)) for column in schema)
     return spark_types.StructType(list(columns))
 
