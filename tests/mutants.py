@@ -230,7 +230,7 @@ MUTANTS = [
         ("polygons", "if along > high:", "if along > low:"),
         ("polygons", "> planes[k, len(point) + 1]:", "> 0.0:"),
         ("regions", "if low - high > ROUNDING * (abs(low) + abs(high) + 2.0 * error):", "if low > high:"),
-        ("regions", "> errors[0, 0] + errors[1, 0]:", "> 0.0:"),
+        ("regions", "> first_error + last_error:", "> 0.0:"),
         ("highest", "if body.n <= 2:", "if body.corners.shape[1] == 1:"),
     ]),
     *_mutants("monitor/kernel", ["monitor/test_highest.py"], [

@@ -210,7 +210,7 @@ def test_a_report_that_is_later_than_max_delay_is_quarantined() -> None:
     assert validity(run.rows()) == [(0, 4)]
 
 
-@examples(20)
+@examples(10)
 @given(st.data())
 def test_answers_are_validated_as_soon_as_no_report_can_change_them(data: st.DataObject) -> None:
     """After each micro-batch, exactly the answers that end before the newest row of any stream minus MAX DELAY."""

@@ -238,24 +238,37 @@ def _interval(low: F64, high: F64, planes: F64, is_open: Bools, n_planes: int, s
     Two ends in the wrong order are one point if their distance is a rounding error: that of an end is the slack of its
     plane, divided by the rate.
     """
-    ends, errors, reach = scratch[0], scratch[1], planes[0, 2] / ROUNDING
-    ends[0, 0], ends[1, 0], errors[0, 0], errors[1, 0] = low.max(), high.min(), planes[0, 2], planes[0, 2]
+    ends, reach = scratch[0], planes[0, 2] / ROUNDING
+    first, last = low[0], high[0]
+    for j in range(1, len(low)):
+        first, last = max(first, low[j]), min(last, high[j])
+    first_plane, last_plane = ZERO + 1, ZERO  # of when the predictions apply; all of these have the same slack
     for k in range(2 * len(low), n_planes):
-        a, c, slack = planes[k, 0], planes[k, 1], planes[k, 2]
-        if abs(a) * reach <= slack:  # the same at all instants
-            if c < -slack or (c <= slack and is_open[k]):
+        a, c = planes[k, 0], planes[k, 1]
+        if abs(a) * reach <= planes[k, 2]:  # the same at all instants
+            if c < -planes[k, 2] or (c <= planes[k, 2] and is_open[k]):
                 return ends, 0
-            continue
-        side, end = 1 if a > 0.0 else 0, c / a
-        if (side == 1 and end < ends[1, 0]) or (side == 0 and end > ends[0, 0]):
-            ends[side, 0], errors[side, 0] = end, min(slack / abs(a), _ILL_CONDITIONED * reach)
-    if ends[0, 0] < ends[1, 0]:
+        elif a > 0.0:
+            if c < a * last:
+                last, last_plane = c / a, k
+        elif c < a * first:
+            first, first_plane = c / a, k
+    ends[0, 0], ends[1, 0] = first, last
+    if first < last:
         return ends, 2
-    if ends[0, 0] - ends[1, 0] > errors[0, 0] + errors[1, 0]:
+    first_error = _end_error(planes[first_plane], reach)
+    last_error = _end_error(planes[last_plane], reach)
+    if first - last > first_error + last_error:
         return ends, 0
-    if errors[1, 0] < errors[0, 0]:
-        ends[0, 0] = ends[1, 0]
+    if last_error < first_error:
+        ends[0, 0] = last
     return ends, 1
+
+
+@compiled_inline
+def _end_error(plane: F64, reach: float) -> float:
+    """The rounding error of the instant at which the side of a half-plane is."""
+    return min(plane[2] / abs(plane[0]), _ILL_CONDITIONED * reach)
 
 
 @compiled
