@@ -51,7 +51,7 @@ MUTANTS = [
     # ------------------------------------------------------------ transport
     *_mutants("transport", ["transport/test_watermark.py"], [
         ("watermark", "return newest + 1", "return newest"),
-        ("watermark", "return min(\n            earlier(", "return max(\n            earlier("),
+        ("watermark", "Progress(min(watermarks)", "Progress(max(watermarks)"),
     ]),
     *_mutants("transport", ["transport/test_inbox.py"], [
         ("watermark", "times < (self.before if", "times <= (self.before if"),
@@ -223,7 +223,15 @@ MUTANTS = [
     *_mutants("monitor/kernel", [
         "monitor/test_sampled.py::test_a_contact_with_an_open_side_is_no_answer",
     ], [
-        ("polygons", "if beyond < -ROUNDING * size:", "if beyond <= 0.0:"),
+        ("polygons", "if beyond < -plane[dims + 1]:", "if beyond <= 0.0:"),
+    ]),
+    *_mutants("monitor/kernel", ["monitor/test_thin_regions.py"], [
+        ("polygons", "if here <= slack:", "if here <= 0.0:"),
+        ("polygons", "if along > high:", "if along > low:"),
+        ("polygons", "> planes[k, len(point) + 1]:", "> 0.0:"),
+        ("regions", "if low - high > ROUNDING * (abs(low) + abs(high) + 2.0 * error):", "if low > high:"),
+        ("regions", "> first_error + last_error:", "> 0.0:"),
+        ("highest", "if body.n <= 2:", "if body.corners.shape[1] == 1:"),
     ]),
     *_mutants("monitor/kernel", ["monitor/test_highest.py"], [
         ("probabilities", "slope -= sign * density", "slope += sign * density"),

@@ -38,14 +38,19 @@ def splits(draw: Draw, rows: Rows, most_batches: int = 5, clock: Callable[[Row],
 
 @st.composite
 def disordered_splits(
-    draw: Draw, rows: Rows, delay: int | float, most_batches: int = 5, clock: Callable[[Row], Any] = time_of
+    draw: Draw,
+    rows: Rows,
+    delay: int | float,
+    most_batches: int = 5,
+    clock: Callable[[Row], Any] = time_of,
+    common_clock: bool = False,
 ) -> list[Rows]:
     """The rows as micro-batches in an order of arrival in which no row is late.
 
     The rule: after a batch, the watermark of a stream is its largest time so far minus `delay`; a stream without rows
-    has none. The watermark of the query is the least of its streams'. A row is late if its time is strictly below the
-    watermark that earlier batches have reached; rows of one batch are never late. So a batch has the next rows of the
-    drawn order, and every row that would be late after it.
+    has none. The watermark of the query is the least of its streams'; with `common_clock` it is the greatest. A row is
+    late if its time is strictly below the watermark that earlier batches have reached; rows of one batch are never
+    late. So a batch has the next rows of the drawn order, and every row that would be late after it.
     """
     arrivals = [(name, row) for name, stream_rows in rows.items() for row in stream_rows]
     jitter = draw(st.lists(st.integers(0, 8), min_size=len(arrivals), max_size=len(arrivals)))
@@ -58,7 +63,7 @@ def disordered_splits(
         batch, waiting = waiting[:size], waiting[size:]
         for name, row in batch:
             newest[name] = max(newest[name], clock(row))
-        watermark = min(newest.values()) - delay
+        watermark = (max if common_clock else min)(newest.values()) - delay
         batch += [(name, row) for name, row in waiting if clock(row) < watermark]
         waiting = [(name, row) for name, row in waiting if clock(row) >= watermark]
         batches.append(_by_stream(rows, batch))

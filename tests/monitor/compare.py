@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 from tests.oracles.monitor import Answer
 from tests.oracles.monitor_predictions import instant
-from tests.oracles.monitor_regions import SEARCH_ERROR, area
+from tests.oracles.monitor_regions import SEARCH_ERROR
 
 #: Instants are doubles, and a TIMESTAMP is rounded to microseconds.
 INSTANT = 2e-6
-#: A region shorter than this may be a contact that rounding made or missed.
-CONTACT = 1e-8
 #: The tolerance for probabilities that the oracle finds by search, and where it may have missed a local maximum.
 PROBABILITY, PROBABILITY_MAXIMA = 2 * SEARCH_ERROR, 1e-2
 
@@ -24,24 +21,20 @@ def assert_same(
     expected: Sequence[Answer],
     labels: Sequence[str],
     several_maxima: bool = False,
-    decimals: bool = False,
 ) -> None:
-    """Both have the same answers, except contacts.
+    """Both have the same answers.
 
-    With `several_maxima`, a probability may be higher than that of the oracle, which searches for the maximum. With
-    `decimals`, contacts have rounding errors, so that a region that is very thin may be a contact too.
+    With `several_maxima`, a probability may be higher than that of the oracle, which searches for the maximum.
     """
     unmatched = list(answers)
     for answer in expected:
         matching = [candidate for candidate in unmatched if _is_same(candidate, answer, labels)]
-        if not matching:
-            assert _is_contact(answer, decimals), f"missing {answer} among {unmatched}"
-            continue
+        assert matching, f"missing {answer} among {unmatched}"
         best = min(matching, key=lambda candidate: _distance(candidate, answer))
         unmatched.remove(best)
         _assert_probability(best, answer, several_maxima)
         _assert_boundary(best, answer)
-    assert all(_is_contact(candidate, decimals) for candidate in unmatched), f"unexpected: {unmatched}"
+    assert not unmatched, f"unexpected: {unmatched}"
 
 
 def predictions_of(answer: Answer, labels: Sequence[str]) -> tuple[Any, ...]:
@@ -65,18 +58,6 @@ def _distance(one: Answer, other: Answer) -> float:
         for corner, other_corner in zip(one["boundary"], other["boundary"], strict=False):
             total += sum(abs(float(a - Fraction(b))) for a, b in zip(corner, other_corner, strict=True))
     return total
-
-
-def _is_contact(answer: Answer, decimals: bool) -> bool:
-    return answer["valid_to"] - answer["valid_from"] < CONTACT or (decimals and 0 < _width(answer) < CONTACT)
-
-
-def _width(answer: Answer) -> float:
-    """The approximate width of the region; 0 if it is a line or has no boundary."""
-    corners = [tuple(map(Fraction, corner)) for corner in answer.get("boundary") or ()]
-    if len(corners) < 3:
-        return 0.0
-    return float(area(corners)) / max(math.dist(corner, corners[0]) for corner in corners)
 
 
 def _assert_probability(answer: Answer, expected: Answer, several_maxima: bool) -> None:

@@ -4,7 +4,8 @@ One prediction per operand is chosen as its *model*, with an instant at which it
 (excluded) last one. Most bounds are near the models' predicted values at these instants, plus or minus their errors,
 and often equal to them, so that there are answers and contacts. Keys, times, values and rates come from small domains,
 so that they often tie. Times and values are binary fractions, and the rates of a case are 0 or plus or minus one power
-of two. So all corners of regions are binary fractions, and contacts are exact in doubles.
+of two; or all are decimals, and doubles have rounding errors at every contact. With `equalities`, most regions are
+segments and points.
 """
 
 from __future__ import annotations
@@ -61,6 +62,13 @@ RATES = (0.0, 1.0, -1.0, 1.0, -1.0)
 SCALES = (1.0, 0.5, 2.0)
 ERRORS = (0, 1, 0.5, 0, 4, 0.25, 2)
 #: Decimal fractions, whose sums and corners have rounding errors in doubles.
+DECIMAL_INSTANTS = {
+    INTEGER: INSTANTS[INTEGER],
+    DOUBLE: (0.0, 0.1, 0.7, 1.1, 2.2, 4.0, -0.3),
+    TIMESTAMP: (0.0, 0.1, 0.7, 1.1, 2.2, 60.0),
+}
+DECIMAL_PERIODS = (4, 2.2, 0.3, 1.1)
+DECIMAL_WINDOWS = (0, 0.3, 1, 2.2, 20)
 DECIMAL_NUMBERS = (0.0, 0.1, 0.7, -1.3, 2.2, 3.0, 0.3)
 DECIMAL_RATES = (0.0, 0.3, -0.7, 1.1, -1.9, 0.1)
 DECIMAL_ERRORS = (0, 0.1, 0.3, 1, 0.7)
@@ -81,7 +89,8 @@ class Options:
     operands : numbers of operands, 1 and 2
     semantics : from `SEMANTICS`; the clause is sometimes omitted for EXPECTED
     comparators : from `COMPARATORS`; `=` is only used for values without error
-    windows : values of WITHIN; the clause is sometimes omitted for 0
+    windows : values of WITHIN; None for `WINDOWS`, or `DECIMAL_WINDOWS` with decimals; the clause is sometimes omitted
+        for 0
     errors : values of ERROR; None for `ERRORS`, or `DECIMAL_ERRORS` with decimals
     most_streams, most_rows : int
         The query uses all streams.
@@ -96,7 +105,9 @@ class Options:
     tables, thresholds : bool
         Whether conditions on keys may use relations, and whether the query may have a THRESHOLD.
     decimals : bool
-        Whether values, rates and errors are tenths; corners then have rounding errors, and contacts are not exact.
+        Whether times, values, rates, errors and durations are tenths; corners then have rounding errors.
+    equalities : bool
+        Whether most values are exact, and half of their constraints are equalities.
     watermark : number or None
         The WATERMARK of every stream, in the unit of its time; None omits it.
     max_delay, every : number or None
@@ -108,7 +119,7 @@ class Options:
     operands: Sequence[int] = (2, 1, 2)
     semantics: Sequence[str] = SEMANTICS
     comparators: Sequence[str] = COMPARATORS
-    windows: Sequence[int | float] = WINDOWS
+    windows: Sequence[int | float] | None = None
     errors: Sequence[int | float] | None = None
     most_streams: int = 2
     most_rows: int = MOST_ROWS
@@ -119,6 +130,7 @@ class Options:
     tables: bool = True
     thresholds: bool = True
     decimals: bool = False
+    equalities: bool = False
     watermark: int | float | None = None
     max_delay: int | float | None = None
     every: int | float | None = None
@@ -172,7 +184,8 @@ class Shape:
         columns: dict[str, st.SearchStrategy[Any]] = {"id": st.sampled_from(KEYS[style.key_type])}
         if style.zones:
             columns["zone"] = st.sampled_from(ZONES)
-        columns["t"] = st.sampled_from([moment(instant, style.time_type) for instant in INSTANTS[style.time_type]])
+        instants = (DECIMAL_INSTANTS if style.options.decimals else INSTANTS)[style.time_type]
+        columns["t"] = st.sampled_from([moment(instant, style.time_type) for instant in instants])
         nulls = [None] if style.options.unknown_values else []
         for name, kind in zip(self.values, self.value_types, strict=True):
             column_numbers = (
@@ -218,7 +231,8 @@ def monitor_cases(draw: Draw, **changes: Any) -> Case:
     relations = draw(_tables(style)) if options.tables and draw(one_in(4)) else {}
     names = NAMES[: draw(st.sampled_from(options.operands))]
     shapes = draw(_shapes(style, len(names)))
-    within = draw(st.sampled_from(options.windows)) if len(names) == 2 else 0
+    windows = options.windows or (DECIMAL_WINDOWS if options.decimals else WINDOWS)
+    within = draw(st.sampled_from(windows)) if len(names) == 2 else 0
     rows, operands = draw(_rows(shapes, names, within, options.most_rows))
     query = draw(_queries(operands, style, relations)) + draw(_clauses(style, within, len(names)))
     declarations = [shape.text() for shape in shapes]
@@ -245,12 +259,14 @@ def _shapes(draw: Draw, style: Style, operands: int) -> list[Shape]:
     count = draw(st.sampled_from(options.values))
     types = [DOUBLE] if options.decimals else [DOUBLE, DOUBLE, INTEGER]
     errors = options.errors if options.errors is not None else DECIMAL_ERRORS if options.decimals else ERRORS
+    errors = (*(0 for _ in errors), *errors) if options.equalities else errors
+    periods = DECIMAL_PERIODS if options.decimals else PERIODS
     has_two_streams = operands == 2 and options.most_streams > 1 and draw(one_in(4))
     shapes = []
     for name in ("e", "f") if has_two_streams else ("e",):
         kinds = tuple(draw(st.sampled_from(types)) for _ in range(count))
         amounts = tuple(draw(st.sampled_from(errors)) for _ in range(count))
-        shapes.append(Shape(name, style, VALUES[:count], kinds, amounts, draw(st.sampled_from(PERIODS))))
+        shapes.append(Shape(name, style, VALUES[:count], kinds, amounts, draw(st.sampled_from(periods))))
     return shapes
 
 
@@ -429,12 +445,16 @@ def _compared(draw: Draw, form: Form, style: Style) -> str:
     """A form compared with a bound, which its prediction satisfies, touches, touches with its errors, or violates."""
     comparators = [op for op in style.options.comparators if op != "=" or not form.error]
     op = draw(st.sampled_from(comparators or ["<="]))
+    if style.options.equalities and not form.error and draw(st.booleans()):
+        op = "="
     slack = draw(st.sampled_from([0.0, 1.0, 0.5, form.error, 0.0, 2.0, -form.error, 0.5, -1.0, 1.0]))
     # Contacts of the other semantics are further inside for MUST, and further outside for MAY.
     slack += {EXPECTED: 0.0, MUST: form.error, MAY: -form.error if draw(st.booleans()) else 0.0}[style.semantics]
     if op in ("<>", "="):
         slack = slack if draw(one_in(3)) else 0.0
     bound = form.center - slack if op in (">", ">=") else form.center + slack
+    if style.semantics == MUST and form.is_absolute and op in ("<", "<=") and draw(one_in(3)):
+        bound = form.error  # only equal predictions must be so near
     if form.is_absolute and bound < 0 and not draw(one_in(6)):
         bound = -bound
     text, bound_text = draw(st.sampled_from(form.texts)), number_text(round(bound, 6))

@@ -36,6 +36,21 @@ def test_batch_gives_the_regions_of_the_oracle(case: Case, n_buckets: int) -> No
 @examples(30)
 @given(monitor_cases(decimals=True, tables=False), st.sampled_from([1, 6]))
 def test_decimal_fractions_only_have_rounding_errors(case: Case, n_buckets: int) -> None:
+    assert_same_as_the_decimals_that_are_written(case, n_buckets)
+
+
+@examples(40)
+@given(
+    st.booleans().flatmap(
+        lambda decimals: monitor_cases(decimals=decimals, equalities=True, tables=False, windows=[1, 0, 0.7, 20])
+    ),
+    st.sampled_from([1, 6]),
+)
+def test_segments_and_points_are_regions(case: Case, n_buckets: int) -> None:
+    assert_same_as_the_decimals_that_are_written(case, n_buckets)
+
+
+def assert_same_as_the_decimals_that_are_written(case: Case, n_buckets: int) -> None:
     """An answer at the threshold may be missing, because the oracle searches for the maximum and may be too low."""
     threshold = bound_query(case.workbook, case.query).threshold
     tolerance = PROBABILITY_MAXIMA if may_have_several_maxima(case) else PROBABILITY
@@ -44,7 +59,7 @@ def test_decimal_fractions_only_have_rounding_errors(case: Case, n_buckets: int)
         [answer for answer in rows if not threshold or abs(answer["probability"] - threshold) > tolerance]
         for rows in (run_of(case, [case.rows], n_buckets).rows(), expected)
     )
-    assert_same(*near_threshold_removed, labels, may_have_several_maxima(case), decimals=True)
+    assert_same(*near_threshold_removed, labels, may_have_several_maxima(case))
 
 
 @examples(40)
@@ -64,7 +79,7 @@ def test_any_arrival_within_the_delay_validates_the_batch_answers(
 ) -> None:
     waits = {"watermark": delay} if by_watermark else {"max_delay": delay}
     case = data.draw(monitor_cases(**waits))
-    batches = data.draw(disordered_splits(case.rows, delay, clock=seconds))
+    batches = data.draw(disordered_splits(case.rows, delay, clock=seconds, common_clock=not by_watermark))
     run = run_of(case, batches, data.draw(st.sampled_from([1, 3])), live=True)
     expected, labels = oracle_answers(case)
     assert run.counts.late == 0

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import operator
+from collections.abc import Callable
 
 import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+from tests.drawn import examples
 from tests.local import bound_query, declared
 
 from anabranch.monitor.analysis import analyse
@@ -37,6 +42,85 @@ def test_all_intervals_of_a_form_are_listed() -> None:
     assert explained.why[0] == "a.x must be in (-inf, -3] or in [3, 7) or in (7, inf)"
     assert explained.classification == "value constraints"
     assert explained.routing == "predictions are routed by key"
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("a FROM e WHERE a.x > 5 AND a.y > 0 AND a.x < 3", "the constraints contradict each other: a.x > 5, a.x < 3"),
+        (
+            "a, b FROM f AS a, f AS b WHERE a.x > 5 AND b.x < 3 AND a.x < b.x AND a.x < 9",
+            "the constraints contradict each other: a.x > 5, b.x < 3, a.x - b.x < 0",
+        ),
+        ("a FROM f WHERE a.x = 3 AND a.x <> 3", "the constraints contradict each other: a.x = 3, a.x <> 3"),
+        ("a FROM e WHERE ABS(a.x) < 0", "no values satisfy a constraint: ABS(a.x) < 0"),
+        (
+            "a FROM e WHERE a.x <= 5 AND a.x >= 5",
+            "a single number has probability 0, because the values have errors: a.x <= 5, a.x >= 5",
+        ),
+        (
+            "a, b FROM e AS a, e AS b WHERE ABS(a.x - b.x) <= 1 SEMANTICS MUST",
+            "ABS(a.x - b.x) <= 1 is never certain (SEMANTICS MUST): the true value may be 2 off, in both directions",
+        ),
+    ],
+)
+def test_contradictory_constraints_are_refused(query: str, message: str) -> None:
+    refused = plan(query).refused
+    assert refused is not None
+    assert (refused.code, refused.message) == ("contradiction", f"q: {message}")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "a FROM f WHERE a.x <= 5 AND a.x >= 5",
+        "a, b FROM f AS a, f AS b WHERE a.x > 5 AND b.x < 3 AND a.x > b.x",
+        "a, b FROM e AS a, e AS b WHERE ABS(a.x - b.x) <= 2 SEMANTICS MUST",
+        "a FROM e WHERE a.x < NULL AND a.x > 3",
+        # 0.1 + 0.7 is below 0.8 in doubles.
+        "a, b FROM f AS a, f AS b WHERE a.x - b.x <= 0.1 AND b.x <= 0.7 AND a.x >= 0.8",
+    ],
+)
+def test_constraints_that_some_values_satisfy_are_accepted(query: str) -> None:
+    assert plan(query).refused is None
+
+
+@examples(40)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["a.x", "b.x", "a.x - b.x", "ABS(a.x - b.x)", "ABS(b.x)"]),
+            st.sampled_from(["<", "<=", ">", ">=", "=", "<>"]),
+            st.integers(-2, 2),
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_a_query_is_refused_exactly_if_no_values_satisfy_it(constraints: list[tuple[str, str, int]]) -> None:
+    """Two numbers that satisfy bounds of whole numbers exist among the multiples of a quarter, if any do."""
+    texts = [f"{form} {op} {bound}" for form, op, bound in constraints]
+    grid = [k / 4 for k in range(-24, 25)]
+    possible = any(
+        all(_COMPARE[op](_FORMS[form](a, b), bound) for form, op, bound in constraints) for a in grid for b in grid
+    )
+    refused = plan(f"a, b FROM f AS a, f AS b WHERE {' AND '.join(texts)}").refused
+    event("possible" if possible else "contradictory")
+    assert (refused is None) == possible
+
+
+_FORMS: dict[str, Callable[[float, float], float]] = {
+    "a.x": lambda a, b: a,
+    "b.x": lambda a, b: b,
+    "a.x - b.x": lambda a, b: a - b,
+    "ABS(a.x - b.x)": lambda a, b: abs(a - b),
+    "ABS(b.x)": lambda a, b: abs(b),
+}
+
+
+_COMPARE = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq, "<>": operator.ne
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -84,7 +168,7 @@ def test_the_number_of_connected_uncertain_values_is_limited(errors: str, most: 
     stream = f"CREATE STREAM e KEY (id STRING) VALUE (x DOUBLE) TIME t DOUBLE MODEL PREDICTED ERROR {errors} PERIOD 1;"
     for count in (3, 4):
         names = "abcd"[:count]
-        links = " AND ".join(f"ABS({one}.x - {other}.x) < 1" for one, other in itertools.pairwise(names))
+        links = " AND ".join(f"ABS({one}.x - {other}.x) < 9" for one, other in itertools.pairwise(names))
         for semantics in ("EXPECTED", "MUST"):
             text = f"{stream} CREATE QUERY q AS MONITOR {', '.join(names)} FROM e WHERE {links} SEMANTICS {semantics};"
             catalog = declared(text)

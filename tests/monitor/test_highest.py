@@ -34,7 +34,19 @@ def simplex(dims: int) -> Body:
     planes = np.concatenate(
         [np.append(np.ones(dims), SIDE)[None], np.append(-np.eye(dims), np.zeros((dims, 1)), axis=1)]
     )
-    return Body(corners, len(corners), planes, len(planes))
+    return Body(corners, len(corners), with_slack(planes), len(planes))
+
+
+def face() -> Body:
+    """The points of the simplex in three dimensions whose sum is SIDE: a flat triangle."""
+    corners = SIDE * np.eye(3)
+    planes = np.concatenate([simplex(3).planes[:, :-1], np.append(-np.ones(3), -SIDE)[None]])
+    return Body(corners, len(corners), with_slack(planes), len(planes))
+
+
+def with_slack(planes: np.ndarray) -> np.ndarray:
+    """Planes with the rounding error of small numbers."""
+    return np.append(planes, np.full((len(planes), 1), 1e-11), axis=1)
 
 
 def lattice(dims: int) -> Iterator[np.ndarray]:
@@ -57,8 +69,9 @@ def arrays_of(dims: int, forms: Sequence[Form]) -> tuple[Lines, Constraints]:
         np.array(pairs), np.arange(len(forms) + 1), sets, np.eye(len(forms), dtype=np.bool_), spread.astype(float), axis
     )
     return Lines(
-        base.astype(float), rate.astype(float), error.astype(float), np.empty(len(values)), np.empty(dims + 1)
-    ), constraints
+        base.astype(float), rate.astype(float), error.astype(float), np.abs(base) + SIDE * np.abs(rate),
+        np.empty(len(values)), np.empty(dims + 2),
+    ), constraints  # fmt: skip
 
 
 def highest_probability(dims: int, forms: Sequence[Form]) -> tuple[float, np.ndarray]:
@@ -67,8 +80,8 @@ def highest_probability(dims: int, forms: Sequence[Form]) -> tuple[float, np.nda
 
 
 @st.composite
-def cases(draw: Draw) -> tuple[int, list[Form]]:
-    dims = draw(st.integers(1, 3))
+def cases(draw: Draw, least_dims: int = 1) -> tuple[int, list[Form]]:
+    dims = draw(st.integers(least_dims, 3))
 
     def value() -> Value:
         error = draw(st.sampled_from([0.5, 1.0, 2.0, 3.0]))
@@ -102,6 +115,21 @@ def test_no_instant_is_more_probable_than_the_returned_one(case: tuple[int, list
     assert top == pytest.approx(probability_at(point, lines, constraints, slope), abs=1e-7)
     assert point.min() >= -1e-9
     assert point.sum() <= SIDE + 1e-9
+
+
+@examples(30)
+@given(cases(least_dims=3))
+def test_no_instant_of_a_flat_set_is_more_probable_than_the_returned_one(case: tuple[int, list[Form]]) -> None:
+    dims, forms = case
+    lines, constraints = arrays_of(dims, forms)
+    slope, point = np.empty(dims), np.empty(dims)
+    on_face = [at for at in lattice(dims) if abs(at.sum() - SIDE) < 1e-9]
+    best = max(probability_at(at, lines, constraints, slope) for at in on_face)
+    top = highest(face(), lines, constraints, 0.0, point)
+    assert top >= best - 1e-7
+    assert top == pytest.approx(probability_at(point, lines, constraints, slope), abs=1e-7)
+    assert point.sum() == pytest.approx(SIDE)
+    assert point.min() >= -1e-9
 
 
 @pytest.mark.parametrize(

@@ -139,6 +139,48 @@ def test_positions_are_held_until_the_watermark_has_passed_them() -> None:
     assert [(answer["valid_from"], answer["valid_to"]) for answer in run.rows()] == [(0, 4)]
 
 
+TWO_SOURCES = "".join(
+    f"CREATE STREAM {name}_positions KEY (id INTEGER) VALUE (x DOUBLE) TIME t DOUBLE;\n"
+    f"CREATE STREAM {name} KEY (id INTEGER) VALUE (x DOUBLE) TIME t DOUBLE\n"
+    f"  PREDICTED FROM {name}_positions ERROR 1 PERIOD 9;\n"
+    for name in ("vans", "trams")
+)
+
+
+def position(t: float, x: float = 0.0) -> dict[str, float]:
+    return {"id": 1, "t": t, "x": x}
+
+
+def test_a_silent_stream_does_not_hold_the_positions_of_another() -> None:
+    """The tram is silent after 1: the report of the van at 3 is compared with it when the van's clock has passed 3."""
+    query = "CREATE QUERY q AS MONITOR a, b FROM vans AS a, trams AS b WHERE ABS(a.x - b.x) <= 5;\n"
+    run = MonitorRun(positions_job(TWO_SOURCES + query, "q", live=True), 1)
+    run.step({"vans_positions": [position(0.0, 100.0)], "trams_positions": [position(0.0), position(1.0)]})
+    run.step({"vans_positions": [position(3.0)]})
+    assert run.rows("tentative") == []
+    run.step({"vans_positions": [position(4.0)]})
+    assert [(answer["a"]["t"], answer["b"]["t"]) for answer in run.rows("tentative")] == [(3, 0)]
+    assert run.rows() == []
+    run.step({"vans_positions": [position(3.5), position(4.0)]})
+    assert (run.counts.late, run.counts.duplicate) == (1, 0), "late by the clock of its own stream"
+
+
+@examples(15)
+@given(st.data())
+def test_any_split_of_two_streams_of_positions_gives_the_same_answers(data: st.DataObject) -> None:
+    clauses = data.draw(st.sampled_from(["", " WITHIN 1", " SEMANTICS MAY"]))
+    query = f"CREATE QUERY q AS MONITOR a, b FROM vans AS a, trams AS b WHERE ABS(a.x - b.x) <= 5{clauses};\n"
+    times = st.lists(st.integers(0, 12), min_size=1, max_size=8, unique=True)
+    rows = {
+        f"{name}_positions": [position(float(t), float(data.draw(st.integers(-4, 4)))) for t in data.draw(times)]
+        for name in ("vans", "trams")
+    }
+    batch = run_over(positions_job(TWO_SOURCES + query, "q"), [rows], 1)
+    stream = run_over(positions_job(TWO_SOURCES + query, "q", live=True), data.draw(splits(rows)), 1)
+    assert stream.counts.late == 0
+    assert_same(stream.rows(), batch.rows(), ("a", "b"))
+
+
 FIXES = (
     "CREATE STREAM fixes KEY (id INTEGER) VALUE (lon DOUBLE, lat DOUBLE) TIME t DOUBLE SPACE (lon, lat) GEODESIC;\n"
     "CREATE STREAM vans KEY (id INTEGER) VALUE (lat DOUBLE, lon DOUBLE) TIME t DOUBLE\n"

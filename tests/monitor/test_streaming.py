@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -16,7 +17,7 @@ from tests.monitor.compare import assert_same, predictions_of
 from tests.monitor.local import MonitorRun, run_of
 from tests.monitor.strategies import monitor_cases
 from tests.oracles.monitor import Answer, answers
-from tests.splits import splits
+from tests.splits import disordered_splits, splits
 
 from anabranch.transport.state import StateError
 
@@ -175,6 +176,83 @@ def test_an_answer_that_ends_near_the_watermark_is_validated_once(distance: floa
     assert [answer["valid_to"] for answer in run.rows()] == pytest.approx([end])
 
 
+# ---------------------------------------------------------------- a stream without new rows
+
+TWO_STREAMS = (
+    "CREATE STREAM e KEY (id INTEGER) VALUE (x DOUBLE) TIME t DOUBLE MODEL PREDICTED ERROR 0 PERIOD 10;\n"
+    "CREATE STREAM f KEY (id INTEGER) VALUE (x DOUBLE) TIME t DOUBLE MODEL PREDICTED ERROR 0 PERIOD 4;\n"
+    "CREATE QUERY q AS MONITOR a, b FROM e AS a, f AS b WHERE ABS(a.x - b.x) <= 1{};\n"
+)
+
+
+@pytest.mark.parametrize(("clauses", "validated"), [(" MAX DELAY 5", [(0, 4)]), ("", [])])
+def test_max_delay_validates_while_one_stream_is_silent(clauses: str, validated: list[tuple[float, float]]) -> None:
+    """A report takes at most 5 to arrive: at 20, no report of the other stream at 4 is on its way."""
+    run = MonitorRun(local_job(TWO_STREAMS.format(clauses), "q", live=True), 1)
+    run.step({"e": [row(1, 0.0)], "f": [row(2, 0.0)]})
+    run.step({"e": [row(1, 9.0, 1e6)]})
+    assert validity(run.rows()) == []
+    run.step({"e": [row(1, 20.0, 1e6)]})
+    assert validity(run.rows()) == validated
+    run.step({"f": [row(2, 16.0)]})
+    assert run.counts.late == 0
+    run.step({}, end=True)
+    assert validity(run.rows()) == [(0, 4)]
+
+
+def test_a_report_that_is_later_than_max_delay_is_quarantined() -> None:
+    run = MonitorRun(local_job(TWO_STREAMS.format(" MAX DELAY 5"), "q", live=True), 1)
+    run.step({"e": [row(1, 0.0)], "f": [row(2, 0.0)]})
+    run.step({"e": [row(1, 9.0)]})
+    run.step({"f": [row(2, 3.0, 1e6), row(2, 4.0, 1e6)]})
+    run.step({}, end=True)
+    assert run.counts.late == 1
+    assert validity(run.rows()) == [(0, 4)]
+
+
+@examples(10)
+@given(st.data())
+def test_answers_are_validated_as_soon_as_no_report_can_change_them(data: st.DataObject) -> None:
+    """After each micro-batch, exactly the answers that end before the newest row of any stream minus MAX DELAY."""
+    options = {"time_types": [DOUBLE, INTEGER], "operands": [2], "thresholds": False, "tables": False}
+    case = data.draw(monitor_cases(max_delay=1, **options))
+    batches = data.draw(disordered_splits(case.rows, 1, clock=seconds, common_clock=True))
+    query = bound_query(case.workbook, case.query)
+    labels = [operand.label for operand in query.operands]
+    expected = answers(query, case.rows, case.relations)
+    run, newest = MonitorRun(local_job(case.workbook, case.query, case.relations, live=True), 1), -math.inf
+    for batch in batches:
+        run.step(batch)
+        newest = max([newest, *(seconds(row) for rows in batch.values() for row in rows)])
+        near = [answer for answer in expected if abs(float(answer["valid_to"]) - (newest - 1)) < 1e-5]
+        event("at the watermark" if near else "not at the watermark")
+        before = [answer for answer in expected if float(answer["valid_to"]) < newest - 1]
+        found = [answer for answer in run.rows() if answer["valid_to"] < newest - 1 - 1e-5 or not near]
+        assert_same(found, [answer for answer in before if answer not in near], labels, several_maxima=True)
+
+
+# ---------------------------------------------------------------- tentative answers
+
+
+def test_an_unchanged_tentative_answer_is_sent_once() -> None:
+    """The second report of a cuts its first prediction at 8, which is after the answer has ended with that of b."""
+    run = MonitorRun(local_job(TWO_STREAMS.format(""), "q", live=True), 1)
+    run.step({"e": [row(1, 0.0)], "f": [row(2, 0.0)]})
+    run.step({"e": [row(1, 8.0)]})
+    assert validity(run.rows("tentative")) == [(0, 4)]
+    assert run.rows("invalidated") == []
+
+
+def test_of_two_answers_about_one_pair_only_the_cut_one_is_sent_again() -> None:
+    run = run_over(
+        "MONITOR a, b FROM e AS a, e AS b WHERE ABS(a.x - b.x) >= 2 AND a.id < b.id",
+        [row(1, 0.0, -5.0, 1.0), row(2, 0.0)],
+        [row(2, 8.0, 1e6)],
+    )
+    assert validity(run.rows("tentative")) == [(0, 3), (7, 10), (7, 8), (8, 10)]
+    assert validity(run.rows("invalidated")) == [(7, 10)]
+
+
 # ---------------------------------------------------------------- keys without rows, duplicates
 
 
@@ -252,7 +330,7 @@ def test_old_predictions_are_removed_when_time_advances() -> None:
 @given(st.data(), monitor_cases(time_types=TIMES, thresholds=False, max_delay=1))
 def test_every_tentative_answer_is_invalidated_or_validated_once(data: st.DataObject, case: Case) -> None:
     """For each combination: only tentative answers are invalidated, and the remaining ones are validated."""
-    run = run_of(case, data.draw(splits(case.rows, clock=seconds)), 1, live=True)
+    run = run_of(case, data.draw(disordered_splits(case.rows, 1, clock=seconds, common_clock=True)), 1, live=True)
     labels = [operand.label for operand in bound_query(case.workbook, case.query).operands]
     open_answers: dict[Any, list[tuple[float, float]]] = {}
     for outcome in run.outcomes:
@@ -265,18 +343,15 @@ def test_every_tentative_answer_is_invalidated_or_validated_once(data: st.DataOb
             intervals = open_answers[predictions_of(answer, labels)]
             intervals.remove(next(other for other in intervals if has_interval(answer, other)))
         for answer in part.rows("tentative"):
-            intervals = open_answers.setdefault(predictions_of(answer, labels), [])
-            if not any(has_interval(answer, other) for other in intervals):
-                intervals.append((answer["valid_from"], answer["valid_to"]))
+            open_answers.setdefault(predictions_of(answer, labels), []).append(
+                (answer["valid_from"], answer["valid_to"])
+            )
         for answer in part.rows("validated"):
             intervals = open_answers.get(predictions_of(answer, labels), [])
-            open_answers[predictions_of(answer, labels)] = [
-                other for other in intervals if not has_interval(answer, other)
-            ]
-    left = [
-        interval for intervals in open_answers.values() for interval in intervals if interval[1] - interval[0] > 1e-6
-    ]
-    assert not left
+            same = [other for other in intervals if has_interval(answer, other)]
+            if same:
+                intervals.remove(same[0])
+    assert not any(open_answers.values())
 
 
 def has_interval(answer: Answer, interval: tuple[float, float]) -> bool:

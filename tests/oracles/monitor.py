@@ -31,8 +31,8 @@ Interpretation of the definitions
   look for others.
 - A row is an answer if its probability is above 0 and at least THRESHOLD.
 
-Numbers are the exact fractions of doubles. Times are in the unit of the time column, and TIMESTAMPs in seconds since
-1970 UTC, except for the `t` of a prediction, which is as in the row.
+Numbers are the decimals that are written: 0.1 is a tenth, although no double is. Times are in the unit of the time
+column, and TIMESTAMPs in seconds since 1970 UTC, except for the `t` of a prediction, which is as in the row.
 
 Not defined by the language
 ---------------------------
@@ -61,7 +61,7 @@ from anabranch.monitor.query import BoundMonitor
 from tests.oracles.conditions import Relations, evaluate, holds
 from tests.oracles.events import NO_RELATIONS, Rows
 from tests.oracles.monitor_numbers import ALL, Numbers, common, joined, satisfying
-from tests.oracles.monitor_predictions import Prediction, predictions
+from tests.oracles.monitor_predictions import Prediction, predictions, written
 from tests.oracles.monitor_regions import Form, Group, Region, comparable, connected, without_covered
 from tests.untraced import untraced
 
@@ -104,7 +104,7 @@ def _constraint(condition: Typed, operands: Mapping[str, int]) -> tuple[Form, Nu
     bound = evaluate(right, {}, {})
     absolute = isinstance(left, Operation) and left.op == "abs"
     form = _form(left, operands)
-    return form, () if bound is None else satisfying(op, Fraction(bound), absolute)
+    return form, () if bound is None else satisfying(op, written(bound), absolute)
 
 
 def _form(tree: Typed, operands: Mapping[str, int]) -> Form:
@@ -203,7 +203,7 @@ def regions(query: BoundMonitor, pair: tuple[Prediction, Prediction], numbers: M
     if groups is None:
         return []
     # A single prediction is compared with itself, at the same instant.
-    within = Fraction(query.within) if len(query.operands) == 2 else Fraction(0)
+    within = written(query.within) if len(query.operands) == 2 else Fraction(0)
     comparable_instants = comparable(*pair, within)
     alternatives = itertools.product(*(group.matching(query.semantics) for group in groups))
     pieces = [comparable_instants.cut(itertools.chain.from_iterable(planes)) for planes in alternatives]

@@ -67,8 +67,7 @@ def _prediction(stream: Stream, columns: dict[str, Any], others: Sequence[dict[s
     key, start = tuple(columns[name] for name in keys), instant(columns[time])
     other_times = [instant(other[time]) for other in others if tuple(other[name] for name in keys) == key]
     period = stream.declaration.period
-    # In seconds, as a double, as in the bound query.
-    length = Fraction(period.amount * _SECONDS[period.unit])
+    length = written(period.amount) * _SECONDS[period.unit]
     end = min([start + length, *(later for later in other_times if later > start)])
     lines = {value.name.lower(): _line(stream, value.name, columns, start) for value in stream.values}
     typed = {name: scalar(value) for name, value in columns.items()}
@@ -81,9 +80,14 @@ def _line(stream: Stream, value: str, columns: Mapping[str, Any], start: Fractio
     if is_missing(at) or is_missing(rate):
         return None
     (error,) = [bound.amount for bound in stream.declaration.error if (bound.column or value).lower() == value.lower()]
-    return Line(Fraction(at) - Fraction(rate) * start, Fraction(rate), Fraction(error))
+    return Line(written(at) - written(rate) * start, written(rate), written(error))
+
+
+def written(number: float) -> Fraction:
+    """A number as it is written: 0.1 is a tenth, although no double is."""
+    return Fraction(repr(number) if isinstance(number, float) else number)
 
 
 def instant(time: float | datetime) -> Fraction:
     """A time as a number; a datetime is seconds since 1970, in UTC if it has no time zone."""
-    return Fraction(scalar(time), 1_000_000) if isinstance(time, datetime) else Fraction(time)
+    return Fraction(scalar(time), 1_000_000) if isinstance(time, datetime) else written(time)

@@ -70,7 +70,7 @@ def test_an_entity_has_ended_when_the_watermark_is_past_its_last_event(clauses: 
 
 def test_an_entity_ends_only_after_the_watermark_delay() -> None:
     run = run_over(job_of("LENGTH n WATERMARK 3"), ENDED, rows("z", (1, 11, TWO)))
-    assert reported(run) == {("x", "y"): (1.0, "provisional")}
+    assert [reported(run, step) for step in range(2)] == [{("x", "y"): (1.0, "provisional")}, {}]
     run.step({"s": rows("z", (2, 12, TWO))})
     assert reported(run) == {("x", "y"): (1.0, "final")}
 
@@ -245,6 +245,16 @@ def test_an_answer_that_falls_below_the_threshold_is_retracted() -> None:
     ]  # fmt: skip
     run.step({}, end=True)
     assert reported(run) == {}
+
+
+def test_a_provisional_answer_that_has_not_changed_is_reported_once() -> None:
+    """A second segment of x changes nothing in whether some segment of x intersects one of y."""
+    job = job_of("WATERMARK 99", "SOME a INTERSECTS SOME b", "THRESHOLD 0.5")
+    both = rows("x", (1, 0), (2, 5)) + rows("y", (1, 3), (2, 8))
+    run = run_over(job, both, rows("x", (3, 20), (4, 22)), rows("y", (3, 40), (4, 42)))
+    assert [reported(run, step) for step in range(3)] == [{("x", "y"): (1.0, "provisional")}, {}, {}]
+    run.step({}, end=True)
+    assert reported(run) == {("x", "y"): (1.0, "final")}
 
 
 def test_a_timeout_can_retract_an_answer_without_a_new_row() -> None:

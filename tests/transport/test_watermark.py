@@ -41,6 +41,14 @@ def test_a_stream_without_rows_holds_the_others_back() -> None:
     assert clock.advance([BEGINNING, 120]) == 100
 
 
+def test_with_a_common_clock_a_stream_without_rows_holds_nothing_back() -> None:
+    clock = Clock([replace(PROMPT, lateness=5.0, common_clock=True), replace(SLOW, common_clock=True)])
+    assert clock.advance([100, BEGINNING]) == 90
+    assert clock.advance([BEGINNING, 120]) == 110
+    assert clock.advance([BEGINNING, 115]) == 110
+    assert clock.advance([BEGINNING, BEGINNING], ended=True) == 121
+
+
 def test_the_end_of_the_input_moves_the_watermark_past_the_newest_row() -> None:
     clock = Clock([PROMPT, SLOW])
     clock.advance([100, 50])

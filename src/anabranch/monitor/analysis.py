@@ -11,6 +11,7 @@ from anabranch.binding.equalities import merge_overlapping
 from anabranch.binding.typed import MIRRORED, Operation, Reference, Typed, conjunction, of_event, references
 from anabranch.errors import Finding
 from anabranch.language.types import Type
+from anabranch.monitor.alternatives import Form
 from anabranch.monitor.numbers import ALL, Numbers, common, mirrored, satisfying
 from anabranch.monitor.query import BoundConstraint, BoundMonitor, error_of
 
@@ -22,8 +23,6 @@ MOST_TOGETHER, MOST_NORMAL = 4, 3
 
 #: A value: the number of its operand, and its column in lower case.
 Value = tuple[int, str]
-#: A value by its index in `values`, and the value that is subtracted from it; the second is -1 for a single value.
-Form = tuple[int, int]
 
 
 @dataclass(frozen=True)

@@ -53,18 +53,22 @@ class Arrivals:
         return self.parts is None or counts_rows(self.parts)
 
     def receive(
-        self, packets: Sequence[tuple[int, bytes]], advance: Advance, counts: Counts
+        self, packets: Sequence[tuple[int, bytes]], advance: Advance, by_stream: Advance, counts: Counts
     ) -> tuple[Predictions, pa.Table]:
-        """Take packets; returns the new predictions, and the quarantined late rows."""
+        """Take packets; returns the new predictions, and the quarantined late rows.
+
+        A position is late or ready by the watermark of its stream (`by_stream`): a report depends on no other stream.
+        """
         rows = Predictions.concat([Predictions.empty(self._width), *(self._decode(*packet) for packet in packets)])
-        late = advance.is_late(rows.code)
+        is_measured = np.array([sensors is not None for sensors in self._sensors])
+        late = np.where(is_measured[rows.stream], by_stream.is_late(rows.code, rows.stream), advance.is_late(rows.code))
         rejected = self._quarantine(rows.where(late)) if self.counts_rows else QUARANTINE.empty_table()
         rows = rows.where(~late)
         counts.late += rejected.num_rows
-        measured = np.array([sensors is not None for sensors in self._sensors])[rows.stream]
+        measured = is_measured[rows.stream]
         if self.counts_rows:
             counts.used += int((~measured).sum())
-        positions, _ = self._positions.receive(rows.where(measured), advance)
+        positions, _ = self._positions.receive(rows.where(measured), by_stream)
         return Predictions.concat([rows.where(~measured), *self._reports(positions, counts)]), rejected
 
     def _decode(self, stream: int, blob: bytes) -> Predictions:

@@ -143,6 +143,7 @@ class Combinations:
         window = self._analysis.query.within
         lows, highs = [time[firsts] + held.begin[firsts] - window], [time[firsts] + held.end[firsts] + window]
         second_lows, second_highs = [time[seconds] + held.begin[seconds]], [time[seconds] + held.end[seconds]]
+        bounds = [window]
         for u, v, low, high in self._bounded_differences(one, other):
             first_low, first_high = self._value_range(held, firsts, u)
             lows.append(first_low - high)
@@ -150,9 +151,11 @@ class Combinations:
             second_low, second_high = self._value_range(held, seconds, v)
             second_lows.append(second_low)
             second_highs.append(second_high)
+            bounds.append(max(abs(low), abs(high)))
         sides = [np.ascontiguousarray(np.stack(axes, axis=1)) for axes in (lows, highs, second_lows, second_highs)]
         for low_side, high_side in (sides[:2], sides[2:]):
-            slack = 1e-9 * (np.abs(low_side) + np.abs(high_side) + 1e-9)
+            # More than the rounding errors, also where a bound cancels out a value.
+            slack = 1e-9 * (np.abs(low_side) + np.abs(high_side) + np.array(bounds) + 1e-9)
             low_side -= slack
             high_side += slack
         return sides[0], sides[1], sides[2], sides[3]

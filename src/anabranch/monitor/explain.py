@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from anabranch.language.nodes import PredictedSource
 from anabranch.monitor.analysis import EXPECTED, MUST, MonitorAnalysis, objection
+from anabranch.monitor.contradictions import contradiction
 from anabranch.monitor.numbers import Interval, Numbers
 from anabranch.monitor.query import BoundMonitor
 from anabranch.plan import ConstraintGraph, Edge, Plan, Step
@@ -30,7 +31,7 @@ def plan(analysis: MonitorAnalysis) -> Plan:
         cost=_cost(analysis),
         steps=tuple(_steps(analysis)),
         streams=_streams(query),
-        refused=objection(analysis),
+        refused=contradiction(analysis) or objection(analysis),
         graph=_graph(analysis),
         span=query.span,
     )
@@ -100,6 +101,8 @@ def _steps(analysis: MonitorAnalysis) -> Iterator[Step]:
         yield Step("weigh", "find the highest probability over each region")
     passed = "the watermark" if query.max_delay is None else f"the watermark minus MAX DELAY {query.max_delay:g}"
     yield Step("note", f"streaming: an answer is tentative until {passed} passes its end; a new prediction may cut it")
+    if query.max_delay is None and len(query.streams) > 1:
+        yield Step("note", "streaming: a stream without new rows delays the validation of all answers; add MAX DELAY")
     if query.every is not None:
         yield Step("note", f"streaming: the part validated so far is also emitted every {query.every:g}, as partial")
     if query.buffer is not None and len(query.operands) > 1:

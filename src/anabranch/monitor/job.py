@@ -82,8 +82,14 @@ class MonitorJob(QueryJob[MonitorSpec]):
 
 
 def make_job(analyses: Sequence[MonitorAnalysis], context: JobContext) -> MonitorJob:
-    """The job of a query. The lateness of a stream is its WATERMARK or MAX DELAY, whichever is longer."""
+    """The job of a query. The lateness of a stream is its WATERMARK or MAX DELAY, whichever is longer.
+
+    MAX DELAY is how long a report takes to arrive, so a stream that is silent for longer has no report on its way.
+    """
     (analysis,) = analyses
-    delay = analysis.query.max_delay or 0.0
-    layouts = tuple(replace(layout, lateness=max(layout.lateness, delay)) for layout in context.layouts)
+    delay = analysis.query.max_delay
+    layouts = tuple(
+        replace(layout, lateness=max(layout.lateness, delay or 0.0), common_clock=delay is not None)
+        for layout in context.layouts
+    )
     return MonitorJob(MonitorSpec(replace(context, layouts=layouts), analysis))

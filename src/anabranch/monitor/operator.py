@@ -27,7 +27,7 @@ from anabranch.monitor.regions import Evaluator, Regions
 from anabranch.monitor.spec import MonitorSpec
 from anabranch.transport.operator import Counts, Outcome
 from anabranch.transport.state import seal, unseal
-from anabranch.transport.watermark import Watermark
+from anabranch.transport.watermark import Progress, Watermark
 
 #: An answer is validated if it ends this much before the watermark. Many answers end where a prediction begins, and the
 #: watermark is often the same time. An answer that is computed again after a cut may end a rounding error later, which
@@ -82,11 +82,12 @@ class MonitorOperator:
             tables["buffer"] = self._buffer.save()
         return seal(tables | self._arrivals.save(), self._spec.fingerprint)
 
-    def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
+    def step(self, packets: Sequence[tuple[int, bytes]], watermark: Progress, ended: bool) -> Outcome:
         """Take packets and return new, invalidated and validated answers."""
         advance = self._watermark.advance(watermark)
+        limits = np.maximum(watermark.before, advance.before), np.maximum(watermark.now, advance.now)
         counts = Counts()
-        new, rejected = self._arrivals.receive(packets, advance, counts)
+        new, rejected = self._arrivals.receive(packets, advance, replace(advance, limits=limits), counts)
         answers = self._add(new, advance.before, ended, counts)
         if self._spec.live:
             answers += self._partial()
@@ -116,11 +117,12 @@ class MonitorOperator:
         else:
             held, pairs = self._buffer.arrive(uncut, known)
             chunks = combinations.from_pairs(held, pairs)
-        answers, remaining = self._cut(held, uncut, known, watermark_before)
+        answers, remaining, reported = self._cut(held, uncut, known, watermark_before)
         self._held = held
-        self._report(remaining, answers, ended, is_new=False)
+        self._report(remaining, answers, ended, reported)
+        nothing = Regions.empty(len(self._spec.streams), self._spec.analysis.dims)
         for members in chunks:
-            self._report(self._evaluator.regions(held, members), answers, ended, is_new=True)
+            self._report(self._evaluator.regions(held, members), answers, ended, nothing)
         self._validate(watermark_before, ended, answers)
         return answers
 
@@ -137,24 +139,26 @@ class MonitorOperator:
 
     def _cut(
         self, held: Predictions, uncut: Predictions, known: int, watermark_before: int
-    ) -> tuple[list[pa.Table], Regions]:
+    ) -> tuple[list[pa.Table], Regions, Regions]:
         """Evaluate the pending combinations of shortened predictions again.
 
-        Returns the invalidated answers, and the remaining regions of these combinations.
+        Returns the invalidated answers, the remaining regions of these combinations, and those of them that are as
+        they were reported.
         """
         is_cut = np.zeros(len(held), np.bool_)
         is_cut[:known] = (held.end[:known] < uncut.end[:known]) | (held.begin[:known] > uncut.begin[:known])
         affected = is_cut[self._members].any(axis=1)
         if not affected.any():
-            return [], Regions.empty(len(self._spec.streams), self._spec.analysis.dims)
+            nothing = Regions.empty(len(self._spec.streams), self._spec.analysis.dims)
+            return [], nothing, nothing
         members = self._members[affected]
         self._members, self._due = self._members[~affected], self._due[~affected]
         earlier = self._evaluator.regions(uncut, members)
         earlier = earlier.take(~self._is_final(earlier, uncut, watermark_before))
-        invalidated = earlier.take(self._exceeds(earlier, held))
+        exceeds = self._exceeds(earlier, held)
         remaining = self._evaluator.regions(held, members)
         remaining = remaining.take(~self._is_final(remaining, held, watermark_before))
-        return self._answers(invalidated, uncut, INVALIDATED), remaining
+        return self._answers(earlier.take(exceeds), uncut, INVALIDATED), remaining, earlier.take(~exceeds)
 
     def _exceeds(self, regions: Regions, held: Predictions) -> Bools:
         """Whether regions have instants at which one of their predictions does not apply."""
@@ -171,22 +175,14 @@ class MonitorOperator:
         limits = shift + limit[regions.members]
         return limits if regions.sample.shape[1] > 1 else reduce(limits, axis=1, keepdims=True)
 
-    def _ends_with_prediction(self, regions: Regions) -> Bools:
-        """Whether regions end where one of their predictions ends, so that they may be parts of earlier regions."""
-        until = self._limits(regions, self._held.end, self._held, np.min)
-        return np.any(regions.end() >= until - _MARGIN * np.abs(until), axis=1)
-
-    def _report(self, regions: Regions, answers: list[pa.Table], ended: bool, is_new: bool) -> None:
-        """Add the answers of regions, and remember the combinations that have pending regions."""
+    def _report(self, regions: Regions, answers: list[pa.Table], ended: bool, reported: Regions) -> None:
+        """Add the answers of regions that are not `reported`, and remember the combinations with pending regions."""
         final = np.ones(len(regions), np.bool_) if ended else self._is_final(regions, self._held, self._watermark.at)
         answers += self._answers(regions.take(final), self._held, VALIDATED)
         pending = regions.take(~final)
         if not len(pending):
             return
-        unreported = pending
-        if not is_new:  # regions that are not cut were reported before
-            unreported = pending.take(self._ends_with_prediction(pending))
-        answers += self._answers(unreported, self._held, TENTATIVE)
+        answers += self._answers(pending.take(~pending.equal_to_any(reported)), self._held, TENTATIVE)
         self._remember(pending)
 
     def _remember(self, pending: Regions) -> None:

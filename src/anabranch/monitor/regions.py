@@ -9,7 +9,9 @@ import numpy as np
 import shapely
 
 from anabranch.arrays import F64, I64, Bools, Numbers
+from anabranch.columns.times import TimeKind
 from anabranch.monitor.analysis import MAY, MonitorAnalysis
+from anabranch.monitor.kernel.polygons import ROUNDING
 from anabranch.monitor.kernel.regions import PredictionArrays
 from anabranch.monitor.kernel.regions import regions as kernel_regions
 from anabranch.monitor.predictions import Predictions, exact_times, unit_of
@@ -18,6 +20,8 @@ from anabranch.transport.layout import Layout, require_prediction
 
 #: The number of combinations per call of the kernel, which allocates the maximum number of corners for each.
 _CHUNK = 1 << 14
+#: Instants that differ by this share of their size are the same; corners are less exact than what they are made from.
+_SAME = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,31 @@ class Regions:
         """(n, dims) where each region begins along each axis."""
         return np.minimum.reduceat(self.corners, self.starts[:-1], axis=0)
 
+    def equal_to_any(self, others: Regions) -> Bools:
+        """Which of the regions are also among the others, up to rounding errors."""
+        if not len(self) or not len(others):
+            return np.zeros(len(self), np.bool_)
+        _, combination = np.unique(np.concatenate([self.members, others.members]), axis=0, return_inverse=True)
+        own, their = combination[: len(self)], combination[len(self) :]
+        order = np.argsort(their, kind="stable")
+        first, last = (np.searchsorted(their[order], own, side=side) for side in ("left", "right"))
+        extents, other_extents = self._extents(), others._extents()
+        equal = np.zeros(len(self), np.bool_)
+        for offset in range(int((last - first).max())):
+            rows = np.flatnonzero(first + offset < last)
+            candidates = other_extents[order[first[rows] + offset]]
+            slack = _SAME * np.abs(candidates).max(axis=1, keepdims=True)
+            equal[rows] |= np.all(np.abs(extents[rows] - candidates) <= slack, axis=1)
+        return equal
+
+    def _extents(self) -> F64:
+        """How far each region extends in the directions of the axes and of their sums and differences."""
+        first, *others = np.eye(self.corners.shape[1])
+        directions = [first, *others, *(first + other for other in others), *(first - other for other in others)]
+        along = self.corners @ np.array(directions).T
+        ends = (reduce.reduceat(along, self.starts[:-1], axis=0) for reduce in (np.minimum, np.maximum))
+        return np.concatenate([self.interval, *ends], axis=1)
+
 
 class Evaluator:
     """Finds the regions of combinations.
@@ -134,11 +163,14 @@ class Evaluator:
         several = self._analysis.query.semantics == MAY and len(tables.rules.cells) > 1
         # Regions may be merged, and a part may have a lower probability than the merged region.
         rules = tables.rules._replace(threshold=0.0) if several else tables.rules
-        # Differences of integer times are exact, however large the times are.
-        shifts = (times[members] - times[members[:, :1]]) * unit_of(self._kind)
+        # Differences of integer times are exact, however large the times are; a double may be a rounded decimal.
+        shifts = np.zeros((len(members), members.shape[1] + 1))
+        shifts[:, :-1] = (times[members] - times[members[:, :1]]) * unit_of(self._kind)
+        if self._kind is TimeKind.DOUBLE:
+            shifts[:, -1] = 2 * np.finfo(np.float64).eps * np.abs(times[members]).max(axis=1)
         combination, interval, probability, sample, corners, starts = kernel_regions(
             np.ascontiguousarray(members),
-            np.ascontiguousarray(shifts, np.float64),
+            shifts,
             arrays,
             rules,
             tables.constraints,
@@ -173,15 +205,14 @@ def _merged(regions: Regions, combination: I64) -> Regions:
 def _merged_one(regions: Regions) -> Regions:
     """The merged regions of one combination; the kernel returns convex sets, and does not say which sides are open."""
     outlines = [regions.corners[regions.starts[k] : regions.starts[k + 1]] for k in range(len(regions))]
-    dims = regions.corners.shape[1]
-    groups = _overlapping(outlines, dims)
+    groups = _overlapping(outlines)
     merged = []
     for group in groups:
         if len(group) == 1:
             merged.append(regions.take(np.isin(np.arange(len(regions)), group)))
             continue
         best = max(group, key=lambda k: regions.probability[k])
-        corners = _union([outlines[k] for k in group], dims)
+        corners = _union([outlines[k] for k in group])
         interval = np.array([[regions.interval[group, 0].min(), regions.interval[group, 1].max()]])
         merged.append(
             Regions(
@@ -192,40 +223,48 @@ def _merged_one(regions: Regions) -> Regions:
     return Regions.concat(merged)
 
 
-def _overlapping(outlines: Sequence[F64], dims: int) -> list[list[int]]:
+def _overlapping(outlines: Sequence[F64]) -> list[list[int]]:
     """The outlines in groups that are connected by overlapping interiors."""
     groups: list[list[int]] = []
     for number, outline in enumerate(outlines):
-        overlapping = [group for group in groups if any(_overlap(outlines[k], outline, dims) for k in group)]
+        overlapping = [group for group in groups if any(_overlap(outlines[k], outline) for k in group)]
         groups = [group for group in groups if group not in overlapping]
         groups.append(sorted([number, *(k for group in overlapping for k in group)]))
     return groups
 
 
-def _overlap(one: F64, other: F64, dims: int) -> bool:
-    if dims == 1:
-        return bool(max(one.min(), other.min()) < min(one.max(), other.max()))
-    shapes = _shape(one), _shape(other)
-    shared = shapely.intersection(*shapes)
-    # Sides do not belong to a region, except if the region has no area.
-    return bool(shared.area > 0 or (shared.length > 0 and min(shape.area for shape in shapes) == 0))
+def _overlap(one: F64, other: F64) -> bool:
+    """Whether two regions have more in common than sides, which do not belong to a region that has an area."""
+    size = float(max(np.abs(one).max(), np.abs(other).max()))
+    if min(len(one), len(other)) > 2:
+        shared = shapely.intersection(shapely.Polygon(one), shapely.Polygon(other))
+        return bool(shared.area > ROUNDING * size * size)
+    # Constraints on exact values leave regions without an area. They hold in all regions of a combination, or
+    # contradict each other: its regions are on one line, or have nothing in common.
+    return max(len(one), len(other)) <= 2 and _overlap_on_line(one, other, _SAME * size)
 
 
-def _shape(outline: F64) -> shapely.Geometry:
-    """An outline as a geometry: a polygon or, if it has no area, a line or a point."""
-    polygon = shapely.Polygon(outline) if len(outline) > 2 else None
-    if polygon is not None and polygon.area > 0:
-        return polygon
-    return shapely.LineString(outline) if len(outline) > 1 else shapely.Point(outline[0])
+def _overlap_on_line(one: F64, other: F64, slack: float) -> bool:
+    """Whether two segments of one line overlap, or two points are the same."""
+    shorter, longer = sorted([one, other], key=lambda outline: float(np.abs(outline[-1] - outline[0]).max()))
+    direction = longer[-1] - longer[0]
+    length = float(np.linalg.norm(direction))
+    if length <= slack:
+        return bool(np.abs(longer[0] - shorter[0]).max() <= slack)
+    direction /= length
+    along = (shorter - longer[0]) @ direction
+    across = shorter - longer[0] - along[:, None] * direction
+    return bool(np.abs(across).max() <= slack and min(along.max(), length) - max(along.min(), 0.0) > slack)
 
 
-def _union(outlines: Sequence[F64], dims: int) -> F64:
+def _union(outlines: Sequence[F64]) -> F64:
     """The outline of the union, counter-clockwise from the smallest corner."""
-    points = np.concatenate(outlines)
-    union = None if dims == 1 else shapely.union_all([_shape(outline) for outline in outlines])
-    if union is None or union.area == 0:  # all points are on one line
+    if max(map(len, outlines)) <= 2:  # all points are on one line
+        points = np.concatenate(outlines)
         order = np.lexsort(points.T[::-1])
-        return points[order[[0, -1]]]
+        ends = points[order[[0, -1]]]
+        return ends if np.abs(ends[1] - ends[0]).max() > _SAME * np.abs(points).max() else ends[:1]
+    union = shapely.union_all([shapely.Polygon(outline) for outline in outlines])
     corners = shapely.get_coordinates(shapely.orient_polygons(union).exterior)[:-1]
     first = np.lexsort((corners[:, 1], corners[:, 0]))[0]
     return _without_straight_corners(np.roll(corners, -first, axis=0))

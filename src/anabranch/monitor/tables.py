@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
-from math import inf
 
 import numpy as np
 
 from anabranch.arrays import F64, I64
-from anabranch.monitor.analysis import EXPECTED, MAY, MUST, Form, MonitorAnalysis
+from anabranch.monitor.alternatives import Form, all_choices, closed_choices
+from anabranch.monitor.analysis import EXPECTED, MAY, MUST, MonitorAnalysis
 from anabranch.monitor.kernel.highest import PRECISION
 from anabranch.monitor.kernel.probabilities import Constraints
 from anabranch.monitor.kernel.regions import MatchRules
 from anabranch.monitor.numbers import ALL, Interval, Numbers, essential
 
 _WIDEN = {EXPECTED: 0, MAY: 1, MUST: -1}
-#: Stands for the number 0, with which a single value is compared.
-_ZERO = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +53,7 @@ def make_tables(
         form: essential(numbers) if is_uncertain[form] and not is_expected else numbers
         for form, numbers in analysis.forms
     }
-    cells = list(_closed_choices(allowed) if semantics == MAY else _all_choices(allowed))
+    cells = list(closed_choices(allowed) if semantics == MAY else all_choices(allowed))
     forms = list(dict.fromkeys([*allowed, *(form for cell in cells for form in cell)]))
     first, sets = _sets(forms, dict(analysis.forms), is_uncertain)
     groups = [] if semantics == MUST else _groups([form for form in allowed if is_uncertain[form]], uncertain)
@@ -110,56 +107,3 @@ def _groups(forms: Sequence[Form], uncertain: Sequence[bool]) -> list[set[Form]]
             values |= group[1]
         groups.append((members, values))
     return [members for members, _ in groups]
-
-
-# ---------------------------------------------------------------- alternatives
-
-
-def _all_choices(allowed: Mapping[Form, Numbers]) -> Iterator[dict[Form, Interval]]:
-    """Every choice of one interval per form."""
-    for choice in product(*allowed.values()):
-        yield dict(zip(allowed, choice, strict=True))
-
-
-def _closed_choices(allowed: Mapping[Form, Numbers]) -> Iterator[dict[Form, Interval]]:
-    """Every consistent choice of one interval per form, with the implied bounds of other forms.
-
-    True values within the errors satisfy all constraints if and only if every implied bound, widened by the errors of
-    its values, holds for the predictions. Implied bounds are shortest paths.
-    """
-    for choice in _all_choices(allowed):
-        nodes = [_ZERO, *sorted({value for form in choice for value in form if value >= 0})]
-        bound = {(i, j): (0.0, False) if i == j else (inf, False) for i in nodes for j in nodes}
-        for (u, v), interval in choice.items():
-            bound[u, v] = _tighter(bound[u, v], (interval.high, interval.high_open))
-            bound[v, u] = _tighter(bound[v, u], (-interval.low, interval.low_open))
-        for k, i, j in product(nodes, repeat=3):
-            first, second = bound[i, k], bound[k, j]
-            bound[i, j] = _tighter(bound[i, j], (first[0] + second[0], first[1] or second[1]))
-        if all(bound[i, i] == (0.0, False) for i in nodes):
-            yield dict(_bounded_forms(nodes, bound, _connected(choice)))
-
-
-def _connected(forms: Iterable[Form]) -> dict[int, int]:
-    """For each value, the smallest value that differences connect with it."""
-    least = {value: value for form in forms for value in form}
-    for u, v in [form for form in forms if form[1] >= 0] * len(least):
-        least[u] = least[v] = min(least[u], least[v])
-    return least
-
-
-def _tighter(one: tuple[float, bool], other: tuple[float, bool]) -> tuple[float, bool]:
-    """The tighter of two upper bounds (number, whether it is strict)."""
-    return min(one, other, key=lambda bound: (bound[0], not bound[1]))
-
-
-def _bounded_forms(
-    nodes: Sequence[int], bound: Mapping[tuple[int, int], tuple[float, bool]], connected: Mapping[int, int]
-) -> Iterator[tuple[Form, Interval]]:
-    """The bounded forms: values, and differences of connected values with the smaller number first."""
-    for u, v in product(nodes, repeat=2):
-        if u == _ZERO or (v != _ZERO and (u >= v or connected[u] != connected[v])):
-            continue
-        (high, high_open), (low, low_open) = bound[u, v], bound[v, u]
-        if high < inf or low < inf:
-            yield (u, v), Interval((-low, int(low_open)), (high, int(not high_open)))

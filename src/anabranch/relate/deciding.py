@@ -58,7 +58,7 @@ class _Deciding:
         reported = (probability > 0) & (probability >= query.least_probability)
         final = self._ended[0][pairs[:, 0]] & self._ended[1][pairs[:, 1]] & reported
         if live:
-            reported |= self._retracted(pairs, ~reported)
+            self._compare_with_previous(pairs, probability, complement, final, reported)
         schema = self._spec.result_schema
         columns = [
             pa.StructArray.from_arrays(
@@ -80,12 +80,17 @@ class _Deciding:
         doubles = self._spec.time_kind is TimeKind.DOUBLE
         return relate(self._spec.analysis, doubles, versions[0], versions[1], pairs)
 
-    def _retracted(self, pairs: I64, candidates: Bools) -> Bools:
-        """Which candidates held before the last change: they were reported, so their new probability is reported."""
+    def _compare_with_previous(
+        self, pairs: I64, probability: F64, complement: F64, final: Bools, reported: Bools
+    ) -> None:
+        """Update `reported` by what was reported before the last change.
+
+        A pair that held before is reported with its new probability, also if that is 0, and not if it is the same.
+        """
         existed = self._existed[0][pairs[:, 0]] & self._existed[1][pairs[:, 1]]
-        chosen = np.flatnonzero(candidates & existed)
-        retracted = np.zeros(len(pairs), np.bool_)
+        chosen = np.flatnonzero(existed & ~final)
         if len(chosen):
-            probability, _ = self._relate(self._previous, pairs[chosen])
-            retracted[chosen] = (probability > 0) & (probability >= self._spec.analysis.query.least_probability)
-        return retracted
+            previous, previous_complement = self._relate(self._previous, pairs[chosen])
+            held = (previous > 0) & (previous >= self._spec.analysis.query.least_probability)
+            same = (previous == probability[chosen]) & (previous_complement == complement[chosen])
+            reported[chosen] = (reported[chosen] | held) & ~(held & same)

@@ -185,6 +185,8 @@ class Layout:
     time, time_kind : column and type of the event time; of events with a duration, the end
     start : column of the start of events with a duration
     lateness : the WATERMARK clause, in seconds for a TIMESTAMP, else in the unit of the time column
+    common_clock : whether a row is at most `lateness` behind the newest row of any stream of the query, instead of its
+        own (MAX DELAY of a MONITOR)
     distribution, interval, prediction : the part of the model; all None for CERTAIN
     space : the part of the SPACE clause
     derivation : makes the rows of the stream from those of its source, where the two differ
@@ -201,6 +203,7 @@ class Layout:
     time_kind: TimeKind
     start: str | None = None
     lateness: float = 0.0
+    common_clock: bool = False
     distribution: DistributionColumns | None = None
     interval: IntervalColumns | None = None
     prediction: PredictionColumns | None = None

@@ -1,9 +1,10 @@
 """The watermark, and the rule for late, ready and held rows.
 
 The watermark of a stream trails its newest row by the WATERMARK clause (its *lateness*). The watermark of a query is
-the smallest one of its streams (`Clock`). An instant is complete when the watermark is strictly past it, so rows of one
-instant may arrive in different micro-batches. Every bucket keeps a clock of its own. All clocks agree, because every
-packed batch sends its newest time to every bucket.
+the smallest one of its streams (`Clock`), so a stream without new rows holds it back. Not with MAX DELAY, which says
+how long a row takes to arrive: then the watermark of each stream trails the newest row of any. An instant is complete
+when the watermark is strictly past it, so rows of one instant may arrive in different micro-batches. Every bucket keeps
+a clock of its own. All clocks agree, because every packed batch sends its newest time to every bucket.
 
 One rule follows, `Advance`, and every operator applies it. A row is
 
@@ -35,6 +36,24 @@ from anabranch.transport.layout import Layout
 Streams = I32 | I64
 
 
+class Progress(int):
+    """The watermark of a query, and those of its streams.
+
+    Attributes
+    ----------
+    before, now : the watermark of each stream before and after the micro-batch
+    """
+
+    before: tuple[int, ...]
+    now: tuple[int, ...]
+
+    def __new__(cls, watermark: int, before: tuple[int, ...], now: tuple[int, ...]) -> Self:
+        """Return a watermark, which is an integer for those who need no more."""
+        progress = super().__new__(cls, watermark)
+        progress.before, progress.now = before, now
+        return progress
+
+
 class Clock:
     """The newest time of each stream, and the watermark that follows from it."""
 
@@ -44,18 +63,26 @@ class Clock:
         if saved is not None:
             self._newest = np.frombuffer(saved, "<i8").tolist()
 
-    def advance(self, newest: Sequence[int], ended: bool = False) -> int:
+    def advance(self, newest: Sequence[int], ended: bool = False) -> Progress:
         """Take the newest time of each stream in a micro-batch (BEGINNING: no row) and return the watermark.
 
         If the input has `ended`, the watermark passes every row seen so far, including those of this micro-batch, and
         nothing else, so that the stream can be resumed.
         """
+        before = self._of_streams()
         self._newest = [max(known, now) for known, now in zip(self._newest, newest, strict=True)]
+        watermarks = self._of_streams()
         if ended:
             last = max(self._newest)
-            return max(_end_of(last, layout) for layout in self._layouts) if last > BEGINNING else BEGINNING
-        return min(
-            earlier(known, layout.lateness, layout.time_kind)
+            end = max(_end_of(last, layout) for layout in self._layouts) if last > BEGINNING else BEGINNING
+            watermarks = (end,) * len(watermarks)
+        return Progress(min(watermarks), before, watermarks)
+
+    def _of_streams(self) -> tuple[int, ...]:
+        """The watermark of each stream."""
+        last = max(self._newest)
+        return tuple(
+            earlier(last if layout.common_clock else known, layout.lateness, layout.time_kind)
             for known, layout in zip(self._newest, self._layouts, strict=True)
         )
 
@@ -107,7 +134,7 @@ class Watermark:
 
     def advance(self, to: int) -> Advance:
         """Move to a new watermark."""
-        before = self.at
+        before, to = self.at, int(to)
         if not self._steps:
             self.at = max(self.at, to)
             return Advance(before, self.at)

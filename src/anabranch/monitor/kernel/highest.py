@@ -15,7 +15,7 @@ import numpy as np
 from anabranch.arrays import F64
 from anabranch.compiled import assign, compiled, compiled_inline
 from anabranch.monitor.kernel.distributions import NONE, ZERO
-from anabranch.monitor.kernel.polygons import Body, clip, excess, vertices
+from anabranch.monitor.kernel.polygons import ROUNDING, Body, clip, excess, vertices
 from anabranch.monitor.kernel.probabilities import (
     Constraints,
     error_of,
@@ -28,17 +28,22 @@ from anabranch.monitor.kernel.probabilities import (
 #: The approximate error of probabilities that are found by search.
 PRECISION = 1e-8
 _GOLDEN = 0.6180339887498949
+#: A set whose extent in a direction is this much smaller than its largest extent has none: corners of four instants are
+#: computed from several planes, and are less exact than these.
+_FLAT = 1e-9
 
 
 class Lines(NamedTuple):
     """The predictions as lines: value v at instant x is base[v] + rate[v] * x, with error[v].
 
-    `center` and `plane` are scratch arrays, for the values at some instants and for a form as a function of them.
+    `size` is the magnitude of the terms of each value, from which rounding errors follow. `center` and `plane` are
+    scratch arrays, for the values at some instants and for a form as a function of them.
     """
 
     base: F64
     rate: F64
     error: F64
+    size: F64
     center: F64
     plane: F64
 
@@ -52,15 +57,17 @@ def _predict_values(point: F64, lines: Lines, constraints: Constraints) -> None:
 
 @compiled_inline
 def plane_of(f: int, constraints: Constraints, lines: Lines, plane: F64) -> None:
-    """Write the prediction of a form as a linear function of the instants: the coefficients, then the constant."""
-    for j in range(len(plane)):
+    """Write the prediction of a form as a linear function of the instants: coefficients, constant, rounding error."""
+    dims = len(plane) - 2
+    for j in range(dims):
         plane[j] = 0.0
     u, v = constraints.forms[f, 0], constraints.forms[f, 1]
     plane[constraints.axis[u]] += lines.rate[u]
-    plane[-1] += lines.base[u]
+    plane[dims], plane[dims + 1] = lines.base[u], ROUNDING * lines.size[u]
     if v >= 0:
         plane[constraints.axis[v]] -= lines.rate[v]
-        plane[-1] -= lines.base[v]
+        plane[dims] -= lines.base[v]
+        plane[dims + 1] += ROUNDING * lines.size[v]
 
 
 @compiled
@@ -77,14 +84,15 @@ def highest(body: Body, lines: Lines, constraints: Constraints, threshold: float
         return bound
     if _in_bands(body, lines, constraints, bound, point):
         return bound
-    if len(point) == 1:
-        return _on_line(body, lines, constraints, is_convex, point)
+    if body.n <= 2:
+        return _on_segment(body, lines, constraints, is_convex, point)
     if is_convex and groups == 2 and is_alone and len(point) == 2:
         return _on_edges(body, lines, constraints, point)
+    flat, frame = _flattened(body)
     if is_convex:
-        low, high = _box(body, len(point))
-        return _climb(low, high, body, lines, constraints, bound, point)
-    return _several_maxima(body, lines, constraints, bound, point)
+        low, high = _box(flat)
+        return _climb(low, high, flat, frame, lines, constraints, bound, point)
+    return _several_maxima(flat, frame, lines, constraints, bound, point)
 
 
 @compiled_inline
@@ -151,7 +159,7 @@ def _between(corners: F64, one: int, other: int, share: float, point: F64) -> No
 @compiled_inline
 def _range(plane: F64, corners: F64, n: int) -> tuple[float, float, int, int]:
     """The smallest and the largest value of a linear function over the corners, and the corners that have them."""
-    dims = len(plane) - 1
+    dims = len(plane) - 2
     low, high, least, most = np.inf, -np.inf, ZERO, ZERO
     for k in range(n):
         value = plane[dims]
@@ -223,7 +231,7 @@ def _in_bands(body: Body, lines: Lines, constraints: Constraints, bound: float, 
     The instants at which a form is certain are a band between two planes. The instants are written to `point`.
     """
     dims = len(point)
-    extra, plane = np.empty((2 * constraints.groups.shape[1], dims + 1)), lines.plane
+    extra, plane = np.empty((2 * constraints.groups.shape[1], dims + 2)), lines.plane
     n_extra, last = ZERO, NONE
     for f in range(constraints.groups.shape[1]):
         if not _is_uncertain(f, constraints):
@@ -244,9 +252,11 @@ def _in_bands(body: Body, lines: Lines, constraints: Constraints, bound: float, 
             continue
         if high > upper:
             extra[n_extra, :dims], extra[n_extra, dims] = plane[:dims], upper - plane[dims]
+            extra[n_extra, dims + 1] = plane[dims + 1] + ROUNDING * (abs(upper) + error)
             n_extra += 1
         if low < lower:
             extra[n_extra, :dims], extra[n_extra, dims] = -plane[:dims], plane[dims] - lower
+            extra[n_extra, dims + 1] = plane[dims + 1] + ROUNDING * (abs(lower) + error)
             n_extra += 1
     inside, n_inside = _cut(body, extra, n_extra)
     if n_inside == 0:
@@ -266,7 +276,7 @@ def _in_bands(body: Body, lines: Lines, constraints: Constraints, bound: float, 
 @compiled
 def _cut(body: Body, extra: F64, count: int) -> tuple[F64, int]:
     """The corners of the intersection with more half-planes, and their number."""
-    n, dims = body.n, extra.shape[1] - 1
+    n, dims = body.n, extra.shape[1] - 2
     corners = np.empty((len(body.corners) + count + 2, dims))
     assign(corners, body.corners[:n, :dims])
     if dims == 1:
@@ -277,7 +287,7 @@ def _cut(body: Body, extra: F64, count: int) -> tuple[F64, int]:
             n = clip(corners, n, extra[k], other)
             corners, other = other, corners
         return corners, n
-    planes = np.empty((body.n_planes + count, dims + 1))
+    planes = np.empty((body.n_planes + count, dims + 2))
     assign(planes, body.planes[: body.n_planes])
     assign(planes[body.n_planes :], extra[:count])
     return corners, vertices(planes, len(planes), corners) if count else n
@@ -299,24 +309,22 @@ def _cut_line(corners: F64, n: int, extra: F64, count: int) -> int:
 
 
 @compiled
-def _on_line(body: Body, lines: Lines, constraints: Constraints, is_convex: bool, point: F64) -> float:
-    """The highest probability between two instants: golden-section search around the best of equal steps."""
-    low, high = body.corners[0, 0], body.corners[body.n - 1, 0]
+def _on_segment(body: Body, lines: Lines, constraints: Constraints, is_convex: bool, point: F64) -> float:
+    """The highest probability on a segment, or at a point: golden-section search around the best of equal steps."""
     steps = 8 if is_convex else 256
-    at, slope = np.empty(1), np.empty(1)
-    best, top = low, -1.0
-    for k in range(steps + 1):
-        at[0] = low + (high - low) * k / steps
+    at, slope = np.empty(len(point)), np.empty(len(point))
+    best, top = 0.0, -1.0
+    for k in range(steps + 1 if body.n > 1 else 1):
+        _between(body.corners, ZERO, body.n - 1, k / steps, at)
         value = probability_at(at, lines, constraints, slope)
         if value > top:
-            best, top = at[0], value
-    reach = (high - low) / steps
-    left, right = max(low, best - reach), min(high, best + reach)
-    while right - left > 1e-10 * (high - low) and top < 1.0:
+            best, top = k / steps, value
+    left, right = max(0.0, best - 1.0 / steps), min(1.0, best + 1.0 / steps)
+    while right - left > 1e-10 and top < 1.0 and body.n > 1:
         one, two = right - _GOLDEN * (right - left), left + _GOLDEN * (right - left)
-        at[0] = one
+        _between(body.corners, ZERO, body.n - 1, one, at)
         first_value = probability_at(at, lines, constraints, slope)
-        at[0] = two
+        _between(body.corners, ZERO, body.n - 1, two, at)
         second_value = probability_at(at, lines, constraints, slope)
         if first_value >= second_value:
             right, here, value = two, one, first_value
@@ -324,7 +332,7 @@ def _on_line(body: Body, lines: Lines, constraints: Constraints, is_convex: bool
             left, here, value = one, two, second_value
         if value > top:
             best, top = here, value
-    point[0] = best
+    _between(body.corners, ZERO, body.n - 1, best, point)
     return top
 
 
@@ -363,8 +371,96 @@ def _on_edges(body: Body, lines: Lines, constraints: Constraints, point: F64) ->
     return top
 
 
+# ---------------------------------------------------------------- the ellipsoid method
+
+
+class Frame(NamedTuple):
+    """The coordinates of a flat set: instants are origin + coordinates . axes. `axes` (rank, dims) are orthonormal."""
+
+    origin: F64
+    axes: F64
+
+
 @compiled
-def _box(body: Body, dims: int) -> tuple[F64, F64]:
+def _flattened(body: Body) -> tuple[Body, Frame]:
+    """A set in coordinates in which it has a volume: its own, except if equalities make it flat.
+
+    The ellipsoid method does not find a point of a flat set. Three corners in a plane always have an area.
+    """
+    dims = body.corners.shape[1]
+    axes, rank = np.eye(dims), dims
+    if dims > 2:
+        rank = _span(body, axes)
+    origin = np.zeros(dims)
+    if rank == dims:
+        return body, Frame(origin, np.eye(dims))
+    assign(origin, body.corners[0])
+    frame = Frame(origin, axes[:rank].copy())
+    corners, planes, n_planes = np.empty((body.n, rank)), np.empty((body.n_planes, rank + 2)), ZERO
+    for k in range(body.n):
+        _to_frame(body.corners[k], frame, corners[k])
+    for k in range(body.n_planes):
+        low, high, _, _ = _range(body.planes[k], body.corners, body.n)
+        if high - low > body.planes[k, dims + 1]:  # a plane that contains the set limits nothing
+            beyond, normal = excess(body.planes[k], origin), planes[n_planes]
+            for i in range(rank):
+                normal[i] = 0.0
+                for j in range(dims):
+                    normal[i] += axes[i, j] * body.planes[k, j]
+            normal[rank], normal[rank + 1] = -beyond, body.planes[k, dims + 1]
+            n_planes += 1
+    return Body(corners, body.n, planes, n_planes), frame
+
+
+@compiled
+def _span(body: Body, axes: F64) -> int:
+    """Write orthonormal axes of the smallest flat space that contains a set; returns their number."""
+    dims = body.corners.shape[1]
+    rank, across, longest = ZERO, np.empty(dims), 0.0
+    for k in range(1, body.n):
+        for j in range(dims):
+            longest = max(longest, abs(body.corners[k, j] - body.corners[0, j]))
+    for k in range(1, body.n):
+        if rank == dims:
+            break
+        for j in range(dims):
+            across[j] = body.corners[k, j] - body.corners[0, j]
+        for i in range(rank):
+            along = 0.0
+            for j in range(dims):
+                along += across[j] * axes[i, j]
+            for j in range(dims):
+                across[j] -= along * axes[i, j]
+        length = 0.0
+        for j in range(dims):
+            length += across[j] * across[j]
+        length = np.sqrt(length)
+        if length > _FLAT * longest:
+            for j in range(dims):
+                axes[rank, j] = across[j] / length
+            rank += 1
+    return rank
+
+
+@compiled_inline
+def _to_frame(point: F64, frame: Frame, coordinates: F64) -> None:
+    for i in range(len(coordinates)):
+        coordinates[i] = 0.0
+        for j in range(len(point)):
+            coordinates[i] += frame.axes[i, j] * (point[j] - frame.origin[j])
+
+
+@compiled_inline
+def _from_frame(coordinates: F64, frame: Frame, point: F64) -> None:
+    for j in range(len(point)):
+        point[j] = frame.origin[j]
+        for i in range(len(coordinates)):
+            point[j] += coordinates[i] * frame.axes[i, j]
+
+
+@compiled
+def _box(body: Body) -> tuple[F64, F64]:
+    dims = body.corners.shape[1]
     low, high = np.full(dims, np.inf), np.full(dims, -np.inf)
     for k in range(body.n):
         for j in range(dims):
@@ -373,28 +469,36 @@ def _box(body: Body, dims: int) -> tuple[F64, F64]:
 
 
 @compiled
-def _climb(low: F64, high: F64, body: Body, lines: Lines, constraints: Constraints, bound: float, point: F64) -> float:
+def _climb(
+    low: F64, high: F64, body: Body, frame: Frame, lines: Lines, constraints: Constraints, bound: float, point: F64
+) -> float:
     """A local maximum of the probability and its instants, by the ellipsoid method, from a box around the set.
 
     An ellipsoid that contains the best point is halved, by a plane that its center violates or by the gradient of the
-    logarithm at its center, and replaced by a smaller ellipsoid around that half.
+    logarithm at its center, and replaced by a smaller ellipsoid around that half. `low`, `high` and `body` are in the
+    coordinates of the frame, `point` is not.
     """
-    dims = len(point)
+    dims = len(low)
     x, half, factor = np.empty(dims), np.empty(dims), np.zeros((dims, dims))
     for j in range(dims):
         half[j] = max(0.5 * (high[j] - low[j]), 1e-12 * max(1.0, abs(low[j])))
         x[j], factor[j, j] = 0.5 * (high[j] + low[j]), np.sqrt(dims) * half[j]
-    slope = np.empty(dims)
-    top = probability_at(point, lines, constraints, slope)
+    at, slope, rise = np.empty(len(point)), np.empty(dims), np.empty(len(point))
+    top = probability_at(point, lines, constraints, rise)
     for _ in range(250 * dims):
         violated = _most_violated(x, half, body)
         if violated >= 0:
             assign(slope, body.planes[violated, :dims])
         else:
-            value = probability_at(x, lines, constraints, slope)
+            _from_frame(x, frame, at)
+            value = probability_at(at, lines, constraints, rise)
+            for i in range(dims):
+                slope[i] = 0.0
+                for j in range(len(rise)):
+                    slope[i] += frame.axes[i, j] * rise[j]
             if value > top:
                 top = value
-                assign(point, x)
+                assign(point, at)
             if top >= bound * (1.0 - 1e-13):
                 break
         length = _halve(x, factor, slope)
@@ -443,8 +547,10 @@ def _halve(x: F64, factor: F64, slope: F64) -> float:
     length = np.sqrt(length)
     if length == 0.0:
         return 0.0
-    wider = dims / np.sqrt(dims * dims - 1.0)
-    flatter = np.sqrt((dims - 1.0) / (dims + 1.0)) - 1.0
+    wider, flatter = 0.5, 0.0  # the half of an interval
+    if dims > 1:
+        wider = dims / np.sqrt(dims * dims - 1.0)
+        flatter = np.sqrt((dims - 1.0) / (dims + 1.0)) - 1.0
     for i in range(dims):
         along = 0.0
         for j in range(dims):
@@ -529,28 +635,32 @@ def _is_used(v: int, g: int, constraints: Constraints) -> bool:
 
 
 @compiled
-def _several_maxima(body: Body, lines: Lines, constraints: Constraints, bound: float, point: F64) -> float:
-    """The highest probability if there may be several local maxima."""
-    dims = len(point)
-    low, high = _box(body, dims)
-    mean, candidate, maxima, tops = point.copy(), np.empty(dims), np.zeros((2, dims)), np.zeros(2)
-    slope, nearer_low, nearer_high = np.empty(dims), np.empty(dims), np.empty(dims)
+def _several_maxima(
+    body: Body, frame: Frame, lines: Lines, constraints: Constraints, bound: float, point: F64
+) -> float:
+    """The highest probability if there may be several local maxima; `body` is in the coordinates of the frame."""
+    low, high = _box(body)
+    dims = len(low)
+    center, candidate, maxima, tops = np.empty(dims), np.empty(dims), np.zeros((2, dims)), np.zeros(2)
+    at, slope, nearer_low, nearer_high = np.empty(len(point)), np.empty(len(point)), np.empty(dims), np.empty(dims)
+    _to_frame(point, frame, center)
     for i in range(body.n):
         for j in range(i, body.n):
             for along in range(1, 4):
                 for outward in range(7):
                     _between(body.corners, i, j, 0.25 * along, candidate)
                     for k in range(dims):
-                        candidate[k] = mean[k] + outward / 6.0 * (candidate[k] - mean[k])
-                    _keep_two(candidate, probability_at(candidate, lines, constraints, slope), tops, maxima, low, high)
-    best, best_point = 0.0, mean.copy()
+                        candidate[k] = center[k] + outward / 6.0 * (candidate[k] - center[k])
+                    _from_frame(candidate, frame, at)
+                    _keep_two(candidate, probability_at(at, lines, constraints, slope), tops, maxima, low, high)
+    best, best_point = 0.0, point.copy()
     for number in range(2):
         if tops[number] > 0.0:
-            assign(point, maxima[number])
+            _from_frame(maxima[number], frame, point)
             for k in range(dims):
                 nearer_low[k] = max(low[k], maxima[number, k] - 0.25 * (high[k] - low[k]))
                 nearer_high[k] = min(high[k], maxima[number, k] + 0.25 * (high[k] - low[k]))
-            value = _climb(nearer_low, nearer_high, body, lines, constraints, bound, point)
+            value = _climb(nearer_low, nearer_high, body, frame, lines, constraints, bound, point)
             if value > best:
                 best = value
                 assign(best_point, point)

@@ -1,6 +1,11 @@
 """Convex sets of instants: intersections of half-planes in one to four dimensions.
 
-A half-plane is a row of `planes`: the coefficients a, then c, for a . x <= c. Corners are rows of an array.
+A half-plane is a row of `planes`: the coefficients a, then c, for a . x <= c, then its *slack*. Corners are rows of an
+array.
+
+The slack of a half-plane is how far rounding errors can move a point from it: `ROUNDING` times the sum of the
+magnitudes of everything that a . x - c is computed from. A point that violates it by at most the slack is on it. So a
+set may be a segment or a point: `=` allows the two sides of one line, and leaves what is on that line.
 """
 
 from __future__ import annotations
@@ -37,9 +42,9 @@ def excess(plane: F64, point: F64) -> float:
 
 @compiled_inline
 def is_beyond(corners: F64, n: int, plane: F64) -> bool:
-    """Whether any corner of a polygon violates a half-plane."""
+    """Whether any corner of a polygon violates a half-plane by more than its slack."""
     for k in range(n):
-        if plane[0] * corners[k, 0] + plane[1] * corners[k, 1] > plane[2]:
+        if plane[0] * corners[k, 0] + plane[1] * corners[k, 1] - plane[2] > plane[3]:
             return True
     return False
 
@@ -48,10 +53,10 @@ def is_beyond(corners: F64, n: int, plane: F64) -> bool:
 def clip(corners: F64, n: int, plane: F64, out: F64) -> int:
     """Write the intersection of a half-plane and a convex polygon to `out`; returns its number of corners.
 
-    A polygon may be a segment or a point: then two corners are the same, or all. `here` and `there` are the violations
-    at two successive corners.
+    The polygon has two corners if it is a segment, and one if it is a point. `here` and `there` are the violations at
+    two successive corners. If no corner is inside, the intersection is the side on the plane.
     """
-    n_out = ZERO
+    n_out, slack, is_inside = ZERO, plane[3], False
     if n == 0:
         return n_out
     there = plane[0] * corners[0, 0] + plane[1] * corners[0, 1] - plane[2]
@@ -59,15 +64,36 @@ def clip(corners: F64, n: int, plane: F64, out: F64) -> int:
         after = k + 1 if k + 1 < n else 0
         here = there
         there = plane[0] * corners[after, 0] + plane[1] * corners[after, 1] - plane[2]
-        if here <= 0.0:
+        if here <= slack:
             out[n_out, 0], out[n_out, 1] = corners[k, 0], corners[k, 1]
             n_out += 1
-        if (here < 0.0 < there) or (there < 0.0 < here):
+            is_inside |= here < -slack
+        if ((here < -slack and there > slack) or (there < -slack and here > slack)) and not (n == 2 and k == 1):
             share = here / (here - there)
             out[n_out, 0] = corners[k, 0] + share * (corners[after, 0] - corners[k, 0])
             out[n_out, 1] = corners[k, 1] + share * (corners[after, 1] - corners[k, 1])
             n_out += 1
-    return _without_duplicates(out, n_out)
+    # The plane cuts nothing if all corners are on it: the polygon is a segment of it, or the plane has no direction.
+    return _without_duplicates(out, n_out) if is_inside or n_out == n else _side(out, n_out, plane)
+
+
+@compiled_inline
+def _side(corners: F64, n: int, plane: F64) -> int:
+    """Reduce corners on a plane to the ends of their segment; returns their number, 1 if they are one point."""
+    if n <= 1:
+        return n
+    first, last, low, high = ZERO, ZERO, np.inf, -np.inf
+    for k in range(n):
+        along = plane[0] * corners[k, 1] - plane[1] * corners[k, 0]
+        if along < low:
+            first, low = k, along
+        if along > high:
+            last, high = k, along
+    for j in range(2):
+        one, two = corners[first, j], corners[last, j]
+        corners[0, j], corners[1, j] = one, two
+    length = max(abs(corners[1, 0] - corners[0, 0]), abs(corners[1, 1] - corners[0, 1]))
+    return ZERO + (2 if max(abs(plane[0]), abs(plane[1])) * length > plane[3] else 1)
 
 
 @compiled_inline
@@ -90,7 +116,7 @@ def vertices(planes: F64, n_planes: int, out: F64) -> int:
 
     A corner is the intersection of `dims` planes. All combinations are tried, for a few planes in a few dimensions.
     """
-    dims = planes.shape[1] - 1
+    dims = planes.shape[1] - 2
     chosen = np.arange(dims)
     n_out = ZERO
     while True:
@@ -114,7 +140,7 @@ def _intersection(planes: F64, chosen: I64) -> tuple[F64, bool]:
     dims = len(chosen)
     rows = np.empty((dims, dims + 1))
     for k in range(dims):
-        assign(rows[k], planes[chosen[k]])
+        assign(rows[k], planes[chosen[k], : dims + 1])
     for k in range(dims):
         pivot = k
         for j in range(k + 1, dims):
@@ -141,10 +167,7 @@ def _intersection(planes: F64, chosen: I64) -> tuple[F64, bool]:
 @compiled
 def _is_within(planes: F64, n_planes: int, point: F64) -> bool:
     for k in range(n_planes):
-        size = abs(planes[k, len(point)])
-        for j in range(len(point)):
-            size = max(size, abs(planes[k, j] * point[j]))
-        if excess(planes[k], point) > 1e-9 * max(size, 1e-9):
+        if excess(planes[k], point) > planes[k, len(point) + 1]:
             return False
     return True
 
@@ -163,15 +186,12 @@ def _is_known(out: F64, n_out: int, point: F64) -> bool:
 @compiled_inline
 def touches_only(plane: F64, corners: F64, n: int) -> bool:
     """Whether a set only touches a plane: all its corners are on the plane."""
-    dims = len(plane) - 1
+    dims = len(plane) - 2
     for k in range(n):
-        size = abs(plane[dims])
-        for j in range(dims):
-            size = max(size, abs(plane[j] * corners[k, j]))
         beyond = -plane[dims]
         for j in range(dims):
             beyond += plane[j] * corners[k, j]
-        if beyond < -ROUNDING * size:
+        if beyond < -plane[dims + 1]:
             return False
     return True
 
@@ -202,8 +222,8 @@ def earliest_in_plane(corners: F64, n: int) -> float:
 @compiled
 def earliest(planes: F64, n_planes: int, scratch: F64) -> float:
     """The smallest latest instant over a set given by its planes; each axis in turn is assumed to be the latest."""
-    dims = planes.shape[1] - 1
-    extended = np.zeros((n_planes + dims - 1, dims + 1))
+    dims = planes.shape[1] - 2
+    extended = np.zeros((n_planes + dims - 1, dims + 2))
     assign(extended, planes[:n_planes])
     best = np.inf
     for k in range(dims):
@@ -211,7 +231,8 @@ def earliest(planes: F64, n_planes: int, scratch: F64) -> float:
         for j in range(dims):
             if j != k:
                 extended[row] = 0.0
-                extended[row, j], extended[row, k] = 1.0, -1.0
+                # The first plane is the end of a prediction: it has the slack of an instant.
+                extended[row, j], extended[row, k], extended[row, dims + 1] = 1.0, -1.0, planes[0, dims + 1]
                 row += 1
         n = vertices(extended, row, scratch)
         for corner in range(n):

@@ -16,6 +16,7 @@ from anabranch.compiled import assign, compiled, compiled_inline
 from anabranch.monitor.kernel.distributions import ZERO
 from anabranch.monitor.kernel.highest import Lines, highest, plane_of
 from anabranch.monitor.kernel.polygons import (
+    ROUNDING,
     Body,
     clip,
     counter_clockwise,
@@ -28,6 +29,8 @@ from anabranch.monitor.kernel.polygons import (
 )
 from anabranch.monitor.kernel.probabilities import Constraints, error_of
 
+#: The largest share of the magnitude of an instant that is taken as its rounding error, however flat its line is.
+_ILL_CONDITIONED = 1e-9
 #: How far a sample is moved from the best point towards the middle of its region, because the best point may be on an
 #: open side.
 _INWARD = 1e-3
@@ -76,8 +79,8 @@ def regions(
 ) -> tuple[I64, F64, F64, F64, F64, I64]:
     """The regions of combinations of predictions.
 
-    `members` (n, operands) has the indexes of the predictions, and `shifts` (n, operands) the difference of each one's
-    time from that of the first.
+    `members` (n, operands) has the indexes of the predictions. `shifts` (n, operands + 1) has the difference of each
+    one's time from that of the first, and then the rounding error of these differences.
 
     Returns
     -------
@@ -91,16 +94,17 @@ def regions(
     starts = np.zeros(capacity + 1, np.int64)
     n_values = len(rules.value_of)
     lines = Lines(
-        np.empty(n_values), np.empty(n_values), np.empty(n_values), np.empty(n_values), np.empty(dims + 1)
+        np.empty(n_values), np.empty(n_values), np.empty(n_values), np.empty(n_values), np.empty(n_values),
+        np.empty(dims + 2),
     )  # fmt: skip
     low, high = np.empty(operands), np.empty(operands)
-    planes = np.empty((2 * operands + operands * operands + 2 * len(constraints.forms), dims + 1))
+    planes = np.empty((2 * operands + operands * operands + 2 * len(constraints.forms), dims + 2))
     is_open, scratch, point = np.empty(len(planes), np.bool_), np.empty((2, most_corners + 8, dims)), np.empty(dims)
     count = 0
     for k in range(n):
-        _align(members[k], shifts[k], predictions, rules, low, high, lines)
+        reach = _align(members[k], shifts[k], predictions, rules, low, high, lines)
         for cell in range(len(rules.cells)):
-            n_planes = _limit_planes(low, high, rules, planes, is_open)
+            n_planes = _limit_planes(low, high, reach, rules, planes, is_open)
             n_planes = _constraint_planes(rules.cells[cell], rules.widen, constraints, lines, planes, is_open, n_planes)
             region, n_corners = _corners(low, high, planes, is_open, n_planes, scratch)
             if n_corners == 0:
@@ -128,22 +132,30 @@ def regions(
 @compiled_inline
 def _align(
     members: I64, shifts: F64, predictions: PredictionArrays, rules: MatchRules, low: F64, high: F64, lines: Lines
-) -> None:
-    """Write when each prediction of a combination applies, and its lines, relative to the time of the first one."""
+) -> float:
+    """Write when each prediction of a combination applies, and its lines, relative to the time of the first one.
+
+    Returns the magnitude of the instants, for the slack of planes.
+    """
+    reach = 0.0
     for j in range(len(members)):
         low[j], high[j] = shifts[j] + predictions.begin[members[j]], shifts[j] + predictions.end[members[j]]
+        reach = max(reach, abs(shifts[j]), abs(low[j]), abs(high[j]))
+    reach += shifts[len(members)] / ROUNDING
     for v in range(len(rules.value_of)):
         operand, column = rules.value_of[v, 0], rules.value_of[v, 1]
         row = members[operand]
         lines.rate[v] = predictions.rates[row, column]
         lines.base[v] = predictions.values[row, column] - lines.rate[v] * shifts[operand]
         lines.error[v] = predictions.errors[row, column]
+        lines.size[v] = abs(lines.base[v]) + abs(lines.rate[v]) * reach
+    return reach
 
 
 @compiled
-def _limit_planes(low: F64, high: F64, rules: MatchRules, planes: F64, is_open: Bools) -> int:
+def _limit_planes(low: F64, high: F64, reach: float, rules: MatchRules, planes: F64, is_open: Bools) -> int:
     """Write the half-planes of when the predictions apply, and of the window; returns their number."""
-    dims = planes.shape[1] - 1
+    dims = planes.shape[1] - 2
     n = 0
     for j in range(len(low)):
         axis = j if dims > 1 else 0
@@ -151,12 +163,14 @@ def _limit_planes(low: F64, high: F64, rules: MatchRules, planes: F64, is_open: 
         planes[n, axis], planes[n, dims], is_open[n] = 1.0, high[j], True
         planes[n + 1] = 0.0
         planes[n + 1, axis], planes[n + 1, dims], is_open[n + 1] = -1.0, -low[j], False
+        planes[n, dims + 1] = planes[n + 1, dims + 1] = 2.0 * ROUNDING * reach
         n += 2
     for i in range(len(low) if dims > 1 else 0):
         for j in range(len(low)):
             if i != j and rules.links[i, j]:
                 planes[n] = 0.0
                 planes[n, i], planes[n, j], planes[n, dims], is_open[n] = 1.0, -1.0, rules.within, False
+                planes[n, dims + 1] = ROUNDING * (rules.within + 2.0 * reach)
                 n += 1
     return n
 
@@ -166,7 +180,7 @@ def _constraint_planes(
     cell: F64, widen: int, constraints: Constraints, lines: Lines, planes: F64, is_open: Bools, n: int
 ) -> int:
     """Add the half-planes in which all predicted forms are allowed; returns their number, or -1 if none can be."""
-    dims = planes.shape[1] - 1
+    dims = planes.shape[1] - 2
     for f in range(len(constraints.forms)):
         error = error_of(f, constraints, lines.error)
         low, high = cell[f, 0] - widen * error, cell[f, 1] + widen * error
@@ -174,10 +188,14 @@ def _constraint_planes(
         if widen != 0 and error > 0.0:  # a single value has probability 0
             low_open = high_open = widen > 0
         if low > high:
-            return -1
+            # MUST with a bound that is the sum of the errors: 0.3 - (0.1 + 0.2) is below 0 in doubles.
+            if low - high > ROUNDING * (abs(low) + abs(high) + 2.0 * error):
+                return -1
+            low = high = 0.5 * (low + high)
         if high < np.inf:
             plane_of(f, constraints, lines, planes[n])
             planes[n, dims] = high - planes[n, dims]
+            planes[n, dims + 1] += ROUNDING * (abs(high) + error)
             is_open[n] = high_open
             n += 1
         if low > -np.inf:
@@ -185,6 +203,7 @@ def _constraint_planes(
             for j in range(dims):
                 planes[n, j] = -planes[n, j]
             planes[n, dims] -= low
+            planes[n, dims + 1] += ROUNDING * (abs(low) + error)
             is_open[n] = low_open
             n += 1
     return n
@@ -193,11 +212,11 @@ def _constraint_planes(
 @compiled
 def _corners(low: F64, high: F64, planes: F64, is_open: Bools, n_planes: int, scratch: F64) -> tuple[F64, int]:
     """The corners of the intersection of half-planes; none if it only touches an open side."""
-    dims = planes.shape[1] - 1
+    dims = planes.shape[1] - 2
     if n_planes < 0:
         return scratch[0], 0
     if dims == 1:
-        region_corners, n = _line(planes, is_open, n_planes, scratch)
+        region_corners, n = _interval(low, high, planes, is_open, n_planes, scratch)
     elif dims == 2:
         region_corners, n = _polygon(low, high, planes, n_planes, scratch)
     else:
@@ -213,21 +232,43 @@ def _corners(low: F64, high: F64, planes: F64, is_open: Bools, n_planes: int, sc
 
 
 @compiled
-def _line(planes: F64, is_open: Bools, n_planes: int, scratch: F64) -> tuple[F64, int]:
-    """The intersection of half-planes of one axis: the ends of an interval."""
-    low, high = -np.inf, np.inf
-    for k in range(n_planes):
+def _interval(low: F64, high: F64, planes: F64, is_open: Bools, n_planes: int, scratch: F64) -> tuple[F64, int]:
+    """The intersection of half-planes of one axis: the ends of an interval, or one point.
+
+    Two ends in the wrong order are one point if their distance is a rounding error: that of an end is the slack of its
+    plane, divided by the rate.
+    """
+    ends, reach = scratch[0], planes[0, 2] / ROUNDING
+    first, last = low[0], high[0]
+    for j in range(1, len(low)):
+        first, last = max(first, low[j]), min(last, high[j])
+    first_plane, last_plane = ZERO + 1, ZERO  # of when the predictions apply; all of these have the same slack
+    for k in range(2 * len(low), n_planes):
         a, c = planes[k, 0], planes[k, 1]
-        if a > 0.0:
-            high = min(high, c / a)
-        elif a < 0.0:
-            low = max(low, c / a)
-        elif c < 0.0 or (c == 0.0 and is_open[k]):
-            return scratch[0], 0
-    scratch[0, 0, 0], scratch[0, 1, 0] = low, high
-    if low > high:
-        return scratch[0], 0
-    return scratch[0], 2 if low < high else 1
+        if abs(a) * reach <= planes[k, 2]:  # the same at all instants
+            if c < -planes[k, 2] or (c <= planes[k, 2] and is_open[k]):
+                return ends, 0
+        elif a > 0.0:
+            if c < a * last:
+                last, last_plane = c / a, k
+        elif c < a * first:
+            first, first_plane = c / a, k
+    ends[0, 0], ends[1, 0] = first, last
+    if first < last:
+        return ends, 2
+    first_error = _end_error(planes[first_plane], reach)
+    last_error = _end_error(planes[last_plane], reach)
+    if first - last > first_error + last_error:
+        return ends, 0
+    if last_error < first_error:
+        ends[0, 0] = last
+    return ends, 1
+
+
+@compiled_inline
+def _end_error(plane: F64, reach: float) -> float:
+    """The rounding error of the instant at which the side of a half-plane is."""
+    return min(plane[2] / abs(plane[0]), _ILL_CONDITIONED * reach)
 
 
 @compiled
@@ -251,7 +292,7 @@ def _polygon(low: F64, high: F64, planes: F64, n_planes: int, scratch: F64) -> t
 @compiled
 def _earliest(body: Body, scratch: F64) -> float:
     """The smallest latest instant of the points of a region."""
-    dims = body.planes.shape[1] - 1
+    dims = body.planes.shape[1] - 2
     if dims == 1:
         return body.corners[0, 0]
     if dims == 2:

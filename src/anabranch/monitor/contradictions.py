@@ -1,0 +1,92 @@
+"""Queries that have no answers whatever the data are, because their constraints contradict each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import inf
+
+from anabranch.errors import Finding
+from anabranch.monitor.alternatives import Form, closed_choices
+from anabranch.monitor.analysis import MUST, MonitorAnalysis, analyse
+from anabranch.monitor.numbers import Numbers, essential
+from anabranch.monitor.query import BoundConstraint, error_of
+
+#: A MUST bound that is the sum of decimal errors may be too small by a rounding error.
+_ROUNDING = 1e-12
+
+
+def contradiction(analysis: MonitorAnalysis) -> Finding | None:
+    """Why no values satisfy the constraints of a query; None if some may."""
+    query = analysis.query
+    if any(constraint.bound is None for constraint in query.constraints):
+        return None
+    for with_errors in (False, True):
+        if not _is_consistent(analysis, with_errors):
+            needed = _irreducible(analysis, with_errors)
+            texts = ", ".join(_text(analysis, constraint) for constraint in needed)
+            reason, hint = "the constraints contradict each other", "relax or remove one of them"
+            if with_errors:
+                reason, hint = "a single number has probability 0, because the values have errors", "allow a range"
+            elif len(needed) == 1:
+                reason, hint = "no values satisfy a constraint", "change or remove it"
+            return Finding("contradiction", f"{query.name}: {reason}: {texts}", hint, needed[-1].span)
+    return _never_certain(analysis) if query.semantics == MUST else None
+
+
+def _is_consistent(analysis: MonitorAnalysis, with_errors: bool) -> bool:
+    """Whether some true values satisfy all constraints; with errors, other values than single numbers."""
+    allowed = {
+        form: essential(numbers) if with_errors and 0 < _error(analysis, form) < inf else numbers
+        for form, numbers in analysis.forms
+    }
+    return any(True for _ in closed_choices(allowed))
+
+
+def _irreducible(analysis: MonitorAnalysis, with_errors: bool) -> Sequence[BoundConstraint]:
+    """Constraints that contradict each other, and do not without any one of them."""
+    needed = list(analysis.query.constraints)
+    for constraint in analysis.query.constraints:
+        others = [other for other in needed if other is not constraint]
+        if others and not _is_consistent(analyse(replace(analysis.query, constraints=tuple(others))), with_errors):
+            needed = others
+    return needed
+
+
+def _never_certain(analysis: MonitorAnalysis) -> Finding | None:
+    """A form that must be in a range that is narrower than its errors."""
+    query = analysis.query
+    for form, numbers in analysis.forms:
+        error = _error(analysis, form)
+        if 0 < error < inf and _width(numbers) < 2 * error * (1 - _ROUNDING):
+            constraint = next(c for c in query.constraints if _is_about(analysis, c, form))
+            message = (
+                f"{query.name}: {_text(analysis, constraint)} is never certain (SEMANTICS MUST): the true value may be "
+                f"{error:g} off, in both directions"
+            )
+            return Finding("contradiction", message, "allow a wider range, or use SEMANTICS MAY", constraint.span)
+    return None
+
+
+def _width(numbers: Numbers) -> float:
+    return max((interval.high - interval.low for interval in essential(numbers)), default=0.0)
+
+
+def _error(analysis: MonitorAnalysis, form: Form) -> float:
+    """How far a form can be from its prediction; infinite if each row has its own error."""
+    owners = [analysis.values[value] for value in form if value >= 0]
+    return sum(error_of(analysis.operands[operand].stream, column) for operand, column in owners)
+
+
+def _is_about(analysis: MonitorAnalysis, constraint: BoundConstraint, form: Form) -> bool:
+    values = {(analysis.operand_number(value.owner), value.name) for value in constraint.values}
+    return values == {analysis.values[value] for value in form if value >= 0}
+
+
+def _text(analysis: MonitorAnalysis, constraint: BoundConstraint) -> str:
+    """A constraint as a query states it."""
+    names = [
+        f"{analysis.operands[analysis.operand_number(value.owner)].label}.{value.name}" for value in constraint.values
+    ]
+    terms = " - ".join(names)
+    return f"{f'ABS({terms})' if constraint.absolute else terms} {constraint.op} {constraint.bound:g}"
