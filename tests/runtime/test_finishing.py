@@ -67,6 +67,17 @@ def test_spark_and_arrow_calibrate_to_the_same_bit(spark: SparkSession) -> None:
     assert sorted(finished.to_pylist(), key=str) == sorted(expected.to_pylist(), key=str)
 
 
+def test_a_limit_keeps_the_most_probable_rows_in_order(spark: SparkSession) -> None:
+    """Rows of equal probability are ordered by their other columns, so the result does not depend on partitions."""
+    rows = [
+        {"v": {"k": k}, "path": [0.5, 1.0], "probability": p}
+        for k, p in zip("fedcba", (0.5, 0.5, 1.0, 0.5, 0.1, 0.5), strict=True)
+    ]
+    answers = to_frame(spark, pa.Table.from_pylist(rows)).repartition(3)
+    kept = finish_frame(Finishing(limit=4), answers).toArrow().to_pylist()
+    assert [(row["v"]["k"], row["probability"]) for row in kept] == [("d", 1.0), ("a", 0.5), ("c", 0.5), ("e", 0.5)]
+
+
 @pytest.mark.parametrize("equal", [True, False])
 def test_any_two_rows_that_can_pair_share_exactly_one_block(spark: SparkSession, equal: bool) -> None:
     table = pa.table({"stream": pa.array([0] * 8 + [1] * 8, pa.int32()), "k": [*range(8), *map(float, range(8))]})

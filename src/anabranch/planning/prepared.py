@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from anabranch.transport.job import Job, JobContext
 
 
+#: Why a query with ORDER BY ... LIMIT cannot stream.
+_NO_LIMIT = "ORDER BY ... LIMIT needs all answers, and a stream never has all; remove it, or use THRESHOLD"
+
+
 class Analysis(Protocol):
     """What the analysis of every kind has; the rest is known to its own kind only."""
 
@@ -74,6 +78,10 @@ def prepare(query: Query, bound: BoundQuery) -> Prepared:
     if path is not None:
         step = Step("calibrate", f"add the column calibrated: the probability, mapped by {path}")
         plan = replace(plan, steps=(*plan.steps, step))
+    if bound.limit is not None:
+        step = Step("limit", f"keep the {bound.limit} most probable rows, the most probable first")
+        streams = plan.streams if plan.streams != "yes" else _NO_LIMIT
+        plan = replace(plan, steps=(*plan.steps, step), streams=streams)
     return Prepared(query, bound, analysis, plan)
 
 

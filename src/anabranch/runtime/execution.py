@@ -104,6 +104,9 @@ def resolve(
         live=live,
         folders=tuple(bindings.folders[query.name.lower()] for query in queries),
         calibrations=_calibrations(queries, bindings),
+        limits={
+            number: prepared.bound.limit for number, prepared in enumerate(group) if prepared.bound.limit is not None
+        },
     )
     group, job = with_job(group, context)
     return Resolved(group, job, identity, inputs)

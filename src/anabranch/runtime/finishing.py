@@ -29,6 +29,9 @@ def finish_frame(rules: Finishing, answers: DataFrame) -> DataFrame:
         # `least` and `greatest` ignore NULL, so the probability is tested before.
         mapped = f"IF(probability IS NULL, NULL, {_calibrated(rules.calibration.pieces)})"
         answers = answers.selectExpr("*", f"{mapped} AS {CALIBRATED}")
+    if rules.limit is not None:
+        others = (_quoted(name) for name in answers.columns if name != "probability")
+        answers = answers.orderBy(F.desc("probability"), *others).limit(rules.limit)
     return answers
 
 

@@ -94,6 +94,8 @@ class Finishing:
     any_of : for answers that are combined over buckets
     columns : of the result; None keeps all
     calibration : adds the column `calibrated`
+    limit : how many rows are kept, the most probable ones, in this order; rows of equal probability are ordered by
+        their columns. None keeps all, in no order
     """
 
     query: int | None = None
@@ -101,12 +103,20 @@ class Finishing:
     any_of: AnyOf | None = None
     columns: tuple[ResultColumn, ...] | None = None
     calibration: CalibrationMap | None = None
+    limit: int | None = None
+
+    @property
+    def merges(self) -> bool:
+        """Whether the result may have fewer rows than the query has answers."""
+        return self.limit is not None
 
 
 def finish_table(rules: Finishing, answers: pa.Table) -> pa.Table:
-    """Apply the rules to a table. Pairings are not supported: Spark distributes them."""
+    """Apply the rules to a table. Pairings are not supported: Spark distributes them. Streams have no limit."""
     if rules.pairing is not None:
         raise ValueError("pairs are formed by Spark")
+    if rules.limit is not None:
+        raise ValueError("the most probable answers are known only when all are")
     if rules.query is not None:
         answers = answers.filter(pc.equal(answers[QUERY], rules.query))
     if rules.any_of is not None:
