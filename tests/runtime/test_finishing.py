@@ -9,11 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from tests.drawn import drawn
+from tests.rows import all_rows, answer_table, codes_of, comparable, drawn_answers, rules
 
 from anabranch.columns.calibration import CalibrationMap
 from anabranch.runtime.blocks import in_blocks
 from anabranch.runtime.finishing import finish_frame, finish_micro_batch, to_frame
+from anabranch.runtime.per import instants_of
 from anabranch.transport.finishing import AnyOf, BlockSide, Finishing, Pairing, ResultColumn, finish_table
 
 EVENTS = pa.table(
@@ -76,6 +80,19 @@ def test_a_limit_keeps_the_most_probable_rows_in_order(spark: SparkSession) -> N
     answers = to_frame(spark, pa.Table.from_pylist(rows)).repartition(3)
     kept = finish_frame(Finishing(limit=4), answers).toArrow().to_pylist()
     assert [(row["v"]["k"], row["probability"]) for row in kept] == [("d", 1.0), ("a", 0.5), ("c", 0.5), ("e", 0.5)]
+
+
+def test_spark_and_arrow_give_the_same_rows_of_several_answers(spark: SparkSession) -> None:
+    instants = range(-12, 30, 3)
+    for rule, answers in drawn(st.tuples(rules(), drawn_answers(30)), 16):
+        table = answer_table(rule, answers)
+        expected = all_rows(rule, table, instants)
+        packets = pa.table({"instants": [None, codes_of(instants, rule.time_kind).tobytes()]})
+        of_streams = instants_of(to_frame(spark, packets), rule.time_kind)
+        finished = finish_frame(Finishing(per=rule), to_frame(spark, table), of_streams).toArrow()
+        assert finished.schema.names == [name for name in expected.schema.names if name != "status"]
+        assert comparable(rule, finished.to_pylist()) == comparable(rule, expected.to_pylist())
+        assert finished.schema.field("t_from").type == expected.schema.field("t_from").type
 
 
 @pytest.mark.parametrize("equal", [True, False])

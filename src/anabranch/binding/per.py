@@ -91,3 +91,16 @@ def check_time_type(per: Per, stream: Stream, span: Span, findings: Findings) ->
     elif stream.time.type is Type.TIMESTAMP and per.length < 1e-6:
         message = f"PER {per.length:g} is shorter than a microsecond, the precision of a TIMESTAMP"
         findings.add("type-mismatch", message, span, "write a longer duration")
+
+
+def described(per: Per) -> str:
+    """What becomes one row, for `explain`."""
+    kept = f", if its probability is {per.threshold:g} or more" if per.threshold else ""
+    if isinstance(per, PerWindow):
+        times = f"{per.at_least} answers are" if per.at_least > 1 else "1 answer is"
+        return f"one row per window of {per.length:g} and keys: the probability that at least {times} true{kept}"
+    if isinstance(per, PerEpisode):
+        above = f" with a probability above {per.above:g}" if per.above else ""
+        gap = f" within {per.gap:g}" if per.gap else ""
+        return f"one row per episode: answers with the same keys{above} that overlap or follow{gap}{kept}"
+    return f"one row per set of keys{kept}"

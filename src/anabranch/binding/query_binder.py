@@ -31,6 +31,8 @@ class QueryBinder(ABC):
     answer_columns: ClassVar[frozenset[str]]
     #: The forms of PER that the kind takes.
     takes_per: ClassVar[tuple[type[Per], ...]] = ()
+    #: Why it does not take the others, for the message.
+    why_not_per: ClassVar[str] = ""
     #: Whether the kind takes events with a duration.
     takes_durations: ClassVar[bool] = False
 
@@ -73,7 +75,7 @@ class QueryBinder(ABC):
         per = bound_per(node, threshold, least, self.findings)
         if type(per) not in self.takes_per:
             taken = listed(f"PER {form.form}" for form in self.takes_per)
-            message = f"{self.kind} does not take PER {per.form}"
+            message = f"{self.kind} does not take PER {per.form}{self.why_not_per}"
             self.findings.add("no-per", message, node.span, f"use {taken}" if taken else "remove it")
         return per
 

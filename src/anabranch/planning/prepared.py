@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from anabranch.binding.bound import BoundQuery
+from anabranch.binding.per import described
 from anabranch.catalog import Query, Relation, Stream
 from anabranch.errors import Finding, WorkbookError
 from anabranch.kinds import load_kind_module
@@ -74,6 +75,8 @@ def prepare(query: Query, bound: BoundQuery) -> Prepared:
     # After the step that reads the streams.
     n_read = sum(step.id == "read" for step in plan.steps)
     plan = replace(plan, steps=(*plan.steps[:n_read], *_reading_steps(bound.streams), *plan.steps[n_read:]))
+    if bound.per is not None:
+        plan = replace(plan, steps=(*plan.steps, Step("per", described(bound.per))))
     path = query.declaration.calibrated
     if path is not None:
         step = Step("calibrate", f"add the column calibrated: the probability, mapped by {path}")

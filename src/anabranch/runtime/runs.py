@@ -43,7 +43,7 @@ class Runs:
         finished = {}
         for number, query in enumerate(queries):
             rules = resolved.job.finishing(number)
-            finished[query.name] = finish_frame(rules, cached)
+            finished[query.name] = finish_frame(rules, cached, run.instants)
             n_rows = finished[query.name].count() if rules.merges else n_answers.get(number, 0)
             self.add(query, batch.GroupRun(run, replace(counts, answers=n_rows)))
         return finished

@@ -1,0 +1,175 @@
+"""Rows of several answers (PER) lowered to Spark: the rules of `transport/per.py` as expressions over a DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from anabranch.binding.per import PerEpisode, PerWindow
+from anabranch.columns.times import TimeKind, later, restore_doubles, step_times
+from anabranch.transport.per import BOUNDS, ROUNDING, KeyColumn, PerRule
+
+#: Columns between the answers and the rows. No operand has such a name: scanners do not allow it without backticks.
+_FIRST, _LAST, _NUMBER, _LAST_NUMBER, _REACHED, _EPISODE = (
+    f"`(per) {name}`" for name in ("first", "last", "number", "last number", "reached", "episode")
+)
+_INSTANT, _PREVIOUS, _COUNT, _HIGHEST = (f"`(per) {name}`" for name in ("instant", "previous", "count", "highest"))
+
+#: The types of times as numbers.
+_TYPES = {TimeKind.INTEGER: "BIGINT", TimeKind.DOUBLE: "DOUBLE", TimeKind.TIMESTAMP: "BIGINT"}
+
+#: Relative differences of doubles that are rounding errors, as in `columns/times.py`.
+_EPS = 4 * float(np.finfo(np.float64).eps)
+
+
+def quoted(name: str) -> str:
+    """The name of a column in an expression."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def rows_of_frame(rule: PerRule, answers: DataFrame, instants: DataFrame | None) -> DataFrame:
+    """The rows of all answers of a query; `instants` are those of the streams (column `instant`), for episodes."""
+    per, kind = rule.per, rule.time_kind
+    least = per.above * (1 + ROUNDING) if isinstance(per, PerEpisode) else 0.0
+    first, last = (_number(quoted(name), kind) for name in rule.span)
+    spans = answers.where(f"probability > {least!r}D").selectExpr(
+        *map(_keys, rule.keys), f"{first} AS {_FIRST}", f"{last} AS {_LAST}", "probability"
+    )
+    keys = [quoted(key.name) for key in rule.keys]
+    if isinstance(per, PerWindow):
+        rows = _window_rows(rule, per, spans, keys)
+    else:
+        by = keys
+        if isinstance(per, PerEpisode):
+            spans, by = _with_episodes(per, kind, _with_previous(rule, spans, instants), keys), [*keys, _EPISODE]
+        span = (f"min({_FIRST}) AS {_FIRST}", f"max({_LAST}) AS {_LAST}")
+        merged = _grouped(spans, by, *span, "count(1) AS count", "max(probability) AS probability")
+        ends = (f"{_time(_FIRST, kind)} AS t_from", f"{_time(_LAST, kind)} AS t_to")
+        rows = merged.selectExpr(*ends, *keys, "count", "probability", "expected")
+    return rows.where(f"probability >= {per.threshold * (1 - ROUNDING)!r}D")
+
+
+def _grouped(rows: DataFrame, by: list[str], *aggregates: str) -> DataFrame:
+    """Grouped rows, with the sum of their probabilities; without keys, all rows are one group, if there are any."""
+    columns: list[Column] = [F.expr(text) for text in (*aggregates, "sum(probability) AS expected")]
+    grouped = rows.groupBy(*by).agg(*columns)
+    return grouped if by else grouped.where("expected IS NOT NULL")
+
+
+def _keys(key: KeyColumn) -> str:
+    """The key columns of an operand: a struct, NULL for a missing event, or a sorted array of structs."""
+    column = quoted(key.name)
+    if key.several:
+        fields = ", ".join(f"event.{quoted(field)} AS {quoted(field)}" for field in key.fields)
+        return f"array_sort(transform({column}, event -> struct({fields}))) AS {column}"
+    fields = ", ".join(f"{column}.{quoted(field)} AS {quoted(field)}" for field in key.fields)
+    return f"IF({column} IS NULL, NULL, struct({fields})) AS {column}"
+
+
+def _number(column: str, kind: TimeKind) -> str:
+    """A time as a number to calculate with: microseconds for a TIMESTAMP."""
+    return f"unix_micros({column})" if kind is TimeKind.TIMESTAMP else column
+
+
+def _time(number: str, kind: TimeKind) -> str:
+    """The time of a number, in the type of answers."""
+    return f"timestamp_micros({number})" if kind is TimeKind.TIMESTAMP else number
+
+
+def instants_of(packets: DataFrame, kind: TimeKind) -> DataFrame:
+    """The instants of the rows of packets, as numbers, in a column `instant`; some may be repeated."""
+    codes = packets.where("instants IS NOT NULL").select("instants")
+    return codes.mapInArrow(partial(_open_instants, kind), f"instant {_TYPES[kind]}")
+
+
+def _open_instants(kind: TimeKind, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for blob in batch.column(0).to_pylist():
+            codes = np.frombuffer(blob, "<i8")
+            numbers = restore_doubles(codes) if kind is TimeKind.DOUBLE else codes
+            yield pa.record_batch([pa.array(numbers)], names=["instant"])
+
+
+# ---------------------------------------------------------------- windows
+
+
+def _window_rows(rule: PerRule, per: PerWindow, spans: DataFrame, keys: list[str]) -> DataFrame:
+    first, last = (_window(per, rule.time_kind, column) for column in (_FIRST, _LAST))
+    if rule.is_of_instants:
+        numbered = spans.selectExpr(f"{first} AS {_NUMBER}", *keys, "probability")
+    else:
+        windows = spans.selectExpr("*", f"{first} AS {_NUMBER}", f"{last} AS {_LAST_NUMBER}")
+        # The end of an interval is exclusive: one that ends where a window begins does not overlap it.
+        begin = _begin(per, rule.time_kind, _LAST_NUMBER)
+        until = f"{begin} + {_EPS!r}D * abs({begin})" if rule.time_kind is TimeKind.DOUBLE else begin
+        touches = f"{_LAST_NUMBER} > {_NUMBER} AND {_LAST} <= {until}"
+        numbers = f"sequence({_NUMBER}, {_LAST_NUMBER} - IF({touches}, 1, 0))"
+        numbered = windows.selectExpr(f"explode({numbers}) AS {_NUMBER}", *keys, "probability")
+    merged = _grouped(numbered, [_NUMBER, *keys], f"count(1) AS {_COUNT}", f"max(probability) AS {_HIGHEST}")
+    n = per.at_least
+    bound = _HIGHEST if n == 1 else f"greatest(0D, (expected - {n - 1}) / ({_COUNT} - {n - 1}))"
+    ends = (
+        f"{_time(_begin(per, rule.time_kind, number), rule.time_kind)} AS {name}"
+        for name, number in (("t_from", _NUMBER), ("t_to", f"({_NUMBER} + 1)"))
+    )
+    return merged.where(f"{_COUNT} >= {n}").selectExpr(
+        *ends, *keys, f"{bound} AS probability", "expected", f"{bound} AS lower",
+        f"greatest({bound}, least(1D, expected / {n})) AS upper", f"'{BOUNDS}' AS method",
+    )  # fmt: skip
+
+
+def _window(per: PerWindow, kind: TimeKind, instant: str) -> str:
+    """The number of the window of an instant, as `steps_of`."""
+    if kind is TimeKind.DOUBLE:
+        steps = f"({instant} / {per.length!r}D)"
+        return f"CAST(floor({steps} + {_EPS!r}D * abs({steps})) AS BIGINT)"
+    length = _length(per, kind)
+    return f"(({instant} - pmod({instant}, {length}L)) DIV {length}L)"
+
+
+def _begin(per: PerWindow, kind: TimeKind, number: str) -> str:
+    """The begin of a window, as `step_times`."""
+    if kind is TimeKind.DOUBLE:
+        return f"CAST({number} AS DOUBLE) * {per.length!r}D"
+    return f"{number} * {_length(per, kind)}L"
+
+
+def _length(per: PerWindow, kind: TimeKind) -> int:
+    """The length of a window, as a difference of numbers."""
+    return int(step_times(np.array([1]), per.length, kind)[0])
+
+
+# ---------------------------------------------------------------- episodes
+
+
+def _with_previous(rule: PerRule, spans: DataFrame, instants: DataFrame | None) -> DataFrame:
+    """The answers with the instant of the streams before their first one; NULL if there is none, or no need of it."""
+    if not rule.needs_instants or instants is None:
+        return spans.selectExpr("*", f"CAST(NULL AS {_TYPES[rule.time_kind]}) AS {_PREVIOUS}")
+    # One task sorts all distinct instants: they are numbers, and few compared with the rows of the streams.
+    previous = instants.distinct().selectExpr(
+        f"instant AS {_INSTANT}", f"lag(instant) OVER (ORDER BY instant) AS {_PREVIOUS}"
+    )
+    return spans.join(previous, F.expr(f"{_FIRST} = {_INSTANT}"), "left").drop(_INSTANT.strip("`"))
+
+
+def _with_episodes(per: PerEpisode, kind: TimeKind, spans: DataFrame, keys: list[str]) -> DataFrame:
+    """The answers with the number of their episode among those of the same keys."""
+    by = f"PARTITION BY {', '.join(keys)} " if keys else ""
+    before = f"OVER ({by}ORDER BY {_FIRST}, {_LAST} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    so_far = f"OVER ({by}ORDER BY {_FIRST}, {_LAST} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+    reached = spans.selectExpr("*", f"max({_LAST}) {before} AS {_REACHED}")
+    follows = f"{_FIRST} <= {_until(per, kind)} OR {_PREVIOUS} = {_REACHED}"
+    return reached.selectExpr("*", f"sum(IF({follows}, 0, 1)) {so_far} AS {_EPISODE}")
+
+
+def _until(per: PerEpisode, kind: TimeKind) -> str:
+    """The last instant at which an answer follows within the gap, as `later`."""
+    if kind is TimeKind.DOUBLE:
+        return f"({_REACHED} + {per.gap!r}D + {_EPS!r}D * greatest(abs({_REACHED}), {per.gap!r}D))"
+    return f"({_REACHED} + {int(later(np.array([0]), per.gap, kind)[0])}L)"
