@@ -46,26 +46,22 @@ def episode_rows(
     threshold: float = 0.0,
     instants: Sequence[Number] = (),
 ) -> list[Row]:
-    """`PER EPISODE ABOVE above GAP gap`: answers of the same keys that touch each other, directly or through others.
+    """`PER EPISODE ABOVE above GAP gap`: answers of the same keys, in order of time, that touch what precedes them.
 
-    Answers touch if they overlap, if one begins within `gap` of the end of the other, or if they are at consecutive
-    `instants` of the streams.
+    An answer touches an episode if it begins before the episode ends or within `gap` of its end, or if the episode ends
+    at the instant of the streams (`instants`) before that of the answer.
     """
     consecutive = set(pairwise(sorted(set(instants))))
-    chosen = [answer for answer in answers if answer["probability"] > above + 1e-12]
-    episodes: list[list[Answer]] = []
-    for answer in chosen:
-        touched = [part for part in episodes if any(_touch(answer, other, gap, consecutive) for other in part)]
-        episodes = [part for part in episodes if part not in touched]
-        episodes.append([answer, *(other for part in touched for other in part)])
-    return _merged(episodes, threshold)
-
-
-def _touch(one: Answer, other: Answer, gap: Number, consecutive: set[tuple[Number, Number]]) -> bool:
-    if one["keys"] != other["keys"]:
-        return False
-    first, second = sorted((one, other), key=lambda answer: answer["begin"])
-    return second["begin"] <= first["end"] + gap or (first["end"], second["begin"]) in consecutive
+    episodes: dict[Any, list[list[Answer]]] = {}
+    for answer in sorted(answers, key=lambda answer: answer["begin"]):
+        if answer["probability"] > above + 1e-12:
+            of_keys = episodes.setdefault(answer["keys"], [])
+            end = max((other["end"] for other in of_keys[-1]), default=None) if of_keys else None
+            if end is not None and (answer["begin"] <= end + gap or (end, answer["begin"]) in consecutive):
+                of_keys[-1].append(answer)
+            else:
+                of_keys.append([answer])
+    return _merged([episode for of_keys in episodes.values() for episode in of_keys], threshold)
 
 
 def key_rows(answers: Iterable[Answer], threshold: float = 0.0) -> list[Row]:

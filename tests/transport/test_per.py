@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from datetime import datetime, timedelta
 
 import pyarrow as pa
 import pytest
@@ -115,9 +116,43 @@ def test_provisional_rows_of_keys_are_those_that_changed() -> None:
     }  # fmt: skip
 
 
+def test_an_answer_that_is_at_no_instant_touches_none() -> None:
+    """Such as one about the end of a window that began with an event."""
+    rule = PerRule(PerEpisode(), VESSELS, ("t", "t"), TimeKind.INTEGER, TimeKind.INTEGER)
+    answers = pa.Table.from_pylist([_pair(t, "a", "b") for t in (1, 4, 6, 7)])
+    rows = all_rows(rule, answers, [1, 4, 5, 7]).to_pylist()
+    assert [(row["t_from"], row["t_to"]) for row in rows] == [(1, 4), (6, 6), (7, 7)]
+
+
 def test_decimal_gaps_are_inclusive() -> None:
     """0.1 + 0.3 is slightly more than 0.4, and 1.1 + 0.3 slightly less than 1.4."""
     rows = [_pair(0, "a", "b") | {"t": t} for t in (0.1, 0.4, 1.1, 1.4)]
     rule = PerRule(PerEpisode(gap=0.3), VESSELS, ("t", "t"), TimeKind.DOUBLE, TimeKind.DOUBLE)
     episodes = all_rows(rule, pa.Table.from_pylist(rows)).to_pylist()
     assert [(row["t_from"], row["t_to"]) for row in episodes] == [(0.1, 0.4), (1.1, 1.4)]
+
+
+#: In 2026, Zurich sets its clocks forward on 29 March at 01:00 UTC, and back on 25 October at 01:00 UTC.
+DAYS = {
+    "2026-03-28T23:00": "2026-03-28T23:00",
+    "2026-03-29T21:59": "2026-03-28T23:00",
+    "2026-03-29T22:00": "2026-03-29T22:00",
+    "2026-10-24T21:59": "2026-10-23T22:00",
+    "2026-10-24T22:00": "2026-10-24T22:00",
+    "2026-10-25T22:59": "2026-10-24T22:00",
+    "2026-10-25T23:00": "2026-10-25T23:00",
+}
+
+
+def test_windows_in_a_zone_are_those_of_its_clock() -> None:
+    """A day has 23, 24 or 25 hours; a stream gives it when it is over."""
+    moments = {text: datetime.fromisoformat(f"{text}+00:00") for text in (*DAYS, *DAYS.values())}
+    answers = pa.Table.from_pylist([_pair(0, text, "b") | {"t": moments[text]} for text in DAYS])
+    per = PerWindow(86_400.0, zone="Europe/Zurich")
+    rule = PerRule(per, VESSELS, ("t", "t"), TimeKind.TIMESTAMP, TimeKind.TIMESTAMP)
+    rows = all_rows(rule, answers).to_pylist()
+    assert {row["v"]["id"]: row["t_from"] for row in rows} == {text: moments[day] for text, day in DAYS.items()}
+    assert {row["t_to"] - row["t_from"] for row in rows} == {timedelta(hours=hours) for hours in (23, 24, 25)}
+    for text, given_rows in (("2026-10-25T22:59", 4), ("2026-10-25T23:00", 6)):
+        watermark = int(moments[text].timestamp()) * 1_000_000
+        assert advance(rule, None, answers, Moment(watermark, False)).rows.num_rows == given_rows

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from anabranch.binding.durations import checked_duration
@@ -27,12 +28,16 @@ class _Rows:
 
 @dataclass(frozen=True, slots=True)
 class PerWindow(_Rows):
-    """`PER d AT LEAST n TIMES`: windows [k d, (k + 1) d); `length` is in seconds for a TIMESTAMP."""
+    """`PER d AT LEAST n TIMES`: windows [k d, (k + 1) d); `length` is in seconds for a TIMESTAMP.
+
+    With a `zone`, they are windows of local time.
+    """
 
     form: ClassVar[str] = "d"
 
     length: float
     at_least: int = 1
+    zone: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +98,25 @@ def check_time_type(per: Per, stream: Stream, span: Span, findings: Findings) ->
         findings.add("type-mismatch", message, span, "write a longer duration")
 
 
+def in_zone(per: Per, streams: Sequence[Stream], span: Span, findings: Findings) -> Per:
+    """The clause with the ZONE of the streams; report different ones."""
+    zones = {stream.declaration.zone: stream.name for stream in streams}
+    if not isinstance(per, PerWindow) or zones.keys() == {None}:
+        return per
+    if len(zones) > 1:
+        (zone, name), (other, other_name) = list(zones.items())[:2]
+        message = f"PER has windows of one time zone, but {name} has {zone or 'UTC'} and {other_name} {other or 'UTC'}"
+        findings.add("time-zone", message, span, "declare the streams with the same ZONE")
+    return replace(per, zone=next(iter(zones)))
+
+
 def described(per: Per) -> str:
     """What becomes one row, for `explain`."""
     kept = f", if its probability is {per.threshold:g} or more" if per.threshold else ""
     if isinstance(per, PerWindow):
         times = f"{per.at_least} answers are" if per.at_least > 1 else "1 answer is"
-        return f"one row per window of {per.length:g} and keys: the probability that at least {times} true{kept}"
+        zone = f" in {per.zone}" if per.zone else ""
+        return f"one row per window of {per.length:g}{zone} and keys: the probability that at least {times} true{kept}"
     if isinstance(per, PerEpisode):
         above = f" with a probability above {per.above:g}" if per.above else ""
         gap = f" within {per.gap:g}" if per.gap else ""

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from anabranch.binding.bound import CALIBRATED, BoundQuery
 from anabranch.binding.conditions import ConditionBinder
 from anabranch.binding.durations import checked_duration
-from anabranch.binding.per import COLUMNS, Per, bound_per, check_time_type
+from anabranch.binding.per import COLUMNS, Per, bound_per, check_time_type, in_zone
 from anabranch.binding.scopes import OperandScope
 from anabranch.binding.typed import Typed
 from anabranch.catalog import Catalog, Model, Query, Relation, Stream
@@ -58,7 +58,9 @@ class QueryBinder(ABC):
         if bound is None:
             return None
         if self.per is not None:
-            check_time_type(self.per, bound.streams[0], self.query.clause_span("PER"), self.findings)
+            span = self.query.clause_span("PER")
+            check_time_type(self.per, bound.streams[0], span, self.findings)
+            self.per = in_zone(self.per, bound.streams, span, self.findings)
         return None if self.findings else replace(bound, per=self.per, limit=self.query.limit)
 
     # ------------------------------------------------------------ rows of several answers

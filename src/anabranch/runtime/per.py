@@ -1,4 +1,8 @@
-"""Rows of several answers (PER) lowered to Spark: the rules of `transport/per.py` as expressions over a DataFrame."""
+"""Rows of several answers (PER) of an archive, on Spark.
+
+Windows and sets of keys are the rules of `transport/per.py` as expressions over a DataFrame; episodes are merged by the
+functions of that module, on the workers.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +13,23 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import DoubleType, LongType, StructField, StructType
 
 from anabranch.binding.per import PerEpisode, PerWindow
-from anabranch.columns.times import TimeKind, later, restore_doubles, step_times
-from anabranch.transport.per import BOUNDS, ROUNDING, KeyColumn, PerRule
+from anabranch.columns.times import TimeKind, restore_doubles, step_times
+from anabranch.thresholds import least_reaching
+from anabranch.transport.per import (
+    BOUNDS,
+    PREVIOUS,
+    KeyColumn,
+    PerRule,
+    merged,
+    partial_rows,
+    result_rows,
+)
 
 #: Columns between the answers and the rows. No operand has such a name: scanners do not allow it without backticks.
-_FIRST, _LAST, _NUMBER, _LAST_NUMBER, _REACHED, _EPISODE = (
-    f"`(per) {name}`" for name in ("first", "last", "number", "last number", "reached", "episode")
-)
+_FIRST, _LAST, _NUMBER, _LAST_NUMBER = (f"`(per) {name}`" for name in ("first", "last", "number", "last number"))
 _INSTANT, _PREVIOUS, _COUNT, _HIGHEST = (f"`(per) {name}`" for name in ("instant", "previous", "count", "highest"))
 
 #: The types of times as numbers.
@@ -35,23 +47,21 @@ def quoted(name: str) -> str:
 def rows_of_frame(rule: PerRule, answers: DataFrame, instants: DataFrame | None) -> DataFrame:
     """The rows of all answers of a query; `instants` are those of the streams (column `instant`), for episodes."""
     per, kind = rule.per, rule.time_kind
-    least = per.above * (1 + ROUNDING) if isinstance(per, PerEpisode) else 0.0
     first, last = (_number(quoted(name), kind) for name in rule.span)
-    spans = answers.where(f"probability > {least!r}D").selectExpr(
+    spans = answers.where(f"probability > {rule.excluded!r}D").selectExpr(
         *map(_keys, rule.keys), f"{first} AS {_FIRST}", f"{last} AS {_LAST}", "probability"
     )
     keys = [quoted(key.name) for key in rule.keys]
     if isinstance(per, PerWindow):
         rows = _window_rows(rule, per, spans, keys)
+    elif isinstance(per, PerEpisode):
+        rows = _episode_rows(rule, _with_previous(rule, spans, instants), keys)
     else:
-        by = keys
-        if isinstance(per, PerEpisode):
-            spans, by = _with_episodes(per, kind, _with_previous(rule, spans, instants), keys), [*keys, _EPISODE]
         span = (f"min({_FIRST}) AS {_FIRST}", f"max({_LAST}) AS {_LAST}")
-        merged = _grouped(spans, by, *span, "count(1) AS count", "max(probability) AS probability")
+        groups = _grouped(spans, keys, *span, "count(1) AS count", "max(probability) AS probability")
         ends = (f"{_time(_FIRST, kind)} AS t_from", f"{_time(_LAST, kind)} AS t_to")
-        rows = merged.selectExpr(*ends, *keys, "count", "probability", "expected")
-    return rows.where(f"probability >= {per.threshold * (1 - ROUNDING)!r}D")
+        rows = groups.selectExpr(*ends, *keys, "count", "probability", "expected")
+    return rows.where(f"probability >= {least_reaching(per.threshold)!r}D")
 
 
 def _grouped(rows: DataFrame, by: list[str], *aggregates: str) -> DataFrame:
@@ -99,7 +109,7 @@ def _open_instants(kind: TimeKind, batches: Iterator[pa.RecordBatch]) -> Iterato
 
 
 def _window_rows(rule: PerRule, per: PerWindow, spans: DataFrame, keys: list[str]) -> DataFrame:
-    first, last = (_window(per, rule.time_kind, column) for column in (_FIRST, _LAST))
+    first, last = (_window(per, rule.time_kind, _local(per, column)) for column in (_FIRST, _LAST))
     if rule.is_of_instants:
         numbered = spans.selectExpr(f"{first} AS {_NUMBER}", *keys, "probability")
     else:
@@ -107,20 +117,30 @@ def _window_rows(rule: PerRule, per: PerWindow, spans: DataFrame, keys: list[str
         # The end of an interval is exclusive: one that ends where a window begins does not overlap it.
         begin = _begin(per, rule.time_kind, _LAST_NUMBER)
         until = f"{begin} + {_EPS!r}D * abs({begin})" if rule.time_kind is TimeKind.DOUBLE else begin
-        touches = f"{_LAST_NUMBER} > {_NUMBER} AND {_LAST} <= {until}"
-        numbers = f"sequence({_NUMBER}, {_LAST_NUMBER} - IF({touches}, 1, 0))"
+        touches = f"{_LAST_NUMBER} > {_NUMBER} AND {_local(per, _LAST)} <= {until}"
+        numbers = f"sequence({_NUMBER}, greatest({_NUMBER}, {_LAST_NUMBER} - IF({touches}, 1, 0)))"
         numbered = windows.selectExpr(f"explode({numbers}) AS {_NUMBER}", *keys, "probability")
-    merged = _grouped(numbered, [_NUMBER, *keys], f"count(1) AS {_COUNT}", f"max(probability) AS {_HIGHEST}")
+    groups = _grouped(numbered, [_NUMBER, *keys], f"count(1) AS {_COUNT}", f"max(probability) AS {_HIGHEST}")
     n = per.at_least
     bound = _HIGHEST if n == 1 else f"greatest(0D, (expected - {n - 1}) / ({_COUNT} - {n - 1}))"
     ends = (
-        f"{_time(_begin(per, rule.time_kind, number), rule.time_kind)} AS {name}"
+        f"{_instant(per, _time(_begin(per, rule.time_kind, number), rule.time_kind))} AS {name}"
         for name, number in (("t_from", _NUMBER), ("t_to", f"({_NUMBER} + 1)"))
     )
-    return merged.where(f"{_COUNT} >= {n}").selectExpr(
+    return groups.where(f"{_COUNT} >= {n}").selectExpr(
         *ends, *keys, f"{bound} AS probability", "expected", f"{bound} AS lower",
         f"greatest({bound}, least(1D, expected / {n})) AS upper", f"'{BOUNDS}' AS method",
     )  # fmt: skip
+
+
+def _local(per: PerWindow, instant: str) -> str:
+    """The local time of an instant, both as numbers; without a zone, the instant."""
+    return f"unix_micros(from_utc_timestamp(timestamp_micros({instant}), '{per.zone}'))" if per.zone else instant
+
+
+def _instant(per: PerWindow, local: str) -> str:
+    """The instant of a local time; the earlier one, if it occurs twice."""
+    return f"to_utc_timestamp({local}, '{per.zone}')" if per.zone else local
 
 
 def _window(per: PerWindow, kind: TimeKind, instant: str) -> str:
@@ -148,9 +168,11 @@ def _length(per: PerWindow, kind: TimeKind) -> int:
 
 
 def _with_previous(rule: PerRule, spans: DataFrame, instants: DataFrame | None) -> DataFrame:
-    """The answers with the instant of the streams before their first one; NULL if there is none, or no need of it."""
-    if not rule.needs_instants or instants is None:
-        return spans.selectExpr("*", f"CAST(NULL AS {_TYPES[rule.time_kind]}) AS {_PREVIOUS}")
+    """The answers with the instant of the streams before theirs, where it is needed; NULL if there is none."""
+    if not rule.needs_instants:
+        return spans
+    if instants is None:
+        raise ValueError("episodes of instants need the instants of the streams")
     # One task sorts all distinct instants: they are numbers, and few compared with the rows of the streams.
     previous = instants.distinct().selectExpr(
         f"instant AS {_INSTANT}", f"lag(instant) OVER (ORDER BY instant) AS {_PREVIOUS}"
@@ -158,18 +180,30 @@ def _with_previous(rule: PerRule, spans: DataFrame, instants: DataFrame | None) 
     return spans.join(previous, F.expr(f"{_FIRST} = {_INSTANT}"), "left").drop(_INSTANT.strip("`"))
 
 
-def _with_episodes(per: PerEpisode, kind: TimeKind, spans: DataFrame, keys: list[str]) -> DataFrame:
-    """The answers with the number of their episode among those of the same keys."""
-    by = f"PARTITION BY {', '.join(keys)} " if keys else ""
-    before = f"OVER ({by}ORDER BY {_FIRST}, {_LAST} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-    so_far = f"OVER ({by}ORDER BY {_FIRST}, {_LAST} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
-    reached = spans.selectExpr("*", f"max({_LAST}) {before} AS {_REACHED}")
-    follows = f"{_FIRST} <= {_until(per, kind)} OR {_PREVIOUS} = {_REACHED}"
-    return reached.selectExpr("*", f"sum(IF({follows}, 0, 1)) {so_far} AS {_EPISODE}")
+def _episode_rows(rule: PerRule, spans: DataFrame, keys: list[str]) -> DataFrame:
+    """The episodes of all answers. Workers merge the answers of a partition: Spark's windows take ten times as long."""
+    numbers = dict(zip(rule.span, (_FIRST, _LAST), strict=True))
+    if rule.needs_instants:
+        numbers[PREVIOUS] = _PREVIOUS
+    columns = (f"{_time(number, rule.time_kind)} AS {quoted(name)}" for name, number in numbers.items())
+    answers = spans.selectExpr(*keys, *columns, "probability")
+    together = answers.repartition(*keys) if keys else answers.coalesce(1)
+    fields = answers.schema
+    schema = StructType(
+        [
+            *(StructField(name, fields[rule.span[0]].dataType) for name in ("t_from", "t_to")),
+            *(fields[key.name] for key in rule.keys),
+            StructField("count", LongType()),
+            StructField("probability", DoubleType()),
+            StructField("expected", DoubleType()),
+        ]
+    )
+    return together.mapInArrow(partial(_merge, rule), schema)
 
 
-def _until(per: PerEpisode, kind: TimeKind) -> str:
-    """The last instant at which an answer follows within the gap, as `later`."""
-    if kind is TimeKind.DOUBLE:
-        return f"({_REACHED} + {per.gap!r}D + {_EPS!r}D * greatest(abs({_REACHED}), {per.gap!r}D))"
-    return f"({_REACHED} + {int(later(np.array([0]), per.gap, kind)[0])}L)"
+def _merge(rule: PerRule, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of the answers of a partition, which has all answers with the same keys."""
+    answers = list(batches)
+    if answers:
+        partial_table = partial_rows(rule, pa.Table.from_batches(answers))
+        yield from result_rows(rule, merged(rule, partial_table)).to_batches()

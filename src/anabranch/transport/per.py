@@ -4,7 +4,7 @@ Answers become *partial rows*: one answer each, with its keys as columns. Partia
 keys are merged; it does not matter in which order, or how often. So the answers of a stream are merged micro-batch by
 micro-batch, and the partial rows that later answers can still change are kept (`advance`).
 
-`runtime/per.py` has the same rules as Spark expressions, for the answers of an archive.
+`runtime/per.py` makes the rows of an archive: those of windows and keys by Spark expressions with the same rules.
 """
 
 from __future__ import annotations
@@ -17,22 +17,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.arrays import BEGINNING, END, F64, I64, Bools
+from anabranch.arrays import BEGINNING, END, I64, Bools
 from anabranch.binding.per import Per, PerEpisode, PerKeys, PerWindow
 from anabranch.columns import times
 from anabranch.columns.dictionary import encode_tuples, flat
 from anabranch.columns.statuses import FINAL
 from anabranch.columns.times import TimeKind, decode_times, encode_times
+from anabranch.thresholds import least_reaching
 
-#: A probability that is below a bound by this relative difference reaches it, because sums are rounded.
-ROUNDING = 1e-12
+#: A probability that exceeds the number of ABOVE by this share, or less, is not above it: the difference is rounding.
+_ROUNDING = 1e-12
 
 #: The value of `method` for rows whose probability is bounded, not known.
 BOUNDS = "bounds"
 
 #: The columns of partial rows besides the keys. No operand has such a name.
-_FIRST, _LAST, _NUMBER, _PREVIOUS = "(first)", "(last)", "(number)", "(previous)"
+_FIRST, _LAST, _NUMBER = "(first)", "(last)", "(number)"
 _COUNT, _HIGHEST, _EXPECTED = "(count)", "(highest)", "(expected)"
+
+#: The previous instant of the streams: a column of partial rows, and of answers for which it is known.
+PREVIOUS = "(previous)"
 
 #: The code of a previous instant that is not known yet.
 _UNKNOWN = END
@@ -79,6 +83,11 @@ class PerRule:
     delay: float = 0.0
 
     @property
+    def excluded(self) -> float:
+        """The highest probability of answers that are left out."""
+        return self.per.above * (1 + _ROUNDING) if isinstance(self.per, PerEpisode) else 0.0
+
+    @property
     def is_of_instants(self) -> bool:
         """Whether every answer is about one instant."""
         return self.span[0] == self.span[1]
@@ -96,14 +105,18 @@ def partial_rows(rule: PerRule, answers: pa.Table) -> pa.Table:
     """One partial row per answer, or per answer and window; they are not merged.
 
     Columns: those of the keys; the number of the window, or the first and the last instant as codes; the previous
-    instant of the streams, before the first one, which is not known yet; the number of answers, and the highest and the
+    instant of the streams, before the first one, if it is known yet; the number of answers, and the highest and the
     sum of their probabilities. Answers that are not final are left out.
     """
     answers = answers.filter(pa.array(_counted(rule, answers)))
     first, last = (encode_times(answers[name], rule.time_kind) for name in rule.span)
     columns: dict[str, pa.Array] = {_FIRST: pa.array(first), _LAST: pa.array(last)}
     if rule.needs_instants:
-        columns[_PREVIOUS] = pa.array(np.full(len(first), _UNKNOWN))
+        known = PREVIOUS in answers.column_names
+        previous = (
+            times.encode_known_times(answers[PREVIOUS], rule.time_kind) if known else np.full(len(first), _UNKNOWN)
+        )
+        columns[PREVIOUS] = pa.array(previous)
     if isinstance(rule.per, PerWindow):
         begins, counts = _windows(rule.per, first, last, rule.time_kind)
         answers = answers.take(pa.array(np.repeat(np.arange(len(counts)), counts)))
@@ -120,16 +133,34 @@ def _windows(per: PerWindow, first: I64, last: I64, kind: TimeKind) -> tuple[I64
 
     The end of an interval is exclusive: one that ends where a window begins does not overlap it.
     """
+    first, last = (_local(codes, per.zone) for codes in (first, last))
     begins, ends = (times.steps_of(codes, per.length, kind) for codes in (first, last))
     touches = last <= times.later(times.step_times(ends, per.length, kind), 0.0, kind)
-    return begins, ends - begins + 1 - (touches & (ends > begins))
+    # Where clocks are set back, a validity may end at an earlier local time than it began.
+    return begins, np.maximum(1, ends - begins + 1 - (touches & (ends > begins)))
+
+
+def _local(codes: I64, zone: str | None) -> I64:
+    """The codes of the local times of instants; without a zone, of the instants."""
+    if zone is None:
+        return codes
+    instants = pa.array(codes, pa.int64()).cast(pa.timestamp("us", tz=zone))
+    return pc.local_timestamp(instants).cast(pa.int64()).to_numpy()
+
+
+def _begins(per: PerWindow, number: I64, kind: TimeKind, twice: str = "earliest") -> I64:
+    """The codes of the instants at which windows begin; `twice` says which one, if a local time occurs twice."""
+    codes = times.step_times(number, per.length, kind)
+    if per.zone is None:
+        return codes
+    local = pa.array(codes, pa.int64()).cast(pa.timestamp("us"))
+    return pc.assume_timezone(local, per.zone, ambiguous=twice, nonexistent="latest").cast(pa.int64()).to_numpy()
 
 
 def _counted(rule: PerRule, answers: pa.Table) -> Bools:
     """Which answers are part of rows."""
     probability = answers["probability"].to_numpy()
-    least = rule.per.above * (1 + ROUNDING) if isinstance(rule.per, PerEpisode) else 0.0
-    counted: Bools = probability > least
+    counted: Bools = probability > rule.excluded
     if "status" in answers.column_names:
         counted &= pc.is_in(answers["status"], value_set=pa.array(FINAL)).to_numpy(zero_copy_only=False)
     return counted
@@ -174,10 +205,10 @@ def merged(rule: PerRule, partial: pa.Table) -> pa.Table:
         order = np.lexsort([last, first, code])
         begins = _changes(code[order])
         if isinstance(rule.per, PerEpisode):
-            previous = partial[_PREVIOUS].to_numpy()[order] if rule.needs_instants else None
+            previous = partial[PREVIOUS].to_numpy()[order] if rule.needs_instants else None
             begins |= _begins_episode(rule, rule.per, code[order], first[order], last[order], previous)
     starts = np.flatnonzero(begins)
-    taken = [key.name for key in rule.keys] + ([_PREVIOUS] if rule.needs_instants else [])
+    taken = [key.name for key in rule.keys] + ([PREVIOUS] if rule.needs_instants else [])
     columns = {name: flat(partial[name]).take(pa.array(order[starts])) for name in taken}
     for name, reduce in _REDUCED.items():
         if name in partial.column_names:
@@ -237,7 +268,7 @@ def result_rows(rule: PerRule, partial: pa.Table) -> pa.Table:
     """The rows of the result: those that reach the threshold, in its columns."""
     if isinstance(rule.per, PerWindow):
         return _window_rows(rule, rule.per, partial)
-    partial = partial.filter(pa.array(reaches(partial[_HIGHEST].to_numpy(), rule.per.threshold)))
+    partial = partial.filter(pc.greater_equal(partial[_HIGHEST], least_reaching(rule.per.threshold)))
     spans = {
         name: decode_times(partial[code].to_numpy(), rule.time_kind)
         for name, code in (("t_from", _FIRST), ("t_to", _LAST))
@@ -245,11 +276,6 @@ def result_rows(rule: PerRule, partial: pa.Table) -> pa.Table:
     keys = {key.name: partial[key.name] for key in rule.keys}
     numbers = {"count": partial[_COUNT], "probability": partial[_HIGHEST], "expected": partial[_EXPECTED]}
     return pa.table(spans | keys | numbers)
-
-
-def reaches(probability: F64, threshold: float) -> Bools:
-    """Which probabilities reach a threshold."""
-    return probability >= threshold * (1 - ROUNDING)
 
 
 def _window_rows(rule: PerRule, per: PerWindow, partial: pa.Table) -> pa.Table:
@@ -260,9 +286,7 @@ def _window_rows(rule: PerRule, per: PerWindow, partial: pa.Table) -> pa.Table:
     lower = highest if n == 1 else np.maximum(0.0, (expected - n + 1) / (count - n + 1))
     upper = np.maximum(lower, np.minimum(1.0, expected / n))
     number = partial[_NUMBER].to_numpy()
-    ends = (
-        decode_times(times.step_times(at, per.length, rule.time_kind), rule.time_kind) for at in (number, number + 1)
-    )
+    ends = (decode_times(_begins(per, at, rule.time_kind), rule.time_kind) for at in (number, number + 1))
     rows = pa.table(
         {
             **dict(zip(("t_from", "t_to"), ends, strict=True)),
@@ -274,7 +298,7 @@ def _window_rows(rule: PerRule, per: PerWindow, partial: pa.Table) -> pa.Table:
             "method": pa.repeat(BOUNDS, partial.num_rows),
         }
     )
-    return rows.filter(pa.array(reaches(lower, per.threshold)))
+    return rows.filter(pc.greater_equal(rows["probability"], least_reaching(per.threshold)))
 
 
 # ---------------------------------------------------------------- streams
@@ -337,14 +361,14 @@ def _with_status(rows: pa.Table, status: str) -> pa.Table:
 def _with_previous(partial: pa.Table, now: Moment) -> pa.Table:
     """The partial rows with the instant before their first one, where all instants before it are known."""
     instants = np.unique(np.append(now.instants, BEGINNING))
-    first, previous = partial[_FIRST].to_numpy(), partial[_PREVIOUS].to_numpy().copy()
+    first, previous = partial[_FIRST].to_numpy(), partial[PREVIOUS].to_numpy().copy()
     at = np.searchsorted(instants, first)
     # An answer about the end of a time window need not be at an instant of the streams; it follows none then.
     is_instant = instants[np.minimum(at, len(instants) - 1)] == first
     found = np.where(is_instant, instants[at - 1], BEGINNING)
     chosen = (previous == _UNKNOWN) & (now.ended | (first < now.watermark))
     previous[chosen] = found[chosen]
-    return partial.set_column(partial.column_names.index(_PREVIOUS), _PREVIOUS, pa.array(previous))
+    return partial.set_column(partial.column_names.index(PREVIOUS), PREVIOUS, pa.array(previous))
 
 
 def _is_closed(rule: PerRule, partial: pa.Table, now: Moment) -> Bools:
@@ -356,7 +380,10 @@ def _is_closed(rule: PerRule, partial: pa.Table, now: Moment) -> Bools:
         watermark = times.instant_code(watermark, TimeKind.DOUBLE)
     frontier = times.earlier(watermark, rule.delay, rule.time_kind)
     if isinstance(rule.per, PerWindow):
-        return partial[_NUMBER].to_numpy() < times.steps_of(np.array([frontier]), rule.per.length, rule.time_kind)
+        number = partial[_NUMBER].to_numpy()
+        if rule.per.zone is not None:
+            return _begins(rule.per, number + 1, rule.time_kind, "latest") <= frontier
+        return number < times.steps_of(np.array([frontier]), rule.per.length, rule.time_kind)
     last = partial[_LAST].to_numpy()
     closed: Bools = times.later(last, rule.per.gap, rule.time_kind) < frontier
     if rule.needs_instants:
