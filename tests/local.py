@@ -8,6 +8,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from anabranch.binding.binder import bind, declare
@@ -19,6 +20,7 @@ from anabranch.planning.layouts import layouts_for
 from anabranch.planning.prepared import Prepared, prepare, with_job
 from anabranch.transport.job import JobContext
 from anabranch.transport.operator import Counts, Outcome
+from anabranch.transport.per import Moment
 from anabranch.transport.routing import route
 from anabranch.transport.watermark import Clock
 from tests.transport.layouts import table_of
@@ -109,10 +111,13 @@ class LocalRun:
     def step(self, rows: Rows, end: bool = False) -> None:
         """Process one micro-batch: rows by stream name."""
         newest = []
+        instants: list[bytes] = []
         packets: list[list[tuple[int, bytes]]] = [[] for _ in range(self.n_buckets)]
         for stream, layout in enumerate(self.job.layouts):
             stream_rows = next((part for name, part in rows.items() if name.lower() == layout.name.lower()), ())
-            routed = route(to_table(self.job, stream, stream_rows), stream, self.job, self.n_buckets)
+            table = to_table(self.job, stream, stream_rows)
+            routed = route(table, stream, self.job, self.n_buckets, instants=True)
+            instants.append(routed.instants or b"")
             newest.append(routed.newest)
             self.counts += Counts(
                 read=routed.read, used=routed.ignored, quarantined=routed.rejected.num_rows, excluded=routed.excluded
@@ -121,6 +126,7 @@ class LocalRun:
             for bucket, blob in routed.packets:
                 packets[bucket].append((stream, blob))
         watermark = self.clock.advance(newest, ended=end)
+        self.now = Moment(watermark, end, np.frombuffer(b"".join(instants), "<i8"))
         for bucket in range(self.n_buckets):
             operator = self.job.operator()
             operator.open(self.states[bucket])

@@ -24,7 +24,8 @@ from anabranch.sequence.syntax import Component, Delay, Given, Miss, Occurs, Seq
 AWKWARD_NAMES = [
     "location", "order", "window", "value", "key", "time", "t", "p", "error", "method", "length", "from", "where",
     "then", "select", "not", "true", "NULL", "in", "is", "and", "as", "all", "at", "within", "second", "string",
-    "_", "_x", "Größe", "名前", "two words", "`", "a.b", "1st", "it's", ";", "--", "+<", "threshold", "create",
+    "_", "_x", "Größe", "名前", "two words", "`", "a.b", "1st", "it's", ";", "--", "+<", "threshold",
+    "create", "per", "keys",
 ]  # fmt: skip
 
 _plain_names = st.from_regex(r"[a-z][a-z0-9_]{0,4}", fullmatch=True)
@@ -250,6 +251,14 @@ constrains = st.builds(
 )
 
 
+pers = st.one_of(
+    st.builds(nodes.PerWindow, durations, st.integers(1, 9)),
+    st.builds(nodes.PerEpisode, maybe(numbers), maybe(durations)),
+    st.just(nodes.PerKeys()),
+)
+limits = st.integers(0, 1000)
+
+
 def queries() -> st.SearchStrategy[Any]:
     """A query of any kind."""
     return st.one_of(patterns, sequences, relates, monitors(), constrains)
@@ -257,7 +266,9 @@ def queries() -> st.SearchStrategy[Any]:
 
 def statements() -> st.SearchStrategy[Any]:
     """A statement of any kind."""
-    create_queries = st.builds(nodes.CreateQuery, names, queries(), maybe(numbers), maybe(strings), st.booleans())
+    create_queries = st.builds(
+        nodes.CreateQuery, names, queries(), maybe(numbers), maybe(strings), st.booleans(), maybe(pers), maybe(limits)
+    )
     return st.one_of(create_streams(), create_relations, create_queries)
 
 

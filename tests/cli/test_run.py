@@ -42,6 +42,16 @@ def test_answers_on_standard_output_are_rows_in_order_and_nothing_else(
     assert done.err.startswith("coffee: 3 answers; 6 rows read")
 
 
+def test_the_most_probable_answers_come_first(spark: SparkSession, office: Path, anabranch: Command) -> None:
+    ordered = query().rstrip().removesuffix(";") + " ORDER BY probability DESC LIMIT 2;"
+    office.write_text(stream("at", "'at.parquet'") + ordered)
+    done = anabranch("run", office, "--query", "coffee", "--output", "-")
+    assert done.status == 0
+    rows = list(csv.DictReader(done.out.splitlines()))
+    assert [float(row["probability"]) for row in rows] == pytest.approx(sorted(ANSWERS.values(), reverse=True)[:2])
+    assert done.err.startswith("coffee: 2 answers; 6 rows read")
+
+
 def test_json_lines_of_several_queries_name_their_query(spark: SparkSession, office: Path, anabranch: Command) -> None:
     done = anabranch("run", office, "--output", "-", "--format", "jsonl")
     rows = [json.loads(line) for line in done.out.splitlines()]

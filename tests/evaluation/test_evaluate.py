@@ -207,3 +207,20 @@ def test_many_probabilities_have_a_best_threshold_in_thousandths() -> None:
     result: Evaluation = evaluate(pa.table({"k": np.arange(2000), "probability": p}), truth)
     assert result.best.threshold == round(result.best.threshold, 3)
     assert result.best.f1 >= max(quality.f1 for quality in result.qualities) - 0.01
+
+
+def test_rows_of_several_answers_are_true_if_an_event_is_in_their_time() -> None:
+    rows = pa.table(
+        {
+            "t_from": [0, 10, 0],
+            "t_to": [10, 20, 10],
+            "v": pa.array([{"person": "ana"}, {"person": "ana"}, {"person": "ben"}]),
+            "probability": [0.7, 0.9, 0.4],
+            "expected": [1.2, 2.0, 0.4],
+            "lower": [0.7, 0.9, 0.4],
+            "upper": [1.0, 1.0, 0.4],
+            "method": ["bounds"] * 3,
+        }
+    )
+    result = evaluate(rows, TRUTH)
+    assert (result.true.tolist(), result.matched_by) == ([False, True, False], ("person",))

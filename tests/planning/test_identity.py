@@ -53,6 +53,12 @@ def test_moving_the_data_keeps_the_identity(tmp_path: Path) -> None:
     assert here == there
 
 
+def test_another_form_of_rows_is_another_identity(tmp_path: Path) -> None:
+    text = STREAM.format(clauses="") + "CREATE QUERY q AS CONSTRAIN v FROM s WHERE v.v = 'a'{per};"
+    forms = ["", " PER 5", " PER 5 AT LEAST 2 TIMES", " PER EPISODE", " PER EPISODE GAP 1", " PER KEYS"]
+    assert len({fingerprint_of(identity(text.format(per=per), tmp_path)) for per in forms}) == len(forms)
+
+
 def test_create_or_replace_keeps_the_identity(tmp_path: Path) -> None:
     text = STREAM.format(clauses="") + QUERY.format(threshold="")
     assert identity(text.replace("CREATE", "CREATE OR REPLACE"), tmp_path) == identity(text, tmp_path)

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime, timedelta
 from itertools import product
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from tests.drawn import drawn
+from tests.rows import all_rows, answer_table, codes_of, comparable, drawn_answers, rules
 
+from anabranch.binding.per import PerWindow
 from anabranch.columns.calibration import CalibrationMap
+from anabranch.columns.times import TimeKind
 from anabranch.runtime.blocks import in_blocks
 from anabranch.runtime.finishing import finish_frame, finish_micro_batch, to_frame
+from anabranch.runtime.per import instants_of
 from anabranch.transport.finishing import AnyOf, BlockSide, Finishing, Pairing, ResultColumn, finish_table
+from anabranch.transport.per import KeyColumn, PerRule
 
+INSTANT, P = TimeKind.TIMESTAMP.arrow_type, ("probability", pa.float64())
 EVENTS = pa.table(
     {
         "query": pa.array([0, 1, 1, 0], pa.int32()),
@@ -65,6 +74,45 @@ def test_spark_and_arrow_calibrate_to_the_same_bit(spark: SparkSession) -> None:
     expected = finish_table(Finishing(calibration=chosen), answers)
     finished = finish_frame(Finishing(calibration=chosen), to_frame(spark, answers)).toArrow()
     assert sorted(finished.to_pylist(), key=str) == sorted(expected.to_pylist(), key=str)
+
+
+def test_a_limit_keeps_the_most_probable_rows_in_order(spark: SparkSession) -> None:
+    """Rows of equal probability are ordered by their other columns, so the result does not depend on partitions."""
+    rows = [
+        {"v": {"k": k}, "path": [0.5, 1.0], "probability": p}
+        for k, p in zip("fedcba", (0.5, 0.5, 1.0, 0.5, 0.1, 0.5), strict=True)
+    ]
+    answers = to_frame(spark, pa.Table.from_pylist(rows)).repartition(3)
+    kept = finish_frame(Finishing(limit=4), answers).toArrow().to_pylist()
+    assert [(row["v"]["k"], row["probability"]) for row in kept] == [("d", 1.0), ("a", 0.5), ("c", 0.5), ("e", 0.5)]
+
+
+def test_spark_and_arrow_give_the_same_rows_of_several_answers(spark: SparkSession) -> None:
+    instants = range(-12, 30, 3)
+    for rule, answers in drawn(st.tuples(rules(), drawn_answers(30)), 16):
+        table = answer_table(rule, answers)
+        expected = all_rows(rule, table, instants)
+        packets = pa.table({"instants": [None, codes_of(instants, rule.time_kind).tobytes()]})
+        of_streams = instants_of(to_frame(spark, packets), rule.time_kind)
+        finished = finish_frame(Finishing(per=rule), to_frame(spark, table), of_streams).toArrow()
+        assert finished.schema.names == [name for name in expected.schema.names if name != "status"]
+        assert comparable(rule, finished.to_pylist()) == comparable(rule, expected.to_pylist())
+        assert finished.schema.field("t_from").type == expected.schema.field("t_from").type
+
+
+def test_spark_and_arrow_have_the_same_windows_of_local_time(spark: SparkSession) -> None:
+    """Every half hour around both changes of the clock, as instants and as validities of three hours."""
+    begins = [datetime(2026, month, day, tzinfo=UTC) for month, day in ((3, 28), (10, 24))]
+    starts = [begin + timedelta(minutes=30 * step) for begin in begins for step in range(120)]
+    rows = [{"valid_from": t, "valid_to": t + timedelta(hours=3), "a": {"id": "k"}, "probability": 0.5} for t in starts]
+    answers = pa.Table.from_pylist(rows).cast(
+        pa.schema([("valid_from", INSTANT), ("valid_to", INSTANT), ("a", pa.struct([("id", pa.string())])), P])
+    )
+    for hours, span in ((24, ("valid_from", "valid_from")), (24, ("valid_from", "valid_to")), (1, ("valid_to",) * 2)):
+        per = PerWindow(hours * 3600.0, zone="Europe/Zurich")
+        rule = PerRule(per, (KeyColumn("a", ("id",)),), span, TimeKind.TIMESTAMP, TimeKind.TIMESTAMP)
+        finished = finish_frame(Finishing(per=rule), to_frame(spark, answers)).toArrow()
+        assert comparable(rule, finished.to_pylist()) == comparable(rule, all_rows(rule, answers).to_pylist())
 
 
 @pytest.mark.parametrize("equal", [True, False])

@@ -88,7 +88,7 @@ def _bind(query: Query, catalog: Catalog) -> tuple[BoundQuery | None, Findings]:
     findings = Findings()
     body = query.declaration.body
     binder: QueryBinder = load_kind_module(body.kind, "binding").Binder(query.declaration, catalog, findings)
-    return binder.bind(body), findings
+    return binder.bind_query(), findings
 
 
 def _may_declare(statement: nodes.Statement, earlier: Entry | None, same_workbook: bool, findings: Findings) -> bool:

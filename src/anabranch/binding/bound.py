@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
+from anabranch.binding.per import Per
 from anabranch.binding.typed import Constant, Member, Operation, Reference, Typed, conjuncts, walk
 from anabranch.catalog import Relation, Stream
 from anabranch.errors import Span
@@ -28,7 +29,15 @@ class Wanted(NamedTuple):
     value: str | int | float | bool | None
 
 
-class BoundQuery(ABC):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rows:
+    """How answers become the rows of the result."""
+
+    per: Per | None = None
+    limit: int | None = None
+
+
+class BoundQuery(_Rows, ABC):
     """Base class of the bound queries in `query.py` of each kind.
 
     Attributes
@@ -44,7 +53,12 @@ class BoundQuery(ABC):
     conditions : tuple of Typed
         All its conditions.
     threshold : float
-        The THRESHOLD clause, 0 without it.
+        The lowest probability of an answer: the THRESHOLD clause, 0 without it. With PER, it is 0 or the number of
+        ABOVE, and THRESHOLD applies to the rows (`per.threshold`).
+    per : PerWindow, PerEpisode, PerKeys or None
+        Which answers become one row; None without PER.
+    limit : int or None
+        How many rows are kept, the most probable ones; None without ORDER BY ... LIMIT.
     """
 
     __slots__ = ()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from anabranch.binding.bound import CALIBRATED, BoundQuery
 from anabranch.binding.conditions import ConditionBinder
 from anabranch.binding.durations import checked_duration
+from anabranch.binding.per import COLUMNS, Per, bound_per, check_time_type, in_zone
 from anabranch.binding.scopes import OperandScope
 from anabranch.binding.typed import Typed
 from anabranch.catalog import Catalog, Model, Query, Relation, Stream
@@ -27,6 +29,10 @@ class QueryBinder(ABC):
     models: ClassVar[tuple[Model, ...]]
     #: The columns of every answer of the kind; names in the query must differ from them.
     answer_columns: ClassVar[frozenset[str]]
+    #: The forms of PER that the kind takes.
+    takes_per: ClassVar[tuple[type[Per], ...]] = ()
+    #: Why it does not take the others, for the message.
+    why_not_per: ClassVar[str] = ""
     #: Whether the kind takes events with a duration.
     takes_durations: ClassVar[bool] = False
 
@@ -34,11 +40,46 @@ class QueryBinder(ABC):
         self.query = query
         self.catalog = catalog
         self.findings = findings
-        self.threshold = self.ratio("THRESHOLD", query.threshold, 0.0, query.clause_span("THRESHOLD"))
+        threshold = self.ratio("THRESHOLD", query.threshold, 0.0, query.clause_span("THRESHOLD"))
+        self.per = self.bound_per(query.per, threshold)
+        #: The lowest probability of an answer; with PER, THRESHOLD applies to rows of several answers.
+        self.threshold = threshold if self.per is None else self.per.least
+        if query.limit is not None and query.limit < 1:
+            span = query.clause_span("ORDER BY")
+            findings.add("out-of-range", f"LIMIT must be 1 or more, not {query.limit}", span, "write LIMIT 10")
 
     @abstractmethod
     def bind(self, body: Any) -> BoundQuery | None:
         """Return the bound query, or None if there are findings."""
+
+    def bind_query(self) -> BoundQuery | None:
+        """Return the bound query with the clauses of its rows, or None if there are findings."""
+        bound = self.bind(self.query.body)
+        if bound is None:
+            return None
+        if self.per is not None:
+            span = self.query.clause_span("PER")
+            check_time_type(self.per, bound.streams[0], span, self.findings)
+            self.per = in_zone(self.per, bound.streams, span, self.findings)
+        return None if self.findings else replace(bound, per=self.per, limit=self.query.limit)
+
+    # ------------------------------------------------------------ rows of several answers
+
+    def bound_per(self, node: nodes.Per | None, threshold: float) -> Per | None:
+        """Bind PER; report a form that the kind does not take."""
+        if node is None:
+            return None
+        above = node.above if isinstance(node, nodes.PerEpisode) else None
+        least = self.ratio("ABOVE", above, 0.0, node.span)
+        if least == 1:
+            message = "no probability is above 1, so PER EPISODE ABOVE 1 has no rows"
+            self.findings.add("out-of-range", message, node.span, "write a fraction such as 0.5")
+        per = bound_per(node, threshold, least, self.findings)
+        if type(per) not in self.takes_per:
+            taken = listed(f"PER {form.form}" for form in self.takes_per)
+            message = f"{self.kind} does not take PER {per.form}{self.why_not_per}"
+            self.findings.add("no-per", message, node.span, f"use {taken}" if taken else "remove it")
+        return per
 
     # ------------------------------------------------------------ numbers
 
@@ -141,7 +182,8 @@ class QueryBinder(ABC):
 
     def check_answer_column(self, label: str, span: Span) -> None:
         """Report a name that is also a column of every answer."""
-        if label.lower() in self.answer_columns or (label.lower() == CALIBRATED and self.query.calibrated is not None):
+        columns = {*self.answer_columns, *(() if self.per is None else COLUMNS[type(self.per)])}
+        if label.lower() in columns or (label.lower() == CALIBRATED and self.query.calibrated is not None):
             message = f"{self.kind} answers already have a column {shown(label)}"
             self.findings.add("answer-column", message, span, "use another name")
 

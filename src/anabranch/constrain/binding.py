@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from anabranch.binding.conditions import ARITIES, ConditionBinder
+from anabranch.binding.per import PerEpisode, PerKeys, PerWindow
 from anabranch.binding.query_binder import QueryBinder, known_stream
 from anabranch.binding.scopes import OperandScope
 from anabranch.binding.stream_columns import check_column_types
@@ -23,6 +24,7 @@ class Binder(QueryBinder):
     kind = "CONSTRAIN"
     models = (Model.CERTAIN,)
     answer_columns = frozenset({"t", "probability"})
+    takes_per = (PerWindow, PerEpisode, PerKeys)
     takes_durations = True
 
     def bind(self, body: Constrain) -> BoundConstrain | None:

@@ -24,6 +24,7 @@ from anabranch.events.table import EventTable
 from anabranch.transport.finishing import ResultColumn
 from anabranch.transport.job import JobContext
 from anabranch.transport.operator import Operator
+from anabranch.transport.per import PerRule
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,11 @@ class ConstrainJob(EventJob[ConstrainSpec]):
             columns.append(ResultColumn(variable.label, f"events_{stream}", index[stream], count))
             index[stream] += variable.count
         return [*columns, ResultColumn("probability", "probability")]
+
+    def per_rule(self, query: int) -> PerRule | None:
+        """How the answers of one query become rows of several; None without PER."""
+        bound = self.spec.analyses[query].query
+        return self.rule_of(bound.per, [(variable, variable.count > 1) for variable in bound.variables])
 
 
 def make_job(analyses: Sequence[ConstrainAnalysis], context: JobContext) -> ConstrainJob:

@@ -12,12 +12,15 @@ import numpy as np
 import pyarrow as pa
 
 from anabranch.arrays import I64, Bools, Numbers
+from anabranch.binding.bound import BoundOperand
+from anabranch.binding.per import Per
 from anabranch.binding.typed import Typed
 from anabranch.events.packets import pack_events
 from anabranch.events.roles import roles_of
 from anabranch.events.table import EventTable, arrow_type_of
 from anabranch.transport.finishing import QUERY, Finishing, ResultColumn
 from anabranch.transport.job import QueryJob, Specification
+from anabranch.transport.per import KeyColumn, PerRule
 from anabranch.transport.routing import Packets
 
 
@@ -78,6 +81,10 @@ class EventJob(QueryJob[S]):
     def result_columns(self, query: int) -> Sequence[ResultColumn]:
         """The result columns of one query."""
 
+    @abstractmethod
+    def per_rule(self, query: int) -> PerRule | None:
+        """How the answers of one query become rows of several; None without PER."""
+
     def pack(self, stream: int, rows: pa.Table, n_buckets: int) -> tuple[Packets, int]:
         """One packet per bucket: the rows that can be a variable, and which variables."""
         events = EventTable.from_rows(rows, self.layouts[stream])
@@ -97,4 +104,21 @@ class EventJob(QueryJob[S]):
     def rules(self, query: int) -> Finishing:
         """The answers of one query, in its own columns."""
         number = None if self.n_queries == 1 else query
-        return Finishing(query=number, columns=tuple(self.result_columns(query)))
+        return Finishing(query=number, columns=tuple(self.result_columns(query)), per=self.per_rule(query))
+
+    def rule_of(self, per: Per | None, operands: Sequence[tuple[BoundOperand, bool]]) -> PerRule | None:
+        """The rule of a query whose answers are about the instant `t`, when the watermark has passed it.
+
+        Parameters
+        ----------
+        operands : those with events in answers, and whether they have several
+        """
+        if per is None:
+            return None
+        keys = tuple(
+            KeyColumn(operand.label, self.layouts[self.spec.stream_number(operand.stream.name)].keys, several)
+            for operand, several in operands
+            if operand.stream.keys
+        )
+        kind = self.spec.time_kind
+        return PerRule(per, keys, ("t", "t"), kind, kind)

@@ -26,7 +26,7 @@ class Clause:
 QueryFields = dict[str, Any]
 
 #: The clauses that belong to CREATE QUERY, whatever the kind of its query.
-_OF_QUERY = ("threshold", "calibrated")
+_OF_QUERY = ("per", "threshold", "calibrated", "limit")
 
 
 def phrase(words: Iterable[Token]) -> str:
@@ -68,6 +68,19 @@ class QueryBuilder(ExpressionBuilder):
 
     def where(self, span: Span, condition: nodes.Expr) -> Clause:
         return Clause("WHERE", {"where": condition}, span)
+
+    def per_window(self, span: Span, length: nodes.Duration, times: Token | None) -> Clause:
+        at_least = 1 if times is None else self.integer("AT LEAST", times.value, self.span_of(times))
+        return Clause("PER", {"per": nodes.PerWindow(length, at_least, span=span)}, span)
+
+    def per_episode(self, span: Span, above: int | float | None, gap: nodes.Duration | None) -> Clause:
+        return Clause("PER", {"per": nodes.PerEpisode(above, gap, span=span)}, span)
+
+    def per_keys(self, span: Span) -> Clause:
+        return Clause("PER", {"per": nodes.PerKeys(span=span)}, span)
+
+    def order_by(self, span: Span, number: Token) -> Clause:
+        return Clause("ORDER BY", {"limit": self.integer("LIMIT", number.value, self.span_of(number))}, span)
 
     def threshold(self, span: Span, number: int | float) -> Clause:
         return Clause("THRESHOLD", {"threshold": number}, span)

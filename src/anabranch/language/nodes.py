@@ -395,8 +395,35 @@ class OperandQueryBody(QueryBody):
 
 
 @dataclass(frozen=True, slots=True)
+class PerWindow(Node):
+    """`PER 1 DAY AT LEAST 3 TIMES`: one row per window of time and keys; `at_least` is 1 without AT LEAST."""
+
+    length: Duration
+    at_least: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PerEpisode(Node):
+    """`PER EPISODE ABOVE 0.5 GAP 10 MINUTES`: one row per run of answers that follow each other."""
+
+    above: int | float | None = None
+    gap: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PerKeys(Node):
+    """`PER KEYS`: one row per set of keys."""
+
+
+Per = PerWindow | PerEpisode | PerKeys
+
+
+@dataclass(frozen=True, slots=True)
 class CreateQuery(Clauses):
-    """`CREATE QUERY name AS body THRESHOLD r CALIBRATED BY 'file'`; `calibrated` is the path of the file."""
+    """`CREATE QUERY name AS body PER d THRESHOLD r CALIBRATED BY 'file' ORDER BY probability DESC LIMIT n`.
+
+    `calibrated` is the path of the file, `limit` the n of ORDER BY ... LIMIT.
+    """
 
     what: ClassVar[str] = "query"
     name: str
@@ -404,6 +431,8 @@ class CreateQuery(Clauses):
     threshold: int | float | None = None
     calibrated: str | None = None
     or_replace: bool = False
+    per: Per | None = None
+    limit: int | None = None
 
 
 Statement = CreateStream | CreateRelation | CreateQuery

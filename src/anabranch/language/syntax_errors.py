@@ -43,7 +43,7 @@ _OTHER_LANGUAGES = {
     "SEQ": "write SEQUENCE (x, y) or PATTERN x(...) THEN y(...)",
     "HAVING": "use THRESHOLD to keep the probable rows, and WHERE for conditions",
     "LIKE": "compare with =, <> or IN (...), or list the values in a RELATION",
-    "LIMIT": "answers have no order; use THRESHOLD to keep the probable rows",
+    "LIMIT": "write ORDER BY probability DESC LIMIT n",
 }  # fmt: skip
 
 #: Words of a class that a typo is also compared with.
@@ -108,6 +108,8 @@ def _suggest_fix(expected: Collection[str], accepted: Sequence[Token], found: To
         return "comments start with --"
     if found.text == "<>" and previous == "+":
         return "write + alone, or +<variables | condition>"
+    if set(expected) <= {"PROBABILITY", "DESC", "LIMIT"}:
+        return _OTHER_LANGUAGES["LIMIT"]
     if found.kind != "word":
         return ""
     candidates = [terminal for terminal in expected if terminal.isalpha() and terminal not in _TERMINAL_NAMES]

@@ -299,8 +299,28 @@ def _create_relation(node: nodes.CreateRelation) -> str:
 
 @unparse.register
 def _create_query(node: nodes.CreateQuery) -> str:
-    clauses = [*clause("THRESHOLD", node.threshold, repr), *clause("CALIBRATED BY", node.calibrated, string)]
+    clauses = [
+        *clause("PER", node.per, unparse),
+        *clause("THRESHOLD", node.threshold, repr),
+        *clause("CALIBRATED BY", node.calibrated, string),
+        *clause("ORDER BY probability DESC LIMIT", node.limit, repr),
+    ]
     return " ".join([f"{_create(node)} {quoted(node.name)} AS {unparse(node.body)}", *clauses])
+
+
+@unparse.register
+def _per_window(node: nodes.PerWindow) -> str:
+    return unparse(node.length) + (f" AT LEAST {node.at_least} TIMES" if node.at_least != 1 else "")
+
+
+@unparse.register
+def _per_episode(node: nodes.PerEpisode) -> str:
+    return " ".join(["EPISODE", *clause("ABOVE", node.above, repr), *clause("GAP", node.gap, unparse)])
+
+
+@unparse.register
+def _per_keys(node: nodes.PerKeys) -> str:
+    return "KEYS"
 
 
 @unparse.register

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from anabranch.binding.bound import BoundOperand
+from anabranch.binding.per import PerEpisode, PerKeys, PerWindow
 from anabranch.binding.query_binder import QueryBinder, known_stream
 from anabranch.binding.scopes import OperandScope
 from anabranch.binding.stream_columns import check_column_types
@@ -34,6 +35,7 @@ class Binder(QueryBinder):
     kind = "MONITOR"
     models = (Model.PREDICTED,)
     answer_columns = frozenset({"valid_from", "valid_to", "boundary", "sample", "probability", "status"})
+    takes_per = (PerWindow, PerEpisode, PerKeys)
 
     def bind(self, body: Monitor) -> BoundMonitor | None:
         """Return the bound query, or None if there are findings."""

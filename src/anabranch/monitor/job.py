@@ -12,7 +12,7 @@ import pyarrow as pa
 from anabranch.binding.typed import Typed, conjunction, conjuncts, disjunction, references
 from anabranch.columns.conditions import holds
 from anabranch.columns.dictionary import flat
-from anabranch.columns.times import encode_times
+from anabranch.columns.times import TimeKind, encode_times
 from anabranch.monitor.analysis import MonitorAnalysis
 from anabranch.monitor.operator import MonitorOperator
 from anabranch.monitor.placement import packets, parts_of_buckets, parts_of_keys
@@ -21,7 +21,11 @@ from anabranch.transport.finishing import Finishing, ResultColumn
 from anabranch.transport.job import JobContext, QueryJob
 from anabranch.transport.layout import require_prediction
 from anabranch.transport.operator import Operator
+from anabranch.transport.per import KeyColumn, PerRule
 from anabranch.transport.routing import Packets, distinct_keys
+
+#: An answer is validated when its end is this much before the watermark, or less: see `monitor/operator.py`.
+_MARGIN = 1e-6
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,26 @@ class MonitorJob(QueryJob[MonitorSpec]):
     def rules(self, query: int) -> Finishing:
         """The columns of the operators; the answers of an archive are all final, so the status is dropped."""
         names = (name for name in self.answer_schema.names if self.spec.live or name != "status")
-        return Finishing(columns=tuple(ResultColumn(name, name) for name in names))
+        return Finishing(columns=tuple(ResultColumn(name, name) for name in names), per=self._per_rule())
+
+    def _per_rule(self) -> PerRule | None:
+        """How answers become rows of several; None without PER.
+
+        An answer that is not validated ends at the watermark or after it, and is no longer than a prediction applies.
+        """
+        per = self.spec.analysis.query.per
+        if per is None:
+            return None
+        keys = tuple(
+            KeyColumn(operand.label, self.layouts[stream].keys)
+            for operand, stream in zip(self.spec.analysis.operands, self.spec.streams, strict=True)
+            if self.layouts[stream].keys
+        )
+        clock = self.spec.time_kind
+        kind = clock if clock is TimeKind.TIMESTAMP else TimeKind.DOUBLE
+        longest = max(require_prediction(layout).period for layout in self.layouts)
+        delay = longest + _MARGIN * max(1.0, longest)
+        return PerRule(per, keys, ("valid_from", "valid_to"), kind, clock, delay)
 
 
 def make_job(analyses: Sequence[MonitorAnalysis], context: JobContext) -> MonitorJob:

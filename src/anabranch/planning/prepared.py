@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from anabranch.binding.bound import BoundQuery
+from anabranch.binding.per import described
 from anabranch.catalog import Query, Relation, Stream
 from anabranch.errors import Finding, WorkbookError
 from anabranch.kinds import load_kind_module
@@ -15,6 +16,10 @@ from anabranch.plan import Plan, Step
 
 if TYPE_CHECKING:
     from anabranch.transport.job import Job, JobContext
+
+
+#: Why a query with ORDER BY ... LIMIT cannot stream.
+_NO_LIMIT = "ORDER BY ... LIMIT needs all answers, and a stream never has all; remove it, or use THRESHOLD"
 
 
 class Analysis(Protocol):
@@ -70,10 +75,16 @@ def prepare(query: Query, bound: BoundQuery) -> Prepared:
     # After the step that reads the streams.
     n_read = sum(step.id == "read" for step in plan.steps)
     plan = replace(plan, steps=(*plan.steps[:n_read], *_reading_steps(bound.streams), *plan.steps[n_read:]))
+    if bound.per is not None:
+        plan = replace(plan, steps=(*plan.steps, Step("per", described(bound.per))))
     path = query.declaration.calibrated
     if path is not None:
         step = Step("calibrate", f"add the column calibrated: the probability, mapped by {path}")
         plan = replace(plan, steps=(*plan.steps, step))
+    if bound.limit is not None:
+        step = Step("limit", f"keep the {bound.limit} most probable rows, the most probable first")
+        streams = plan.streams if plan.streams != "yes" else _NO_LIMIT
+        plan = replace(plan, steps=(*plan.steps, step), streams=streams)
     return Prepared(query, bound, analysis, plan)
 
 

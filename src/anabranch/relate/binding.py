@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from anabranch.binding.per import PerKeys
 from anabranch.binding.query_binder import QueryBinder, known_stream
 from anabranch.binding.scopes import OperandScope
 from anabranch.binding.typed import Reference, Typed, walk
@@ -19,6 +20,8 @@ class Binder(QueryBinder):
     kind = "RELATE"
     models = (Model.INTERVALS,)
     answer_columns = frozenset({"probability", "complement", "status"})
+    takes_per = (PerKeys,)
+    why_not_per = ", because its answers have no time"
 
     def bind(self, body: Relate) -> BoundRelate | None:
         """Return the bound query, or None if there are findings."""
@@ -42,8 +45,9 @@ class Binder(QueryBinder):
         simple = {name for relation in body.relations for name in COMPOSITE.get(relation, (relation,))}
         relations = tuple(relation for relation in SIMPLE if relation in simple)
         return BoundRelate(
-            self.query.name, first, relations, second, where, timeout, body.complement, self.threshold,
-            self.query.span,
+            self.query.name, first, relations, second, where, timeout, body.complement,
+            # A pair has one answer, so PER KEYS has a row for each answer.
+            self.threshold if self.per is None else self.per.threshold, self.query.span,
         )  # fmt: skip
 
     def check_keys(self, where: Typed | None, streams: Mapping[str, Stream | None]) -> None:

@@ -15,7 +15,7 @@ from anabranch.relate.deciding import decide
 from anabranch.relate.operator import RelateOperator
 from anabranch.relate.pairing import as_doubles
 from anabranch.relate.spec import RelateSpec
-from anabranch.transport.finishing import BlockSide, Finishing, Pairing
+from anabranch.transport.finishing import BlockSide, Finishing, Pairing, ResultColumn
 from anabranch.transport.job import JobContext, QueryJob
 from anabranch.transport.operator import Operator
 from anabranch.transport.routing import KeyPlacement
@@ -60,7 +60,21 @@ class RelateJob(QueryJob[RelateSpec], KeyPlacement):
         """Spark brings entities together in blocks; the kernel computes the probability of each pair."""
         first, second = (self._block_side(side, stream) for side, stream in enumerate(self.spec.streams))
         equal = bool(self.spec.analysis.equalities)
-        return Finishing(pairing=Pairing((first, second), equal, partial(decide, self.spec), self.spec.result_schema))
+        pairing = Pairing((first, second), equal, partial(decide, self.spec), self.spec.result_schema)
+        return Finishing(pairing=pairing, columns=self._columns_per_keys())
+
+    def _columns_per_keys(self) -> tuple[ResultColumn, ...] | None:
+        """The columns of PER KEYS, None without it. A pair has one answer, so the answer is the row."""
+        query = self.spec.analysis.query
+        if query.per is None:
+            return None
+        return (
+            *(ResultColumn(operand.label, operand.label) for operand in query.operands),
+            ResultColumn("count", constant=1),
+            ResultColumn("probability", "probability"),
+            ResultColumn("expected", "probability"),
+            *([ResultColumn("status", "status")] if self.spec.live else []),
+        )
 
     def _block_side(self, side: int, stream: int) -> BlockSide:
         names, equalities = self.spec.key_names(stream), self.spec.analysis.equalities

@@ -21,6 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from anabranch.runtime.failures import translate
 from anabranch.runtime.finishing import finish_frame
 from anabranch.runtime.packets import PACKET_SCHEMA, BucketInput, Stage
+from anabranch.runtime.per import instants_of
 from anabranch.transport.checks import QUARANTINE
 from anabranch.transport.job import Job
 from anabranch.transport.operator import COUNTED, Counts
@@ -58,13 +59,17 @@ class InputRows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A batch run: its answers, and what happened to its rows. `inputs_seen` has the stream of each input."""
+    """A batch run: its answers, and what happened to its rows. `inputs_seen` has the stream of each input.
+
+    `instants` are those of the streams, None if no query needs them.
+    """
 
     answers: DataFrame
     everything: DataFrame
     rows_seen: Observation
     answers_seen: Observation
     inputs_seen: list[tuple[str, Observation]]
+    instants: DataFrame | None = None
 
     def counts(self) -> Counts:
         """The counts of the first action on the answers. In classic mode, it blocks until there was one."""
@@ -120,9 +125,20 @@ def run(job: Job, feeds: Sequence[Feed], n_partitions: int, strict: bool = False
     rows_seen, answers_seen = Observation(), Observation()
     observed = everything.observe(rows_seen, *_sums())
     raw = observed.where("_read IS NULL").selectExpr(*(f"`{name}`" for name in job.answer_schema.names))
-    finished = finish_frame(job.finishing(), raw) if job.n_queries == 1 else raw
+    instants = None
+    if needs_instants(job):
+        # The inputs are read a second time. Operators cannot tell: each has seen only the rows of its bucket.
+        read_again = reduce(DataFrame.unionAll, (feed.packets() for feed in feeds))
+        instants = instants_of(read_again, job.layouts[0].time_kind)
+    finished = finish_frame(job.finishing(), raw, instants) if job.n_queries == 1 else raw
     answers = finished.observe(answers_seen, F.expr("count(1) AS answers"))
-    return Run(answers, everything, rows_seen, answers_seen, inputs_seen)
+    return Run(answers, everything, rows_seen, answers_seen, inputs_seen, instants)
+
+
+def needs_instants(job: Job) -> bool:
+    """Whether a query of a job needs the instants of its streams."""
+    rules = (job.finishing(query).per for query in range(job.n_queries))
+    return any(rule is not None and rule.needs_instants for rule in rules)
 
 
 def _observed_answers(seen: Observation) -> dict[str, Any]:

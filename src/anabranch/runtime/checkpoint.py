@@ -28,6 +28,7 @@ class Checkpoint:
         self._folder = Path(folder).absolute()
         self.spark = str(self._folder / "spark")
         self.control = str(self._folder / "control")
+        self.rows = str(self._folder / "rows")
         self.counts = str(self._folder / "counts.json")
         os.makedirs(self.control, exist_ok=True)
         self._manifest = self._read()

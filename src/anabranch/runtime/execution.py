@@ -104,6 +104,9 @@ def resolve(
         live=live,
         folders=tuple(bindings.folders[query.name.lower()] for query in queries),
         calibrations=_calibrations(queries, bindings),
+        limits={
+            number: prepared.bound.limit for number, prepared in enumerate(group) if prepared.bound.limit is not None
+        },
     )
     group, job = with_job(group, context)
     return Resolved(group, job, identity, inputs)
@@ -142,7 +145,8 @@ def run_batch(
     inferred = any(layout.derivation is not None for layout in job.layouts)
     n_buckets = n_partitions * (INFERRED_BUCKETS_PER_PARTITION if inferred else 1)
     # Inference goes on to the newest reading of any key, so every bucket must know the newest time.
-    packings = [Packing(job, number, n_buckets, inferred, counter) for number in range(len(sources))]
+    instants = batch.needs_instants(job)
+    packings = [Packing(job, number, n_buckets, inferred, counter, instants) for number in range(len(sources))]
     feeds = [source.feed(spark, packing) for source, packing in zip(sources, packings, strict=True)]
     return batch.run(job, feeds, n_partitions, strict, small)
 
@@ -165,11 +169,12 @@ def start_stream(
     schemas = {source.entry.name.lower(): source.schema for source in resolved.inputs.values()}
     checkpoint.claim(resolved.identity, STREAM_BUCKETS, schemas)
     sink = output(checkpoint.id)
-    packings = [Packing(job, number, STREAM_BUCKETS, every=True) for number in range(len(sources))]
+    instants = batch.needs_instants(job)
+    packings = [Packing(job, number, STREAM_BUCKETS, every=True, instants=instants) for number in range(len(sources))]
     feeds = [source.live_feed(packing, max_files) for source, packing in zip(sources, packings, strict=True)]
     return streaming.start(
         spark, job, feeds, sink, StreamCounts(checkpoint.counts, earlier), name=resolved.prepared[0].query.name,
-        checkpoint=checkpoint.spark, control=checkpoint.control, n_buckets=STREAM_BUCKETS,
+        checkpoint=checkpoint.spark, control=checkpoint.control, rows=checkpoint.rows, n_buckets=STREAM_BUCKETS,
         n_partitions=n_partitions or parallelism(spark),
         trigger=trigger or {"processingTime": "0 seconds"}, strict=strict,
     )  # fmt: skip

@@ -12,11 +12,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from anabranch.binding.bound import CALIBRATED
 from anabranch.columns.calibration import Piece
 from anabranch.runtime.blocks import in_blocks
+from anabranch.runtime.per import quoted, rows_of_frame
 from anabranch.transport.finishing import QUERY, AnyOf, Finishing, Pairing, ResultColumn, finish_table
 
 
-def finish_frame(rules: Finishing, answers: DataFrame) -> DataFrame:
-    """Apply the rules to the operators' answers."""
+def finish_frame(rules: Finishing, answers: DataFrame, instants: DataFrame | None = None) -> DataFrame:
+    """Apply the rules to the operators' answers; `instants` are those of the streams, where a rule needs them."""
     if rules.query is not None:
         answers = answers.where(F.col(QUERY) == rules.query)
     if rules.pairing is not None:
@@ -25,10 +26,15 @@ def finish_frame(rules: Finishing, answers: DataFrame) -> DataFrame:
         answers = _combine(rules.any_of, answers)
     if rules.columns is not None:
         answers = answers.selectExpr(*map(_column, rules.columns))
+    if rules.per is not None:
+        answers = rows_of_frame(rules.per, answers, instants)
     if rules.calibration is not None:
         # `least` and `greatest` ignore NULL, so the probability is tested before.
         mapped = f"IF(probability IS NULL, NULL, {_calibrated(rules.calibration.pieces)})"
         answers = answers.selectExpr("*", f"{mapped} AS {CALIBRATED}")
+    if rules.limit is not None:
+        others = (quoted(name) for name in answers.columns if name != "probability")
+        answers = answers.orderBy(F.desc("probability"), *others).limit(rules.limit)
     return answers
 
 
@@ -87,14 +93,14 @@ def _combine(rule: AnyOf, answers: DataFrame) -> DataFrame:
 def _column(column: ResultColumn) -> str:
     """A result column as text: one call to the JVM for all columns, instead of several per column."""
     if column.source is None:
-        expression = f"'{column.constant}'"
+        expression = f"{column.constant}L" if isinstance(column.constant, int) else f"'{column.constant}'"
     elif column.index is None:
-        expression = _quoted(column.source)
+        expression = quoted(column.source)
     elif column.count is None:
-        expression = f"get({_quoted(column.source)}, {column.index})"
+        expression = f"get({quoted(column.source)}, {column.index})"
     else:
-        expression = f"slice({_quoted(column.source)}, {column.index + 1}, {column.count})"
-    return f"{expression} AS {_quoted(column.name)}"
+        expression = f"slice({quoted(column.source)}, {column.index + 1}, {column.count})"
+    return f"{expression} AS {quoted(column.name)}"
 
 
 def _calibrated(pieces: Sequence[Piece]) -> str:
@@ -106,7 +112,3 @@ def _calibrated(pieces: Sequence[Piece]) -> str:
     (piece,) = pieces
     rise = f"greatest(probability - {piece.start!r}D, 0D) * {piece.slope!r}D"
     return f"least({piece.low!r}D + {rise}, {piece.high!r}D)"
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -24,10 +24,10 @@ from anabranch.transport.routing import Routed, route
 from anabranch.transport.state import read_tables, write_tables
 
 #: One row per bucket and batch. `read`, `ignored` and `excluded` count rows, `rejected` holds a QUARANTINE table or is
-#: NULL.
+#: NULL, `instants` the distinct times of the valid rows, as codes, or is NULL.
 PACKET_SCHEMA = (
     "bucket int, stream int, newest long, ended boolean, read long, ignored long, excluded long, quarantined long, "
-    "rejected binary, blob binary"
+    "rejected binary, instants binary, blob binary"
 )
 
 _PACKET_ARROW = pa.schema(
@@ -41,6 +41,7 @@ _PACKET_ARROW = pa.schema(
         ("excluded", pa.int64()),
         ("quarantined", pa.int64()),
         ("rejected", pa.binary()),
+        ("instants", pa.binary()),
         ("blob", pa.binary()),
     ]
 )
@@ -61,6 +62,8 @@ class Packing:
         Send a packet row to every bucket, even an empty one, so that all buckets know the newest time (streaming).
     counter : RowCounter or None
         Counts rows as they are read, for a progress bar.
+    instants : bool
+        Send the distinct times of the rows, for episodes of instants.
     """
 
     job: Job
@@ -68,12 +71,13 @@ class Packing:
     n_buckets: int
     every: bool = False
     counter: Any = None
+    instants: bool = False
 
     def packet_rows(self, table: pa.Table, unreadable: pa.Table | None = None) -> pa.RecordBatch:
         """Route a batch of rows; returns its packets as rows for the shuffle."""
         if self.counter is not None:
             self.counter.add(table.num_rows)
-        routed = route(table, self.stream, self.job, self.n_buckets)
+        routed = route(table, self.stream, self.job, self.n_buckets, self.instants)
         return _packet_rows(routed, self.stream, self.n_buckets, self.every, unreadable)
 
 
@@ -184,6 +188,7 @@ def _packet_rows(
                 [write_tables({"rejected": rejected}) if head and rejected.num_rows else None for head in first],
                 pa.binary(),
             ),
+            pa.array([routed.instants if head else None for head in first], pa.binary()),
             pa.array([blobs.get(bucket) for bucket in buckets], pa.binary()),
         ],
         schema=_PACKET_ARROW,
@@ -208,6 +213,7 @@ class BucketInput:
         self.ended = False
         self.counts = Counts()
         self.rejected: list[pa.Table] = []
+        self.instants: list[bytes] = []
 
     def add(self, row: Any) -> None:
         """Add one packet row, a dict or a Spark Row."""
@@ -219,6 +225,8 @@ class BucketInput:
         )
         if row["rejected"] is not None:
             self.rejected.append(read_tables(row["rejected"])["rejected"])
+        if row["instants"] is not None:
+            self.instants.append(row["instants"])
         if row["blob"] is not None:
             self.packets.append((stream, row["blob"]))
 

@@ -40,11 +40,13 @@ class Runs:
         # Counting reads every answer, so that all are cached and the counts are complete.
         n_answers = {row["query"]: row["count"] for row in cached.groupBy("query").count().collect()}
         counts = run.counts()
+        finished = {}
         for number, query in enumerate(queries):
-            self.add(query, batch.GroupRun(run, replace(counts, answers=n_answers.get(number, 0))))
-        return {
-            query.name: finish_frame(resolved.job.finishing(number), cached) for number, query in enumerate(queries)
-        }
+            rules = resolved.job.finishing(number)
+            finished[query.name] = finish_frame(rules, cached, run.instants)
+            n_rows = finished[query.name].count() if rules.merges else n_answers.get(number, 0)
+            self.add(query, batch.GroupRun(run, replace(counts, answers=n_rows)))
+        return finished
 
     def forget(self, name: str) -> None:
         """Drop the run of a query that is declared anew."""

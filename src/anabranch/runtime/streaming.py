@@ -13,13 +13,16 @@ from functools import partial, reduce
 from itertools import chain, count
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from anabranch.arrays import I64
 from anabranch.runtime.batch import Feed
 from anabranch.runtime.finishing import finish_micro_batch
+from anabranch.runtime.open_rows import OpenRows
 from anabranch.runtime.packets import PACKET_SCHEMA, BucketInput, end_packets
 from anabranch.runtime.processor import BucketProcessor, Saved
 from anabranch.runtime.spark import STREAM_SETTINGS, with_settings
@@ -28,10 +31,13 @@ from anabranch.transport.checks import QUARANTINE
 from anabranch.transport.finishing import QUERY
 from anabranch.transport.job import Job
 from anabranch.transport.operator import COUNTED, Counts
+from anabranch.transport.per import Moment
 from anabranch.transport.state import read_tables, write_tables
 from anabranch.transport.watermark import Clock
 
-_OUTCOME = "answers binary, rejected binary, " + ", ".join(f"{name} long" for name in COUNTED)
+_OUTCOME = "answers binary, rejected binary, watermark long, ended boolean, instants binary, " + ", ".join(
+    f"{name} long" for name in COUNTED
+)
 
 #: Takes the answers of a micro-batch by number of the query, the quarantined rows and the number of the batch; returns
 #: how many answers it has delivered. After a failure it is called again with the same number.
@@ -64,6 +70,7 @@ def start(
     name: str,
     checkpoint: str,
     control: str,
+    rows: str,
     n_buckets: int,
     n_partitions: int,
     trigger: dict[str, Any],
@@ -73,7 +80,8 @@ def start(
 
     Parameters
     ----------
-    checkpoint, control : folders; the control folder exists, and a file in it ends the input
+    checkpoint, control, rows : folders; the control folder exists, and a file in it ends the input; `rows` has the rows
+        of PER that are not complete
     n_buckets, n_partitions : fixed for the lifetime of a checkpoint; Spark stores the number of partitions there
     trigger : as for Spark's `DataStreamWriter.trigger`
     strict : whether a row that would be quarantined fails the run
@@ -88,7 +96,7 @@ def start(
     )
     writer = (
         outcomes.writeStream.queryName(_free_name(spark, name))
-        .foreachBatch(partial(_deliver, job, sink, counts))
+        .foreachBatch(partial(_deliver, job, sink, counts, OpenRows(rows, job)))
         .option("checkpointLocation", checkpoint)
         .outputMode("append")
         .trigger(**trigger)
@@ -107,13 +115,17 @@ def _step(job: Job, strict: bool, saved: Saved | None, rows: Iterable[Row]) -> t
     operator = job.operator()
     if saved:
         operator.open(saved[1])
-    outcome = operator.step(received.packets, clock.advance(received.newest, received.ended), received.ended)
+    watermark = clock.advance(received.newest, received.ended)
+    outcome = operator.step(received.packets, watermark, received.ended)
     counts = received.counts
     counts += outcome.counts
     rejected = received.quarantined(outcome.rejected, strict)
     outcome_row = Row(
         answers=write_tables({"answers": outcome.answers}) if outcome.answers.num_rows else None,
         rejected=write_tables({"rejected": rejected}) if rejected.num_rows else None,
+        watermark=watermark,
+        ended=received.ended,
+        instants=b"".join(received.instants) or None,
         **{name: getattr(counts, name) for name in COUNTED},
     )
     return (clock.save(), operator.save()), outcome_row
@@ -126,7 +138,7 @@ def _free_name(spark: SparkSession, name: str) -> str:
     return next(candidate for candidate in candidates if candidate not in taken)
 
 
-def _deliver(job: Job, sink: Sink, counts: StreamCounts, outcomes: DataFrame, batch: int) -> None:
+def _deliver(job: Job, sink: Sink, counts: StreamCounts, open_rows: OpenRows, outcomes: DataFrame, batch: int) -> None:
     """Collect the blobs of one micro-batch, finish the answers as a batch run does, and pass them to the sink.
 
     Only blobs are collected, one per bucket, so the stateful plan is evaluated exactly once.
@@ -136,12 +148,24 @@ def _deliver(job: Job, sink: Sink, counts: StreamCounts, outcomes: DataFrame, ba
     answers = _open(collected["answers"], "answers", job.answer_schema)
     rejected = _open(collected["rejected"], "rejected", QUARANTINE)
     delivered = 0
-    if answers.num_rows or rejected.num_rows:
-        # A group may have hundreds of queries, most of them without answers in this micro-batch.
-        queries = [0] if job.n_queries == 1 else pc.unique(answers[QUERY]).to_pylist()
-        finished = {query: finish_micro_batch(spark, job.finishing(query), answers) for query in queries}
+    # A group may have hundreds of queries, most of them without answers in this micro-batch.
+    queries = {0} if job.n_queries == 1 else set(pc.unique(answers[QUERY]).to_pylist())
+    alone = queries - open_rows.rules.keys()
+    finished = {query: finish_micro_batch(spark, job.finishing(query), answers) for query in alone}
+    if open_rows.rules and collected.num_rows:
+        of_answers = {query: rules.of_answers() for query, rules in open_rows.rules.items()}
+        selected = {query: finish_micro_batch(spark, rules, answers) for query, rules in of_answers.items()}
+        # All buckets have the same watermark, and they all know the end of the input.
+        watermark, ended = pc.max(collected["watermark"]).as_py(), pc.any(collected["ended"]).as_py()
+        finished |= open_rows.advance(selected, Moment(watermark, ended, _instants(collected["instants"])), batch)
+    if answers.num_rows or rejected.num_rows or any(rows.num_rows for rows in finished.values()):
         delivered = sink(spark, finished, rejected, batch)
     counts.add(collected, delivered)
+
+
+def _instants(blobs: pa.ChunkedArray) -> I64:
+    """The instants of the streams in a micro-batch, as codes."""
+    return np.frombuffer(b"".join(blob for blob in blobs.to_pylist() if blob is not None), "<i8")
 
 
 def _open(blobs: pa.ChunkedArray, name: str, schema: pa.Schema) -> pa.Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
+from anabranch.binding.per import PerEpisode, PerKeys, PerWindow
 from anabranch.binding.query_binder import QueryBinder, known_stream
 from anabranch.binding.scopes import OperandScope
 from anabranch.binding.stream_columns import find_column
@@ -41,6 +42,7 @@ class Binder(QueryBinder):
     kind = "SEQUENCE"
     models = (Model.CERTAIN,)
     answer_columns = frozenset({"t", "t_start", "probability", "status"})
+    takes_per = (PerWindow, PerEpisode, PerKeys)
 
     def bind(self, body: Sequence) -> BoundSequence | None:
         """Return the bound query, or None if there are findings."""

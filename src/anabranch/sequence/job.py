@@ -24,6 +24,7 @@ from anabranch.splitmix import mix_all
 from anabranch.transport.finishing import ResultColumn
 from anabranch.transport.job import JobContext
 from anabranch.transport.operator import Operator
+from anabranch.transport.per import PerRule
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,11 @@ class SequenceJob(EventJob[SequenceSpec]):
         if "expired" in bound.emit:
             columns.append(ResultColumn("status", "status"))
         return columns
+
+    def per_rule(self, query: int) -> PerRule | None:
+        """How the answers of one query become rows of several; None without PER."""
+        bound = self.spec.analyses[query].query
+        return self.rule_of(bound.per, [(component, False) for component in bound.components if not component.negative])
 
 
 def make_job(analyses: Sequence[SequenceAnalysis], context: JobContext) -> SequenceJob:

@@ -7,7 +7,7 @@ A kind states its rules once, as data. `finish_table` applies them to an Arrow t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from anabranch.binding.bound import CALIBRATED
 from anabranch.columns.calibration import CalibrationMap
+from anabranch.transport.per import PerRule
 
 #: The column that says which query of a group an answer belongs to, where a job serves several.
 QUERY = "query"
@@ -37,7 +38,7 @@ class ResultColumn:
     source: str | None = None
     index: int | None = None
     count: int | None = None
-    constant: str | None = None
+    constant: str | int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,30 +94,50 @@ class Finishing:
     pairing : for answers about pairs of rows
     any_of : for answers that are combined over buckets
     columns : of the result; None keeps all
+    per : for rows of several answers; None if every answer is a row
     calibration : adds the column `calibrated`
+    limit : how many rows are kept, the most probable ones, in this order; rows of equal probability are ordered by
+        their columns. None keeps all, in no order
     """
 
     query: int | None = None
     pairing: Pairing | None = None
     any_of: AnyOf | None = None
     columns: tuple[ResultColumn, ...] | None = None
+    per: PerRule | None = None
     calibration: CalibrationMap | None = None
+    limit: int | None = None
+
+    @property
+    def merges(self) -> bool:
+        """Whether the result may have fewer rows than the query has answers."""
+        return self.per is not None or self.limit is not None
+
+    def of_answers(self) -> Finishing:
+        """The rules without those that make rows of several answers, or apply to such rows."""
+        return replace(self, per=None, calibration=None, limit=None)
 
 
 def finish_table(rules: Finishing, answers: pa.Table) -> pa.Table:
-    """Apply the rules to a table. Pairings are not supported: Spark distributes them."""
+    """Apply the rules to the answers of a micro-batch, which are not all answers of a query."""
     if rules.pairing is not None:
         raise ValueError("pairs are formed by Spark")
+    if rules.merges:
+        raise ValueError("rows of several answers need all answers")
     if rules.query is not None:
         answers = answers.filter(pc.equal(answers[QUERY], rules.query))
     if rules.any_of is not None:
         answers = _combine(rules.any_of, answers)
     if rules.columns is not None:
         answers = pa.table({column.name: _column(column, answers) for column in rules.columns})
-    if rules.calibration is not None:
-        calibrated = rules.calibration.apply_to_column(answers["probability"])
-        answers = answers.append_column(CALIBRATED, calibrated)
-    return answers
+    return with_calibration(rules, answers)
+
+
+def with_calibration(rules: Finishing, rows: pa.Table) -> pa.Table:
+    """The rows with the column `calibrated`, if there is a map."""
+    if rules.calibration is None:
+        return rows
+    return rows.append_column(CALIBRATED, rules.calibration.apply_to_column(rows["probability"]))
 
 
 def _combine(rule: AnyOf, answers: pa.Table) -> pa.Table:

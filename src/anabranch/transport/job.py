@@ -34,6 +34,7 @@ class JobContext:
     live : whether the inputs are live
     folders : the folder of each query's workbook, for the files that it names
     calibrations : the calibration map of each query that has one, by its number
+    limits : how many rows are kept, for each query with ORDER BY ... LIMIT, by its number
     """
 
     layouts: tuple[Layout, ...]
@@ -42,6 +43,7 @@ class JobContext:
     live: bool = False
     folders: tuple[str, ...] = ()
     calibrations: Mapping[int, CalibrationMap] = field(default_factory=dict)
+    limits: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -150,8 +152,9 @@ class QueryJob(ABC, Generic[S]):
 
     @abstractmethod
     def rules(self, query: int) -> Finishing:
-        """How the operators' answers become the result of a query, before calibration."""
+        """How the operators' answers become the result of a query, before calibration and LIMIT."""
 
     def finishing(self, query: int = 0) -> Finishing:
         """How the operators' answers become the result of a query."""
-        return replace(self.rules(query), calibration=self.spec.context.calibrations.get(query))
+        context = self.spec.context
+        return replace(self.rules(query), calibration=context.calibrations.get(query), limit=context.limits.get(query))

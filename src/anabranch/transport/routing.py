@@ -95,7 +95,7 @@ class KeyPlacement(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """One routed batch of a stream: its packets, and what the run counts.
+    """One routed batch of a stream: its packets, what the run counts, and the times of its rows where asked for.
 
     `ignored` counts valid rows that no answer can use, `excluded` those that the stream does not have (WHERE, JOIN).
     """
@@ -106,9 +106,10 @@ class Routed:
     newest: int
     rejected: pa.Table
     excluded: int = 0
+    instants: bytes | None = None
 
 
-def route(table: pa.Table, stream: int, placement: Placement, n_buckets: int) -> Routed:
+def route(table: pa.Table, stream: int, placement: Placement, n_buckets: int, instants: bool = False) -> Routed:
     """Prepare, check, route and pack a batch of rows of stream number `stream`.
 
     Rows that are `ignored` count as used, but are not sent. An activation counts as the readings that it stands for,
@@ -128,7 +129,9 @@ def route(table: pa.Table, stream: int, placement: Placement, n_buckets: int) ->
     good = events_of(good, layout)
     if layout.runs is not None:
         good = with_condition(good, layout.runs.condition, placement.relations)
-    newest = int(encode_known_times(good[layout.time], layout.time_kind).max(initial=BEGINNING))
+    times = encode_known_times(good[layout.time], layout.time_kind)
+    newest = int(times.max(initial=BEGINNING))
     packets, ignored = placement.pack(stream, good, n_buckets)
     read = good.num_rows + rejected.num_rows + excluded
-    return Routed(packets, read, ignored, newest, rejected, excluded)
+    distinct = np.unique(times).astype("<i8").tobytes() if instants and len(times) else None
+    return Routed(packets, read, ignored, newest, rejected, excluded, distinct)

@@ -1,0 +1,81 @@
+"""The rows of PER that later answers can still change, in files of the checkpoint folder: one per micro-batch.
+
+A micro-batch reads the file of the one before, and writes its own before its answers are delivered. So a micro-batch
+that Spark replays after a failure starts from the same rows and gives the same answers: none is lost or counted twice.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+
+from anabranch.transport.finishing import Finishing, with_calibration
+from anabranch.transport.job import Job
+from anabranch.transport.per import Moment, PerRule, advance
+from anabranch.transport.state import seal, unseal
+
+_SUFFIX = ".rows"
+
+
+class OpenRows:
+    """The open rows of the queries of a job, by number of the query. Picklable.
+
+    Parameters
+    ----------
+    folder : of the files; created when the first one is written
+    """
+
+    def __init__(self, folder: str, job: Job) -> None:
+        self._folder = Path(folder)
+        self._fingerprint = job.fingerprint
+        self.rules: dict[int, Finishing] = {}
+        self._pers: dict[int, PerRule] = {}
+        for query in range(job.n_queries):
+            rules = job.finishing(query)
+            if rules.per is not None:
+                self.rules[query], self._pers[query] = rules, rules.per
+
+    def advance(self, answers: Mapping[int, pa.Table], now: Moment, batch: int) -> dict[int, pa.Table]:
+        """Add the answers of a micro-batch, by number of the query; returns the rows that it gives.
+
+        `answers` has every query of `rules`.
+        """
+        latest = max((number for number in self._numbers() if number < batch), default=None)
+        before = {} if latest is None else unseal(self._path(latest).read_bytes(), self._fingerprint)
+        if before:
+            now = now.after(before["watermark"]["watermark"][0].as_py(), before["instants"]["instant"].to_numpy())
+        after = {
+            "watermark": pa.table({"watermark": [now.watermark]}),
+            "instants": pa.table({"instant": now.kept_instants()}),
+        }
+        rows = {}
+        for query, rules in self.rules.items():
+            open_rows = before[str(query)].replace_schema_metadata(None) if before else None
+            step = advance(self._pers[query], open_rows, answers[query], now)
+            rows[query] = with_calibration(rules, step.rows)
+            after[str(query)] = step.open_rows
+        self._write(batch, seal(after, self._fingerprint))
+        for number in self._numbers():
+            if latest is not None and number < latest:
+                self._path(number).unlink()
+        return rows
+
+    def _numbers(self) -> list[int]:
+        """The micro-batches that have a file."""
+        return [int(path.stem) for path in self._folder.glob(f"*{_SUFFIX}")]
+
+    def _path(self, batch: int) -> Path:
+        return self._folder / f"{batch:010d}{_SUFFIX}"
+
+    def _write(self, batch: int, data: bytes) -> None:
+        """Write a file that is on disk, whole, when it has its name."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        draft = self._path(batch).with_suffix(".draft")
+        with open(draft, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, self._path(batch))
