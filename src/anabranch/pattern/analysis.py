@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from anabranch.binding.per import PerWindow
 from anabranch.binding.typed import (
     Constant,
     Operation,
@@ -149,7 +150,9 @@ class PatternAnalysis:
 
 def analyse(query: BoundPattern) -> PatternAnalysis:
     """Analyse a bound query."""
-    query = _name_lone_wildcards(query)
+    if not isinstance(query.per, PerWindow):
+        # Wildcards cannot be named by GROUP BY, so a window counts instants, not (key, instant).
+        query = _name_lone_wildcards(query)
     goals = query.goals
     # The chain has every independent variable, not only the shared ones: this makes more and smaller chains.
     chain = tuple(name for name in variables_of(goals) if is_independent(goals, name))
@@ -248,14 +251,14 @@ def by_plan(analysis: PatternAnalysis) -> Seq | None:
     return plan.part
 
 
-def why_not_by_intervals(analysis: PatternAnalysis) -> str | None:
+def why_not_by_intervals(analysis: PatternAnalysis, inner: bool = False) -> str | None:
     """Why a safe plan cannot be computed from intervals only; None if it can.
 
     The outermost sequence takes any goal, but all matches of a goal with `+` must be accepted. For a nested sequence,
-    intervals are enough only if the stream of its goal is not MARKOV and all its matches are accepted.
+    and for the probability of being true during an interval (`inner`), intervals are enough only if the stream of its
+    goal is not MARKOV and all its matches are accepted.
     """
     part = analysis.plan.part if analysis.plan is not None else None
-    inner = False
     while isinstance(part, Seq):
         goal, test = analysis.query.goals[part.goal], analysis.tests[part.goal]
         if (inner or goal.kleene) and test.accept is not None:

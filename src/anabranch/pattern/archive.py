@@ -24,19 +24,19 @@ from anabranch.pattern.automaton import Automaton, accept_bit, match_bit
 from anabranch.pattern.history import Histories
 from anabranch.pattern.intake import Intake, Received
 from anabranch.pattern.joint import joint_answers
-from anabranch.pattern.machine import Machine, Match, SetMachine, Signature
+from anabranch.pattern.machine import Machine, Match, Partial, SetMachine, Signature
 from anabranch.pattern.safe import Events, SafePlan
 from anabranch.pattern.safe_plan import common_positions
 from anabranch.pattern.sampling import estimate
 from anabranch.pattern.spec import ArchiveSpec
-from anabranch.pattern.weights import Answers, Batch, weights_for
+from anabranch.pattern.weights import Answers, Batch, Weights, weights_for
 from anabranch.transport.operator import Outcome
 
 #: How many pairs of a partial result and an event are tried before a chain counts as too large: about a second.
 MOST_WORK = 200_000
 
 #: By group and time: probability, lower, upper and method.
-_Rows = dict[tuple[int, int], tuple[float, float, float, str]]
+Rows = dict[tuple[int, int], tuple[float, float, float, str]]
 
 _NO_ANSWERS: Answers = (np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0))
 
@@ -69,8 +69,7 @@ class ArchiveOperator:
         self._histories = Histories(
             self._intake, received, self._signature, self._signatures, self._analysis.query.seed
         )
-        exact, too_large = self._exact()
-        return Outcome(self._answers(exact, too_large), received.rejected, received.counts)
+        return Outcome(self._answers(), received.rejected, received.counts)
 
     def _read_events(self, received: Received) -> tuple[I32, list[Signature], I64]:
         """For each row the index of its event's signature, the list of signatures, and each row's symbols."""
@@ -135,6 +134,13 @@ class ArchiveOperator:
         TooLarge
             If the automaton, or the joint state of the keys, is too large.
         """
+        weights, automaton, batch = self._automaton_of(chains)
+        weights.grow(len(chains), len(automaton.states))
+        chain_indexes, times, p = weights.step(batch, automaton)
+        return np.array(chains, np.int32)[chain_indexes], times, p
+
+    def _automaton_of(self, chains: Sequence[int]) -> tuple[Weights, Automaton[frozenset[Partial]], Batch]:
+        """New weights, the automaton of the partial results of some chains, and their rows."""
         received, analysis = self._received, self._analysis
         rows_of_chains = self._rows_of(chains)
         rows = np.concatenate([*rows_of_chains, np.zeros(0, np.int64)])
@@ -151,9 +157,7 @@ class ArchiveOperator:
             rows, starts, received.rows.t, received.key, received.model, received.rows.prev, received.rows.value,
             received.rows.p, letter, self._intake.n_values,
         )  # fmt: skip
-        weights.grow(len(chains), len(automaton.states))
-        chain_indexes, times, p = weights.step(batch, automaton)
-        return np.array(chains, np.int32)[chain_indexes], times, p
+        return weights, automaton, batch
 
     def _by_automaton_or_joint_state(self, chain: int) -> Answers:
         try:
@@ -168,6 +172,13 @@ class ArchiveOperator:
         return np.full(len(answers), chain, np.int32), np.array(times, np.int64), np.array(p, np.float64)
 
     def _by_plan(self, plan: SafePlan, chain: int) -> Answers:
+        times, events = self._events_of(chain)
+        p = plan.run(events)
+        true = np.flatnonzero(p > 0.0)
+        return np.full(len(true), chain, np.int32), times[true], np.minimum(p[true], 1.0)
+
+    def _events_of(self, chain: int) -> tuple[I64, Events]:
+        """The instants of a chain, and its rows for a safe plan."""
         received = self._received
         (rows,) = self._rows_of([chain])
         times, instant = np.unique(received.rows.t[rows], return_inverse=True)
@@ -176,9 +187,7 @@ class ArchiveOperator:
             received.model[rows], received.rows.prev[rows], received.rows.value[rows], received.rows.p[rows],
             self._mask[rows], len(times), self._intake.n_values,
         )  # fmt: skip
-        p = plan.run(events)
-        true = np.flatnonzero(p > 0.0)
-        return np.full(len(true), chain, np.int32), times[true], np.minimum(p[true], 1.0)
+        return times, events
 
     def _bindings(self, variables: tuple[str, ...], goals: int, events: Events) -> I32:
         """The code of each row's binding of some key variables."""
@@ -199,18 +208,11 @@ class ArchiveOperator:
 
     # ------------------------------------------------------------ groups
 
-    def _answers(self, exact: Answers, too_large: list[int]) -> pa.Table:
+    def _answers(self) -> pa.Table:
         """The answers of the query: the probability that some chain of a group is true, for each group and time."""
         spec, analysis = self._spec, self._analysis
         group_of, groups = self._groups()
-        chains, times, p = exact
-        pairs, pair_index = np.unique(np.stack([group_of[chains], times]), axis=1, return_inverse=True)
-        with np.errstate(divide="ignore"):
-            log_none = np.bincount(pair_index.reshape(-1), np.log1p(-p), minlength=pairs.shape[1])
-        known = {(int(g), int(t)): -np.expm1(log) for (g, t), log in zip(pairs.T, log_none, strict=True)}
-        rows: _Rows = {key: (value, value, value, "exact") for key, value in known.items()}
-        for group in np.unique(group_of[too_large]).tolist() if too_large else []:
-            rows |= self._sampled(group, [c for c in too_large if group_of[c] == group], known)
+        rows = self._rows_of_instants(group_of)
         kept = [(key, row) for key, row in rows.items() if row[0] > 0 and row[0] >= analysis.query.least_probability]
         kept_groups = pa.array([group for (group, _), _ in kept], pa.int64())
         arrays = [decode_times(np.array([t for (_, t), _ in kept], np.int64), spec.time_kind)]
@@ -218,6 +220,18 @@ class ArchiveOperator:
         arrays += [pa.array([row[number] for _, row in kept], pa.float64()) for number in range(3)]
         arrays.append(pa.array([row[3] for _, row in kept], pa.string()))
         return pa.table(arrays, schema=spec.answer_schema)
+
+    def _rows_of_instants(self, group_of: I32 | I64) -> Rows:
+        """The probability that some chain of a group is true, for each group and time."""
+        (chains, times, p), too_large = self._exact()
+        pairs, pair_index = np.unique(np.stack([group_of[chains], times]), axis=1, return_inverse=True)
+        with np.errstate(divide="ignore"):
+            log_none = np.bincount(pair_index.reshape(-1), np.log1p(-p), minlength=pairs.shape[1])
+        known = {(int(g), int(t)): -np.expm1(log) for (g, t), log in zip(pairs.T, log_none, strict=True)}
+        rows: Rows = {key: (value, value, value, "exact") for key, value in known.items()}
+        for group in np.unique(group_of[too_large]).tolist() if too_large else []:
+            rows |= self._sampled(group, [c for c in too_large if group_of[c] == group], known)
+        return rows
 
     def _groups(self) -> tuple[I32, pa.Table]:
         """The group of each chain, and the values of the grouping columns of each group."""
@@ -227,7 +241,7 @@ class ArchiveOperator:
         columns = self._intake.chains.take(np.arange(n_chains, dtype=np.int32))
         return encode_tuples([pa.chunked_array([columns[index]]) for _, index in self._analysis.group_by], n_chains)
 
-    def _sampled(self, group: int, chains: list[int], known: dict[tuple[int, int], float]) -> _Rows:
+    def _sampled(self, group: int, chains: list[int], known: dict[tuple[int, int], float]) -> Rows:
         """The rows of a group, of which `chains` are sampled; `known` has the probabilities of the other chains."""
         query = self._analysis.query
         histories = [self._histories.of(rows) for rows in self._rows_of(chains)]
@@ -236,7 +250,7 @@ class ArchiveOperator:
         sampled = zip(sample.t.tolist(), zip(sample.probability, sample.lower, sample.upper, strict=True), strict=True)
         # At the times of exact answers, the sampled chains may be true although no sampled world shows it.
         estimates = {t: (0.0, 0.0, sample.unseen) for of_group, t in known if of_group == group} | dict(sampled)
-        rows: _Rows = {}
+        rows: Rows = {}
         for t, numbers in estimates.items():
             none = 1.0 - known.get((group, t), 0.0)
             probability, lower, upper = (float(1.0 - none * (1.0 - number)) for number in numbers)

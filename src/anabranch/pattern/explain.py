@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from anabranch.binding.derived_streams import WHOLE_ARCHIVE
+from anabranch.binding.per import PerEpisode, PerWindow
 from anabranch.binding.words import count_of
 from anabranch.errors import WorkbookError
 from anabranch.language import nodes
@@ -13,6 +14,12 @@ from anabranch.pattern.analysis import PatternAnalysis, by_plan, objections, why
 from anabranch.pattern.query import BoundGoal
 from anabranch.pattern.safe_plan import Project, Seq
 from anabranch.plan import Plan, Step
+
+#: Why PER multiplies the cost.
+_FORMS: dict[type, str] = {
+    PerWindow: "the counter of PER",
+    PerEpisode: "PER EPISODE: the probabilities, then whether it was true since the episode began",
+}
 
 _GROWING_STATE = "the state grows with the number of rows; run the query over an archive"
 
@@ -64,7 +71,7 @@ def _method(analysis: PatternAnalysis, planned: bool) -> str:
 
 
 def _routing(analysis: PatternAnalysis) -> str:
-    if analysis.surely_exact:
+    if analysis.surely_exact and not isinstance(analysis.query.per, PerEpisode):
         routed_by = list(analysis.chain)
     else:
         routed_by = [analysis.chain[index] for _, index in analysis.group_by]
@@ -76,6 +83,14 @@ def _routing(analysis: PatternAnalysis) -> str:
 
 
 def _cost(analysis: PatternAnalysis, planned: bool) -> str:
+    per = analysis.query.per
+    if isinstance(per, PerWindow | PerEpisode):
+        times = per.at_least + 1 if isinstance(per, PerWindow) else 3
+        return f"{_cost_of_instants(analysis, planned)}; all of it times {times} for {_FORMS[type(per)]}"
+    return _cost_of_instants(analysis, planned)
+
+
+def _cost_of_instants(analysis: PatternAnalysis, planned: bool) -> str:
     if planned:
         return (
             "time grows with the square of the number of instants, times the keys and their table rows per instant; "
@@ -118,6 +133,8 @@ def _steps(analysis: PatternAnalysis, planned: bool) -> Iterator[Step]:
         yield Step("carry", "track the set of partial results, as an automaton or in sampled worlds")
     group = ", ".join(name for name, _ in analysis.group_by)
     any_chain = "1 - prod(1 - p) over the chains" if analysis.chain else "not needed: there is one chain"
+    if isinstance(analysis.query.per, PerWindow) and len(analysis.chain) > len(analysis.group_by):
+        any_chain = "the counts of the chains are added"
     yield Step("combine", f"one answer per {group}" if group else any_chain)
 
 

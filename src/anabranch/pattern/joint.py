@@ -7,52 +7,130 @@ for any query. There can be as many states as subsets of the partial results, so
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Generic, Protocol, TypeVar
 
 from anabranch.errors import TooLarge
 from anabranch.pattern import kernel
+from anabranch.pattern.automaton import Machine
+from anabranch.pattern.counting import OUTSIDE
 from anabranch.pattern.history import History, Outcomes
-from anabranch.pattern.machine import Partial, SetMachine
+from anabranch.pattern.machine import Partial, SetMachine, Signature
 
 #: The most transitions of states that are computed: about a second.
 MOST_STEPS = 300_000
 
-#: The values of the Markov keys, the partial results, and the letter of the keys read so far at the instant.
-_State = tuple[tuple[int, ...], frozenset[Partial], int]
+S = TypeVar("S", bound=Hashable)
+
+#: The values of the Markov keys, the state of the machine, and the letter of the keys read so far at the instant.
+_State = tuple[tuple[int, ...], S, int]
 #: For each previous value: the possible values, with their letters and probabilities.
 _Table = dict[int, list[tuple[int, int, float]]]
 
 
-def joint_answers(sets: SetMachine, history: History) -> Iterator[tuple[int, float]]:
-    """The times at which the query can be true for a chain, with the probabilities.
+class EventMachine(Machine[S], Protocol):
+    """A machine of the automaton that gives the letters of events."""
 
-    Raises
-    ------
-    TooLarge
-        If it takes more than `MOST_STEPS` steps, or more work than the machine allows.
-    """
-    markov_indexes = _markov_indexes(history)
-    states: dict[_State, float] = {((0,) * len(markov_indexes), sets.start, 0): 1.0}
-    known_steps: dict[tuple[frozenset[Partial], int], tuple[frozenset[Partial], bool]] = {}
-    steps = 0
-    for t, keys in history:
+    def letter_of(self, signature: Signature) -> int:
+        """The letter of one event; 0 if it matches no goal."""
+
+
+class CountingMachine:
+    """The sets of partial results, with the number of instants at which the query was true; it stops at `times`."""
+
+    def __init__(self, sets: SetMachine, times: int) -> None:
+        self._sets = sets
+        self.times = times
+        self.start: tuple[frozenset[Partial], int] = (sets.start, 0)
+        self.letter_of = sets.letter_of
+        self._known: dict[tuple[frozenset[Partial], int], tuple[frozenset[Partial], bool]] = {}
+
+    def step(self, state: tuple[frozenset[Partial], int], letter: int) -> tuple[tuple[frozenset[Partial], int], bool]:
+        """The state after a letter, and whether the query is true at it."""
+        partials, count = state
+        if (partials, letter) not in self._known:
+            self._known[partials, letter] = self._sets.step(partials, letter)
+        partials, true = self._known[partials, letter]
+        return (partials, min(count + true, self.times)), true
+
+
+class JointState(Generic[S]):
+    """The probability of each joint state of one chain that the data can reach."""
+
+    def __init__(self, machine: EventMachine[S], history: History) -> None:
+        self._machine = machine
+        self._markov_indexes = _markov_indexes(history)
+        self._steps = 0
+        self._known: dict[tuple[S, int], tuple[S, bool]] = {}
+        self.states: dict[_State[S], float] = {((0,) * len(self._markov_indexes), machine.start, 0): 1.0}
+
+    def advance(self, keys: Sequence[Outcomes]) -> float:
+        """Process one instant; returns the probability that the query is true at it.
+
+        Raises
+        ------
+        TooLarge
+            If all instants together take more than `MOST_STEPS` steps, or more work than the machine allows.
+        """
+        states = self.states
         for outcomes in keys:
-            table = _table(outcomes, sets)
-            steps += len(states) * max(map(len, table.values()), default=1)
-            if steps > MOST_STEPS:
+            table = _table(outcomes, self._machine.letter_of)
+            self._steps += len(states) * max(map(len, table.values()), default=1)
+            if self._steps > MOST_STEPS:
                 raise TooLarge(f"the joint state takes more than {MOST_STEPS:,} steps")
-            states = _with_key(states, table, markov_indexes.get(outcomes.key))
-        after: dict[_State, float] = defaultdict(float)
+            states = _with_key(states, table, self._markov_indexes.get(outcomes.key))
+        after: dict[_State[S], float] = defaultdict(float)
         true = 0.0
-        for (hidden, partials, letter), weight in states.items():
-            if (partials, letter) not in known_steps:
-                known_steps[partials, letter] = sets.step(partials, letter)
-            partials, accepted = known_steps[partials, letter]
-            after[hidden, partials, 0] += weight
+        for (hidden, state, letter), weight in states.items():
+            if (state, letter) not in self._known:
+                self._known[state, letter] = self._machine.step(state, letter)
+            state, accepted = self._known[state, letter]
+            after[hidden, state, 0] += weight
             true += weight if accepted else 0.0
-        states = after
+        self.states = after
+        return min(true, 1.0)
+
+
+def joint_answers(sets: SetMachine, history: History) -> Iterator[tuple[int, float]]:
+    """The times at which the query can be true for a chain, with the probabilities; see `JointState.advance`."""
+    chain = JointState(sets, history)
+    for t, keys in history:
+        true = chain.advance(keys)
         if true > 0.0:
-            yield t, min(true, 1.0)
+            yield t, true
+
+
+def joint_counts(
+    sets: SetMachine, history: History, span_of: Callable[[int], int], times: int
+) -> Iterator[tuple[int, list[float], float]]:
+    """For each span of instants in which a chain can be true: P(count = j), from 1 to `times`, and the mean count.
+
+    `span_of` gives the number of the span of a time, or `OUTSIDE`; see `JointState.advance`.
+    """
+    chain = JointState(CountingMachine(sets, times), history)
+    spans = [span_of(t) for t, _ in history]
+    expected = 0.0
+    for (_, keys), span, following in zip(history, spans, [*spans[1:], None], strict=True):
+        expected += chain.advance(keys)
+        if span != following:
+            if span != OUTSIDE and expected > 0.0:
+                yield span, _read_counts(chain, times), expected
+            _reset_counts(chain)
+            expected = 0.0
+
+
+def _read_counts(chain: JointState[tuple[frozenset[Partial], int]], times: int) -> list[float]:
+    p = [0.0] * (times + 1)
+    for (_, (_, count), _), weight in chain.states.items():
+        p[count] += weight
+    return p[1:]
+
+
+def _reset_counts(chain: JointState[tuple[frozenset[Partial], int]]) -> None:
+    reset: dict[_State[tuple[frozenset[Partial], int]], float] = defaultdict(float)
+    for (hidden, (partials, _), letter), weight in chain.states.items():
+        reset[hidden, (partials, 0), letter] += weight
+    chain.states = reset
 
 
 def _markov_indexes(history: History) -> dict[int, int]:
@@ -61,9 +139,9 @@ def _markov_indexes(history: History) -> dict[int, int]:
     return {key: index for index, key in enumerate(sorted(markov_keys))}
 
 
-def _with_key(states: dict[_State, float], table: _Table, markov_index: int | None) -> dict[_State, float]:
+def _with_key(states: dict[_State[S], float], table: _Table, markov_index: int | None) -> dict[_State[S], float]:
     """The states after one more key took its value at the instant; `markov_index` is None for other models."""
-    after: dict[_State, float] = defaultdict(float)
+    after: dict[_State[S], float] = defaultdict(float)
     for (hidden, partials, letter), weight in states.items():
         for value, emitted, p in table.get(0 if markov_index is None else hidden[markov_index], [(0, 0, 1.0)]):
             new_hidden = hidden
@@ -73,9 +151,9 @@ def _with_key(states: dict[_State, float], table: _Table, markov_index: int | No
     return after
 
 
-def _table(outcomes: Outcomes, sets: SetMachine) -> _Table:
+def _table(outcomes: Outcomes, letter_of: Callable[[Signature], int]) -> _Table:
     """The possible values of a key at an instant; all events of a CERTAIN key happen, so it has one entry."""
-    letters = {code: sets.letter_of(signature) for code, signature in outcomes.signatures.items()}
+    letters = {code: letter_of(signature) for code, signature in outcomes.signatures.items()}
     values = outcomes.value.tolist()
     if outcomes.model == kernel.CERTAIN:
         union = 0

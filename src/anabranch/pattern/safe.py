@@ -103,6 +103,22 @@ class SafePlan:
             earlier = later
         return answers
 
+    def during(self, events: Events, firsts: I64, lasts: I64) -> F64:
+        """The probability that the query is true at some instant from a first to a last one.
+
+        Parameters
+        ----------
+        events : Events
+        firsts, lasts : indexes of instants, both in increasing order
+        """
+        p = np.zeros(len(firsts))
+        number = 0
+        for start, log_none in enumerate(self._inner(self._plan, events)):
+            while number < len(firsts) and firsts[number] == start:
+                p[number] = -np.expm1(log_none[lasts[number]])
+                number += 1
+        return p
+
     def _during(self, plan: Project, events: Events) -> Iterator[F64]:
         """For each instant a: log P(the part is true at no instant of [a, b]) for every b; 0 where b < a."""
         if isinstance(plan.part, Seq):

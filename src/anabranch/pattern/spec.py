@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from anabranch.binding.per import PerEpisode, PerWindow
 from anabranch.pattern.analysis import PatternAnalysis
+from anabranch.thresholds import least_reaching
 from anabranch.transport.job import Specification
 
 
@@ -15,6 +17,18 @@ class PatternSpec(Specification):
     """A PATTERN query that can stream."""
 
     analysis: PatternAnalysis
+
+    @property
+    def spans(self) -> PerWindow | PerEpisode | None:
+        """The PER d or PER EPISODE of the query; rows of other queries are made of answers at instants."""
+        per = self.analysis.query.per
+        return per if isinstance(per, PerWindow | PerEpisode) else None
+
+    @property
+    def least(self) -> float:
+        """The lowest probability of a row of the result."""
+        query = self.analysis.query
+        return query.least_probability if self.spans is None else least_reaching(self.spans.threshold)
 
     @property
     def direct(self) -> bool:
@@ -32,19 +46,47 @@ class PatternSpec(Specification):
 
     @property
     def head(self) -> list[pa.Field]:
-        """The columns that identify an answer: the time and the grouping columns."""
+        """The columns that identify a row: its time, or where it begins and ends, and the grouping columns."""
+        times = ["t"] if self.spans is None else ["t_from", "t_to"]
         groups = [pa.field(name, self.chain_types[index]) for name, index in self.analysis.group_by]
-        return [pa.field("t", self.time_kind.arrow_type), *groups]
+        return [*(pa.field(name, self.time_kind.arrow_type) for name in times), *groups]
+
+    @property
+    def span_columns(self) -> list[pa.Field]:
+        """The columns of a row of several answers after its head."""
+        counts = [] if isinstance(self.spans, PerWindow) else [pa.field("count", pa.int64())]
+        return [*counts, *(pa.field(name, pa.float64()) for name in ("probability", "expected"))]
 
     @property
     def answer_schema(self) -> pa.Schema:
-        """The head, and the probability; `log_none` (see `AnyOf`) where chains are combined over buckets."""
-        return pa.schema([*self.head, pa.field("probability" if self.direct else "log_none", pa.float64())])
+        """The head, and the probability.
+
+        Where chains are combined over buckets: `log_none` (see `AnyOf`), or `counts` (see `SumOf`).
+        """
+        if self.spans is None:
+            return pa.schema([*self.head, pa.field("probability" if self.direct else "log_none", pa.float64())])
+        if self.direct or not isinstance(self.spans, PerWindow):
+            return pa.schema([*self.head, *self.span_columns])
+        return pa.schema([*self.head, pa.field("counts", pa.list_(pa.float64())), pa.field("expected", pa.float64())])
 
     @property
     def routed_by(self) -> tuple[int, ...]:
-        """The indexes of the chain variables whose values assign keys to buckets."""
-        return tuple(range(len(self.analysis.chain)))
+        """The indexes of the chain variables whose values assign keys to buckets.
+
+        Where an episode begins depends on all chains of its group, so these are in one bucket.
+        """
+        if self.spans is None or isinstance(self.spans, PerWindow):
+            return tuple(range(len(self.analysis.chain)))
+        return self._grouped_by
+
+    @property
+    def _grouped_by(self) -> tuple[int, ...]:
+        return tuple(index for _, index in self.analysis.group_by)
+
+    @property
+    def needs_instants(self) -> bool:
+        """Whether every bucket needs the instants of all rows: whether two are consecutive decides on episodes."""
+        return isinstance(self.spans, PerEpisode)
 
 
 @dataclass(frozen=True)
@@ -54,10 +96,11 @@ class ArchiveSpec(PatternSpec):
     @property
     def answer_schema(self) -> pa.Schema:
         """The columns of the result."""
-        numbers = [pa.field(name, pa.float64()) for name in ("probability", "lower", "upper")]
-        return pa.schema([*self.head, *numbers, pa.field("method", pa.string())])
+        numbers = [pa.field("probability", pa.float64())] if self.spans is None else self.span_columns
+        bounds = [pa.field(name, pa.float64()) for name in ("lower", "upper")]
+        return pa.schema([*self.head, *numbers, *bounds, pa.field("method", pa.string())])
 
     @property
     def routed_by(self) -> tuple[int, ...]:
         """The grouping variables: the chains of a group may have to be sampled together."""
-        return tuple(index for _, index in self.analysis.group_by)
+        return self._grouped_by
