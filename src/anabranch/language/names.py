@@ -20,7 +20,7 @@ WORD_CLASSES = {
 RESERVED = {"TRUE", "FALSE", "NULL", "NOT", "_"}
 
 #: Words that follow a complete goal, so a `>` before them closes `+<...>`.
-AFTER_GOAL = {"THEN", "WHERE", "GROUP", "THRESHOLD", "CALIBRATED", "ACCURACY", "CONFIDENCE", "SEED"}
+AFTER_GOAL = {"THEN", "WHERE", "GROUP", "THRESHOLD", "CALIBRATED", "ACCURACY", "CONFIDENCE", "SEED", "METHOD"}
 
 _PLAIN = re.compile(r"[^\W\d]\w*")
 

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 from anabranch.binding.derived_streams import WHOLE_ARCHIVE
 from anabranch.binding.words import count_of
-from anabranch.errors import WorkbookError
 from anabranch.language import nodes
 from anabranch.language.unparse import unparse
-from anabranch.pattern.analysis import PatternAnalysis, by_plan, objections, why_not_by_intervals
+from anabranch.pattern.analysis import PatternAnalysis, by_plan, why_not_by_intervals
 from anabranch.pattern.query import BoundGoal
 from anabranch.pattern.safe_plan import Project, Seq
 from anabranch.plan import Plan, Step
@@ -18,17 +17,8 @@ _GROWING_STATE = "the state grows with the number of rows; run the query over an
 
 
 def plan(analysis: PatternAnalysis) -> Plan:
-    """Describe how a query is run.
-
-    Raises
-    ------
-    WorkbookError
-        If the query groups by a variable on which it is not independent.
-    """
+    """Describe how a query is run."""
     query = analysis.query
-    findings = objections(analysis)
-    if findings:
-        raise WorkbookError(findings)
     planned = by_plan(analysis) is not None
     return Plan(
         query=query.name,
@@ -67,7 +57,7 @@ def _routing(analysis: PatternAnalysis) -> str:
     if analysis.surely_exact:
         routed_by = list(analysis.chain)
     else:
-        routed_by = [analysis.chain[index] for _, index in analysis.group_by]
+        routed_by = [analysis.chain[index] for _, index in analysis.group_by if index < len(analysis.chain)]
     if not routed_by:
         return "all rows go to one bucket" + ("" if analysis.chain else ": there is one chain")
     # Variables that begin with an underscore were added for wildcards of the query.

@@ -10,6 +10,8 @@ import pyarrow as pa
 from anabranch.binding.typed import Typed
 from anabranch.pattern.analysis import PatternAnalysis
 from anabranch.pattern.archive import ArchiveOperator
+from anabranch.pattern.grouped import GroupedOperator
+from anabranch.pattern.last_values import LastValuesOperator
 from anabranch.pattern.operator import PatternOperator
 from anabranch.pattern.spec import ArchiveSpec, PatternSpec
 from anabranch.transport.finishing import AnyOf, Finishing, ResultColumn
@@ -34,7 +36,11 @@ class PatternJob(QueryJob[PatternSpec], KeyPlacement):
 
     def operator(self) -> Operator:
         """The operator of one bucket."""
-        return ArchiveOperator(self.spec) if isinstance(self.spec, ArchiveSpec) else PatternOperator(self.spec)
+        if isinstance(self.spec, ArchiveSpec):
+            return ArchiveOperator(self.spec)
+        if self.spec.analysis.last_values:
+            return LastValuesOperator(self.spec)
+        return GroupedOperator(self.spec) if self.spec.analysis.bound else PatternOperator(self.spec)
 
     def rules(self, query: int) -> Finishing:
         """The result columns; without GROUP BY, the probability that some chain is true."""
@@ -51,5 +57,6 @@ class PatternJob(QueryJob[PatternSpec], KeyPlacement):
 def make_job(analyses: Sequence[PatternAnalysis], context: JobContext) -> PatternJob:
     """The job of a query: that of live inputs where it is surely exact, too."""
     (analysis,) = analyses
-    spec = PatternSpec if context.live or analysis.surely_exact else ArchiveSpec
+    exact = analysis.surely_exact and analysis.query.method != "SAMPLING"
+    spec = PatternSpec if context.live or exact else ArchiveSpec
     return PatternJob(spec(context, analysis))

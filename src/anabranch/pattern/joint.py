@@ -16,6 +16,8 @@ from anabranch.pattern.machine import Partial, SetMachine
 
 #: The most transitions of states that are computed: about a second.
 MOST_STEPS = 300_000
+#: A chain is given up if this many times the steps would be needed, should the number of states stay as it is.
+FAR_TOO_MANY = 8
 
 #: The values of the Markov keys, the partial results, and the letter of the keys read so far at the instant.
 _State = tuple[tuple[int, ...], frozenset[Partial], int]
@@ -23,25 +25,32 @@ _State = tuple[tuple[int, ...], frozenset[Partial], int]
 _Table = dict[int, list[tuple[int, int, float]]]
 
 
-def joint_answers(sets: SetMachine, history: History) -> Iterator[tuple[int, float]]:
+def joint_answers(sets: SetMachine, history: History, most_steps: int) -> Iterator[tuple[int, float]]:
     """The times at which the query can be true for a chain, with the probabilities.
 
     Raises
     ------
     TooLarge
-        If it takes more than `MOST_STEPS` steps, or more work than the machine allows.
+        If it takes more than `most_steps`, or more work than the machine allows. It is raised as soon as that is
+        foreseeable: sampling has to wait for it.
     """
+    too_large = TooLarge(f"the joint state of a chain takes more than {most_steps:,} steps")
+    tables = [(t, [(outcomes.key, _table(outcomes, sets)) for outcomes in keys]) for t, keys in history]
     markov_indexes = _markov_indexes(history)
+    if _least_steps(tables, markov_indexes) > most_steps:
+        raise too_large
     states: dict[_State, float] = {((0,) * len(markov_indexes), sets.start, 0): 1.0}
     known_steps: dict[tuple[frozenset[Partial], int], tuple[frozenset[Partial], bool]] = {}
-    steps = 0
-    for t, keys in history:
-        for outcomes in keys:
-            table = _table(outcomes, sets)
-            steps += len(states) * max(map(len, table.values()), default=1)
-            if steps > MOST_STEPS:
-                raise TooLarge(f"the joint state takes more than {MOST_STEPS:,} steps")
-            states = _with_key(states, table, markov_indexes.get(outcomes.key))
+    steps, steps_per_state = 0, sum(_width(table) for _, keys in tables for _, table in keys)
+    for t, keys in tables:
+        if steps + len(states) * steps_per_state > FAR_TOO_MANY * most_steps:
+            raise too_large
+        for key, table in keys:
+            steps += len(states) * _width(table)
+            steps_per_state -= _width(table)
+            if steps > most_steps:
+                raise too_large
+            states = _with_key(states, table, markov_indexes.get(key))
         after: dict[_State, float] = defaultdict(float)
         true = 0.0
         for (hidden, partials, letter), weight in states.items():
@@ -53,6 +62,26 @@ def joint_answers(sets: SetMachine, history: History) -> Iterator[tuple[int, flo
         states = after
         if true > 0.0:
             yield t, min(true, 1.0)
+
+
+def _width(table: _Table) -> int:
+    """The most values that follow one previous value."""
+    return max(map(len, table.values()), default=1)
+
+
+def _least_steps(tables: list[tuple[int, list[tuple[int, _Table]]]], markov_indexes: dict[int, int]) -> float:
+    """A lower bound of the steps: keys are independent, so every combination of their possible values is a state."""
+    possible: dict[int, set[int]] = dict.fromkeys(markov_indexes, {0})
+    combinations, steps = 1.0, 0.0
+    for _, keys in tables:
+        for key, table in keys:
+            steps += combinations
+            if key in markov_indexes:
+                before = possible[key]
+                after = {value for previous in before for value, _, _ in table.get(previous, [(0, 0, 1.0)])}
+                combinations = combinations / len(before) * len(after)
+                possible[key] = after
+    return steps
 
 
 def _markov_indexes(history: History) -> dict[int, int]:
