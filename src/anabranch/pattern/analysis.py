@@ -9,8 +9,11 @@ and a MARKOV key depends on its previous value:
 - *safe*: a variable is shared only within a prefix, and no key has events for both the prefix and the later goals;
 - *unsafe*: anything else.
 
-Regular and extended regular queries can stream. The others run over archives: safe ones by their plan (`safe_plan.py`),
-the rest by sets of partial results (`machine.py`), exactly if these are small, else by sampling.
+With GROUP BY, the class is that of the query for one binding of the grouping variables (`bindings.py`).
+
+Regular and extended regular queries can stream, and so can unsafe ones that need only the last values of a chain. The
+others run over archives: safe ones by their plan (`safe_plan.py`), the rest by sets of partial results (`machine.py`),
+exactly if these are small, else by sampling.
 """
 
 from __future__ import annotations
@@ -313,8 +316,8 @@ def _classify(
     for place in places:
         if place.goal is None:
             names = ", ".join(sorted(_names(place.condition) - set(bound)))
-            reason = f"a condition at goal {place.stated + 1} joins variables of different goals: {names}"
-            return UNSAFE, [*binding, reason], None
+            joined = f"a condition at goal {place.stated + 1} joins variables of different goals: {names}"
+            return UNSAFE, [*binding, joined], None
     shared = [name for name in shared_by(goals) if name not in bound]
     if not shared:
         return (

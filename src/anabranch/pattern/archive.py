@@ -255,7 +255,7 @@ class ArchiveOperator:
         if not self._analysis.group_by:
             return np.zeros(n_chains, np.int32), pa.table({})
         if self._analysis.bound:
-            chains, bound = self._tree.chain_of(self._nodes), self._tree.columns(self._nodes)
+            chains, bound = self._tree.chain_of(self._nodes), self._tree.columns(self._tree.codes_of(self._nodes))
         else:
             chains, bound = np.arange(n_chains, dtype=np.int32), []
         columns = [*(self._intake.chains.take(chains) if self._analysis.chain else []), *bound]

@@ -73,15 +73,25 @@ class _Events:
 
 
 class Bindings:
-    """The nodes of a bucket."""
+    """The nodes of a bucket.
 
-    def __init__(self, spec: PatternSpec, intake: Intake) -> None:
+    Parameters
+    ----------
+    spec, intake : of the operator
+    without_last : whether nodes leave out the variables that the last goal binds. They do not change the state, only
+        to which binding an answer belongs, so all their values can share a node; `split` divides its answers.
+    """
+
+    def __init__(self, spec: PatternSpec, intake: Intake, without_last: bool = False) -> None:
         self._spec = spec
         self._intake = intake
         self._tests = spec.analysis.tests
         self._names = spec.analysis.bound
-        #: The goals that bind grouping variables.
-        self._levels = [goal for goal, test in enumerate(self._tests) if test.binds]
+        #: For each goal, the variables that it binds in nodes.
+        self._binds = [test.binds for test in self._tests]
+        if without_last:
+            self._binds[-1] = ()
+        self._levels = [goal for goal, names in enumerate(self._binds) if names]
         self._values = [Dictionary([kind]) for kind in spec.bound_types]
         self._chain = np.zeros(0, np.int64)
         self._level = np.zeros(0, np.int64)
@@ -100,9 +110,23 @@ class Bindings:
         """The chain of each node."""
         return self._chain[nodes].astype(np.int32)
 
-    def columns(self, nodes: I64 | I32) -> list[pa.Array]:
-        """The values of the grouping variables of complete nodes."""
-        return [values.take(self._codes[nodes, index].astype(np.int32))[0] for index, values in enumerate(self._values)]
+    def codes_of(self, nodes: I64 | I32) -> I64:
+        """The codes of the grouping variables of complete nodes, one row per node."""
+        return self._codes[nodes]
+
+    def columns(self, codes: I64) -> list[pa.Array]:
+        """The values of the grouping variables with these codes."""
+        return [values.take(codes[:, index].astype(np.int32))[0] for index, values in enumerate(self._values)]
+
+    def split(self, expansion: Expansion, rows: I64) -> I64:
+        """The codes of the grouping variables of answers that come from these rows of an expansion."""
+        codes = self._codes[expansion.node[rows]].copy()
+        last = len(self._tests) - 1
+        event = self._events.of_row[expansion.rows[rows]]
+        for variable, name in enumerate(self._names):
+            if name in self._tests[last].binds:
+                codes[:, variable] = self._events.codes[variable, last][event]
+        return codes
 
     def save(self) -> dict[str, pa.Table]:
         """The nodes as tables."""
@@ -197,7 +221,7 @@ class Bindings:
             parents, events = self._children(level, goal, created)
             codes = self._codes[parents].copy()
             for variable, name in enumerate(self._names):
-                if name in self._tests[goal].binds:
+                if name in self._binds[goal]:
                     codes[:, variable] = self._events.codes[variable, goal][events]
             nodes = self._add(self._chain[parents], np.full(len(parents), level + 1), codes)
             n_new = len(self) - len(origin)
@@ -216,7 +240,7 @@ class Bindings:
         node, event = self._agreeing(goal, self._tests[goal].agrees, nodes, events)
         later = self._events.last[event] > created[node]
         node, event = node[later], event[later]
-        known = {name for bound in self._levels[:level] for name in self._tests[bound].binds}
+        known = {name for bound in self._levels[:level] for name in self._binds[bound]}
         given = [part for part in self._tests[goal].given if _binding_names(part) <= known]
         fits = self._given(goal, given, node, event)
         return node[fits], event[fits]
@@ -271,8 +295,8 @@ class Bindings:
         if markov.any():
             feeding = np.flatnonzero(markov)
             if fed is None:
-                chain = received.chain[received.used[feeding]]
-                pair, position = equal_pairs((self._chain[nodes], chain.astype(np.int64)))
+                chain = received.chain[received.used[feeding]].astype(np.int64)
+                pair, position = equal_pairs((self._chain[nodes], chain))
                 pair_nodes.append(nodes[pair])
             else:
                 effective = self._events.key[event]
@@ -282,8 +306,9 @@ class Bindings:
                 pair_nodes.append(both[0][pair])
             positions.append(feeding[position])
         all_nodes, all_positions = np.concatenate(pair_nodes), np.concatenate(positions)
-        order = np.lexsort((all_positions, all_nodes))
-        all_nodes, all_positions = all_nodes[order], all_positions[order]
+        if len(plain) or fed is not None:
+            order = np.lexsort((all_positions, all_nodes))
+            all_nodes, all_positions = all_nodes[order], all_positions[order]
         index, found = _find(node * n_events + event, all_nodes * n_events + row_event[all_positions])
         mask, again = (np.where(found, bits[index], 0) if len(bits) else index for bits in (mask, again))
         return Expansion(received.used[all_positions], all_nodes.astype(np.int32), mask, again)
@@ -298,7 +323,7 @@ class Bindings:
             # A node waits for the event that binds its next variables: it has no results of this goal and later ones.
             # The first goal ends no partial result, so only its accepted events count.
             reached = nodes[next_goal > goal] if goal == 0 else nodes[next_goal >= goal]
-            names = (*test.agrees, *test.binds) if goal == 0 else test.agrees
+            names = (*test.agrees, *self._binds[goal]) if goal == 0 else test.agrees
             events = np.flatnonzero(self._events.mask & match_bit(goal) != 0)
             node, event = self._agreeing(goal, names, reached, events)
             accepted, same = self._accepted(goal, test, node, event, levels)
@@ -315,7 +340,7 @@ class Bindings:
         """Which pairs are accepted by a goal, and which have the values of the node."""
         same = levels[self._level[node]] > goal
         for variable, name in enumerate(self._names):
-            if name in test.binds:
+            if name in self._binds[goal]:
                 same &= self._events.codes[variable, goal][event] == self._codes[node, variable]
         accepted = same & (self._events.mask[event] & accept_bit(goal) != 0)
         if test.given:

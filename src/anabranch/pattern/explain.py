@@ -8,12 +8,16 @@ from anabranch.binding.derived_streams import WHOLE_ARCHIVE
 from anabranch.binding.words import count_of
 from anabranch.language import nodes
 from anabranch.language.unparse import unparse
-from anabranch.pattern.analysis import PatternAnalysis, by_plan, why_not_by_intervals
+from anabranch.pattern.analysis import UNSAFE, PatternAnalysis, by_plan, why_not_by_intervals
 from anabranch.pattern.query import BoundGoal
 from anabranch.pattern.safe_plan import Project, Seq
 from anabranch.plan import Plan, Step
 
 _GROWING_STATE = "the state grows with the number of rows; run the query over an archive"
+_WAITING_CONDITION = (
+    "a condition compares an event with a grouping variable that only a later goal binds; "
+    "GROUP BY the variables of the event too, or run the query over an archive"
+)
 
 
 def plan(analysis: PatternAnalysis) -> Plan:
@@ -35,8 +39,10 @@ def plan(analysis: PatternAnalysis) -> Plan:
 
 
 def _streams(analysis: PatternAnalysis) -> str:
+    if analysis.query.method == "SAMPLING":
+        return "METHOD SAMPLING draws worlds over an archive; remove it"
     if not analysis.can_stream:
-        return _GROWING_STATE
+        return _WAITING_CONDITION if analysis.regular else _GROWING_STATE
     for stream in analysis.streams:
         if isinstance(stream.source, nodes.InferredSource) and stream.source.method in WHOLE_ARCHIVE:
             return f"{stream.name} is inferred by {stream.source.method}, which needs all readings; use METHOD FILTER"
@@ -44,10 +50,14 @@ def _streams(analysis: PatternAnalysis) -> str:
 
 
 def _method(analysis: PatternAnalysis, planned: bool) -> str:
-    if analysis.surely_exact:
-        return "exact"
     query = analysis.query
+    if analysis.surely_exact and query.method != "SAMPLING":
+        return "exact"
+    if query.method == "EXACT":
+        return "exact; the run fails if the joint state of a chain is too large"
     sampled = f"sampling with accuracy {query.accuracy:g}, confidence {query.confidence:g} and seed {query.seed}"
+    if query.method == "SAMPLING":
+        return sampled
     if planned:
         return f"exact, by the safe plan; {sampled} if a leaf of the plan is too large"
     return f"exact if the joint state of a chain is small, else {sampled}"
@@ -66,12 +76,19 @@ def _routing(analysis: PatternAnalysis) -> str:
 
 
 def _cost(analysis: PatternAnalysis, planned: bool) -> str:
+    cost = _cost_of_chain(analysis, planned)
+    if analysis.bound:
+        return f"for each binding of {', '.join(analysis.bound)} that the data can make true: {cost}"
+    return cost
+
+
+def _cost_of_chain(analysis: PatternAnalysis, planned: bool) -> str:
     if planned:
         return (
             "time grows with the square of the number of instants, times the keys and their table rows per instant; "
             "memory grows with the rows"
         )
-    if not analysis.can_stream:
+    if not analysis.regular:
         return (
             "exact: time grows with the rows, times the sets of partial results and the product of the values of the "
             "MARKOV keys of a chain (at most 1,048,576 weights); sampling: time grows with the rows, times the sampled "
@@ -95,17 +112,26 @@ def _steps(analysis: PatternAnalysis, planned: bool) -> Iterator[Step]:
             yield Step("infer", f"{stream.name} from {stream.source.stream} by {stream.source.method}, for each key")
     goals = count_of(len(analysis.query.goals), "goal")
     yield Step("match", f"test {goals} once per distinct key and value")
+    if analysis.bound:
+        names = ", ".join(analysis.bound)
+        yield Step("bind", f"one chain for each binding of {names}; they share events and automaton")
     if analysis.plan is not None:
+        if analysis.classification == UNSAFE:
+            yield Step("plan", "if it is too large and no key of the data feeds both sides of a seq:")
         for line in plan_tree(analysis.plan, analysis):
             yield Step("plan", line)
         refusal = why_not_by_intervals(analysis)
         if refusal is not None:
             yield Step("plan", f"cannot be computed from intervals: {refusal}")
-    if analysis.can_stream:
+    if analysis.regular:
         shape = "joint" if analysis.markov and not analysis.single else "single" if analysis.markov else "independent"
         yield Step("carry", f"run the {shape} kernel over the instants of each chain")
     elif not planned:
         yield Step("carry", "track the set of partial results, as an automaton or in sampled worlds")
+        if analysis.last_values:
+            yield Step(
+                "carry", "on a stream: each event ends the results before it, so their last values are the state"
+            )
     group = ", ".join(name for name, _ in analysis.group_by)
     any_chain = "1 - prod(1 - p) over the chains" if analysis.chain else "not needed: there is one chain"
     yield Step("combine", f"one answer per {group}" if group else any_chain)

@@ -11,13 +11,12 @@ from collections.abc import Iterator
 
 from anabranch.errors import TooLarge
 from anabranch.pattern import kernel
+from anabranch.pattern.budget import Budget
 from anabranch.pattern.history import History, Outcomes
 from anabranch.pattern.machine import Partial, SetMachine
 
 #: The most transitions of states that are computed: about a second.
 MOST_STEPS = 300_000
-#: A chain is given up if this many times the steps would be needed, should the number of states stay as it is.
-FAR_TOO_MANY = 8
 
 #: The values of the Markov keys, the partial results, and the letter of the keys read so far at the instant.
 _State = tuple[tuple[int, ...], frozenset[Partial], int]
@@ -41,21 +40,23 @@ def joint_answers(sets: SetMachine, history: History, most_steps: int) -> Iterat
         raise too_large
     states: dict[_State, float] = {((0,) * len(markov_indexes), sets.start, 0): 1.0}
     known_steps: dict[tuple[frozenset[Partial], int], tuple[frozenset[Partial], bool]] = {}
-    steps, steps_per_state = 0, sum(_width(table) for _, keys in tables for _, table in keys)
+    steps, budget = 0, Budget(len(tables), too_large)
     for t, keys in tables:
-        if steps + len(states) * steps_per_state > FAR_TOO_MANY * most_steps:
-            raise too_large
+        # If no key must have an event, the sets of events so far are possible ones, and their steps have to be taken.
+        all_may_be_idle = all(_may_be_idle(table) for _, table in keys)
         for key, table in keys:
-            steps += len(states) * _width(table)
-            steps_per_state -= _width(table)
+            steps += len(states) * max(map(len, table.values()), default=1)
             if steps > most_steps:
                 raise too_large
             states = _with_key(states, table, markov_indexes.get(key))
+            new_steps = {(partials, letter) for _, partials, letter in states} - known_steps.keys()
+            if all_may_be_idle or key == keys[-1][0]:
+                sets.require(new_steps)
+        known_steps.update((step, sets.step(*step)) for step in new_steps)
+        budget.end_instant(max(steps / max(1, most_steps), sets.spent))
         after: dict[_State, float] = defaultdict(float)
         true = 0.0
         for (hidden, partials, letter), weight in states.items():
-            if (partials, letter) not in known_steps:
-                known_steps[partials, letter] = sets.step(partials, letter)
             partials, accepted = known_steps[partials, letter]
             after[hidden, partials, 0] += weight
             true += weight if accepted else 0.0
@@ -64,9 +65,9 @@ def joint_answers(sets: SetMachine, history: History, most_steps: int) -> Iterat
             yield t, min(true, 1.0)
 
 
-def _width(table: _Table) -> int:
-    """The most values that follow one previous value."""
-    return max(map(len, table.values()), default=1)
+def _may_be_idle(table: _Table) -> bool:
+    """Whether a key may have no event that matches a goal, whatever its previous value."""
+    return all(any(letter == 0 for _, letter, _ in outcomes) for outcomes in table.values())
 
 
 def _least_steps(tables: list[tuple[int, list[tuple[int, _Table]]]], markov_indexes: dict[int, int]) -> float:

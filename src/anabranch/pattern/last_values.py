@@ -29,7 +29,7 @@ class LastValuesOperator(PatternOperator):
         self._sets = SetMachine(Machine(spec.analysis, spec.relations), sys.maxsize)
         self._kept = [(kept.waiting, kept.repeating) for kept in spec.analysis.kept]
         # The alternatives of one key exclude each other, so letters are not united.
-        self._automaton: Automaton[frozenset[Partial]] = Automaton(self._sets)
+        self._automaton = Automaton(self._sets)
 
     def _letters(self, rows: Rows) -> I32:
         """The index of the letter of each row's event."""

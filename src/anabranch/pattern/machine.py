@@ -9,6 +9,7 @@ words when worlds are sampled, a single bit when states are explored for the aut
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -165,6 +166,20 @@ class SetMachine:
         if len(self._known) > _MOST_KNOWN_STEPS:
             self._known.clear()
 
+    @property
+    def spent(self) -> float:
+        """The part of the allowed work that the chain has taken."""
+        return 1.0 - self._work_left / max(1, self._most_work)
+
+    @staticmethod
+    def _work(state: frozenset[Partial], letter: int) -> int:
+        return LEAST_WORK + (1 + len(state)) * letter.bit_count()
+
+    def require(self, steps: Iterable[tuple[frozenset[Partial], int]]) -> None:
+        """Raise TooLarge if these steps are more work than is left."""
+        if sum(itertools.starmap(self._work, steps)) > self._work_left:
+            raise TooLarge(_TOO_MANY)
+
     def letter_of(self, signature: Signature) -> int:
         """The letter of one event; 0 if it matches no goal."""
         if not any(signature):
@@ -184,7 +199,7 @@ class SetMachine:
         """
         # Known steps count too: whether a chain is too
         # large must not depend on other chains.
-        self._work_left -= LEAST_WORK + (1 + len(state)) * letter.bit_count()
+        self._work_left -= self._work(state, letter)
         if self._work_left < 0:
             raise TooLarge(_TOO_MANY)
         if (state, letter) not in self._known:

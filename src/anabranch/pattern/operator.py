@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +41,7 @@ class PatternOperator:
     def _open_automaton(self) -> None:
         analysis = self._spec.analysis
         machine = RegularMachine(analysis.kleene, analysis.rebound)
-        self._automaton = Automaton(machine, union_closed=self._weights.unites)
+        self._automaton: Automaton[Any] = Automaton(machine, union_closed=self._weights.unites)
 
     def _load_states(self, states: pa.Table) -> None:
         """Restore the states of the automaton from what `_save_states` returned."""

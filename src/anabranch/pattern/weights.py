@@ -154,9 +154,18 @@ class SingleWeights:
 
     def step(self, batch: Batch, automaton: Tables) -> Answers:
         """Update the weights by a batch."""
+        return self._step(batch, automaton, np.zeros(0))
+
+    def step_by_row(self, batch: Batch, automaton: Tables) -> F64:
+        """Update the weights by a batch, and return the part of an answer that comes from each row."""
+        row_p = np.zeros(len(batch.t))
+        self._step(batch, automaton, row_p)
+        return row_p
+
+    def _step(self, batch: Batch, automaton: Tables, row_p: F64) -> Answers:
         self.offsets, self.codes, self.weights, chains, times, probabilities = kernel.step_single(
             batch.rows, batch.starts, batch.t, batch.prev, batch.value, batch.p, batch.letter,
-            automaton.delta, automaton.accept, self.offsets, self.codes, self.weights, batch.n_values,
+            automaton.delta, automaton.accept, self.offsets, self.codes, self.weights, batch.n_values, row_p,
         )  # fmt: skip
         return chains, times, probabilities
 
