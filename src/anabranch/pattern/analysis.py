@@ -244,6 +244,18 @@ class PatternAnalysis:
         return self.regular and (self.single or not self.markov)
 
     @property
+    def shares_last(self) -> bool:
+        """Whether the bindings of the last goal share a chain: one MARKOV key feeds it, so one row ends a match."""
+        last_is_plain = not self.query.goals[-1].kleene and not self.late_conditions
+        return self.regular and self.single and self.markov and last_is_plain
+
+    @property
+    def repeated(self) -> tuple[str, ...]:
+        """The grouping variables of which each binding has a chain."""
+        last = self.tests[-1].binds if self.shares_last else ()
+        return tuple(name for name in self.bound if name not in last)
+
+    @property
     def rebound(self) -> tuple[bool, ...]:
         """For each goal, whether it has a + whose first event binds a grouping variable for the further ones."""
         return tuple(
@@ -320,11 +332,7 @@ def _classify(
             return UNSAFE, [*binding, joined], None
     shared = [name for name in shared_by(goals) if name not in bound]
     if not shared:
-        return (
-            REGULAR,
-            [*binding, "no variable is shared between goals" if not bound else "no other one is shared"],
-            None,
-        )
+        return REGULAR, [*binding, f"no {'other ' if bound else ''}variable is shared between goals"], None
     if set(shared) <= set(independent):
         return EXTENDED, [*binding, *(f"{name} is in the same key position of every goal" for name in shared)], None
     reason = [f"{name} is shared, but {_why_dependent(goals, name)}" for name in shared if name not in independent]

@@ -12,7 +12,7 @@ data can make true have a node.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -219,11 +219,14 @@ class Bindings:
         created = np.full(len(self), BEGINNING, np.int64)
         for level, goal in enumerate(self._levels):
             parents, events = self._children(level, goal, created)
-            codes = self._codes[parents].copy()
-            for variable, name in enumerate(self._names):
-                if name in self._binds[goal]:
-                    codes[:, variable] = self._events.codes[variable, goal][events]
-            nodes = self._add(self._chain[parents], np.full(len(parents), level + 1), codes)
+            variables = [variable for variable, name in enumerate(self._names) if name in self._binds[goal]]
+            columns = [self._events.codes[variable, goal][events] for variable in variables]
+            # Many events give the same child, so Python sees only the distinct ones.
+            distinct, first, child = np.unique(_code_of([parents, *columns]), return_index=True, return_inverse=True)
+            codes = self._codes[parents[first]].copy()
+            for variable, column in zip(variables, columns, strict=True):
+                codes[:, variable] = column[first]
+            nodes = self._add(self._chain[parents[first]], np.full(len(distinct), level + 1), codes)[child]
             n_new = len(self) - len(origin)
             origin = np.concatenate([origin, np.full(n_new, -1, np.int64)])
             created = np.concatenate([created, np.full(n_new, END, np.int64)])
@@ -247,13 +250,31 @@ class Bindings:
 
     def _agreeing(self, goal: int, names: Iterable[str], nodes: I64, events: I64) -> tuple[I64, I64]:
         """The pairs of a node and an event of its chain that have the same values of these variables."""
-        left, right = [self._chain[nodes]], [self._events.chain[events]]
+        node, event = equal_pairs(self._codes_to_join(goal, names, nodes, events))
+        return nodes[node], events[event]
+
+    def _codes_to_join(self, goal: int, names: Iterable[str], nodes: I64, events: I64) -> tuple[I64, I64]:
+        """Codes of nodes and of events that are equal where they have the same chain and values of these variables."""
+        columns = [np.concatenate([self._chain[nodes], self._events.chain[events]])]
         for name in names:
             variable = self._names.index(name)
-            left.append(self._codes[nodes, variable])
-            right.append(self._events.codes[variable, goal][events])
-        node, event = equal_pairs(_codes_of(left, right))
-        return nodes[node], events[event]
+            of_events = self._events.codes[variable, goal][events]
+            columns.append(np.concatenate([self._codes[nodes, variable], of_events]))
+        code = _code_of(columns)
+        return code[: len(nodes)], code[len(nodes) :]
+
+    def matching_rows(self, nodes: I64) -> I64:
+        """How many rows match goals of each node; a row counts once for each goal."""
+        events = self._events
+        n_rows = np.bincount(events.of_row[self._received.used], minlength=len(events.mask))
+        total = np.zeros(len(nodes), np.int64)
+        for goal, reached, names, matching in self._goals_of(nodes):
+            left, right = self._codes_to_join(goal, names, nodes, matching)
+            order = np.argsort(right, kind="stable")
+            before = np.concatenate([[0], np.cumsum(n_rows[matching[order]])])
+            low, high = (np.searchsorted(right[order], left, side) for side in ("left", "right"))
+            total += np.where(reached, before[high] - before[low], 0)
+        return total
 
     def _given(self, goal: int, conditions: Sequence[Typed], nodes: I64, events: I64) -> Bools:
         """Whether conditions on an event and a binding hold, for each pair."""
@@ -318,15 +339,9 @@ class Bindings:
         n_events = len(self._events.mask)
         pairs, masks, agains = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         levels = np.array([*self._levels, len(self._tests)])
-        next_goal = levels[self._level[nodes]]
-        for goal, test in enumerate(self._tests):
-            # A node waits for the event that binds its next variables: it has no results of this goal and later ones.
-            # The first goal ends no partial result, so only its accepted events count.
-            reached = nodes[next_goal > goal] if goal == 0 else nodes[next_goal >= goal]
-            names = (*test.agrees, *self._binds[goal]) if goal == 0 else test.agrees
-            events = np.flatnonzero(self._events.mask & match_bit(goal) != 0)
-            node, event = self._agreeing(goal, names, reached, events)
-            accepted, same = self._accepted(goal, test, node, event, levels)
+        for goal, reached, names, events in self._goals_of(nodes):
+            node, event = self._agreeing(goal, names, nodes[reached], events)
+            accepted, same = self._accepted(goal, self._tests[goal], node, event, levels)
             pairs.append(node * n_events + event)
             masks.append(np.where(accepted, match_bit(goal) | accept_bit(goal), match_bit(goal)))
             agains.append(np.where(same, match_bit(goal), 0))
@@ -335,6 +350,16 @@ class Bindings:
         np.bitwise_or.at(mask, index, np.concatenate(masks))
         np.bitwise_or.at(again, index, np.concatenate(agains))
         return pair // max(n_events, 1), pair % max(n_events, 1), mask, again
+
+    def _goals_of(self, nodes: I64) -> Iterator[tuple[int, Bools, tuple[str, ...], I64]]:
+        """For each goal: which nodes it concerns, the variables in which events must agree, and its events."""
+        next_goal = np.array([*self._levels, len(self._tests)])[self._level[nodes]]
+        for goal, test in enumerate(self._tests):
+            # A node waits for the event that binds its next variables: it has no results of this goal and later ones.
+            # The first goal ends no partial result, so only its accepted events count.
+            reached = next_goal > goal if goal == 0 else next_goal >= goal
+            names = (*test.agrees, *self._binds[goal]) if goal == 0 else test.agrees
+            yield goal, reached, names, np.flatnonzero(self._events.mask & match_bit(goal) != 0)
 
     def _accepted(self, goal: int, test: GoalTest, node: I64, event: I64, levels: I64) -> tuple[Bools, Bools]:
         """Which pairs are accepted by a goal, and which have the values of the node."""
@@ -353,14 +378,13 @@ def _binding_names(condition: Typed) -> set[str]:
     return {name for owner, name in references(condition) if owner == BINDING}
 
 
-def _codes_of(left: Sequence[I64], right: Sequence[I64]) -> tuple[I64, I64]:
-    """One code for each tuple of `left` and of `right`: equal tuples have equal codes."""
-    n_left = len(left[0])
-    code = np.concatenate([left[0], right[0]])
-    for first, second in zip(left[1:], right[1:], strict=True):
-        values, more = np.unique(np.concatenate([first, second]), return_inverse=True)
+def _code_of(columns: Sequence[I64]) -> I64:
+    """One code for each row of some columns: equal rows have equal codes."""
+    code = columns[0]
+    for column in columns[1:]:
+        values, more = np.unique(column, return_inverse=True)
         _, code = np.unique(code * len(values) + more, return_inverse=True)
-    return code[:n_left], code[n_left:]
+    return code
 
 
 def equal_pairs(codes: tuple[I64, I64]) -> tuple[I64, I64]:

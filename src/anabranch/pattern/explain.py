@@ -77,12 +77,17 @@ def _routing(analysis: PatternAnalysis) -> str:
 
 def _cost(analysis: PatternAnalysis, planned: bool) -> str:
     cost = _cost_of_chain(analysis, planned)
-    if analysis.bound:
-        return f"for each binding of {', '.join(analysis.bound)} that the data can make true: {cost}"
+    if analysis.repeated:
+        return f"for each binding of {', '.join(analysis.repeated)} that the data can make true: {cost}"
     return cost
 
 
 def _cost_of_chain(analysis: PatternAnalysis, planned: bool) -> str:
+    sampling = (
+        "time grows with the rows, times the sampled worlds, 64 per machine word (about 25,000 worlds at accuracy 0.01)"
+    )
+    if analysis.query.method == "SAMPLING":
+        return sampling
     if planned:
         return (
             "time grows with the square of the number of instants, times the keys and their table rows per instant; "
@@ -91,8 +96,7 @@ def _cost_of_chain(analysis: PatternAnalysis, planned: bool) -> str:
     if not analysis.regular:
         return (
             "exact: time grows with the rows, times the sets of partial results and the product of the values of the "
-            "MARKOV keys of a chain (at most 1,048,576 weights); sampling: time grows with the rows, times the sampled "
-            "worlds, 64 per machine word (about 25,000 worlds at accuracy 0.01)"
+            f"MARKOV keys of a chain (at most 1,048,576 weights); sampling: {sampling}"
         )
     if not analysis.markov:
         return "time grows with the rows; memory grows with the chains: one weight per automaton state"
@@ -113,8 +117,11 @@ def _steps(analysis: PatternAnalysis, planned: bool) -> Iterator[Step]:
     goals = count_of(len(analysis.query.goals), "goal")
     yield Step("match", f"test {goals} once per distinct key and value")
     if analysis.bound:
-        names = ", ".join(analysis.bound)
-        yield Step("bind", f"one chain for each binding of {names}; they share events and automaton")
+        if analysis.repeated:
+            names = ", ".join(analysis.repeated)
+            yield Step("bind", f"one chain for each binding of {names}; they share events and automaton")
+        if len(analysis.repeated) < len(analysis.bound):
+            yield Step("bind", f"divide answers by {', '.join(analysis.tests[-1].binds)}, which the last goal binds")
     if analysis.plan is not None:
         if analysis.classification == UNSAFE:
             yield Step("plan", "if it is too large and no key of the data feeds both sides of a seq:")
@@ -123,7 +130,9 @@ def _steps(analysis: PatternAnalysis, planned: bool) -> Iterator[Step]:
         refusal = why_not_by_intervals(analysis)
         if refusal is not None:
             yield Step("plan", f"cannot be computed from intervals: {refusal}")
-    if analysis.regular:
+    if analysis.query.method == "SAMPLING":
+        yield Step("carry", "track the set of partial results in sampled worlds")
+    elif analysis.regular:
         shape = "joint" if analysis.markov and not analysis.single else "single" if analysis.markov else "independent"
         yield Step("carry", f"run the {shape} kernel over the instants of each chain")
     elif not planned:

@@ -36,11 +36,7 @@ class GroupedOperator(PatternOperator):
     def open(self, state: bytes | None) -> None:
         """Start empty (None), or resume from saved bytes."""
         super().open(state)
-        # One key feeds a chain, so an answer comes from one row, which says to which binding it belongs.
-        analysis = self._spec.analysis
-        of_one_key = isinstance(self._weights, SingleWeights)
-        self._splits = of_one_key and not analysis.kleene[-1] and not analysis.late_conditions
-        self._bindings = Bindings(self._spec, self._intake, without_last=self._splits)
+        self._bindings = Bindings(self._spec, self._intake, without_last=self._spec.analysis.shares_last)
         self._past = MarkovPast()
         if state is not None:
             tables = unseal(state, self._spec.fingerprint)
@@ -99,8 +95,11 @@ class GroupedOperator(PatternOperator):
     def _blocks(self, received: Received) -> Iterator[I64]:
         """The complete nodes, as many at a time as memory allows."""
         nodes = np.flatnonzero(self._bindings.complete)
-        repeated = np.cumsum(np.diff(received.starts)[self._bindings.chain_of(nodes)])
-        for block in np.split(nodes, np.flatnonzero(np.diff(repeated // MOST_ROWS)) + 1):
+        if self._spec.analysis.markov:
+            repeated = np.diff(received.starts)[self._bindings.chain_of(nodes)]
+        else:
+            repeated = self._bindings.matching_rows(nodes)
+        for block in np.split(nodes, np.flatnonzero(np.diff(np.cumsum(repeated) // MOST_ROWS)) + 1):
             if len(block):
                 yield block
 
@@ -116,7 +115,7 @@ class GroupedOperator(PatternOperator):
             np.arange(len(chosen)), expansion.numbered(nodes).starts(len(nodes)), rows.t[chosen], received.key[chosen],
             received.model[chosen], rows.prev[chosen], rows.value[chosen], rows.p[chosen], index, self._intake.n_values,
         )  # fmt: skip
-        if self._splits and isinstance(self._weights, SingleWeights):
+        if self._spec.analysis.shares_last and isinstance(self._weights, SingleWeights):
             return self._split(expansion, batch.t, self._weights.step_by_row(batch, self._automaton))
         local, times, p = self._weights.step(batch, self._automaton)
         return self._bindings.chain_of(nodes[local]), self._bindings.codes_of(nodes[local]), times, p
