@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cases import Case, Draw
 from tests.drawn import examples
-from tests.local import LocalRun, local_job
+from tests.local import LocalRun, local_job, prepared_query
 from tests.oracles.pattern import bind_query
 from tests.oracles.pattern_per import PerRows, per_rows
 from tests.pattern.strategies import CLASSES, EXTENDED, GENERAL, REGULAR, pattern_cases
@@ -268,3 +268,39 @@ def test_many_chains_are_added() -> None:
     found = answers("PATTERN seen(p, 'hall') PER 10 AT LEAST 110 TIMES", rows)
     tail = sum(math.comb(200, heads) for heads in range(110, 201)) / 2**200
     assert numbers(found, "probability", "expected") == {(0,): (tail, 100.0)}
+
+
+# ---------------------------------------------------------------- bindings and last values
+
+MOVES = [
+    ("a", 1, None, "u", 0.5), ("a", 1, None, "w", 0.3), ("a", 2, "u", "w", 0.6), ("a", 2, "w", "u", 0.5),
+    ("a", 2, None, "u", 0.9), ("a", 3, "u", "u", 0.5), ("a", 3, "w", "w", 0.25), ("b", 1, None, "u", 0.5),
+    ("b", 3, "u", "w", 0.7),
+]  # fmt: skip
+
+
+def moves(query: str) -> Case:
+    """A query over a Markov stream `at`."""
+    stream = "CREATE STREAM at KEY (k STRING) VALUE (v STRING) TIME t INTEGER MODEL MARKOV;"
+    rows = [dict(zip(("k", "t", "prev_v", "v", "p"), row, strict=True)) for row in MOVES]
+    return Case(f"{stream}\nCREATE QUERY q AS {query};\n", "q", {"at": rows})
+
+
+@pytest.mark.parametrize("per", ["PER 2", "PER 10 AT LEAST 2 TIMES", "PER EPISODE ABOVE 0.2", "PER KEYS"])
+def test_each_binding_of_any_variables_is_counted(per: str) -> None:
+    case = moves(f"PATTERN at(p, _) THEN at(p, l) GROUP BY p, l {per}")
+    rows = run_whole(job_of(case), case.rows)
+    assert rows
+    assert_same(rows, expected(case), 0.0)
+
+
+@pytest.mark.parametrize("per", ["PER 2", "PER 10 AT LEAST 2 TIMES", "PER EPISODE ABOVE 0.2", "PER KEYS"])
+def test_queries_that_need_the_last_values_are_counted_on_streams(per: str) -> None:
+    case = moves(f"PATTERN at(p, l) THEN at(p, m) WHERE l <> m GROUP BY p {per}")
+    parts = [{"at": [row for row in case.rows["at"] if row["t"] == t]} for t in (1, 2, 3)]
+    assert_same(run_parts(job_of(case, live=True), parts), expected(case), 0.0)
+
+
+def test_counts_of_bindings_do_not_stream() -> None:
+    plan = prepared_query(moves("PATTERN at(p, l) GROUP BY p, l PER 2").workbook, "q").plan
+    assert plan.streams.startswith("PER d and PER EPISODE stream only if every GROUP BY variable is in the same key")

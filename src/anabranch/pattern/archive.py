@@ -11,6 +11,7 @@ state. If that is too much, each chain is tried separately, with only the states
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -19,21 +20,25 @@ from anabranch.arrays import I32, I64
 from anabranch.columns.dictionary import encode_tuples
 from anabranch.columns.times import decode_times
 from anabranch.errors import TooLarge
+from anabranch.pattern import joint
 from anabranch.pattern.analysis import by_plan
-from anabranch.pattern.automaton import Automaton, accept_bit, match_bit
+from anabranch.pattern.automaton import MAX_MOVES, Automaton, accept_bit, match_bit
+from anabranch.pattern.bindings import Bindings
 from anabranch.pattern.history import Histories
-from anabranch.pattern.intake import Intake, Received
-from anabranch.pattern.joint import joint_answers
-from anabranch.pattern.machine import Machine, Match, Partial, SetMachine, Signature
+from anabranch.pattern.intake import Intake
+from anabranch.pattern.machine import LEAST_WORK, Machine, Match, Partial, SetMachine, Signature
 from anabranch.pattern.safe import Events, SafePlan
 from anabranch.pattern.safe_plan import common_positions
 from anabranch.pattern.sampling import estimate
+from anabranch.pattern.signatures import read_signatures
 from anabranch.pattern.spec import ArchiveSpec
 from anabranch.pattern.weights import Answers, Batch, Weights, weights_for
 from anabranch.transport.operator import Outcome
 
 #: How many pairs of a partial result and an event are tried before a chain counts as too large: about a second.
 MOST_WORK = 200_000
+#: With METHOD EXACT, the limits are so many times higher.
+EXACT_FACTOR = 100
 
 #: By group and time: probability, lower, upper and method.
 Rows = dict[tuple[int, int], tuple[float, float, float, str]]
@@ -49,6 +54,10 @@ class ArchiveOperator:
         self._analysis = spec.analysis
         self._intake = Intake(spec)
         self._machine = Machine(spec.analysis, spec.relations)
+        self._factor = EXACT_FACTOR if spec.analysis.query.method == "EXACT" else 1
+        self._most_work = MOST_WORK * self._factor
+        #: The automata of all chains share their steps.
+        self._sets = SetMachine(self._machine, self._most_work)
         #: The sampled worlds of all groups; 0 if every chain was answered exactly.
         self.worlds_drawn = 0
 
@@ -63,62 +72,72 @@ class ArchiveOperator:
 
     def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
         """Take all packets and return all answers."""
-        received = self._intake.receive(packets, watermark)
-        self._received = received
-        self._signature, self._signatures, self._mask = self._read_events(received)
+        received = self._received = self._intake.receive(packets, watermark)
+        self._signature, self._signatures, self._mask = read_signatures(self._intake, self._analysis, received.rows)
+        if self._analysis.bound:
+            self._repeat_rows()
         self._histories = Histories(
-            self._intake, received, self._signature, self._signatures, self._analysis.query.seed
+            self._intake, self._received, self._signature, self._signatures, self._analysis.query.seed
         )
         return Outcome(self._answers(), received.rejected, received.counts)
 
-    def _read_events(self, received: Received) -> tuple[I32, list[Signature], I64]:
-        """For each row the index of its event's signature, the list of signatures, and each row's symbols."""
-        indexes: dict[Signature, int] = {}
-        signature_of_row = np.zeros(len(received.rows), np.int32)
-        masks = np.zeros(len(received.rows), np.int64)
-        tests = self._analysis.tests
-        for events in self._intake.distinct_events(received.rows, with_keys=True):
-            symbols = self._intake.masks(events)
-            masks[events.rows] = symbols[events.event]
-            matches_of_goals: list[list[Match | None]] = []
-            for goal, (test, names) in enumerate(zip(tests, self._machine.exposed, strict=True)):
-                if test.stream != events.stream:
-                    matches_of_goals.append([None] * len(symbols))
-                    continue
-                columns = [events.columns[test.variable_columns[name]].to_pylist() for name in names]
-                values: list[tuple[object, ...]] = list(zip(*columns, strict=True)) if columns else [()] * len(symbols)
-                matches_of_goals.append(_matches(symbols, goal, values))
-            signatures = zip(*matches_of_goals, strict=True)
-            codes = [indexes.setdefault(signature, len(indexes)) for signature in signatures]
-            signature_of_row[events.rows] = np.array(codes, np.int32)[events.event]
-        return signature_of_row, list(indexes), masks
+    def _repeat_rows(self) -> None:
+        """Repeat the rows for each binding that they can change: the chains are bindings from here on."""
+        self._tree = Bindings(self._spec, self._intake)
+        self._tree.read(self._received)
+        self._nodes = np.flatnonzero(self._tree.complete)
+        none = np.zeros(0, np.int64)
+        expansion = self._tree.expand(self._nodes, (none, none)).numbered(self._nodes)
+        received, rows = self._received, expansion.rows
+        pairs, index = np.unique(np.stack([self._signature[rows], expansion.mask]), axis=1, return_inverse=True)
+        signatures: dict[Signature, int] = {}
+        codes = [
+            signatures.setdefault(_restricted(self._signatures[signature], mask), len(signatures))
+            for signature, mask in pairs.T.tolist()
+        ]
+        self._signature = np.array(codes, np.int32)[index.reshape(-1)]
+        self._signatures = list(signatures)
+        self._mask = expansion.mask
+        self._received = replace(
+            received, rows=received.rows.take(rows), key=received.key[rows], model=received.model[rows],
+            chain=expansion.node, used=np.arange(len(rows)), starts=expansion.starts(len(self._nodes)),
+        )  # fmt: skip
 
     # ------------------------------------------------------------ exact answers
 
     def _exact(self) -> tuple[Answers, list[int]]:
         """The answers of all chains that can be answered exactly, and the other chains."""
         chains = np.flatnonzero(np.diff(self._received.starts)).tolist()
+        if self._analysis.query.method == "SAMPLING":
+            return _NO_ANSWERS, chains
         sequence = by_plan(self._analysis)
         if sequence is not None:
             plan = SafePlan(sequence, self._analysis.kleene, self._bindings)
-            return self._chain_by_chain(chains, lambda chain: self._by_plan(plan, chain))
+            return self._chain_by_chain(chains, lambda chain: self._by_plan(plan, self._events_of(chain), chain))
         try:
             return self._by_automaton(chains), []
         except TooLarge:
             # Whether a chain is too large must not depend on the other chains of its bucket.
-            answer = self._by_automaton_or_joint_state if len(chains) > 1 else self._by_joint_state
-            return self._chain_by_chain(chains, answer)
+            return self._chain_by_chain(
+                chains, self._by_any_method if len(chains) > 1 else self._by_plan_or_joint_state
+            )
 
-    @staticmethod
-    def _chain_by_chain(chains: list[int], answer: Callable[[int], Answers]) -> tuple[Answers, list[int]]:
+    def _chain_by_chain(self, chains: list[int], answer: Callable[[int], Answers]) -> tuple[Answers, list[int]]:
         answers, too_large = [_NO_ANSWERS], []
         for chain in chains:
+            self._sets.next_chain()
             try:
                 answers.append(answer(chain))
-            except TooLarge:
+            except TooLarge as error:
+                self._require_sampling(error)
                 too_large.append(chain)
         answer_chain, times, p = (np.concatenate(columns) for columns in zip(*answers, strict=True))
         return (answer_chain, times, p), too_large
+
+    def _require_sampling(self, error: TooLarge) -> None:
+        """Raise the error that a chain is too large, if the query excludes sampling."""
+        if self._analysis.query.method == "EXACT":
+            raise TooLarge(f"{error}, and METHOD EXACT excludes sampling; remove it, or GROUP BY") from error
 
     def _rows_of(self, chains: Sequence[int]) -> list[I64]:
         """The rows of each chain, without the keys that never match a goal."""
@@ -146,10 +165,11 @@ class ArchiveOperator:
         rows = np.concatenate([*rows_of_chains, np.zeros(0, np.int64)])
         starts = np.concatenate([[0], np.cumsum([len(chain_rows) for chain_rows in rows_of_chains])]).astype(np.int64)
         weights = weights_for(analysis.single, analysis.markov)
-        machine = SetMachine(self._machine, MOST_WORK)
-        automaton = Automaton(machine, union_closed=weights.unites)
+        # Each entry of the tables takes some work, so an automaton that takes too much is soon found to be too large.
+        most_moves = min(MAX_MOVES, self._most_work // LEAST_WORK)
+        automaton = Automaton(self._sets, union_closed=weights.unites, most_moves=most_moves)
         distinct, distinct_index = np.unique(self._signature[rows], return_inverse=True)
-        letters = [machine.letter_of(self._signatures[signature]) for signature in distinct]
+        letters = [self._sets.letter_of(self._signatures[signature]) for signature in distinct]
         automaton.extend(letters)
         letter = np.zeros(len(received.rows), np.int32)
         letter[rows] = automaton.index_of(letters)[distinct_index]
@@ -159,35 +179,44 @@ class ArchiveOperator:
         )  # fmt: skip
         return weights, automaton, batch
 
-    def _by_automaton_or_joint_state(self, chain: int) -> Answers:
+    def _by_any_method(self, chain: int) -> Answers:
         try:
             return self._by_automaton([chain])
         except TooLarge:
-            return self._by_joint_state(chain)
+            return self._by_plan_or_joint_state(chain)
+
+    def _by_plan_or_joint_state(self, chain: int) -> Answers:
+        sequence = by_plan(self._analysis, if_disjoint=True)
+        if sequence is not None:
+            plan, events = SafePlan(sequence, self._analysis.kleene, self._bindings), self._events_of(chain)
+            if plan.has_disjoint_keys(events):
+                return self._by_plan(plan, events, chain)
+        return self._by_joint_state(chain)
 
     def _by_joint_state(self, chain: int) -> Answers:
         (rows,) = self._rows_of([chain])
-        answers = list(joint_answers(SetMachine(self._machine, MOST_WORK), self._histories.of(rows)))
+        self._sets.next_chain()
+        most_steps = joint.MOST_STEPS * self._factor
+        answers = list(joint.joint_answers(self._sets, self._histories.of(rows), most_steps))
         times, p = zip(*answers, strict=True) if answers else ((), ())
         return np.full(len(answers), chain, np.int32), np.array(times, np.int64), np.array(p, np.float64)
 
-    def _by_plan(self, plan: SafePlan, chain: int) -> Answers:
-        times, events = self._events_of(chain)
-        p = plan.run(events)
-        true = np.flatnonzero(p > 0.0)
-        return np.full(len(true), chain, np.int32), times[true], np.minimum(p[true], 1.0)
-
-    def _events_of(self, chain: int) -> tuple[I64, Events]:
-        """The instants of a chain, and its rows for a safe plan."""
+    def _events_of(self, chain: int) -> Events:
+        """The rows of a chain, as safe plans take them."""
         received = self._received
         (rows,) = self._rows_of([chain])
         times, instant = np.unique(received.rows.t[rows], return_inverse=True)
-        events = Events(
+        return Events(
             instant.astype(np.int64), received.rows.stream[rows], received.rows.key[rows], received.key[rows],
             received.model[rows], received.rows.prev[rows], received.rows.value[rows], received.rows.p[rows],
-            self._mask[rows], len(times), self._intake.n_values,
+            self._mask[rows], times, self._intake.n_values,
         )  # fmt: skip
-        return times, events
+
+    @staticmethod
+    def _by_plan(plan: SafePlan, events: Events, chain: int) -> Answers:
+        p, times = plan.run(events), events.times
+        true = np.flatnonzero(p > 0.0)
+        return np.full(len(true), chain, np.int32), times[true], np.minimum(p[true], 1.0)
 
     def _bindings(self, variables: tuple[str, ...], goals: int, events: Events) -> I32:
         """The code of each row's binding of some key variables."""
@@ -235,10 +264,14 @@ class ArchiveOperator:
 
     def _groups(self) -> tuple[I32, pa.Table]:
         """The group of each chain, and the values of the grouping columns of each group."""
-        n_chains = self._intake.n_chains
+        n_chains = len(self._received.starts) - 1
         if not self._analysis.group_by:
             return np.zeros(n_chains, np.int32), pa.table({})
-        columns = self._intake.chains.take(np.arange(n_chains, dtype=np.int32))
+        if self._analysis.bound:
+            chains, bound = self._tree.chain_of(self._nodes), self._tree.columns(self._tree.codes_of(self._nodes))
+        else:
+            chains, bound = np.arange(n_chains, dtype=np.int32), []
+        columns = [*(self._intake.chains.take(chains) if self._analysis.chain else []), *bound]
         return encode_tuples([pa.chunked_array([columns[index]]) for _, index in self._analysis.group_by], n_chains)
 
     def _sampled(self, group: int, chains: list[int], known: dict[tuple[int, int], float]) -> Rows:
@@ -258,10 +291,9 @@ class ArchiveOperator:
         return rows
 
 
-def _matches(symbols: I64, goal: int, values: list[tuple[object, ...]]) -> list[Match | None]:
-    """How each distinct event matches a goal; None if it does not."""
-    matched = (symbols & match_bit(goal) != 0).tolist()
-    accepted = (symbols & accept_bit(goal) != 0).tolist()
-    return [
-        Match(accept, bound) if match else None for match, accept, bound in zip(matched, accepted, values, strict=True)
-    ]
+def _restricted(signature: Signature, mask: int) -> Signature:
+    """How an event matches each goal for a binding, given the symbols that the event has for it."""
+    return tuple(
+        Match(bool(mask & accept_bit(goal)), match.values) if match is not None and mask & match_bit(goal) else None
+        for goal, match in enumerate(signature)
+    )

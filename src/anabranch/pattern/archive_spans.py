@@ -19,13 +19,11 @@ from anabranch.arrays import END, F64, I64
 from anabranch.binding.per import PerEpisode, PerWindow
 from anabranch.columns.times import decode_times, steps_of
 from anabranch.errors import TooLarge
-from anabranch.pattern import archive
+from anabranch.pattern import joint
 from anabranch.pattern.analysis import by_plan, why_not_by_intervals
 from anabranch.pattern.archive import ArchiveOperator
 from anabranch.pattern.counting import OUTSIDE, Counted, SpanCounts
 from anabranch.pattern.episodes import Runs, Touching, extend_runs, is_above, run_of
-from anabranch.pattern.joint import joint_counts
-from anabranch.pattern.machine import SetMachine
 from anabranch.pattern.safe import SafePlan
 from anabranch.pattern.sampling import Spans, estimate
 from anabranch.pattern.spec import ArchiveSpec
@@ -142,6 +140,8 @@ class SpanOperator(ArchiveOperator):
     def _counted(self, extents: _Extents, group_of: I64) -> tuple[Counted, list[int]]:
         """The counts of all chains that can be counted exactly, and the other chains."""
         chains = np.flatnonzero(np.diff(self._received.starts)).tolist()
+        if self._analysis.query.method == "SAMPLING":
+            return _joined([]), chains
         sequence = by_plan(self._analysis)
         if sequence is not None and extents.times == 1 and why_not_by_intervals(self._analysis, inner=True) is None:
             plan = SafePlan(sequence, self._analysis.kleene, self._bindings)
@@ -152,9 +152,11 @@ class SpanOperator(ArchiveOperator):
             pass
         parts, too_large = [], []
         for chain in chains:
+            self._sets.next_chain()
             try:
                 parts.append(self._counted_alone(chain, extents, group_of, others=len(chains) > 1))
-            except TooLarge:
+            except TooLarge as error:
+                self._require_sampling(error)
                 too_large.append(chain)
         return _joined(parts), too_large
 
@@ -173,15 +175,17 @@ class SpanOperator(ArchiveOperator):
             except TooLarge:
                 pass
         (rows,) = self._rows_of([chain])
-        sets = SetMachine(self._machine, archive.MOST_WORK)
-        spans = list(joint_counts(sets, self._histories.of(rows), _of_group(extents, group_of[chain]), extents.times))
+        self._sets.next_chain()
+        span_of, most_steps = _of_group(extents, int(group_of[chain])), joint.MOST_STEPS * self._factor
+        history = self._histories.of(rows)
+        spans = list(joint.joint_counts(self._sets, history, most_steps, span_of, extents.times))
         numbers, p, expected = zip(*spans, strict=True) if spans else ((), np.zeros((0, extents.times)), ())
         return Counted(np.full(len(spans), chain), np.array(numbers, np.int64), np.array(p), np.array(expected, float))
 
     def _span_by_plan(self, plan: SafePlan, chain: int, extents: _Extents, group_of: I64) -> Counted:
         """The probability that a chain is true in each span, by its safe plan."""
-        times, events = self._events_of(chain)
-        single = plan.run(events)
+        events = self._events_of(chain)
+        times, single = events.times, plan.run(events)
         span = extents.of(np.full(len(times), group_of[chain]), times)
         begins = np.flatnonzero(np.concatenate([[True], np.diff(span) != 0])[: len(span)])
         ends = np.append(begins[1:], len(span)) - 1
@@ -196,7 +200,7 @@ class SpanOperator(ArchiveOperator):
     def _sample_spans(self, group: int, chains: list[int], extents: _Extents, result: _Result) -> None:
         """Add the rows of a group whose chains are all sampled."""
         query = self._analysis.query
-        histories = [self._histories.of(rows) for rows in self._rows_of(chains)]
+        histories = [self._histories.of(rows) for rows in self._rows_of(chains) if len(rows)]
         spans = Spans(_of_group(extents, group), extents.times)
         sample = estimate(self._machine, histories, query.accuracy, query.confidence, spans)
         self.worlds_drawn += sample.worlds

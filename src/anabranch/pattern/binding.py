@@ -20,6 +20,8 @@ from anabranch.pattern.syntax import Goal, Pattern, Step, Term
 
 #: The highest n of AT LEAST n TIMES: the state has a weight for each count.
 MOST_TIMES = 1000
+#: The options of METHOD; without it, answers are exact if that is cheap enough.
+METHODS = ("EXACT", "SAMPLING")
 
 
 @dataclass(slots=True)
@@ -69,12 +71,15 @@ class Binder(QueryBinder):
             message = f"SEED must be 0 or more, not {body.seed}"
             self.findings.add("out-of-range", message, body.clause_span("SEED"), "write an integer such as 7")
         self.check_times()
+        if body.method is not None and body.method not in METHODS:
+            span, hint = body.clause_span("METHOD"), f"use {listed(METHODS)}"
+            self.findings.unknown("METHOD option", body.method, METHODS, span, hint)
         bound = [_finished(step, goal) for step, goal in zip(body.steps, goals, strict=True)]
         if self.findings:
             return None
         return BoundPattern(
             self.query.name, tuple(goal for goal in bound if goal), group_by,
-            self.threshold, accuracy, confidence, body.seed or 0, self.query.span,
+            self.threshold, accuracy, confidence, body.seed or 0, body.method, self.query.span,
         )  # fmt: skip
 
     def check_times(self) -> None:

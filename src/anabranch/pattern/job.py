@@ -14,6 +14,8 @@ from anabranch.columns.times import encode_times
 from anabranch.pattern.analysis import PatternAnalysis
 from anabranch.pattern.archive import ArchiveOperator
 from anabranch.pattern.archive_spans import SpanOperator
+from anabranch.pattern.grouped import GroupedOperator
+from anabranch.pattern.last_values import LastValuesOperator
 from anabranch.pattern.operator import PatternOperator
 from anabranch.pattern.spec import ArchiveSpec, PatternSpec
 from anabranch.transport.finishing import AnyOf, Finishing, ResultColumn, SumOf
@@ -55,10 +57,12 @@ class PatternJob(QueryJob[PatternSpec], KeyPlacement):
 
     def operator(self) -> Operator:
         """The operator of one bucket."""
-        if not isinstance(self.spec, ArchiveSpec):
-            return PatternOperator(self.spec)
-        per = self.spec.spans
-        return ArchiveOperator(self.spec) if per is None else SpanOperator(self.spec, per)
+        spec = self.spec
+        if isinstance(spec, ArchiveSpec):
+            return ArchiveOperator(spec) if spec.spans is None else SpanOperator(spec, spec.spans)
+        if spec.analysis.last_values:
+            return LastValuesOperator(spec)
+        return GroupedOperator(spec) if spec.analysis.bound else PatternOperator(spec)
 
     def rules(self, query: int) -> Finishing:
         """The result columns; without GROUP BY, the probability that some chain is true."""
@@ -90,5 +94,6 @@ class PatternJob(QueryJob[PatternSpec], KeyPlacement):
 def make_job(analyses: Sequence[PatternAnalysis], context: JobContext) -> PatternJob:
     """The job of a query: that of live inputs where it is surely exact, too."""
     (analysis,) = analyses
-    spec = PatternSpec if context.live or analysis.surely_exact else ArchiveSpec
+    exact = analysis.surely_exact and analysis.query.method != "SAMPLING" and not analysis.counts_bindings
+    spec = PatternSpec if context.live or exact else ArchiveSpec
     return PatternJob(spec(context, analysis))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,12 +36,11 @@ class PatternOperator:
         self._intake = Intake(self._spec)
         self._weights = weights_for(analysis.single, analysis.markov)
         self._per = self._rows_of_several_answers()
-        self._automaton = Automaton(RegularMachine(analysis.kleene), union_closed=self._weights.unites)
+        self._open_automaton()
         if state is not None:
             tables = unseal(state, self._spec.fingerprint)
             self._intake.load(tables)
-            states = tables["automaton"]
-            self._automaton.extend((), zip(states["waiting"].to_pylist(), states["repeating"].to_pylist(), strict=True))
+            self._load_states(tables["automaton"])
             (self._per or self._weights).load(tables)
 
     def _rows_of_several_answers(self) -> Windows | Episodes | None:
@@ -50,12 +50,26 @@ class PatternOperator:
             return Windows(self._spec, per, groups)
         return Episodes(self._spec, per, groups) if isinstance(per, PerEpisode) else None
 
+    def _open_automaton(self) -> None:
+        analysis = self._spec.analysis
+        machine = RegularMachine(analysis.kleene, analysis.rebound)
+        self._automaton: Automaton[Any] = Automaton(machine, union_closed=self._weights.unites)
+
+    def _load_states(self, states: pa.Table) -> None:
+        """Restore the states of the automaton from what `_save_states` returned."""
+        self._automaton.extend((), zip(states["waiting"].to_pylist(), states["repeating"].to_pylist(), strict=True))
+
+    def _save_states(self) -> pa.Table:
+        waiting, repeating = zip(*self._automaton.states, strict=True)
+        return pa.table({"waiting": waiting, "repeating": repeating})
+
     def save(self) -> bytes:
         """The state as bytes, for `open`."""
-        waiting, repeating = zip(*self._automaton.states, strict=True)
-        tables = self._intake.save() | (self._per or self._weights).save()
-        tables["automaton"] = pa.table({"waiting": waiting, "repeating": repeating})
-        return seal(tables, self._spec.fingerprint)
+        return seal(self._tables(), self._spec.fingerprint)
+
+    def _tables(self) -> dict[str, pa.Table]:
+        """The state as tables."""
+        return self._intake.save() | (self._per or self._weights).save() | {"automaton": self._save_states()}
 
     def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
         """Take packets and return all answers about instants before the watermark."""
@@ -78,13 +92,17 @@ class PatternOperator:
             letter[events.rows] = self._automaton.index_of(masks.tolist())[mask_index][events.event]
         return letter
 
+    def _columns(self, chains: I32) -> list[pa.Array]:
+        """The variables of each chain, in the order of `PatternAnalysis.group_by`."""
+        return self._intake.chains.take(chains)
+
     def _answers(self, chains: I32, times: I64, probabilities: F64) -> pa.Table:
         """Answers in the schema of the specification; the chains of a group are combined."""
         spec = self._spec
         if spec.direct:
             kept = probabilities >= spec.analysis.query.least_probability
             chains, times, probabilities = chains[kept], times[kept], probabilities[kept]
-        columns = self._intake.chains.take(chains) if spec.analysis.group_by else []
+        columns = self._columns(chains) if spec.analysis.group_by else []
         arrays = [decode_times(times, spec.time_kind)]
         arrays += [columns[index] for _, index in spec.analysis.group_by]
         if spec.direct:
