@@ -37,7 +37,7 @@ _TOKENS = [
     "FROM", "KEY (a)", "VALUE (b)", "TIME t", "MODEL MARKOV", "ERROR -1", "THRESHOLD 2", "PER 5 AT LEAST 2 TIMES",
     "PER EPISODE ABOVE 2 GAP -1", "PER KEYS", "ORDER BY probability DESC LIMIT 0", "WITHIN 5 HOURS", "GROUP BY p",
     "MISS x 0.5", "OCCURS x 0.5", "DELAY x NORMAL(1)", "WITHOUT (x, y)", "SEMANTICS", "99999999999999999999",
-    "(", ")", "[1, 2]", "_", "WITHIN(v, v)", "x.y['z']", "+<p | TRUE>",
+    "METHOD SAMPLING", "(", ")", "[1, 2]", "_", "WITHIN(v, v)", "x.y['z']", "+<p | TRUE>",
     "INTERSECTS", "AT LEAST 0", "v*999999", "ABS(1, 2)", "'2026-01-01'", "- -1", "5 DAYS", "OPTIONS (a = 1)",
 ]  # fmt: skip
 

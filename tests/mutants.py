@@ -91,6 +91,9 @@ MUTANTS = [
         ("single", "at[then, live_codes[then, j]] = -1", "at[then, live_codes[then, j]] = j"),
         ("single", "delta[q, s] == q and not accept[q, s]", "delta[q, s] == q"),
     ]),
+    *_mutants("pattern/kernel", ["pattern/test_bindings.py::test_batch_equals_worlds"], [
+        ("single", "row_p[row] = true_here", "row_p[row] = true"),
+    ]),
     *_mutants("pattern/kernel", [
         "pattern/test_kernel.py::test_the_limit_of_a_joint_state",
     ], [

@@ -195,6 +195,7 @@ patterns = st.builds(
     accuracy=maybe(numbers),
     confidence=maybe(numbers),
     seed=maybe(integers),
+    method=maybe(upper_words),
 )
 given_components = maybe(st.builds(Given, st.booleans(), several(names)))
 delays = st.one_of(

@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 
-from tests.conformance.cases import FOLDERS, MODES
+from tests.conformance.cases import FOLDERS, MODES, SHAPES, load_folder
 from tests.conformance.sessions import SESSIONS
 
 
@@ -18,6 +18,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--session", choices=list(SESSIONS), default="own", help="how Spark is set up (%(default)s)")
     parser.add_argument("--mode", choices=list(MODES), action="append", help="batch or streaming (both)")
     parser.add_argument("--partitions", type=int, nargs="+", default=[1, 2, 7], metavar="N", help="how many (1 2 7)")
+    parser.add_argument(
+        "--shape", action="append", default=[], help=f"the shapes of {', '.join(SHAPES)} (supported ones)"
+    )
     options = parser.parse_args(arguments)
     unknown = set(options.folders) - set(FOLDERS)
     if unknown:
@@ -35,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         for mode, folder, partitions in runs:
             started = time.monotonic()
-            verdict = MODES[mode].run(spark, folder, partitions)
+            verdict = MODES[mode].run(spark, load_folder(folder, options.shape), partitions)
             took = time.monotonic() - started
             sys.stdout.write(f"{folder:15} {mode:10} {partitions:2} partitions {took:6.1f} s  {verdict.output}\n")
             sys.stdout.flush()

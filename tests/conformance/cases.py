@@ -6,6 +6,7 @@ import csv
 import importlib.util
 import io
 import json
+import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +26,10 @@ from tests.runtime.office import write_csv
 
 CASES = Path(__file__).parents[3] / "shared" / "cases"
 
-FOLDERS = ("pattern", "pattern_stream", "sequence", "relate", "monitor", "constrain")
+FOLDERS = ("pattern", "pattern_stream", "pattern_second", "sequence", "relate", "monitor", "constrain")
+
+#: For folders in which a comment states the shape of each query: the shapes that are run; the others are not supported.
+SHAPES: dict[str, tuple[str, ...]] = {"pattern_second": ("per",)}
 #: The number of streams that run at the same time: most of a start is waiting. Spark allows the Python process of each
 #: ten seconds to start, so more streams would fail on a busy machine.
 MAX_STREAMS = 3
@@ -41,9 +45,49 @@ class Verdict:
     output: str
 
 
-def run_batch(spark: SparkSession, name: str, partitions: int) -> Verdict:
+@dataclass(frozen=True)
+class Folder:
+    """A folder of cases, or those of its cases that have certain shapes.
+
+    Attributes
+    ----------
+    name : of the folder
+    workbook : the text of its workbook, with the chosen queries only
+    expected : for each of these queries, what it must give
+    """
+
+    name: str
+    workbook: str
+    expected: dict[str, Any]
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return CASES / self.name
+
+    def session(self, spark: SparkSession, partitions: int) -> Session:
+        """A session with its declarations."""
+        session = Session(spark, partitions=partitions)
+        session.execute(self.workbook, str(self.path / "workbook.abq"))
+        return session
+
+
+def load_folder(name: str, shapes: Sequence[str] = ()) -> Folder:
+    """The cases of a folder; where it has shapes, those of the given ones, or of `SHAPES`."""
+    text = (CASES / name / "workbook.abq").read_text()
+    expected = json.loads((CASES / name / "expected.json").read_text())
+    if name not in SHAPES:
+        return Folder(name, text, expected)
+    parts = re.split(r"^-- shape: (\w+)$", text, flags=re.MULTILINE)[1:]
+    chosen = [body for shape, body in zip(parts[::2], parts[1::2], strict=True) if shape in (shapes or SHAPES[name])]
+    workbook = "".join(chosen)
+    queries = set(re.findall(r"CREATE QUERY (\w+)", workbook))
+    return Folder(name, workbook, {query: case for query, case in expected.items() if query in queries})
+
+
+def run_batch(spark: SparkSession, folder: Folder, partitions: int) -> Verdict:
     """Run the queries of a folder over its files, with this number of partitions."""
-    session = _session(spark, name, partitions)
+    session = folder.session(spark, partitions)
     frames_by_columns: dict[tuple[str, ...], list[DataFrame]] = {}
     for query in session.catalog.queries():
         frame = session.run(query.name)
@@ -53,39 +97,33 @@ def run_batch(spark: SparkSession, name: str, partitions: int) -> Verdict:
     for frames in frames_by_columns.values():
         for row in reduce(DataFrame.unionAll, frames).toArrow().to_pylist():
             answers[row["query"]].append(row)
-    return _verdict(name, answers)
+    return _verdict(folder, answers)
 
 
-def run_streaming(spark: SparkSession, name: str, partitions: int) -> Verdict:
+def run_streaming(spark: SparkSession, folder: Folder, partitions: int) -> Verdict:
     """Run the queries of a folder as streams, with as many files as partitions and one file per micro-batch."""
-    session = _session(spark, name, partitions)
+    session = folder.session(spark, partitions)
     queries = session.catalog.queries()
     groups = [[query.name for query in group] for group in session.groups(queries)]
     with tempfile.TemporaryDirectory(prefix="anabranch-cases-") as temporary:
-        folder = Path(temporary)
-        for stream, files in _stream_files(session, CASES / name, folder / "in", partitions):
+        work = Path(temporary)
+        for stream, files in _stream_files(session, folder.path, work / "in", partitions):
             session.bind(stream, str(files))
         for first in range(0, len(groups), MAX_STREAMS):
-            _stream_together(session, groups[first : first + MAX_STREAMS], folder)
-        return _verdict(name, {query.name: _rows(folder / "out" / query.name) for query in queries})
+            _stream_together(session, groups[first : first + MAX_STREAMS], work)
+        return _verdict(folder, {query.name: _rows(work / "out" / query.name) for query in queries})
 
 
 @dataclass(frozen=True)
 class Mode:
     """A function that runs a folder, and the folders that it can run."""
 
-    run: Callable[[SparkSession, str, int], Verdict]
+    run: Callable[[SparkSession, Folder, int], Verdict]
     folders: tuple[str, ...]
 
 
 #: Some queries of `pattern` need the whole archive.
 MODES = {"batch": Mode(run_batch, FOLDERS), "streaming": Mode(run_streaming, FOLDERS[1:])}
-
-
-def _session(spark: SparkSession, name: str, partitions: int) -> Session:
-    session = Session(spark, partitions=partitions)
-    session.execute_file(str(CASES / name / "workbook.abq"))
-    return session
 
 
 def _stream_together(session: Session, groups: Sequence[Sequence[str]], folder: Path) -> None:
@@ -126,17 +164,20 @@ def _in_files(source: Path, folder: Path, time: str, count: int) -> Path:
     return folder
 
 
-def _verdict(name: str, answers: Answers) -> Verdict:
+def _verdict(folder: Folder, answers: Answers) -> Verdict:
     output = io.StringIO()
-    with tempfile.TemporaryDirectory(prefix="anabranch-cases-") as folder:
+    with tempfile.TemporaryDirectory(prefix="anabranch-cases-") as temporary:
+        wanted, given = Path(temporary) / "expected", Path(temporary) / "answers"
+        wanted.mkdir()
+        (wanted / "expected.json").write_text(json.dumps(folder.expected))
         for query, rows in answers.items():
-            (Path(folder) / query).mkdir()
+            (given / query).mkdir(parents=True)
             lines = [json.dumps(row, default=str) + "\n" for row in rows]
-            (Path(folder) / query / "answers.json").write_text("".join(lines))
+            (given / query / "answers.json").write_text("".join(lines))
         with redirect_stdout(output), warnings.catch_warnings():
             # The comparison belongs to the cases, and leaves its files open.
             warnings.simplefilter("ignore", ResourceWarning)
-            passed = _comparison()(CASES / name, Path(folder)) == 0
+            passed = _comparison()(wanted, given) == 0
     return Verdict(passed, output.getvalue().strip())
 
 

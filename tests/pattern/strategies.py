@@ -116,6 +116,7 @@ def pattern_cases(
     most_worlds: int = 1000,
     most_streams: int = 2,
     watermark: int | float | None = None,
+    any_group: bool = False,
 ) -> Case:
     """A query with data that have at most `most_worlds` possible worlds.
 
@@ -129,6 +130,8 @@ def pattern_cases(
         The query uses all declared streams.
     watermark : number or None
         The WATERMARK of every stream, in the unit of its time; None declares none.
+    any_group : bool
+        Whether the query groups by any of its variables, if it has one.
     """
     class_ = draw(st.sampled_from(classes))
     if class_ == SAFE:
@@ -140,7 +143,7 @@ def pattern_cases(
     shapes = list(dict.fromkeys(used))
     tables = draw(_tables())
     rows = draw(_rows(shapes, len(used), most_worlds))
-    query = draw(_queries(class_, used, rows, tables))
+    query = draw(_queries(class_, used, rows, tables, any_group))
     declarations = [*(shape.text() for shape in shapes), *(table.text() for table in tables)]
     return Case(
         workbook=workbook_of(declarations, query),
@@ -320,7 +323,9 @@ def _outcomes(alternatives: Sequence[tuple[tuple[Any, ...], float]]) -> list[tup
 
 
 @st.composite
-def _queries(draw: Draw, class_: str, used: Sequence[Shape], rows: Rows, tables: Sequence[Table]) -> str:
+def _queries(
+    draw: Draw, class_: str, used: Sequence[Shape], rows: Rows, tables: Sequence[Table], any_group: bool
+) -> str:
     """The text of a query of this class, with one goal for each stream in `used`."""
     goals = draw(_goals(class_, used, rows, tables))
     text = goals[0].text
@@ -331,8 +336,8 @@ def _queries(draw: Draw, class_: str, used: Sequence[Shape], rows: Rows, tables:
     text = f"PATTERN {text}"
     if draw(one_in(3)):
         text += f" WHERE {draw(_selections(class_, goals, tables))}"
-    groups = _independent_variables(goals)
-    if groups and draw(st.booleans()):
+    groups = [*_exported_variables(goals)] if any_group else _independent_variables(goals)
+    if groups and (any_group or draw(st.booleans())):
         text += f" GROUP BY {', '.join(draw(st.lists(st.sampled_from(groups), unique=True, min_size=1)))}"
     threshold = draw(st.sampled_from([None, 0.1, 1, 0.5, None, None]))
     return text if threshold is None else f"{text} THRESHOLD {threshold}"
@@ -421,6 +426,11 @@ def _with_kleene(
     condition = "TRUE" if draw(st.booleans()) else draw(_conditions(usable, tables))
     exported = {name: goal.variables[name] for name in needed}
     return replace(goal, text=f"{goal.text}+<{', '.join(needed)} | {condition}>", exported=exported)
+
+
+def _exported_variables(goals: Sequence[Goal]) -> dict[str, str]:
+    """The variables that GROUP BY can name, with their types."""
+    return {name: type_ for goal in goals for name, type_ in goal.exported.items()}
 
 
 def _independent_variables(goals: Sequence[Goal]) -> list[str]:

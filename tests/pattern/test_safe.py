@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from tests.local import local_job
 from tests.oracles.pattern import bind_query, probabilities
-from tests.pattern.local import run_whole
+from tests.pattern.local import LocalRun, run_whole
 
+from anabranch.pattern import archive, joint
 from anabranch.pattern.analysis import by_plan
 from anabranch.pattern.safe_plan import compile_plan
 
@@ -78,3 +79,59 @@ def test_later_goals_do_not_make_an_unsafe_part_safe() -> None:
     refusal = compile_plan(job.spec.analysis.query.goals)
     assert isinstance(refusal, str)
     assert refusal == compile_plan(job.spec.analysis.query.goals[:-1])
+
+
+SEPARATE = """
+CREATE STREAM at KEY (person STRING) VALUE (place STRING) TIME t INTEGER MODEL MARKOV;
+CREATE RELATION staff (person STRING);
+CREATE QUERY q AS PATTERN {pattern};
+"""
+
+
+def walks(people: tuple[str, ...], seed: int) -> dict[str, list[dict]]:
+    """People who are at a or b, or nowhere."""
+    draw = np.random.default_rng(seed)
+    rows = []
+    for person in people:
+        for t in (1, 2, 3):
+            for previous in (None,) if t == 1 else ("a", "b"):
+                for place, p in zip("ab", draw.dirichlet(np.ones(3)), strict=False):
+                    rows.append({"person": person, "place": place, "prev_place": previous, "t": t, "p": p})
+    return {"at": rows}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "classification"),
+    [
+        ("at(p, a)[p <> 'sue'] THEN at(p, b) THEN at('sue', c)", "safe"),
+        ("at(p, 'a') THEN at(p, 'b') THEN at('sue', c) WHERE p <> 'sue'", "safe"),
+        ("at(p, 'a')[staff(p)] THEN at(p, 'b') THEN at(q, c)[NOT staff(q)]", "safe"),
+        ("at(p, 'a')[staff(p)] THEN at(p, 'b') THEN at('sue', c)", "unsafe"),
+        ("at(p, 'a')[p < 'm'] THEN at(p, 'b') THEN at(q, c)[q > 'n'] GROUP BY q", "unsafe"),
+    ],
+)
+def test_plans_if_filters_or_the_data_separate_the_keys(
+    pattern: str, classification: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "MOST_WORK", 0)
+    monkeypatch.setattr(joint, "MOST_STEPS", 0)
+    workbook = SEPARATE.format(pattern=pattern)
+    job = local_job(workbook, "q", {"staff": [("ann",), ("bob",)]})
+    assert job.spec.analysis.classification == classification
+    for seed in range(3):
+        rows = walks(("ann", "bob", "sue"), seed)
+        run = LocalRun(job, 1)
+        run.step(rows, end=True)
+        assert {row["method"] for outcome in run.outcomes for row in outcome.answers.to_pylist()} == {"exact"}
+        want = probabilities(bind_query(workbook, "q"), rows, {"staff": {("ann",), ("bob",)}})
+        got = run.answers()
+        assert got == pytest.approx({key if isinstance(key, tuple) else (key,): p for key, p in want.items()}, abs=1e-9)
+
+
+def test_a_plan_is_not_used_if_a_key_of_the_data_feeds_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "MOST_WORK", 0)
+    monkeypatch.setattr(joint, "MOST_STEPS", 0)
+    pattern = "at(p, 'a')[staff(p)] THEN at(p, 'b') THEN at('sue', c)"
+    run = LocalRun(local_job(SEPARATE.format(pattern=pattern), "q", {"staff": [("ann",), ("sue",)]}), 1)
+    run.step(walks(("ann", "bob", "sue"), 0), end=True)
+    assert {row["method"] for outcome in run.outcomes for row in outcome.answers.to_pylist()} == {"sampling"}

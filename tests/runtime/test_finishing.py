@@ -21,7 +21,7 @@ from anabranch.columns.times import TimeKind
 from anabranch.runtime.blocks import in_blocks
 from anabranch.runtime.finishing import finish_frame, finish_micro_batch, to_frame
 from anabranch.runtime.per import instants_of
-from anabranch.transport.finishing import AnyOf, BlockSide, Finishing, Pairing, ResultColumn, finish_table
+from anabranch.transport.finishing import AnyOf, BlockSide, Finishing, Pairing, ResultColumn, SumOf, finish_table
 from anabranch.transport.per import KeyColumn, PerRule
 
 INSTANT, P = TimeKind.TIMESTAMP.arrow_type, ("probability", pa.float64())
@@ -35,6 +35,14 @@ EVENTS = pa.table(
 )
 CHAINS = pa.table(
     {"t": [1, 1, 2, 3, 3], "a.b": ["x", "x", "x", "y", "y"], "log_none": [*map(math.log, (0.5, 0.5, 0.9, 1.0, 0.3))]}
+)
+COUNTS = pa.table(
+    {
+        "t_from": [1, 1, 1, 2, 3],
+        "a.b": ["x", "x", "x", "x", "y"],
+        "counts": [[0.5, 0.2, 0.3], [0.1, 0.9, 0.0], [0.7, 0.2, 0.1], [0.9, 0.1, 0.0], [0.0, 0.0, 1.0]],
+        "expected": [0.8, 0.9, 0.4, 0.1, 2.5],
+    }
 )
 CHAIN_COLUMNS = (ResultColumn("a.b", "a.b"), ResultColumn("p", "probability"))
 
@@ -55,6 +63,8 @@ def _rounded(value: object) -> object:
         (Finishing(columns=(ResultColumn("vs", "events_0", 0, 1), ResultColumn("how", constant="exact"))), EVENTS),
         (Finishing(any_of=AnyOf(("t", "a.b"), 0.0), columns=CHAIN_COLUMNS), CHAINS),
         (Finishing(any_of=AnyOf(("t", "a.b"), 0.5)), CHAINS),
+        (Finishing(sum_of=SumOf(("t_from", "a.b"), 2, 0.0)), COUNTS),
+        (Finishing(sum_of=SumOf(("t_from", "a.b"), 2, 0.99)), COUNTS),
     ],
 )
 def test_spark_and_arrow_give_the_same_results(spark: SparkSession, rules: Finishing, answers: pa.Table) -> None:

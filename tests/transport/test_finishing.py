@@ -7,7 +7,7 @@ import math
 import pyarrow as pa
 import pytest
 
-from anabranch.transport.finishing import AnyOf, BlockSide, Finishing, Pairing, ResultColumn, finish_table
+from anabranch.transport.finishing import AnyOf, BlockSide, Finishing, Pairing, ResultColumn, SumOf, finish_table
 
 
 def test_no_rules_keep_the_answers() -> None:
@@ -41,6 +41,14 @@ def test_any_of_combines_independent_rows_and_drops_answers_below_the_threshold(
 def test_a_certain_row_makes_the_combination_certain() -> None:
     answers = pa.table({"t": [1, 1], "log_none": [-math.inf, math.log(0.5)]})
     assert finish_table(Finishing(any_of=AnyOf(("t",), 0.0)), answers)["probability"].to_pylist() == [1.0]
+
+
+def test_sum_of_adds_independent_counts_and_drops_rows_that_cannot_reach_the_limit() -> None:
+    counts = [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.9, 0.1, 0.0]]
+    answers = pa.table({"t_from": [1, 1, 2], "counts": counts, "expected": [0.5, 0.5, 0.1]})
+    finished = finish_table(Finishing(sum_of=SumOf(("t_from",), 2, 0.0)), answers)
+    assert finished.to_pylist() == [{"t_from": 1, "probability": 0.25, "expected": 1.0}]
+    assert finish_table(Finishing(sum_of=SumOf(("t_from",), 2, 0.0)), answers.schema.empty_table()).num_rows == 0
 
 
 def test_pairs_are_formed_only_by_spark() -> None:

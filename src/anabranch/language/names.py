@@ -20,7 +20,9 @@ WORD_CLASSES = {
 RESERVED = {"TRUE", "FALSE", "NULL", "NOT", "_"}
 
 #: Words that follow a complete goal, so a `>` before them closes `+<...>`.
-AFTER_GOAL = {"THEN", "WHERE", "GROUP", "PER", "ORDER", "THRESHOLD", "CALIBRATED", "ACCURACY", "CONFIDENCE", "SEED"}
+AFTER_GOAL = {
+    "THEN", "WHERE", "GROUP", "PER", "ORDER", "THRESHOLD", "CALIBRATED", "ACCURACY", "CONFIDENCE", "SEED", "METHOD",
+}  # fmt: skip
 
 _PLAIN = re.compile(r"[^\W\d]\w*")
 

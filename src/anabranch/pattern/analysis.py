@@ -9,14 +9,18 @@ and a MARKOV key depends on its previous value:
 - *safe*: a variable is shared only within a prefix, and no key has events for both the prefix and the later goals;
 - *unsafe*: anything else.
 
-Regular and extended regular queries can stream. The others run over archives: safe ones by their plan (`safe_plan.py`),
-the rest by sets of partial results (`machine.py`), exactly if these are small, else by sampling.
+With GROUP BY, the class is that of the query for one binding of the grouping variables (`bindings.py`).
+
+Regular and extended regular queries can stream, and so can unsafe ones that need only the last values of a chain. The
+others run over archives: safe ones by their plan (`safe_plan.py`), the rest by sets of partial results (`machine.py`),
+exactly if these are small, else by sampling.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from anabranch.binding.per import PerEpisode, PerWindow
 from anabranch.binding.typed import (
     Constant,
     Operation,
@@ -29,7 +33,6 @@ from anabranch.binding.typed import (
     with_references,
 )
 from anabranch.catalog import Model, Stream
-from anabranch.errors import Finding
 from anabranch.language import nodes
 from anabranch.language.types import Type
 from anabranch.pattern.query import BoundGoal, BoundPattern
@@ -45,6 +48,9 @@ from anabranch.pattern.safe_plan import (
 )
 
 REGULAR, EXTENDED, SAFE, UNSAFE = "regular", "extended regular", "safe", "unsafe"
+
+#: The owner of references to the values of the grouping variables, in conditions of a goal.
+BINDING = "binding"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,13 @@ class GoalTest:
         The conjuncts of `match` that use only key columns: a key that fails them in every goal has no effect.
     joins : tuple of Typed
         The conditions that also use variables of other goals, on variables: `Reference(None, <variable>)`.
+    given : tuple of Typed
+        The conditions that also use values of the binding: `Reference(BINDING, <variable>)`.
+    agrees : tuple of str
+        The grouping variables that are bound before: an event matches only if it has the values of the binding.
+    binds : tuple of str
+        The grouping variables that this goal binds first: an event is accepted only if it has the values of the
+        binding, but matches with any.
     variable_columns : dict of str to str
         The lower-case column that binds each variable of the goal.
     """
@@ -72,7 +85,26 @@ class GoalTest:
     accept: Typed | None
     feasible: Typed | None
     joins: tuple[Typed, ...]
+    given: tuple[Typed, ...]
+    agrees: tuple[str, ...]
+    binds: tuple[str, ...]
     variable_columns: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The variables that partial results and matches of a goal have, each sorted.
+
+    Attributes
+    ----------
+    exposed : the variables of the goal that other goals, unfoldings or join conditions use
+    waiting : what a result that ends with the goal keeps while it waits for the next goal
+    repeating : what it keeps to unfold the goal again, if it has a `+`
+    """
+
+    exposed: tuple[str, ...]
+    waiting: tuple[str, ...]
+    repeating: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +117,16 @@ class PatternAnalysis:
         The variables that identify a chain; empty if one chain has all events.
     chain_positions : tuple of tuple of int
         For each stream, the key position that holds each chain variable.
+    bound : tuple of str
+        The other grouping variables, in the order in which goals bind them. Each binding of them is a query of its own,
+        over the same events.
     group_by : tuple of (str, int)
-        The name of each grouping column, and its index in `chain`.
+        The name of each grouping column, and its index in `chain`, continued by `bound`.
     single : bool
         Whether every chain has the events of exactly one key of one stream.
     plan : Project or None
-        The safe plan of a safe query.
+        The safe plan of a safe query. If the query is unsafe only because one key may feed goals on both sides of the
+        plan, its plan for data without such keys.
     tests : tuple of GoalTest
         One per goal, in order.
     """
@@ -100,6 +136,7 @@ class PatternAnalysis:
     why: tuple[str, ...]
     chain: tuple[str, ...]
     chain_positions: tuple[tuple[int, ...], ...]
+    bound: tuple[str, ...]
     group_by: tuple[tuple[str, int], ...]
     single: bool
     plan: Project | None
@@ -137,47 +174,141 @@ class PatternAnalysis:
         return any(stream.model is Model.MARKOV for stream in self.streams)
 
     @property
+    def regular(self) -> bool:
+        """Whether an automaton of fixed size reads the events of a chain, for one binding."""
+        return self.classification in (REGULAR, EXTENDED)
+
+    @property
+    def late_conditions(self) -> bool:
+        """Whether a condition compares an event with a grouping variable that a later goal binds."""
+        known: set[str] = set()
+        for test in self.tests:
+            known |= set(test.binds)
+            if any(owner == BINDING and name not in known for part in test.given for owner, name in references(part)):
+                return True
+        return False
+
+    @property
     def can_stream(self) -> bool:
         """Whether the state does not grow with the number of rows."""
-        return self.classification in (REGULAR, EXTENDED)
+        return (self.regular and not self.late_conditions) or self.last_values
+
+    @property
+    def last_values(self) -> bool:
+        """Whether conditions that join goals need only the values of the last events of a chain.
+
+        A result that keeps a value is ended by the next event that could make another one: every event that matches
+        its goal also matches the next goal. A chain has at most one event at an instant, so each goal has at most one
+        partial result, and a state has one value for each variable.
+        """
+        if self.classification != UNSAFE or self.bound or not self.single or self.streams[0].model is Model.CERTAIN:
+            return False
+        kept = self.kept
+        for number, goal in enumerate(self.query.goals):
+            if goal.kleene and kept[number].repeating:
+                return False
+            if kept[number].waiting:
+                held, later = set(kept[number].waiting), self.tests[number + 1]
+                always = set(conjuncts(later.match)) <= set(conjuncts(self.tests[number].match))
+                if goal.kleene or not always or held & set(kept[number + 1].exposed):
+                    return False
+        return True
+
+    @property
+    def kept(self) -> tuple[Kept, ...]:
+        """The variables of the partial results of each goal."""
+        goals, fixed, kept = self.query.goals, self.fixed, []
+        used = [
+            goal.variables.union(*map(_names, test.joins)) - fixed for goal, test in zip(goals, self.tests, strict=True)
+        ]
+        bound: set[str] = set()
+        for number, (goal, test) in enumerate(zip(goals, self.tests, strict=True)):
+            used_later = set[str]().union(*used[number + 1 :])
+            bound_after = bound | goal.exported
+            joined = set[str]().union(*map(_names, test.joins))
+            # Fixed variables have the same value in all partial results; only conditions may need it.
+            exposed = goal.variables & ((bound | used_later | set(goal.shared)) - fixed | joined)
+            again = used[number] | set(goal.shared) if goal.kleene else set()
+            kept.append(
+                Kept(
+                    tuple(sorted(exposed)),
+                    tuple(sorted((bound_after - fixed) & used_later)),
+                    tuple(sorted((bound_after - fixed) & (used_later | again))),
+                )
+            )
+            bound = bound_after
+        return tuple(kept)
+
+    @property
+    def counts_bindings(self) -> bool:
+        """Whether PER counts for bindings of variables that are not keys of every goal."""
+        return bool(self.bound) and isinstance(self.query.per, PerWindow | PerEpisode)
 
     @property
     def surely_exact(self) -> bool:
         """Whether the answers are exact for data of any size."""
-        return self.can_stream and (self.single or not self.markov)
+        return self.regular and (self.single or not self.markov)
+
+    @property
+    def shares_last(self) -> bool:
+        """Whether the bindings of the last goal share a chain: one MARKOV key feeds it, so one row ends a match."""
+        last_is_plain = not self.query.goals[-1].kleene and not self.late_conditions
+        return self.regular and self.single and self.markov and last_is_plain
+
+    @property
+    def repeated(self) -> tuple[str, ...]:
+        """The grouping variables of which each binding has a chain."""
+        last = self.tests[-1].binds if self.shares_last else ()
+        return tuple(name for name in self.bound if name not in last)
+
+    @property
+    def rebound(self) -> tuple[bool, ...]:
+        """For each goal, whether it has a + whose first event binds a grouping variable for the further ones."""
+        return tuple(
+            goal.kleene and number > 0 and bool(test.binds)
+            for number, (goal, test) in enumerate(zip(self.query.goals, self.tests, strict=True))
+        )
+
+    @property
+    def fixed(self) -> frozenset[str]:
+        """The variables that have one value in all partial results of a binding, and need not be kept in them."""
+        needed = {name for test in self.tests for condition in test.joins for name in _names(condition)}
+        needed |= {
+            name for test, rebound in zip(self.tests, self.rebound, strict=True) if rebound for name in test.binds
+        }
+        return frozenset({*self.chain, *self.bound} - (needed - set(self.chain)))
 
 
 def analyse(query: BoundPattern) -> PatternAnalysis:
     """Analyse a bound query."""
-    query = _name_lone_wildcards(query)
+    if not isinstance(query.per, PerWindow):
+        # Wildcards cannot be named by GROUP BY, so a window counts instants, not (key, instant).
+        query = _name_lone_wildcards(query)
     goals = query.goals
     # The chain has every independent variable, not only the shared ones: this makes more and smaller chains.
     chain = tuple(name for name in variables_of(goals) if is_independent(goals, name))
-    classification, why, plan = _classify(goals, chain)
+    grouped = {name for _, name in query.group_by} - set(chain)
+    bound = tuple(name for name in _exported_in_order(goals) if name in grouped)
+    places = _places(goals, frozenset(chain), frozenset(bound))
+    classification, why, plan = _classify(goals, chain, bound, places)
+    columns = (*chain, *bound)
     return PatternAnalysis(
         query=query,
         classification=classification,
         why=tuple(why),
         chain=chain,
         chain_positions=tuple(common_positions(goals, stream, chain) for stream in query.streams),
-        group_by=tuple((written, chain.index(name)) for written, name in query.group_by if name in chain),
+        bound=bound,
+        group_by=tuple((written, columns.index(name)) for written, name in query.group_by),
         single=len(query.streams) == 1 and len(chain) > 0 and _covers_key(goals, query.streams[0], chain),
         plan=plan,
-        tests=tuple(_goal_test(goal, query.streams) for goal in goals),
+        tests=tuple(_goal_test(number, query, bound, places) for number in range(len(goals))),
     )
 
 
-def objections(analysis: PatternAnalysis) -> list[Finding]:
-    """Report GROUP BY variables on which the query is not independent."""
-    query, independent, findings = analysis.query, analysis.chain, []
-    # Variables that begin with an underscore were added for wildcards of the query.
-    choices = f" (here: {', '.join(name for name in independent if not name.startswith('_'))})" if independent else ""
-    for written, name in query.group_by:
-        if name not in independent:
-            message = f"cannot GROUP BY {written}: the query is not independent on {written}"
-            hint = f"group by variables that are in the same key position of every goal{choices}"
-            findings.append(Finding("group-not-independent", message, hint, query.span))
-    return findings
+def _exported_in_order(goals: tuple[BoundGoal, ...]) -> list[str]:
+    """The variables that goals export, by the first goal that does so."""
+    return list(dict.fromkeys(name for goal in goals for name in variables_of((goal,)) if name in goal.exported))
 
 
 def _name_lone_wildcards(query: BoundPattern) -> BoundPattern:
@@ -197,22 +328,53 @@ def _name_lone_wildcards(query: BoundPattern) -> BoundPattern:
 # ---------------------------------------------------------------- the class
 
 
-def _classify(goals: tuple[BoundGoal, ...], independent: tuple[str, ...]) -> tuple[str, list[str], Project | None]:
-    for number, goal in enumerate(goals, start=1):
-        for condition in _conditions(goal):
-            if not _is_local(condition, goal):
-                names = ", ".join(sorted(_names(condition)))
-                return UNSAFE, [f"a condition at goal {number} joins variables of different goals: {names}"], None
-    shared = shared_by(goals)
+def _classify(
+    goals: tuple[BoundGoal, ...], independent: tuple[str, ...], bound: tuple[str, ...], places: list[_Place]
+) -> tuple[str, list[str], Project | None]:
+    """The class of the query for one binding of the grouping variables, the reasons, and the safe plan."""
+    binding = [f"each binding of {', '.join(bound)} is a query of its own"] if bound else []
+    for place in places:
+        if place.goal is None:
+            names = ", ".join(sorted(_names(place.condition) - set(bound)))
+            joined = f"a condition at goal {place.stated + 1} joins variables of different goals: {names}"
+            return UNSAFE, [*binding, joined], None
+    shared = [name for name in shared_by(goals) if name not in bound]
     if not shared:
-        return REGULAR, ["no variable is shared between goals"], None
+        return REGULAR, [*binding, f"no {'other ' if bound else ''}variable is shared between goals"], None
     if set(shared) <= set(independent):
-        return EXTENDED, [f"{name} is in the same key position of every goal" for name in shared], None
+        return EXTENDED, [*binding, *(f"{name} is in the same key position of every goal" for name in shared)], None
     reason = [f"{name} is shared, but {_why_dependent(goals, name)}" for name in shared if name not in independent]
-    plan = compile_plan(goals)
+    plan = compile_plan(goals, frozenset(bound))
     if isinstance(plan, str):
-        return UNSAFE, [*reason, plan], None
-    return SAFE, [*reason, "each such variable is only in a prefix that shares no key with the later goals"], plan
+        if_disjoint = compile_plan(goals, frozenset(bound), assume_disjoint=True)
+        return UNSAFE, [*binding, *reason, plan], None if isinstance(if_disjoint, str) else if_disjoint
+    prefix = "each such variable is only in a prefix that shares no key with the later goals"
+    return SAFE, [*binding, *reason, prefix], plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a condition of WHERE or of a `+` is tested: at the event of one goal; None if it joins several goals.
+
+    `stated` is the goal at which the language tests it. Given a binding of the grouping variables, a condition on the
+    variables of an earlier goal can be tested there: a partial result that fails it has no answer of this binding.
+    """
+
+    condition: Typed
+    stated: int
+    goal: int | None
+
+
+def _places(goals: tuple[BoundGoal, ...], chain: frozenset[str], bound: frozenset[str]) -> list[_Place]:
+    """The place of each condition."""
+    places = []
+    for stated, goal in enumerate(goals):
+        for condition in _conditions(goal):
+            free = _names(condition) - chain - bound
+            earlier = (number for number in range(stated) if free <= goals[number].exported)
+            found = stated if free <= goal.variables else next(earlier, None)
+            places.append(_Place(condition, stated, found))
+    return places
 
 
 def _conditions(goal: BoundGoal) -> tuple[Typed, ...]:
@@ -223,10 +385,6 @@ def _conditions(goal: BoundGoal) -> tuple[Typed, ...]:
 def _names(condition: Typed) -> set[str]:
     """The variables or columns of a condition."""
     return {name for _, name in references(condition)}
-
-
-def _is_local(condition: Typed, goal: BoundGoal) -> bool:
-    return _names(condition) <= goal.variables
 
 
 def _why_dependent(goals: tuple[BoundGoal, ...], name: str) -> str:
@@ -240,25 +398,28 @@ def _why_dependent(goals: tuple[BoundGoal, ...], name: str) -> str:
     return "goals of the same stream have it in different key positions"
 
 
-def by_plan(analysis: PatternAnalysis) -> Seq | None:
-    """The sequence that the safe plan of a chain computes; None without a plan, or if intervals are not enough."""
-    plan = analysis.plan
+def by_plan(analysis: PatternAnalysis, if_disjoint: bool = False) -> Seq | None:
+    """The sequence that the safe plan of a chain computes; None without a plan, or if intervals are not enough.
+
+    With `if_disjoint`, also a plan for data in which no key feeds both of its sides.
+    """
+    plan = analysis.plan if if_disjoint or analysis.classification == SAFE else None
     if plan is None or not isinstance(plan.part, Seq) or why_not_by_intervals(analysis) is not None:
         return None
     return plan.part
 
 
-def why_not_by_intervals(analysis: PatternAnalysis) -> str | None:
+def why_not_by_intervals(analysis: PatternAnalysis, inner: bool = False) -> str | None:
     """Why a safe plan cannot be computed from intervals only; None if it can.
 
     The outermost sequence takes any goal, but all matches of a goal with `+` must be accepted. For a nested sequence,
-    intervals are enough only if the stream of its goal is not MARKOV and all its matches are accepted.
+    and for the probability of being true during an interval (`inner`), intervals are enough only if the stream of its
+    goal is not MARKOV and all its matches are accepted.
     """
     part = analysis.plan.part if analysis.plan is not None else None
-    inner = False
     while isinstance(part, Seq):
         goal, test = analysis.query.goals[part.goal], analysis.tests[part.goal]
-        if (inner or goal.kleene) and test.accept is not None:
+        if (inner or goal.kleene) and (test.accept is not None or test.given or test.binds):
             return f"goal {part.goal + 1} can match events that WHERE rejects"
         if inner and goal.stream.model is Model.MARKOV:
             return f"goal {part.goal + 1} reads a MARKOV stream in the middle of the query"
@@ -273,8 +434,9 @@ def _covers_key(goals: tuple[BoundGoal, ...], stream: Stream, chain: tuple[str, 
     return set(common_positions(goals, stream, chain)) == set(range(len(stream.keys)))
 
 
-def _goal_test(goal: BoundGoal, streams: tuple[Stream, ...]) -> GoalTest:
+def _goal_test(number: int, query: BoundPattern, bound: tuple[str, ...], places: list[_Place]) -> GoalTest:
     """Rewrite the conditions of a goal on its variables into conditions on the columns of an event."""
+    goal = query.goals[number]
     binding: dict[str, Reference] = {}
     match: list[Typed] = []
     for column, term in zip((*goal.stream.keys, *goal.stream.values), goal.terms, strict=True):
@@ -286,18 +448,41 @@ def _goal_test(goal: BoundGoal, streams: tuple[Stream, ...]) -> GoalTest:
         elif isinstance(term, nodes.Variable):
             binding[term.name] = reference
     match += [_on_columns(part, binding) for part in conjuncts(goal.filter)]
-    local = [part for part in _conditions(goal) if _is_local(part, goal)]
+    tested = [_of_event(place, goal, binding, bound) for place in places if place.goal == number]
     keys = {column.name.lower() for column in goal.stream.keys}
     on_key = [part for part in match if _names(part) <= keys]
-    stream_names = [stream.name.lower() for stream in streams]
+    stream_names = [stream.name.lower() for stream in query.streams]
+    before = set[str]().union(*(earlier.exported for earlier in query.goals[:number]))
     return GoalTest(
         stream=stream_names.index(goal.stream.name.lower()),
         match=conjunction(tuple(match)),
-        accept=conjunction(tuple(_on_columns(part, binding) for part in local)),
+        accept=conjunction(tuple(part for part in tested if not _given(part))),
         feasible=conjunction(tuple(on_key)),
-        joins=tuple(part for part in _conditions(goal) if not _is_local(part, goal)),
+        joins=tuple(place.condition for place in places if place.goal is None and place.stated == number),
+        given=tuple(part for part in tested if _given(part)),
+        agrees=tuple(name for name in bound if name in goal.variables and name in before),
+        binds=tuple(name for name in bound if name in goal.exported - before),
         variable_columns={name: reference.name for name, reference in binding.items()},
     )
+
+
+def _of_event(place: _Place, goal: BoundGoal, columns: dict[str, Reference], bound: tuple[str, ...]) -> Typed:
+    """A condition on the columns of the event at its place, and on the values of the binding."""
+    moved = place.goal != place.stated
+
+    def resolved(reference: Reference) -> Reference:
+        # In an earlier goal, a variable of the same name is another one, if the goal does not export it.
+        hidden = moved and reference.name in bound and reference.name not in goal.exported
+        if reference.name not in columns or hidden:
+            return replace(reference, owner=BINDING)
+        return replace(columns[reference.name], span=reference.span)
+
+    return with_references(place.condition, resolved)
+
+
+def _given(condition: Typed) -> bool:
+    """Whether a condition uses values of the binding."""
+    return any(owner == BINDING for owner, _ in references(condition))
 
 
 def _equal(left: Typed, right: Typed) -> Operation:

@@ -11,6 +11,7 @@ state. If that is too much, each chain is tried separately, with only the states
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -19,24 +20,28 @@ from anabranch.arrays import I32, I64
 from anabranch.columns.dictionary import encode_tuples
 from anabranch.columns.times import decode_times
 from anabranch.errors import TooLarge
+from anabranch.pattern import joint
 from anabranch.pattern.analysis import by_plan
-from anabranch.pattern.automaton import Automaton, accept_bit, match_bit
+from anabranch.pattern.automaton import MAX_MOVES, Automaton, accept_bit, match_bit
+from anabranch.pattern.bindings import Bindings
 from anabranch.pattern.history import Histories
-from anabranch.pattern.intake import Intake, Received
-from anabranch.pattern.joint import joint_answers
-from anabranch.pattern.machine import Machine, Match, SetMachine, Signature
+from anabranch.pattern.intake import Intake
+from anabranch.pattern.machine import LEAST_WORK, Machine, Match, Partial, SetMachine, Signature
 from anabranch.pattern.safe import Events, SafePlan
 from anabranch.pattern.safe_plan import common_positions
 from anabranch.pattern.sampling import estimate
+from anabranch.pattern.signatures import read_signatures
 from anabranch.pattern.spec import ArchiveSpec
-from anabranch.pattern.weights import Answers, Batch, weights_for
+from anabranch.pattern.weights import Answers, Batch, Weights, weights_for
 from anabranch.transport.operator import Outcome
 
 #: How many pairs of a partial result and an event are tried before a chain counts as too large: about a second.
 MOST_WORK = 200_000
+#: With METHOD EXACT, the limits are so many times higher.
+EXACT_FACTOR = 100
 
 #: By group and time: probability, lower, upper and method.
-_Rows = dict[tuple[int, int], tuple[float, float, float, str]]
+Rows = dict[tuple[int, int], tuple[float, float, float, str]]
 
 _NO_ANSWERS: Answers = (np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0))
 
@@ -49,6 +54,10 @@ class ArchiveOperator:
         self._analysis = spec.analysis
         self._intake = Intake(spec)
         self._machine = Machine(spec.analysis, spec.relations)
+        self._factor = EXACT_FACTOR if spec.analysis.query.method == "EXACT" else 1
+        self._most_work = MOST_WORK * self._factor
+        #: The automata of all chains share their steps.
+        self._sets = SetMachine(self._machine, self._most_work)
         #: The sampled worlds of all groups; 0 if every chain was answered exactly.
         self.worlds_drawn = 0
 
@@ -63,63 +72,72 @@ class ArchiveOperator:
 
     def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
         """Take all packets and return all answers."""
-        received = self._intake.receive(packets, watermark)
-        self._received = received
-        self._signature, self._signatures, self._mask = self._read_events(received)
+        received = self._received = self._intake.receive(packets, watermark)
+        self._signature, self._signatures, self._mask = read_signatures(self._intake, self._analysis, received.rows)
+        if self._analysis.bound:
+            self._repeat_rows()
         self._histories = Histories(
-            self._intake, received, self._signature, self._signatures, self._analysis.query.seed
+            self._intake, self._received, self._signature, self._signatures, self._analysis.query.seed
         )
-        exact, too_large = self._exact()
-        return Outcome(self._answers(exact, too_large), received.rejected, received.counts)
+        return Outcome(self._answers(), received.rejected, received.counts)
 
-    def _read_events(self, received: Received) -> tuple[I32, list[Signature], I64]:
-        """For each row the index of its event's signature, the list of signatures, and each row's symbols."""
-        indexes: dict[Signature, int] = {}
-        signature_of_row = np.zeros(len(received.rows), np.int32)
-        masks = np.zeros(len(received.rows), np.int64)
-        tests = self._analysis.tests
-        for events in self._intake.distinct_events(received.rows, with_keys=True):
-            symbols = self._intake.masks(events)
-            masks[events.rows] = symbols[events.event]
-            matches_of_goals: list[list[Match | None]] = []
-            for goal, (test, names) in enumerate(zip(tests, self._machine.exposed, strict=True)):
-                if test.stream != events.stream:
-                    matches_of_goals.append([None] * len(symbols))
-                    continue
-                columns = [events.columns[test.variable_columns[name]].to_pylist() for name in names]
-                values: list[tuple[object, ...]] = list(zip(*columns, strict=True)) if columns else [()] * len(symbols)
-                matches_of_goals.append(_matches(symbols, goal, values))
-            signatures = zip(*matches_of_goals, strict=True)
-            codes = [indexes.setdefault(signature, len(indexes)) for signature in signatures]
-            signature_of_row[events.rows] = np.array(codes, np.int32)[events.event]
-        return signature_of_row, list(indexes), masks
+    def _repeat_rows(self) -> None:
+        """Repeat the rows for each binding that they can change: the chains are bindings from here on."""
+        self._tree = Bindings(self._spec, self._intake)
+        self._tree.read(self._received)
+        self._nodes = np.flatnonzero(self._tree.complete)
+        none = np.zeros(0, np.int64)
+        expansion = self._tree.expand(self._nodes, (none, none)).numbered(self._nodes)
+        received, rows = self._received, expansion.rows
+        pairs, index = np.unique(np.stack([self._signature[rows], expansion.mask]), axis=1, return_inverse=True)
+        signatures: dict[Signature, int] = {}
+        codes = [
+            signatures.setdefault(_restricted(self._signatures[signature], mask), len(signatures))
+            for signature, mask in pairs.T.tolist()
+        ]
+        self._signature = np.array(codes, np.int32)[index.reshape(-1)]
+        self._signatures = list(signatures)
+        self._mask = expansion.mask
+        self._received = replace(
+            received, rows=received.rows.take(rows), key=received.key[rows], model=received.model[rows],
+            chain=expansion.node, used=np.arange(len(rows)), starts=expansion.starts(len(self._nodes)),
+        )  # fmt: skip
 
     # ------------------------------------------------------------ exact answers
 
     def _exact(self) -> tuple[Answers, list[int]]:
         """The answers of all chains that can be answered exactly, and the other chains."""
         chains = np.flatnonzero(np.diff(self._received.starts)).tolist()
+        if self._analysis.query.method == "SAMPLING":
+            return _NO_ANSWERS, chains
         sequence = by_plan(self._analysis)
         if sequence is not None:
             plan = SafePlan(sequence, self._analysis.kleene, self._bindings)
-            return self._chain_by_chain(chains, lambda chain: self._by_plan(plan, chain))
+            return self._chain_by_chain(chains, lambda chain: self._by_plan(plan, self._events_of(chain), chain))
         try:
             return self._by_automaton(chains), []
         except TooLarge:
             # Whether a chain is too large must not depend on the other chains of its bucket.
-            answer = self._by_automaton_or_joint_state if len(chains) > 1 else self._by_joint_state
-            return self._chain_by_chain(chains, answer)
+            return self._chain_by_chain(
+                chains, self._by_any_method if len(chains) > 1 else self._by_plan_or_joint_state
+            )
 
-    @staticmethod
-    def _chain_by_chain(chains: list[int], answer: Callable[[int], Answers]) -> tuple[Answers, list[int]]:
+    def _chain_by_chain(self, chains: list[int], answer: Callable[[int], Answers]) -> tuple[Answers, list[int]]:
         answers, too_large = [_NO_ANSWERS], []
         for chain in chains:
+            self._sets.next_chain()
             try:
                 answers.append(answer(chain))
-            except TooLarge:
+            except TooLarge as error:
+                self._require_sampling(error)
                 too_large.append(chain)
         answer_chain, times, p = (np.concatenate(columns) for columns in zip(*answers, strict=True))
         return (answer_chain, times, p), too_large
+
+    def _require_sampling(self, error: TooLarge) -> None:
+        """Raise the error that a chain is too large, if the query excludes sampling."""
+        if self._analysis.query.method == "EXACT":
+            raise TooLarge(f"{error}, and METHOD EXACT excludes sampling; remove it, or GROUP BY") from error
 
     def _rows_of(self, chains: Sequence[int]) -> list[I64]:
         """The rows of each chain, without the keys that never match a goal."""
@@ -135,15 +153,23 @@ class ArchiveOperator:
         TooLarge
             If the automaton, or the joint state of the keys, is too large.
         """
+        weights, automaton, batch = self._automaton_of(chains)
+        weights.grow(len(chains), len(automaton.states))
+        chain_indexes, times, p = weights.step(batch, automaton)
+        return np.array(chains, np.int32)[chain_indexes], times, p
+
+    def _automaton_of(self, chains: Sequence[int]) -> tuple[Weights, Automaton[frozenset[Partial]], Batch]:
+        """New weights, the automaton of the partial results of some chains, and their rows."""
         received, analysis = self._received, self._analysis
         rows_of_chains = self._rows_of(chains)
         rows = np.concatenate([*rows_of_chains, np.zeros(0, np.int64)])
         starts = np.concatenate([[0], np.cumsum([len(chain_rows) for chain_rows in rows_of_chains])]).astype(np.int64)
         weights = weights_for(analysis.single, analysis.markov)
-        machine = SetMachine(self._machine, MOST_WORK)
-        automaton = Automaton(machine, union_closed=weights.unites)
+        # Each entry of the tables takes some work, so an automaton that takes too much is soon found to be too large.
+        most_moves = min(MAX_MOVES, self._most_work // LEAST_WORK)
+        automaton = Automaton(self._sets, union_closed=weights.unites, most_moves=most_moves)
         distinct, distinct_index = np.unique(self._signature[rows], return_inverse=True)
-        letters = [machine.letter_of(self._signatures[signature]) for signature in distinct]
+        letters = [self._sets.letter_of(self._signatures[signature]) for signature in distinct]
         automaton.extend(letters)
         letter = np.zeros(len(received.rows), np.int32)
         letter[rows] = automaton.index_of(letters)[distinct_index]
@@ -151,32 +177,44 @@ class ArchiveOperator:
             rows, starts, received.rows.t, received.key, received.model, received.rows.prev, received.rows.value,
             received.rows.p, letter, self._intake.n_values,
         )  # fmt: skip
-        weights.grow(len(chains), len(automaton.states))
-        chain_indexes, times, p = weights.step(batch, automaton)
-        return np.array(chains, np.int32)[chain_indexes], times, p
+        return weights, automaton, batch
 
-    def _by_automaton_or_joint_state(self, chain: int) -> Answers:
+    def _by_any_method(self, chain: int) -> Answers:
         try:
             return self._by_automaton([chain])
         except TooLarge:
-            return self._by_joint_state(chain)
+            return self._by_plan_or_joint_state(chain)
+
+    def _by_plan_or_joint_state(self, chain: int) -> Answers:
+        sequence = by_plan(self._analysis, if_disjoint=True)
+        if sequence is not None:
+            plan, events = SafePlan(sequence, self._analysis.kleene, self._bindings), self._events_of(chain)
+            if plan.has_disjoint_keys(events):
+                return self._by_plan(plan, events, chain)
+        return self._by_joint_state(chain)
 
     def _by_joint_state(self, chain: int) -> Answers:
         (rows,) = self._rows_of([chain])
-        answers = list(joint_answers(SetMachine(self._machine, MOST_WORK), self._histories.of(rows)))
+        self._sets.next_chain()
+        most_steps = joint.MOST_STEPS * self._factor
+        answers = list(joint.joint_answers(self._sets, self._histories.of(rows), most_steps))
         times, p = zip(*answers, strict=True) if answers else ((), ())
         return np.full(len(answers), chain, np.int32), np.array(times, np.int64), np.array(p, np.float64)
 
-    def _by_plan(self, plan: SafePlan, chain: int) -> Answers:
+    def _events_of(self, chain: int) -> Events:
+        """The rows of a chain, as safe plans take them."""
         received = self._received
         (rows,) = self._rows_of([chain])
         times, instant = np.unique(received.rows.t[rows], return_inverse=True)
-        events = Events(
+        return Events(
             instant.astype(np.int64), received.rows.stream[rows], received.rows.key[rows], received.key[rows],
             received.model[rows], received.rows.prev[rows], received.rows.value[rows], received.rows.p[rows],
-            self._mask[rows], len(times), self._intake.n_values,
+            self._mask[rows], times, self._intake.n_values,
         )  # fmt: skip
-        p = plan.run(events)
+
+    @staticmethod
+    def _by_plan(plan: SafePlan, events: Events, chain: int) -> Answers:
+        p, times = plan.run(events), events.times
         true = np.flatnonzero(p > 0.0)
         return np.full(len(true), chain, np.int32), times[true], np.minimum(p[true], 1.0)
 
@@ -199,18 +237,11 @@ class ArchiveOperator:
 
     # ------------------------------------------------------------ groups
 
-    def _answers(self, exact: Answers, too_large: list[int]) -> pa.Table:
+    def _answers(self) -> pa.Table:
         """The answers of the query: the probability that some chain of a group is true, for each group and time."""
         spec, analysis = self._spec, self._analysis
         group_of, groups = self._groups()
-        chains, times, p = exact
-        pairs, pair_index = np.unique(np.stack([group_of[chains], times]), axis=1, return_inverse=True)
-        with np.errstate(divide="ignore"):
-            log_none = np.bincount(pair_index.reshape(-1), np.log1p(-p), minlength=pairs.shape[1])
-        known = {(int(g), int(t)): -np.expm1(log) for (g, t), log in zip(pairs.T, log_none, strict=True)}
-        rows: _Rows = {key: (value, value, value, "exact") for key, value in known.items()}
-        for group in np.unique(group_of[too_large]).tolist() if too_large else []:
-            rows |= self._sampled(group, [c for c in too_large if group_of[c] == group], known)
+        rows = self._rows_of_instants(group_of)
         kept = [(key, row) for key, row in rows.items() if row[0] > 0 and row[0] >= analysis.query.least_probability]
         kept_groups = pa.array([group for (group, _), _ in kept], pa.int64())
         arrays = [decode_times(np.array([t for (_, t), _ in kept], np.int64), spec.time_kind)]
@@ -219,15 +250,31 @@ class ArchiveOperator:
         arrays.append(pa.array([row[3] for _, row in kept], pa.string()))
         return pa.table(arrays, schema=spec.answer_schema)
 
+    def _rows_of_instants(self, group_of: I32 | I64) -> Rows:
+        """The probability that some chain of a group is true, for each group and time."""
+        (chains, times, p), too_large = self._exact()
+        pairs, pair_index = np.unique(np.stack([group_of[chains], times]), axis=1, return_inverse=True)
+        with np.errstate(divide="ignore"):
+            log_none = np.bincount(pair_index.reshape(-1), np.log1p(-p), minlength=pairs.shape[1])
+        known = {(int(g), int(t)): -np.expm1(log) for (g, t), log in zip(pairs.T, log_none, strict=True)}
+        rows: Rows = {key: (value, value, value, "exact") for key, value in known.items()}
+        for group in np.unique(group_of[too_large]).tolist() if too_large else []:
+            rows |= self._sampled(group, [c for c in too_large if group_of[c] == group], known)
+        return rows
+
     def _groups(self) -> tuple[I32, pa.Table]:
         """The group of each chain, and the values of the grouping columns of each group."""
-        n_chains = self._intake.n_chains
+        n_chains = len(self._received.starts) - 1
         if not self._analysis.group_by:
             return np.zeros(n_chains, np.int32), pa.table({})
-        columns = self._intake.chains.take(np.arange(n_chains, dtype=np.int32))
+        if self._analysis.bound:
+            chains, bound = self._tree.chain_of(self._nodes), self._tree.columns(self._tree.codes_of(self._nodes))
+        else:
+            chains, bound = np.arange(n_chains, dtype=np.int32), []
+        columns = [*(self._intake.chains.take(chains) if self._analysis.chain else []), *bound]
         return encode_tuples([pa.chunked_array([columns[index]]) for _, index in self._analysis.group_by], n_chains)
 
-    def _sampled(self, group: int, chains: list[int], known: dict[tuple[int, int], float]) -> _Rows:
+    def _sampled(self, group: int, chains: list[int], known: dict[tuple[int, int], float]) -> Rows:
         """The rows of a group, of which `chains` are sampled; `known` has the probabilities of the other chains."""
         query = self._analysis.query
         histories = [self._histories.of(rows) for rows in self._rows_of(chains)]
@@ -236,7 +283,7 @@ class ArchiveOperator:
         sampled = zip(sample.t.tolist(), zip(sample.probability, sample.lower, sample.upper, strict=True), strict=True)
         # At the times of exact answers, the sampled chains may be true although no sampled world shows it.
         estimates = {t: (0.0, 0.0, sample.unseen) for of_group, t in known if of_group == group} | dict(sampled)
-        rows: _Rows = {}
+        rows: Rows = {}
         for t, numbers in estimates.items():
             none = 1.0 - known.get((group, t), 0.0)
             probability, lower, upper = (float(1.0 - none * (1.0 - number)) for number in numbers)
@@ -244,10 +291,9 @@ class ArchiveOperator:
         return rows
 
 
-def _matches(symbols: I64, goal: int, values: list[tuple[object, ...]]) -> list[Match | None]:
-    """How each distinct event matches a goal; None if it does not."""
-    matched = (symbols & match_bit(goal) != 0).tolist()
-    accepted = (symbols & accept_bit(goal) != 0).tolist()
-    return [
-        Match(accept, bound) if match else None for match, accept, bound in zip(matched, accepted, values, strict=True)
-    ]
+def _restricted(signature: Signature, mask: int) -> Signature:
+    """How an event matches each goal for a binding, given the symbols that the event has for it."""
+    return tuple(
+        Match(bool(mask & accept_bit(goal)), match.values) if match is not None and mask & match_bit(goal) else None
+        for goal, match in enumerate(signature)
+    )

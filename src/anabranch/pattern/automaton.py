@@ -61,6 +61,11 @@ def accept_bit(goal: int) -> int:
     return 1 << (goal + MAX_GOALS)
 
 
+def letter_of(symbols: int, again: int) -> int:
+    """The letter of an event; `again` has the match bits of the goals that it matches when their + is repeated."""
+    return symbols | again << 2 * MAX_GOALS
+
+
 class RegularMachine:
     """The machine of a query whose goals share no variables.
 
@@ -75,14 +80,18 @@ class RegularMachine:
     ----------
     kleene : sequence of bool
         For each goal, whether it has a `+`.
+    rebound : sequence of bool
+        For each goal, whether the first event of its `+` binds a value that the further ones must have. Letters then
+        say which goals are matched again (`letter_of`).
     """
 
     start = (0, 0)
 
-    def __init__(self, kleene: Iterable[bool]) -> None:
+    def __init__(self, kleene: Iterable[bool], rebound: Iterable[bool] = ()) -> None:
         flags = list(kleene)
         self._goals = len(flags)
         self._kleene = sum(1 << i for i, flag in enumerate(flags) if flag)
+        self._rebound = sum(1 << i for i, flag in enumerate(rebound) if flag)
         self._all = (1 << self._goals) - 1
 
     def step(self, state: tuple[int, int], letter: int) -> tuple[tuple[int, int], bool]:
@@ -92,7 +101,8 @@ class RegularMachine:
         accepted = letter >> MAX_GOALS & self._all
         entered = accepted & (waiting << 1 | 1 | repeating)
         still_waiting = (waiting & ~(matched >> 1) | entered) & (self._all >> 1)
-        still_repeating = repeating & ~matched | entered & self._kleene
+        again = matched & ~self._rebound | letter >> 2 * MAX_GOALS & self._rebound
+        still_repeating = repeating & ~again | entered & self._kleene
         return (still_waiting, still_repeating), bool(entered >> (self._goals - 1) & 1)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from anabranch.binding.conditions import ConditionBinder
+from anabranch.binding.per import PerEpisode, PerKeys, PerWindow
 from anabranch.binding.query_binder import QueryBinder
 from anabranch.binding.type_rules import a_type, coerce_string, type_of
 from anabranch.binding.typed import Constant, Reference, Typed, conjuncts, references
@@ -16,6 +17,11 @@ from anabranch.language.findings import Findings, listed, shown
 from anabranch.language.types import Type, comparable
 from anabranch.pattern.query import BoundGoal, BoundPattern
 from anabranch.pattern.syntax import Goal, Pattern, Step, Term
+
+#: The highest n of AT LEAST n TIMES: the state has a weight for each count.
+MOST_TIMES = 1000
+#: The options of METHOD; without it, answers are exact if that is cheap enough.
+METHODS = ("EXACT", "SAMPLING")
 
 
 @dataclass(slots=True)
@@ -46,6 +52,7 @@ class Binder(QueryBinder):
     kind = "PATTERN"
     models = (Model.CERTAIN, Model.INDEPENDENT, Model.MARKOV)
     answer_columns = frozenset({"t", "probability", "lower", "upper", "method"})
+    takes_per = (PerWindow, PerEpisode, PerKeys)
 
     def bind(self, body: Pattern) -> BoundPattern | None:
         """Return the bound query, or None if there are findings."""
@@ -63,13 +70,23 @@ class Binder(QueryBinder):
         if body.seed is not None and body.seed < 0:
             message = f"SEED must be 0 or more, not {body.seed}"
             self.findings.add("out-of-range", message, body.clause_span("SEED"), "write an integer such as 7")
+        self.check_times()
+        if body.method is not None and body.method not in METHODS:
+            span, hint = body.clause_span("METHOD"), f"use {listed(METHODS)}"
+            self.findings.unknown("METHOD option", body.method, METHODS, span, hint)
         bound = [_finished(step, goal) for step, goal in zip(body.steps, goals, strict=True)]
         if self.findings:
             return None
         return BoundPattern(
             self.query.name, tuple(goal for goal in bound if goal), group_by,
-            self.threshold, accuracy, confidence, body.seed or 0, self.query.span,
+            self.threshold, accuracy, confidence, body.seed or 0, body.method, self.query.span,
         )  # fmt: skip
+
+    def check_times(self) -> None:
+        """Report a number of times that the automaton cannot count to."""
+        if isinstance(self.per, PerWindow) and self.per.at_least > MOST_TIMES:
+            message = f"AT LEAST must be at most {MOST_TIMES:,} in a PATTERN, not {self.per.at_least:,}"
+            self.findings.add("out-of-range", message, self.query.clause_span("PER"), "use shorter windows")
 
     # ------------------------------------------------------------ goals
 

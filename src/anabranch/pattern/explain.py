@@ -5,30 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from anabranch.binding.derived_streams import WHOLE_ARCHIVE
+from anabranch.binding.per import PerEpisode, PerWindow
 from anabranch.binding.words import count_of
-from anabranch.errors import WorkbookError
 from anabranch.language import nodes
 from anabranch.language.unparse import unparse
-from anabranch.pattern.analysis import PatternAnalysis, by_plan, objections, why_not_by_intervals
+from anabranch.pattern.analysis import UNSAFE, PatternAnalysis, by_plan, why_not_by_intervals
 from anabranch.pattern.query import BoundGoal
 from anabranch.pattern.safe_plan import Project, Seq
 from anabranch.plan import Plan, Step
 
+#: Why PER multiplies the cost.
+_FORMS: dict[type, str] = {
+    PerWindow: "the counter of PER",
+    PerEpisode: "PER EPISODE: the probabilities, then whether it was true since the episode began",
+}
+
 _GROWING_STATE = "the state grows with the number of rows; run the query over an archive"
+_COUNTED_BINDINGS = (
+    "PER d and PER EPISODE stream only if every GROUP BY variable is in the same key position of all goals; "
+    "run the query over an archive"
+)
+_WAITING_CONDITION = (
+    "a condition compares an event with a grouping variable that only a later goal binds; "
+    "GROUP BY the variables of the event too, or run the query over an archive"
+)
 
 
 def plan(analysis: PatternAnalysis) -> Plan:
-    """Describe how a query is run.
-
-    Raises
-    ------
-    WorkbookError
-        If the query groups by a variable on which it is not independent.
-    """
+    """Describe how a query is run."""
     query = analysis.query
-    findings = objections(analysis)
-    if findings:
-        raise WorkbookError(findings)
     planned = by_plan(analysis) is not None
     return Plan(
         query=query.name,
@@ -45,8 +50,12 @@ def plan(analysis: PatternAnalysis) -> Plan:
 
 
 def _streams(analysis: PatternAnalysis) -> str:
+    if analysis.query.method == "SAMPLING":
+        return "METHOD SAMPLING draws worlds over an archive; remove it"
+    if analysis.counts_bindings:
+        return _COUNTED_BINDINGS
     if not analysis.can_stream:
-        return _GROWING_STATE
+        return _WAITING_CONDITION if analysis.regular else _GROWING_STATE
     for stream in analysis.streams:
         if isinstance(stream.source, nodes.InferredSource) and stream.source.method in WHOLE_ARCHIVE:
             return f"{stream.name} is inferred by {stream.source.method}, which needs all readings; use METHOD FILTER"
@@ -54,20 +63,24 @@ def _streams(analysis: PatternAnalysis) -> str:
 
 
 def _method(analysis: PatternAnalysis, planned: bool) -> str:
-    if analysis.surely_exact:
-        return "exact"
     query = analysis.query
+    if analysis.surely_exact and query.method != "SAMPLING":
+        return "exact"
+    if query.method == "EXACT":
+        return "exact; the run fails if the joint state of a chain is too large"
     sampled = f"sampling with accuracy {query.accuracy:g}, confidence {query.confidence:g} and seed {query.seed}"
+    if query.method == "SAMPLING":
+        return sampled
     if planned:
         return f"exact, by the safe plan; {sampled} if a leaf of the plan is too large"
     return f"exact if the joint state of a chain is small, else {sampled}"
 
 
 def _routing(analysis: PatternAnalysis) -> str:
-    if analysis.surely_exact:
+    if analysis.surely_exact and not isinstance(analysis.query.per, PerEpisode):
         routed_by = list(analysis.chain)
     else:
-        routed_by = [analysis.chain[index] for _, index in analysis.group_by]
+        routed_by = [analysis.chain[index] for _, index in analysis.group_by if index < len(analysis.chain)]
     if not routed_by:
         return "all rows go to one bucket" + ("" if analysis.chain else ": there is one chain")
     # Variables that begin with an underscore were added for wildcards of the query.
@@ -76,16 +89,31 @@ def _routing(analysis: PatternAnalysis) -> str:
 
 
 def _cost(analysis: PatternAnalysis, planned: bool) -> str:
+    cost = _cost_of_chain(analysis, planned)
+    if analysis.repeated:
+        cost = f"for each binding of {', '.join(analysis.repeated)} that the data can make true: {cost}"
+    per = analysis.query.per
+    if isinstance(per, PerWindow | PerEpisode):
+        times = per.at_least + 1 if isinstance(per, PerWindow) else 3
+        return f"{cost}; all of it times {times} for {_FORMS[type(per)]}"
+    return cost
+
+
+def _cost_of_chain(analysis: PatternAnalysis, planned: bool) -> str:
+    sampling = (
+        "time grows with the rows, times the sampled worlds, 64 per machine word (about 25,000 worlds at accuracy 0.01)"
+    )
+    if analysis.query.method == "SAMPLING":
+        return sampling
     if planned:
         return (
             "time grows with the square of the number of instants, times the keys and their table rows per instant; "
             "memory grows with the rows"
         )
-    if not analysis.can_stream:
+    if not analysis.regular:
         return (
             "exact: time grows with the rows, times the sets of partial results and the product of the values of the "
-            "MARKOV keys of a chain (at most 1,048,576 weights); sampling: time grows with the rows, times the sampled "
-            "worlds, 64 per machine word (about 25,000 worlds at accuracy 0.01)"
+            f"MARKOV keys of a chain (at most 1,048,576 weights); sampling: {sampling}"
         )
     if not analysis.markov:
         return "time grows with the rows; memory grows with the chains: one weight per automaton state"
@@ -105,19 +133,35 @@ def _steps(analysis: PatternAnalysis, planned: bool) -> Iterator[Step]:
             yield Step("infer", f"{stream.name} from {stream.source.stream} by {stream.source.method}, for each key")
     goals = count_of(len(analysis.query.goals), "goal")
     yield Step("match", f"test {goals} once per distinct key and value")
+    if analysis.bound:
+        if analysis.repeated:
+            names = ", ".join(analysis.repeated)
+            yield Step("bind", f"one chain for each binding of {names}; they share events and automaton")
+        if len(analysis.repeated) < len(analysis.bound):
+            yield Step("bind", f"divide answers by {', '.join(analysis.tests[-1].binds)}, which the last goal binds")
     if analysis.plan is not None:
+        if analysis.classification == UNSAFE:
+            yield Step("plan", "if it is too large and no key of the data feeds both sides of a seq:")
         for line in plan_tree(analysis.plan, analysis):
             yield Step("plan", line)
         refusal = why_not_by_intervals(analysis)
         if refusal is not None:
             yield Step("plan", f"cannot be computed from intervals: {refusal}")
-    if analysis.can_stream:
+    if analysis.query.method == "SAMPLING":
+        yield Step("carry", "track the set of partial results in sampled worlds")
+    elif analysis.regular:
         shape = "joint" if analysis.markov and not analysis.single else "single" if analysis.markov else "independent"
         yield Step("carry", f"run the {shape} kernel over the instants of each chain")
     elif not planned:
         yield Step("carry", "track the set of partial results, as an automaton or in sampled worlds")
+        if analysis.last_values:
+            yield Step(
+                "carry", "on a stream: each event ends the results before it, so their last values are the state"
+            )
     group = ", ".join(name for name, _ in analysis.group_by)
     any_chain = "1 - prod(1 - p) over the chains" if analysis.chain else "not needed: there is one chain"
+    if isinstance(analysis.query.per, PerWindow) and len(analysis.chain) > len(analysis.group_by):
+        any_chain = "the counts of the chains are added"
     yield Step("combine", f"one answer per {group}" if group else any_chain)
 
 

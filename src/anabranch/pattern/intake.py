@@ -24,6 +24,7 @@ from anabranch.transport.checks import LATE, OVERFULL, QUARANTINE, quarantine
 from anabranch.transport.inbox import Inbox
 from anabranch.transport.operator import Counts
 from anabranch.transport.rows import Rows
+from anabranch.transport.state import read_tables
 
 _KERNEL_MODEL = {
     Model.CERTAIN: kernel.CERTAIN,
@@ -43,6 +44,7 @@ class Received:
         The key, numbered over all streams; the model of its stream; and the chain that it feeds.
     used : the indexes of the rows to use, sorted by chain, instant and key
     starts : the start of each chain in `used`, and the end of the last one
+    instants : the instants of all buckets that became complete, sorted; empty unless the query needs them
     """
 
     rows: Rows
@@ -53,6 +55,19 @@ class Received:
     starts: I64
     rejected: pa.Table
     counts: Counts
+    instants: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a bucket is: its watermark, whether the input has ended, and the instants that became complete.
+
+    `instants` is empty unless the query needs them.
+    """
+
+    watermark: int
+    ended: bool
+    instants: I64
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +89,21 @@ class Distinct:
     real: Bools
 
 
+class _Instants:
+    """The instants of the rows of all buckets, which packets carry for queries that need them (`job.py`)."""
+
+    def __init__(self) -> None:
+        self.held = np.zeros(0, np.int64)
+
+    def receive(self, packets: Sequence[tuple[int, bytes]], before: int, watermark: int) -> I64:
+        """The instants that the watermark has passed now; it was at `before`."""
+        tables = [read_tables(blob) for _, blob in packets]
+        arrived = [named["instants"]["t"].to_numpy() for named in tables if "instants" in named]
+        known = np.unique(np.concatenate([self.held, *arrived]))
+        self.held = known[known >= watermark]
+        return known[(known >= before) & (known < watermark)]
+
+
 class Intake:
     """The inbox of a bucket, its inferred streams, and the numbers of its chains."""
 
@@ -84,6 +114,7 @@ class Intake:
         self._relations = spec.relations
         self._models = np.array([_KERNEL_MODEL[stream.model] for stream in analysis.streams], np.int32)
         self._inbox = Inbox(layouts)
+        self._instants = _Instants() if spec.needs_instants else None
         # If a chain is a key, the dictionary of keys is used for both.
         self.chains = self._inbox.keys[0] if self._chain_is_key else Dictionary(spec.chain_types)
         self._chain_of = [np.zeros(0, np.int32) for _ in analysis.streams]
@@ -103,6 +134,11 @@ class Intake:
         return self._analysis.single and self._analysis.chain_positions[0] == tuple(range(len(self._layouts[0].keys)))
 
     @property
+    def watermark(self) -> int:
+        """The watermark of the bucket."""
+        return self._inbox.watermark
+
+    @property
     def n_streams(self) -> int:
         """The number of streams of the query."""
         return len(self._layouts)
@@ -120,6 +156,8 @@ class Intake:
     def load(self, tables: dict[str, pa.Table]) -> None:
         """Restore what `save` returned."""
         self._inbox.load(tables)
+        if self._instants is not None:
+            self._instants.held = tables["instants"]["t"].to_numpy()
         for stream, deriver in self._derivers.items():
             deriver.load(tables[f"derived {stream}"])
         if not self._chain_is_key:
@@ -128,6 +166,8 @@ class Intake:
     def save(self) -> dict[str, pa.Table]:
         """The state as tables."""
         tables = self._inbox.save()
+        if self._instants is not None:
+            tables["instants"] = pa.table({"t": self._instants.held})
         tables |= {f"derived {stream}": deriver.save() for stream, deriver in self._derivers.items()}
         if not self._chain_is_key:
             tables["chains"] = self.chains.to_table()
@@ -135,8 +175,14 @@ class Intake:
 
     def receive(self, packets: Sequence[tuple[int, bytes]], watermark: int) -> Received:
         """Take packets and return the rows before the watermark, sorted and deduplicated."""
+        before = self._inbox.watermark
         rows, late = self._inbox.receive(packets, watermark)
         rows, unused, counts = self._derive(rows)
+        instants = np.zeros(0, np.int64)
+        if self._instants is not None:
+            # Inferred rows are in no packet.
+            complete = self._instants.receive(packets, before, self._inbox.watermark)
+            instants = np.unique(np.concatenate([complete, rows.t]))
         chain = self._number_chains(rows)
         model = self._models[rows.stream]
         key = rows.key if len(self._models) == 1 else rows.key * np.int32(len(self._models)) + rows.stream
@@ -156,7 +202,7 @@ class Intake:
             quarantined=int(overfull.sum()),
         )
         rejected = self._quarantine([*unused, (LATE, late)])
-        return Received(rows, key, model, chain, used, starts, rejected, counts)
+        return Received(rows, key, model, chain, used, starts, rejected, counts, instants)
 
     def _is_plain(self, rows: Rows) -> Bools:
         """Which rows are rows of their source, not inferred ones."""

@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
+from anabranch.binding.per import PerKeys, PerWindow
 from anabranch.binding.typed import Typed
+from anabranch.columns.times import encode_times
 from anabranch.pattern.analysis import PatternAnalysis
 from anabranch.pattern.archive import ArchiveOperator
+from anabranch.pattern.archive_spans import SpanOperator
+from anabranch.pattern.grouped import GroupedOperator
+from anabranch.pattern.last_values import LastValuesOperator
 from anabranch.pattern.operator import PatternOperator
 from anabranch.pattern.spec import ArchiveSpec, PatternSpec
-from anabranch.transport.finishing import AnyOf, Finishing, ResultColumn
+from anabranch.transport.finishing import AnyOf, Finishing, ResultColumn, SumOf
 from anabranch.transport.job import JobContext, QueryJob
 from anabranch.transport.operator import Operator
-from anabranch.transport.routing import KeyPlacement
+from anabranch.transport.per import KeyColumn, PerRule
+from anabranch.transport.routing import KeyPlacement, Packets
+from anabranch.transport.state import write_tables
 
 
 @dataclass(frozen=True)
@@ -29,27 +37,63 @@ class PatternJob(QueryJob[PatternSpec], KeyPlacement):
         return [columns[positions[index]].cast(types[index]) for index in self.spec.routed_by]
 
     def needed(self, stream: int) -> Typed | None:
+        """The condition on a key whose rows are read."""
+        return None if self.spec.needs_instants else self.useful(stream)
+
+    def useful(self, stream: int) -> Typed | None:
         """The condition on a key that can be part of an answer."""
         return self.spec.analysis.needed(stream)
 
+    def pack(self, stream: int, rows: pa.Table, n_buckets: int) -> tuple[Packets, int]:
+        """The packets of valid rows, with the instants of all rows where every bucket needs them."""
+        packets, ignored = super().pack(stream, rows, n_buckets)
+        layout = self.layouts[stream]
+        if not self.spec.needs_instants or layout.derivation is not None or not rows.num_rows:
+            return packets, ignored
+        times = np.unique(encode_times(rows[layout.time], layout.time_kind))
+        instants = write_tables({"instants": pa.table({"t": times})})
+        blobs = dict(packets)
+        return [(bucket, blobs.get(bucket, b"") + instants) for bucket in range(n_buckets)], ignored
+
     def operator(self) -> Operator:
         """The operator of one bucket."""
-        return ArchiveOperator(self.spec) if isinstance(self.spec, ArchiveSpec) else PatternOperator(self.spec)
+        spec = self.spec
+        if isinstance(spec, ArchiveSpec):
+            return ArchiveOperator(spec) if spec.spans is None else SpanOperator(spec, spec.spans)
+        if spec.analysis.last_values:
+            return LastValuesOperator(spec)
+        return GroupedOperator(spec) if spec.analysis.bound else PatternOperator(spec)
 
     def rules(self, query: int) -> Finishing:
         """The result columns; without GROUP BY, the probability that some chain is true."""
-        if isinstance(self.spec, ArchiveSpec):
-            return Finishing()
-        head = tuple(field.name for field in self.spec.head)
-        numbers = (ResultColumn(name, "probability") for name in ("probability", "lower", "upper"))
-        return Finishing(
-            any_of=None if self.spec.direct else AnyOf(head, self.spec.analysis.query.least_probability),
-            columns=(*(ResultColumn(name, name) for name in head), *numbers, ResultColumn("method", constant="exact")),
-        )
+        spec = self.spec
+        if isinstance(spec, ArchiveSpec):
+            return Finishing(per=self._per_keys())
+        head = tuple(field.name for field in spec.head)
+        numbers = ("probability",) if spec.spans is None else tuple(field.name for field in spec.span_columns)
+        bounds = (ResultColumn(name, "probability") for name in ("lower", "upper"))
+        columns = (*(ResultColumn(name, name) for name in (*head, *numbers)), *bounds)
+        any_of, sum_of = None, None
+        if spec.spans is None and not spec.direct:
+            any_of = AnyOf(head, spec.analysis.query.least_probability)
+        elif isinstance(spec.spans, PerWindow) and not spec.direct:
+            sum_of = SumOf(head, spec.spans.at_least, spec.least)
+        columns = (*columns, ResultColumn("method", constant="exact"))
+        return Finishing(any_of=any_of, sum_of=sum_of, columns=columns, per=self._per_keys())
+
+    def _per_keys(self) -> PerRule | None:
+        """How answers become rows of PER KEYS; operators make those of windows and episodes."""
+        spec = self.spec
+        per = spec.analysis.query.per
+        if not isinstance(per, PerKeys):
+            return None
+        keys = tuple(KeyColumn(name, ()) for name, _ in spec.analysis.group_by)
+        return PerRule(per, keys, ("t", "t"), spec.time_kind, spec.time_kind)
 
 
 def make_job(analyses: Sequence[PatternAnalysis], context: JobContext) -> PatternJob:
     """The job of a query: that of live inputs where it is surely exact, too."""
     (analysis,) = analyses
-    spec = PatternSpec if context.live or analysis.surely_exact else ArchiveSpec
+    exact = analysis.surely_exact and analysis.query.method != "SAMPLING" and not analysis.counts_bindings
+    spec = PatternSpec if context.live or exact else ArchiveSpec
     return PatternJob(spec(context, analysis))

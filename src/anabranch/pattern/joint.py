@@ -7,10 +7,16 @@ for any query. There can be as many states as subsets of the partial results, so
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
+import numpy as np
+
+from anabranch.arrays import F64
 from anabranch.errors import TooLarge
 from anabranch.pattern import kernel
+from anabranch.pattern.budget import Budget
+from anabranch.pattern.counting import OUTSIDE
 from anabranch.pattern.history import History, Outcomes
 from anabranch.pattern.machine import Partial, SetMachine
 
@@ -23,36 +29,113 @@ _State = tuple[tuple[int, ...], frozenset[Partial], int]
 _Table = dict[int, list[tuple[int, int, float]]]
 
 
-def joint_answers(sets: SetMachine, history: History) -> Iterator[tuple[int, float]]:
-    """The times at which the query can be true for a chain, with the probabilities.
+#: The probability of a state; with PER, that of each count.
+_Weight = Any
+
+
+def joint_answers(sets: SetMachine, history: History, most_steps: int) -> Iterator[tuple[int, float]]:
+    """The times at which the query can be true for a chain, with the probabilities; see `_instants`."""
+    for t, true, _ in _instants(sets, history, most_steps, 1.0, lambda weight: weight):
+        if true > 0.0:
+            yield t, min(true, 1.0)
+
+
+def joint_counts(
+    sets: SetMachine, history: History, most_steps: int, span_of: Callable[[int], int], times: int
+) -> Iterator[tuple[int, F64, float]]:
+    """For each span of instants in which a chain can be true: P(count = j), from 1 to `times`, and the mean count.
+
+    `span_of` gives the number of the span of a time, or `OUTSIDE`; see `_instants`.
+    """
+    none = np.zeros(times + 1)
+    none[0] = 1.0
+    spans = [span_of(t) for t, _ in history]
+    expected = 0.0
+    instants = _instants(sets, history, most_steps, none, _one_more)
+    for (_, true, states), span, following in zip(instants, spans, [*spans[1:], None][: len(spans)], strict=True):
+        expected += float(np.sum(true))
+        if span != following:
+            if span != OUTSIDE and expected > 0.0:
+                yield span, sum(states.values())[1:], expected
+            for state, weight in states.items():
+                states[state] = none * weight.sum()
+            expected = 0.0
+
+
+def _one_more(counts: F64) -> F64:
+    """The distribution of a count that is increased by 1; it stops at the last one."""
+    more = np.concatenate([[0.0], counts[:-1]])
+    more[-1] += counts[-1]
+    return more
+
+
+def _instants(
+    sets: SetMachine, history: History, most_steps: int, start: _Weight, counted: Callable[[_Weight], _Weight]
+) -> Iterator[tuple[int, _Weight, dict[_State, _Weight]]]:
+    """For each instant: its time, the probability that the query is true at it, and the states after it.
+
+    Parameters
+    ----------
+    start : the weight of the first state
+    counted : from the weight of a state to that after an instant at which the query is true
 
     Raises
     ------
     TooLarge
-        If it takes more than `MOST_STEPS` steps, or more work than the machine allows.
+        If it takes more than `most_steps`, or more work than the machine allows. It is raised as soon as that is
+        foreseeable: sampling has to wait for it.
     """
+    too_large = TooLarge(f"the joint state of a chain takes more than {most_steps:,} steps")
+    tables = [(t, [(outcomes.key, _table(outcomes, sets)) for outcomes in keys]) for t, keys in history]
     markov_indexes = _markov_indexes(history)
-    states: dict[_State, float] = {((0,) * len(markov_indexes), sets.start, 0): 1.0}
+    if _least_steps(tables, markov_indexes) > most_steps:
+        raise too_large
+    states: dict[_State, _Weight] = {((0,) * len(markov_indexes), sets.start, 0): start}
     known_steps: dict[tuple[frozenset[Partial], int], tuple[frozenset[Partial], bool]] = {}
-    steps = 0
-    for t, keys in history:
-        for outcomes in keys:
-            table = _table(outcomes, sets)
+    steps, budget = 0, Budget(len(tables), too_large)
+    for t, keys in tables:
+        # If no key must have an event, the sets of events so far are possible ones, and their steps have to be taken.
+        all_may_be_idle = all(_may_be_idle(table) for _, table in keys)
+        for key, table in keys:
             steps += len(states) * max(map(len, table.values()), default=1)
-            if steps > MOST_STEPS:
-                raise TooLarge(f"the joint state takes more than {MOST_STEPS:,} steps")
-            states = _with_key(states, table, markov_indexes.get(outcomes.key))
-        after: dict[_State, float] = defaultdict(float)
-        true = 0.0
+            if steps > most_steps:
+                raise too_large
+            states = _with_key(states, table, markov_indexes.get(key))
+            new_steps = {(partials, letter) for _, partials, letter in states} - known_steps.keys()
+            if all_may_be_idle or key == keys[-1][0]:
+                sets.require(new_steps)
+        known_steps.update((step, sets.step(*step)) for step in new_steps)
+        budget.end_instant(max(steps / max(1, most_steps), sets.spent))
+        after: dict[_State, _Weight] = defaultdict(float)
+        true: _Weight = 0.0
         for (hidden, partials, letter), weight in states.items():
-            if (partials, letter) not in known_steps:
-                known_steps[partials, letter] = sets.step(partials, letter)
             partials, accepted = known_steps[partials, letter]
-            after[hidden, partials, 0] += weight
-            true += weight if accepted else 0.0
+            if accepted:
+                true = true + weight
+                weight = counted(weight)
+            after[hidden, partials, 0] = after[hidden, partials, 0] + weight
         states = after
-        if true > 0.0:
-            yield t, min(true, 1.0)
+        yield t, true, states
+
+
+def _may_be_idle(table: _Table) -> bool:
+    """Whether a key may have no event that matches a goal, whatever its previous value."""
+    return all(any(letter == 0 for _, letter, _ in outcomes) for outcomes in table.values())
+
+
+def _least_steps(tables: list[tuple[int, list[tuple[int, _Table]]]], markov_indexes: dict[int, int]) -> float:
+    """A lower bound of the steps: keys are independent, so every combination of their possible values is a state."""
+    possible: dict[int, set[int]] = dict.fromkeys(markov_indexes, {0})
+    combinations, steps = 1.0, 0.0
+    for _, keys in tables:
+        for key, table in keys:
+            steps += combinations
+            if key in markov_indexes:
+                before = possible[key]
+                after = {value for previous in before for value, _, _ in table.get(previous, [(0, 0, 1.0)])}
+                combinations = combinations / len(before) * len(after)
+                possible[key] = after
+    return steps
 
 
 def _markov_indexes(history: History) -> dict[int, int]:
@@ -61,9 +144,9 @@ def _markov_indexes(history: History) -> dict[int, int]:
     return {key: index for index, key in enumerate(sorted(markov_keys))}
 
 
-def _with_key(states: dict[_State, float], table: _Table, markov_index: int | None) -> dict[_State, float]:
+def _with_key(states: dict[_State, _Weight], table: _Table, markov_index: int | None) -> dict[_State, _Weight]:
     """The states after one more key took its value at the instant; `markov_index` is None for other models."""
-    after: dict[_State, float] = defaultdict(float)
+    after: dict[_State, _Weight] = defaultdict(float)
     for (hidden, partials, letter), weight in states.items():
         for value, emitted, p in table.get(0 if markov_index is None else hidden[markov_index], [(0, 0, 1.0)]):
             new_hidden = hidden

@@ -9,6 +9,7 @@ words when worlds are sampled, a single bit when states are explored for the aut
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,11 +17,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from anabranch.binding.typed import Reference, Typed, references, walk
+from anabranch.binding.typed import Reference, Typed, walk
 from anabranch.columns.conditions import ARROW_TYPES, Relations, holds
 from anabranch.errors import TooLarge
 from anabranch.pattern.analysis import PatternAnalysis
-from anabranch.pattern.query import BoundGoal
 
 Mask = Any
 Values = tuple[Any, ...]
@@ -57,33 +57,19 @@ class Machine:
     """
 
     def __init__(self, analysis: PatternAnalysis, relations: Relations) -> None:
-        goals = analysis.query.goals
-        chain = set(analysis.chain)
-        used = [_used(goal, test.joins) - chain for goal, test in zip(goals, analysis.tests, strict=True)]
+        goals, kept = analysis.query.goals, analysis.kept
         self.n_goals = len(goals)
-        #: The variables of each goal that other goals, unfoldings or join conditions use, sorted.
-        self.exposed: list[tuple[str, ...]] = []
         self._moves: list[list[_Move]] = []
-        bound: set[str] = set()
         held: tuple[str, ...] = ()
-        for number, (goal, test) in enumerate(zip(goals, analysis.tests, strict=True)):
-            used_later = set().union(*used[number + 1 :])
-            bound_after = bound | goal.exported
-            joined = set().union(*(_names(condition) for condition in test.joins))
-            # Chain variables have the same value in all partial results of a chain; only conditions may need it.
-            exposed = tuple(sorted(goal.variables & ((bound | used_later | set(goal.shared)) - chain | joined)))
-            waiting = tuple(sorted((bound_after - chain) & used_later))
-            used_again = used[number] if goal.kleene else set()
-            repeating = tuple(sorted((bound_after - chain) & (used_later | used_again | set(goal.shared))))
-            keeps = {False: waiting} if number < len(goals) - 1 else {}
+        for number, (goal, test, names) in enumerate(zip(goals, analysis.tests, kept, strict=True)):
+            keeps = {False: names.waiting} if number < len(goals) - 1 else {}
             if goal.kleene:
-                keeps[True] = repeating
-            self.exposed.append(exposed)
-            moves = [_Move(number, held, exposed, keeps, test.joins, relations)]
+                keeps[True] = names.repeating
+            moves = [_Move(number, held, names.exposed, keeps, test.joins, relations)]
             if goal.kleene:
-                moves.append(_Move(number, repeating, exposed, keeps, test.joins, relations))
+                moves.append(_Move(number, names.repeating, names.exposed, keeps, test.joins, relations))
             self._moves.append(moves)
-            bound, held = bound_after, waiting
+            held = names.waiting
 
     def advance(
         self, partials: Mapping[Partial, Mask], events: Mapping[Signature, Mask], everywhere: Mask
@@ -145,6 +131,13 @@ class Machine:
         return [waiting, repeating]
 
 
+#: A step without pairs of a partial result and an event costs about as much as four pairs.
+LEAST_WORK = 4
+_TOO_MANY = "there are too many sets of partial results"
+#: The steps of earlier chains that are remembered.
+_MOST_KNOWN_STEPS = 500_000
+
+
 class SetMachine:
     """The general machine as a machine of the automaton: a state is the set of partial results of one world.
 
@@ -154,17 +147,38 @@ class SetMachine:
     ----------
     machine : Machine
     most_work : int
-        How many pairs of a partial result and an event are tried before TooLarge is raised: there can be as many
-        states as sets of partial results.
+        How many pairs of a partial result and an event are tried for one chain before TooLarge is raised: there can be
+        as many states as sets of partial results.
     """
 
     start: frozenset[Partial] = frozenset()
 
     def __init__(self, machine: Machine, most_work: int) -> None:
         self._machine = machine
-        self._work_left = most_work
+        self._most_work = self._work_left = most_work
         self._signatures: list[Signature] = []
         self._numbers: dict[Signature, int] = {}
+        self._known: dict[tuple[frozenset[Partial], int], tuple[frozenset[Partial], bool]] = {}
+
+    def next_chain(self) -> None:
+        """Begin to count the work of another chain; steps of earlier chains stay known."""
+        self._work_left = self._most_work
+        if len(self._known) > _MOST_KNOWN_STEPS:
+            self._known.clear()
+
+    @property
+    def spent(self) -> float:
+        """The part of the allowed work that the chain has taken."""
+        return 1.0 - self._work_left / max(1, self._most_work)
+
+    @staticmethod
+    def _work(state: frozenset[Partial], letter: int) -> int:
+        return LEAST_WORK + (1 + len(state)) * letter.bit_count()
+
+    def require(self, steps: Iterable[tuple[frozenset[Partial], int]]) -> None:
+        """Raise TooLarge if these steps are more work than is left."""
+        if sum(itertools.starmap(self._work, steps)) > self._work_left:
+            raise TooLarge(_TOO_MANY)
 
     def letter_of(self, signature: Signature) -> int:
         """The letter of one event; 0 if it matches no goal."""
@@ -183,22 +197,17 @@ class SetMachine:
         TooLarge
             If all steps together need more than `most_work`.
         """
-        events = {signature: 1 for number, signature in enumerate(self._signatures) if letter >> number & 1}
-        # A step without pairs still costs about as much as four pairs.
-        self._work_left -= 4 + (1 + len(state)) * len(events)
+        # Known steps count too: whether a chain is too
+        # large must not depend on other chains.
+        self._work_left -= self._work(state, letter)
         if self._work_left < 0:
-            raise TooLarge("there are too many sets of partial results")
-        after, true = self._machine.advance(dict.fromkeys(state, 1), events, 1)
-        return frozenset(partial for partial, mask in after.items() if mask), bool(true)
-
-
-def _used(goal: BoundGoal, joins: Sequence[Typed]) -> set[str]:
-    """The variables in the terms and the join conditions of a goal."""
-    return goal.variables.union(*(_names(condition) for condition in joins))
-
-
-def _names(condition: Typed) -> set[str]:
-    return {name for _, name in references(condition)}
+            raise TooLarge(_TOO_MANY)
+        if (state, letter) not in self._known:
+            events = {signature: 1 for number, signature in enumerate(self._signatures) if letter >> number & 1}
+            after, true = self._machine.advance(dict.fromkeys(state, 1), events, 1)
+            partials = frozenset(partial for partial, mask in after.items() if mask)
+            self._known[state, letter] = partials, bool(true)
+        return self._known[state, letter]
 
 
 class _Move:

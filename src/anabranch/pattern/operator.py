@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from anabranch.arrays import F64, I32, I64
+from anabranch.binding.per import PerEpisode, PerWindow
 from anabranch.columns.times import decode_times
 from anabranch.pattern.automaton import Automaton, RegularMachine
-from anabranch.pattern.intake import Intake
+from anabranch.pattern.episodes import Episodes
+from anabranch.pattern.groups import Groups
+from anabranch.pattern.intake import Intake, Progress
 from anabranch.pattern.spec import PatternSpec
 from anabranch.pattern.weights import Batch, weights_for
+from anabranch.pattern.windows import Windows
 from anabranch.transport.operator import Outcome
 from anabranch.transport.rows import Rows
 from anabranch.transport.state import seal, unseal
@@ -30,27 +35,52 @@ class PatternOperator:
         analysis = self._spec.analysis
         self._intake = Intake(self._spec)
         self._weights = weights_for(analysis.single, analysis.markov)
-        self._automaton = Automaton(RegularMachine(analysis.kleene), union_closed=self._weights.unites)
+        self._per = self._rows_of_several_answers()
+        self._open_automaton()
         if state is not None:
             tables = unseal(state, self._spec.fingerprint)
             self._intake.load(tables)
-            states = tables["automaton"]
-            self._automaton.extend((), zip(states["waiting"].to_pylist(), states["repeating"].to_pylist(), strict=True))
-            self._weights.load(tables)
+            self._load_states(tables["automaton"])
+            (self._per or self._weights).load(tables)
+
+    def _rows_of_several_answers(self) -> Windows | Episodes | None:
+        """What PER asks for; None without it."""
+        per, groups = self._spec.spans, Groups(self._spec, self._intake)
+        if isinstance(per, PerWindow):
+            return Windows(self._spec, per, groups)
+        return Episodes(self._spec, per, groups) if isinstance(per, PerEpisode) else None
+
+    def _open_automaton(self) -> None:
+        analysis = self._spec.analysis
+        machine = RegularMachine(analysis.kleene, analysis.rebound)
+        self._automaton: Automaton[Any] = Automaton(machine, union_closed=self._weights.unites)
+
+    def _load_states(self, states: pa.Table) -> None:
+        """Restore the states of the automaton from what `_save_states` returned."""
+        self._automaton.extend((), zip(states["waiting"].to_pylist(), states["repeating"].to_pylist(), strict=True))
+
+    def _save_states(self) -> pa.Table:
+        waiting, repeating = zip(*self._automaton.states, strict=True)
+        return pa.table({"waiting": waiting, "repeating": repeating})
 
     def save(self) -> bytes:
         """The state as bytes, for `open`."""
-        waiting, repeating = zip(*self._automaton.states, strict=True)
-        tables = self._intake.save() | self._weights.save()
-        tables["automaton"] = pa.table({"waiting": waiting, "repeating": repeating})
-        return seal(tables, self._spec.fingerprint)
+        return seal(self._tables(), self._spec.fingerprint)
+
+    def _tables(self) -> dict[str, pa.Table]:
+        """The state as tables."""
+        return self._intake.save() | (self._per or self._weights).save() | {"automaton": self._save_states()}
 
     def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
         """Take packets and return all answers about instants before the watermark."""
         received = self._intake.receive(packets, watermark)
         batch = Batch.of(received, self._letters(received.rows), self._intake.n_values)
-        self._weights.grow(self._intake.n_chains, len(self._automaton.states))
-        answers = self._answers(*self._weights.step(batch, self._automaton))
+        if self._per is not None:
+            progress = Progress(self._intake.watermark, ended, received.instants)
+            answers = self._per.step(batch, self._automaton, progress)
+        else:
+            self._weights.grow(self._intake.n_chains, len(self._automaton.states))
+            answers = self._answers(*self._weights.step(batch, self._automaton))
         return Outcome(answers, received.rejected, received.counts)
 
     def _letters(self, rows: Rows) -> I32:
@@ -62,13 +92,17 @@ class PatternOperator:
             letter[events.rows] = self._automaton.index_of(masks.tolist())[mask_index][events.event]
         return letter
 
+    def _columns(self, chains: I32) -> list[pa.Array]:
+        """The variables of each chain, in the order of `PatternAnalysis.group_by`."""
+        return self._intake.chains.take(chains)
+
     def _answers(self, chains: I32, times: I64, probabilities: F64) -> pa.Table:
         """Answers in the schema of the specification; the chains of a group are combined."""
         spec = self._spec
         if spec.direct:
             kept = probabilities >= spec.analysis.query.least_probability
             chains, times, probabilities = chains[kept], times[kept], probabilities[kept]
-        columns = self._intake.chains.take(chains) if spec.analysis.group_by else []
+        columns = self._columns(chains) if spec.analysis.group_by else []
         arrays = [decode_times(times, spec.time_kind)]
         arrays += [columns[index] for _, index in spec.analysis.group_by]
         if spec.direct:

@@ -64,7 +64,7 @@ class BoundGoal:
 
 @dataclass(frozen=True, slots=True)
 class BoundPattern(BoundQuery):
-    """A PATTERN query. `group_by` holds (name as written, lower-case variable)."""
+    """A PATTERN query. `group_by` holds (name as written, lower-case variable); `method` is an option of METHOD."""
 
     kind: ClassVar[str] = "PATTERN"
 
@@ -75,6 +75,7 @@ class BoundPattern(BoundQuery):
     accuracy: float = 0.01
     confidence: float = 0.99
     seed: int = 0
+    method: str | None = None
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     @property

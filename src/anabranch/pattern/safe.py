@@ -23,7 +23,7 @@ import numpy as np
 from anabranch.arrays import F64, I32, I64, Bools
 from anabranch.pattern import kernel
 from anabranch.pattern.automaton import Automaton, RegularMachine, Tables, accept_bit, match_bit
-from anabranch.pattern.safe_plan import Project, Seq
+from anabranch.pattern.safe_plan import Project, Reg, Seq
 from anabranch.pattern.weights import Batch, Weights, weights_for
 
 #: The letters of a single goal: no match, a match, an accepted match.
@@ -34,7 +34,7 @@ _NOTHING, _MATCH, _ACCEPTED = 0, 1, 2
 class Events:
     """The rows of one chain of the query, cleaned, and sorted by instant, key and previous value.
 
-    `instant` numbers the distinct times of the chain; `mask` has the symbols of each row's event (`automaton.py`).
+    `instant` numbers the distinct `times` of the chain; `mask` has the symbols of each row's event (`automaton.py`).
     """
 
     instant: I64
@@ -46,8 +46,13 @@ class Events:
     value: I32
     p: F64
     mask: I64
-    n_instants: int
+    times: I64
     n_values: int
+
+    @property
+    def n_instants(self) -> int:
+        """The number of distinct times."""
+        return len(self.times)
 
     def where(self, chosen: Bools) -> Events:
         """The rows for which `chosen` holds."""
@@ -102,6 +107,40 @@ class SafePlan:
             answers[1:] += _difference(later, earlier)[:-1] * after[1:]
             earlier = later
         return answers
+
+    def during(self, events: Events, firsts: I64, lasts: I64) -> F64:
+        """The probability that the query is true at some instant from a first to a last one.
+
+        Parameters
+        ----------
+        events : Events
+        firsts, lasts : indexes of instants, both in increasing order
+        """
+        p = np.zeros(len(firsts))
+        number = 0
+        for start, log_none in enumerate(self._inner(self._plan, events)):
+            while number < len(firsts) and firsts[number] == start:
+                p[number] = -np.expm1(log_none[lasts[number]])
+                number += 1
+        return p
+
+    def has_disjoint_keys(self, events: Events) -> bool:
+        """Whether no key feeds both sides of a sequence: the plan is valid for these rows."""
+        return self._feeding_keys(self._plan, events) is not None
+
+    def _feeding_keys(self, part: Reg | Seq, events: Events, variables: tuple[str, ...] = ()) -> I32 | None:
+        """The keys that have an effect on a part; None if a key feeds both sides of a sequence."""
+        if isinstance(part, Seq):
+            head = self._feeding_keys(part.head.part, events, part.head.variables)
+            last = np.unique(events.key[events.mask & match_bit(part.goal) != 0])
+            return None if head is None or np.isin(last, head).any() else np.union1d(head, last)
+        # A binding for which some goal accepts no event is never true.
+        leaf = events.of_goals(range(part.goals))
+        binding = self._bindings(variables, part.goals, leaf)
+        useful = np.unique(binding)
+        for goal in range(part.goals):
+            useful = np.intersect1d(useful, binding[leaf.mask & accept_bit(goal) != 0])
+        return np.unique(leaf.key[np.isin(binding, useful) & (leaf.mask != 0)])
 
     def _during(self, plan: Project, events: Events) -> Iterator[F64]:
         """For each instant a: log P(the part is true at no instant of [a, b]) for every b; 0 where b < a."""

@@ -13,8 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from anabranch.binding.constants import contradictory
+from anabranch.binding.typed import Constant, Operation, Reference, Typed, conjuncts, references, with_references
 from anabranch.catalog import Stream
 from anabranch.language import nodes
+from anabranch.language.types import Type
 from anabranch.pattern.query import BoundGoal
 
 Goals = tuple[BoundGoal, ...]
@@ -43,18 +46,21 @@ class Project:
     part: Reg | Seq
 
 
-def compile_plan(goals: Goals, fixed: frozenset[str] = frozenset()) -> Project | str:
-    """The safe plan of these goals for given values of the `fixed` variables, or the reason why there is none."""
+def compile_plan(goals: Goals, fixed: frozenset[str] = frozenset(), assume_disjoint: bool = False) -> Project | str:
+    """The safe plan of these goals for given values of the `fixed` variables, or the reason why there is none.
+
+    With `assume_disjoint`, no key feeds both sides of a `Seq`, as far as the query allows it: the data must show it.
+    """
     independent = tuple(name for name in variables_of(goals) if name not in fixed and is_independent(goals, name))
     now_fixed = fixed.union(independent)
     part: Reg | Seq
     if set(shared_by(goals)) <= now_fixed:
         part = Reg(len(goals))
     else:
-        refusal = _why_no_seq(goals, now_fixed)
+        refusal = _why_no_seq(goals, now_fixed) or (None if assume_disjoint else _why_not_disjoint(goals))
         if refusal is not None:
             return refusal
-        head = compile_plan(goals[:-1], now_fixed)
+        head = compile_plan(goals[:-1], now_fixed, assume_disjoint)
         if isinstance(head, str):
             return head
         part = Seq(head, len(goals) - 1)
@@ -71,17 +77,72 @@ def _why_no_seq(goals: Goals, fixed: frozenset[str]) -> str | None:
     for name in sorted(last.variables - fixed):
         if any(name in goal.variables for goal in head):
             return f"{name} joins goal {number} to an earlier one, not as a common key"
-    for earlier, goal in enumerate(head, start=1):
-        if goal.stream.name.lower() == last.stream.name.lower() and not _distinct_constants(goal, last):
-            return f"one key of {last.stream.name} can feed both goal {earlier} and goal {number}"
     return None
 
 
-def _distinct_constants(first: BoundGoal, second: BoundGoal) -> bool:
-    return any(
-        isinstance(one, nodes.Literal) and isinstance(other, nodes.Literal) and one.value != other.value
-        for one, other in zip(first.key_terms, second.key_terms, strict=True)
-    )
+def _why_not_disjoint(goals: Goals) -> str | None:
+    """Why one key may have events for the last goal and for an earlier one; None if that is impossible."""
+    head, last = goals[:-1], goals[-1]
+    matching_last = _match_conditions(last)
+    for number, goal in enumerate(head):
+        if goal.stream.name.lower() == last.stream.name.lower():
+            conditions = (*_match_conditions(goal), *_result_conditions(head, number), *matching_last)
+            if not contradictory(conditions):
+                return f"one key of {last.stream.name} can feed both goal {number + 1} and goal {len(goals)}"
+    return None
+
+
+def _key_columns(goal: BoundGoal) -> dict[str, Reference]:
+    """The key column of each variable that has one."""
+    columns: dict[str, Reference] = {}
+    for column, term in zip(goal.stream.keys, goal.key_terms, strict=True):
+        if isinstance(term, nodes.Variable):
+            columns.setdefault(term.name, Reference(None, column.name.lower(), column.type))
+    return columns
+
+
+def _match_conditions(goal: BoundGoal) -> list[Typed]:
+    """The conditions on the key columns of every event that matches a goal."""
+    columns = _key_columns(goal)
+    constants: list[Typed] = [
+        Operation(
+            "=", (Reference(None, column.name.lower(), column.type), Constant(term.value, column.type)), Type.BOOLEAN
+        )
+        for column, term in zip(goal.stream.keys, goal.key_terms, strict=True)
+        if isinstance(term, nodes.Literal)
+    ]
+    return constants + _on_columns(conjuncts(goal.filter), columns)
+
+
+def _result_conditions(goals: Goals, number: int) -> list[Typed]:
+    """The conditions on the key columns of every event at a goal that can have an effect on results of all `goals`.
+
+    An event has an effect only on results with its values of the variables that are bound before. So it has none if a
+    condition of any goal excludes these values. The same is true at the first goal, which ends no other result, and for
+    variables on which all goals are independent.
+    """
+    goal = goals[number]
+    before = set[str]().union(*(earlier.exported for earlier in goals[:number]))
+    columns = {
+        name: column
+        for name, column in _key_columns(goal).items()
+        if name in goal.exported and (number == 0 or name in before or is_independent(goals, name))
+    }
+    conditions: list[Typed] = []
+    for other in goals:
+        exported = {name: column for name, column in columns.items() if name in other.exported}
+        conditions += _on_columns(conjuncts(other.filter), exported) + _on_columns(other.selections, columns)
+    return conditions
+
+
+def _on_columns(conditions: Iterable[Typed], columns: dict[str, Reference]) -> list[Typed]:
+    """The conditions that use only variables with a column, on the columns."""
+    usable = (condition for condition in conditions if _names(condition) <= columns.keys())
+    return [with_references(condition, lambda reference: columns[reference.name]) for condition in usable]
+
+
+def _names(condition: Typed) -> set[str]:
+    return {name for _, name in references(condition)}
 
 
 # ---------------------------------------------------------------- variables

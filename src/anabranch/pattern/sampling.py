@@ -7,7 +7,7 @@ intervals. They are checked several times, so each check gets a share of the err
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ from scipy.special import betaincinv, ndtri
 
 from anabranch.arrays import F64, I32, I64, U64
 from anabranch.pattern import kernel
+from anabranch.pattern.counting import OUTSIDE
 from anabranch.pattern.history import History
 from anabranch.pattern.kernel.words import count_bits, draw_values
 from anabranch.pattern.machine import Machine, Partial, Signature
@@ -30,7 +31,8 @@ _EVERYWHERE = np.uint64(0xFFFFFFFFFFFFFFFF)
 class Estimate:
     """The share of sampled worlds in which the query is true, and its interval, for each time.
 
-    `unseen` is the upper end of the interval of a time at which the query is true in no sampled world.
+    With `spans`, `t` has their numbers, the probability is that of being true often enough in a span, and `expected` is
+    the mean count. `unseen` is the upper end of the interval of a time at which the query is true in no sampled world.
     """
 
     t: I64
@@ -39,17 +41,40 @@ class Estimate:
     upper: F64
     unseen: float
     worlds: int
+    expected: F64
 
 
-def estimate(machine: Machine, histories: Sequence[History], accuracy: float, confidence: float) -> Estimate:
-    """Estimate the probability that the query is true for some chain, at each time at which a sampled world has it."""
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Spans of time in which the instants and chains are counted for which the query is true.
+
+    `of` gives the number of the span of a time, or `OUTSIDE`; a span is true if the count is at least `times`.
+    """
+
+    of: Callable[[int], int]
+    times: int
+
+
+#: For each time or span, the worlds in which it is true, and the sum of the counts of all worlds.
+_Tally = dict[int, tuple[U64, int]]
+
+
+def estimate(
+    machine: Machine, histories: Sequence[History], accuracy: float, confidence: float, spans: Spans | None = None
+) -> Estimate:
+    """Estimate the probability that the query is true for some chain, at each time at which a sampled world has it.
+
+    With `spans`, it is the probability that the query is true often enough in a span.
+    """
     hits: dict[int, int] = {}
+    totals: dict[int, int] = {}
     words, target, checks = 0, FIRST_WORDS, 0
     while True:
         while words < target:
             n_words = min(target - words, MOST_WORDS)
-            for t, worlds in _true_worlds(machine, histories, words, n_words).items():
+            for t, (worlds, total) in _true_worlds(machine, histories, words, n_words, spans).items():
                 hits[t] = hits.get(t, 0) + int(count_bits(worlds))
+                totals[t] = totals.get(t, 0) + total
             words += n_words
         checks += 1
         times = np.array(sorted(t for t in hits if hits[t]), np.int64)
@@ -59,7 +84,8 @@ def estimate(machine: Machine, histories: Sequence[History], accuracy: float, co
         lower, upper = interval(np.append(counts, 0), 64 * words, error)
         if ((upper - lower) / 2 <= accuracy).all():
             probability = counts / (64 * words)
-            return Estimate(times, probability, lower[:-1], upper[:-1], float(upper[-1]), 64 * words)
+            expected = np.array([totals[int(t)] for t in times]) / (64 * words)
+            return Estimate(times, probability, lower[:-1], upper[:-1], float(upper[-1]), 64 * words, expected)
         target = _next_target(words, counts, accuracy, error)
 
 
@@ -86,13 +112,39 @@ def _next_target(words: int, counts: I64, accuracy: float, error: float) -> int:
     return int(min(max(1.25 * words + 1, enough + 1), 16 * words))
 
 
-def _true_worlds(machine: Machine, histories: Sequence[History], first_word: int, n_words: int) -> dict[int, U64]:
-    """The worlds in which the query is true for some chain, by time."""
+def _true_worlds(
+    machine: Machine, histories: Sequence[History], first_word: int, n_words: int, spans: Spans | None
+) -> _Tally:
+    """The worlds in which the query is true for some chain, by time; with `spans`, often enough, by span."""
+    if spans is not None:
+        return _counted_worlds(machine, histories, first_word, n_words, spans)
     true_worlds: dict[int, U64] = {}
     for history in histories:
         for t, worlds in _run_chain(machine, history, first_word, n_words):
             true_worlds[t] = true_worlds[t] | worlds if t in true_worlds else worlds
-    return true_worlds
+    return {t: (worlds, 0) for t, worlds in true_worlds.items()}
+
+
+def _counted_worlds(
+    machine: Machine, histories: Sequence[History], first_word: int, n_words: int, spans: Spans
+) -> _Tally:
+    """The worlds in which the query is true often enough, and the sum of the counts, by span.
+
+    A count is a list of masks: the j-th has the worlds that have counted more than j.
+    """
+    counts: dict[int, list[U64]] = {}
+    totals: dict[int, int] = {}
+    for history in histories:
+        for t, worlds in _run_chain(machine, history, first_word, n_words):
+            span = spans.of(t)
+            if span == OUTSIDE:
+                continue
+            masks = counts.setdefault(span, [np.zeros(n_words, np.uint64) for _ in range(spans.times)])
+            for count in range(spans.times - 1, 0, -1):
+                masks[count] |= masks[count - 1] & worlds
+            masks[0] |= worlds
+            totals[span] = totals.get(span, 0) + int(count_bits(worlds))
+    return {span: (masks[-1], totals[span]) for span, masks in counts.items()}
 
 
 def _run_chain(machine: Machine, history: History, first_word: int, n_words: int) -> Iterator[tuple[int, U64]]:

@@ -54,6 +54,7 @@ class Pattern(nodes.QueryBody):
     accuracy: int | float | None = None
     confidence: int | float | None = None
     seed: int | None = None
+    method: str | None = None
 
     @property
     def stream_names(self) -> tuple[str, ...]:
@@ -123,6 +124,9 @@ class Builder(QueryBuilder):
     def seed(self, span: Span, number: int | float) -> Clause:
         return Clause("SEED", {"seed": self.integer("SEED", number, span)}, span)
 
+    def method(self, span: Span, name: Token) -> Clause:
+        return Clause("METHOD", {"method": name.value.upper()}, span)
+
 
 # ---------------------------------------------------------------- to text
 
@@ -161,5 +165,6 @@ def _pattern(node: Pattern) -> str:
         *clause("ACCURACY", node.accuracy, repr),
         *clause("CONFIDENCE", node.confidence, repr),
         *clause("SEED", node.seed, repr),
+        *clause("METHOD", node.method, quoted),
     ]
     return " ".join([f"PATTERN {text}", *clauses])

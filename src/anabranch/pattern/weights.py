@@ -6,6 +6,7 @@ rows, and is saved as tables.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -63,6 +64,9 @@ class Weights(Protocol):
     def grow(self, n_chains: int, n_states: int) -> None:
         """Add new chains, which start in state 0 with the value *nothing*, and new automaton states."""
 
+    def append(self, origins: I64) -> None:
+        """Add chains that have the weights of the chains `origins`; a new start for -1."""
+
     def step(self, batch: Batch, automaton: Tables) -> Answers:
         """Update the weights by a batch, and return the answers with a probability above 0."""
 
@@ -92,6 +96,13 @@ class IndependentWeights:
         before = self.weights.shape[0]
         self.weights = np.pad(self.weights, ((0, n_chains - before), (0, n_states - self.weights.shape[1])))
         self.weights[before:, 0] = 1.0
+
+    def append(self, origins: I64) -> None:
+        """Add copies of chains."""
+        before, n_states = self.weights.shape
+        self.grow(before + len(origins), n_states)
+        copied = np.flatnonzero(origins >= 0)
+        self.weights[before + copied] = self.weights[origins[copied]]
 
     def step(self, batch: Batch, automaton: Tables) -> Answers:
         """Update the weights by a batch."""
@@ -127,11 +138,34 @@ class SingleWeights:
         self.weights = np.pad(self.weights, ((0, n_new), (0, n_states - self.weights.shape[1])))
         self.weights[before:, 0] = 1.0
 
+    def append(self, origins: I64) -> None:
+        """Add copies of chains."""
+        start = len(self.codes)
+        self.codes = np.append(self.codes, np.int32(0))
+        self.weights = np.pad(self.weights, ((0, 1), (0, 0)))
+        self.weights[start, 0] = 1.0
+        low = np.where(origins < 0, start, self.offsets[origins])
+        sizes = np.where(origins < 0, start + 1, self.offsets[origins + 1]) - low
+        ends = np.cumsum(sizes)
+        copied = np.arange(sizes.sum()) + np.repeat(low - (ends - sizes), sizes)
+        self.offsets = np.concatenate([self.offsets, start + ends])
+        self.codes = np.concatenate([self.codes[:start], self.codes[copied]])
+        self.weights = np.concatenate([self.weights[:start], self.weights[copied]])
+
     def step(self, batch: Batch, automaton: Tables) -> Answers:
         """Update the weights by a batch."""
+        return self._step(batch, automaton, np.zeros(0))
+
+    def step_by_row(self, batch: Batch, automaton: Tables) -> F64:
+        """Update the weights by a batch, and return the part of an answer that comes from each row."""
+        row_p = np.zeros(len(batch.t))
+        self._step(batch, automaton, row_p)
+        return row_p
+
+    def _step(self, batch: Batch, automaton: Tables, row_p: F64) -> Answers:
         self.offsets, self.codes, self.weights, chains, times, probabilities = kernel.step_single(
             batch.rows, batch.starts, batch.t, batch.prev, batch.value, batch.p, batch.letter,
-            automaton.delta, automaton.accept, self.offsets, self.codes, self.weights, batch.n_values,
+            automaton.delta, automaton.accept, self.offsets, self.codes, self.weights, batch.n_values, row_p,
         )  # fmt: skip
         return chains, times, probabilities
 
@@ -179,6 +213,29 @@ class JointWeights:
             start = np.zeros(self.n_states)
             start[0] = 1.0
             self.chains.append(Product([], np.zeros(0, np.int64), np.zeros(0, np.int32), start))
+
+    def append(self, origins: I64) -> None:
+        """Add copies of chains."""
+        before = len(self.chains)
+        self.grow(before + len(origins), self.n_states)
+        for number, origin in enumerate(origins.tolist(), start=before):
+            if origin >= 0:
+                self.chains[number] = deepcopy(self.chains[origin])
+
+    def keys(self) -> tuple[I64, I64]:
+        """The pairs of a chain and a Markov key that feeds it."""
+        pairs = [(number, key) for number, chain in enumerate(self.chains) for key in chain.keys]
+        chains, keys = np.array(pairs, np.int64).reshape(-1, 2).T
+        return chains, keys
+
+    def add_axis(self, chain: int, key: int, codes: I32, probabilities: F64) -> None:
+        """Add a Markov key that had no effect on a chain so far, with the probabilities of its values."""
+        product = self.chains[chain]
+        product.keys.append(key)
+        product.sizes = np.append(product.sizes, len(codes))
+        product.codes = np.concatenate([product.codes, codes])
+        cells = product.weights.reshape(-1, 1, self.n_states)
+        product.weights = (cells * probabilities.reshape(1, -1, 1)).reshape(-1)
 
     def step(self, batch: Batch, automaton: Tables) -> Answers:
         """Update the weights by a batch, chain by chain."""

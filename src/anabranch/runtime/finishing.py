@@ -13,7 +13,7 @@ from anabranch.binding.bound import CALIBRATED
 from anabranch.columns.calibration import Piece
 from anabranch.runtime.blocks import in_blocks
 from anabranch.runtime.per import quoted, rows_of_frame
-from anabranch.transport.finishing import QUERY, AnyOf, Finishing, Pairing, ResultColumn, finish_table
+from anabranch.transport.finishing import QUERY, AnyOf, Finishing, Pairing, ResultColumn, SumOf, finish_table
 
 
 def finish_frame(rules: Finishing, answers: DataFrame, instants: DataFrame | None = None) -> DataFrame:
@@ -24,6 +24,8 @@ def finish_frame(rules: Finishing, answers: DataFrame, instants: DataFrame | Non
         answers = _pairs(rules.pairing, answers)
     if rules.any_of is not None:
         answers = _combine(rules.any_of, answers)
+    if rules.sum_of is not None:
+        answers = _add(rules.sum_of, answers)
     if rules.columns is not None:
         answers = answers.selectExpr(*map(_column, rules.columns))
     if rules.per is not None:
@@ -87,6 +89,22 @@ def _combine(rule: AnyOf, answers: DataFrame) -> DataFrame:
     by = [f"`{name}`" for name in rule.by]
     combined = answers.groupBy(*by).agg(F.expr("sum(log_none) AS log_none"))
     probability = combined.selectExpr(*by, "-expm1(log_none) AS probability")
+    return probability.where((F.col("probability") > 0) & (F.col("probability") >= rule.least))
+
+
+def _add(rule: SumOf, answers: DataFrame) -> DataFrame:
+    """The sum of independent counts: a convolution of their distributions, stopped at the limit."""
+    by = [f"`{name}`" for name in rule.by]
+    last = rule.limit
+    below = f"aggregate(sequence(0, {last} - 1), 0D, (s, i) -> s + IF(i <= k, a[i] * b[greatest(k - i, 0)], 0D))"
+    reached = (
+        f"aggregate(sequence(0, {last}), 0D, "
+        f"(s, i) -> s + a[i] * aggregate(slice(b, {last} - i + 1, i + 1), 0D, (u, v) -> u + v))"
+    )
+    added = f"(a, b) -> transform(sequence(0, {last}), k -> IF(k < {last}, {below}, {reached}))"
+    none = f"transform(sequence(0, {last}), k -> IF(k = 0, 1D, 0D))"
+    sums = answers.groupBy(*by).agg(F.expr("collect_list(counts) AS counts"), F.expr("sum(expected) AS expected"))
+    probability = sums.selectExpr(*by, f"aggregate(counts, {none}, {added})[{last}] AS probability", "expected")
     return probability.where((F.col("probability") > 0) & (F.col("probability") >= rule.least))
 
 

@@ -74,6 +74,8 @@ def _grouped(rows: DataFrame, by: list[str], *aggregates: str) -> DataFrame:
 def _keys(key: KeyColumn) -> str:
     """The key columns of an operand: a struct, NULL for a missing event, or a sorted array of structs."""
     column = quoted(key.name)
+    if not key.fields:
+        return column
     if key.several:
         fields = ", ".join(f"event.{quoted(field)} AS {quoted(field)}" for field in key.fields)
         return f"array_sort(transform({column}, event -> struct({fields}))) AS {column}"

@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 
 from anabranch.binding.bound import CALIBRATED
 from anabranch.columns.calibration import CalibrationMap
+from anabranch.columns.counts import summed_counts
+from anabranch.columns.dictionary import encode_tuples
 from anabranch.transport.per import PerRule
 
 #: The column that says which query of a group an answer belongs to, where a job serves several.
@@ -50,6 +52,20 @@ class AnyOf:
     """
 
     by: tuple[str, ...]
+    least: float
+
+
+@dataclass(frozen=True, slots=True)
+class SumOf:
+    """Adds independent counts: the probability that their sum is at least `limit`, where they stop.
+
+    Rows with equal `by` columns are added. Operators give `counts`, the probability of each number from 0 to `limit`,
+    and `expected`. The result has columns `probability` and `expected`; rows with probability 0 or below `least` are
+    dropped.
+    """
+
+    by: tuple[str, ...]
+    limit: int
     least: float
 
 
@@ -92,7 +108,7 @@ class Finishing:
     ----------
     query : number of the query whose answers are kept, where a job serves several
     pairing : for answers about pairs of rows
-    any_of : for answers that are combined over buckets
+    any_of, sum_of : for answers that are combined over buckets
     columns : of the result; None keeps all
     per : for rows of several answers; None if every answer is a row
     calibration : adds the column `calibrated`
@@ -103,6 +119,7 @@ class Finishing:
     query: int | None = None
     pairing: Pairing | None = None
     any_of: AnyOf | None = None
+    sum_of: SumOf | None = None
     columns: tuple[ResultColumn, ...] | None = None
     per: PerRule | None = None
     calibration: CalibrationMap | None = None
@@ -128,6 +145,8 @@ def finish_table(rules: Finishing, answers: pa.Table) -> pa.Table:
         answers = answers.filter(pc.equal(answers[QUERY], rules.query))
     if rules.any_of is not None:
         answers = _combine(rules.any_of, answers)
+    if rules.sum_of is not None:
+        answers = _add(rules.sum_of, answers)
     if rules.columns is not None:
         answers = pa.table({column.name: _column(column, answers) for column in rules.columns})
     return with_calibration(rules, answers)
@@ -145,6 +164,22 @@ def _combine(rule: AnyOf, answers: pa.Table) -> pa.Table:
     probability = -np.expm1(combined["log_none_sum"].to_numpy())
     kept = (probability > 0) & (probability >= rule.least)
     return combined.append_column("probability", pa.array(probability)).filter(pa.array(kept))
+
+
+def _add(rule: SumOf, answers: pa.Table) -> pa.Table:
+    columns = [answers[name] for name in rule.by]
+    group, _ = encode_tuples(columns, answers.num_rows)
+    _, first = np.unique(group, return_index=True)
+    counts = answers["counts"].combine_chunks().flatten().to_numpy().reshape(-1, rule.limit + 1)
+    p = summed_counts(counts, group.astype(np.int64), len(first))[:, -1]
+    expected = np.bincount(group, answers["expected"].to_numpy(), minlength=len(first))
+    kept = (p > 0) & (p >= rule.least)
+    added = answers.take(pa.array(first)).select(list(rule.by))
+    return (
+        added.append_column("probability", pa.array(p))
+        .append_column("expected", pa.array(expected))
+        .filter(pa.array(kept))
+    )
 
 
 def _column(column: ResultColumn, answers: pa.Table) -> pa.ChunkedArray | pa.Array:

@@ -54,6 +54,8 @@ class Inbox:
 
     def _decode(self, stream: int, blob: bytes) -> Rows:
         tables = read_tables(blob)
+        if "rows" not in tables:
+            return Rows.empty()
         rows = tables["rows"]
         n = rows.num_rows
         keys = self.keys[stream].encode(tables["keys"])

@@ -47,12 +47,12 @@ PROVISIONAL, COMPLETE = "provisional", "final"
 
 @dataclass(frozen=True, slots=True)
 class KeyColumn:
-    """The keys of one operand.
+    """The keys of one operand, or one key.
 
     Attributes
     ----------
     name : of the answer column with its event, and of the column of the row
-    fields : the key columns of the event
+    fields : the key columns of the event; empty if the column is a key itself
     several : whether the column has a list of interchangeable events; their keys are sorted
     """
 
@@ -168,6 +168,8 @@ def _counted(rule: PerRule, answers: pa.Table) -> Bools:
 
 def _keys_of(key: KeyColumn, events: pa.Array) -> pa.Array:
     """The key columns of events; NULL for a missing event."""
+    if not key.fields:
+        return events
     if not key.several:
         return _structs([pc.struct_field(events, field) for field in key.fields], key, pc.is_null(events))
     of_events = events.flatten()
@@ -232,6 +234,9 @@ def _key_codes(rule: PerRule, partial: pa.Table) -> I64:
     columns = []
     for key in rule.keys:
         column = flat(partial[key.name])
+        if not key.fields:
+            columns.append(pa.chunked_array([column]))
+            continue
         if key.several:
             of_events = column.flatten()
             size = len(of_events) // max(1, len(column))

@@ -71,6 +71,10 @@ class KeyPlacement(ABC):
     def needed(self, stream: int) -> Typed | None:
         """The condition on a key that can be part of an answer; None if every key can."""
 
+    def useful(self, stream: int) -> Typed | None:
+        """The condition on a key whose rows are sent; others may be read for their times only."""
+        return self.needed(stream)
+
     @abstractmethod
     def routing_columns(self, stream: int, keys: Mapping[str, pa.Array]) -> list[pa.Array]:
         """The columns that are hashed to route distinct keys; keys that must meet in a bucket are equal in them."""
@@ -81,7 +85,7 @@ class KeyPlacement(ABC):
         columns = dict(zip(names, map(flat, keys.columns), strict=False))
         hashes = hash_tuples(self.routing_columns(stream, columns), keys.num_rows)
         buckets = (hashes % np.uint64(n_buckets)).astype(np.int64)
-        buckets[~holds(self.needed(stream), columns, self.relations, keys.num_rows)] = -1
+        buckets[~holds(self.useful(stream), columns, self.relations, keys.num_rows)] = -1
         return buckets
 
     def pack(self, stream: int, rows: pa.Table, n_buckets: int) -> tuple[Packets, int]:

@@ -37,6 +37,10 @@ class Rows:
         """The rows for which `chosen` holds."""
         return Rows(**{name: column[chosen] for name, column in self.arrays().items()})
 
+    def take(self, indexes: I64) -> Rows:
+        """The rows with these indexes."""
+        return Rows(**{name: column[indexes] for name, column in self.arrays().items()})
+
     @staticmethod
     def empty() -> Rows:
         """No rows."""

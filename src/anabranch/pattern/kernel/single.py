@@ -12,7 +12,7 @@ from anabranch.pattern.kernel.chains import ROUNDING, answer_space
 @compiled
 def step_single(
     rows: I64, starts: I64, t: I64, prev: I32, value: I32, p: F64, letter: I32, delta: I32, accept: Bools,
-    offsets: I64, codes: I32, weights: F64, n_values: int,
+    offsets: I64, codes: I32, weights: F64, n_values: int, row_p: F64,
 ) -> tuple[I64, I32, F64, I32, I64, F64]:  # fmt: skip
     """Update the weights of each chain, one Markov key, over its instants.
 
@@ -28,6 +28,7 @@ def step_single(
     offsets, codes, weights : the state; chain c has the values codes[offsets[c]:offsets[c + 1]] and
         their weights (values, states)
     n_values : number of value codes
+    row_p : empty, or set to the part of an answer that comes from each row
 
     Returns
     -------
@@ -50,7 +51,7 @@ def step_single(
         assign(live[0], weights[offsets[c] : offsets[c + 1]])
         n_live, now, n_new = _step_chain(
             rows[starts[c] : starts[c + 1]], t, prev, value, p, letter, delta, accept,
-            n_live, live_codes, live, at, left, answer_t[n_answers:], answer_p[n_answers:],
+            n_live, live_codes, live, at, left, row_p, answer_t[n_answers:], answer_p[n_answers:],
         )  # fmt: skip
         answer_chain[n_answers : n_answers + n_new] = c
         n_answers += n_new
@@ -79,7 +80,7 @@ def _idle_letters(delta: I32, accept: Bools) -> Bools:
 @compiled
 def _step_chain(
     rows: I64, t: I64, prev: I32, value: I32, p: F64, letter: I32, delta: I32, accept: Bools,
-    n_live: int, live_codes: I32, live: F64, at: I64, left: F64, answer_t: I64, answer_p: F64,
+    n_live: int, live_codes: I32, live: F64, at: I64, left: F64, row_p: F64, answer_t: I64, answer_p: F64,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Update the weights of one chain over its instants, from one half of `live` to the other.
 
@@ -116,11 +117,15 @@ def _step_chain(
                 for q in range(n_states):
                     live[then, j, q] += p[row] * live[now, i, q]
                 continue
+            true_here = 0.0
             for q in range(n_states):
                 w = p[row] * live[now, i, q]
                 live[then, j, delta[q, s]] += w
                 if accept[q, s]:
                     true += w
+                    true_here += w
+            if len(row_p):
+                row_p[row] = true_here
         for i in range(n_live):
             at[now, live_codes[now, i]] = -1
             if left[i] > ROUNDING:

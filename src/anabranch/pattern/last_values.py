@@ -1,0 +1,65 @@
+"""The operator of a PATTERN query whose conditions join goals, but need only the last values of a chain.
+
+In `at(p, l1) THEN at(p, l2) WHERE l1 <> l2`, every event of p ends the partial result before it. A state of the
+automaton is a set of partial results (`machine.py`), each with the values that it keeps; there are few such sets, so a
+stream can be answered like a regular query.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+
+import numpy as np
+import pyarrow as pa
+
+from anabranch.arrays import I32
+from anabranch.pattern.automaton import Automaton
+from anabranch.pattern.machine import Machine, Partial, SetMachine
+from anabranch.pattern.operator import PatternOperator
+from anabranch.pattern.signatures import read_signatures
+from anabranch.transport.rows import Rows
+
+
+class LastValuesOperator(PatternOperator):
+    """The operator of one bucket."""
+
+    def _open_automaton(self) -> None:
+        spec = self._spec
+        self._sets = SetMachine(Machine(spec.analysis, spec.relations), sys.maxsize)
+        self._kept = [(kept.waiting, kept.repeating) for kept in spec.analysis.kept]
+        # The alternatives of one key exclude each other, so letters are not united.
+        self._automaton = Automaton(self._sets)
+
+    def _letters(self, rows: Rows) -> I32:
+        """The index of the letter of each row's event."""
+        index, signatures, _ = read_signatures(self._intake, self._spec.analysis, rows)
+        letters = [self._sets.letter_of(signature) for signature in signatures]
+        self._automaton.extend(letters)
+        return self._automaton.index_of(letters)[index] if letters else np.zeros(0, np.int32)
+
+    def _save_states(self) -> pa.Table:
+        """One row for each partial result of each state; a state without partial results has a row without goal."""
+        types = self._spec.value_types
+        columns: dict[str, list[object]] = {name: [] for name in ("state", "goal", "repeating", *types)}
+        for number, state in enumerate(self._automaton.states):
+            for partial in state or [None]:
+                values: dict[str, object] = {"state": number}
+                if partial is not None:
+                    names = self._kept[partial.goal][partial.repeating]
+                    values |= {"goal": partial.goal, "repeating": partial.repeating}
+                    values |= {f"value {name}": value for name, value in zip(names, partial.values, strict=True)}
+                for name, column in columns.items():
+                    column.append(values.get(name))
+        fixed = {"state": pa.int64(), "goal": pa.int64(), "repeating": pa.bool_()}
+        return pa.table({name: pa.array(columns[name], kind) for name, kind in {**fixed, **types}.items()})
+
+    def _load_states(self, states: pa.Table) -> None:
+        partials: dict[int, set[Partial]] = defaultdict(set)
+        for row in states.to_pylist():
+            of_state = partials[row["state"]]
+            if row["goal"] is not None:
+                names = self._kept[row["goal"]][row["repeating"]]
+                values = tuple(row[f"value {name}"] for name in names)
+                of_state.add(Partial(row["goal"], row["repeating"], values))
+        self._automaton.extend((), [frozenset(partials[number]) for number in sorted(partials)])

@@ -1,0 +1,52 @@
+"""GROUP BY any variables of a PATTERN, compared with the enumeration of all worlds."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from tests.cases import Case
+from tests.drawn import examples
+from tests.pattern.local import LocalRun, run_whole
+from tests.pattern.strategies import CLASSES, pattern_cases
+from tests.pattern.test_against_worlds import assert_same, expected, job_of, nothing_is_too_large
+from tests.splits import disordered_splits, splits
+
+DELAY = 2
+
+__all__ = ["nothing_is_too_large"]
+
+
+@pytest.mark.usefixtures("nothing_is_too_large")
+@examples(60)
+@given(pattern_cases(classes=CLASSES, any_group=True), st.integers(1, 3))
+def test_batch_equals_worlds(case: Case, n_buckets: int) -> None:
+    job = job_of(case)
+    assert_same(run_whole(job, case.rows, n_buckets), expected(case), job.spec.analysis.query.threshold)
+
+
+@examples(40)
+@given(st.data())
+def test_any_split_into_micro_batches_equals_worlds(data: st.DataObject) -> None:
+    case = data.draw(pattern_cases(classes=CLASSES, any_group=True, most_worlds=300))
+    job = job_of(case, live=True)
+    assume(job.spec.analysis.can_stream)
+    run = LocalRun(job, n_buckets=2)
+    for part in data.draw(splits(case.rows)):
+        run.step(part)
+    run.step({}, end=True)
+    assert_same(run.answers(), expected(case), job.spec.analysis.query.threshold)
+
+
+@examples(20)
+@given(st.data())
+def test_any_order_within_the_watermark_gives_the_batch_answers(data: st.DataObject) -> None:
+    case = data.draw(pattern_cases(classes=CLASSES, watermark=DELAY, any_group=True))
+    job = job_of(case, live=True)
+    assume(job.spec.analysis.can_stream)
+    run = LocalRun(job, n_buckets=2)
+    for part in data.draw(disordered_splits(case.rows, DELAY)):
+        run.step(part)
+    run.step({}, end=True)
+    assert run.counts.late == 0
+    assert_same(run.answers(), run_whole(job, case.rows), job.spec.analysis.query.threshold)
