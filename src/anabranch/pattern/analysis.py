@@ -43,6 +43,7 @@ from anabranch.pattern.safe_plan import (
     shared_by,
     variables_of,
 )
+from anabranch.plan import Sampling
 
 REGULAR, EXTENDED, SAFE, UNSAFE = "regular", "extended regular", "safe", "unsafe"
 
@@ -140,6 +141,18 @@ class PatternAnalysis:
     def can_stream(self) -> bool:
         """Whether the state does not grow with the number of rows."""
         return self.classification in (REGULAR, EXTENDED)
+
+    @property
+    def sampling(self) -> Sampling:
+        """Groups are independent; without GROUP BY there is one answer per instant."""
+        if not self.group_by:
+            return Sampling()
+        return Sampling(
+            tuple(
+                tuple(stream.keys[positions[index]].name for _, index in self.group_by)
+                for stream, positions in zip(self.streams, self.chain_positions, strict=True)
+            )
+        )
 
     @property
     def surely_exact(self) -> bool:

@@ -19,6 +19,11 @@ def finish_frame(rules: Finishing, answers: DataFrame) -> DataFrame:
     """Apply the rules to the operators' answers."""
     if rules.query is not None:
         answers = answers.where(F.col(QUERY) == rules.query)
+    if rules.prefix:
+        own = [name for name in answers.columns if name.startswith(rules.prefix)]
+        answers = answers.selectExpr(
+            *(f"{_quoted(name)} AS {_quoted(name.removeprefix(rules.prefix))}" for name in own)
+        )
     if rules.pairing is not None:
         answers = _pairs(rules.pairing, answers)
     if rules.any_of is not None:
