@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
@@ -33,6 +34,33 @@ class ConstraintGraph:
 
     nodes: tuple[tuple[str, str], ...]
     edges: tuple[Edge, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How the number of answers follows from a sample of the rows (`explain --data`).
+
+    Attributes
+    ----------
+    columns : tuple of tuple of str, or None
+        For each stream, the columns whose values are sampled; None if blocks of time are sampled.
+    power : int
+        How many independently sampled values an answer depends on.
+    window : float or None
+        How long before an answer its first row can be, for blocks of time; None if there is no bound.
+    """
+
+    columns: tuple[tuple[str, ...], ...] | None = None
+    power: int = 1
+    window: float | None = None
+
+
+def sampled_columns(streams: Sequence[str], columns: Iterable[tuple[str, str]]) -> tuple[tuple[str, ...], ...] | None:
+    """For each stream its column, from pairs of a stream and a column; None if a stream has none, or several."""
+    by_stream = {stream: {column for of, column in set(columns) if of == stream} for stream in streams}
+    if any(len(names) != 1 for names in by_stream.values()):
+        return None
+    return tuple(tuple(names) for names in by_stream.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,9 @@ from anabranch.language.parser import parse
 from anabranch.language.reading import read_workbook
 from anabranch.plan import Plan
 from anabranch.planning.prepared import Prepared
-from anabranch.runtime import execution, streaming
+from anabranch.runtime import estimates, execution, streaming
 from anabranch.runtime.checkpoint import Checkpoint
+from anabranch.runtime.readiness import make_ready
 from anabranch.runtime.runs import Runs
 from anabranch.runtime.sinks.files import AnswerFiles
 from anabranch.runtime.sinks.function import to_function
@@ -193,6 +194,18 @@ class Session:
         """How a query will be answered: class, routing, cost, and why. Needs neither data nor Spark."""
         return self.prepare(name).plan
 
+    def estimate(self, name: str, rows: int = estimates.ROWS) -> Plan:
+        """The plan of a query, with its number of answers and its memory estimated from a sample of its inputs.
+
+        The inputs are counted, and about `rows` of their rows are run in this process. If there are no more rows, the
+        number of answers is exact.
+        """
+        query = self.catalog.require_query(name)
+        with self._workspace.errors_of(query.name):
+            make_ready(self.spark)
+            resolved = execution.resolve(self._workspace.planner, self._workspace.bindings, [query])
+            return estimates.estimated_plan(resolved, rows)
+
     def prepare(self, name: str) -> Prepared:
         """The bound query, its analysis and its plan, for the declared types; without a job."""
         query = self.catalog.require_query(name)
@@ -203,10 +216,13 @@ class Session:
         """Every reason why one of the queries cannot run, such as a missing file; empty if there is none."""
         return self._workspace.objections(queries)
 
-    def groups(self, queries: Sequence[Query]) -> list[list[Query]]:
-        """Queries that share one pass over their streams, together; every other query alone."""
+    def groups(self, queries: Sequence[Query], live: bool = False) -> list[list[Query]]:
+        """Queries that share one pass over their streams, together; every other query alone.
+
+        Over archives, all queries of one kind over the same streams do; with `live`, only SEQUENCE and CONSTRAIN.
+        """
         with self._workspace.errors_of(queries[0].name if queries else ""):
-            return self._workspace.planner.groups(queries)
+            return self._workspace.planner.groups(queries, live)
 
     # ------------------------------------------------------------ batch
 
@@ -223,7 +239,7 @@ class Session:
         query = self.catalog.require_query(name)
         with self._workspace.errors_of(query.name):
             resolved = execution.resolve(self._workspace.planner, self._workspace.bindings, [query])
-            run = execution.run_batch(self.spark, resolved, self._partitions, strict, counter)
+            run = execution.run_batch(self.spark, resolved.job, resolved.sources, self._partitions, strict, counter)
         self._runs.add(query, run)
         return run.answers
 
@@ -232,8 +248,8 @@ class Session:
     ) -> dict[str, DataFrame]:
         """The answers of several queries; the default is all.
 
-        Queries that share one pass over their streams (SEQUENCE, CONSTRAIN) are run at once, and Spark caches their
-        answers until `release` is called. The answers of all others are lazy, as those of `run`.
+        Queries of one kind over the same streams share one pass: they are run at once, and Spark caches their answers
+        until `release` is called. The answers of all others are lazy, as those of `run`.
         """
         queries = self.catalog.queries() if names is None else [self.catalog.require_query(name) for name in names]
         answers: dict[str, DataFrame] = {}
@@ -247,7 +263,7 @@ class Session:
     def _run_group(self, queries: Sequence[Query], strict: bool, counter: Any) -> dict[str, DataFrame]:
         with self._workspace.errors_of(queries[0].name):
             resolved = execution.resolve(self._workspace.planner, self._workspace.bindings, queries)
-            run = execution.run_batch(self.spark, resolved, self._partitions, strict, counter)
+            run = execution.run_batch(self.spark, resolved.job, resolved.sources, self._partitions, strict, counter)
         return self._runs.add_group(queries, run, resolved)
 
     def release(self) -> None:
@@ -325,7 +341,29 @@ class Session:
         """The rows that the last batch run of a query quarantined, with the reason."""
         return self._runs.quarantine(name)
 
-    def rows(self, name: str) -> tuple[pa.Table, pa.Table]:
+    def rows(self, name: str, strict: bool = False, counter: Any = None) -> DataFrame:
+        """The rows of a stream as a lazy DataFrame, in no order; no query is run.
+
+        The rows of an inferred or predicted stream are derived as in a run of a query over it, and `counts` and
+        `quarantine` then say what happened to its readings. Cached and bound, they are derived once for all queries:
+        `s.bind("at", s.rows("at").cache())`. Of any other stream, they are the valid rows of its input.
+
+        Parameters
+        ----------
+        strict : bool
+            Fail on the first invalid reading instead of quarantining it.
+        counter : RowCounter, optional
+            Counts rows as they are read, for a progress bar.
+        """
+        stream = self.catalog.require_stream(name)
+        with self._workspace.errors_of(stream.name):
+            run = execution.derive_rows(self.spark, self._workspace.bindings, stream, self._partitions, strict, counter)
+        if run is None:
+            return self._workspace.valid_rows(name)
+        self._runs.add(stream, run)
+        return run.answers
+
+    def checked_rows(self, name: str) -> tuple[pa.Table, pa.Table]:
         """The rows of a stream's input, all in memory and in no order; no query is run.
 
         Returns
@@ -394,7 +432,7 @@ class Session:
         to the answers of the first query.
         """
         queries = [self.catalog.require_query(name) for name in names]
-        if len(self.groups(queries)) != 1:
+        if len(self.groups(queries, live=True)) != 1:
             raise AnabranchError(f"{', '.join(names)} cannot share a pass; start each of Session.groups by itself")
         if len(outputs) != len(queries):
             raise AnabranchError(f"{len(queries)} queries have {len(outputs)} output folders; pass one for each query")

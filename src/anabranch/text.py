@@ -69,6 +69,21 @@ def probability_text(probability: float) -> str:
     return f"{probability:.3f}"
 
 
+def size_text(n_bytes: float) -> str:
+    """A number of bytes with a unit and two digits.
+
+    >>> size_text(850), size_text(12_345), size_text(3_200_000_000)
+    ('850 bytes', '12 kB', '3.2 GB')
+    """
+    if n_bytes < 1000:
+        return f"{n_bytes:.0f} bytes"
+    size, units = n_bytes / 1000, iter(("kB", "MB", "GB", "TB"))
+    unit = next(units)
+    while size >= 1000 and unit != "TB":
+        size, unit = size / 1000, next(units)
+    return f"{size:.1f} {unit}" if size < 10 else f"{size:.0f} {unit}"
+
+
 def can_draw(encoding: str) -> bool:
     """Return whether an encoding has the block and line characters of the terminal charts."""
     try:

@@ -166,6 +166,8 @@ def test_composite_relations_agree_with_the_ends_of_intervals(composite: str, ca
     holds = {
         "INTERSECTS": lambda a, b: a[0] <= b[1] and b[0] <= a[1],
         "STARTS BEFORE": lambda a, b: a[0] < b[0],
+        "STARTS AFTER": lambda a, b: a[0] > b[0],
+        "ENDS BEFORE": lambda a, b: a[1] < b[1],
         "ENDS AFTER": lambda a, b: a[1] > b[1],
     }[composite]
     relations = bound(f"RELATE SOME a {composite} SOME b FROM iv", catalog).relations

@@ -21,6 +21,7 @@ from anabranch.inference.infer import Inference
 from anabranch.inference.model import write_hmm
 from anabranch.inference.stream import IMPOSSIBLE, UNKNOWN_READER, InferredFrom
 from anabranch.language.parser import parse
+from anabranch.language.types import Type
 from anabranch.pattern.job import PatternJob
 from anabranch.planning.inferred import inference_of
 from anabranch.planning.layouts import layouts_for
@@ -180,18 +181,24 @@ def test_models_with_different_silence_have_different_identities() -> None:
     assert len({identity["model"] for identity in identities}) == 3
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("STEP 0.5", "STEP 0.5 is no integer, and the times of readings are integers"),
-        ("", "there is neither detection.csv nor emission.csv"),
-    ],
-)
-def test_an_error_in_a_model_or_a_step_is_reported(options: str, message: str, tmp_path: Path) -> None:
-    if options:
-        write_hmm(building(), tmp_path / "model")
+def test_a_step_with_a_fraction_is_refused_for_integer_times(folder: Path) -> None:
+    """With declared types by the binder, else when the source is known."""
+    message = "STEP 0.5 is no integer, and the times of readings are integers"
+    (finding,) = declare(parse(workbook_text("at", options="STEP 0.5")), Catalog())
+    assert finding.message == message
+    catalog = Catalog()
+    assert not declare(parse(workbook_text("at", options="STEP 0.5", time="")), catalog)
+    at, readings = catalog.stream("at"), catalog.stream("readings").with_types({"t": Type.INTEGER})
     with pytest.raises(WorkbookError, match=message):
-        inferring_job(workbook_text("at", options=options), tmp_path)
+        inference_of(at, at.source, layouts_for([readings])[0], str(folder))
+
+
+def test_an_error_in_a_model_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(WorkbookError, match="model: there is no such folder"):
+        inferring_job(workbook_text("at"), tmp_path)
+    (tmp_path / "model").mkdir()
+    with pytest.raises(WorkbookError, match=r"there is neither detection\.csv nor emission\.csv"):
+        inferring_job(workbook_text("at"), tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -50,3 +50,10 @@ def test_a_byte_order_mark_is_ignored() -> None:
 def test_a_finding_without_a_position_points_to_the_start() -> None:
     assert Finding("c", "m").line("f") == "f:1:1: m"
     assert Finding("c", "m").marked("text") == ""
+
+
+@pytest.mark.parametrize("word", ["BEFORE", "AFTER"])
+def test_a_relation_of_two_words_is_suggested_with_its_first_word(word: str) -> None:
+    with pytest.raises(WorkbookError) as caught:
+        parse(f"CREATE QUERY q AS RELATE ALL a FINISHES {word} SOME b FROM x;")
+    assert caught.value.findings[0].hint == f"the relation is called ENDS {word}"

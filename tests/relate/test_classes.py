@@ -75,7 +75,9 @@ def test_classes_are_the_possible_outcomes_of_segments(
         assert len(outcomes_of_row) == len(set(outcomes_of_row)) == classes.count[happened]
 
 
-@pytest.mark.parametrize("relation", ["INTERSECTS", "STARTS BEFORE", "ENDS AFTER", "PRECEDES", "CONTAINS"])
+@pytest.mark.parametrize(
+    "relation", ["INTERSECTS", "STARTS BEFORE", "STARTS AFTER", "ENDS BEFORE", "ENDS AFTER", "PRECEDES", "CONTAINS"]
+)
 def test_most_queries_need_few_classes(relation: str) -> None:
     """For any number of events; the cost of a sweep depends on it."""
     relations = frozenset(COMPOSITE.get(relation, (relation,)))

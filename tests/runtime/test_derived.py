@@ -11,11 +11,12 @@ from pyspark.sql.types import StructType
 from tests.language.workbooks import declared
 
 from anabranch import AnabranchError, Session
-from anabranch.binding.binder import bind
+from anabranch.binding.binder import bind, declare
 from anabranch.catalog import Catalog, Stream
 from anabranch.columns.times import TimeKind
 from anabranch.errors import WorkbookError
 from anabranch.inference.reporting import Reporting
+from anabranch.language.parser import parse
 from anabranch.language.types import Type
 from anabranch.planning.derived import layouts_of, with_types_of
 from anabranch.planning.layouts import layouts_for
@@ -119,13 +120,17 @@ def test_a_dataframe_bound_to_a_predicted_stream_holds_predictions() -> None:
 
 
 def test_the_streams_of_a_query_must_have_the_same_time_type() -> None:
-    catalog = declared(WORKBOOK.format(clauses=""))
-    schema = StructType().add("bus", "string").add("x", "double").add("y", "integer").add("t", "timestamp")
-    schema = schema.add("x_rate", "double").add("y_rate", "float").add("spread", "integer")
-    cars, positions = predicted_and_positions()
-    buses = read_from(catalog, "buses", schema)
-    with pytest.raises(WorkbookError, match="the streams of one query have different time types"):
-        layouts_of([cars, buses], [positions, buses], [".", "."])
+    """The times of a derived stream are those of its source."""
+    streams = (
+        "CREATE STREAM positions KEY (car) VALUE (x) TIME t DOUBLE;"
+        "CREATE STREAM cars KEY (car) VALUE (x) TIME t ERROR 1 PERIOD 9 PREDICTED FROM positions;"
+        "CREATE STREAM buses KEY (bus) VALUE (x) TIME t TIMESTAMP MODEL PREDICTED ERROR 1 PERIOD 9;"
+    )
+    query = "CREATE QUERY q AS MONITOR a, b FROM cars AS a, buses AS b WHERE ABS(a.x - b.x) < 5;"
+    (finding,) = declare(parse(streams + query), Catalog())
+    assert finding.message == (
+        "the streams of one query have different time types (cars has DOUBLE, buses has TIMESTAMP)"
+    )
 
 
 # ---------------------------------------------------------------- inputs
@@ -161,8 +166,8 @@ def test_the_positions_are_validated_and_predictions_have_no_rows(spark: SparkSe
     session.bind("positions", spark.createDataFrame(rows, POSITIONS))
     reasons = sorted(row.reason for row in session.validate("cars").collect())
     assert reasons == ["Car is NULL", "speed is NULL"]
-    with pytest.raises(AnabranchError, match="cars is predicted; it has rows only while a query runs"):
-        session.rows("cars")
+    with pytest.raises(AnabranchError, match="cars is predicted, so it has no input; Session.rows derives its rows"):
+        session.checked_rows("cars")
 
 
 def test_redeclared_positions_must_still_have_the_needed_columns(spark: SparkSession) -> None:

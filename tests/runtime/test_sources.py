@@ -319,6 +319,22 @@ def test_the_answers_of_a_query_are_a_stream(spark: SparkSession, tmp_path: Path
         session.start("twice", str(tmp_path / "checkpoint"), str(tmp_path / "out"))
 
 
+def test_a_stream_from_a_query_can_name_fields_of_structs(spark: SparkSession) -> None:
+    session = Session(spark)
+    session.execute(
+        "CREATE STREAM cars KEY (car STRING) VALUE (x DOUBLE) TIME t DOUBLE MODEL PREDICTED ERROR 0 PERIOD 9;"
+        "CREATE QUERY near AS MONITOR a, b FROM cars AS a, cars AS b WHERE ABS(a.x - b.x) < 3 AND a.car < b.car;"
+        "CREATE STREAM met KEY (a.car, b.car STRING) TIME valid_from FROM QUERY near;"
+        "CREATE QUERY pair AS PATTERN met(x, y) GROUP BY x, y;"
+        "CREATE STREAM whole KEY (a) TIME valid_from FROM QUERY near;"
+        "CREATE QUERY refused AS PATTERN whole(x) GROUP BY x;"
+    )
+    session.bind("cars", [{"car": car, "x": 1.0, "t": 0.0, "x_rate": 0.0} for car in ("a", "b")])
+    assert collect(session.run("pair")) == {(0.0, "a", "b"): 1.0}
+    with pytest.raises(WorkbookError, match=r"column a of .* is struct<.*; name a field of it: a\.car, a\.t"):
+        session.run("refused")
+
+
 def test_a_query_over_its_own_answers_is_refused(spark: SparkSession) -> None:
     session = Session(spark)
     text = "CREATE STREAM at KEY (x) VALUE (place) TIME t MODEL INDEPENDENT FROM QUERY coffee;"
@@ -370,7 +386,7 @@ def test_streams_whose_times_cannot_be_compared_are_refused(spark: SparkSession)
     session.execute(stream("a") + stream("b") + "CREATE QUERY coffee AS PATTERN a(x, _) THEN b(x, _);")
     session.bind("a", spark.createDataFrame([("ann", "hall", 1, 1.0)], SCHEMA.names))
     session.bind("b", spark.createDataFrame([("ann", "hall", MOMENT, 1.0)], SCHEMA.names))
-    assert "have different time types (a has integer, b has timestamp); convert one of them" in refusal(session)
+    assert "have different time types (a has INTEGER, b has TIMESTAMP); convert one of them" in refusal(session)
 
 
 def test_only_declared_streams_and_relations_can_be_bound(spark: SparkSession) -> None:

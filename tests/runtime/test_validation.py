@@ -57,7 +57,7 @@ def test_an_unknown_stream_is_an_error(session: Session) -> None:
 
 
 def test_rows_returns_usable_and_rejected_rows(session: Session) -> None:
-    rows, rejected = session.rows("AT")
+    rows, rejected = session.checked_rows("AT")
     assert rows.column_names == ["person", "place", "t", "p"]
     assert sorted(rows["person"].to_pylist()) == ["ann", "ann", "ann", "ben", "ben"], "only single rows are checked"
     assert [json.loads(row)["text"] for row in rejected["row"].to_pylist()] == ["cy,hall,soon,1.0"]
@@ -72,5 +72,5 @@ def test_validating_an_inferred_stream_checks_its_readings(session: Session, spa
         "seen", spark.createDataFrame([("a", "east", 1), (None, "east", 1)], "tag string, reader string, t int")
     )
     assert [row.reason for row in session.validate("inferred").collect()] == ["tag is NULL"]
-    with pytest.raises(AnabranchError, match="inferred is inferred; it has rows only while a query runs"):
-        session.rows("inferred")
+    with pytest.raises(AnabranchError, match="inferred is inferred, so it has no input; Session.rows derives its rows"):
+        session.checked_rows("inferred")

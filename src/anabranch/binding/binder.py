@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from anabranch.binding.bound import BoundQuery
+from anabranch.binding.clocks import check_clocks
 from anabranch.binding.declarations import DeclarationBinder
 from anabranch.binding.derived_streams import check_derived, report_missing
 from anabranch.binding.query_binder import QueryBinder
@@ -18,6 +19,9 @@ from anabranch.language import nodes
 from anabranch.language.findings import Findings, shown
 
 Entry = Stream | Relation | Query
+
+#: Returns the errors of a bound query that its analysis finds.
+Examine = Callable[[Query, BoundQuery], list[Finding]]
 
 #: Names that are no folder name: they would lead to another folder, or fail on some file systems.
 _INVALID_FOLDER = re.compile(r"""^[.]|[/\\:*?"<>|]""")
@@ -36,11 +40,12 @@ def declare(workbook: nodes.Workbook, catalog: Catalog) -> list[Finding]:
     return bind_workbook(workbook, catalog).findings
 
 
-def bind_workbook(workbook: nodes.Workbook, catalog: Catalog) -> BoundWorkbook:
+def bind_workbook(workbook: nodes.Workbook, catalog: Catalog, examine: Examine | None = None) -> BoundWorkbook:
     """Check every statement of a workbook, and add its entries to the catalog if there are no findings.
 
     Statements may refer to each other in any order, and to entries of the catalog. CREATE OR REPLACE replaces an entry
-    of the same name. If there are findings, the catalog does not change.
+    of the same name. If there are findings, the catalog does not change. `examine` finds further errors in queries that
+    the binder accepts.
     """
     findings = Findings()
     draft = Catalog(dict(catalog.entries))
@@ -64,6 +69,7 @@ def bind_workbook(workbook: nodes.Workbook, catalog: Catalog) -> BoundWorkbook:
             findings.extend(query_findings)
             if bound is not None:
                 queries[entry.name.lower()] = bound
+                findings.items += [] if examine is None else examine(entry, bound)
     if not findings:
         for entry in entries:
             catalog.add(entry)
@@ -88,7 +94,10 @@ def _bind(query: Query, catalog: Catalog) -> tuple[BoundQuery | None, Findings]:
     findings = Findings()
     body = query.declaration.body
     binder: QueryBinder = load_kind_module(body.kind, "binding").Binder(query.declaration, catalog, findings)
-    return binder.bind_query(), findings
+    bound = binder.bind_query()
+    if bound is not None:
+        check_clocks(bound.streams, catalog, query.declaration.span, findings)
+    return (None if findings else bound), findings
 
 
 def _may_declare(statement: nodes.Statement, earlier: Entry | None, same_workbook: bool, findings: Findings) -> bool:

@@ -91,6 +91,11 @@ class BoundQuery(_Rows, ABC):
         return ()
 
     @property
+    def has_tables(self) -> bool:
+        """Whether tables are computed from the query and its files before any row is read."""
+        return False
+
+    @property
     def declared_relations(self) -> tuple[Relation, ...]:
         """The relations that the query looks up."""
         return relations_in(self.conditions)

@@ -7,7 +7,7 @@ from typing import Any
 
 from anabranch.binding.scopes import Scope
 from anabranch.binding.shifted_times import compare_shifted, is_shifted, shifted_time
-from anabranch.binding.type_rules import a_type, arithmetic_type, coerce_string, comparison_hint, type_of
+from anabranch.binding.type_rules import a_type, arithmetic_type, coerce_string, comparison_hint, constant_hint, type_of
 from anabranch.binding.typed import Constant, Member, Operation, Reference, Typed, walk
 from anabranch.binding.words import count_of
 from anabranch.catalog import Catalog, Query, Relation, Stream
@@ -79,7 +79,8 @@ class ConditionBinder:
         if not isinstance(default, Constant) or not comparable(default.type, reference.type):
             default_type = a_type(type_of(node.default.value))
             message = f"{node.owner}.{node.name} is {a_type(reference.type)}, but its default is {default_type}"
-            self.findings.add("type-mismatch", message, node.default.span, f"write {a_type(reference.type)}")
+            hint = constant_hint(self.literal(node.default), reference.name, reference.type)
+            self.findings.add("type-mismatch", message, node.default.span, hint)
             return None
         return Reference(reference.owner, reference.name, reference.type, default, node.span, reference.mention)
 
@@ -147,7 +148,7 @@ class ConditionBinder:
         if comparable(left.type, right.type):
             return Operation(op, (left, right), Type.BOOLEAN, span)
         message = f"{a_type(left.type)} cannot be compared with {a_type(right.type)}"
-        self.findings.add("type-mismatch", message, span, comparison_hint(left.type, right.type))
+        self.findings.add("type-mismatch", message, span, comparison_hint(left, right))
         return None
 
     def in_range(self, node: nodes.InRange) -> Typed | None:
@@ -254,7 +255,8 @@ class ConditionBinder:
         for argument, column in zip(coerced, relation.columns, strict=True):
             if argument is not None and not comparable(argument.type, column.type):
                 message = f"{relation.name}.{column.name} is {a_type(column.type)}, but this is {a_type(argument.type)}"
-                self.findings.add("type-mismatch", message, argument.span, f"write {a_type(column.type)}")
+                hint = constant_hint(argument, f"{relation.name}.{column.name}", column.type)
+                self.findings.add("type-mismatch", message, argument.span, hint)
                 return None
         valid = tuple(argument for argument in coerced if argument is not None)
         return Member(relation, valid, node.span) if len(valid) == len(coerced) else None

@@ -315,6 +315,10 @@ class DeclarationBinder:
         if len(is_text) > 1 or (kind is not Type.UNKNOWN and is_text - {kind is Type.TIMESTAMP}):
             message = "HORIZON must have the type of the time column"
             self.findings.add("type-mismatch", message, span, "write strings for a TIMESTAMP, else numbers")
+        elif kind is Type.INTEGER and any(end is not None and end % 1 for end in ends):
+            message = "HORIZON must have the type of the time column"
+            hint = f"write whole numbers, or declare TIME {node.time.name if node.time else 't'} DOUBLE"
+            self.findings.add("type-mismatch", message, span, hint)
         elif len(ends) == 2 and ends[0] is not None and ends[1] is not None and ends[0] >= ends[1]:
             message = "HORIZON [lo, hi] needs lo below hi"
             self.findings.add("out-of-range", message, span, "write the earlier time first")

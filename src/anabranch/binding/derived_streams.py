@@ -14,6 +14,8 @@ from anabranch.catalog import Catalog, Column, Model, Query, Relation, Stream
 from anabranch.errors import Span
 from anabranch.language import nodes
 from anabranch.language.findings import Findings, listed, shown
+from anabranch.language.temporal import amount_of
+from anabranch.language.types import Type
 from anabranch.language.unparse import unparse
 
 #: The model of an inferred stream, by METHOD.
@@ -125,6 +127,7 @@ def check_derived(entry: Stream, source: nodes.DerivedSource, catalog: Catalog, 
         findings.add("event-duration", message, source.span, f"declare {name} with TIME {input_stream.time.name}")
     elif isinstance(source, nodes.InferredSource):
         _check_readings(entry, input_stream, findings)
+        check_step(source, input_stream, findings)
     elif isinstance(source, nodes.SegmentedSource):
         _check_runs(entry, input_stream, source, catalog, findings)
     else:
@@ -158,6 +161,13 @@ def _check_readings(entry: Stream, readings: Stream, findings: Findings) -> None
         counts = f"{count_of(len(entry.keys), 'KEY column')}, but {shown(readings.name)} has {len(readings.keys)}"
         message = f"{shown(entry.name)} has {counts}"
         findings.add("key-columns", message, entry.declaration.span, "declare the same keys, in the same order")
+
+
+def check_step(source: nodes.InferredSource, readings: Stream, findings: Findings) -> None:
+    """Report a STEP with a fraction if times are integers."""
+    if source.step is not None and readings.time.type is Type.INTEGER and amount_of(source.step) % 1:
+        message = f"STEP {float(amount_of(source.step)):g} is no integer, and the times of {readings.name} are integers"
+        findings.add("step", message, source.span, "write an integer")
 
 
 def _check_positions(entry: Stream, positions: Stream, findings: Findings) -> None:

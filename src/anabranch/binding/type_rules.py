@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isfinite
 
-from anabranch.binding.typed import Constant, Typed
+from anabranch.binding.typed import Constant, Reference, Typed
 from anabranch.language.temporal import parse_date, parse_timestamp
 from anabranch.language.types import Type
 
@@ -38,14 +39,39 @@ def arithmetic_type(op: str, left: Type, right: Type) -> Type:
     return Type.INTEGER if left == right == Type.INTEGER and op != "/" else Type.DOUBLE
 
 
-def comparison_hint(left: Type, right: Type) -> str:
-    """How to fix a comparison of two types that cannot be compared."""
+def comparison_hint(left: Typed, right: Typed) -> str:
+    """How to fix a comparison of two values that cannot be compared."""
+    types = (left.type, right.type)
     for kind, (_, example) in _PARSERS.items():
-        if kind in (left, right):
+        if kind in types:
             return f"write the time as {example}, or compare a difference of times with a duration"
-    if Type.STRING in (left, right):
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, Constant) and isinstance(other, Reference):
+            # The variable of a PATTERN has no owner.
+            return constant_hint(one, "its column" if other.owner is None else other.name, other.type)
+    if Type.STRING in types:
         return "put strings in quotes, and write numbers without quotes"
     return "compare values of the same type"
+
+
+def constant_hint(constant: Typed, column: str, kind: Type) -> str:
+    """How to fix a constant that does not fit a column: write it as the column has it, or declare the column so."""
+    if not isinstance(constant, Constant):
+        return f"write {a_type(kind)}"
+    value = constant.value
+    if isinstance(value, str) and kind.is_numeric and _is_number(value):
+        return f"write {value}, or declare {column} as a STRING"
+    if kind is Type.STRING and constant.type.is_numeric:
+        return f"write '{value}', or declare {column} as {a_type(constant.type)}"
+    return f"write {a_type(kind)}"
+
+
+def _is_number(text: str) -> bool:
+    """Whether the text is a number, as a workbook would write it."""
+    try:
+        return isfinite(float(text)) and text == text.strip()
+    except ValueError:
+        return False
 
 
 def a_type(kind: Type) -> str:

@@ -1,7 +1,11 @@
-"""`anabranch check`: finds errors in a workbook. Without --data, no Spark is started and no data are read."""
+"""`anabranch check`: finds all errors in a workbook that a run would find before it reads data.
+
+Without --data, no Spark is started and no data are read.
+"""
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -10,8 +14,9 @@ from anabranch.catalog import Stream
 from anabranch.cli import options
 from anabranch.cli.common import declare_workbook, open_workbook
 from anabranch.cli.messages import say
-from anabranch.errors import DataError, WorkbookError
+from anabranch.errors import DataError, Finding, WorkbookError
 from anabranch.language.reading import read_workbook
+from anabranch.planning.planner import Planner
 
 Data = Annotated[bool, typer.Option("--data", help="Also read the inputs with Spark and count invalid rows.")]
 
@@ -25,13 +30,24 @@ def command(
 ) -> None:
     """Parse, bind and analyse a workbook, and report every error."""
     planner, statements = declare_workbook(workbook)
-    findings = planner.objections(planner.catalog.queries())
+    queries = planner.catalog.queries()
+    findings = planner.objections(queries) or _file_findings(planner, os.path.dirname(os.path.abspath(workbook)))
     if findings:
         raise WorkbookError(findings, read_workbook(workbook), workbook)
-    queries = len(planner.catalog.queries())
-    say(f"{workbook}: {statements} statements, {queries} queries; no errors found")
+    say(f"{workbook}: {statements} statements, {len(queries)} queries; no errors found")
     if data:
         _check_data(workbook, input, strict, verbose)
+
+
+def _file_findings(planner: Planner, folder: str) -> list[Finding]:
+    """Report the files besides the data, such as models, that a run could not use."""
+    queries = [planner.prepare(query) for query in planner.catalog.queries() if planner.names_files(query)]
+    if not queries:
+        return []
+    # Loads arrays, so only where a query needs them.
+    from anabranch.planning.files import file_findings
+
+    return file_findings(queries, planner.catalog, lambda name: folder)
 
 
 def _check_data(workbook: str, inputs: list[str] | None, strict: bool, verbose: bool) -> None:

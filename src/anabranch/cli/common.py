@@ -81,8 +81,8 @@ def runnable_queries(session: Session, workbook: str, names: list[str] | None) -
 
 
 @contextmanager
-def failures_of(workbook: str, query: Query) -> Iterator[None]:
-    """Add the location of the query in the workbook to the error of a failed run."""
+def failures_of(workbook: str, query: Query | Stream) -> Iterator[None]:
+    """Add the location of the query, or of the stream, in the workbook to the error of a failed run."""
     from anabranch.runtime.failures import translate
 
     try:
@@ -96,7 +96,7 @@ def failures_of(workbook: str, query: Query) -> Iterator[None]:
 
 def valid_rows(session: Session, stream: Stream) -> pa.Table:
     """The valid rows of a stream; the number of invalid ones is printed."""
-    valid, rejected = session.rows(stream.name)
+    valid, rejected = session.checked_rows(stream.name)
     if rejected.num_rows:
         say(f"{stream.name}: {rejected.num_rows:,} invalid rows were left out")
     return valid

@@ -75,7 +75,7 @@ def command(
     verbose: options.Verbose = False,
 ) -> None:
     """Run the queries of a workbook over the archive."""
-    destination = _destination(output, format, limit)
+    destination = destination_of(output, format, limit)
     with run_summary(workbook, summary) as report:
         session = open_workbook(workbook, input, master, verbose, once=True)
         queries = runnable_queries(session, workbook, query)
@@ -97,7 +97,7 @@ def check_format(name: str) -> str:
     return "json" if name == "jsonl" else name
 
 
-def _destination(output: str | None, file_format: str | None, limit: int | None) -> Destination:
+def destination_of(output: str | None, file_format: str | None, limit: int | None) -> Destination:
     """Where the answers go, from the options."""
     from anabranch.runtime.sinks.lines import LINE_FORMATS
 
@@ -172,7 +172,8 @@ TABLE = Destination(None, "parquet", None)
 
 def _order(columns: list[str]) -> list[str]:
     """By time, then by the columns that identify the answers of one instant."""
-    return [f"`{name}`" for name in columns[: columns.index("probability")]]
+    first = columns[: columns.index("probability")] if "probability" in columns else columns
+    return [f"`{name}`" for name in first]
 
 
 def run_queries(
@@ -193,7 +194,7 @@ def run_queries(
         say(doubt)
     for name, rows in delivered.items():
         counts = session.counts(name)
-        _print(name, rows, counts.answers, destination.limit)
+        print_delivered(name, rows, counts.answers, destination.limit)
         say(summary_line(name, counts, seconds))
         if not counts.answers and not doubts and counts.read <= MOST_READ_AGAIN:
             for reason in session.absent_values(name):
@@ -210,8 +211,8 @@ def _at(workbook: str, stream: Stream, message: str) -> str:
     return f"{workbook}:{span.line}:{span.column}: {message}"
 
 
-def _print(name: str, rows: pa.Table | list[str] | None, n_answers: int, limit: int | None) -> None:
-    """Print answers on standard output: a table, or lines of text."""
+def print_delivered(name: str, rows: pa.Table | list[str] | None, n_answers: int, limit: int | None) -> None:
+    """Print what `deliver` has collected on standard output: a table, or lines of text."""
     if isinstance(rows, list):
         sys.stdout.writelines(f"{line}\n" for line in rows)
         sys.stdout.flush()

@@ -49,7 +49,8 @@ def command(
     queries = runnable_queries(session, workbook, query)
 
     groups = [
-        _Group(session, group, checkpoint, output, format, max_files, strict) for group in session.groups(queries)
+        _Group(session, group, checkpoint, output, format, max_files, strict)
+        for group in session.groups(queries, live=True)
     ]
     if once:
         for group in groups:

@@ -73,6 +73,11 @@ class Dictionary:
     def __len__(self) -> int:
         return len(self._numbers)
 
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        """The types of the columns."""
+        return tuple(self._types)
+
     def encode(self, table: pa.Table) -> I32:
         """The numbers of a table's tuples; new tuples are added."""
         columns = [flat(pc.cast(column, kind)) for column, kind in zip(table.columns, self._types, strict=True)]

@@ -19,6 +19,7 @@ from anabranch.constrain.query import STRATEGIES, BoundConstrain, BoundCounted
 from anabranch.constrain.stated_bounds import distance_bound
 from anabranch.errors import Finding
 from anabranch.language.types import Type
+from anabranch.plan import Sampling, sampled_columns
 
 #: The comparisons that bound their left side from above, and from below.
 _ABOVE, _BELOW = ("<", "<=", "="), (">", ">=", "=")
@@ -108,6 +109,18 @@ class ConstrainAnalysis:
         Both are empty if there are no such columns.
         """
         return _equal_columns(self.query, self.joint)
+
+    @property
+    def sampling(self) -> Sampling:
+        """The events of a solution are equal in some columns, or near each other in time."""
+        by_variable, _ = self.equal_columns
+        streams = [stream.name.lower() for stream in self.query.streams]
+        variables = zip(self.query.variables, by_variable, strict=False)
+        pairs = [(variable.stream.name.lower(), names[0]) for variable, names in variables if names]
+        columns = sampled_columns(streams, pairs)
+        if columns is not None:
+            return Sampling(columns)
+        return Sampling(window=None if self.span == inf else self.span)
 
     def unbounded(self) -> tuple[str, str] | None:
         """The names of two slots whose difference in time is not bounded; None if there are none."""

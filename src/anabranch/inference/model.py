@@ -93,6 +93,8 @@ def _sensing(folder: Path) -> Sensing:
     """The kind of sensing, by the file of readers that the folder has."""
     present = [kind for kind in Sensing if (folder / f"{kind.value}.csv").is_file()]
     if not present:
+        if not folder.is_dir():
+            raise DataError(f"{folder}: there is no such folder")
         raise DataError(f"{folder}: there is neither detection.csv nor emission.csv; add one of them")
     if len(present) > 1:
         raise DataError(f"{folder}: there are both detection.csv and emission.csv; keep one of them")

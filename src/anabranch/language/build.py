@@ -67,6 +67,10 @@ class StatementBuilder(QueryBuilder):
     def column(self, span: Span, name: Token, type_name: Token | None) -> nodes.ColumnName:
         return nodes.ColumnName(name.value, type_name and type_name.value, span=span)
 
+    def field_column(self, span: Span, struct: Token, field: Token, type_name: Token | None) -> nodes.ColumnName:
+        # A field of a struct of a query's answers; the answers have a column of this name for it.
+        return nodes.ColumnName(f"{struct.value}.{field.value}", type_name and type_name.value, span=span)
+
     def key(self, span: Span, *columns: nodes.ColumnName) -> Clause:
         return Clause("KEY", {"keys": columns}, span)
 
@@ -75,6 +79,12 @@ class StatementBuilder(QueryBuilder):
 
     def renamed(self, span: Span, source: Token, type_name: Token | None, name: Token) -> nodes.ColumnName:
         return nodes.ColumnName(name.value, type_name and type_name.value, source.value, span=span)
+
+    def renamed_field(
+        self, span: Span, struct: Token, field: Token, type_name: Token | None, name: Token
+    ) -> nodes.ColumnName:
+        column = self.field_column(span, struct, field, type_name)
+        return replace(column, name=name.value, source=column.name)
 
     def computed(self, span: Span, name: Token, _equal: Token, expression: nodes.Expr) -> nodes.ColumnName:
         return nodes.ColumnName(name.value, expression=expression, span=span)

@@ -173,6 +173,7 @@ class ColumnName(Node):
 
     `case_id AS case` has the name `case` and the `source` case_id. `kmh = speed * 3.6` has an `expression` over columns
     of the source.
+    A field of a struct, `a.car`, is a column with a dot in its name.
     """
 
     name: str

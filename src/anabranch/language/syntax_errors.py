@@ -21,7 +21,7 @@ _TERMINAL_NAMES = {
     "GROUP": "GROUP BY", "MAX": "MAX DELAY", "INFERRED": "INFERRED FROM",
     "PREDICTED": "PREDICTED FROM", "AT": "AT LEAST", "CALIBRATED": "CALIBRATED BY",
     "PRECEDED": "PRECEDED BY", "MET": "MET BY", "OVERLAPPED": "OVERLAPPED BY", "STARTED": "STARTED BY",
-    "FINISHED": "FINISHED BY", "ENDS": "ENDS AFTER", "OR": "OR REPLACE",
+    "FINISHED": "FINISHED BY", "ENDS": "ENDS AFTER, ENDS BEFORE", "OR": "OR REPLACE",
 }  # fmt: skip
 
 #: Operators and words that the grammar also uses in other roles: (symbol, companion) by terminal. If the companion
@@ -116,6 +116,8 @@ def _suggest_fix(expected: Collection[str], accepted: Sequence[Token], found: To
     candidates += [name.split()[0] for name in _names(expected) if name[0].isupper()]
     candidates += [word for terminal in expected for word in _CLASS_WORDS.get(terminal, ())]
     near = nearest(found.text, candidates, cutoff=0.65)
+    if previous == "FINISHES" and found.text.upper() in ("BEFORE", "AFTER"):
+        return f"the relation is called ENDS {found.text.upper()}"
     if near:
         return f"did you mean {near}?"
     if found.text.upper() in _OTHER_LANGUAGES:

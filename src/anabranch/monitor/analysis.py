@@ -10,10 +10,12 @@ from anabranch.binding.bound import BoundOperand
 from anabranch.binding.equalities import merge_overlapping
 from anabranch.binding.typed import MIRRORED, Operation, Reference, Typed, conjunction, of_event, references
 from anabranch.errors import Finding
+from anabranch.language.temporal import amount_of
 from anabranch.language.types import Type
 from anabranch.monitor.alternatives import Form
 from anabranch.monitor.numbers import ALL, Numbers, common, mirrored, satisfying
 from anabranch.monitor.query import BoundConstraint, BoundMonitor, error_of
+from anabranch.plan import Sampling
 
 EXPECTED, MAY, MUST = "EXPECTED", "MAY", "MUST"
 
@@ -55,6 +57,13 @@ class MonitorAnalysis:
     def dims(self) -> int:
         """The number of instants that vary independently."""
         return 1 if self.one_instant else len(self.operands)
+
+    @property
+    def sampling(self) -> Sampling:
+        """The predictions of an answer are valid at instants that are at most WITHIN apart."""
+        periods = (stream.declaration.period for stream in self.query.streams)
+        longest = max((float(amount_of(period)) for period in periods if period is not None), default=0.0)
+        return Sampling(window=longest + self.query.within)
 
     @cached_property
     def links(self) -> frozenset[tuple[int, int]]:

@@ -46,6 +46,7 @@ from anabranch.pattern.safe_plan import (
     shared_by,
     variables_of,
 )
+from anabranch.plan import Sampling
 
 REGULAR, EXTENDED, SAFE, UNSAFE = "regular", "extended regular", "safe", "unsafe"
 
@@ -243,6 +244,18 @@ class PatternAnalysis:
     def counts_bindings(self) -> bool:
         """Whether PER counts for bindings of variables that are not keys of every goal."""
         return bool(self.bound) and isinstance(self.query.per, PerWindow | PerEpisode)
+
+    @property
+    def sampling(self) -> Sampling:
+        """Groups are independent; without GROUP BY there is one answer per instant."""
+        if not self.group_by:
+            return Sampling()
+        return Sampling(
+            tuple(
+                tuple(stream.keys[positions[index]].name for _, index in self.group_by)
+                for stream, positions in zip(self.streams, self.chain_positions, strict=True)
+            )
+        )
 
     @property
     def surely_exact(self) -> bool:

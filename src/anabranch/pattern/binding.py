@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from anabranch.binding.conditions import ConditionBinder
 from anabranch.binding.per import PerEpisode, PerKeys, PerWindow
 from anabranch.binding.query_binder import QueryBinder
-from anabranch.binding.type_rules import a_type, coerce_string, type_of
+from anabranch.binding.type_rules import a_type, coerce_string, constant_hint, type_of
 from anabranch.binding.typed import Constant, Reference, Typed, conjuncts, references
 from anabranch.binding.words import count_of
 from anabranch.catalog import Column, Model, Stream
@@ -140,7 +140,7 @@ class Binder(QueryBinder):
         constant = coerce_string(Constant(term.value, type_of(term.value), term.span), column.type)
         if not comparable(constant.type, column.type):
             message = f"column {column.name} is {a_type(column.type)}, but this is {a_type(constant.type)}"
-            self.findings.add("type-mismatch", message, term.span, f"write {a_type(column.type)}")
+            self.findings.add("type-mismatch", message, term.span, constant_hint(constant, column.name, column.type))
         return nodes.Literal(constant.value, span=term.span) if isinstance(constant, Constant) else term
 
     def variable_types(self, terms: tuple[Term, ...], columns: tuple[Column, ...], prefix: _Prefix) -> dict[str, Type]:

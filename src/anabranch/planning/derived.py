@@ -6,17 +6,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from anabranch.binding.derived_streams import projected_space, run_condition
-from anabranch.catalog import Catalog, Column, Relation, Stream
+from anabranch.catalog import Catalog, Column, Model, Relation, Stream
 from anabranch.columns.conditions import ARROW_TYPES
 from anabranch.columns.globe import Projection
 from anabranch.errors import WorkbookError
 from anabranch.inference.reporting import Reporting
+from anabranch.inference.rows import RowColumns, RowsJob, RowsSpec
 from anabranch.language import nodes
 from anabranch.language.findings import Findings
 from anabranch.language.temporal import amount_of
 from anabranch.language.types import Type
 from anabranch.planning.inferred import inference_of
 from anabranch.planning.layouts import interval_of, layouts_for, prediction_of
+from anabranch.transport.job import JobContext
 from anabranch.transport.layout import Layout, RunColumns, SpaceColumns
 
 
@@ -62,6 +64,20 @@ def layouts_of(streams: Iterable[Stream], read: Iterable[Stream], folders: Itera
         layout if stream.name == source.name else _derived(stream, source, layout, folder)
         for stream, source, layout, folder in zip(streams, given, layouts_for(given, paths), paths, strict=True)
     )
+
+
+def rows_job(stream: Stream, context: JobContext) -> RowsJob:
+    """The job that makes the rows of a stream; the layout in the context is that of the rows that are read."""
+    predicted = stream.model is Model.PREDICTED
+    columns = RowColumns(
+        keys=tuple(column.name for column in stream.keys),
+        values=tuple(column.name for column in stream.values),
+        time=stream.time.name,
+        previous=tuple(column.name for column in stream.previous),
+        probability=stream.probability if stream.model in (Model.INDEPENDENT, Model.MARKOV) else None,
+        rates=tuple(f"{column.name}_rate" for column in stream.values) if predicted else (),
+    )
+    return RowsJob(RowsSpec(context, columns))
 
 
 def _derived(stream: Stream, read: Stream, layout: Layout, folder: str) -> Layout:

@@ -49,10 +49,7 @@ def layouts_for(streams: Sequence[Stream], folders: Sequence[str] | None = None)
             hint = "a time is an INTEGER, a DOUBLE, a TIMESTAMP or a DATE; declare its type, as in TIME t TIMESTAMP"
             raise WorkbookError([_finding(stream, "time-type", message, hint)])
         kinds[stream.name] = _TIME_KINDS[stream.time.type]
-    if len(set(kinds.values())) > 1 and TimeKind.TIMESTAMP in kinds.values():
-        types = ", ".join(f"{name} has {kind.value}" for name, kind in kinds.items())
-        message = f"the streams of one query have different time types ({types})"
-        raise WorkbookError([_finding(streams[0], "time-type", message, "convert one of them")])
+    # The binder has checked that numbers and timestamps are not mixed.
     kind = TimeKind.DOUBLE if len(set(kinds.values())) > 1 else next(iter(kinds.values()))
     folders = folders or ["."] * len(streams)
     return tuple(_layout(stream, kind, folder) for stream, folder in zip(streams, folders, strict=True))

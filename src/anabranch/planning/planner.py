@@ -9,7 +9,11 @@ from anabranch.binding.bound import BoundQuery
 from anabranch.catalog import Catalog, Query, Relation, Stream
 from anabranch.errors import Finding, WorkbookError
 from anabranch.language import nodes
+from anabranch.language.findings import Findings
 from anabranch.planning.prepared import Prepared, prepare
+
+#: How many queries share one pass at most where each has operators of its own, which are in memory together.
+MOST_TOGETHER = 8
 
 
 class Planner:
@@ -22,12 +26,24 @@ class Planner:
 
     def declare(self, workbook: nodes.Workbook) -> list[Finding]:
         """Declare the statements of a workbook; with findings, nothing is declared."""
-        result = bind_workbook(workbook, self.catalog)
-        if not result.findings:
-            # A query of another workbook may use a stream that was declared again.
-            self._bound = result.queries
-            self._prepared.clear()
-        return result.findings
+        prepared: dict[str, Prepared] = {}
+
+        def examine(query: Query, bound: BoundQuery) -> list[Finding]:
+            try:
+                prepared[query.name.lower()] = prepare(query, bound)
+            except WorkbookError as error:
+                return error.findings
+            return []
+
+        result = bind_workbook(workbook, self.catalog, examine)
+        if result.findings:
+            findings = Findings()
+            refused = (query.plan.refused for query in prepared.values())
+            findings.items = [*result.findings, *filter(None, refused)]
+            return findings.in_order()
+        # A query of another workbook may use a stream that was declared again.
+        self._bound, self._prepared = result.queries, prepared
+        return []
 
     def bound(self, query: Query) -> BoundQuery:
         """The query with its names resolved to the current declarations."""
@@ -60,17 +76,36 @@ class Planner:
         typed = Catalog({**self.catalog.entries, **changed})
         return [prepare(prepared.query, bind(prepared.query, typed)) for prepared in group]
 
-    def groups(self, queries: Sequence[Query]) -> list[list[Query]]:
-        """Queries that share one pass over their streams, together; every other query alone."""
+    def groups(self, queries: Sequence[Query], live: bool = False) -> list[list[Query]]:
+        """Queries that share one pass over their streams, together; every other query alone.
+
+        Over archives, these are all queries of one kind over the same streams. On live inputs only those of kinds that
+        answer several queries at once: the others would gain the reading only, and could not be restarted one by one.
+        """
         groups: dict[object, list[Query]] = {}
         for query in queries:
             bound = self.bound(query)
             streams = tuple(sorted(stream.name.lower() for stream in bound.streams))
-            groups.setdefault((bound.kind, streams) if bound.shares_pass else query.name, []).append(query)
-        return list(groups.values())
+            together = bound.shares_pass or not live
+            groups.setdefault((bound.kind, streams) if together else query.name, []).append(query)
+        return [part for group in groups.values() for part in self._parts(group)]
+
+    def _parts(self, group: list[Query]) -> list[list[Query]]:
+        """A group in parts of at most MOST_TOGETHER queries, if its kind answers each query by itself."""
+        size = len(group) if self.bound(group[0]).shares_pass else MOST_TOGETHER
+        return [group[start : start + size] for start in range(0, len(group), size)]
+
+    def names_files(self, query: Query) -> bool:
+        """Whether a run of the query reads files besides its data, or makes tables from them, which can fail."""
+        bound = self.bound(query)
+        named = (
+            isinstance(stream.source, nodes.InferredSource) or any(law.path for _, law in stream.segment_laws)
+            for stream in bound.streams
+        )
+        return bound.has_tables or query.declaration.calibrated is not None or any(named)
 
     def objections(self, queries: Iterable[Query]) -> list[Finding]:
-        """Every reason why one of the queries cannot run; empty if there is none."""
+        """Every reason why one of the queries cannot run, as far as it is known without any file."""
         findings: list[Finding] = []
         for query in queries:
             try:

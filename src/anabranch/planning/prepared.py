@@ -109,8 +109,39 @@ def _reading_steps(streams: Iterable[Stream]) -> Iterator[Step]:
 def with_job(group: Sequence[Prepared], context: JobContext) -> tuple[list[Prepared], Job]:
     """The queries of a group with the job that serves all of them, and this job."""
     analyses = [prepared.analysis for prepared in group]
-    job: Job = load_kind_module(group[0].bound.kind, "job").make_job(analyses, context)
+    make_job = load_kind_module(group[0].bound.kind, "job").make_job
+    job: Job
+    if len(group) == 1 or group[0].bound.shares_pass:
+        job = make_job(analyses, context)
+    else:
+        job = _shared_job(group, context, [make_job([analysis], own) for analysis, own in _contexts(group, context)])
     return [replace(prepared, job=job) for prepared in group], job
+
+
+def _contexts(group: Sequence[Prepared], context: JobContext) -> Iterator[tuple[Analysis, JobContext]]:
+    """For each query of a group, its analysis and the context of a job of its own."""
+    for number, (prepared, streams) in enumerate(zip(group, _stream_numbers(group), strict=True)):
+        calibration = context.calibrations.get(number)
+        own = replace(
+            context,
+            layouts=tuple(context.layouts[stream] for stream in streams),
+            folders=context.folders[number : number + 1],
+            calibrations={} if calibration is None else {0: calibration},
+        )
+        yield prepared.analysis, own
+
+
+def _stream_numbers(group: Sequence[Prepared]) -> list[tuple[int, ...]]:
+    """For each query of a group, the number of each of its streams among those of the group."""
+    names = [stream.name.lower() for stream in streams_of(group)]
+    return [tuple(names.index(stream.name.lower()) for stream in prepared.bound.streams) for prepared in group]
+
+
+def _shared_job(group: Sequence[Prepared], context: JobContext, jobs: Sequence[Job]) -> Job:
+    # Loads arrays, which `check` and `explain` do not need.
+    from anabranch.transport.shared import SharedJob
+
+    return SharedJob(tuple(jobs), context.layouts, tuple(_stream_numbers(group)), context.fingerprint)
 
 
 def streams_of(group: Sequence[Prepared]) -> tuple[Stream, ...]:

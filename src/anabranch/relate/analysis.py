@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from anabranch.binding.equalities import equated_columns
 from anabranch.binding.typed import Reference, Typed, conjunction, conjuncts, disjunction, of_event, references
+from anabranch.plan import Sampling, sampled_columns
 from anabranch.relate.query import SIMPLE, BoundQuantified, BoundRelate
 
 #: The quantifier ALL, instead of a number of segments.
@@ -41,6 +42,17 @@ class RelateAnalysis:
     def hits_needed(self) -> int:
         """The number of segments of the first operand that decide the query: enough hits, or one failure for ALL."""
         return self.outer or 1
+
+    @property
+    def sampling(self) -> Sampling:
+        """An answer has two entities; they are sampled together where WHERE equates columns of both."""
+        streams = [stream.name.lower() for stream in self.query.streams]
+        owners = {operand.name: operand.stream.name.lower() for operand in self.query.operands}
+        for pair in self.equalities:
+            columns = sampled_columns(streams, ((owners[column.owner or ""], column.name) for column in pair))
+            if columns is not None:
+                return Sampling(columns)
+        return Sampling(tuple(tuple(key.name for key in stream.keys) for stream in self.query.streams), power=2)
 
     @property
     def same_stream(self) -> bool:

@@ -6,8 +6,8 @@ rows. They are observed (`Run.counts`) or selected (`Run.quarantine`), and filte
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
@@ -101,10 +101,23 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class GroupRun:
-    """The part of one query in the run of a group: the run, and the counts with the answers of this query."""
+    """The part of one query in the run of a group.
+
+    Attributes
+    ----------
+    run : of the group
+    rows : the counts of its rows
+    n_answers : the number of answers of this query; where pairs are formed, after the first action on them
+    """
 
     run: Run
-    counts: Counts
+    rows: Counts
+    n_answers: Callable[[], int]
+
+    @property
+    def counts(self) -> Counts:
+        """The counts of the group's rows and of the query's answers."""
+        return replace(self.rows, answers=self.n_answers())
 
 
 def run(job: Job, feeds: Sequence[Feed], n_partitions: int, strict: bool = False, small: bool = False) -> Run:
@@ -147,6 +160,12 @@ def _observed_answers(seen: Observation) -> dict[str, Any]:
         return seen.get
     except Py4JJavaError:
         return {"answers": 0}
+
+
+def counted(frame: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
+    """The frame, and a function that returns the number of its rows after the first action has read them."""
+    seen = Observation()
+    return frame.observe(seen, F.expr("count(1) AS answers")), lambda: int(_observed_answers(seen)["answers"])
 
 
 def _sums() -> list[Column]:

@@ -13,8 +13,9 @@ from pyspark.sql import functions as F
 from anabranch.binding.bound import BoundQuery
 from anabranch.catalog import Catalog, Query, Relation, Stream
 from anabranch.columns.calibration import CalibrationMap, read_map
+from anabranch.errors import AnabranchError
 from anabranch.language import nodes
-from anabranch.planning.derived import layouts_of, reported, with_types_of
+from anabranch.planning.derived import layouts_of, reported, rows_job, with_types_of
 from anabranch.planning.identity import Document, fingerprint_of, identity_of
 from anabranch.planning.layouts import layouts_for
 from anabranch.planning.planner import Planner
@@ -52,12 +53,14 @@ class Resolved:
     Attributes
     ----------
     prepared : the queries; all have the same job
+    context : of the job
     identity : of the group
     inputs : of the streams and relations, by lower-case name
     """
 
     prepared: list[Prepared]
     job: Job
+    context: JobContext
     identity: Document
     inputs: dict[str, Input]
 
@@ -109,7 +112,7 @@ def resolve(
         },
     )
     group, job = with_job(group, context)
-    return Resolved(group, job, identity, inputs)
+    return Resolved(group, job, context, identity, inputs)
 
 
 def _calibrations(queries: Sequence[Query], bindings: Bindings) -> dict[int, CalibrationMap]:
@@ -134,11 +137,10 @@ def _layouts(group: Sequence[Prepared], inputs: dict[str, Input], bindings: Bind
 
 
 def run_batch(
-    spark: SparkSession, resolved: Resolved, n_partitions: int | None, strict: bool, counter: Any
+    spark: SparkSession, job: Job, sources: Sequence[Input], n_partitions: int | None, strict: bool, counter: Any
 ) -> batch.Run:
-    """Run a group of queries over the rows that its inputs have now."""
+    """Run a job over the rows that its inputs, one per stream, have now."""
     make_ready(spark)
-    job, sources = resolved.job, resolved.sources
     ensure_kernels([job])
     small = n_partitions is None and are_small(sources)
     n_partitions = n_partitions or (1 if small else partition_count(sources, parallelism(spark)))
@@ -149,6 +151,23 @@ def run_batch(
     packings = [Packing(job, number, n_buckets, inferred, counter, instants) for number in range(len(sources))]
     feeds = [source.feed(spark, packing) for source, packing in zip(sources, packings, strict=True)]
     return batch.run(job, feeds, n_partitions, strict, small)
+
+
+def derive_rows(
+    spark: SparkSession, bindings: Bindings, stream: Stream, n_partitions: int | None, strict: bool, counter: Any
+) -> batch.Run | None:
+    """Make the rows of a derived stream from the rows that its input has now; None if nothing is derived."""
+    source = bindings.open(stream)
+    read = source.typed_entry()
+    typed = with_types_of(stream, read)
+    if not isinstance(read, Stream) or not isinstance(typed, Stream) or read.name == stream.name:
+        return None
+    if isinstance(stream.source, nodes.SegmentedSource):
+        raise AnabranchError(f"the segments of {stream.name} are made while a query runs; it has no rows of its own")
+    (layout,) = layouts_of([typed], [read], [bindings.folders[stream.name.lower()]])
+    layout = replace(layout, preparation=source.preparation())
+    job = rows_job(typed, JobContext((layout,), source.relation_rows(), ""))
+    return run_batch(spark, job, [source], n_partitions, strict, counter)
 
 
 def start_stream(

@@ -20,6 +20,9 @@ def finish_frame(rules: Finishing, answers: DataFrame, instants: DataFrame | Non
     """Apply the rules to the operators' answers; `instants` are those of the streams, where a rule needs them."""
     if rules.query is not None:
         answers = answers.where(F.col(QUERY) == rules.query)
+    if rules.prefix:
+        own = [name for name in answers.columns if name.startswith(rules.prefix)]
+        answers = answers.selectExpr(*(f"{quoted(name)} AS {quoted(name.removeprefix(rules.prefix))}" for name in own))
     if rules.pairing is not None:
         answers = _pairs(rules.pairing, answers)
     if rules.any_of is not None:

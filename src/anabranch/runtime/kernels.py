@@ -9,6 +9,7 @@ from anabranch.caches import writable_cache_folder
 from anabranch.compiled.build import SECONDS, all_families, compile_families, missing_families
 from anabranch.compiled.store import FOLDER
 from anabranch.transport.job import Job
+from anabranch.transport.shared import SharedJob
 
 #: The families that every job uses.
 _SHARED = ("columns", "transport", "events", "splitmix")
@@ -21,7 +22,9 @@ def ensure_kernels(jobs: Iterable[Job]) -> None:
     """
     families = set(_SHARED)
     for job in jobs:
-        families.add(type(job).__module__.split(".")[1])
+        families |= {
+            type(part).__module__.split(".")[1] for part in (job.jobs if isinstance(job, SharedJob) else (job,))
+        }
         if any(layout.derivation is not None for layout in job.layouts):
             families.add("inference")
     missing = missing_families(sorted(families.intersection(all_families())))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import DataFrame
 
@@ -28,8 +28,8 @@ class Runs:
         #: The queries whose inputs were examined after their last run.
         self._examined: set[str] = set()
 
-    def add(self, query: Query, run: QueryRun) -> None:
-        """Remember the run of a query; it replaces an earlier one."""
+    def add(self, query: Query | Stream, run: QueryRun) -> None:
+        """Remember the run of a query, or of the rows of a stream; it replaces an earlier one."""
         self._runs[query.name.lower()] = run
         self._examined.discard(query.name.lower())
 
@@ -37,16 +37,20 @@ class Runs:
         """Remember the run of a group, cache its answers, and return those of each query."""
         cached = run.answers.persist()
         self._cached.append(cached)
-        # Counting reads every answer, so that all are cached and the counts are complete.
-        n_answers = {row["query"]: row["count"] for row in cached.groupBy("query").count().collect()}
+        # Counting reads everything, so that all is cached and the counts are complete.
+        n_rows = {row["query"]: row["count"] for row in cached.groupBy("query").count().collect()}
         counts = run.counts()
-        finished = {}
+        frames = {}
         for number, query in enumerate(queries):
             rules = resolved.job.finishing(number)
-            finished[query.name] = finish_frame(rules, cached, run.instants)
-            n_rows = finished[query.name].count() if rules.merges else n_answers.get(number, 0)
-            self.add(query, batch.GroupRun(run, replace(counts, answers=n_rows)))
-        return finished
+            frame = finish_frame(rules, cached, run.instants)
+            # Rows with columns of their own may still be combined, or become pairs; PER merges rows.
+            frame, n_answers = (
+                batch.counted(frame) if rules.prefix or rules.merges else (frame, partial(n_rows.get, number, 0))
+            )
+            frames[query.name] = frame
+            self.add(query, batch.GroupRun(run, counts, n_answers))
+        return frames
 
     def forget(self, name: str) -> None:
         """Drop the run of a query that is declared anew."""
@@ -91,8 +95,9 @@ class Runs:
         return _whole(run)
 
     def _last(self, name: str) -> QueryRun:
-        run = self.find(self._catalog.require_query(name))
+        run = self._runs.get(name.lower())
         if run is None:
+            self._catalog.require_query(name)
             raise AnabranchError(f"{name} has not been run yet")
         return run
 

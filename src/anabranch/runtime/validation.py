@@ -1,4 +1,4 @@
-"""`check --data`: the input of a stream is checked against its model on Spark, without running a query."""
+"""The input of a stream is checked against its model on Spark, without running a query (`check --data`, `rows`)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from anabranch.arrays import Bools
 from anabranch.binding.typed import Reference
+from anabranch.columns.conditions import ARROW_TYPES
 from anabranch.relate.validation import invalid_entities
 from anabranch.runtime.inputs import Input
 from anabranch.runtime.packets import quarantine_unreadable
@@ -59,6 +60,35 @@ def _validate_partition(
             prepared = prepare_rows(table, layout.name, layout.preparation, relations)
             table, unreadable = prepared.rows, pa.concat_tables([unreadable, prepared.rejected])
         yield from pa.concat_tables([unreadable, validate(table, layout)]).to_batches()
+
+
+def valid_rows(source: Input, layout: Layout) -> DataFrame:
+    """The rows of an input that its stream's model allows, row by row, in the types of the stream."""
+    frame, names, corrupt = source.columns_of(layout)
+    make_ready(frame.sparkSession)
+    types = {column.name.lower(): ARROW_TYPES[column.type] for column in source.typed_entry().columns}
+    schema = pa.schema([(name, types[name.lower()]) for name in layout.columns])
+    stage = partial(_valid_batches, layout, names, corrupt, source.relation_rows(), schema)
+    return frame.mapInArrow(stage, from_arrow_schema(schema))
+
+
+def _valid_batches(
+    layout: Layout,
+    names: dict[str, str],
+    corrupt: str | None,
+    relations: Mapping[str, pa.Table],
+    schema: pa.Schema,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        table = pa.Table.from_batches([batch])
+        if corrupt is not None:
+            table, _ = quarantine_unreadable(table, layout.name, corrupt)
+        table = table.select(list(names.values())).rename_columns(list(names))
+        if layout.preparation is not None:
+            table = prepare_rows(table, layout.name, layout.preparation, relations).rows
+        valid, _ = check_rows(table, layout)
+        yield from valid.select(schema.names).cast(schema).to_batches()
 
 
 def validate(table: pa.Table, layout: Layout) -> pa.Table:

@@ -16,11 +16,11 @@ from anabranch.catalog import Catalog, Query, Relation, Stream
 from anabranch.errors import AnabranchError, Finding, WorkbookError
 from anabranch.language import nodes
 from anabranch.language.parser import parse
+from anabranch.planning.files import file_findings
 from anabranch.planning.planner import Planner
 from anabranch.runtime.execution import open_stream
 from anabranch.runtime.sources.bindings import Bindings
-from anabranch.runtime.sources.files import missing_file
-from anabranch.runtime.validation import validate_input
+from anabranch.runtime.validation import valid_rows, validate_input
 
 
 class Workspace:
@@ -83,28 +83,26 @@ class Workspace:
         if findings:
             return findings
         missing = self.bindings.missing_files(self.planner.bound(query) for query in queries)
-        return [*missing, *self._missing_maps(queries)]
-
-    def _missing_maps(self, queries: Sequence[Query]) -> Iterator[Finding]:
-        """A finding for each file of CALIBRATED BY that does not exist."""
-        for query in queries:
-            declaration = query.declaration
-            if declaration.calibrated is not None:
-                named = nodes.FileSource(declaration.calibrated, span=declaration.clause_span("CALIBRATED BY"))
-                missing = missing_file(named, self.bindings.folders[query.name.lower()])
-                if missing is not None:
-                    yield missing
+        prepared = [self.planner.prepare(query) for query in queries]
+        folders, bound = self.bindings.folders, self.bindings.bound_names
+        return [*missing, *file_findings(prepared, self.catalog, lambda name: folders[name.lower()], bound)]
 
     def checked_rows(self, name: str) -> tuple[pa.Table, pa.Table]:
         """The valid rows of a stream's input, and the others with the reason."""
         stream = self.catalog.require_stream(name)
         if isinstance(stream.source, nodes.DerivedSource):
             raise AnabranchError(
-                f"{stream.name} is {derivation_word(stream.source)}; it has rows only while a query runs"
+                f"{stream.name} is {derivation_word(stream.source)}, so it has no input; Session.rows derives its rows"
             )
         with self.errors_of(stream.name):
             source, layout = open_stream(self.bindings, stream)
             return source.checked_rows(layout)
+
+    def valid_rows(self, name: str) -> DataFrame:
+        """The rows of a stream's input that its model allows."""
+        stream = self.catalog.require_stream(name)
+        with self.errors_of(stream.name):
+            return valid_rows(*open_stream(self.bindings, stream))
 
     def invalid_rows(self, name: str) -> DataFrame:
         """The rows of a stream's input that its model does not allow, with the reason."""

@@ -16,6 +16,7 @@ from anabranch.binding.typed import Constant, Operation, Reference, Typed, conju
 from anabranch.errors import Finding
 from anabranch.language.findings import shown
 from anabranch.language.types import Type
+from anabranch.plan import Sampling, sampled_columns
 from anabranch.sequence.query import BoundComponent, BoundSequence
 
 #: The most disjuncts of a WHERE.
@@ -82,6 +83,18 @@ class SequenceAnalysis:
         """The columns of a component by which its events are grouped; None if its events belong to every group."""
         columns = [dict(equal_columns).get(name) for equal_columns in self.key]
         return None if None in columns else tuple(column for column in columns if column is not None)
+
+    @property
+    def sampling(self) -> Sampling:
+        """The events of a match are equal in the columns of the key; without a key, they are in one window."""
+        components = self.query.components
+        if self.key and all(self.key_columns(component.name) is not None for component in components):
+            streams = {component.name: component.stream.name.lower() for component in components}
+            pairs = ((streams[name], column) for name, column in self.key[0])
+            columns = sampled_columns([stream.name.lower() for stream in self.query.streams], pairs)
+            if columns is not None:
+                return Sampling(columns)
+        return Sampling(window=self.query.within)
 
     def is_compared_as_double(self, equal_columns: Sequence[ComponentColumn]) -> bool:
         """Whether the columns of a class are numbers of different types."""

@@ -293,11 +293,11 @@ class Binder(QueryBinder):
         first, last = components[0], components[-1]
         if last.negative:
             message = f"the last component {shown(last.label)} cannot be negative"
-            hint = "end with the event that completes the match, or add ENDING OPEN"
+            hint = f"end with the event that completes the match{_or_open(body, components)}"
             self.findings.add("last-component", message, last.span, hint)
         elif last.may_miss:
             message = f"the last component {shown(last.label)} cannot be missing"
-            hint = f"remove {last.label} from MISS, or add ENDING OPEN"
+            hint = f"remove {last.label} from MISS{_or_open(body, components)}"
             self.findings.add("last-component", message, body.clause_span("MISS"), hint)
         if body.within is None and (first.negative or first.may_miss):
             why = "must not happen" if first.negative else "may be missing"
@@ -318,6 +318,14 @@ class Binder(QueryBinder):
             message = f"with ENDING OPEN the window begins at the first component, but {shown(first.label)} {why}"
             hint = "begin with a positive component" + ("" if first.negative else " that has no MISS")
             self.findings.add("first-component", message, first.span, hint)
+
+
+def _or_open(body: Sequence, components: tuple[BoundComponent, ...]) -> str:
+    """The hint to add ENDING OPEN, where `check_open` would allow it."""
+    first = components[0]
+    if first.negative or first.may_miss or body.occurs or "EXPIRED" in body.emit:
+        return ""
+    return ", or add ENDING OPEN" if body.within is not None else ", or add ENDING OPEN and WITHIN"
 
 
 def _signature(law: str) -> str:

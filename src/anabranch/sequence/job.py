@@ -110,6 +110,19 @@ class SequenceJob(EventJob[SequenceSpec]):
         return self.rule_of(bound.per, [(component, False) for component in bound.components if not component.negative])
 
 
+def check_tables(analysis: SequenceAnalysis, context: JobContext) -> None:
+    """Read the files of a query and make its score tables, as far as this needs no rows of relations.
+
+    Raises
+    ------
+    DataError
+        If a file cannot be used, or a table would be too large.
+    """
+    # Losses by reader are rows of a relation; without them, they count as 0.
+    query = with_files(replace(analysis.query, rates=None), context.folders[0])
+    lower(replace(analysis, query=query), context.relations, context.layouts[0].time_kind)
+
+
 def make_job(analyses: Sequence[SequenceAnalysis], context: JobContext) -> SequenceJob:
     """The job of queries over the same streams: reads the files of their delays, and makes the score tables."""
     with_delays = tuple(

@@ -119,6 +119,11 @@ class BoundSequence(BoundQuery):
         return any(component.occurs is not None for component in self.components)
 
     @property
+    def has_tables(self) -> bool:
+        """Whether gaps are scored: their tables may need a file, or be too large."""
+        return any(component.delay is not None for component in self.components)
+
+    @property
     def conditions(self) -> tuple[Typed, ...]:
         """Every condition of the query."""
         return () if self.where is None else (self.where,)

@@ -107,6 +107,7 @@ class Finishing:
     Attributes
     ----------
     query : number of the query whose answers are kept, where a job serves several
+    prefix : what the names of its answer columns begin with, where each query has columns of its own
     pairing : for answers about pairs of rows
     any_of, sum_of : for answers that are combined over buckets
     columns : of the result; None keeps all
@@ -117,6 +118,7 @@ class Finishing:
     """
 
     query: int | None = None
+    prefix: str = ""
     pairing: Pairing | None = None
     any_of: AnyOf | None = None
     sum_of: SumOf | None = None
@@ -143,6 +145,9 @@ def finish_table(rules: Finishing, answers: pa.Table) -> pa.Table:
         raise ValueError("rows of several answers need all answers")
     if rules.query is not None:
         answers = answers.filter(pc.equal(answers[QUERY], rules.query))
+    if rules.prefix:
+        own = [name for name in answers.column_names if name.startswith(rules.prefix)]
+        answers = answers.select(own).rename_columns([name.removeprefix(rules.prefix) for name in own])
     if rules.any_of is not None:
         answers = _combine(rules.any_of, answers)
     if rules.sum_of is not None:

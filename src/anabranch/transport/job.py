@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
@@ -109,6 +109,9 @@ class Job(Placement, Protocol):
     def needed(self, stream: int) -> Typed | None:
         """The condition on the key of a row that can be part of an answer; None if every row can."""
 
+    def with_layouts(self, layouts: tuple[Layout, ...]) -> Self:
+        """The same job with other layouts of its streams."""
+
     def operator(self) -> Operator:
         """A new operator for one bucket."""
 
@@ -149,6 +152,11 @@ class QueryJob(ABC, Generic[S]):
     def n_queries(self) -> int:
         """How many queries the job serves."""
         return 1
+
+    def with_layouts(self, layouts: tuple[Layout, ...]) -> Self:
+        """The same job with other layouts of its streams."""
+        context = replace(self.spec.context, layouts=layouts)
+        return replace(self, spec=replace(self.spec, context=context))
 
     @abstractmethod
     def rules(self, query: int) -> Finishing:

@@ -22,7 +22,7 @@ from anabranch.runtime.checkpoint import Checkpoint
 from anabranch.runtime.inputs import Input
 from anabranch.runtime.sources.files import FileInput, is_local, missing_file, resolve
 from anabranch.runtime.sources.local_rows import LocalRows, local_rows
-from anabranch.runtime.sources.schema import CORRUPT, types_of
+from anabranch.runtime.sources.schema import CORRUPT, types_of, with_fields
 from anabranch.runtime.sources.sizes import SHORT_RUN_BYTES, total_bytes
 from anabranch.runtime.sources.unchanged import UnchangedFiles
 
@@ -59,6 +59,11 @@ class Bindings:
             self._paths[name] = path
         if frame is not None:
             self._frames[name] = frame
+
+    @property
+    def bound_names(self) -> set[str]:
+        """The streams and relations that have a bound input, in lower case."""
+        return {*self._frames, *self._paths}
 
     def copy_from(self, other: Bindings) -> None:
         """Take over the inputs of another session."""
@@ -186,7 +191,7 @@ class Bindings:
         if live:
             message = "a stream declared FROM QUERY cannot run on live inputs"
             raise NotYetBuilt([Finding("not-yet-built", message, "use a file or a table", source.span)])
-        frame = self._run(source.name)
+        frame = with_fields(self._run(source.name))
         return Input(entry, frame.schema, frame=frame)
 
     def _open_table(self, entry: Stream | Relation, source: nodes.TableSource, live: bool) -> Input:

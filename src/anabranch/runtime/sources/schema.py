@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import get_close_matches
 
+from pyspark.sql import DataFrame
 from pyspark.sql import types as spark_types
 
 from anabranch.catalog import Column, Relation, Stream
@@ -54,6 +55,17 @@ def types_of(schema: spark_types.StructType) -> dict[str, Type]:
     return {name: kind for name, kind in known if kind is not None}
 
 
+def with_fields(frame: DataFrame) -> DataFrame:
+    """The frame with a column for each field of its structs, `a.car` for the field car of a."""
+    fields = [
+        frame[f"`{column.name}`"].getField(field.name).alias(f"{column.name}.{field.name}")
+        for column in frame.schema.fields
+        if isinstance(column.dataType, spark_types.StructType)
+        for field in column.dataType.fields
+    ]
+    return frame.select("*", *fields) if fields else frame
+
+
 def match_columns(
     entry: Stream | Relation, needed: Sequence[Column], schema: spark_types.StructType, where: str
 ) -> dict[str, str]:
@@ -66,15 +78,17 @@ def match_columns(
             hint = _hint(column.name, [name for name in schema.names if name != CORRUPT])
             findings.append(_finding(entry, "unknown-column", f"{where} has no column {column.name}", hint))
         elif type(field.dataType) not in _TYPES:
-            kind = field.dataType.simpleString()
-            findings.append(
-                _finding(
-                    entry, "column-type", f"column {field.name} of {where} is {kind}", "use a column of plain values"
-                )
-            )
+            message = f"column {field.name} of {where} is {field.dataType.simpleString()}"
+            findings.append(_finding(entry, "column-type", message, _plain_hint(field, schema.names)))
     if findings:
         raise WorkbookError(findings)
     return {column.name: spelled[column.name.lower()].name for column in needed}
+
+
+def _plain_hint(field: spark_types.StructField, names: Sequence[str]) -> str:
+    """How to fix a column that has no plain values: name one of its fields, if the source has them as columns."""
+    fields = [name for name in names if name.startswith(f"{field.name}.")]
+    return f"name a field of it: {', '.join(fields)}" if fields else "use a column of plain values"
 
 
 def _hint(wanted: str, names: list[str]) -> str:

@@ -1,0 +1,195 @@
+"""Estimates from a sample: how many answers a query will have, and how much memory it needs (`explain --data`).
+
+The sample is run in this process, in one bucket, by the operators of a run. A sample has one or more *blocks*, which
+are run separately: all rows of some keys, or all rows of some time. Rows before the `start` of a block only lead up to
+it; answers about them are not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.arrays import F64
+from anabranch.plan import Step
+from anabranch.text import size_text
+from anabranch.transport.finishing import Finishing, finish_table
+from anabranch.transport.job import Job
+from anabranch.transport.routing import Routed, route
+from anabranch.transport.watermark import Clock
+
+#: A block is split into this many micro-batches, to see how large the state becomes.
+MICRO_BATCHES = 8
+
+#: With fewer answers in the sample, the estimate can be far off.
+FEW = 20
+
+#: The columns that say when an answer is, in the order in which they are looked for.
+_TIMES = ("t", "valid_from", "t_from")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows of a sample, one table per stream, sorted by time; `start` is None if all answers count.
+
+    A `start` is in the unit of event times, microseconds for timestamps.
+    """
+
+    tables: tuple[pa.Table, ...]
+    start: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A sample of the rows of a query.
+
+    Attributes
+    ----------
+    blocks : of the sample
+    total_rows : the number of all rows
+    factor : how many times as many answers all rows have
+    memory_factor : how many times as much state all rows need
+    what : the sample in words
+    """
+
+    blocks: tuple[Block, ...]
+    total_rows: int
+    factor: float = 1.0
+    memory_factor: float = 1.0
+    what: str = "all rows"
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows in the sample, without those that lead up to a block."""
+        return sum(table.num_rows for block in self.blocks for table in block.tables)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a run over all rows will probably give and need.
+
+    Attributes
+    ----------
+    answers : the number of answers
+    in_sample : the number of answers in the sample
+    state : the bytes that a stream keeps; None if the query cannot stream
+    held : the bytes of the packed rows that a run over an archive holds, in all partitions together
+    """
+
+    answers: float
+    in_sample: int
+    state: float | None
+    held: float
+    sample: Sample
+
+    def steps(self) -> list[Step]:
+        """The estimate as lines of a plan."""
+        about = "" if self.sample.factor == 1 else "about "
+        counted = f"{about}{rounded(self.answers)}"
+        sampled = "" if self.sample.factor == 1 else f"; {self.in_sample:,} in the sample"
+        if sampled and self.in_sample < FEW:
+            sampled += ", which are few: this is rough"
+        memory = f"about {size_text(self.held)} of packed rows in a run over an archive"
+        if self.state is not None:
+            memory += f", {size_text(self.state)} of state in a stream"
+        rows = f"{self.sample.n_rows:,} of {self.sample.total_rows:,} rows"
+        return [
+            Step("answers", counted + sampled),
+            Step("memory", memory),
+            Step("sample", f"{self.sample.what} ({rows})"),
+        ]
+
+
+def rounded(number: float) -> str:
+    """A number with two digits, if it is an estimate above 100."""
+    if number < 100 or number == int(number):
+        return f"{number:,.0f}"
+    digits = 10 ** (len(str(int(number))) - 2)
+    return f"{round(number / digits) * digits:,}"
+
+
+def estimate(job: Job, live_job: Job | None, sample: Sample) -> Estimate:
+    """Run a sample, and scale what it gives."""
+    in_sample, state, held = 0, 0, 0
+    for block in sample.blocks:
+        answers, n_bytes = _answers(job, block)
+        in_sample += _n_counted(answers, block.start)
+        held += n_bytes
+        if live_job is not None:
+            state = max(state, _state_size(live_job, block))
+    share = sample.n_rows / max(sample.total_rows, 1)
+    return Estimate(
+        answers=in_sample * sample.factor,
+        in_sample=in_sample,
+        state=None if live_job is None else state * sample.memory_factor,
+        held=held / share if share else 0.0,
+        sample=sample,
+    )
+
+
+def _answers(job: Job, block: Block, query: int = 0) -> tuple[pa.Table, int]:
+    """The finished answers of a query about a block, and the size of the packets."""
+    routed = [route(table, stream, job, 1) for stream, table in enumerate(block.tables)]
+    packets = _packets(routed)
+    watermark = Clock(job.layouts).advance([part.newest for part in routed], ended=True)
+    outcome = job.operator().step(packets, watermark, ended=True)
+    return _finished(job.finishing(query), outcome.answers), sum(len(blob) for _, blob in packets)
+
+
+def _packets(routed: Sequence[Routed]) -> list[tuple[int, bytes]]:
+    return [(stream, blob) for stream, part in enumerate(routed) for _, blob in part.packets]
+
+
+def _finished(rules: Finishing, answers: pa.Table) -> pa.Table:
+    """The result of operators; pairs are formed in one block."""
+    if rules.pairing is None:
+        return finish_table(rules, answers)
+    answers = finish_table(replace(rules, pairing=None, columns=None, calibration=None), answers)
+    members = []
+    for number, side in enumerate(rules.pairing.sides):
+        rows = answers.filter(pc.equal(answers["stream"], side.stream))
+        constants = [pa.repeat(pa.scalar(value, pa.int32()), rows.num_rows) for value in (0, number)]
+        names = ["block", "side", *rows.column_names]
+        members.append(pa.table([*constants, *rows.columns], names=names))
+    return rules.pairing.decide(pa.concat_tables(members))
+
+
+def _n_counted(answers: pa.Table, start: float | None) -> int:
+    """How many answers are not before the start of a block."""
+    time = next((name for name in _TIMES if name in answers.column_names), None)
+    if start is None or time is None:
+        return answers.num_rows
+    return int((times_of(answers[time]) >= start).sum())
+
+
+def times_of(column: pa.ChunkedArray) -> F64:
+    """Times as numbers, microseconds for timestamps."""
+    numbers = column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
+    return np.asarray(numbers.cast(pa.float64(), safe=False).to_numpy(), np.float64)
+
+
+def _state_size(job: Job, block: Block) -> int:
+    """The largest state of an operator that gets a block in micro-batches."""
+    clock, operator = Clock(job.layouts), job.operator()
+    largest = 0
+    for number in range(MICRO_BATCHES):
+        parts = [_part(table, number) for table in block.tables]
+        routed = [route(part, stream, job, 1) for stream, part in enumerate(parts)]
+        watermark = clock.advance([part.newest for part in routed])
+        operator.step(_packets(routed), watermark, ended=False)
+        saved = operator.save()
+        largest = max(largest, len(saved))
+        # State is opened again in every micro-batch, as in a stream.
+        operator = job.operator()
+        operator.open(saved)
+    return largest
+
+
+def _part(table: pa.Table, number: int) -> pa.Table:
+    """One of the micro-batches of a table, in the order of its rows."""
+    start, end = (table.num_rows * bound // MICRO_BATCHES for bound in (number, number + 1))
+    return table.slice(start, end - start)
