@@ -7,10 +7,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.cases import Case
 from tests.drawn import examples
+from tests.local import local_job
 from tests.pattern.local import LocalRun, run_whole
 from tests.pattern.strategies import CLASSES, pattern_cases
 from tests.pattern.test_against_worlds import assert_same, expected, job_of, nothing_is_too_large
 from tests.splits import disordered_splits, splits
+
+from anabranch.errors import TooLarge
+from anabranch.pattern import bindings
 
 DELAY = 2
 
@@ -23,6 +27,27 @@ __all__ = ["nothing_is_too_large"]
 def test_batch_equals_worlds(case: Case, n_buckets: int) -> None:
     job = job_of(case)
     assert_same(run_whole(job, case.rows, n_buckets), expected(case), job.spec.analysis.query.threshold)
+
+
+@pytest.mark.usefixtures("nothing_is_too_large")
+@examples(20)
+@given(pattern_cases(classes=CLASSES, any_group=True))
+def test_bindings_in_blocks_equal_worlds(case: Case) -> None:
+    job = job_of(case)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bindings, "MOST_ROWS", 2)
+        assert_same(run_whole(job, case.rows, 1), expected(case), job.spec.analysis.query.threshold)
+
+
+def test_too_many_bindings_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bindings, "MOST_PAIRS", 20)
+    workbook = """
+    CREATE STREAM at KEY (person STRING) VALUE (place STRING) TIME t INTEGER;
+    CREATE QUERY q AS PATTERN at(p, l) THEN at(q, m) GROUP BY p, q;
+    """
+    rows = [{"person": f"p{number}", "place": "a", "t": number} for number in range(10)]
+    with pytest.raises(TooLarge, match="GROUP BY has more than 20 pairs of a binding and an event; filter the goals"):
+        run_whole(local_job(workbook, "q"), {"at": rows})
 
 
 @examples(40)

@@ -10,7 +10,7 @@ state. If that is too much, each chain is tried separately, with only the states
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -75,17 +75,33 @@ class ArchiveOperator:
         received = self._received = self._intake.receive(packets, watermark)
         self._signature, self._signatures, self._mask = read_signatures(self._intake, self._analysis, received.rows)
         if self._analysis.bound:
-            self._repeat_rows()
+            answers = pa.concat_tables([self._spec.answer_schema.empty_table(), *self._answers_of_bindings()])
+        else:
+            answers = self._answers_of_chains()
+        return Outcome(answers, received.rejected, received.counts)
+
+    def _answers_of_chains(self) -> pa.Table:
         self._histories = Histories(
             self._intake, self._received, self._signature, self._signatures, self._analysis.query.seed
         )
-        return Outcome(self._answers(), received.rejected, received.counts)
+        return self._answers()
+
+    # ------------------------------------------------------------ bindings
+
+    def _answers_of_bindings(self) -> Iterator[pa.Table]:
+        """The answers of some bindings at a time, so that memory is bounded; all those of a group together."""
+        self._tree = Bindings(self._spec, self._intake)
+        self._tree.read(self._received)
+        whole = self._received, self._signature, self._signatures, self._mask
+        self._nodes = np.flatnonzero(self._tree.complete)
+        for nodes in self._tree.blocks(self._nodes, self._groups(len(self._nodes))[0]):
+            self._received, self._signature, self._signatures, self._mask = whole
+            self._nodes = nodes
+            self._repeat_rows()
+            yield self._answers_of_chains()
 
     def _repeat_rows(self) -> None:
         """Repeat the rows for each binding that they can change: the chains are bindings from here on."""
-        self._tree = Bindings(self._spec, self._intake)
-        self._tree.read(self._received)
-        self._nodes = np.flatnonzero(self._tree.complete)
         none = np.zeros(0, np.int64)
         expansion = self._tree.expand(self._nodes, (none, none)).numbered(self._nodes)
         received, rows = self._received, expansion.rows
@@ -240,7 +256,7 @@ class ArchiveOperator:
     def _answers(self) -> pa.Table:
         """The answers of the query: the probability that some chain of a group is true, for each group and time."""
         spec, analysis = self._spec, self._analysis
-        group_of, groups = self._groups()
+        group_of, groups = self._groups(len(self._received.starts) - 1)
         rows = self._rows_of_instants(group_of)
         kept = [(key, row) for key, row in rows.items() if row[0] > 0 and row[0] >= analysis.query.least_probability]
         kept_groups = pa.array([group for (group, _), _ in kept], pa.int64())
@@ -262,9 +278,8 @@ class ArchiveOperator:
             rows |= self._sampled(group, [c for c in too_large if group_of[c] == group], known)
         return rows
 
-    def _groups(self) -> tuple[I32, pa.Table]:
+    def _groups(self, n_chains: int) -> tuple[I32, pa.Table]:
         """The group of each chain, and the values of the grouping columns of each group."""
-        n_chains = len(self._received.starts) - 1
         if not self._analysis.group_by:
             return np.zeros(n_chains, np.int32), pa.table({})
         if self._analysis.bound:

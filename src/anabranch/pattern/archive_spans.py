@@ -104,7 +104,7 @@ class SpanOperator(ArchiveOperator):
 
     def _answers(self) -> pa.Table:
         """The rows of windows or episodes."""
-        codes, groups = self._groups()
+        codes, groups = self._groups(len(self._received.starts) - 1)
         group_of = codes.astype(np.int64)
         extents, guessed = self._extents(group_of)
         counted, too_large = self._counted(extents, group_of)

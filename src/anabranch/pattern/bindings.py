@@ -22,11 +22,17 @@ from anabranch.arrays import BEGINNING, END, I32, I64, Bools
 from anabranch.binding.typed import Typed, conjunction, references
 from anabranch.columns.conditions import holds
 from anabranch.columns.dictionary import Dictionary
+from anabranch.errors import TooLarge
 from anabranch.pattern import kernel
 from anabranch.pattern.analysis import BINDING, GoalTest
 from anabranch.pattern.automaton import accept_bit, match_bit
 from anabranch.pattern.intake import Distinct, Intake, Received
 from anabranch.pattern.spec import PatternSpec
+
+#: The most rows that the nodes of an archive repeat at a time: about 100 MB.
+MOST_ROWS = 1 << 21
+#: The most pairs of a node and an event that are compared at a time: a few GB.
+MOST_PAIRS = 1 << 26
 
 #: The code of a variable that has no value yet, and of a NULL that has to agree with something: it never does.
 _UNBOUND, _NULL = -1, -2
@@ -263,7 +269,19 @@ class Bindings:
         code = _code_of(columns)
         return code[: len(nodes)], code[len(nodes) :]
 
-    def matching_rows(self, nodes: I64) -> I64:
+    def blocks(self, nodes: I64, groups: I32 | I64) -> Iterator[I64]:
+        """The nodes, as many at a time as memory allows; those with the same number in `groups` together."""
+        if self._spec.analysis.single:
+            rows = np.diff(self._received.starts)[self._chain[nodes]]
+        else:
+            # All rows of a MARKOV key are repeated, not only those that match.
+            rows = self._matching_rows(nodes) * (4 if self._spec.analysis.markov else 1)
+        total = np.cumsum(np.bincount(groups, rows))
+        block = (total // MOST_ROWS).astype(np.int64)[groups]
+        for number in np.unique(block):
+            yield nodes[block == number]
+
+    def _matching_rows(self, nodes: I64) -> I64:
         """How many rows match goals of each node; a row counts once for each goal."""
         events = self._events
         n_rows = np.bincount(events.of_row[self._received.used], minlength=len(events.mask))
@@ -401,6 +419,11 @@ def equal_pairs(codes: tuple[I64, I64]) -> tuple[I64, I64]:
     ordered = right[order]
     low, high = np.searchsorted(ordered, left, "left"), np.searchsorted(ordered, left, "right")
     counts = high - low
+    if counts.sum() > MOST_PAIRS:
+        raise TooLarge(
+            f"GROUP BY has more than {MOST_PAIRS:,} pairs of a binding and an event; "
+            "filter the goals, or group by fewer variables"
+        )
     of_left = np.repeat(np.arange(len(left)), counts)
     within = np.arange(len(of_left)) - np.repeat(np.cumsum(counts) - counts, counts)
     return of_left, order[low[of_left] + within]

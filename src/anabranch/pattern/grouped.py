@@ -26,9 +26,6 @@ from anabranch.transport.state import seal, unseal
 #: For each answer its chain, the codes of its grouping variables, its time and its probability.
 _Answers = tuple[I32, I64, I64, F64]
 
-#: The most rows that nodes of an archive repeat at a time: about 100 MB.
-MOST_ROWS = 1 << 21
-
 
 class GroupedOperator(PatternOperator):
     """The operator of one bucket."""
@@ -87,21 +84,11 @@ class GroupedOperator(PatternOperator):
 
     def _archive_step(self, received: Received) -> Iterator[_Answers]:
         """Compute the nodes with all values, from the beginning."""
-        for nodes in self._blocks(received):
+        nodes = np.flatnonzero(self._bindings.complete)
+        for block in self._bindings.blocks(nodes, np.arange(len(nodes))):
             analysis = self._spec.analysis
             self._weights = weights_for(analysis.single, analysis.markov)
-            yield self._update(received, self._bindings.expand(nodes, None), nodes)
-
-    def _blocks(self, received: Received) -> Iterator[I64]:
-        """The complete nodes, as many at a time as memory allows."""
-        nodes = np.flatnonzero(self._bindings.complete)
-        if self._spec.analysis.markov:
-            repeated = np.diff(received.starts)[self._bindings.chain_of(nodes)]
-        else:
-            repeated = self._bindings.matching_rows(nodes)
-        for block in np.split(nodes, np.flatnonzero(np.diff(np.cumsum(repeated) // MOST_ROWS)) + 1):
-            if len(block):
-                yield block
+            yield self._update(received, self._bindings.expand(block, None), block)
 
     def _update(self, received: Received, expansion: Expansion, nodes: I64) -> _Answers:
         """Update the weights of nodes by their rows, and return the answers."""
