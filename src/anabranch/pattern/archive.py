@@ -130,6 +130,7 @@ class ArchiveOperator:
         if sequence is not None:
             plan = SafePlan(sequence, self._analysis.kleene, self._bindings)
             return self._chain_by_chain(chains, lambda chain: self._by_plan(plan, self._events_of(chain), chain))
+        self._sets.next_chain()
         try:
             return self._by_automaton(chains), []
         except TooLarge:
