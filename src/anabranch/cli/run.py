@@ -143,16 +143,15 @@ class Destination:
         """Where the answers of a query are: its folder, `-`, or None."""
         return self.output if self.folder is None else os.path.join(self.folder, name)
 
-    def deliver(self, answers, query: Query) -> pa.Table | list[str] | None:
+    def deliver(self, answers, name: str, is_ordered: bool = False) -> pa.Table | list[str] | None:
         """Write the answers of a query to its folder, or collect those that will be printed.
 
-        Those of a query with ORDER BY keep their order.
+        Those that are ordered (ORDER BY) keep their order.
         """
         from anabranch.runtime.sinks.files import write_whole
         from anabranch.runtime.sinks.lines import text_lines
 
         limit = SHOWN if self.output is None and self.limit is None else self.limit
-        is_ordered = query.declaration.limit is not None
         if limit is not None:
             answers = (answers if is_ordered else answers.orderBy(*_order(answers.columns))).limit(limit)
         elif self.output == STANDARD_OUTPUT and not is_ordered:
@@ -161,8 +160,8 @@ class Destination:
         if self.output is None:
             return answers.toArrow()
         if self.output == STANDARD_OUTPUT:
-            return list(text_lines(answers, self.format, query.name if self.several else None))
-        write_whole(answers, os.path.join(self.output, query.name), self.format)
+            return list(text_lines(answers, self.format, name if self.several else None))
+        write_whole(answers, os.path.join(self.output, name), self.format)
         return None
 
 
@@ -187,7 +186,10 @@ def run_queries(
     began = time.monotonic()
     with progress(group_title(names), lambda: counter.value):
         answers = session.run_all(names, strict, counter)
-        delivered = {query.name: destination.deliver(answers[query.name], query) for query in queries}
+        delivered = {
+            query.name: destination.deliver(answers[query.name], query.name, query.declaration.limit is not None)
+            for query in queries
+        }
     seconds = time.monotonic() - began
     doubts = [_at(report.workbook, stream, doubt) for stream, doubt in session.doubts(names[0])]
     for doubt in doubts:

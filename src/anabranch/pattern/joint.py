@@ -56,7 +56,7 @@ def joint_counts(
         expected += float(np.sum(true))
         if span != following:
             if span != OUTSIDE and expected > 0.0:
-                yield span, sum(states.values())[1:], expected
+                yield span, np.sum(list(states.values()), axis=0)[1:], expected
             for state, weight in states.items():
                 states[state] = none * weight.sum()
             expected = 0.0

@@ -137,7 +137,7 @@ def _answers(job: Job, block: Block, query: int = 0) -> tuple[pa.Table, int]:
     packets = _packets(routed)
     watermark = Clock(job.layouts).advance([part.newest for part in routed], ended=True)
     outcome = job.operator().step(packets, watermark, ended=True)
-    return _finished(job.finishing(query), outcome.answers), sum(len(blob) for _, blob in packets)
+    return _finished(job.finishing(query).of_answers(), outcome.answers), sum(len(blob) for _, blob in packets)
 
 
 def _packets(routed: Sequence[Routed]) -> list[tuple[int, bytes]]:
@@ -162,7 +162,7 @@ def _n_counted(answers: pa.Table, start: float | None) -> int:
     """How many answers are not before the start of a block."""
     time = next((name for name in _TIMES if name in answers.column_names), None)
     if start is None or time is None:
-        return answers.num_rows
+        return int(answers.num_rows)
     return int((times_of(answers[time]) >= start).sum())
 
 

@@ -12,10 +12,10 @@ from anabranch.catalog import Query, Relation, Stream
 from anabranch.errors import Finding, WorkbookError
 from anabranch.kinds import load_kind_module
 from anabranch.language.unparse import unparse
-from anabranch.plan import Plan, Step
+from anabranch.plan import Plan, Sampling, Step
 
 if TYPE_CHECKING:
-    from anabranch.transport.job import Job, JobContext
+    from anabranch.transport.job import Job, JobContext, SingleJob
 
 
 #: Why a query with ORDER BY ... LIMIT cannot stream.
@@ -28,6 +28,10 @@ class Analysis(Protocol):
     @property
     def query(self) -> BoundQuery:
         """The bound query."""
+
+    @property
+    def sampling(self) -> Sampling:
+        """Of which rows a sample has a known share of the answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +125,13 @@ def with_job(group: Sequence[Prepared], context: JobContext) -> tuple[list[Prepa
 def _contexts(group: Sequence[Prepared], context: JobContext) -> Iterator[tuple[Analysis, JobContext]]:
     """For each query of a group, its analysis and the context of a job of its own."""
     for number, (prepared, streams) in enumerate(zip(group, _stream_numbers(group), strict=True)):
-        calibration = context.calibrations.get(number)
+        calibration, limit = context.calibrations.get(number), context.limits.get(number)
         own = replace(
             context,
             layouts=tuple(context.layouts[stream] for stream in streams),
             folders=context.folders[number : number + 1],
             calibrations={} if calibration is None else {0: calibration},
+            limits={} if limit is None else {0: limit},
         )
         yield prepared.analysis, own
 
@@ -137,7 +142,7 @@ def _stream_numbers(group: Sequence[Prepared]) -> list[tuple[int, ...]]:
     return [tuple(names.index(stream.name.lower()) for stream in prepared.bound.streams) for prepared in group]
 
 
-def _shared_job(group: Sequence[Prepared], context: JobContext, jobs: Sequence[Job]) -> Job:
+def _shared_job(group: Sequence[Prepared], context: JobContext, jobs: Sequence[SingleJob]) -> Job:
     # Loads arrays, which `check` and `explain` do not need.
     from anabranch.transport.shared import SharedJob
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -133,13 +134,17 @@ def _blocks(inputs: Sequence[_Rows], share: float, window: float | None, total: 
     lead = 0.0 if window is None else window * unit
     n_blocks = 1 if window is None else int(max(1, min(BLOCKS, share * whole // max(lead, 1e-300))))
     length = share * whole / n_blocks
-    blocks = []
-    for number in range(n_blocks):
-        middle = (number + 0.5) * whole / n_blocks
-        start = earliest + (0.0 if window is None else middle - length / 2)
-        blocks.append(Block(tuple(part.where(_between(part, start - lead, start + length)) for part in inputs), start))
-    n_rows = sum(int((times_of(table[part.layout.time]) >= block.start).sum()) for block in blocks
-                 for part, table in zip(inputs, block.tables, strict=True))  # fmt: skip
+    middles = [(number + 0.5) * whole / n_blocks for number in range(n_blocks)]
+    starts = [earliest + (0.0 if window is None else middle - length / 2) for middle in middles]
+    blocks = [
+        Block(tuple(part.where(_between(part, start - lead, start + length)) for part in inputs), start)
+        for start in starts
+    ]
+    n_rows = sum(
+        int(np.count_nonzero(times_of(table[part.layout.time]) >= start))
+        for start, block in zip(starts, blocks, strict=True)
+        for part, table in zip(inputs, block.tables, strict=True)
+    )
     ratio = total / max(n_rows, 1)
     where = "the beginning" if window is None else f"{count_of(n_blocks, 'block')} of time, each with a lead"
     what = f"{where}: {1 / ratio:.1%} of the rows; answers x {ratio:,.1f}"

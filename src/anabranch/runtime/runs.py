@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from pyspark.sql import DataFrame
@@ -45,9 +45,9 @@ class Runs:
             rules = resolved.job.finishing(number)
             frame = finish_frame(rules, cached, run.instants)
             # Rows with columns of their own may still be combined, or become pairs; PER merges rows.
-            frame, n_answers = (
-                batch.counted(frame) if rules.prefix or rules.merges else (frame, partial(n_rows.get, number, 0))
-            )
+            n_answers: Callable[[], int] = partial(int, n_rows.get(number, 0))
+            if rules.prefix or rules.merges:
+                frame, n_answers = batch.counted(frame)
             frames[query.name] = frame
             self.add(query, batch.GroupRun(run, counts, n_answers))
         return frames

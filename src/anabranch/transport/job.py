@@ -109,14 +109,18 @@ class Job(Placement, Protocol):
     def needed(self, stream: int) -> Typed | None:
         """The condition on the key of a row that can be part of an answer; None if every row can."""
 
-    def with_layouts(self, layouts: tuple[Layout, ...]) -> Self:
-        """The same job with other layouts of its streams."""
-
     def operator(self) -> Operator:
         """A new operator for one bucket."""
 
     def finishing(self, query: int = 0) -> Finishing:
         """How the operators' answers become the result of a query."""
+
+
+class SingleJob(Job, Protocol):
+    """The job of one query, or of several of which the operators themselves share a pass."""
+
+    def with_layouts(self, layouts: tuple[Layout, ...]) -> Self:
+        """The same job with other layouts of its streams."""
 
 
 S = TypeVar("S", bound=Specification)

@@ -18,11 +18,12 @@ from anabranch.columns.dictionary import Dictionary
 from anabranch.columns.times import TimeKind
 from anabranch.transport.derivation import Derivation, Derived, Deriver
 from anabranch.transport.finishing import QUERY, Finishing
-from anabranch.transport.job import Job
+from anabranch.transport.job import SingleJob
 from anabranch.transport.layout import Layout
 from anabranch.transport.operator import Counts, Operator, Outcome
 from anabranch.transport.routing import Packets
 from anabranch.transport.rows import Rows
+from anabranch.transport.watermark import Progress
 
 #: In a packet: the number of jobs that it is for, and the number of each.
 _NUMBER = np.dtype("<u2")
@@ -40,7 +41,7 @@ class SharedJob:
     fingerprint : identifies the queries
     """
 
-    jobs: tuple[Job, ...]
+    jobs: tuple[SingleJob, ...]
     layouts: tuple[Layout, ...]
     streams: tuple[tuple[int, ...], ...]
     fingerprint: str
@@ -118,7 +119,7 @@ class SharedOperator:
             self._operator(part, own) for part, own in zip(job.jobs, job.streams, strict=True)
         ]  # fmt: skip
 
-    def _operator(self, job: Job, streams: Sequence[int]) -> Operator:
+    def _operator(self, job: SingleJob, streams: Sequence[int]) -> Operator:
         """The operator of a job; its inferred streams are shared."""
         layouts = tuple(
             layout
@@ -137,7 +138,7 @@ class SharedOperator:
         """Nothing: there is one step."""
         return b""
 
-    def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
+    def step(self, packets: Sequence[tuple[int, bytes]], watermark: Progress, ended: bool) -> Outcome:
         """Step each operator with its own packets."""
         own_packets: list[list[tuple[int, bytes]]] = [[] for _ in self._operators]
         for stream, packet in packets:
@@ -149,7 +150,8 @@ class SharedOperator:
         for number, (operator, received) in enumerate(zip(self._operators, own_packets, strict=True)):
             self._memo.begin(received)
             own = self._job.streams[number]
-            outcome = operator.step([(own.index(stream), blob) for stream, blob in received], watermark, ended)
+            own_received = [(own.index(stream), blob) for stream, blob in received]
+            outcome = operator.step(own_received, watermark.of_streams(own), ended)
             first = first or outcome
             answers.append(self._numbered(outcome.answers, number))
         kept = Counts() if first is None else first.counts

@@ -53,6 +53,11 @@ class Progress(int):
         progress.before, progress.now = before, now
         return progress
 
+    def of_streams(self, streams: Sequence[int]) -> Progress:
+        """The progress of a query that has only these streams."""
+        before, now = (tuple(times[stream] for stream in streams) for times in (self.before, self.now))
+        return Progress(self, before, now)
+
 
 class Clock:
     """The newest time of each stream, and the watermark that follows from it."""
