@@ -74,7 +74,7 @@ class Run:
     def counts(self) -> Counts:
         """The counts of the first action on the answers. In classic mode, it blocks until there was one."""
         try:
-            seen, answers = self.rows_seen.get, _observed_answers(self.answers_seen)
+            seen, answers = _observed(self.rows_seen), _observed(self.answers_seen)
         except PySparkException as error:
             raise translate(error) from error
         if seen.get("read") is None:
@@ -82,11 +82,11 @@ class Run:
             (row,) = self.everything.agg(*_sums()).collect()
             seen = row.asDict()
             answers = {"answers": 0 if seen["read"] is None else self.answers.count()}
-        return Counts(**{name: int(seen[name] or 0) for name in COUNTED}, answers=int(answers["answers"]))
+        return Counts(**{name: int(seen[name] or 0) for name in COUNTED}, answers=int(answers.get("answers") or 0))
 
     def input_rows(self) -> list[InputRows]:
         """The counts of each input. In classic mode, it blocks until there was an action; before, Connect has none."""
-        observed = [(stream, seen.get) for stream, seen in self.inputs_seen]
+        observed = [(stream, _observed(seen)) for stream, seen in self.inputs_seen]
         return [
             InputRows(stream, *(int(counts[name] or 0) for name in InputRows._fields[1:]))
             for stream, counts in observed
@@ -154,18 +154,18 @@ def needs_instants(job: Job) -> bool:
     return any(rule is not None and rule.needs_instants for rule in rules)
 
 
-def _observed_answers(seen: Observation) -> dict[str, Any]:
-    """The number of answers. Spark observes nothing where it finds, while it runs, that there are none."""
+def _observed(seen: Observation) -> dict[str, Any]:
+    """What was observed; empty where Spark finds, while it runs, that there are no answers, and removes the node."""
     try:
         return seen.get
     except Py4JJavaError:
-        return {"answers": 0}
+        return {}
 
 
 def counted(frame: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
     """The frame, and a function that returns the number of its rows after the first action has read them."""
     seen = Observation()
-    return frame.observe(seen, F.expr("count(1) AS answers")), lambda: int(_observed_answers(seen)["answers"])
+    return frame.observe(seen, F.expr("count(1) AS answers")), lambda: int(_observed(seen).get("answers") or 0)
 
 
 def _sums() -> list[Column]:
