@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from anabranch.arrays import BEGINNING, END, F64, I64, Bools
+from anabranch.arrays import BEGINNING, F64, I64, Bools
 from anabranch.columns.times import TimeKind
 from anabranch.evaluation.learning import learn_map
 from anabranch.relate.analysis import RelateAnalysis
@@ -144,10 +144,10 @@ def _assembled(side: Intervals, lost: Bools, horizon: tuple[int, int], laws: Seg
     seq = np.arange(n) - np.searchsorted(entity, entity) + 1
     t = np.where(lost, BEGINNING, side.times)
     last = np.bincount(entity)[entity]
-    unknown = {"role": np.full(n, -1), "lo": np.full(n, BEGINNING), "hi": np.full(n, END)}
     # The number of a class in `SegmentTimes`; 0 if it has none.
     numbers = [_class_numbers(law, side.of_class[entity]) for law in laws]
-    rows = IntervalRows(entity, seq, t, last, **unknown, segment_mean=numbers[0], gap_mean=numbers[1])
+    columns = {"seq": seq, "t": t, "length": last, "segment_mean": numbers[0], "gap_mean": numbers[1]}
+    rows = IntervalRows.of(entity, columns)
     return assemble(rows, int(entity[-1]) + 1, horizon, laws=laws).windows
 
 

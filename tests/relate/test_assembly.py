@@ -56,6 +56,7 @@ FAULTY = [
     ("", [(1, 0), (MOST_EVENTS + 2, 9)], f"has more than {MOST_EVENTS:,} events"),
     ("LENGTH n", [(1, 0, {"n": 2**62})], f"has more than {MOST_EVENTS:,} events"),
     ("", [(1, 0), (MOST_LOST + 4, 9)], "or more than 500 consecutive lost events"),
+    ("HORIZON [opens, 99]", [(1, 5, {"opens": 0}), (2, 6, {"opens": 1})], "disagree about the HORIZON"),
     ("GAP EXPONENTIAL(m)", [(1, 0), (2, None), (3, 5), (4, 6)], "no row of the entity has a mean"),
     ("DURATION ERLANG(2, m)", [(1, 0, {"m": 2.0}), (1, 0, {"m": 3.0}), (2, 5)], "have the same position"),
 ]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from anabranch.arrays import BEGINNING, END
+from anabranch.arrays import BEGINNING
 from anabranch.columns.times import TimeKind
 from anabranch.relate.assembly import IntervalRows, assemble
 from anabranch.relate.files import read_laws, write_laws
@@ -22,11 +22,10 @@ def history(k: int, mean: float, gap: float, lost: float, n_entities: int = 400,
     lengths[:, 1::2] = random.gamma(k, mean / k, (n_entities, 3))
     times = (1e6 * (1 + np.cumsum(lengths, axis=1))).astype(np.int64)
     t = np.where(random.random(times.shape) < lost, BEGINNING, times).ravel()
-    n = t.size
     entity, seq = np.repeat(np.arange(n_entities), 6), np.tile(np.arange(1, 7), n_entities)
-    unknown = [np.full(n, 6), np.full(n, -1), np.full(n, BEGINNING), np.full(n, END), *np.zeros((2, n), np.int64)]
-    assembled = assemble(IntervalRows(entity, seq, t, *unknown), n_entities, (0, int(times.max()) + 10**6))
-    return lengths_of(assembled.windows, TimeKind.TIMESTAMP, np.arange(n) // 2 % 2, 2)
+    columns = {"seq": seq, "t": t, "length": np.full(t.size, 6)}
+    assembled = assemble(IntervalRows.of(entity, columns), n_entities, (0, int(times.max()) + 10**6))
+    return lengths_of(assembled.windows, TimeKind.TIMESTAMP, np.arange(t.size) // 2 % 2, 2)
 
 
 @pytest.mark.parametrize(("k", "mean"), [(1, 20.0), (3, 5.0), (8, 120.0)])
