@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 from tests.inference.test_stream import building, random_readings
 
+from anabranch.columns.calibration import CalibrationMap
 from anabranch.inference.model import write_hmm
 from anabranch.inference.stream import InferredKeys
 from anabranch.language.parser import parse
@@ -142,3 +144,12 @@ def test_groups_are_not_too_large_and_streams_run_alone() -> None:
     assert planner.declare(parse(f"CREATE STREAM s KEY (k STRING) VALUE (v STRING) TIME t INTEGER;{queries}")) == []
     assert [len(group) for group in planner.groups(planner.catalog.queries())] == [MOST_TOGETHER, 1]
     assert len(planner.groups(planner.catalog.queries(), live=True)) == MOST_TOGETHER + 1
+
+
+def test_limits_and_calibrations_belong_to_their_query(tmp_path: Path) -> None:
+    group, context = planned(RELATE, tmp_path)
+    calibration = CalibrationMap(((0.0, 0.0), (1.0, 0.5)))
+    _, shared = with_job(group, replace(context, limits={1: 3}, calibrations={0: calibration}))
+    first, second = (shared.finishing(number) for number in range(2))
+    assert (first.limit, first.calibration) == (None, calibration)
+    assert (second.limit, second.calibration) == (3, None)

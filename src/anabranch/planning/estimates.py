@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.arrays import F64
+from anabranch.binding.words import count_of
 from anabranch.plan import Step
 from anabranch.text import size_text
 from anabranch.transport.finishing import Finishing, finish_table
@@ -27,6 +28,9 @@ MICRO_BATCHES = 8
 
 #: With fewer answers in the sample, the estimate can be far off.
 FEW = 20
+
+#: With fewer blocks of time, the estimate can be far off if answers come in bursts.
+FEW_BLOCKS = 4
 
 #: The columns that say when an answer is, in the order in which they are looked for.
 _TIMES = ("t", "valid_from", "t_from")
@@ -93,6 +97,8 @@ class Estimate:
         sampled = "" if self.sample.factor == 1 else f"; {self.in_sample:,} in the sample"
         if sampled and self.in_sample < FEW:
             sampled += ", which are few: this is rough"
+        elif sampled and self.sample.blocks[0].start is not None and len(self.sample.blocks) < FEW_BLOCKS:
+            sampled += f", from {count_of(len(self.sample.blocks), 'block')} of time: this is rough"
         memory = f"about {size_text(self.held)} of packed rows in a run over an archive"
         if self.state is not None:
             memory += f", {size_text(self.state)} of state in a stream"
