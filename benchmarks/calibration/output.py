@@ -19,8 +19,6 @@ MIN_ANSWERS = 20
 COLOURS = (BASELINE, FIRST, SECOND, "#5b8c5a", "#b08a3c", "#2b3a67", "#d48ab0")
 """The first method of a task is the one that the others are to improve."""
 
-TITLES = {"relate": "RELATE", "sequence": "SEQUENCE", "inference": "Inference"}
-
 NAME_WIDTH = 30
 """Characters of a line above a panel."""
 
@@ -67,5 +65,6 @@ def draw(task: str, rows: Sequence[Row]) -> None:
         curves.append(Curve(colours[row.method], points))
     axis = Axis(0.0, 1.0, ticks=(0.0, 0.5, 1.0), name="probability")
     legend = [(colour, method) for method, colour in colours.items()]
-    title = f"{TITLES[task]}: share of true answers by probability"
+    kind = "Inference" if task == "inference" else task.upper()
+    title = f"{kind}: share of true answers by probability"
     save_chart(f"calibration-{task}", grid_svg(title, panels, axis, legend))

@@ -57,9 +57,10 @@ def compare_strategies(
 
 def _alerts(run: InProcess) -> tuple[Alerts, int]:
     """Return all alerts, and the maximum number of events kept; this also compiles the kernel."""
-    kernel = run.run(run.kernel_events(*run.roles()))
+    events = run.kernel_events(*run.roles())
+    kernel = run.run(events)
     alerts = list(kernel.solutions())
-    return alerts, kernel.peak()
+    return alerts, kernel.peak(np.ones(len(events.events), np.bool_))
 
 
 def _rates(measurements: Measurements, runs: Mapping[str, InProcess]) -> dict[str, float]:

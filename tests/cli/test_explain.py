@@ -73,8 +73,8 @@ def test_a_graph_has_the_bounds_and_the_conditions_of_the_variables(tmp_path: Pa
 
 def test_an_error_in_a_query_has_its_position(workbook: Path, anabranch: Command) -> None:
     workbook.write_text(
-        workbook.read_text() + "CREATE QUERY by AS PATTERN at(x, 'hall') THEN at(y, 'coffee') GROUP BY x;\n"
+        workbook.read_text() + "CREATE QUERY by AS PATTERN at(x, 'hall') THEN at(y, 'coffee') GROUP BY z;\n"
     )
     wrong = anabranch("explain", workbook, "--query", "by")
     assert (wrong.status, wrong.out) == (2, "")
-    assert wrong.first.startswith(f"{workbook}:5:1: cannot GROUP BY x: ")
+    assert wrong.first.startswith(f"{workbook}:5:72: there is no variable 'z'; ")

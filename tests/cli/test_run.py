@@ -211,6 +211,7 @@ def test_missing_files_are_found_before_spark_starts(
         assert [line for line in wrong.err.splitlines() if line.startswith(str(path))] == [
             f"{path}:2:62: there is no file 'reads.csv'; looked for {tmp_path / 'reads.csv'}",
             f"{path}:3:35: there is no file 'halls.csv'; looked for {tmp_path / 'halls.csv'}",
+            f"{path}:4:54: {tmp_path / 'model'}: there is no such folder; fix the model, or use another",
         ]
     wrong = anabranch("run", path, "--query", "coffee", "--input", f"at={tmp_path / 'no.parquet'}")
     assert wrong.first.startswith(f"{path}:1:1: there is no file '{tmp_path / 'no.parquet'}'; looked for ")
