@@ -225,7 +225,7 @@ def test_check_data_and_rows_use_the_clauses(spark: SparkSession, tmp_path: Path
     session.execute_file(workbook(tmp_path, RELATIONS + stream("at", *sources["csv"])))
     bind_relations(session)
     assert session.validate("at").count() == 2
-    rows, rejected = session.rows("at")
+    rows, rejected = session.checked_rows("at")
     assert (rows.num_rows, rejected.num_rows) == (6, 2)
     assert rows.column_names == ["person", "place", "t", "p"]
 
