@@ -13,7 +13,7 @@ WORKDIR /source
 COPY requirements.lock ./
 RUN sed -n '/^setuptools==/,/[0-9a-f]$/p' requirements.lock > backend.lock \
     && pip install --require-hashes -r backend.lock \
-    && pip wheel --require-hashes --no-build-isolation --wheel-dir /wheels -r requirements.lock
+    && pip wheel --require-hashes --no-deps --no-build-isolation --wheel-dir /wheels -r requirements.lock
 
 # The package takes what it needs from these wheels, and nothing from an index; tools for development stay behind.
 COPY pyproject.toml setup.py README.md LICENSE ./
