@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from anabranch.binding.words import count_of
 from anabranch.catalog import Stream
 from anabranch.cli import options
 from anabranch.cli.common import declare_workbook, open_workbook
@@ -34,7 +35,8 @@ def command(
     findings = planner.objections(queries) or _file_findings(planner, os.path.dirname(os.path.abspath(workbook)))
     if findings:
         raise WorkbookError(findings, read_workbook(workbook), workbook)
-    say(f"{workbook}: {statements} statements, {len(queries)} queries; no errors found")
+    counts = f"{count_of(statements, 'statement')}, {len(queries)} {'query' if len(queries) == 1 else 'queries'}"
+    say(f"{workbook}: {counts}; no errors found")
     if data:
         _check_data(workbook, input, strict, verbose)
 
