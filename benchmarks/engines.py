@@ -30,7 +30,7 @@ from anabranch.session import Session
 from anabranch.transport.job import Job, JobContext
 from anabranch.transport.operator import Outcome
 from anabranch.transport.routing import route
-from anabranch.transport.watermark import Clock
+from anabranch.transport.watermark import Clock, Progress
 from benchmarks.harness import interleaved
 
 #: How far the probabilities of two ways to the same answer may differ.
@@ -69,7 +69,7 @@ def packets_of(job: Job, table: pa.Table, stream: int = 0) -> list[tuple[int, by
 
 def step_to_end(job: Job, packets: Sequence[tuple[int, bytes]], watermark: int = END - 1) -> Outcome:
     """Return the outcome of a new operator over all packets of an archive."""
-    return job.operator().step(packets, watermark, ended=True)
+    return job.operator().step(packets, Progress.of_all(watermark, len(job.layouts)), ended=True)
 
 
 @contextmanager

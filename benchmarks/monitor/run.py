@@ -18,7 +18,7 @@ from anabranch.monitor.job import MonitorJob
 from anabranch.monitor.predictions import Predictions
 from anabranch.transport.operator import Outcome
 from anabranch.transport.routing import route
-from anabranch.transport.watermark import Clock
+from anabranch.transport.watermark import Clock, Progress
 from benchmarks.engines import packets_of
 from benchmarks.monitor.scenarios import Scenario
 from benchmarks.monitor.scores import CurrentAnswers, Score, ideal_pairs, window_pairs
@@ -52,7 +52,7 @@ def step_seconds(job: MonitorJob, scenario: Scenario) -> Iterator[tuple[float, O
     live_operator = job.operator()
     for now in np.arange(0.0, scenario.vehicles.duration, 1.0):
         begin, end = np.searchsorted(times, [now - 1.0, now], side="right")
-        watermark = int(order_doubles(np.array([now]))[0])
+        watermark = Progress.of_all(int(order_doubles(np.array([now]))[0]), len(job.layouts))
         start = time.process_time()
         packets = packets_of(job, rows.slice(begin, end - begin))
         outcome = live_operator.step(packets, watermark, ended=False)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 from anabranch.binding.per import PerEpisode, PerKeys, PerWindow
@@ -131,13 +131,15 @@ def _truths(query: BoundPattern, rows: Any, relations: Relations) -> Iterator[tu
     """The answers that are true in each world, and the probability of the world."""
     matcher = Matcher(relations)
     common = _common_keys(query)
-    values_of: Callable[[Any, Iterable[str]], Group] = lambda result, names: tuple(  # noqa: E731
-        dict(result.bindings)[name] for name in names
-    )
     grouping = [name for _, name in query.group_by]
     for world, p in worlds(query.streams, rows):
         found = results(query.goals, world, matcher)
-        yield {(values_of(result, grouping), values_of(result, common), result.t) for result in found}, p
+        yield {(_values_of(result, grouping), _values_of(result, common), result.t) for result in found}, p
+
+
+def _values_of(result: Any, names: Iterable[str]) -> Group:
+    bindings = dict(result.bindings)
+    return tuple(bindings[name] for name in names)
 
 
 def _common_keys(query: BoundPattern) -> list[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,8 +12,6 @@ from tests.oracles.pattern import at_least, bind_query, probabilities
 from tests.pattern.local import LocalRun, run_whole
 from tests.pattern.strategies import CLASSES, EXTENDED, REGULAR, pattern_cases
 from tests.splits import disordered_splits, splits
-
-from anabranch.pattern import archive, joint
 
 STREAMABLE = (REGULAR, EXTENDED)
 DELAY = 2
@@ -40,15 +36,6 @@ def assert_same(got: dict[tuple, float], want: dict[tuple, float], threshold: fl
         if abs(got.get(key, want.get(key)) - threshold) <= 1e-9 and threshold > 0:
             continue  # at the threshold, the last bit decides
         assert abs(got.get(key, 0.0) - want.get(key, 0.0)) <= 1e-9, (key, got.get(key), want.get(key))
-
-
-@pytest.fixture(scope="module")
-def nothing_is_too_large() -> Iterator[None]:
-    """No case is sampled."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(archive, "MOST_WORK", 10**9)
-        patch.setattr(joint, "MOST_STEPS", 10**9)
-        yield
 
 
 @pytest.mark.usefixtures("nothing_is_too_large")

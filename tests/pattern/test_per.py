@@ -16,7 +16,6 @@ from tests.local import LocalRun, local_job, prepared_query
 from tests.oracles.pattern import bind_query
 from tests.oracles.pattern_per import PerRows, per_rows
 from tests.pattern.strategies import CLASSES, EXTENDED, GENERAL, REGULAR, pattern_cases
-from tests.pattern.test_against_worlds import nothing_is_too_large  # noqa: F401
 from tests.splits import disordered_splits, splits
 
 from anabranch.binding.per import PerWindow

@@ -82,12 +82,11 @@ class MonitorOperator:
             tables["buffer"] = self._buffer.save()
         return seal(tables | self._arrivals.save(), self._spec.fingerprint)
 
-    def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
+    def step(self, packets: Sequence[tuple[int, bytes]], watermark: Progress, ended: bool) -> Outcome:
         """Take packets and return new, invalidated and validated answers."""
-        advance = by_stream = self._watermark.advance(watermark)
-        if isinstance(watermark, Progress):
-            limits = np.maximum(watermark.before, advance.before), np.maximum(watermark.now, advance.now)
-            by_stream = replace(advance, limits=limits)
+        advance = self._watermark.advance(watermark)
+        limits = np.maximum(watermark.before, advance.before), np.maximum(watermark.now, advance.now)
+        by_stream = replace(advance, limits=limits)
         counts = Counts()
         new, rejected = self._arrivals.receive(packets, advance, by_stream, counts)
         answers = self._add(new, advance.before, ended, counts)

@@ -22,9 +22,9 @@ from anabranch.columns.times import TimeKind, decode_times, later
 from anabranch.pattern.automaton import Tables
 from anabranch.pattern.counting import Marks, counting_tables, step_with_marks
 from anabranch.pattern.groups import Groups
-from anabranch.pattern.intake import Progress
 from anabranch.pattern.spec import PatternSpec
 from anabranch.pattern.weights import Answers, Batch, weights_for
+from anabranch.transport.per import Moment
 
 #: A probability that exceeds the number of ABOVE by this share, or less, is equal to it: sums are rounded.
 _ROUNDING = 1e-12
@@ -152,7 +152,7 @@ class Episodes:
         """Whether the letters of several events at one instant are united."""
         return self._weights.unites
 
-    def step(self, batch: Batch, automaton: Tables, progress: Progress) -> pa.Table:
+    def step(self, batch: Batch, automaton: Tables, now: Moment) -> pa.Table:
         """Update the weights by a batch, and return the episodes that have ended."""
         n_chains = len(batch.starts) - 1
         group_of = self._groups.of_chains()
@@ -160,21 +160,21 @@ class Episodes:
         answers = self._weights.step(batch, automaton)
         group, t, p = group_answers(answers, group_of, self._spec.direct)
         above = is_above(p, self._per.above)
-        instants = np.unique(np.concatenate([[self._last_instant], progress.instants]))
+        instants = np.unique(np.concatenate([[self._last_instant], now.instants]))
         runs, is_new, is_longer = extend_runs(self._open, group[above], t[above], p[above], instants, self._touching)
         self._last_instant = int(instants[-1])
         until, after = self._true_since(batch, automaton, runs, is_new, is_longer, group_of)
-        ended = self._ended(runs, progress)
+        ended = self._ended(runs, now)
         table = self._table(runs.where(ended), self._probabilities(until, len(runs.group))[ended])
         self._keep(runs.where(~ended), np.flatnonzero(~ended), until, after, n_chains)
         return table
 
-    def _ended(self, runs: Runs, progress: Progress) -> Bools:
+    def _ended(self, runs: Runs, now: Moment) -> Bools:
         """Which episodes can have no more answers."""
-        if progress.ended:
+        if now.ended:
             return np.ones(len(runs.group), np.bool_)
         ended = np.concatenate([np.diff(runs.group) == 0, np.zeros(1, np.bool_)])[: len(runs.group)]
-        passed = (self._last_instant > runs.t_to) & (progress.watermark > self._touching.reach(runs.t_to))
+        passed = (self._last_instant > runs.t_to) & (now.watermark > self._touching.reach(runs.t_to))
         return ended | passed
 
     def _true_since(

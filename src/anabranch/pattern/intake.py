@@ -59,18 +59,6 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a bucket is: its watermark, whether the input has ended, and the instants that became complete.
-
-    `instants` is empty unless the query needs them.
-    """
-
-    watermark: int
-    ended: bool
-    instants: I64
-
-
-@dataclass(frozen=True, slots=True)
 class Distinct:
     """The distinct events of one stream among some rows: conditions are tested on these, not on every row.
 

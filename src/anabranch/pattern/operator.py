@@ -14,11 +14,12 @@ from anabranch.columns.times import decode_times
 from anabranch.pattern.automaton import Automaton, RegularMachine
 from anabranch.pattern.episodes import Episodes
 from anabranch.pattern.groups import Groups
-from anabranch.pattern.intake import Intake, Progress
+from anabranch.pattern.intake import Intake
 from anabranch.pattern.spec import PatternSpec
 from anabranch.pattern.weights import Batch, weights_for
 from anabranch.pattern.windows import Windows
 from anabranch.transport.operator import Outcome
+from anabranch.transport.per import Moment
 from anabranch.transport.rows import Rows
 from anabranch.transport.state import seal, unseal
 
@@ -76,8 +77,8 @@ class PatternOperator:
         received = self._intake.receive(packets, watermark)
         batch = Batch.of(received, self._letters(received.rows), self._intake.n_values)
         if self._per is not None:
-            progress = Progress(self._intake.watermark, ended, received.instants)
-            answers = self._per.step(batch, self._automaton, progress)
+            now = Moment(self._intake.watermark, ended, received.instants)
+            answers = self._per.step(batch, self._automaton, now)
         else:
             self._weights.grow(self._intake.n_chains, len(self._automaton.states))
             answers = self._answers(*self._weights.step(batch, self._automaton))

@@ -12,9 +12,9 @@ from anabranch.columns.times import decode_times, step_times, steps_of
 from anabranch.pattern.automaton import Tables
 from anabranch.pattern.counting import Counted, SpanCounts
 from anabranch.pattern.groups import Groups
-from anabranch.pattern.intake import Progress
 from anabranch.pattern.spec import PatternSpec
 from anabranch.pattern.weights import Batch, weights_for
+from anabranch.transport.per import Moment
 
 
 class Windows:
@@ -32,14 +32,14 @@ class Windows:
         """Whether the letters of several events at one instant are united."""
         return self._counts.weights.unites
 
-    def step(self, batch: Batch, automaton: Tables, progress: Progress) -> pa.Table:
+    def step(self, batch: Batch, automaton: Tables, now: Moment) -> pa.Table:
         """Update the counts by a batch, and return those of the windows that are complete."""
         kind, length = self._spec.time_kind, self._per.length
         complete = BEGINNING
-        if progress.ended:
+        if now.ended:
             complete = END
-        elif progress.watermark > BEGINNING:
-            complete = int(steps_of(np.array([progress.watermark]), length, kind)[0])
+        elif now.watermark > BEGINNING:
+            complete = int(steps_of(np.array([now.watermark]), length, kind)[0])
         counted = self._counts.step(batch, automaton, lambda _, t: steps_of(t, length, kind), complete)
         return self._direct_rows(counted) if self._spec.direct else self._combined_rows(counted)
 

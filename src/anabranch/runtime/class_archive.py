@@ -20,7 +20,7 @@ import pyspark
 from anabranch.caches import writable_cache_folder
 
 #: Set in the process in the background: its JVM writes the archive when it exits.
-_WRITES = "ANABRANCH_WRITES_CLASSES"
+WRITES = "ANABRANCH_WRITES_CLASSES"
 
 #: Java warns about archives that it cannot use; it then starts without.
 _QUIET = ("-Xlog:disable", "-Xlog:all=error:stderr")
@@ -50,7 +50,7 @@ def archive_options(java_home: Path) -> list[str]:
         with suppress(OSError):
             os.utime(archive)
         return [f"-XX:SharedArchiveFile={archive}", *_QUIET]
-    if _WRITES in os.environ:
+    if WRITES in os.environ:
         _remove_unused(folder)
         return [f"-XX:ArchiveClassesAtExit={archive.with_name(f'{archive.stem}-{os.getpid()}.new')}", *_QUIET]
     return []
@@ -59,7 +59,7 @@ def archive_options(java_home: Path) -> list[str]:
 def write_in_background(java_home: Path) -> None:
     """Start a process of the lowest priority that writes the archive, unless one exists or is being written."""
     folder = writable_cache_folder("java")
-    if folder is None or _WRITES in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ:  # the JVM of spark-submit
+    if folder is None or WRITES in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ:  # the JVM of spark-submit
         return
     name = _archive_name(java_home)
     begun = folder / f"{name}.begun"
@@ -74,7 +74,7 @@ def write_in_background(java_home: Path) -> None:
         (folder / "classes.abq").write_text(_WORKBOOK)
         process = subprocess.Popen(
             [sys.executable, "-m", "anabranch", "run", str(folder / "classes.abq"), "--master", "local[1]"],
-            env={**os.environ, _WRITES: "1"}, start_new_session=True,
+            env={**os.environ, WRITES: "1"}, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         os.setpriority(os.PRIO_PROCESS, process.pid, 19)

@@ -13,6 +13,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from anabranch.transport.checks import QUARANTINE
+from anabranch.transport.watermark import Progress
 
 #: What can happen to a row.
 ROW_COUNTS = ("read", "used", "duplicate", "late", "quarantined", "excluded")
@@ -74,7 +75,7 @@ class Operator(Protocol):
     def open(self, state: bytes | None) -> None:
         """Start empty (None), or resume from saved bytes."""
 
-    def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
+    def step(self, packets: Sequence[tuple[int, bytes]], watermark: Progress, ended: bool) -> Outcome:
         """Take packets (stream number, blob) and return all answers about instants before the watermark.
 
         If the input has `ended`, these are all answers: the watermark is past every row.

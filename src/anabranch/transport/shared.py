@@ -138,7 +138,7 @@ class SharedOperator:
         """Nothing: there is one step."""
         return b""
 
-    def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
+    def step(self, packets: Sequence[tuple[int, bytes]], watermark: Progress, ended: bool) -> Outcome:
         """Step each operator with its own packets."""
         own_packets: list[list[tuple[int, bytes]]] = [[] for _ in self._operators]
         for stream, packet in packets:
@@ -151,8 +151,7 @@ class SharedOperator:
             self._memo.begin(received)
             own = self._job.streams[number]
             own_received = [(own.index(stream), blob) for stream, blob in received]
-            own_watermark = watermark.of_streams(own) if isinstance(watermark, Progress) else watermark
-            outcome = operator.step(own_received, own_watermark, ended)
+            outcome = operator.step(own_received, watermark.of_streams(own), ended)
             first = first or outcome
             answers.append(self._numbered(outcome.answers, number))
         kept = Counts() if first is None else first.counts

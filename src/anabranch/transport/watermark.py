@@ -53,6 +53,11 @@ class Progress(int):
         progress.before, progress.now = before, now
         return progress
 
+    @classmethod
+    def of_all(cls, watermark: int, n_streams: int) -> Self:
+        """The first progress of a query, to the same watermark in all streams."""
+        return cls(watermark, (BEGINNING,) * n_streams, (watermark,) * n_streams)
+
     def of_streams(self, streams: Sequence[int]) -> Progress:
         """The progress of a query that has only these streams."""
         before, now = (tuple(times[stream] for stream in streams) for times in (self.before, self.now))

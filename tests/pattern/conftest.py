@@ -1,0 +1,18 @@
+"""A fixture for tests of exact evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from anabranch.pattern import archive, joint
+
+
+@pytest.fixture(scope="module")
+def nothing_is_too_large() -> Iterator[None]:
+    """No case is sampled."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(archive, "MOST_WORK", 10**9)
+        patch.setattr(joint, "MOST_STEPS", 10**9)
+        yield
