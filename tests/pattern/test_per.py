@@ -6,6 +6,7 @@ import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -19,12 +20,14 @@ from tests.pattern.strategies import CLASSES, EXTENDED, GENERAL, REGULAR, patter
 from tests.splits import disordered_splits, splits
 
 from anabranch.binding.per import PerWindow
+from anabranch.columns.times import TimeKind
 from anabranch.errors import WorkbookError
 from anabranch.pattern import archive, joint
 from anabranch.pattern.job import PatternJob
 from anabranch.pattern.spec import ArchiveSpec
+from anabranch.pattern.windows import window_of
 from anabranch.transport.finishing import finish_table
-from anabranch.transport.per import advance
+from anabranch.transport.per import advance, window_begins
 
 STREAMABLE = (REGULAR, EXTENDED)
 DELAY = 2
@@ -247,6 +250,34 @@ def test_windows_of_timestamps_begin_with_the_epoch() -> None:
     found = answers("PATTERN seen('a', 'hall') PER 1 DAY", rows, "TIMESTAMP")
     assert [key[0].day for key in sorted(found)] == [31, 1]
     assert {row["t_to"] - key[0] for key, row in found.items()} == {timedelta(days=1)}
+
+
+def test_windows_of_a_zone_are_those_of_its_clock() -> None:
+    noons = [datetime(2026, month, day, 10, 30, tzinfo=UTC) for month, day in ((3, 28), (3, 29), (10, 25))]
+    rows = [("a", noon + timedelta(hours=hours), "hall", 0.5) for noon in noons for hours in (-12, 0, 12)]
+    found = answers("PATTERN seen('a', 'hall') PER 1 DAY", rows, "TIMESTAMP ZONE 'Europe/Zurich'")
+    days = {(key[0].month, key[0].day, key[0].hour): row for key, row in found.items()}
+    assert {day: round(row["expected"] * 2) for day, row in days.items()} == {
+        (3, 26, 23): 1, (3, 27, 23): 2, (3, 28, 23): 1, (3, 29, 22): 1, (10, 24, 22): 3,
+    }  # fmt: skip
+    assert days[3, 28, 23]["t_to"] == datetime(2026, 3, 29, 22, tzinfo=UTC)
+    assert days[10, 24, 22]["t_to"] == datetime(2026, 10, 25, 23, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("minutes", [15, 30, 60, 1440])
+@pytest.mark.parametrize(
+    ("zone", "day"),
+    [("Europe/Zurich", (2026, 10, 25)), ("Europe/Zurich", (2026, 3, 29)), ("America/Sao_Paulo", (2018, 2, 18))],
+)
+def test_each_instant_is_in_the_last_window_that_has_begun(zone: str, day: tuple[int, int, int], minutes: int) -> None:
+    per = PerWindow(minutes * 60.0, zone=zone)
+    midnight = int(datetime(*day, tzinfo=UTC).timestamp()) * 1_000_000
+    t = midnight + np.arange(-24 * 12, 48 * 12) * 300_000_000
+    window = window_of(t, per, TimeKind.TIMESTAMP)
+    begin, end = (window_begins(per, window + later, TimeKind.TIMESTAMP) for later in (0, 1))
+    assert (np.diff(window) >= 0).all()
+    assert (begin <= t).all()
+    assert (t < end).all()
 
 
 def test_the_threshold_applies_to_the_rows() -> None:

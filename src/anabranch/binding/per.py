@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from anabranch.binding.durations import checked_duration
+from anabranch.binding.words import duration_text
 from anabranch.catalog import Stream
 from anabranch.errors import Span
 from anabranch.language import nodes
@@ -110,15 +111,16 @@ def in_zone(per: Per, streams: Sequence[Stream], span: Span, findings: Findings)
     return replace(per, zone=next(iter(zones)))
 
 
-def described(per: Per) -> str:
-    """What becomes one row, for `explain`."""
+def described(per: Per, time: Type) -> str:
+    """What becomes one row, for `explain`; `time` is the type of the times."""
     kept = f", if its probability is {per.threshold:g} or more" if per.threshold else ""
     if isinstance(per, PerWindow):
         times = f"{per.at_least} answers are" if per.at_least > 1 else "1 answer is"
         zone = f" in {per.zone}" if per.zone else ""
-        return f"one row per window of {per.length:g}{zone} and keys: the probability that at least {times} true{kept}"
+        window = f"window of {duration_text(per.length, time)}{zone}"
+        return f"one row per {window} and keys: the probability that at least {times} true{kept}"
     if isinstance(per, PerEpisode):
         above = f" with a probability above {per.above:g}" if per.above else ""
-        gap = f" within {per.gap:g}" if per.gap else ""
+        gap = f" within {duration_text(per.gap, time)}" if per.gap else ""
         return f"one row per episode: answers with the same keys{above} that overlap or follow{gap}{kept}"
     return f"one row per set of keys{kept}"

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from anabranch.binding.bound import CALIBRATED, BoundQuery
 from anabranch.binding.conditions import ConditionBinder
 from anabranch.binding.durations import checked_duration
-from anabranch.binding.per import COLUMNS, Per, PerWindow, bound_per, check_time_type, in_zone
+from anabranch.binding.per import COLUMNS, Per, bound_per, check_time_type, in_zone
 from anabranch.binding.scopes import OperandScope
 from anabranch.binding.typed import Typed
 from anabranch.catalog import Catalog, Model, Query, Relation, Stream
@@ -31,8 +31,6 @@ class QueryBinder(ABC):
     answer_columns: ClassVar[frozenset[str]]
     #: The forms of PER that the kind takes.
     takes_per: ClassVar[tuple[type[Per], ...]] = ()
-    #: Whether its windows are those of the ZONE of a stream.
-    windows_in_zone: ClassVar[bool] = True
     #: Why it does not take the others, for the message.
     why_not_per: ClassVar[str] = ""
     #: Whether the kind takes events with a duration.
@@ -63,9 +61,6 @@ class QueryBinder(ABC):
             span = self.query.clause_span("PER")
             check_time_type(self.per, bound.streams[0], span, self.findings)
             self.per = in_zone(self.per, bound.streams, span, self.findings)
-            if isinstance(self.per, PerWindow) and self.per.zone is not None and not self.windows_in_zone:
-                message = f"{self.kind} has windows of UTC, but the stream has ZONE {shown(self.per.zone)}"
-                self.findings.add("time-zone", message, span, "remove PER, or declare the stream without ZONE")
         return None if self.findings else replace(bound, per=self.per, limit=self.query.limit)
 
     # ------------------------------------------------------------ rows of several answers

@@ -36,3 +36,13 @@ def condition_text(tree: Typed | None) -> str:
 def count_of(number: float, what: str) -> str:
     """`1 column`, `2 columns`, `1.5 hours`."""
     return f"{number:.12g} {what}{'' if number == 1 else 's'}"
+
+
+def duration_text(number: float, time: Type) -> str:
+    """A duration between times of a type: in a suitable unit for TIMESTAMP, else the number."""
+    if time is not Type.TIMESTAMP:
+        return f"{number:.12g}"
+    for seconds, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if abs(number) >= seconds and number % (seconds / 4) == 0:
+            return count_of(number / seconds, unit)
+    return count_of(number, "second")

@@ -66,6 +66,25 @@ class WrittenTimes:
         return instants, [(f"{name} does not exist in {self.zone}: the clocks were set forward over it", skipped)]
 
 
+def local_codes(codes: I64, zone: str | None) -> I64:
+    """The local times of instants, both in microseconds since 1970; without a zone, the instants."""
+    if zone is None:
+        return codes
+    instants = pa.array(codes, pa.int64()).cast(pa.timestamp("us", tz=zone))
+    return pc.local_timestamp(instants).cast(pa.int64()).to_numpy()
+
+
+def instant_codes(codes: I64, zone: str | None, twice: str = "earliest") -> I64:
+    """The instants of local times, both in microseconds since 1970; `twice` says which one, if a time occurs twice.
+
+    A time that does not occur is the instant at which the clocks were set forward.
+    """
+    if zone is None:
+        return codes
+    local = pa.array(codes, pa.int64()).cast(_LOCAL)
+    return pc.assume_timezone(local, zone, ambiguous=twice, nonexistent="latest").cast(pa.int64()).to_numpy()
+
+
 def _microseconds(parts: pa.StructArray) -> tuple[I64, Bools]:
     """Microseconds since 1970 of the parts of a time, and whether there is such a time; where not, 0."""
     year, month, day = _years(parts), _months(parts), _number(parts, "day", 1)

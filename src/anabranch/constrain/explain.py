@@ -7,12 +7,11 @@ from math import inf
 
 from anabranch.binding.time_bounds import is_begin, time_bound
 from anabranch.binding.typed import Constant, Operation, Typed, walk
-from anabranch.binding.words import condition_text, count_of
+from anabranch.binding.words import condition_text, count_of, duration_text
 from anabranch.constrain.analysis import LOOSE, NOINDEX, TIGHT, ConstrainAnalysis, mentions, strategy_of
 from anabranch.constrain.comparisons import Columns, checks_of
 from anabranch.constrain.query import BoundConstrain
 from anabranch.errors import Finding
-from anabranch.language.types import Type
 from anabranch.plan import ConstraintGraph, Edge, Plan, Step
 
 #: The kernel stores sets of variables as the bits of one 64-bit number.
@@ -209,12 +208,7 @@ def _time_between(analysis: ConstrainAnalysis, i: int, j: int) -> str:
 
 def _amount(analysis: ConstrainAnalysis, number: float) -> str:
     """A duration: in a suitable unit if times are TIMESTAMPs, else the number."""
-    if analysis.query.streams[0].time.type is not Type.TIMESTAMP:
-        return f"{number:.12g}"
-    for seconds, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
-        if abs(number) >= seconds and number % (seconds / 4) == 0:
-            return count_of(number / seconds, unit)
-    return count_of(number, "second")
+    return duration_text(number, analysis.query.streams[0].time.type)
 
 
 def _length(analysis: ConstrainAnalysis, number: float) -> str:

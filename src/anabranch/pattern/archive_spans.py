@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from anabranch.arrays import END, F64, I64
 from anabranch.binding.per import PerEpisode, PerWindow
-from anabranch.columns.times import decode_times, steps_of
+from anabranch.columns.times import decode_times
 from anabranch.errors import TooLarge
 from anabranch.pattern import joint
 from anabranch.pattern.analysis import by_plan, why_not_by_intervals
@@ -27,7 +27,7 @@ from anabranch.pattern.episodes import Runs, Touching, extend_runs, is_above, ru
 from anabranch.pattern.safe import SafePlan
 from anabranch.pattern.sampling import Spans, estimate
 from anabranch.pattern.spec import ArchiveSpec
-from anabranch.pattern.windows import combined_counts, window_times
+from anabranch.pattern.windows import combined_counts, window_of, window_times
 
 
 class _Extents(Protocol):
@@ -54,10 +54,10 @@ class _Windows:
         return self.per.at_least
 
     def of(self, group: I64, t: I64) -> I64:
-        return steps_of(t, self.per.length, self.spec.time_kind)
+        return window_of(t, self.per, self.spec.time_kind)
 
     def columns(self, spans: I64, expected: F64) -> tuple[list[pa.Array], list[pa.Array], F64]:
-        return window_times(spans, self.per.length, self.spec), [], expected
+        return window_times(spans, self.per, self.spec.time_kind), [], expected
 
 
 @dataclass(frozen=True, slots=True)

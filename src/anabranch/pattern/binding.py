@@ -53,7 +53,6 @@ class Binder(QueryBinder):
     models = (Model.CERTAIN, Model.INDEPENDENT, Model.MARKOV)
     answer_columns = frozenset({"t", "probability", "lower", "upper", "method"})
     takes_per = (PerWindow, PerEpisode, PerKeys)
-    windows_in_zone = False
 
     def bind(self, body: Pattern) -> BoundPattern | None:
         """Return the bound query, or None if there are findings."""

@@ -8,13 +8,14 @@ import pyarrow as pa
 from anabranch.arrays import BEGINNING, END, F64, I64
 from anabranch.binding.per import PerWindow
 from anabranch.columns.counts import summed_counts
-from anabranch.columns.times import decode_times, step_times, steps_of
+from anabranch.columns.local_times import local_codes
+from anabranch.columns.times import TimeKind, decode_times, steps_of
 from anabranch.pattern.automaton import Tables
 from anabranch.pattern.counting import Counted, SpanCounts
 from anabranch.pattern.groups import Groups
 from anabranch.pattern.spec import PatternSpec
 from anabranch.pattern.weights import Batch, weights_for
-from anabranch.transport.per import Moment
+from anabranch.transport.per import Moment, window_begins
 
 
 class Windows:
@@ -34,13 +35,13 @@ class Windows:
 
     def step(self, batch: Batch, automaton: Tables, now: Moment) -> pa.Table:
         """Update the counts by a batch, and return those of the windows that are complete."""
-        kind, length = self._spec.time_kind, self._per.length
+        kind = self._spec.time_kind
         complete = BEGINNING
         if now.ended:
             complete = END
         elif now.watermark > BEGINNING:
-            complete = int(steps_of(np.array([now.watermark]), length, kind)[0])
-        counted = self._counts.step(batch, automaton, lambda _, t: steps_of(t, length, kind), complete)
+            complete = int(window_of(np.array([now.watermark]), self._per, kind)[0])
+        counted = self._counts.step(batch, automaton, lambda _, t: window_of(t, self._per, kind), complete)
         return self._direct_rows(counted) if self._spec.direct else self._combined_rows(counted)
 
     def _direct_rows(self, counted: Counted) -> pa.Table:
@@ -57,7 +58,7 @@ class Windows:
         return self._table(window, self._groups.first_chains()[group], [counts, pa.array(expected)])
 
     def _table(self, window: I64, chain: I64, numbers: list[pa.Array]) -> pa.Table:
-        ends = window_times(window, self._per.length, self._spec)
+        ends = window_times(window, self._per, self._spec.time_kind)
         arrays = [*ends, *self._groups.columns_of(chain), *numbers]
         fields = self._spec.answer_schema
         return pa.table([array.cast(field.type) for array, field in zip(arrays, fields, strict=True)], schema=fields)
@@ -75,9 +76,19 @@ class Windows:
         self._counts.expected = tables["windows"]["expected"].to_numpy().copy()
 
 
-def window_times(window: I64, length: float, spec: PatternSpec) -> list[pa.Array]:
+def window_of(t: I64, per: PerWindow, kind: TimeKind) -> I64:
+    """The number of the last window that has begun at each time: it never decreases with time."""
+    window = steps_of(local_codes(t, per.zone), per.length, kind)
+    if per.zone is not None:
+        # Clocks that are set back show times of earlier windows again.
+        while (begun := window_begins(per, window + 1, kind) <= t).any():
+            window = window + begun
+    return window
+
+
+def window_times(window: I64, per: PerWindow, kind: TimeKind) -> list[pa.Array]:
     """The start and the end of each window."""
-    return [decode_times(step_times(window + later, length, spec.time_kind), spec.time_kind) for later in (0, 1)]
+    return [decode_times(window_begins(per, window + later, kind), kind) for later in (0, 1)]
 
 
 def combined_counts(counted: Counted, group_of: I64) -> tuple[I64, I64, F64, F64]:

@@ -80,7 +80,7 @@ def prepare(query: Query, bound: BoundQuery) -> Prepared:
     n_read = sum(step.id == "read" for step in plan.steps)
     plan = replace(plan, steps=(*plan.steps[:n_read], *_reading_steps(bound.streams), *plan.steps[n_read:]))
     if bound.per is not None:
-        plan = replace(plan, steps=(*plan.steps, Step("per", described(bound.per))))
+        plan = replace(plan, steps=(*plan.steps, Step("per", described(bound.per, bound.streams[0].time.type))))
     path = query.declaration.calibrated
     if path is not None:
         step = Step("calibrate", f"add the column calibrated: the probability, mapped by {path}")

@@ -21,6 +21,7 @@ from anabranch.arrays import BEGINNING, END, I64, Bools
 from anabranch.binding.per import Per, PerEpisode, PerKeys, PerWindow
 from anabranch.columns import times
 from anabranch.columns.dictionary import encode_tuples, flat
+from anabranch.columns.local_times import instant_codes, local_codes
 from anabranch.columns.statuses import FINAL
 from anabranch.columns.times import TimeKind, decode_times, encode_times
 from anabranch.thresholds import least_reaching
@@ -133,28 +134,16 @@ def _windows(per: PerWindow, first: I64, last: I64, kind: TimeKind) -> tuple[I64
 
     The end of an interval is exclusive: one that ends where a window begins does not overlap it.
     """
-    first, last = (_local(codes, per.zone) for codes in (first, last))
+    first, last = (local_codes(codes, per.zone) for codes in (first, last))
     begins, ends = (times.steps_of(codes, per.length, kind) for codes in (first, last))
     touches = last <= times.later(times.step_times(ends, per.length, kind), 0.0, kind)
     # Where clocks are set back, a validity may end at an earlier local time than it began.
     return begins, np.maximum(1, ends - begins + 1 - (touches & (ends > begins)))
 
 
-def _local(codes: I64, zone: str | None) -> I64:
-    """The codes of the local times of instants; without a zone, of the instants."""
-    if zone is None:
-        return codes
-    instants = pa.array(codes, pa.int64()).cast(pa.timestamp("us", tz=zone))
-    return pc.local_timestamp(instants).cast(pa.int64()).to_numpy()
-
-
-def _begins(per: PerWindow, number: I64, kind: TimeKind, twice: str = "earliest") -> I64:
+def window_begins(per: PerWindow, number: I64, kind: TimeKind, twice: str = "earliest") -> I64:
     """The codes of the instants at which windows begin; `twice` says which one, if a local time occurs twice."""
-    codes = times.step_times(number, per.length, kind)
-    if per.zone is None:
-        return codes
-    local = pa.array(codes, pa.int64()).cast(pa.timestamp("us"))
-    return pc.assume_timezone(local, per.zone, ambiguous=twice, nonexistent="latest").cast(pa.int64()).to_numpy()
+    return instant_codes(times.step_times(number, per.length, kind), per.zone, twice)
 
 
 def _counted(rule: PerRule, answers: pa.Table) -> Bools:
@@ -291,7 +280,7 @@ def _window_rows(rule: PerRule, per: PerWindow, partial: pa.Table) -> pa.Table:
     lower = highest if n == 1 else np.maximum(0.0, (expected - n + 1) / (count - n + 1))
     upper = np.maximum(lower, np.minimum(1.0, expected / n))
     number = partial[_NUMBER].to_numpy()
-    ends = (decode_times(_begins(per, at, rule.time_kind), rule.time_kind) for at in (number, number + 1))
+    ends = (decode_times(window_begins(per, at, rule.time_kind), rule.time_kind) for at in (number, number + 1))
     rows = pa.table(
         {
             **dict(zip(("t_from", "t_to"), ends, strict=True)),
@@ -387,7 +376,7 @@ def _is_closed(rule: PerRule, partial: pa.Table, now: Moment) -> Bools:
     if isinstance(rule.per, PerWindow):
         number = partial[_NUMBER].to_numpy()
         if rule.per.zone is not None:
-            return _begins(rule.per, number + 1, rule.time_kind, "latest") <= frontier
+            return window_begins(rule.per, number + 1, rule.time_kind, "latest") <= frontier
         return number < times.steps_of(np.array([frontier]), rule.per.length, rule.time_kind)
     last = partial[_LAST].to_numpy()
     closed: Bools = times.later(last, rule.per.gap, rule.time_kind) < frontier
