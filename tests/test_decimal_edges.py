@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tests.constrain.local import ConstrainRun
 from tests.drawn import examples
 from tests.local import local_job
+from tests.monitor.local import MonitorRun
 from tests.pattern.local import LocalRun as PatternRun
 from tests.relate.local import RelateRun
 from tests.sequence.local import SequenceRun
@@ -118,7 +119,43 @@ def test_sequence_thresholds(data: st.DataObject, y: Decimal, z: Decimal) -> Non
     assert bool(run.answers()) == (y * z >= threshold)
 
 
+@examples(25)
+@given(st.data(), st.sampled_from(ORIGINS), TENTHS, TENTHS)
+def test_monitor_thresholds(data: st.DataObject, x: Decimal, below: Decimal, error: Decimal) -> None:
+    """The position of a car is uniform within its error; it is at most a bound with the probability of a part of it."""
+    error = max(error, Decimal("0.1"))
+    bound = x - error + min(below, 2 * error)
+    truth = (bound - x + error) / (2 * error)
+    threshold = data.draw(st.sampled_from([truth, truth + Decimal("1e-6")]))
+    workbook = (
+        f"CREATE STREAM s KEY (k STRING) VALUE (x DOUBLE) TIME t DOUBLE MODEL PREDICTED ERROR {error} PERIOD 1;\n"
+        f"CREATE QUERY q AS MONITOR a, b FROM s AS a, s AS b WHERE a.x <= {bound} AND a.k < b.k WITHIN 1 "
+        f"SEMANTICS MAY THRESHOLD {min(threshold, Decimal(1)):.12f};"
+    )
+    run = run_of(MonitorRun(local_job(workbook, "q")), still_cars(x, x), data)
+    assert bool(run.rows()) == (truth > 0 and truth >= min(threshold, Decimal(1)))
+
+
+def still_cars(*positions: Decimal) -> list[dict[str, Any]]:
+    """A report of each car; none of them moves."""
+    return [{"k": f"k{number}", "t": 0.0, "x": float(x), "x_rate": 0.0} for number, x in enumerate(positions)]
+
+
 # ---------------------------------------------------------------- windows
+
+
+@pytest.mark.parametrize("semantics", ["MAY", "MUST"])
+@examples(25)
+@given(st.data(), st.sampled_from(ORIGINS), TENTHS, TENTHS)
+def test_monitor_bounds(semantics: str, data: st.DataObject, x: Decimal, apart: Decimal, bound: Decimal) -> None:
+    """Bounds of values include their ends as well."""
+    workbook = (
+        "CREATE STREAM s KEY (k STRING) VALUE (x DOUBLE) TIME t DOUBLE MODEL PREDICTED ERROR 0 PERIOD 1;\n"
+        f"CREATE QUERY q AS MONITOR a, b FROM s AS a, s AS b WHERE ABS(a.x - b.x) <= {bound} AND a.k < b.k WITHIN 1 "
+        f"SEMANTICS {semantics};"
+    )
+    run = run_of(MonitorRun(local_job(workbook, "q")), still_cars(x, x + apart), data)
+    assert bool(run.rows()) == (apart <= bound)
 
 
 @examples(40)

@@ -31,6 +31,10 @@ CREATE QUERY coffee AS
 CREATE STREAM cars KEY (car) VALUE (x) TIME t MODEL PREDICTED ERROR 1 PERIOD 5 FROM 'cars/*.parquet';
 CREATE QUERY near AS
   MONITOR a, b FROM cars AS a, cars AS b WHERE ABS(a.x - b.x) <= 3 AND a.car < b.car WITHIN 1 SEMANTICS MAY MAX DELAY 3;
+CREATE STREAM seen KEY (car) VALUE (x) TIME t WATERMARK 3 FROM 'cars/*.parquet';
+CREATE QUERY passing AS
+  CONSTRAIN u, v FROM seen AS u, seen AS v WHERE v.t - u.t IN [0, 1] AND v.x - u.x IN [0, 2] AND u.car <> v.car
+  EMIT EARLY;
 """
 SCHEMA = pa.schema(
     [
@@ -229,6 +233,10 @@ def test_a_stream_that_is_killed_at_any_moment_gives_every_answer_once(spark: Sp
         [with_numbers(row) for row in session.run("near").toArrow().to_pylist()],
         ["a", "b"],
     )
+
+    passing = pq.read_table(tmp_path / "out" / "passing")
+    assert passing.num_rows > 50
+    assert sorted(map(repr, passing.to_pylist())) == sorted(map(repr, session.run("passing").toArrow().to_pylist()))
 
     bad = [row for rows in feeder.rows for row in rows if row[0] is None]
     quarantine_files = sorted((tmp_path / "out" / "_quarantine" / "coffee").glob("*.json"))
