@@ -33,7 +33,7 @@ CREATE QUERY near AS
   MONITOR a, b FROM cars AS a, cars AS b WHERE ABS(a.x - b.x) <= 3 AND a.car < b.car WITHIN 1 SEMANTICS MAY MAX DELAY 3;
 CREATE STREAM seen KEY (car) VALUE (x) TIME t WATERMARK 3 FROM 'cars/*.parquet';
 CREATE QUERY passing AS
-  CONSTRAIN u, v FROM seen AS u, seen AS v WHERE v.t - u.t IN [0, 1] AND v.x - u.x IN [0, 2] AND u.car <> v.car
+  CONSTRAIN u, v FROM seen AS u, seen AS v WHERE v.t - u.t IN [0, 1] AND v.x - u.x IN [0, 4] AND u.car <> v.car
   EMIT EARLY;
 """
 SCHEMA = pa.schema(
