@@ -29,7 +29,7 @@ CASES = Path(__file__).parents[3] / "shared" / "cases"
 FOLDERS = ("pattern", "pattern_stream", "pattern_second", "sequence", "relate", "monitor", "constrain")
 
 #: For folders in which a comment states the shape of each query: the shapes that are run; the others are not supported.
-SHAPES: dict[str, tuple[str, ...]] = {"pattern_second": ("per",)}
+SHAPES: dict[str, tuple[str, ...]] = {"pattern_second": ("per", "and", "or", "not", "given")}
 #: The number of streams that run at the same time: most of a start is waiting. Spark allows the Python process of each
 #: ten seconds to start, so more streams would fail on a busy machine.
 MAX_STREAMS = 3
@@ -104,7 +104,7 @@ def run_streaming(spark: SparkSession, folder: Folder, partitions: int) -> Verdi
     """Run the queries of a folder as streams, with as many files as partitions and one file per micro-batch."""
     session = folder.session(spark, partitions)
     queries = session.catalog.queries()
-    groups = [[query.name for query in group] for group in session.groups(queries)]
+    groups = [[query.name for query in group] for group in session.groups(queries, live=True)]
     with tempfile.TemporaryDirectory(prefix="anabranch-cases-") as temporary:
         work = Path(temporary)
         for stream, files in _stream_files(session, folder.path, work / "in", partitions):
