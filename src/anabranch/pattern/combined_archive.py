@@ -13,8 +13,7 @@ import numpy as np
 
 from anabranch.arrays import I32, I64, U64
 from anabranch.errors import TooLarge
-from anabranch.pattern import joint
-from anabranch.pattern.archive import EXACT_FACTOR, MOST_WORK
+from anabranch.pattern import archive, joint
 from anabranch.pattern.automaton import MAX_MOVES
 from anabranch.pattern.combined import CombinedSpec, GroupAnswers, GroupRows
 from anabranch.pattern.history import Histories, History
@@ -39,8 +38,8 @@ class CombinedArchive:
         self._intake = Intake(spec)
         self._group_answers = GroupAnswers(spec, self._intake)
         self._machines = [Machine(operand, spec.relations) for operand in self._operands]
-        self._factor = EXACT_FACTOR if self._query.method == "EXACT" else 1
-        self._most_work = MOST_WORK * self._factor
+        self._factor = archive.EXACT_FACTOR if self._query.method == "EXACT" else 1
+        self._most_work = archive.MOST_WORK * self._factor
         sets = [SetMachine(machine, self._most_work) for machine in self._machines]
         self._sets = ProductSets(sets, [len(operand.tests) for operand in self._operands])
         #: The sampled worlds of all groups; 0 if every chain was answered exactly.
