@@ -261,7 +261,8 @@ def test_groups_by_different_keys_of_one_stream_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a AND b", "NOT (a OR b) AND c GIVEN NOT NOT d", "(a OR b) OR c SEED 3 THRESHOLD 0.5"]
+    "text",
+    ["a AND b", "NOT (a OR b) AND c GIVEN NOT NOT d", "(a OR b) OR c SEED 3", "`pattern` AND given"],
 )
 def test_a_combination_is_written_as_it_is_read(text: str) -> None:
     workbook = parse(f"CREATE QUERY q AS {text};")

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from lark import Token
 
 from anabranch.errors import Span
+from anabranch.kinds import KINDS
 from anabranch.language import nodes
 from anabranch.language.build_clauses import Clause, QueryBuilder, QueryFields
 from anabranch.language.names import quoted
@@ -120,7 +121,8 @@ _PRECEDENCE = {"OR": 0, "AND": 1, "NOT": 2}
 
 @unparse.register
 def _named(node: NamedQuery) -> str:
-    return quoted(node.name)
+    # At the beginning, the keyword of a kind is no name.
+    return f"`{node.name}`" if node.name.upper() in KINDS else quoted(node.name)
 
 
 @unparse.register
