@@ -41,9 +41,8 @@ class CombinedSpec(ArchiveSpec):
 
     @property
     def routed_by(self) -> tuple[int, ...]:
-        """The grouping variables; none if the instants of inferred rows matter, because no packet carries them."""
-        inferred = any(layout.derivation is not None for layout in self.layouts)
-        return () if self.needs_instants and inferred else self.routed_by_groups
+        """The grouping variables, unless all groups are in one bucket."""
+        return () if self.analysis.in_one_bucket else self.routed_by_groups
 
     @property
     def n_sets(self) -> int:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from anabranch.binding.typed import Typed, disjunction
 from anabranch.catalog import Stream
+from anabranch.language import nodes
 from anabranch.language.types import comparable
 from anabranch.pattern.analysis import EXTENDED, REGULAR, UNSAFE, GoalTest, PatternAnalysis, analyse
 from anabranch.pattern.query import BoundCombination
@@ -41,6 +42,12 @@ class CombinedAnalysis(PatternAnalysis):
     def exactly(self) -> bool:
         """Whether the automata of the operands run as one, whatever the data."""
         return self.surely_exact and self.query.method != "SAMPLING"
+
+    @property
+    def in_one_bucket(self) -> bool:
+        """Whether groups cannot be in several buckets: the instants of inferred rows matter, but no packet has them."""
+        inferred = any(isinstance(stream.source, nodes.InferredSource) for stream in self.streams)
+        return inferred and self.combination.true_by_default
 
     @property
     def last_values(self) -> bool:

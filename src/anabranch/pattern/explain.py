@@ -83,6 +83,8 @@ def _routing(analysis: PatternAnalysis) -> str:
         routed_by = list(analysis.chain)
     else:
         routed_by = [analysis.chain[index] for _, index in analysis.group_by if index < len(analysis.chain)]
+    if isinstance(analysis, CombinedAnalysis) and analysis.in_one_bucket:
+        routed_by = []
     if not routed_by:
         return "all rows go to one bucket" + ("" if analysis.chain else ": there is one chain")
     # Variables that begin with an underscore were added for wildcards of the query.
