@@ -123,7 +123,7 @@ class GroupAnswers:
             chains = first_chains[rows.group[kept]]
             arrays = [decode_times(rows.t[kept], spec.time_kind), *self._groups.columns_of(chains)]
             arrays += [pa.array(numbers[kept]) for numbers in (rows.p, rows.lower, rows.upper)]
-            arrays.append(pa.array(["sampling" if rows.sampled else "exact"] * len(chains), pa.string()))
+            arrays.append(pa.repeat("sampling" if rows.sampled else "exact", len(chains)))
             tables.append(pa.table(arrays, schema=spec.answer_schema))
         return pa.concat_tables(tables)
 

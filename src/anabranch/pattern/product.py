@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from anabranch.arrays import F64, I32, I64
+from anabranch.arrays import F64, I64
 from anabranch.pattern.automaton import Automaton, FixedTables, Machine
 from anabranch.pattern.machine import SetMachine, Signature
-from anabranch.pattern.weights import Batch, Weights
+from anabranch.pattern.weights import Answers, Batch, Weights
 
 #: What the probabilities of all sets leave over is a rounding error if it is less than this.
 ROUNDING = 1e-12
@@ -161,26 +161,20 @@ def true_sets(
     alike: dict[Hashable, list[int]] = {like(0): [0]}
     for true in np.unique(automaton.true).tolist():
         alike.setdefault(like(true), []).append(true)
-    first, *others = alike.values()
     # The empty set gets what the others leave over; without others the weights are updated only.
-    passes = others or [[]]
-    columns: list[tuple[int, I32, I64, F64]] = []
+    passes = list(alike.values())[1:] or [[]]
+    answers: list[Answers] = []
     for number, sets in enumerate(passes):
         updated = weights if number == len(passes) - 1 else deepcopy(weights)
         tables = FixedTables(automaton.delta, np.isin(automaton.true, sets), automaton.union)
-        chains, times, p = updated.step(batch, tables)
-        columns.append((sets[0] if sets else 0, chains, times, p))
-    pairs = np.concatenate([np.stack([chains.astype(np.int64), times]) for _, chains, times, _ in columns], axis=1)
-    keys, row = np.unique(pairs, axis=1, return_inverse=True)
-    dense = np.zeros((keys.shape[1], n_sets))
-    for (true, _, _, p), rows in zip(columns, _split(row.reshape(-1), columns), strict=True):
-        dense[rows, true] = p
-    return TrueSets.of(keys[0], keys[1], dense)
-
-
-def _split(row: I64, columns: Sequence[tuple[int, I32, I64, F64]]) -> list[I64]:
-    """The rows of each column."""
-    return np.split(row, np.cumsum([len(p) for _, _, _, p in columns])[:-1])
+        answers.append(updated.step(batch, tables))
+    chain, t, p = (np.concatenate(part) for part in zip(*answers, strict=True))
+    column = np.repeat([sets[0] if sets else 0 for sets in passes], [len(own) for own, _, _ in answers])
+    times, instant = np.unique(t, return_inverse=True)
+    keys, row = np.unique(chain.astype(np.int64) * len(times) + instant, return_inverse=True)
+    dense = np.zeros((len(keys), n_sets))
+    dense[row, column] = p
+    return TrueSets.of(keys // max(1, len(times)), times[keys % max(1, len(times))], dense)
 
 
 def united(group: I64, p: F64) -> F64:
