@@ -100,6 +100,17 @@ MUTANTS = [
         ("joint", "* (key_end - k + 1)", "* (key_end - k)"),
         ("joint", "if needed > limit:", "if needed > 2 * limit:"),
     ]),
+    *_mutants("pattern", [
+        "pattern/test_combination.py::test_the_union_of_independent_sets",
+        "pattern/test_combination.py::test_batch_equals_worlds",
+    ], [
+        ("product", "united[:, one | other] +=", "united[:, one & other] +="),
+        ("product", "p[:, 0] = 1.0 - p[:, 1:].sum(axis=1)", "p[:, 0] = 1.0"),
+    ]),
+    *_mutants("pattern", ["pattern/test_combination.py::test_a_negation_has_a_row_at_every_instant"
+                          "_of_all_its_streams_from_the_first_of_its_key"], [
+        ("combined", "+ 1, END, np.int64)", "+ 1, 0, np.int64)"),
+    ]),
     # ------------------------------------------------------------ SEQUENCE
     *_mutants("sequence/kernel", [
         "sequence/test_examples.py",

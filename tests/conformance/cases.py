@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anabranch import Session
-from anabranch.catalog import Stream
+from anabranch.catalog import Query, Stream
 from tests.runtime.office import write_csv
 
 CASES = Path(__file__).parents[3] / "shared" / "cases"
@@ -29,7 +29,7 @@ CASES = Path(__file__).parents[3] / "shared" / "cases"
 FOLDERS = ("pattern", "pattern_stream", "pattern_second", "sequence", "relate", "monitor", "constrain")
 
 #: For folders in which a comment states the shape of each query: the shapes that are run; the others are not supported.
-SHAPES: dict[str, tuple[str, ...]] = {"pattern_second": ("per",)}
+SHAPES: dict[str, tuple[str, ...]] = {"pattern_second": ("per", "and", "or", "not", "given")}
 #: The number of streams that run at the same time: most of a start is waiting. Spark allows the Python process of each
 #: ten seconds to start, so more streams would fail on a busy machine.
 MAX_STREAMS = 3
@@ -65,6 +65,10 @@ class Folder:
         """Where it is."""
         return CASES / self.name
 
+    def queries(self, session: Session) -> list[Query]:
+        """Its queries that have expected answers; the others are operands of these."""
+        return [query for query in session.catalog.queries() if query.name in self.expected]
+
     def session(self, spark: SparkSession, partitions: int) -> Session:
         """A session with its declarations."""
         session = Session(spark, partitions=partitions)
@@ -89,10 +93,10 @@ def run_batch(spark: SparkSession, folder: Folder, partitions: int) -> Verdict:
     """Run the queries of a folder over its files, with this number of partitions."""
     session = folder.session(spark, partitions)
     frames_by_columns: dict[tuple[str, ...], list[DataFrame]] = {}
-    for query in session.catalog.queries():
+    for query in folder.queries(session):
         frame = session.run(query.name)
         frames_by_columns.setdefault(tuple(frame.columns), []).append(frame.withColumn("query", F.lit(query.name)))
-    answers: Answers = {query.name: [] for query in session.catalog.queries()}
+    answers: Answers = {query.name: [] for query in folder.queries(session)}
     # Queries with the same columns are one job.
     for frames in frames_by_columns.values():
         for row in reduce(DataFrame.unionAll, frames).toArrow().to_pylist():
@@ -103,8 +107,8 @@ def run_batch(spark: SparkSession, folder: Folder, partitions: int) -> Verdict:
 def run_streaming(spark: SparkSession, folder: Folder, partitions: int) -> Verdict:
     """Run the queries of a folder as streams, with as many files as partitions and one file per micro-batch."""
     session = folder.session(spark, partitions)
-    queries = session.catalog.queries()
-    groups = [[query.name for query in group] for group in session.groups(queries)]
+    queries = folder.queries(session)
+    groups = [[query.name for query in group] for group in session.groups(queries, live=True)]
     with tempfile.TemporaryDirectory(prefix="anabranch-cases-") as temporary:
         work = Path(temporary)
         for stream, files in _stream_files(session, folder.path, work / "in", partitions):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from tests import local
+from tests.cases import Case
 from tests.local import Rows
 
 from anabranch.pattern.job import PatternJob
@@ -41,3 +42,16 @@ def run_whole(job: PatternJob, rows: Rows, n_buckets: int = 3) -> dict[tuple, fl
     run = LocalRun(job, n_buckets)
     run.step(rows, end=True)
     return run.answers()
+
+
+def job_of(case: Case, live: bool = False) -> PatternJob:
+    """The job of the query of a case."""
+    return local.local_job(case.workbook, case.query, case.relations, live)
+
+
+def assert_same(got: dict[tuple, float], want: dict[tuple, float], threshold: float) -> None:
+    """Check that answers are equal, except where the last bit decides whether they reach the threshold."""
+    for key in got.keys() | want.keys():
+        if abs(got.get(key, want.get(key)) - threshold) <= 1e-9 and threshold > 0:
+            continue
+        assert abs(got.get(key, 0.0) - want.get(key, 0.0)) <= 1e-9, (key, got.get(key), want.get(key))

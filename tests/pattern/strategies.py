@@ -328,6 +328,16 @@ def _queries(
 ) -> str:
     """The text of a query of this class, with one goal for each stream in `used`."""
     goals = draw(_goals(class_, used, rows, tables))
+    text = draw(_patterns(class_, goals, tables))
+    groups = [*_exported_variables(goals)] if any_group else _independent_variables(goals)
+    if groups and (any_group or draw(st.booleans())):
+        text += f" GROUP BY {', '.join(draw(st.lists(st.sampled_from(groups), unique=True, min_size=1)))}"
+    return draw(_with_threshold(text))
+
+
+@st.composite
+def _patterns(draw: Draw, class_: str, goals: Sequence[Goal], tables: Sequence[Table]) -> str:
+    """The goals with WHERE."""
     text = goals[0].text
     for count, goal in enumerate(goals[1:], start=1):
         if draw(one_in(8)):
@@ -336,11 +346,50 @@ def _queries(
     text = f"PATTERN {text}"
     if draw(one_in(3)):
         text += f" WHERE {draw(_selections(class_, goals, tables))}"
-    groups = [*_exported_variables(goals)] if any_group else _independent_variables(goals)
-    if groups and (any_group or draw(st.booleans())):
-        text += f" GROUP BY {', '.join(draw(st.lists(st.sampled_from(groups), unique=True, min_size=1)))}"
+    return text
+
+
+@st.composite
+def _with_threshold(draw: Draw, text: str) -> str:
+    """The query, sometimes with THRESHOLD."""
     threshold = draw(st.sampled_from([None, 0.1, 1, 0.5, None, None]))
     return text if threshold is None else f"{text} THRESHOLD {threshold}"
+
+
+#: Combinations of the queries a, b and c.
+FORMULAS = (
+    "a AND b", "a OR b", "NOT a", "a GIVEN b", "a AND NOT b", "NOT (a AND b) OR c", "NOT a GIVEN NOT b",
+    "a GIVEN NOT b", "(a OR c) GIVEN b AND c", "NOT a AND NOT b AND NOT c", "a AND NOT a",
+)  # fmt: skip
+
+
+@st.composite
+def combination_cases(
+    draw: Draw, classes: Sequence[str] = CLASSES, most_worlds: int = 300, watermark: int | float | None = None
+) -> Case:
+    """A combination `q` of queries a, b and c over one or two streams; they are grouped by p0 if all of them can be."""
+    declared = draw(_shapes(MODELS, draw(st.sampled_from([1, 2])), watermark))
+    tables = draw(_tables())
+    rows = draw(_rows(declared, 2, most_worlds))
+    drawn = []
+    for _ in "abc":
+        class_ = draw(st.sampled_from([class_ for class_ in classes if class_ != SAFE]))
+        used = draw(lists(st.sampled_from(declared), sizes=[1, 2, 2, 3]))
+        goals = draw(_goals(class_, used, rows, tables))
+        drawn.append((goals, draw(_patterns(class_, goals, tables))))
+    grouped = all("p0" in _independent_variables(goals) for goals, _ in drawn) and not draw(one_in(4))
+    group_by = " GROUP BY p0" if grouped else ""
+    operands = [
+        f"CREATE QUERY {name} AS {draw(_with_threshold(text + group_by))};"
+        for name, (_, text) in zip("abc", drawn, strict=True)
+    ]
+    declarations = [*(shape.text() for shape in declared), *(table.text() for table in tables), *operands]
+    return Case(
+        workbook=workbook_of(declarations, draw(_with_threshold(draw(st.sampled_from(FORMULAS))))),
+        query=QUERY,
+        rows=rows,
+        relations={table.name: list(table.rows) for table in tables},
+    )
 
 
 @st.composite

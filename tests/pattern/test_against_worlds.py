@@ -9,7 +9,7 @@ from tests.cases import Case
 from tests.drawn import examples
 from tests.local import local_job
 from tests.oracles.pattern import at_least, bind_query, probabilities
-from tests.pattern.local import LocalRun, run_whole
+from tests.pattern.local import LocalRun, assert_same, job_of, run_whole
 from tests.pattern.strategies import CLASSES, EXTENDED, REGULAR, pattern_cases
 from tests.splits import disordered_splits, splits
 
@@ -25,17 +25,6 @@ def expected(case: Case) -> dict[tuple, float]:
 
 def _as_sets(case: Case) -> dict[str, set[tuple]]:
     return {name: set(rows) for name, rows in case.relations.items()}
-
-
-def job_of(case: Case, live: bool = False):
-    return local_job(case.workbook, case.query, case.relations, live)
-
-
-def assert_same(got: dict[tuple, float], want: dict[tuple, float], threshold: float) -> None:
-    for key in got.keys() | want.keys():
-        if abs(got.get(key, want.get(key)) - threshold) <= 1e-9 and threshold > 0:
-            continue  # at the threshold, the last bit decides
-        assert abs(got.get(key, 0.0) - want.get(key, 0.0)) <= 1e-9, (key, got.get(key), want.get(key))
 
 
 @pytest.mark.usefixtures("nothing_is_too_large")

@@ -144,7 +144,9 @@ def _check_references(entries: list[Entry], catalog: Catalog, findings: Findings
     for cycle in _cycles(entries, catalog):
         names = [entry.name for entry in cycle]
         message = f"{shown(names[0])} depends on itself: {' reads '.join([*names, names[0]])}"
-        findings.add("cycle", message, cycle[0].declaration.span, "read one of them from a file or table")
+        combines_itself = all(isinstance(entry, Query) for entry in cycle)
+        hint = "combine other queries" if combines_itself else "read one of them from a file or table"
+        findings.add("cycle", message, cycle[0].declaration.span, hint)
 
 
 def _cycles(entries: list[Entry], catalog: Catalog) -> Iterator[list[Entry]]:
@@ -169,7 +171,9 @@ def _cycles(entries: list[Entry], catalog: Catalog) -> Iterator[list[Entry]]:
 def _inputs(entry: Entry, catalog: Catalog) -> list[Entry]:
     """The entries that this one reads."""
     if isinstance(entry, Query):
-        inputs: list[Entry | None] = [catalog.stream(name) for name in entry.declaration.body.stream_names]
+        body = entry.declaration.body
+        inputs: list[Entry | None] = [catalog.stream(name) for name in body.stream_names]
+        inputs += [catalog.query(name) for name in body.query_names]
     elif isinstance(entry.source, nodes.QuerySource):
         inputs = [catalog.query(entry.source.name)]
     elif isinstance(entry.source, nodes.DerivedSource):

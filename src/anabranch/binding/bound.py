@@ -91,6 +91,11 @@ class BoundQuery(_Rows, ABC):
         return ()
 
     @property
+    def combined_definitions(self) -> tuple[str, ...]:
+        """The queries that this one combines, as text."""
+        return ()
+
+    @property
     def has_tables(self) -> bool:
         """Whether tables are computed from the query and its files before any row is read."""
         return False

@@ -382,6 +382,11 @@ class QueryBody(Clauses, ABC):
     def stream_names(self) -> tuple[str, ...]:
         """The names of its streams, as written."""
 
+    @property
+    def query_names(self) -> tuple[str, ...]:
+        """The names of the queries that it combines, as written."""
+        return ()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperandQueryBody(QueryBody):

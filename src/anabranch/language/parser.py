@@ -18,7 +18,7 @@ from anabranch.language import limits, nodes, scanner
 from anabranch.language.build import builder
 from anabranch.language.findings import Findings
 from anabranch.language.names import WORD_CLASSES
-from anabranch.language.syntax_errors import syntax_error
+from anabranch.language.syntax_errors import is_misspelt_kind, syntax_error
 from anabranch.language.tables import load_parser
 
 
@@ -109,6 +109,8 @@ def _parse_statement(
             n_accepted += 1
         tree: Tree[Token] = parser.feed_eof()  # type: ignore[no-untyped-call]
     except UnexpectedToken:
+        if is_misspelt_kind(statement.tokens[:n_accepted]):
+            n_accepted -= 1
         # The parser may have reduced before the error, so a fresh parser is asked for the accepted terminals.
         fresh_parser = _lark().parse_interactive(start=start)
         for token in statement.tokens[:n_accepted]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from anabranch.kinds import KINDS
 from anabranch.language.findings import listed, nearest, shown
 from anabranch.language.names import SECONDS_OF
 from anabranch.language.scanner import Token
@@ -73,6 +74,16 @@ def syntax_error(expected: Collection[str], accepted: Sequence[Token], found: To
     if found is None:
         return f"unexpected end of statement: {expectation}", ""
     return f"{expectation}, found {_found_text(found)}", _suggest_fix(expected, accepted, found)
+
+
+def is_misspelt_kind(accepted: Sequence[Token]) -> bool:
+    """Whether the last accepted token was meant as the keyword of a query, but was taken as the name of one."""
+    words = [token.text.upper() for token in accepted]
+    if not words or words[-2:-1] not in ([], ["AS"]) or words[-1] in ("CREATE", *KINDS):
+        return False
+    return accepted[-1].kind == "word" and (
+        words[-1] in _OTHER_LANGUAGES or nearest(words[-1], KINDS, cutoff=0.65) is not None
+    )
 
 
 def _names(expected: Collection[str]) -> list[str]:

@@ -18,6 +18,7 @@ exactly if these are small, else by sampling.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from anabranch.binding.per import PerEpisode, PerWindow
@@ -35,7 +36,7 @@ from anabranch.binding.typed import (
 from anabranch.catalog import Model, Stream
 from anabranch.language import nodes
 from anabranch.language.types import Type
-from anabranch.pattern.query import BoundGoal, BoundPattern
+from anabranch.pattern.query import BoundCombination, BoundGoal, BoundPattern
 from anabranch.pattern.safe_plan import (
     Project,
     Seq,
@@ -292,14 +293,20 @@ class PatternAnalysis:
         return frozenset({*self.chain, *self.bound} - (needed - set(self.chain)))
 
 
-def analyse(query: BoundPattern) -> PatternAnalysis:
-    """Analyse a bound query."""
+def analyse(query: BoundPattern, within: Collection[str] | None = None) -> PatternAnalysis:
+    """Analyse a bound query; with `within`, chains have only these of its variables."""
+    if isinstance(query, BoundCombination):
+        # The operands are analysed by this module.
+        from anabranch.pattern.combining import analyse_combination
+
+        return analyse_combination(query)
     if not isinstance(query.per, PerWindow):
         # Wildcards cannot be named by GROUP BY, so a window counts instants, not (key, instant).
         query = _name_lone_wildcards(query)
     goals = query.goals
     # The chain has every independent variable, not only the shared ones: this makes more and smaller chains.
     chain = tuple(name for name in variables_of(goals) if is_independent(goals, name))
+    chain = chain if within is None else tuple(name for name in chain if name in within)
     grouped = {name for _, name in query.group_by} - set(chain)
     bound = tuple(name for name in _exported_in_order(goals) if name in grouped)
     places = _places(goals, frozenset(chain), frozenset(bound))

@@ -8,6 +8,7 @@ for the kernels. An instant without events is the letter 0, which changes no sta
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
@@ -31,8 +32,8 @@ class Machine(Protocol[S]):
     def start(self) -> S:
         """The state before the first event."""
 
-    def step(self, state: S, letter: int) -> tuple[S, bool]:
-        """The state after reading a letter, and whether the query is true at that instant."""
+    def step(self, state: S, letter: int) -> tuple[S, int]:
+        """The state after reading a letter, and whether the query is true at that instant (not 0)."""
 
 
 class Tables(Protocol):
@@ -49,6 +50,15 @@ class Tables(Protocol):
     @property
     def union(self) -> I32:
         """(letters, letters): the union of two letters; empty if letters are never united."""
+
+
+@dataclass(frozen=True, slots=True)
+class FixedTables:
+    """Tables that do not grow."""
+
+    delta: I32
+    accept: Bools
+    union: I32
 
 
 def match_bit(goal: int) -> int:
@@ -136,7 +146,7 @@ class Automaton(Generic[S]):
         self.states: list[S] = [machine.start]
         self._letter_of = {0: 0}
         self._state_of = {machine.start: 0}
-        self._moves: list[list[tuple[int, bool]]] = [[(0, False)]]
+        self._moves: list[list[tuple[int, int]]] = [[(0, False)]]
         self._make_tables()
 
     def extend(self, letters: Iterable[int], states: Iterable[S] = ()) -> None:

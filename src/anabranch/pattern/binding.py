@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from anabranch.binding.conditions import ConditionBinder
 from anabranch.binding.per import PerEpisode, PerKeys, PerWindow
@@ -15,6 +16,8 @@ from anabranch.catalog import Column, Model, Stream
 from anabranch.language import nodes
 from anabranch.language.findings import Findings, listed, shown
 from anabranch.language.types import Type, comparable
+from anabranch.pattern.combination import Combination
+from anabranch.pattern.combination_binding import Combining
 from anabranch.pattern.query import BoundGoal, BoundPattern
 from anabranch.pattern.syntax import Goal, Pattern, Step, Term
 
@@ -54,8 +57,41 @@ class Binder(QueryBinder):
     answer_columns = frozenset({"t", "probability", "lower", "upper", "method"})
     takes_per = (PerWindow, PerEpisode, PerKeys)
 
-    def bind(self, body: Pattern) -> BoundPattern | None:
+    #: The combinations that name this query, from the outermost; none of them can be an operand.
+    path: tuple[str, ...] = ()
+
+    def bind(self, body: Pattern | Combination) -> BoundPattern | None:
         """Return the bound query, or None if there are findings."""
+        return self.pattern(body) if isinstance(body, Pattern) else self.combination(body)
+
+    def combination(self, body: Combination) -> BoundPattern | None:
+        """Bind a combination of queries."""
+        combining = Combining(self.query.name, self.catalog, self.findings, self.operand)
+        accuracy, confidence = self.sampling_options(body)
+        if isinstance(self.per, PerWindow | PerEpisode):
+            message = f"a combination of queries does not take PER {self.per.form}"
+            hint = "use PER KEYS, or PER on a query that is not combined"
+            self.findings.add("no-per", message, self.query.clause_span("PER"), hint)
+        combination = combining.bind(body)
+        if combination is None or self.findings:
+            return None
+        return replace(
+            combination, threshold=self.threshold, accuracy=accuracy, confidence=confidence, seed=body.seed or 0,
+            method=body.method, span=self.query.span,
+        )  # fmt: skip
+
+    def operand(self, query: nodes.CreateQuery) -> BoundPattern | None:
+        """Bind an operand of a combination; None if it has errors, or is the combination itself."""
+        path = (*self.path, self.query.name.lower())
+        if query.name.lower() in path:
+            return None  # the cycle is reported with the references between entries
+        binder = Binder(query, self.catalog, self.findings)
+        binder.path = path
+        body: Any = query.body  # a PATTERN, as `Combining` has checked
+        return binder.bind(body)
+
+    def pattern(self, body: Pattern) -> BoundPattern | None:
+        """Bind a PATTERN."""
         prefix = _Prefix()
         goals: list[_Goal] = []
         for step in body.steps:
@@ -65,15 +101,8 @@ class Binder(QueryBinder):
         if body.where is not None:
             self.select(body.where, goals, prefix)
         group_by = self.group_by(body, prefix)
-        accuracy = self.ratio("ACCURACY", body.accuracy, 0.01, body.clause_span("ACCURACY"), open_ends=True)
-        confidence = self.ratio("CONFIDENCE", body.confidence, 0.99, body.clause_span("CONFIDENCE"), open_ends=True)
-        if body.seed is not None and body.seed < 0:
-            message = f"SEED must be 0 or more, not {body.seed}"
-            self.findings.add("out-of-range", message, body.clause_span("SEED"), "write an integer such as 7")
+        accuracy, confidence = self.sampling_options(body)
         self.check_times()
-        if body.method is not None and body.method not in METHODS:
-            span, hint = body.clause_span("METHOD"), f"use {listed(METHODS)}"
-            self.findings.unknown("METHOD option", body.method, METHODS, span, hint)
         bound = [_finished(step, goal) for step, goal in zip(body.steps, goals, strict=True)]
         if self.findings:
             return None
@@ -81,6 +110,18 @@ class Binder(QueryBinder):
             self.query.name, tuple(goal for goal in bound if goal), group_by,
             self.threshold, accuracy, confidence, body.seed or 0, body.method, self.query.span,
         )  # fmt: skip
+
+    def sampling_options(self, body: Pattern | Combination) -> tuple[float, float]:
+        """The accuracy and the confidence of sampling; report invalid options."""
+        accuracy = self.ratio("ACCURACY", body.accuracy, 0.01, body.clause_span("ACCURACY"), open_ends=True)
+        confidence = self.ratio("CONFIDENCE", body.confidence, 0.99, body.clause_span("CONFIDENCE"), open_ends=True)
+        if body.seed is not None and body.seed < 0:
+            message = f"SEED must be 0 or more, not {body.seed}"
+            self.findings.add("out-of-range", message, body.clause_span("SEED"), "write an integer such as 7")
+        if body.method is not None and body.method not in METHODS:
+            span, hint = body.clause_span("METHOD"), f"use {listed(METHODS)}"
+            self.findings.unknown("METHOD option", body.method, METHODS, span, hint)
+        return accuracy, confidence
 
     def check_times(self) -> None:
         """Report a number of times that the automaton cannot count to."""

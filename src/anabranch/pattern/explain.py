@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from anabranch.binding.derived_streams import WHOLE_ARCHIVE
 from anabranch.binding.per import PerEpisode, PerWindow
@@ -10,7 +10,8 @@ from anabranch.binding.words import count_of
 from anabranch.language import nodes
 from anabranch.language.unparse import unparse
 from anabranch.pattern.analysis import UNSAFE, PatternAnalysis, by_plan, why_not_by_intervals
-from anabranch.pattern.query import BoundGoal
+from anabranch.pattern.combining import CombinedAnalysis
+from anabranch.pattern.query import BoundGoal, Truth
 from anabranch.pattern.safe_plan import Project, Seq
 from anabranch.plan import Plan, Step
 
@@ -77,10 +78,13 @@ def _method(analysis: PatternAnalysis, planned: bool) -> str:
 
 
 def _routing(analysis: PatternAnalysis) -> str:
-    if analysis.surely_exact and not isinstance(analysis.query.per, PerEpisode):
+    complete_groups = isinstance(analysis.query.per, PerEpisode) or isinstance(analysis, CombinedAnalysis)
+    if analysis.surely_exact and not complete_groups:
         routed_by = list(analysis.chain)
     else:
         routed_by = [analysis.chain[index] for _, index in analysis.group_by if index < len(analysis.chain)]
+    if isinstance(analysis, CombinedAnalysis) and analysis.in_one_bucket:
+        routed_by = []
     if not routed_by:
         return "all rows go to one bucket" + ("" if analysis.chain else ": there is one chain")
     # Variables that begin with an underscore were added for wildcards of the query.
@@ -96,7 +100,21 @@ def _cost(analysis: PatternAnalysis, planned: bool) -> str:
     if isinstance(per, PerWindow | PerEpisode):
         times = per.at_least + 1 if isinstance(per, PerWindow) else 3
         return f"{cost}; all of it times {times} for {_FORMS[type(per)]}"
+    if isinstance(analysis, CombinedAnalysis):
+        return f"{cost}; {_cost_of_combining(analysis)}"
     return cost
+
+
+def _cost_of_combining(analysis: CombinedAnalysis) -> str:
+    """What a combination costs beyond a query: the states of the operands multiply."""
+    rows = "; one row for each group and instant" if analysis.combination.true_by_default else ""
+    if not analysis.regular:
+        return f"the sets of partial results of the operands multiply{rows}"
+    bits = sum(len(operand.kleene) - 1 + sum(operand.kleene) for operand in analysis.operands)
+    passes = (
+        "" if len(analysis.group_by) == len(analysis.chain) else ", for each set of operands that are true together"
+    )
+    return f"an automaton state is one of each operand: at most {2**bits:,} states{passes}{rows}"
 
 
 def _cost_of_chain(analysis: PatternAnalysis, planned: bool) -> str:
@@ -131,6 +149,8 @@ def _steps(analysis: PatternAnalysis, planned: bool) -> Iterator[Step]:
     for stream in analysis.streams:
         if isinstance(stream.source, nodes.InferredSource):
             yield Step("infer", f"{stream.name} from {stream.source.stream} by {stream.source.method}, for each key")
+    if isinstance(analysis, CombinedAnalysis):
+        yield from _operand_steps(analysis)
     goals = count_of(len(analysis.query.goals), "goal")
     yield Step("match", f"test {goals} once per distinct key and value")
     if analysis.bound:
@@ -160,9 +180,32 @@ def _steps(analysis: PatternAnalysis, planned: bool) -> Iterator[Step]:
             )
     group = ", ".join(name for name, _ in analysis.group_by)
     any_chain = "1 - prod(1 - p) over the chains" if analysis.chain else "not needed: there is one chain"
+    if isinstance(analysis, CombinedAnalysis) and analysis.chain:
+        any_chain = "an operand is true if it is so for any chain"
     if isinstance(analysis.query.per, PerWindow) and len(analysis.chain) > len(analysis.group_by):
         any_chain = "the counts of the chains are added"
     yield Step("combine", f"one answer per {group}" if group else any_chain)
+
+
+def _operand_steps(analysis: CombinedAnalysis) -> Iterator[Step]:
+    """What is combined: the formula, then each operand with its class."""
+    query = analysis.combination
+    names = [operand.name for operand in query.operands]
+    given = "" if query.given is None else f" GIVEN {_formula_text(query.given, names)}"
+    yield Step("formula", _formula_text(query.formula, names) + given)
+    for operand in analysis.operands:
+        goals = " THEN ".join(_goal_text(goal) for goal in operand.query.goals)
+        yield Step("operand", f"{operand.query.name} ({operand.classification}): {goals}")
+
+
+def _formula_text(formula: Truth, names: Sequence[str]) -> str:
+    if isinstance(formula, int):
+        return names[formula]
+    parts = [
+        _formula_text(part, names) if isinstance(part, int) or part.op == "NOT" else f"({_formula_text(part, names)})"
+        for part in formula.parts
+    ]
+    return f"NOT {parts[0]}" if formula.op == "NOT" else f" {formula.op} ".join(parts)
 
 
 def plan_tree(plan: Project, analysis: PatternAnalysis) -> Iterator[str]:

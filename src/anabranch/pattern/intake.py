@@ -18,6 +18,7 @@ from anabranch.catalog import Model
 from anabranch.columns.conditions import holds
 from anabranch.columns.dictionary import Dictionary, encode_pairs
 from anabranch.pattern import kernel
+from anabranch.pattern.analysis import PatternAnalysis
 from anabranch.pattern.automaton import accept_bit, match_bit
 from anabranch.pattern.spec import PatternSpec
 from anabranch.transport.checks import LATE, OVERFULL, QUARANTINE, quarantine
@@ -270,10 +271,13 @@ class Intake:
             if condition is not None
         )
 
-    def masks(self, events: Distinct) -> I64:
-        """The symbols of distinct events, as bit masks; the value *nothing* has no symbols."""
+    def masks(self, events: Distinct, analysis: PatternAnalysis | None = None) -> I64:
+        """The symbols of distinct events, as bit masks; the value *nothing* has no symbols.
+
+        The goals are those of the query, or of `analysis`: an operand of a combination.
+        """
         masks = np.zeros(len(events.real), np.int64)
-        for goal, test in enumerate(self._analysis.tests):
+        for goal, test in enumerate((analysis or self._analysis).tests):
             if test.stream == events.stream:
                 matches = self._holds(test.match, events)
                 accepted = matches & self._holds(test.accept, events)

@@ -14,6 +14,9 @@ from anabranch.columns.times import encode_times
 from anabranch.pattern.analysis import PatternAnalysis
 from anabranch.pattern.archive import ArchiveOperator
 from anabranch.pattern.archive_spans import SpanOperator
+from anabranch.pattern.combined import CombinedOperator, CombinedSpec
+from anabranch.pattern.combined_archive import CombinedArchive
+from anabranch.pattern.combining import CombinedAnalysis
 from anabranch.pattern.grouped import GroupedOperator
 from anabranch.pattern.last_values import LastValuesOperator
 from anabranch.pattern.operator import PatternOperator
@@ -58,6 +61,8 @@ class PatternJob(QueryJob[PatternSpec], KeyPlacement):
     def operator(self) -> Operator:
         """The operator of one bucket."""
         spec = self.spec
+        if isinstance(spec, CombinedSpec):
+            return CombinedOperator(spec) if spec.live or spec.analysis.exactly else CombinedArchive(spec)
         if isinstance(spec, ArchiveSpec):
             return ArchiveOperator(spec) if spec.spans is None else SpanOperator(spec, spec.spans)
         if spec.analysis.last_values:
@@ -94,6 +99,8 @@ class PatternJob(QueryJob[PatternSpec], KeyPlacement):
 def make_job(analyses: Sequence[PatternAnalysis], context: JobContext) -> PatternJob:
     """The job of a query: that of live inputs where it is surely exact, too."""
     (analysis,) = analyses
+    if isinstance(analysis, CombinedAnalysis):
+        return PatternJob(CombinedSpec(context, analysis))
     exact = analysis.surely_exact and analysis.query.method != "SAMPLING" and not analysis.counts_bindings
     spec = PatternSpec if context.live or exact else ArchiveSpec
     return PatternJob(spec(context, analysis))

@@ -7,8 +7,8 @@ for any query. There can be as many states as subsets of the partial results, so
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,13 +18,13 @@ from anabranch.pattern import kernel
 from anabranch.pattern.budget import Budget
 from anabranch.pattern.counting import OUTSIDE
 from anabranch.pattern.history import History, Outcomes
-from anabranch.pattern.machine import Partial, SetMachine
+from anabranch.pattern.machine import Signature
 
 #: The most transitions of states that are computed: about a second.
 MOST_STEPS = 300_000
 
 #: The values of the Markov keys, the partial results, and the letter of the keys read so far at the instant.
-_State = tuple[tuple[int, ...], frozenset[Partial], int]
+_State = tuple[tuple[int, ...], Any, int]
 #: For each previous value: the possible values, with their letters and probabilities.
 _Table = dict[int, list[tuple[int, int, float]]]
 
@@ -33,25 +33,46 @@ _Table = dict[int, list[tuple[int, int, float]]]
 _Weight = Any
 
 
-def joint_answers(sets: SetMachine, history: History, most_steps: int) -> Iterator[tuple[int, float]]:
-    """The times at which the query can be true for a chain, with the probabilities; see `_instants`."""
-    for t, true, _ in _instants(sets, history, most_steps, 1.0, lambda weight: weight):
+class Sets(Protocol):
+    """The sets of partial results of a query, or of several; see `SetMachine`."""
+
+    @property
+    def start(self) -> Any:
+        """The state before the first event."""
+
+    @property
+    def spent(self) -> float:
+        """The part of the allowed work that the chain has taken."""
+
+    def require(self, steps: Iterable[tuple[Any, int]]) -> None:
+        """Raise TooLarge if these steps are more work than is left."""
+
+    def letter_of(self, signature: Signature) -> int:
+        """The letter of one event; 0 if it matches no goal."""
+
+    def step(self, state: Any, letter: int) -> tuple[Any, bool]:
+        """The state after a letter, and whether the query is true at it."""
+
+
+def joint_answers(sets: Sets, history: History, most_steps: int) -> Iterator[tuple[int, float]]:
+    """The times at which the query can be true for a chain, with the probabilities; see `joint_instants`."""
+    for t, true, _ in joint_instants(sets, history, most_steps, 1.0, lambda weight: weight):
         if true > 0.0:
             yield t, min(true, 1.0)
 
 
 def joint_counts(
-    sets: SetMachine, history: History, most_steps: int, span_of: Callable[[int], int], times: int
+    sets: Sets, history: History, most_steps: int, span_of: Callable[[int], int], times: int
 ) -> Iterator[tuple[int, F64, float]]:
     """For each span of instants in which a chain can be true: P(count = j), from 1 to `times`, and the mean count.
 
-    `span_of` gives the number of the span of a time, or `OUTSIDE`; see `_instants`.
+    `span_of` gives the number of the span of a time, or `OUTSIDE`; see `joint_instants`.
     """
     none = np.zeros(times + 1)
     none[0] = 1.0
     spans = [span_of(t) for t, _ in history]
     expected = 0.0
-    instants = _instants(sets, history, most_steps, none, _one_more)
+    instants = joint_instants(sets, history, most_steps, none, _one_more)
     for (_, true, states), span, following in zip(instants, spans, [*spans[1:], None][: len(spans)], strict=True):
         expected += float(np.sum(true))
         if span != following:
@@ -69,8 +90,8 @@ def _one_more(counts: F64) -> F64:
     return more
 
 
-def _instants(
-    sets: SetMachine, history: History, most_steps: int, start: _Weight, counted: Callable[[_Weight], _Weight]
+def joint_instants(
+    sets: Sets, history: History, most_steps: int, start: _Weight, counted: Callable[[_Weight], _Weight]
 ) -> Iterator[tuple[int, _Weight, dict[_State, _Weight]]]:
     """For each instant: its time, the probability that the query is true at it, and the states after it.
 
@@ -91,7 +112,7 @@ def _instants(
     if _least_steps(tables, markov_indexes) > most_steps:
         raise too_large
     states: dict[_State, _Weight] = {((0,) * len(markov_indexes), sets.start, 0): start}
-    known_steps: dict[tuple[frozenset[Partial], int], tuple[frozenset[Partial], bool]] = {}
+    known_steps: dict[tuple[Any, int], tuple[Any, bool]] = {}
     steps, budget = 0, Budget(len(tables), too_large)
     for t, keys in tables:
         # If no key must have an event, the sets of events so far are possible ones, and their steps have to be taken.
@@ -156,7 +177,7 @@ def _with_key(states: dict[_State, _Weight], table: _Table, markov_index: int | 
     return after
 
 
-def _table(outcomes: Outcomes, sets: SetMachine) -> _Table:
+def _table(outcomes: Outcomes, sets: Sets) -> _Table:
     """The possible values of a key at an instant; all events of a CERTAIN key happen, so it has one entry."""
     letters = {code: sets.letter_of(signature) for code, signature in outcomes.signatures.items()}
     values = outcomes.value.tolist()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from anabranch.binding.bound import BoundQuery, Wanted
 from anabranch.binding.typed import Typed
@@ -102,3 +103,68 @@ class BoundPattern(BoundQuery):
     def streams(self) -> tuple[Stream, ...]:
         """The distinct streams of the query, in order of appearance."""
         return tuple({goal.stream.name.lower(): goal.stream for goal in self.goals}.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Connective:
+    """`AND`, `OR` or `NOT` of parts; a part that is a number is the operand with this index."""
+
+    op: str
+    parts: tuple[Truth, ...]
+
+
+Truth = int | Connective
+
+#: Whether something is true, in one world or in many: anything with `&`, `|` and `~`.
+Mask = Any
+
+
+@dataclass(frozen=True, slots=True)
+class BoundCombination(BoundPattern):
+    """A combination of PATTERN queries with the same grouping; `goals` has those of all operands, in order.
+
+    Attributes
+    ----------
+    operands : the distinct queries that it combines; their THRESHOLD is not used
+    formula, given : what is asked for, and what it is conditional on (None without GIVEN)
+    definitions : the operands as text
+    """
+
+    operands: tuple[BoundPattern, ...] = ()
+    formula: Truth = 0
+    given: Truth | None = None
+    definitions: tuple[str, ...] = ()
+
+    def truth(self, true: Sequence[Mask], everywhere: Mask) -> tuple[Mask, Mask]:
+        """Where the formula is true together with what it is conditional on, and where the latter is.
+
+        `true` has a mask for each operand, `everywhere` is the mask that is always true.
+        """
+        given = everywhere if self.given is None else _evaluated(self.given, true, everywhere)
+        return _evaluated(self.formula, true, everywhere) & given, given
+
+    def truth_of_set(self, operands: int) -> tuple[bool, bool]:
+        """`truth` if exactly the operands whose bits are set are true."""
+        asked, given = self.truth([operands >> number & 1 for number in range(len(self.operands))], 1)
+        return bool(asked), bool(given)
+
+    @property
+    def true_by_default(self) -> bool:
+        """Whether it is true if no operand is, so that instants without events matter."""
+        return self.truth_of_set(0)[0]
+
+    @property
+    def combined_definitions(self) -> tuple[str, ...]:
+        """The operands as text: they are part of what the query is."""
+        return self.definitions
+
+
+def _evaluated(formula: Truth, true: Sequence[Mask], everywhere: Mask) -> Mask:
+    if isinstance(formula, int):
+        return true[formula]
+    first, *others = (_evaluated(part, true, everywhere) for part in formula.parts)
+    if formula.op == "NOT":
+        return everywhere & ~first
+    for other in others:
+        first = first & other if formula.op == "AND" else first | other
+    return first

@@ -22,7 +22,7 @@ import numpy as np
 
 from anabranch.arrays import F64, I32, I64, Bools
 from anabranch.pattern import kernel
-from anabranch.pattern.automaton import Automaton, RegularMachine, Tables, accept_bit, match_bit
+from anabranch.pattern.automaton import Automaton, FixedTables, RegularMachine, Tables, accept_bit, match_bit
 from anabranch.pattern.safe_plan import Project, Reg, Seq
 from anabranch.pattern.weights import Batch, Weights, weights_for
 
@@ -65,13 +65,6 @@ class Events:
         matching_keys = np.unique(self.key[self.mask & symbols != 0])
         chosen = self.where(np.isin(self.key, matching_keys))
         return replace(chosen, mask=chosen.mask & symbols)
-
-
-@dataclass(frozen=True, slots=True)
-class _Tables:
-    delta: I32
-    accept: Bools
-    union: I32
 
 
 class SafePlan:
@@ -260,13 +253,13 @@ class _Leaf:
             self._chains.advance(instant, self._tables)
 
 
-def _absorbing(automaton: Tables) -> _Tables:
+def _absorbing(automaton: Tables) -> FixedTables:
     """The automaton with one more state, which a chain enters when it accepts and never leaves."""
     n_states, n_letters = automaton.delta.shape
     delta = np.where(automaton.accept, n_states, automaton.delta)
     sink = np.full((1, n_letters), n_states)
     accept = np.concatenate([automaton.accept, np.zeros((1, n_letters), np.bool_)])
-    return _Tables(np.concatenate([delta, sink]).astype(np.int32), accept, automaton.union)
+    return FixedTables(np.concatenate([delta, sink]).astype(np.int32), accept, automaton.union)
 
 
 class _Matches:
@@ -288,16 +281,16 @@ class _Matches:
 
     def at_each_instant(self) -> F64:
         """P(some key matches at t), for each instant t."""
-        matched = self._chains.ahead(0, _Tables(self._FORGETS, self._AT_MATCH, self._UNION))
+        matched = self._chains.ahead(0, FixedTables(self._FORGETS, self._AT_MATCH, self._UNION))
         with np.errstate(divide="ignore"):
             return -np.expm1(np.log1p(-np.minimum(matched, 1.0)).sum(axis=0))
 
     def first_after_each(self) -> Iterator[F64]:
         """For each instant a: P(the first match after a is at t, and a match at t is accepted), for each t."""
         for instant in range(self._chains.n_instants):
-            self._chains.advance(instant, _Tables(self._FORGETS, self._AT_MATCH, self._UNION))
-            first = self._chains.ahead(instant + 1, _Tables(self._ENDS, self._AT_MATCH, self._UNION))
-            accepted = self._chains.ahead(instant + 1, _Tables(self._ENDS, self._AT_ACCEPTED, self._UNION))
+            self._chains.advance(instant, FixedTables(self._FORGETS, self._AT_MATCH, self._UNION))
+            first = self._chains.ahead(instant + 1, FixedTables(self._ENDS, self._AT_MATCH, self._UNION))
+            accepted = self._chains.ahead(instant + 1, FixedTables(self._ENDS, self._AT_ACCEPTED, self._UNION))
             unmatched = np.ones((first.shape[0], first.shape[1] + 1))
             unmatched[:, 1:] = 1.0 - np.minimum(np.cumsum(first, axis=1), 1.0)
             with np.errstate(divide="ignore", invalid="ignore"):

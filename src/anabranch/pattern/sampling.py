@@ -7,8 +7,10 @@ intervals. They are checked several times, so each check gets a share of the err
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import betaincinv, ndtri
@@ -18,7 +20,7 @@ from anabranch.pattern import kernel
 from anabranch.pattern.counting import OUTSIDE
 from anabranch.pattern.history import History
 from anabranch.pattern.kernel.words import count_bits, draw_values
-from anabranch.pattern.machine import Machine, Partial, Signature
+from anabranch.pattern.machine import Machine, Signature
 
 #: The words that are sampled before the first check of the intervals.
 FIRST_WORDS = 16
@@ -59,6 +61,15 @@ class Spans:
 _Tally = dict[int, tuple[U64, int]]
 
 
+class WorldMachine(Protocol):
+    """What runs in many worlds; see `Machine.advance`."""
+
+    def advance(
+        self, partials: Mapping[Any, U64], events: Mapping[Signature, U64], everywhere: U64
+    ) -> tuple[dict[Any, U64], U64]:
+        """The partial results after an instant, and the worlds in which the query is true at it."""
+
+
 def estimate(
     machine: Machine, histories: Sequence[History], accuracy: float, confidence: float, spans: Spans | None = None
 ) -> Estimate:
@@ -89,7 +100,31 @@ def estimate(
         target = _next_target(words, counts, accuracy, error)
 
 
-def interval(hits: I64, worlds: int, error: float) -> tuple[F64, F64]:
+@cache
+def words_for(accuracy: float, confidence: float) -> int:
+    """How many words of worlds make every interval as narrow as ACCURACY requires; it is widest in the middle.
+
+    Examples
+    --------
+    >>> 64 * words_for(0.01, 0.99)
+    16704
+    """
+
+    def is_enough(words: int) -> bool:
+        lower, upper = interval(np.array([32 * words]), 64 * words, 1.0 - confidence)
+        return bool(upper[0] - lower[0] <= 2 * accuracy)
+
+    high = 1
+    while not is_enough(high):
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
+
+
+def interval(hits: I64, worlds: int | I64, error: float) -> tuple[F64, F64]:
     """The Clopper-Pearson interval: it does not contain the true probability with probability at most `error`.
 
     Examples
@@ -120,7 +155,7 @@ def _true_worlds(
         return _counted_worlds(machine, histories, first_word, n_words, spans)
     true_worlds: dict[int, U64] = {}
     for history in histories:
-        for t, worlds in _run_chain(machine, history, first_word, n_words):
+        for t, worlds in run_chain(machine, history, first_word, n_words):
             true_worlds[t] = true_worlds[t] | worlds if t in true_worlds else worlds
     return {t: (worlds, 0) for t, worlds in true_worlds.items()}
 
@@ -135,7 +170,7 @@ def _counted_worlds(
     counts: dict[int, list[U64]] = {}
     totals: dict[int, int] = {}
     for history in histories:
-        for t, worlds in _run_chain(machine, history, first_word, n_words):
+        for t, worlds in run_chain(machine, history, first_word, n_words):
             span = spans.of(t)
             if span == OUTSIDE:
                 continue
@@ -147,12 +182,12 @@ def _counted_worlds(
     return {span: (masks[-1], totals[span]) for span, masks in counts.items()}
 
 
-def _run_chain(machine: Machine, history: History, first_word: int, n_words: int) -> Iterator[tuple[int, U64]]:
+def run_chain(machine: WorldMachine, history: History, first_word: int, n_words: int) -> Iterator[tuple[int, U64]]:
     """The times at which the query is true for one chain, with the worlds."""
     everywhere = np.full(n_words, _EVERYWHERE)
     all_at_nothing = np.zeros(1, np.int32), everywhere.reshape(1, -1)
     values_of_key: dict[int, tuple[I32, U64]] = {}
-    partials: dict[Partial, U64] = {}
+    partials: dict[Any, U64] = {}
     for t, keys in history:
         events: dict[Signature, U64] = {}
         for outcomes in keys:

@@ -18,7 +18,7 @@ def read_signatures(intake: Intake, analysis: PatternAnalysis, rows: Rows) -> tu
     signature_of_row = np.zeros(len(rows), np.int32)
     masks = np.zeros(len(rows), np.int64)
     for events in intake.distinct_events(rows, with_keys=True):
-        symbols = intake.masks(events)
+        symbols = intake.masks(events, analysis)
         masks[events.rows] = symbols[events.event]
         matches_of_goals: list[list[Match | None]] = []
         for goal, (test, kept) in enumerate(zip(analysis.tests, analysis.kept, strict=True)):

@@ -9,9 +9,10 @@ from lark import Token
 
 from anabranch.errors import Span
 from anabranch.language import nodes
-from anabranch.language.build_clauses import Clause, QueryBuilder, QueryFields
+from anabranch.language.build_clauses import Clause, QueryFields
 from anabranch.language.names import quoted
 from anabranch.language.unparse import clause, joined, unparse
+from anabranch.pattern.combination import CombinationBuilder, sampling_clauses
 
 Term = nodes.Variable | nodes.Literal | nodes.Wildcard
 
@@ -72,8 +73,8 @@ class _Prefix:
     steps: tuple[Step, ...]
 
 
-class Builder(QueryBuilder):
-    """The grammar rules of PATTERN."""
+class Builder(CombinationBuilder):
+    """The grammar rules of PATTERN, and of combinations of its queries."""
 
     def pattern(self, span: Span, *parts: Any) -> tuple[Pattern, QueryFields]:
         clauses = tuple(part for part in parts if isinstance(part, Clause))
@@ -162,9 +163,6 @@ def _pattern(node: Pattern) -> str:
     clauses = [
         *clause("WHERE", node.where, unparse),
         *clause("GROUP BY", node.group_by, joined),
-        *clause("ACCURACY", node.accuracy, repr),
-        *clause("CONFIDENCE", node.confidence, repr),
-        *clause("SEED", node.seed, repr),
-        *clause("METHOD", node.method, quoted),
+        *sampling_clauses(node),
     ]
     return " ".join([f"PATTERN {text}", *clauses])

@@ -27,6 +27,7 @@ Document = dict[str, object]
 
 def identity_of(group: Sequence[Prepared], layouts: Sequence[Layout]) -> Document:
     """The identity of a group of queries, given the layouts of their streams."""
+    operands = [text for prepared in group for text in prepared.bound.combined_definitions]
     return {
         "version": VERSION,
         "state format": FORMAT,
@@ -34,6 +35,7 @@ def identity_of(group: Sequence[Prepared], layouts: Sequence[Layout]) -> Documen
         "queries": [
             unparse(replace(prepared.query.declaration, or_replace=False, calibrated=None)) for prepared in group
         ],
+        **({"operands": operands} if operands else {}),
         "streams": [
             {
                 "declaration": unparse(replace(stream.declaration, source=None, or_replace=False)),
@@ -120,6 +122,6 @@ def differences(ours: Document, saved: Document) -> str:
     for name in ("version", "state format"):
         if ours[name] != saved.get(name):
             return f"has {name} {saved.get(name)}, this version writes {ours[name]}"
-    if ours["queries"] != saved.get("queries"):
+    if any(ours.get(name) != saved.get(name) for name in ("queries", "operands")):
         return "belongs to another query, or to an earlier version of this query"
     return "was written for streams with other columns, types or clauses"

@@ -1,0 +1,199 @@
+"""Combinations of PATTERN queries: the operator of those that can stream, and how the answers of groups are made.
+
+The automata of the operands run as one (`product.py`). At an instant without events of a group, no operand is true for
+it. If the combination is true then (NOT a), it is so at every instant of the streams, from the first one of the group's
+key on. So every bucket gets the instants of all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from anabranch.arrays import END, F64, I32, I64
+from anabranch.columns.times import decode_times
+from anabranch.pattern.automaton import RegularMachine
+from anabranch.pattern.combining import CombinedAnalysis
+from anabranch.pattern.groups import Groups
+from anabranch.pattern.intake import Intake, Received
+from anabranch.pattern.operator import PatternOperator
+from anabranch.pattern.product import ProductAutomaton, ProductMachine, TrueSets, true_sets, united
+from anabranch.pattern.spec import ArchiveSpec
+from anabranch.pattern.weights import Batch
+from anabranch.transport.operator import Outcome
+from anabranch.transport.rows import Rows
+from anabranch.transport.state import seal, unseal
+
+
+@dataclass(frozen=True)
+class CombinedSpec(ArchiveSpec):
+    """A combination, over an archive or on live inputs: a bucket has complete groups, and gives complete rows."""
+
+    analysis: CombinedAnalysis
+
+    @property
+    def needs_instants(self) -> bool:
+        """Whether every bucket needs the instants of all rows: the combination is true if no operand is."""
+        return self.analysis.combination.true_by_default
+
+    @property
+    def routed_by(self) -> tuple[int, ...]:
+        """The grouping variables, unless all groups are in one bucket."""
+        return () if self.analysis.in_one_bucket else self.routed_by_groups
+
+    @property
+    def n_sets(self) -> int:
+        """How many sets of operands there are."""
+        return 1 << len(self.analysis.operands)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRows:
+    """The rows of groups: their numbers, times, and probabilities with their intervals."""
+
+    group: I64
+    t: I64
+    p: F64
+    lower: F64
+    upper: F64
+    sampled: bool = False
+
+
+class GroupAnswers:
+    """Makes the answers of the groups of a bucket from the sets of true operands of its chains."""
+
+    def __init__(self, spec: CombinedSpec, intake: Intake) -> None:
+        self._spec = spec
+        self._intake = intake
+        self._groups = Groups(spec, intake)
+        #: The first instant of each chain.
+        self.first = np.zeros(0, np.int64)
+        truths = [spec.analysis.combination.truth_of_set(true) for true in range(spec.n_sets)]
+        #: For each set of operands, whether the combination is true, and whether its GIVEN is.
+        self._asked, self._given = np.array(truths, np.float64).T
+
+    def note(self, received: Received) -> None:
+        """Take note of the chains that begin with a step."""
+        self.first = np.append(self.first, np.full(self._intake.n_chains - len(self.first), END, np.int64))
+        np.minimum.at(self.first, received.chain[received.used], received.rows.t[received.used])
+
+    def group_of_chains(self) -> I64:
+        """The group of each chain."""
+        return self._groups.of_chains()
+
+    def exact_rows(self, sets: TrueSets) -> GroupRows:
+        """The rows of groups and instants at which some operand may be true."""
+        group = self.group_of_chains()[sets.chain]
+        order = np.lexsort((sets.t, group))
+        pairs = np.stack([group, sets.t])[:, order]
+        number = np.cumsum(np.append(False, (np.diff(pairs, axis=1) != 0).any(axis=0)))[: pairs.shape[1]]
+        p = united(number, sets.p[order])
+        first = np.unique(number, return_index=True)[1]
+        asked, given = p @ self._asked, p @ self._given
+        ratio = np.divide(asked, given, out=np.zeros(len(p)), where=given > 0.0)
+        return _certain(pairs[0, first], pairs[1, first], np.minimum(ratio, 1.0))
+
+    def default_rows(self, known: Sequence[GroupRows], instants: I64) -> GroupRows:
+        """The rows of groups and instants without other rows, where no operand is true, if there are any."""
+        if not self._spec.needs_instants:
+            instants = instants[:0]
+        group_of = self.group_of_chains()
+        first = np.full(int(group_of.max(initial=-1)) + 1, END, np.int64)
+        np.minimum.at(first, group_of, self.first)
+        begin = np.searchsorted(instants, first)
+        counts = len(instants) - begin
+        group = np.repeat(np.arange(len(first)), counts)
+        index = np.arange(len(group)) - np.repeat(np.cumsum(counts) - counts, counts) + begin[group]
+        taken = np.concatenate(
+            [np.zeros(0, np.int64), *(rows.group * len(instants) + np.searchsorted(instants, rows.t) for rows in known)]
+        )
+        missing = ~np.isin(group * len(instants) + index, taken)
+        return _certain(group[missing], instants[index[missing]], np.ones(int(missing.sum())))
+
+    def table(self, parts: Sequence[GroupRows]) -> pa.Table:
+        """Rows in the schema of the specification."""
+        spec = self._spec
+        tables = [spec.answer_schema.empty_table()]
+        first_chains = self._groups.first_chains()
+        for rows in parts:
+            kept = (rows.p > 0.0) & (rows.p >= spec.analysis.query.least_probability)
+            chains = first_chains[rows.group[kept]]
+            arrays = [decode_times(rows.t[kept], spec.time_kind), *self._groups.columns_of(chains)]
+            arrays += [pa.array(numbers[kept]) for numbers in (rows.p, rows.lower, rows.upper)]
+            arrays.append(pa.repeat("sampling" if rows.sampled else "exact", len(chains)))
+            tables.append(pa.table(arrays, schema=spec.answer_schema))
+        return pa.concat_tables(tables)
+
+
+def _certain(group: I64, t: I64, p: F64) -> GroupRows:
+    return GroupRows(group, t, p, p, p)
+
+
+class CombinedOperator(PatternOperator):
+    """The operator of one bucket of a combination of regular queries."""
+
+    def __init__(self, spec: CombinedSpec) -> None:
+        self._combined = spec
+        super().__init__(spec)
+
+    def open(self, state: bytes | None) -> None:
+        """Start empty (None), or resume from saved bytes."""
+        super().open(state)
+        self._group_answers = GroupAnswers(self._combined, self._intake)
+        if state is not None:
+            tables = unseal(state, self._spec.fingerprint)
+            self._group_answers.first = tables["first instants"]["t"].to_numpy()
+
+    def save(self) -> bytes:
+        """The state as bytes, for `open`."""
+        first = pa.table({"t": self._group_answers.first})
+        return seal(self._tables() | {"first instants": first}, self._spec.fingerprint)
+
+    def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
+        """Take packets and return all answers about instants before the watermark."""
+        received = self._intake.receive(packets, watermark)
+        self._group_answers.note(received)
+        batch = Batch.of(received, self._letters(received.rows), self._intake.n_values)
+        self._weights.grow(self._intake.n_chains, len(self._automaton.states))
+        sets = true_sets(self._weights, batch, self._product, self._combined.n_sets, self._like)
+        rows = self._group_answers.exact_rows(sets)
+        rest = self._group_answers.default_rows([rows], received.instants)
+        return Outcome(self._group_answers.table([rows, rest]), received.rejected, received.counts)
+
+    def _like(self, true: int) -> object:
+        """What has to be known of a set of operands: with one chain per group, only the truth of the combination."""
+        return self._combined.analysis.combination.truth_of_set(true) if self._spec.direct else true
+
+    def _open_automaton(self) -> None:
+        operands = self._combined.analysis.on_streams
+        self._machine = ProductMachine([RegularMachine(operand.kleene, operand.rebound) for operand in operands])
+        self._automaton = self._product = ProductAutomaton(self._machine, union_closed=self._weights.unites)
+        self._operands = operands
+
+    def _load_states(self, states: pa.Table) -> None:
+        """Restore the states of the automaton from what `_save_states` returned."""
+        numbers = list(zip(*(column.to_pylist() for column in states.columns), strict=True))
+        pairs = [tuple(zip(row[::2], row[1::2], strict=True)) for row in numbers]
+        self._automaton.extend((), pairs)
+
+    def _save_states(self) -> pa.Table:
+        columns: dict[str, list[int]] = {}
+        for operand in range(len(self._operands)):
+            states = [state[operand] for state in self._automaton.states]
+            columns[f"waiting {operand}"] = [waiting for waiting, _ in states]
+            columns[f"repeating {operand}"] = [repeating for _, repeating in states]
+        return pa.table(columns)
+
+    def _letters(self, rows: Rows) -> I32:
+        """The index of the letter of each row's event."""
+        letter = np.zeros(len(rows), np.int32)
+        for events in self._intake.distinct_events(rows):
+            masks = np.stack([self._intake.masks(events, operand) for operand in self._operands])
+            distinct, index = np.unique(masks, axis=1, return_inverse=True)
+            letters = [self._machine.letter_of(own) for own in distinct.T.tolist()]
+            self._automaton.extend(letters)
+            letter[events.rows] = self._automaton.index_of(letters)[index.reshape(-1)][events.event]
+        return letter
