@@ -159,8 +159,9 @@ MUTANTS = [
         "relate/test_classes.py::test_classes_are_the_possible_outcomes_of_segments",
     ], [
         ("classes", "(end + 3) // 4", "(end + 2) // 4"),
-        ("classes", "count >= at_least", "count > at_least"),
-        ("classes", "(last - first - 1)", "(last - first)"),
+        ("classes", "least <= count", "least < count"),
+        ("classes", "(partners[last] - partners[first + 1])", "(partners[last] - partners[first])"),
+        ("classes", "count <= most", "count < most"),
     ]),
     *_mutants("relate/kernel", [
         "relate/test_kernel.py::test_the_kernel_equals_the_oracle",
@@ -169,10 +170,16 @@ MUTANTS = [
         ("gaps", "power *= 1.0 - share", "power *= share"),
         ("gaps", "lgamma(count + 1.0)", "lgamma(count + 0.5)"),
         ("marks", "instants[n_marks - 1] < instant:", "instants[n_marks - 1] <= instant:"),
-        ("sweep", "dead = needed - (n_segments - i0 // 2)", "dead = needed - (n_segments - i0 // 2) + 1"),
+        ("sweep", "dead = floor + 1 - (n_segments - i0 // 2)", "dead = floor + 2 - (n_segments - i0 // 2)"),
+        ("sweep", "counts[max(0, c - floor)] +=", "counts[0] +="),
         ("sweep", "rates[2, j - 1] / n", "rates[2, j] / n"),
         ("sweep", "ragged_a = i0 + open_a, 0, 0, 0, False", "ragged_a = i0 + open_a, 0, 0, sure_a, False"),
-        ("sweep", "row + j0, begun_tie, hit_tie, count", "row + j0, begun, hit, count"),
+        ("sweep", "row, begun_tie, hit_tie, count", "row, begun, hit, count"),
+    ]),
+    *_mutants("relate/kernel", ["relate/test_segment_conditions.py::test_the_sweep_uses_the_table_of_each_segment"], [
+        ("sweep", "row = rows[step * (i0 >> 1)] + j0", "row = rows[0] + j0"),
+        ("sweep", "row = rows[step * ((i0 + i) >> 1)] + j0", "row = rows[0] + j0"),
+        ("phases", "step * (n_before >> 1))", "0)"),
     ]),
     *_mutants("relate/kernel", [
         "relate/test_durations.py::test_the_kernel_equals_quadrature_for_one_and_two_lost_events",

@@ -102,7 +102,7 @@ def _results(task: Task, true: Bools, seed: int) -> Iterator[Result]:
                 _windows(side, lost, task.horizon, of_side, most_k)
                 for (side, lost), of_side in zip(sides, parts, strict=True)
             )
-            probabilities[chosen], _ = relate(_intersects(), False, first, second, pairs[chosen])
+            probabilities[chosen] = relate(_intersects(), False, first, second, pairs[chosen]).probability
         yield Result(task.data, task.task, method, seed, probabilities, truth)
     # A map needs true answers of every probability; the buses of a part have too few.
     if task.data == "home_adl":

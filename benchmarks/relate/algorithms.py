@@ -53,7 +53,7 @@ def all_algorithms(limit: int) -> dict[str, Algorithm]:
 def anabranch(workload: Workload) -> Result:
     """Run the package, from windows to probabilities."""
     windows = workload.windows
-    return Result(relate(workload.analysis, True, windows, windows, workload.pairs)[0])
+    return Result(relate(workload.analysis, True, windows, windows, workload.pairs).probability)
 
 
 def tree(workload: Workload, limit: int, stop_early: bool = False) -> Result:

@@ -16,7 +16,7 @@ from reproductions import simpmatch
 from anabranch.columns.times import order_doubles
 from anabranch.relate import kernel
 from anabranch.relate.analysis import RelateAnalysis
-from anabranch.relate.pairs import class_tables
+from anabranch.relate.pairs import Pairing
 from anabranch.relate.windows import Windows
 from anabranch.simulate import traffic
 from anabranch.simulate.segmented import Entities, lose
@@ -107,11 +107,11 @@ class Workload:
         """The query, planned by Anabranch."""
         return make_job(_WORKBOOK.format(k=self.at_least), "q").spec.analysis
 
-    def bare_kernel(self) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
+    def bare_kernel(self) -> Callable[[], np.ndarray]:
         """Return a function that runs the kernel over its prepared input, for all pairs."""
         marked = self.windows.marked()
-        classes = class_tables(self.windows.lengths[self.pairs[:, 1]], self.analysis)
-        return partial(kernel.relate_pairs, self.pairs, marked, marked, classes, self.analysis.hits_needed, True)
+        classes = Pairing(self.analysis, True, self.windows, self.windows).classes(self.pairs)
+        return partial(kernel.relate_pairs, self.pairs, marked, marked, classes, self.at_least - 1, self.at_least, True)
 
 
 # ------------------------------------------------------------ the data of the paper

@@ -174,6 +174,13 @@ def stream_of(visits: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(rows, ignore_index=True)
 
 
+def journeys_of(visits: pd.DataFrame) -> pd.DataFrame:
+    """Return the same rows with the visits of a journey as the segments of one interval, numbered in order of stops."""
+    number = visits.groupby("journey").cumcount()
+    rows = stream_of(visits)
+    return rows.assign(seq=rows["seq"] + 2 * pd.concat([number] * len(LINES), ignore_index=True))
+
+
 def _timestamps(seconds: pd.Series) -> pd.Series:
     micros = (seconds * 1e6).round().astype("Int64")
     return pd.to_datetime(micros, unit="us", utc=True).dt.as_unit("us")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
-from prepare import FOLDER, LINES, read_names, read_reports, read_stops, stream_of, visits_of
+from prepare import FOLDER, LINES, journeys_of, read_names, read_reports, read_stops, stream_of, visits_of
 from shared import calibration_lines, options, quality_header, quality_line
 
 import anabranch as ab
@@ -29,24 +29,37 @@ PAIR = ["stop", "first", "second"]
 
 
 def ask(visits: pd.DataFrame, query: str = "together") -> pd.DataFrame:
-    """Return the answers to a query of the workbook: stop, first and second journey, and probability."""
-    session = ab.Session()
-    session.execute_file(str(WORKBOOK))
-    with tempfile.TemporaryDirectory(prefix="anabranch-buses-") as folder:
-        stream_of(visits).to_parquet(Path(folder, "visits.parquet"), index=False)
-        session.bind("visits", Path(folder, "visits.parquet"))
-        answers = session.run(query).toArrow().flatten()
+    """Return the answers to a query about visits: stop, first and second journey, and probability."""
+    answers = _answers(query, "visits", stream_of(visits))
     a, b = (name.split(".")[0] for name in answers.column_names[:3:2])
     return answers.to_pandas()[[f"{a}.stop", f"{a}.journey", f"{b}.journey", "probability"]].set_axis(
         [*PAIR, "probability"], axis="columns"
     )
 
 
+def convoys(visits: pd.DataFrame) -> pd.DataFrame:
+    """Return the journeys that meet at three or more stops: first, second, probability and expected number of stops."""
+    answers = _answers("convoys", "journeys", journeys_of(visits)).to_pandas()
+    columns = ["a.journey", "b.journey", "probability", "expected"]
+    return answers[columns].set_axis([*PAIR[1:], *columns[2:]], axis="columns").sort_values(PAIR[1:], ignore_index=True)
+
+
+def _answers(query: str, stream: str, rows: pd.DataFrame) -> pa.Table:
+    """Return the answers to a query of the workbook over the rows of its stream."""
+    session = ab.Session()
+    session.execute_file(str(WORKBOOK))
+    with tempfile.TemporaryDirectory(prefix="anabranch-buses-") as folder:
+        path = Path(folder, f"{stream}.parquet")
+        rows.to_parquet(path, index=False)
+        session.bind(stream, path)
+        return session.run(query).toArrow().flatten()
+
+
 # ------------------------------------------------------------ the day
 
 
 def report_day(visits: pd.DataFrame, names: pd.Series) -> Iterator[str]:
-    """Yield which buses were together, where that is uncertain, and which overtook which."""
+    """Yield which buses were together, where that is uncertain, which overtook which, and which were convoys."""
     together = ask(visits)
     yield from _by_buses(together, "together", "and")
     yield "  " + ", ".join(f"{name}: {len(meetings(visits, suffix))}" for name, suffix in METHODS.items())
@@ -56,6 +69,9 @@ def report_day(visits: pd.DataFrame, names: pd.Series) -> Iterator[str]:
         yield f"  {row.probability:.3f}  {row.first} and {row.second} at {names[row.stop]}"
     yield ""
     yield from _by_buses(ask(visits, "overtook"), "overtook", "overtook")
+    yield from ("", "three or more stops together")
+    for row in convoys(visits).itertuples():
+        yield f"  {row.probability:.3f}  {row.first} and {row.second}: {row.expected:.2f} stops expected"
 
 
 def _by_buses(answers: pd.DataFrame, title: str, word: str) -> Iterator[str]:

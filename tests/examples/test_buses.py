@@ -123,6 +123,21 @@ def test_probabilities_are_calibrated_on_one_route(run, spark):
     assert expected_error(run.reliability(answers["probability"], truth)) < 0.08
 
 
+def test_journeys_that_meet_at_three_or_more_stops(run, spark):
+    """The expected number of stops is the sum of the probabilities at the stops, up to the order of the visits."""
+    folder = real("wmata_bus")
+    sent = run.read_reports(folder)
+    visits = run.visits_of(sent[sent["journey"].str.startswith(("C53 11", "C53 13"))], run.read_stops(folder))
+    convoys = run.convoys(visits)
+    assert convoys[["first", "second"]].to_numpy().tolist() == [
+        ["C53 11:12 5475", "C53 11:24 5516"],
+        ["C53 13:36 5539", "C53 13:48 2852"],
+    ]
+    together = run.ask(visits).groupby(["first", "second"])["probability"].sum()
+    for row in convoys.itertuples():
+        assert row.expected == pytest.approx(together[row.first, row.second], abs=0.05)
+
+
 def test_the_picture_has_a_row_for_each_stop(draw):
     times = dict.fromkeys(["arrival_lo", "arrival_hi"], 100.0) | dict.fromkeys(["departure_lo", "departure_hi"], 130.0)
     visits = pd.DataFrame([{"stop": 11, "journey": bus, **times} for bus in draw.BUSES])

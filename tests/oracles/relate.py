@@ -13,7 +13,9 @@ Interpretation of the definitions
 - The times of an entity strictly increase. So a tie is between an event of one entity and an event of the other, both
   recorded. A tie with a lost event has probability 0.
 - The outer quantifier counts the segments of the first entity that have enough segments of the second: all of them
-  (None) or at least k. ALL of no segments holds; AT LEAST k of fewer than k does not.
+  (None), at least k, or from k to m (AT MOST, EXACTLY). ALL of no segments holds; AT LEAST k of fewer than k does not.
+- Conditions on segments say which segments of each entity count, and which two segments may be related. Quantifiers are
+  about the segments that count.
 - An opening event without a closing one opens no segment, but it is an event in the order of the entity.
 
 Enumeration of worlds
@@ -40,6 +42,9 @@ import numpy.typing as npt
 from tests.untraced import untraced
 
 Number = int | Fraction
+
+#: ALL (None), at least so many, or the least and the most.
+Quantifier = int | tuple[int, int] | None
 F64 = npt.NDArray[np.float64]
 
 #: Sampling gives up after this many rounds of draws.
@@ -150,12 +155,41 @@ class World:
     b: tuple[Rank, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Which segments of each entity count, and whether segment x of the first may be related to y of the second."""
+
+    first: tuple[bool, ...]
+    second: tuple[bool, ...]
+    pairs: tuple[tuple[bool, ...], ...]
+
+
 @untraced
-def probability(a: Entity, b: Entity, outer: int | None, inner: int | None, relations: frozenset[str]) -> Fraction:
-    """P[for `outer` segments of a there are `inner` segments of b to which one of the relations holds]; None is ALL."""
+def probability(
+    a: Entity,
+    b: Entity,
+    outer: Quantifier,
+    inner: Quantifier,
+    relations: frozenset[str],
+    conditions: Conditions | None = None,
+) -> Fraction:
+    """P[for `outer` segments of a there are `inner` segments of b to which one of the relations holds]."""
     return sum(
-        (world.weight for world in worlds(a, b) if holds(world.a, world.b, outer, inner, relations)), start=Fraction(0)
+        (world.weight for world in worlds(a, b) if holds(world.a, world.b, outer, inner, relations, conditions)),
+        start=Fraction(0),
     )
+
+
+@untraced
+def distribution(
+    a: Entity, b: Entity, inner: Quantifier, relations: frozenset[str], conditions: Conditions | None = None
+) -> list[Fraction]:
+    """P[exactly n segments of a have `inner` segments of b to which a relation holds], for n from 0 on."""
+    weights: Counter[int] = Counter()
+    for world in worlds(a, b):
+        satisfied, total = satisfied_segments(world.a, world.b, inner, relations, conditions)
+        weights[satisfied] += world.weight
+    return [Fraction(weights[n]) for n in range(total + 1)]
 
 
 def worlds(a: Entity, b: Entity) -> Iterator[World]:
@@ -233,11 +267,35 @@ def _ranks(slots: Slots, numbers: dict[int, list[int]]) -> tuple[Rank, ...]:
 # ---------------------------------------------------------------- queries in a world
 
 
-def holds(a: Sequence[Any], b: Sequence[Any], outer: int | None, inner: int | None, relations: frozenset[str]) -> bool:
+def holds(
+    a: Sequence[Any],
+    b: Sequence[Any],
+    outer: Quantifier,
+    inner: Quantifier,
+    relations: frozenset[str],
+    conditions: Conditions | None = None,
+) -> bool:
     """Whether the query holds for entities whose events all have a time (or a rank)."""
-    counts = [sum(related(x, y, relations) for y in segments(b)) for x in segments(a)]
-    satisfied = sum(enough(count, inner, len(segments(b))) for count in counts)
-    return enough(satisfied, outer, len(counts))
+    satisfied, total = satisfied_segments(a, b, inner, relations, conditions)
+    return enough(satisfied, outer, total)
+
+
+def satisfied_segments(
+    a: Sequence[Any], b: Sequence[Any], inner: Quantifier, relations: frozenset[str], conditions: Conditions | None
+) -> tuple[int, int]:
+    """How many segments of a have `inner` segments of b to which a relation holds, and how many count."""
+    first, second = segments(a), segments(b)
+    if conditions is None:
+        conditions = Conditions((True,) * len(first), (True,) * len(second), ((True,) * len(second),) * len(first))
+    satisfied = 0
+    for i, x in enumerate(first):
+        if conditions.first[i]:
+            count = sum(
+                conditions.second[j] and conditions.pairs[i][j] and related(x, y, relations)
+                for j, y in enumerate(second)
+            )
+            satisfied += bool(enough(count, inner, sum(conditions.second)))
+    return satisfied, sum(conditions.first)
 
 
 def segments(events: Sequence[Any]) -> list[tuple[Any, Any]]:
@@ -250,9 +308,12 @@ def related(x: tuple[Any, Any], y: tuple[Any, Any], relations: frozenset[str]) -
     return any(RELATIONS[relation](*x, *y) for relation in relations)
 
 
-def enough(count: int, quantifier: int | None, total: int) -> bool:
-    """Whether `count` of `total` segments satisfy a quantifier."""
-    return count == total if quantifier is None else count >= quantifier
+def enough(count: Any, quantifier: Quantifier, total: int) -> Any:
+    """Whether `count` of `total` segments satisfy a quantifier; `count` may be an array."""
+    if quantifier is None:
+        return count == total
+    least, most = quantifier if isinstance(quantifier, tuple) else (quantifier, total)
+    return (least <= count) & (count <= most)
 
 
 # ---------------------------------------------------------------- sampling
@@ -261,8 +322,8 @@ def enough(count: int, quantifier: int | None, total: int) -> bool:
 def sampled(
     a: Entity,
     b: Entity,
-    outer: int | None,
-    inner: int | None,
+    outer: Quantifier,
+    inner: Quantifier,
     relations: frozenset[str],
     draws: int = 100_000,
     seed: int = 0,
@@ -278,8 +339,8 @@ def sampled(
         count = np.zeros(draws, dtype=int)
         for y in segments(times_b):
             count += np.any([RELATIONS[relation](*x, *y) for relation in sorted(relations)], axis=0)
-        satisfied += count >= (b.segments if inner is None else inner)
-    return float(np.mean(satisfied >= (a.segments if outer is None else outer)))
+        satisfied += enough(count, inner, b.segments)
+    return float(np.mean(enough(satisfied, outer, a.segments)))
 
 
 def sample_times(entity: Entity, draws: int, random: np.random.Generator) -> F64:

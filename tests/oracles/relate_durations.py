@@ -23,7 +23,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tests.oracles.relate import RELATIONS, Entity, Window, holds, sample_times, segments
+from tests.oracles.relate import (
+    RELATIONS,
+    Conditions,
+    Entity,
+    Quantifier,
+    Window,
+    enough,
+    sample_times,
+    satisfied_segments,
+    segments,
+)
 from tests.untraced import untraced
 
 F64 = npt.NDArray[np.float64]
@@ -80,17 +90,32 @@ class Timed:
 
 
 @untraced
-def probability(a: Timed, b: Timed, outer: int | None, inner: int | None, relations: frozenset[str]) -> float:
-    """P[for `outer` segments of a there are `inner` segments of b to which one of the relations holds]; None is ALL."""
-    true = total = 0.0
+def probability(
+    a: Timed,
+    b: Timed,
+    outer: Quantifier,
+    inner: Quantifier,
+    relations: frozenset[str],
+    conditions: Conditions | None = None,
+) -> float:
+    """P[for `outer` segments of a there are `inner` segments of b to which one of the relations holds]."""
+    weighed = distribution(a, b, inner, relations, conditions)
+    return sum(weight for n, weight in enumerate(weighed) if enough(n, outer, len(weighed) - 1))
+
+
+@untraced
+def distribution(
+    a: Timed, b: Timed, inner: Quantifier, relations: frozenset[str], conditions: Conditions | None = None
+) -> list[float]:
+    """P[exactly n segments of a have `inner` segments of b to which a relation holds], for n from 0 on."""
+    masses: dict[int, float] = {}
     shift = _highest_found(a, b)
     for times_a, times_b, weights in _regions(a, b):
         densities = np.exp(a.log_density(times_a) + b.log_density(times_b) - shift)
-        mass = float(np.sum(weights * densities))
-        total += mass
         inside = [[float(np.ravel(t)[0]) for t in times] for times in (times_a, times_b)]
-        true += mass * holds(*inside, outer, inner, relations)
-    return true / total
+        satisfied, n_counted = satisfied_segments(*inside, inner, relations, conditions)
+        masses[satisfied] = masses.get(satisfied, 0.0) + float(np.sum(weights * densities))
+    return [masses.get(n, 0.0) / sum(masses.values()) for n in range(n_counted + 1)]
 
 
 def _highest_found(a: Timed, b: Timed) -> float:
@@ -153,7 +178,7 @@ def _nodes(gaps: Sequence[tuple[float, float]]) -> Iterator[tuple[list[F64], F64
 
 @untraced
 def sampled(
-    a: Timed, b: Timed, outer: int | None, inner: int | None, relations: frozenset[str], draws: int, seed: int = 0
+    a: Timed, b: Timed, outer: Quantifier, inner: Quantifier, relations: frozenset[str], draws: int, seed: int = 0
 ) -> tuple[float, int]:
     """An estimate of the probability from draws that are not rejected, and their number."""
     random = np.random.default_rng(seed)
@@ -165,6 +190,6 @@ def sampled(
         count = np.zeros(len(satisfied), dtype=int)
         for y in segments(list(times_b[:, kept])):
             count += np.any([RELATIONS[relation](*x, *y) for relation in sorted(relations)], axis=0)
-        satisfied += count >= (b.entity.segments if inner is None else inner)
-    needed = a.entity.segments if outer is None else outer
-    return float(np.mean(satisfied >= needed)) if len(satisfied) else math.nan, len(satisfied)
+        satisfied += enough(count, inner, b.entity.segments)
+    holds = enough(satisfied, outer, a.entity.segments)
+    return float(np.mean(holds)) if len(satisfied) else math.nan, len(satisfied)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from tests.oracles.relate import Entity, Window
+from tests.oracles.relate import Entity, Quantifier, Window
 
 from anabranch.columns.times import order_doubles
 from anabranch.relate import kernel
@@ -39,25 +39,35 @@ Laws = Sequence[tuple[int, float]]
 def decided(
     a: Codes,
     b: Codes,
-    outer: int | None,
-    inner: int | None,
+    outer: Quantifier,
+    inner: Quantifier,
     relations: int,
     doubles: bool = False,
     laws: Sequence[Laws] | None = None,
 ) -> Decided:
-    """Call the kernel for one pair, or with `laws` the kernel for distributions; None is ALL."""
-    table = kernel.segment_classes(len(b), inner or 0, relations, outer is None)
-    first_row = np.full(len(b) + 1, -1, np.int64)
-    first_row[len(b)] = 0
-    classes, pairs, operands = kernel.Classes(first_row, *table), np.array([[0, 0]]), [windows_of([x]) for x in (a, b)]
+    """Call the kernel for one pair, or with `laws` the kernel for distributions."""
+    n = len(b) // 2
+    least, most = _limits(inner, n)
+    table = kernel.segment_classes(np.arange(n + 1), least, most, relations, outer is None)
+    classes = kernel.Classes(np.zeros(1, np.int64), np.zeros(1, np.int64), 0, *table)
+    pairs, operands = np.array([[0, 0]]), [windows_of([x]) for x in (a, b)]
+    # For ALL, hits are failures: at most 0 of them.
+    least, most = (0, 0) if outer is None else _limits(outer, len(a) // 2)
+    floor, needed = (max(0, least - 1), most + 1) if isinstance(outer, tuple) or outer is None else (least - 1, least)
     if laws is None:
         marked = [windows.marked() for windows in operands]
-        enough, fewer = kernel.relate_pairs(pairs, *marked, classes, outer or 1, doubles)
+        counts = kernel.relate_pairs(pairs, *marked, classes, floor, needed, doubles)
     else:
         chained = [_with_laws(windows, of_entity).chained() for windows, of_entity in zip(operands, laws, strict=True)]
-        enough, fewer = kernel.relate_chains(pairs, *chained, classes, outer or 1, doubles)
-    # For ALL, hits are failures.
-    return Decided(*((fewer[0], enough[0]) if outer is None else (enough[0], fewer[0])))
+        counts = kernel.relate_chains(pairs, *chained, classes, floor, needed, doubles)
+    is_true = [least <= number <= max(most, least) for number in range(floor, needed + 1)]
+    return Decided(counts[0][is_true].sum(), counts[0][np.invert(is_true)].sum())
+
+
+def _limits(quantifier: Quantifier, n_segments: int) -> tuple[int, int]:
+    if quantifier is None:
+        return n_segments, n_segments
+    return quantifier if isinstance(quantifier, tuple) else (quantifier, n_segments)
 
 
 def _with_laws(windows: Windows, laws: Laws) -> Windows:

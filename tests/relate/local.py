@@ -25,6 +25,8 @@ class Answer(NamedTuple):
     probability: float
     complement: float | None = None
     status: str | None = None
+    expected: float | None = None
+    distribution: tuple[float, ...] | None = None
 
 
 class RelateRun(local.LocalRun):
@@ -103,7 +105,11 @@ def members(job: RelateJob, entities: pa.Table) -> pa.Table:
 
 def _answer(row: dict[str, Any]) -> tuple[Pair, Answer]:
     first, second = list(row.values())[:2]
-    answer = Answer(row["probability"], row.get("complement"), row.get("status"))
+    distribution = row.get("distribution")
+    answer = Answer(
+        row["probability"], row.get("complement"), row.get("status"), row.get("expected"),
+        None if distribution is None else tuple(distribution),
+    )  # fmt: skip
     return (_key(first.values()), _key(second.values())), answer
 
 

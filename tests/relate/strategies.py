@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from hypothesis import strategies as st
-from tests.oracles.relate import Entity, entity, related, segments, worlds
+from tests.oracles.relate import Entity, Quantifier, entity, related, segments, worlds
 
 from anabranch.relate.query import COMPOSITE, SIMPLE
 
@@ -39,12 +39,12 @@ MOST_LOST = 5
 
 @dataclass(frozen=True)
 class Case:
-    """Two entities and a query: quantifiers (None for ALL) and a union of simple relations."""
+    """Two entities and a query: quantifiers and a union of simple relations."""
 
     a: Entity
     b: Entity
-    outer: int | None
-    inner: int | None
+    outer: Quantifier
+    inner: Quantifier
     relations: frozenset[str]
 
     @property
@@ -54,7 +54,9 @@ class Case:
 
 
 @st.composite
-def cases(draw: Draw, windows: str = DIFFERING, most_lost: int = MOST_LOST, wide: bool = False) -> Case:
+def cases(
+    draw: Draw, windows: str = DIFFERING, most_lost: int = MOST_LOST, wide: bool = False, limits: bool = True
+) -> Case:
     """Two entities and a query about them.
 
     Parameters
@@ -65,6 +67,8 @@ def cases(draw: Draw, windows: str = DIFFERING, most_lost: int = MOST_LOST, wide
         The most lost events of both entities together.
     wide : bool
         Whether a window may reach beyond the recorded neighbours; the order of events then narrows it.
+    limits : bool
+        Whether a quantifier may be AT MOST or EXACTLY.
     """
     unit = draw(st.sampled_from(UNITS))
     first = draw(entities(unit, windows, draw(st.integers(0, most_lost)), wide))
@@ -72,7 +76,8 @@ def cases(draw: Draw, windows: str = DIFFERING, most_lost: int = MOST_LOST, wide
     second = draw(entities(unit, windows, most_lost - lost, wide))
     a, b = (second, first) if draw(st.booleans()) else (first, second)
     relations = draw(unions) | draw(st.sampled_from((*possible_relations(a, b), frozenset())))
-    return Case(a, b, draw(quantifiers(a.segments)), draw(quantifiers(b.segments)), relations)
+    outer, inner = (draw(quantifiers(entity.segments, limits)) for entity in (a, b))
+    return Case(a, b, outer, inner, relations)
 
 
 def possible_relations(a: Entity, b: Entity) -> list[frozenset[str]]:
@@ -146,9 +151,19 @@ def run_windows(
     return []
 
 
-def quantifiers(segments: int) -> st.SearchStrategy[int | None]:
-    """SOME, ALL, and other counts; rarely more than there are segments, which nothing satisfies."""
-    return st.sampled_from(3 * (1, None, *range(2, segments + 1)) + (segments + 1,))
+def quantifiers(segments: int, limits: bool = True) -> st.SearchStrategy[Quantifier]:
+    """SOME, ALL, and other counts; rarely more than there are segments, which no AT LEAST satisfies."""
+    numbers = range(segments + 1) if limits else ()
+    at_most, exactly = [(0, n) for n in numbers], [(n, n) for n in numbers]
+    return st.sampled_from([*3 * (1, None, *range(2, segments + 1)), segments + 1, *at_most, *exactly])
+
+
+def written(quantifier: Quantifier) -> str:
+    """A quantifier in the language."""
+    if not isinstance(quantifier, tuple):
+        return "ALL" if quantifier is None else f"AT LEAST {quantifier}"
+    least, most = quantifier
+    return f"{'EXACTLY' if least else 'AT MOST'} {most}"
 
 
 #: A random union, a composite relation, or a single relation.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 from tests.drawn import examples
@@ -47,6 +48,18 @@ def test_batch_equals_worlds(case: Workload, n_buckets: int) -> None:
     assert run.counts.used + run.counts.duplicate == run.counts.read
     event("answers" if run.answers() else "no answers")
     assert_same(probabilities(run.answers()), case.expected(), case.threshold)
+    assert_counts(run.answers(), case)
+
+
+def assert_counts(answers: dict[Pair, Answer], case: Workload) -> None:
+    """With COUNT, the number of satisfied segments has the distribution of the oracle."""
+    if not any(answer.distribution for answer in answers.values()):
+        return
+    event("counts")
+    want = case.distributions()
+    for pair, answer in answers.items():
+        assert answer.distribution == pytest.approx(want[pair], abs=1e-9)
+        assert answer.expected == pytest.approx(sum(n * p for n, p in enumerate(want[pair])), abs=1e-9)
 
 
 # ---------------------------------------------------------------- streams
@@ -64,6 +77,7 @@ def streamed(case: Workload, batches: list[Rows]) -> RelateRun:
     for result in (run, whole):
         assert_rows_are_counted(result)
     assert_same(probabilities(run.answers()), probabilities(whole.answers()), case.threshold)
+    assert_same_counts(run.answers(), whole.answers())
     assert all(pair in run.answers() for pair, answer in run.latest().items() if is_answer(answer, case.threshold))
     assert_state_is_small(run)
     return run
@@ -72,8 +86,15 @@ def streamed(case: Workload, batches: list[Rows]) -> RelateRun:
 def assert_latest_answers_are_current(run: RelateRun, earlier: dict[Pair, Answer], threshold: float) -> None:
     """The latest answers about all pairs are those of the current entities."""
     latest = {pair: answer for pair, answer in run.latest().items() if is_answer(answer, threshold)}
-    assert_same(probabilities(latest), probabilities(earlier | run.recomputed()), threshold)
+    recomputed = earlier | run.recomputed()
+    assert_same(probabilities(latest), probabilities(recomputed), threshold)
+    assert_same_counts(latest, recomputed)
     assert all(latest[pair].status == "final" for pair in earlier)
+
+
+def assert_same_counts(got: dict[Pair, Answer], want: dict[Pair, Answer]) -> None:
+    for pair in got.keys() & want.keys():
+        assert got[pair].distribution == pytest.approx(want[pair].distribution, abs=1e-9)
 
 
 def is_answer(answer: Answer, threshold: float) -> bool:
@@ -142,4 +163,5 @@ def rows_at(case: Workload, at: int) -> Rows:
 def later(case: Workload, at: int) -> list[dict]:
     """The first event of an entity that begins after all others; no row before its time."""
     instant = TIMES[case.times][2]
-    return [{"g": LATER[0], "k": LATER[1], "seq": 1, "t": instant(at), "at": at}] if at > LATEST else []
+    first_event = {"g": LATER[0], "k": LATER[1], "seq": 1, "t": instant(at), "u": "x", "v": 0, "at": at}
+    return [first_event] if at > LATEST else []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,7 +32,9 @@ def test_relation_of_returns_the_relation_whose_definition_holds() -> None:
 
 
 def tables(n_events: int, inner: int | None, relations: frozenset[str], fails: bool) -> Classes:
-    return Classes(None, *kernel.segment_classes(n_events, inner or 0, bits(*relations), fails))
+    n = n_events // 2
+    least = n if inner is None else inner
+    return Classes(None, None, 0, *kernel.segment_classes(np.arange(n + 1), least, n, bits(*relations), fails))
 
 
 def is_hit(start: int, end: int, n_events: int, inner: int | None, relations: frozenset[str], fails: bool) -> bool:

@@ -14,7 +14,7 @@ from scipy import special
 from tests.drawn import examples
 from tests.local import declared, local_job
 from tests.oracles import relate, relate_durations
-from tests.oracles.relate import Entity, Window, entity
+from tests.oracles.relate import Entity, Quantifier, Window, entity
 from tests.oracles.relate_durations import Law, Timed
 from tests.relate.kernels import bits, codes_of, decided
 from tests.relate.local import run_whole
@@ -34,7 +34,7 @@ INTERSECTS = bits("INTERSECTS")
 SCALE = 2 * 3 * 5 * 7
 
 
-def computed(a: Timed, b: Timed, outer: int | None, inner: int | None, relations: int, scale: float = SCALE) -> float:
+def computed(a: Timed, b: Timed, outer: Quantifier, inner: Quantifier, relations: int, scale: float = SCALE) -> float:
     """The probability by the kernel."""
     operands = [codes_of(timed.entity, Fraction(scale)) for timed in (a, b)]
     laws = [

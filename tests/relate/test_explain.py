@@ -12,6 +12,7 @@ from anabranch.relate.explain import plan
 STREAMS = """
 CREATE STREAM jam KEY (road STRING, sector INTEGER) TIME t INTEGER MODEL INTERVALS ORDER seq;
 CREATE STREAM known KEY (road STRING) TIME t INTEGER MODEL INTERVALS ORDER seq LENGTH n;
+CREATE STREAM trips KEY (line STRING, trip STRING) VALUE (stop STRING) TIME t INTEGER MODEL INTERVALS ORDER seq;
 CREATE STREAM wide KEY (road STRING) TIME t INTEGER MODEL INTERVALS ORDER seq HORIZON [0, 99] ROLE what;
 CREATE STREAM bounded KEY (road STRING) TIME t INTEGER MODEL INTERVALS ORDER seq LENGTH n WINDOW (lo, hi);
 """
@@ -50,6 +51,43 @@ def test_a_plan_in_full() -> None:
 def test_quantifiers_and_relations_are_listed() -> None:
     (why, _) = plan_of("ALL a (MEETS OR STARTED BY) SOME b FROM known AS a, wide AS b").why
     assert why == "every segment of a must be in the relation MEETS or STARTED BY to some segment of b"
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        (
+            "AT MOST 1 a MEETS EXACTLY 2 b",
+            "at most 1 segment of a must be in the relation MEETS to exactly 2 segments of b",
+        ),
+        ("EXACTLY 0 a MEETS SOME b", "at most 0 segments of a must be in the relation MEETS to some segment of b"),
+    ],
+)
+def test_limits_are_described(query: str, why: str) -> None:
+    described = plan_of(f"{query} FROM known AS a, known AS b TIMEOUT 9")
+    assert described.why[0] == why
+    assert "times their events" in described.cost
+    assert not [step for step in described.steps if step.id == "skip"]
+    assert [step.does for step in described.steps if step.id == "note"] == [
+        "pairs without any related segments have answers too: a quantifier admits no segment",
+        "streaming: entities of known are kept forever: no segment need be related",
+    ]
+
+
+def test_conditions_on_segments_are_described() -> None:
+    where = "WHERE a.line = b.line AND a.stop = b.stop AND b.stop <> 'depot'"
+    described = plan_of(f"AT LEAST 3 a INTERSECTS SOME b FROM trips AS a, trips AS b {where} COUNT")
+    assert described.why[1:3] == (
+        "only segments of b count that satisfy b.stop <> 'depot'",
+        "two segments are related only if a.stop = b.stop",
+    )
+    assert "; and with the number of segments of the first operand; conditions on segments cost" in described.cost
+    assert described.routing == "entities are routed by a.line = b.line; each is sent once"
+
+
+def test_without_conditions_on_entities_every_pair_is_compared() -> None:
+    query = "SOME a INTERSECTS SOME b FROM trips AS a, known AS b WHERE a.stop = 'depot'"
+    assert steps(query, "pair") == ["every pair of entities"]
 
 
 def test_entities_of_two_streams_may_have_the_same_key() -> None:

@@ -25,13 +25,13 @@ def analysis_of(query: str):
 @pytest.mark.parametrize("query", ["AT LEAST 3000000000 a INTERSECTS SOME b", "ALL a INTERSECTS AT LEAST 3000000000 b"])
 def test_more_segments_than_there_are_need_no_kernel(query: str) -> None:
     one = windows_of([[(0, 0), (0, 9), (0, 9), (9, 9)]])
-    probability, complement = relate(analysis_of(query), False, one, one, PAIR)
-    assert (probability.tolist(), complement.tolist()) == ([0.0], [1.0])
+    decided = relate(analysis_of(query), False, one, one, PAIR)
+    assert (decided.probability.tolist(), decided.complement.tolist()) == ([0.0], [1.0])
 
 
 def test_a_pair_that_needs_too_many_weights_is_refused() -> None:
     lost = windows_of([[(0, 0), *[(0, 9)] * 400, (9, 9)]])
-    with pytest.raises(TooLarge, match=r"have 400 and 400 consecutive lost events, .*; use a smaller AT LEAST"):
+    with pytest.raises(TooLarge, match=r"have 400 and 400 consecutive lost events, .*; use a smaller number"):
         relate(analysis_of("AT LEAST 201 a INTERSECTS AT LEAST 2 b"), False, lost, lost, PAIR)
 
 
@@ -47,12 +47,12 @@ def test_a_certain_pair_has_probability_exactly_1() -> None:
             *(event for low, high in gaps for event in ((low, high), (low, high), (high, high))),
         ]
         broken = windows_of([events])
-        probability, complement = relate(analysis_of("AT LEAST 7 a INTERSECTS SOME b"), False, broken, long, PAIR)
-        assert (probability.tolist(), complement.tolist()) == ([1.0], [0.0])
+        decided = relate(analysis_of("AT LEAST 7 a INTERSECTS SOME b"), False, broken, long, PAIR)
+        assert (decided.probability.tolist(), decided.complement.tolist()) == ([1.0], [0.0])
 
 
 def test_the_table_of_a_long_entity_is_narrow() -> None:
     """The table has a row for each event and a column for each class, not a column for each event."""
     many = windows_of([[(t, t) for t in range(6000)]])
-    probability, _ = relate(analysis_of("AT LEAST 3000 a EQUALS SOME b"), False, many, many, PAIR)
-    assert probability.tolist() == [1.0]
+    decided = relate(analysis_of("AT LEAST 3000 a EQUALS SOME b"), False, many, many, PAIR)
+    assert decided.probability.tolist() == [1.0]

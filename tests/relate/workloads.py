@@ -15,7 +15,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 from tests.oracles import relate_durations
-from tests.oracles.relate import Entity, Window, probability
+from tests.oracles.relate import Conditions, Entity, Quantifier, Window, distribution, enough
 from tests.oracles.relate_durations import Law, Timed
 from tests.relate.strategies import (
     COMMON,
@@ -26,6 +26,7 @@ from tests.relate.strategies import (
     possible_relations,
     quantifiers,
     unions,
+    written,
 )
 from tests.splits import Draw, Row, Rows
 
@@ -60,6 +61,28 @@ CONDITIONS: dict[str, Callable[[Key, Key], bool]] = {
     "WHERE a.g = 0 AND a.k + b.k > 0": lambda a, b: a[0] == 0 and a[1] + b[1] > 0,
 }
 
+
+#: The attribute of a segment: a number, None (NULL), or UNKNOWN if its opening event has no row.
+Attribute = int | None | str
+UNKNOWN = "unknown"
+
+
+def _compared(test: Callable[[int, int], bool]) -> Callable[..., bool]:
+    """A comparison of values, which is not satisfied if one of them is NULL."""
+    return lambda x, y: x is not None and y is not None and test(x, y)
+
+
+#: Conditions on attributes: the operands whose attributes they use, and the same condition on the key and the attribute
+#: of both segments in Python. An attribute that is used is known.
+SEGMENT_CONDITIONS: dict[str, tuple[str, Callable[[Key, Attribute, Key, Attribute], bool]]] = {
+    "a.v = b.v": ("ab", lambda a, v, b, w: _compared(lambda x, y: x == y)(v, w)),
+    "(a.v < b.v OR b.v IS NULL)": ("ab", lambda a, v, b, w: w is None or _compared(lambda x, y: x < y)(v, w)),
+    "a.v + b.v <> a.k": ("ab", lambda a, v, b, w: _compared(lambda x, y: x + y != a[1])(v, w)),
+    "a.v >= 1": ("a", lambda a, v, b, w: v is not None and v >= 1),
+    "a.v <> b.k": ("a", lambda a, v, b, w: v is not None and v != b[1]),
+    "b.v IS NOT NULL": ("b", lambda a, v, b, w: w is not None),
+    "(b.v IS NULL OR b.v < 2)": ("b", lambda a, v, b, w: w is None or w < 2),
+}
 
 #: The distribution of the time from each event of an entity to the next.
 EntityLaws = tuple[Law | None, ...]
@@ -100,30 +123,55 @@ class Workload:
     laws: tuple[dict[Key, EntityLaws], dict[Key, EntityLaws]]
     same_stream: bool
     chosen: Callable[[Key, Key], bool]
-    outer: int | None
-    inner: int | None
+    outer: Quantifier
+    inner: Quantifier
     relations: frozenset[str]
     threshold: float
+    attributes: tuple[dict[Key, list[Attribute]], dict[Key, list[Attribute]]]
+    on_segments: tuple[str, ...]
+
+    def distributions(self) -> dict[tuple[Key, Key], list[float]]:
+        """The distribution of the number of satisfied segments of each pair, by the oracle."""
+        return {
+            (a, b): self._distribution(a, b)
+            for a, b in itertools.product(self.first, self.second)
+            if self.chosen(a, b) and not (self.same_stream and a == b)
+        }
 
     def expected(self) -> dict[tuple[Key, Key], float]:
         """The answers of the oracle."""
-        pairs = [
-            (a, b)
-            for a, b in itertools.product(self.first, self.second)
-            if self.chosen(a, b) and not (self.same_stream and a == b)
-        ]
-        probabilities = {(a, b): self._probability(a, b) for a, b in pairs}
+        probabilities = {
+            pair: sum(p for n, p in enumerate(weights) if enough(n, self.outer, len(weights) - 1))
+            for pair, weights in self.distributions().items()
+        }
         return {pair: p for pair, p in probabilities.items() if p > 0 and p >= self.threshold}
 
-    def _probability(self, a: Key, b: Key) -> float:
+    def _distribution(self, a: Key, b: Key) -> list[float]:
         operands = [(self.first[a], self.laws[0].get(a)), (self.second[b], self.laws[1].get(b))]
-        query = (self.outer, self.inner, self.relations)
+        query = (self.inner, self.relations, self._conditions(a, b))
         if not any(laws for _, laws in operands):
-            return float(probability(self.first[a], self.second[b], *query))
+            return [float(p) for p in distribution(self.first[a], self.second[b], *query)]
         timed = [
             Timed(entity, laws if laws is not None else (None,) * (len(entity.events) - 1)) for entity, laws in operands
         ]
-        return relate_durations.probability(*timed, *query)
+        return relate_durations.distribution(*timed, *query)
+
+    def _conditions(self, a: Key, b: Key) -> Conditions | None:
+        if not self.on_segments:
+            return None
+        first, second = self.attributes[0][a], self.attributes[1][b]
+
+        def satisfied(used: str, v: Attribute, w: Attribute) -> bool:
+            parts = [SEGMENT_CONDITIONS[text] for text in self.on_segments]
+            parts = [part for part in parts if part[0] == used]
+            known = not ("a" in used and v == UNKNOWN) and not ("b" in used and w == UNKNOWN)
+            return not parts or (known and all(test(a, v, b, w) for _, test in parts))
+
+        return Conditions(
+            tuple(satisfied("a", v, None) for v in first),
+            tuple(satisfied("b", None, w) for w in second),
+            tuple(tuple(satisfied("ab", v, w) for w in second) for v in first),
+        )
 
 
 @dataclass(frozen=True)
@@ -158,7 +206,8 @@ class _Clauses:
         """The CREATE STREAM statement."""
         kind, unit, _, text = TIMES[self.times]
         clauses = [
-            f"CREATE STREAM {name} KEY (g INTEGER, k INTEGER) TIME t {kind} MODEL INTERVALS ORDER seq",
+            f"CREATE STREAM {name} KEY (g INTEGER, k INTEGER) VALUE (u STRING, v INTEGER) TIME t {kind}",
+            "MODEL INTERVALS ORDER seq",
             f"HORIZON [{text(HORIZON[0])}, {text(HORIZON[1])}]" if self.horizon else "",
             "WINDOW (lo, hi)" if self.window else "",
             "LENGTH n" if self.length else "",
@@ -192,7 +241,8 @@ def workloads(
     times = draw(st.sampled_from(list(TIMES)))
     names = draw(st.sampled_from([("s",), ("s", "r")]))
     condition = draw(st.sampled_from(list(CONDITIONS)))
-    text, rows, drawn, laws = [], {}, [], []
+    on_segments = tuple(draw(st.lists(st.sampled_from(list(SEGMENT_CONDITIONS)), max_size=2, unique=True)))
+    text, rows, drawn, laws, attributes = [], {}, [], [], []
     with_laws = draw(st.sampled_from([False, False, True]))
     for name in names:
         clauses = draw(_clauses(times, horizon, ends, with_laws))
@@ -200,6 +250,7 @@ def workloads(
         drawn.append(stream_entities)
         by_entity = {key: draw(_rows(clauses, key, entity)) for key, entity in stream_entities.items()}
         has_laws = clauses.duration or clauses.gap
+        attributes.append({key: _attributes(stream_entities[key], by_entity[key]) for key in by_entity})
         laws.append({key: clauses.laws_of(stream_entities[key], by_entity[key]) for key in by_entity if has_laws})
         rows[name] = [row for entity_rows in by_entity.values() for row in entity_rows]
         rows[name] += draw(st.lists(st.sampled_from(rows[name]), max_size=2)) if twice else []
@@ -209,16 +260,24 @@ def workloads(
     outer, inner = (draw(quantifiers(max(entity.segments for entity in side.values()))) for side in (first, second))
     threshold = draw(st.sampled_from([0.0, 0.5]))
     limit = f"TIMEOUT {draw(st.integers(1, 6)) * TIMES[times][1]:g}" if timeout else ""
+    where = " AND ".join([condition.removeprefix("WHERE "), *on_segments] if condition else on_segments)
+    count = draw(st.sampled_from(["", "COUNT"]))
     text.append(
-        f"CREATE QUERY q AS RELATE {_quantified(outer, 'a')} ({' OR '.join(sorted(relations))}) "
-        f"{_quantified(inner, 'b')} FROM {names[0]} AS a, {names[-1]} AS b {condition} COMPLEMENT "
+        f"CREATE QUERY q AS RELATE {written(outer)} a ({' OR '.join(sorted(relations))}) {written(inner)} b "
+        f"FROM {names[0]} AS a, {names[-1]} AS b {f'WHERE {where}' if where else ''} COMPLEMENT {count} "
         f"THRESHOLD {threshold} {limit};"
     )
     same = len(names) == 1
     return Workload(
         "\n".join(text), times, rows, first, second, (laws[0], laws[-1]), same, CONDITIONS[condition],
-        outer, inner, relations, threshold,
+        outer, inner, relations, threshold, (attributes[0], attributes[-1]), on_segments,
     )  # fmt: skip
+
+
+def _attributes(entity: Entity, rows: list[Row]) -> list[Attribute]:
+    """The attribute of each segment: that of the row of its opening event."""
+    by_seq = {row["seq"]: row["v"] for row in rows}
+    return [by_seq.get(2 * number + 1, UNKNOWN) for number in range(entity.segments)]
 
 
 @st.composite
@@ -226,10 +285,6 @@ def _likely_relations(draw: Draw, first: dict[Key, Entity], second: dict[Key, En
     """A relation that some pair may have; with random relations only, there would be few answers."""
     a, b = draw(st.sampled_from(list(first.values()))), draw(st.sampled_from(list(second.values())))
     return draw(st.sampled_from((*possible_relations(a, b), frozenset())))
-
-
-def _quantified(at_least: int | None, name: str) -> str:
-    return f"ALL {name}" if at_least is None else f"AT LEAST {at_least} {name}"
 
 
 @st.composite
@@ -279,14 +334,14 @@ def _rows(draw: Draw, clauses: _Clauses, key: Key, entity: Entity) -> list[Row]:
         if may_be_omitted and draw(st.booleans()):
             continue
         row = {"g": key[0], "k": key[1], "seq": seq, "t": None if lost else instant(int(event))}
-        row["at"] = _arrival(entity, seq - 1)
+        row |= {"u": "x", "v": draw(st.sampled_from([0, 1, 2, None])), "at": _arrival(entity, seq - 1)}
         if lost and (event != implied or (clauses.window and draw(st.booleans()))):
             row |= {"lo": instant(int(event.lo)), "hi": instant(int(event.hi))}
         if clauses.role and draw(st.booleans()):
             row["what"] = ROLES[0] if seq == 1 else ROLES[3] if seq == last else ROLES[1 + seq % 2]
         rows.append(row)
     if not rows:
-        rows.append({"g": key[0], "k": key[1], "seq": last, "t": None, "at": 0})
+        rows.append({"g": key[0], "k": key[1], "seq": last, "t": None, "u": "x", "v": 0, "at": 0})
     if any(law is not None and law.mean is None for law in (clauses.duration, clauses.gap)):
         unit = TIMES[clauses.times][1]
         for index, row in enumerate(rows):  # one row has a mean; the others may have one

@@ -63,14 +63,14 @@ def test_each_relation_has_its_bit() -> None:
 
 
 @examples(80)
-@given(case=cases(COMMON, wide=True))
+@given(case=cases(COMMON, wide=True, limits=False))
 def test_the_tree_is_exact(case: Case) -> None:
     exact = float(probability(case.a, case.b, case.outer, case.inner, case.relations))
     assert tree(input_of(case))[0] == pytest.approx(exact, abs=1e-9)
 
 
 @examples(60)
-@given(case=cases(COMMON, most_lost=6))
+@given(case=cases(COMMON, most_lost=6, limits=False))
 def test_stopping_early_changes_only_the_number_of_nodes(case: Case) -> None:
     probability, nodes = tree(input_of(case))
     stopped, fewer = tree(input_of(case), stop_early=True)
@@ -134,7 +134,7 @@ def test_the_nodes_can_be_limited() -> None:
 
 
 @examples(60)
-@given(case=cases(COMMON, most_lost=6))
+@given(case=cases(COMMON, most_lost=6, limits=False))
 def test_nodes_are_counted_without_building_them(case: Case) -> None:
     for stop_early in (False, True):
         _, nodes = tree(input_of(case), stop_early=stop_early)
@@ -237,7 +237,7 @@ def test_the_baselines_evaluate_the_query_over_their_segments() -> None:
 
 
 @examples(40)
-@given(case=cases(DEFAULT, most_lost=0))
+@given(case=cases(DEFAULT, most_lost=0, limits=False))
 def test_all_agree_if_nothing_is_lost(case: Case) -> None:
     certain = float(probability(case.a, case.b, case.outer, case.inner, case.relations))
     assert tree(input_of(case))[0] == certain
@@ -308,7 +308,7 @@ def discrete_worlds(entity: Entity, delta: int) -> list[list[float]]:
 
 
 @examples(40)
-@given(case=cases(COMMON, most_lost=4))
+@given(case=cases(COMMON, most_lost=4, limits=False))
 def test_dense_timestamps_converge_to_the_exact_probability(case: Case) -> None:
     exact = tree(input_of(case))[0]
     errors = [abs(sase(input_of(case), delta) - exact) for delta in (50, 800)]
@@ -331,7 +331,7 @@ def test_the_tree_refuses_overlapping_windows_or_is_exact() -> None:
     refused = 0
 
     @examples(40)
-    @given(case=cases(DIFFERING))
+    @given(case=cases(DIFFERING, limits=False))
     def check(case: Case) -> None:
         nonlocal refused
         try:

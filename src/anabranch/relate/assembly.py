@@ -20,10 +20,13 @@ from anabranch.transport.layout import SegmentLaws
 #: The columns of means.
 _MEANS = ("segment_mean", "gap_mean")
 
+#: The columns in which rows with the same position and time may differ; the kernel compares the others.
+_COMPARED = (*_MEANS, "attributes")
+
 #: The columns that rows need not have, and what stands for an unknown value.
 _UNKNOWN = {
     "length": 0, "role": -1, "lo": BEGINNING, "hi": END, "segment_mean": 0, "gap_mean": 0,
-    "horizon_lo": BEGINNING, "horizon_hi": END,
+    "horizon_lo": BEGINNING, "horizon_hi": END, "attributes": -1,
 }  # fmt: skip
 
 #: The fault of an entity whose rows disagree about the HORIZON; the kernel knows the others.
@@ -54,7 +57,8 @@ class IntervalRows:
 
     For unknown values, `t` and `lo` are BEGINNING, `hi` is END, `length` is 0 and `role` is -1. `segment_mean` and
     `gap_mean` belong to the segment that an event opens and the gap after it; see `SegmentTimes.encode`. `horizon_lo`
-    and `horizon_hi` are those of the entity, where a column has them.
+    and `horizon_hi` are those of the entity, where a column has them. `attributes` is the number of the row's
+    attributes, -1 if the query uses none.
     """
 
     entity: I64
@@ -68,6 +72,7 @@ class IntervalRows:
     gap_mean: I64
     horizon_lo: I64
     horizon_hi: I64
+    attributes: I64
 
     def __len__(self) -> int:
         return len(self.t)
@@ -106,7 +111,7 @@ class IntervalRows:
     def from_table(table: pa.Table) -> IntervalRows:
         """Rows from a table with all columns."""
         columns = {name: table[name].to_numpy().copy() for name in table.column_names}
-        for name, value in _UNKNOWN.items():  # an earlier version wrote no means and no horizons
+        for name, value in _UNKNOWN.items():  # earlier versions wrote no means, no horizons and no attributes
             columns.setdefault(name, np.full(table.num_rows, value))
         return IntervalRows(**columns)
 
@@ -130,6 +135,7 @@ class Assembled:
     events : the index of each entity's first event in `lo` and `hi`; one entry more than entities
     lo, hi : the window of each event; for a recorded event both are its time
     phases, rates : of the state that each event begins; None if segments and gaps have no distributions
+    attributes : of the segment that each event opens, see `Windows`
     duplicate : for each row, whether it is equal to another row
     """
 
@@ -139,12 +145,13 @@ class Assembled:
     hi: I64
     phases: I64 | None
     rates: F64 | None
+    attributes: I64 | None
     duplicate: Bools
 
     @property
     def windows(self) -> Windows:
         """The windows of the events."""
-        return Windows(self.events, self.lo, self.hi, self.phases, self.rates)
+        return Windows(self.events, self.lo, self.hi, self.phases, self.rates, self.attributes)
 
 
 def assemble(
@@ -153,6 +160,7 @@ def assemble(
     horizon: tuple[int, int],
     complete: Bools | bool = True,
     laws: SegmentLaws = (None, None),
+    with_attributes: bool = False,
 ) -> Assembled:
     """Assemble entities from rows.
 
@@ -167,19 +175,20 @@ def assemble(
     columns = [np.require(column, requirements=["C", "W"]) for column in row_columns]
     order, starts = kernel.order_rows(rows.entity, columns[0], n_entities)
     fault, count, duplicate = kernel.check_entities(order, starts, np.full(n_entities, complete, np.bool_), *columns)
-    _check_means(rows, order, duplicate, fault)
+    _compare_duplicates(rows, order, duplicate, fault)
     fault[disagree] = HORIZON_FAULT
     events = np.concatenate([[0], np.cumsum(count)])
     lo, hi = kernel.event_windows(order, starts, events, fault, *horizon, *columns)
     phases = rates = None
     if any(laws):
         phases, rates = _states(rows.where(~duplicate), events, lo < hi, laws, fault)
+    attributes = _attributes(rows, events) if with_attributes else None
     if fault.any():
         kept = np.repeat(fault == 0, count)
         lo, hi = lo[kept], hi[kept]
-        phases, rates = (None if column is None else column[kept] for column in (phases, rates))
+        phases, rates, attributes = (None if column is None else column[kept] for column in (phases, rates, attributes))
         events = np.concatenate([[0], np.cumsum(np.where(fault == 0, count, 0))])
-    return Assembled(fault, events, lo, hi, phases, rates, duplicate[:n_rows])
+    return Assembled(fault, events, lo, hi, phases, rates, attributes, duplicate[:n_rows])
 
 
 def _within_horizons(rows: IntervalRows, n_entities: int) -> tuple[IntervalRows, Bools]:
@@ -210,12 +219,12 @@ def _within_horizons(rows: IntervalRows, n_entities: int) -> tuple[IntervalRows,
     return IntervalRows.concat([bounded, IntervalRows.of(entity, unrecorded)]), disagree
 
 
-def _check_means(rows: IntervalRows, order: I64, duplicate: Bools, fault: I8) -> None:
-    """Write a fault for each entity with two rows that differ in their means only; they are no duplicates."""
+def _compare_duplicates(rows: IntervalRows, order: I64, duplicate: Bools, fault: I8) -> None:
+    """Write a fault for each entity with rows that differ only in means or attributes; they are no duplicates."""
     again = np.flatnonzero(duplicate[order])
-    for name in _MEANS:
-        means = getattr(rows, name)[order]
-        different = order[again[means[again] != means[again - 1]]]
+    for name in _COMPARED:
+        column = getattr(rows, name)[order]
+        different = order[again[column[again] != column[again - 1]]]
         duplicate[different] = False
         fault[rows.entity[different]] = kernel.REPEATED
 
@@ -245,6 +254,14 @@ def _states(rows: IntervalRows, events: I64, lost: Bools, laws: SegmentLaws, fau
         phases[known] = np.maximum(1, np.rint(ks[known])).astype(np.int64)
         rates[known] = phases[known] / means[known]
     return phases, rates
+
+
+def _attributes(rows: IntervalRows, events: I64) -> I64:
+    """The number of the attributes of the segment that each event opens, from the row of that event."""
+    attributes = np.full(int(events[-1]), -1)
+    opening = (rows.seq % 2 == 1) & (rows.seq <= np.diff(events)[rows.entity])
+    attributes[events[rows.entity[opening]] + rows.seq[opening] - 1] = rows.attributes[opening]
+    return attributes
 
 
 def _by_state(rows: IntervalRows, values: F64, events: I64, offset: int) -> F64:

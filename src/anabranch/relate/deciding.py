@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.arrays import F64, I64, Bools
+from anabranch.arrays import I64, Bools
 from anabranch.columns.dictionary import flat
 from anabranch.columns.times import TimeKind
+from anabranch.relate.attributes import SegmentConditions, Segments
 from anabranch.relate.pairing import Side, pairs_of, side_of
-from anabranch.relate.pairs import relate
+from anabranch.relate.pairs import Decided, relate
 from anabranch.relate.spec import RelateSpec
 from anabranch.relate.windows import Windows
 
@@ -18,47 +21,71 @@ from anabranch.relate.windows import Windows
 def decide(spec: RelateSpec, members: pa.Table) -> pa.Table:
     """The answers about the pairs of a block, from its members."""
     (first, firsts), (second, seconds) = (side_of(spec, number, members) for number in (0, 1))
-    deciding = _Deciding(spec, firsts, seconds)
+    deciding = _Deciding(spec, (first, second), (firsts, seconds))
     chunks = pairs_of(spec.analysis, first, second, spec.relations)
-    answers = [deciding.answers(pairs, first, second) for pairs in chunks]
+    answers = [deciding.answers(pairs) for pairs in chunks]
     return pa.concat_tables([spec.result_schema.empty_table(), *answers])
+
+
+class _Version(NamedTuple):
+    """One version of the entities of both operands of a block, and the conditions on their segments."""
+
+    windows: tuple[Windows, Windows]
+    conditions: SegmentConditions | None
+
+    @staticmethod
+    def of(
+        spec: RelateSpec, sides: tuple[Side, Side], entities: tuple[pa.Table, pa.Table], is_previous: bool = False
+    ) -> _Version:
+        """The current version of each entity, or the one before its last change, if there is one."""
+        operands = []
+        for stream, side, table in zip(spec.streams, sides, entities, strict=True):
+            windows = Windows.from_blobs(_version(table, "entity", "previous", is_previous), spec.has_laws(stream))
+            lists = None
+            if spec.attributes(stream):
+                lists = _version(table, *spec.attribute_names(stream), is_previous).cast(spec.attribute_type(stream))
+            operands.append((windows, side.keys, lists))
+        first, second = operands
+        conditions = None
+        if spec.analysis.has_segment_conditions:
+            segments = Segments.of(*first), Segments.of(*second)
+            conditions = SegmentConditions(spec.analysis, segments, spec.relations)
+        return _Version((first[0], second[0]), conditions)
+
+
+def _version(entities: pa.Table, current: str, previous: str, is_previous: bool) -> pa.Array:
+    """A column of the current or the previous version; without a previous version, of the current one."""
+    column = flat(entities[current])
+    return pc.coalesce(flat(entities[previous]), column) if is_previous else column
 
 
 class _Deciding:
     """The entities of a block: their current versions, and the versions before their last change."""
 
-    def __init__(self, spec: RelateSpec, firsts: pa.Table, seconds: pa.Table) -> None:
-        self._spec = spec
+    def __init__(self, spec: RelateSpec, sides: tuple[Side, Side], entities: tuple[pa.Table, pa.Table]) -> None:
+        self._spec, self._sides = spec, sides
         self._ended, self._valid, changed = (
-            [flat(side[name]).to_numpy(zero_copy_only=False) for side in (firsts, seconds)]
+            [flat(side[name]).to_numpy(zero_copy_only=False) for side in entities]
             for name in ("ended", "valid", "changed")
         )
-        laws = [spec.has_laws(number) for number in spec.streams]
-        self._current = [
-            Windows.from_blobs(flat(side["entity"]), has_laws)
-            for side, has_laws in zip((firsts, seconds), laws, strict=True)
-        ]
-        versions = [flat(side["previous"]) for side in (firsts, seconds)]
         #: Whether an entity existed before this step; one that did not change has no previous version.
         self._existed = [
-            version.is_valid().to_numpy(zero_copy_only=False) | ~has_changed
-            for version, has_changed in zip(versions, changed, strict=True)
+            flat(side["previous"]).is_valid().to_numpy(zero_copy_only=False) | ~has_changed
+            for side, has_changed in zip(entities, changed, strict=True)
         ]
-        self._previous = [
-            Windows.from_blobs(pc.coalesce(version, flat(side["entity"])), has_laws)
-            for version, side, has_laws in zip(versions, (firsts, seconds), laws, strict=True)
-        ]
+        self._current = _Version.of(spec, sides, entities)
+        self._previous = _Version.of(spec, sides, entities, is_previous=True) if spec.live else self._current
 
-    def answers(self, pairs: I64, first: Side, second: Side) -> pa.Table:
+    def answers(self, pairs: I64) -> pa.Table:
         """The answers about some pairs, retractions included."""
         query, live = self._spec.analysis.query, self._spec.live
-        probability, complement = self._relate(self._current, pairs)
-        invalid = ~(self._valid[0][pairs[:, 0]] & self._valid[1][pairs[:, 1]])
-        probability[invalid], complement[invalid] = 0.0, 1.0
+        decided = self._relate(self._current, pairs)
+        decided.remove(~(self._valid[0][pairs[:, 0]] & self._valid[1][pairs[:, 1]]))
+        probability = decided.probability
         reported = (probability > 0) & (probability >= query.least_probability)
         final = self._ended[0][pairs[:, 0]] & self._ended[1][pairs[:, 1]] & reported
         if live:
-            self._compare_with_previous(pairs, probability, complement, final, reported)
+            self._compare_with_previous(pairs, decided, final, reported)
         schema = self._spec.result_schema
         columns = [
             pa.StructArray.from_arrays(
@@ -69,20 +96,20 @@ class _Deciding:
                 ],
                 fields=list(schema.field(number).type),
             )
-            for number, side in enumerate((first, second))
+            for number, side in enumerate(self._sides)
         ]
         columns.append(pa.array(probability[reported]))
-        columns += [pa.array(complement[reported])] if query.complement else []
+        columns += [pa.array(decided.complement[reported])] if query.complement else []
+        if query.count:
+            columns += [pa.array(column).filter(reported) for column in (decided.expected, decided.distributions)]
         columns += [pc.if_else(pa.array(final[reported]), "final", "provisional")] if live else []
         return pa.table(columns, schema=schema)
 
-    def _relate(self, versions: list[Windows], pairs: I64) -> tuple[F64, F64]:
+    def _relate(self, version: _Version, pairs: I64) -> Decided:
         doubles = self._spec.time_kind is TimeKind.DOUBLE
-        return relate(self._spec.analysis, doubles, versions[0], versions[1], pairs)
+        return relate(self._spec.analysis, doubles, *version.windows, pairs, version.conditions)
 
-    def _compare_with_previous(
-        self, pairs: I64, probability: F64, complement: F64, final: Bools, reported: Bools
-    ) -> None:
+    def _compare_with_previous(self, pairs: I64, decided: Decided, final: Bools, reported: Bools) -> None:
         """Update `reported` by what was reported before the last change.
 
         A pair that held before is reported with its new probability, also if that is 0, and not if it is the same.
@@ -90,7 +117,8 @@ class _Deciding:
         existed = self._existed[0][pairs[:, 0]] & self._existed[1][pairs[:, 1]]
         chosen = np.flatnonzero(existed & ~final)
         if len(chosen):
-            previous, previous_complement = self._relate(self._previous, pairs[chosen])
-            held = (previous > 0) & (previous >= self._spec.analysis.query.least_probability)
-            same = (previous == probability[chosen]) & (previous_complement == complement[chosen])
+            previous = self._relate(self._previous, pairs[chosen])
+            least = self._spec.analysis.query.least_probability
+            held = (previous.probability > 0) & (previous.probability >= least)
+            same = decided.is_same(chosen, previous)
             reported[chosen] = (reported[chosen] | held) & ~(held & same)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from anabranch.relate.attributes import to_lists
 from anabranch.relate.spec import RelateSpec
 from anabranch.relate.store import EntityStore, Step
 from anabranch.transport.operator import Counts, Outcome
@@ -24,7 +25,10 @@ class RelateOperator:
     def open(self, state: bytes | None) -> None:
         """Start empty (None), or resume from saved bytes."""
         spec = self._spec
-        self._stores = [EntityStore(layout, spec.analysis.query.timeout) for layout in spec.layouts]
+        self._stores = [
+            EntityStore(layout, spec.analysis.query.timeout, spec.attributes(number))
+            for number, layout in enumerate(spec.layouts)
+        ]
         self._watermark = Watermark(spec.layouts)
         if state is not None:
             tables = unseal(state, spec.fingerprint)
@@ -67,13 +71,20 @@ class RelateOperator:
             zip(self._spec.key_names(stream).values(), store.keys.take(entities.astype(np.int32)), strict=True)
         )
         earliest, latest, previous_blobs = current.earliest, current.latest, pa.nulls(n, pa.binary())
+        has_attributes = bool(self._spec.attributes(stream))
+        attribute_type, names = self._spec.attribute_type(stream), self._spec.attribute_names(stream)
+        if has_attributes:
+            columns[names[0]] = to_lists(current, store.values, attribute_type)
         if step.previous is not None:
             existed = step.previous.lengths[entities] > 0
             previous = step.previous.select(entities[existed])
             # A pair that was reported may have to be retracted, so both versions must lie between the two limits.
             earliest[existed] = np.minimum(earliest[existed], previous.earliest)
             latest[existed] = np.maximum(latest[existed], previous.latest)
-            previous_blobs = previous.to_blobs().take(pa.array(np.cumsum(existed) - 1, mask=~existed))
+            index = pa.array(np.cumsum(existed) - 1, mask=~existed)
+            previous_blobs = previous.to_blobs().take(index)
+            if has_attributes:
+                columns[names[1]] = to_lists(previous, store.values, attribute_type).take(index)
         columns |= {
             "stream": pa.repeat(pa.scalar(stream, pa.int32()), n),
             "earliest": pa.array(earliest),

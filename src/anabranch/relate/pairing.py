@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.arrays import I64, Bools
-from anabranch.binding.typed import Typed, conjunction, conjuncts
+from anabranch.binding.typed import Typed, conjunction
 from anabranch.columns.conditions import holds
 from anabranch.columns.dictionary import encode_tuples, flat
 from anabranch.language.types import Type
@@ -56,11 +56,11 @@ def pairs_of(analysis: RelateAnalysis, first: Side, second: Side, relations: Map
     order = np.lexsort((second.earliest, codes[1]))
     sorted_code, sorted_earliest = codes[1][order], second.earliest[order]
     begin, end = (np.searchsorted(sorted_code, codes[0], side=side) for side in ("left", "right"))
-    if not analysis.has_relation("PRECEDES"):  # then the second entity must not begin after the end of the first
+    if not analysis.holds_apart("PRECEDES"):  # then the second entity must not begin after the end of the first
         end = kernel.upper_bounds(sorted_earliest, begin, end, first.latest)
-    must_reach = not analysis.has_relation("PRECEDED BY")
-    rest = conjunction(tuple(part for part in conjuncts(analysis.query.where) if part not in analysis.equated))
-    for low, high in _chunks(end - begin):
+    must_reach = not analysis.holds_apart("PRECEDED BY")
+    rest = conjunction(analysis.joined)
+    for low, high in chunks(end - begin, PAIRS_AT_ONCE):
         pairs = kernel.candidate_pairs(
             begin[low:high], end[low:high], low, order, first.earliest, second.latest, first.changed, second.changed,
             must_reach,
@@ -88,11 +88,11 @@ def as_doubles(column: pa.Array) -> pa.Array:
     return pc.add(column.cast(pa.float64(), safe=False), 0.0)
 
 
-def _chunks(sizes: I64) -> Iterator[tuple[int, int]]:
-    """Ranges of entities with about PAIRS_AT_ONCE candidates each, at least one entity per range."""
+def chunks(sizes: I64, at_once: int) -> Iterator[tuple[int, int]]:
+    """Ranges of items whose sizes add up to about `at_once`, at least one item per range."""
     if not len(sizes):
         return
-    filled = np.cumsum(sizes) // PAIRS_AT_ONCE
+    filled = np.cumsum(sizes) // at_once
     cuts = np.flatnonzero(np.diff(filled)) + 1
     yield from zip([0, *cuts.tolist()], [*cuts.tolist(), len(sizes)], strict=True)
 

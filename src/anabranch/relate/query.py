@@ -29,9 +29,13 @@ COMPOSITE = {
 
 @dataclass(frozen=True, slots=True)
 class BoundQuantified(BoundOperand):
-    """An operand of a RELATE with its quantifier: ALL if `at_least` is None, SOME if it is 1."""
+    """An operand of a RELATE with its quantifier: `at_least` to `at_most` of its segments.
+
+    ALL has `at_least` None, SOME has 1; `at_most` is None if there is no limit.
+    """
 
     at_least: int | None = 1
+    at_most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,8 @@ class BoundRelate(BoundQuery):
     """A RELATE query.
 
     `relations` has the simple relations of the query, in the order of SIMPLE; composite relations are expanded.
-    `timeout` is None without TIMEOUT. `complement` adds a column of that name to the answers.
+    `timeout` is None without TIMEOUT. `complement` adds a column of that name to the answers, `count` adds `expected`
+    and `distribution`.
     """
 
     kind: ClassVar[str] = "RELATE"
@@ -53,6 +58,7 @@ class BoundRelate(BoundQuery):
     complement: bool = False
     threshold: float = 0.0
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    count: bool = False
 
     @property
     def conditions(self) -> tuple[Typed, ...]:

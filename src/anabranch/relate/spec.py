@@ -42,7 +42,13 @@ class RelateSpec(Specification):
             for number, layout in enumerate(self.layouts)
             for name, kind in zip(self.key_names(number).values(), layout.key_types, strict=True)
         ]
-        return pa.schema([*keys, *_ENTITY])
+        attributes = [
+            pa.field(name, self.attribute_type(number))
+            for number in range(len(self.layouts))
+            if self.attributes(number)
+            for name in self.attribute_names(number)
+        ]
+        return pa.schema([*keys, *_ENTITY, *attributes])
 
     @property
     def result_schema(self) -> pa.Schema:
@@ -54,6 +60,8 @@ class RelateSpec(Specification):
         fields.append(pa.field("probability", pa.float64()))
         if self.analysis.query.complement:
             fields.append(pa.field("complement", pa.float64()))
+        if self.analysis.query.count:
+            fields += [pa.field("expected", pa.float64()), pa.field("distribution", pa.list_(pa.float64()))]
         if self.live:
             fields.append(pa.field("status", pa.string()))
         return pa.schema(fields)
@@ -61,6 +69,22 @@ class RelateSpec(Specification):
     def has_laws(self, stream: int) -> bool:
         """Whether the segments or gaps of a stream have a distribution."""
         return any(self.layouts[stream].segment_laws)
+
+    def attributes(self, stream: int) -> tuple[int, ...]:
+        """The indexes of the VALUE columns of a stream that conditions use."""
+        layout = self.layouts[stream]
+        names = [name.lower() for name in layout.values]
+        return tuple(names.index(name) for name in self.analysis.attributes(layout.name))
+
+    def attribute_type(self, stream: int) -> pa.DataType:
+        """The type of the attributes of an entity: one struct for each segment, NULL if they are unknown."""
+        layout = self.layouts[stream]
+        fields = [(layout.values[index].lower(), layout.value_types[index]) for index in self.attributes(stream)]
+        return pa.list_(pa.struct(fields))
+
+    def attribute_names(self, stream: int) -> tuple[str, str]:
+        """The columns of the entities with the attributes of their current and of their previous version."""
+        return f"attributes_{stream}", f"previous_attributes_{stream}"
 
     def key_names(self, stream: int) -> dict[str, str]:
         """The columns of the entities that hold the key columns of a stream, by lower-case name of the key column."""

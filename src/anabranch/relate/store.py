@@ -56,10 +56,12 @@ class Step:
 class EntityStore:
     """Entities by number; `ended` says which of them have ended."""
 
-    def __init__(self, layout: Layout, timeout: float | None) -> None:
+    def __init__(self, layout: Layout, timeout: float | None, attributes: Sequence[int] = ()) -> None:
         self._layout = layout
         self._timeout = timeout
+        self._attributes = list(attributes)  # the indexes of the VALUE columns that the query uses
         self.keys = Dictionary(layout.key_types)
+        self.values = Dictionary([layout.value_types[index] for index in attributes])
         self.rows = IntervalRows.concat([])
         self.ended = np.zeros(0, np.bool_)
         self.runs = None if layout.runs is None else RunFinder(layout, layout.runs, timeout)
@@ -70,19 +72,18 @@ class EntityStore:
         A row is late if `advance` says so, or if its entity has ended. A row without a time is late only if its entity
         has ended.
         """
-        layout, rows_before = self._layout, self.rows
+        rows_before = self.rows
         intake = self._take_rows if self.runs is None else self._take_runs
         arrived, ended, counts, rejected = intake(blobs, advance, input_ended)
-        n_entities = len(self.keys)
         newly_ended = ended & ~self.ended
         changed = newly_ended.copy()
         changed[arrived.entity] = True
         previous = None
         if live:  # an entity that changes had not ended before: its previous version is not complete
             changed_rows = rows_before.where(changed[rows_before.entity])
-            previous = assemble(changed_rows, n_entities, layout.horizon, False, layout.segment_laws)
+            previous = self._assemble(changed_rows, False)
         self.ended |= ended
-        current = assemble(self.rows, n_entities, layout.horizon, self.ended, layout.segment_laws)
+        current = self._assemble(self.rows, self.ended)
         self.rows = self.rows.where(~current.duplicate)
         rejected += self._quarantine_invalid(newly_ended, current, counts)
         return Step(
@@ -92,6 +93,12 @@ class EntityStore:
             changed=changed,
             rejected=rejected,
             counts=counts,
+        )
+
+    def _assemble(self, rows: IntervalRows, complete: Bools | bool) -> Assembled:
+        layout = self._layout
+        return assemble(
+            rows, len(self.keys), layout.horizon, complete, layout.segment_laws, with_attributes=bool(self._attributes)
         )
 
     def _take_rows(
@@ -154,6 +161,9 @@ class EntityStore:
     def _decode(self, blob: bytes) -> IntervalRows:
         tables = read_tables(blob)
         columns = {name: tables["rows"][name].to_numpy() for name in tables["rows"].column_names}
+        if self._attributes:
+            used = self.values.encode(tables["values"].select(self._attributes))
+            columns["attributes"] = used[columns["value"]].astype(np.int64)
         return IntervalRows.of(self.keys.encode(tables["keys"])[columns.pop("key")], columns)
 
     def _ends(self, advance: Advance, input_ended: bool) -> tuple[Bools, Bools]:
@@ -216,6 +226,9 @@ class EntityStore:
         """A row with the columns of its source."""
         layout, interval = self._layout, self._layout.interval
         source_row = dict(zip(layout.keys, self.keys.tuple_of(rows.entity[row]), strict=True))
+        if self._attributes and rows.attributes[row] >= 0:
+            names = [layout.values[index] for index in self._attributes]
+            source_row |= zip(names, self.values.tuple_of(rows.attributes[row]), strict=True)
         is_segment = layout.start is not None
         source_row[layout.time] = self._time(rows.hi[row] if is_segment else rows.t[row])
         if layout.start is not None:
@@ -261,10 +274,16 @@ class EntityStore:
 
     def save(self) -> dict[str, pa.Table]:
         """The state as tables."""
+        columns, values = self.rows.arrays(), {}
+        if self._attributes:  # only the values of rows that are kept
+            used, numbers = np.unique(np.append(-1, self.rows.attributes), return_inverse=True)
+            columns["attributes"] = numbers[1:] - 1
+            values = {"values": self.values.to_table().take(used[1:])}
         tables = {
-            "rows": pa.table(self.rows.arrays()),
+            "rows": pa.table(columns),
             "keys": self.keys.to_table(),
             "ended": pa.table({"ended": self.ended}),
+            **values,
         }
         return tables if self.runs is None else tables | self.runs.save()
 
@@ -272,6 +291,8 @@ class EntityStore:
         """Restore what `save` returned."""
         self.rows = IntervalRows.from_table(tables["rows"])
         self.keys.encode(tables["keys"])
+        if self._attributes:
+            self.values.encode(tables["values"])
         self.ended = tables["ended"]["ended"].to_numpy(zero_copy_only=False).copy()
         if self.runs is not None:
             self.runs.load(tables)

@@ -18,7 +18,9 @@ class Windows:
     """The windows of the events of many entities, one entity after the other; a recorded event has `lo == hi`.
 
     `events` is the index of each entity's first event; it has one entry more than there are entities. `phases` and
-    `rates` are those of the state that each event begins; None if segments and gaps have no distributions.
+    `rates` are those of the state that each event begins; None if segments and gaps have no distributions. `attributes`
+    has the number of the attributes of the segment that each event opens, -1 if they are unknown; None if the query
+    uses none, and in blocks (see `attributes.py`).
     """
 
     events: I64
@@ -26,6 +28,7 @@ class Windows:
     hi: I64
     phases: I64 | None = None
     rates: F64 | None = None
+    attributes: I64 | None = None
 
     @property
     def lengths(self) -> I64:
@@ -48,26 +51,28 @@ class Windows:
         return self.rates is not None
 
     @property
-    def _columns(self) -> tuple[npt.NDArray[Any], ...]:
+    def _columns(self) -> dict[str, npt.NDArray[Any]]:
         """The columns with one entry per event."""
-        return tuple(column for column in (self.lo, self.hi, self.phases, self.rates) if column is not None)
+        columns = {name: getattr(self, name) for name in ("lo", "hi", "phases", "rates", "attributes")}
+        return {name: column for name, column in columns.items() if column is not None}
 
     def select(self, entities: npt.NDArray[Any]) -> Windows:
         """The entities with these numbers."""
         lengths = self.lengths[entities]
         events = np.concatenate([[0], np.cumsum(lengths)])
         indexes = np.arange(events[-1]) + np.repeat(self.events[entities] - events[:-1], lengths)
-        return Windows(events, *(column[indexes] for column in self._columns))
+        return Windows(events, **{name: column[indexes] for name, column in self._columns.items()})
 
     def followed_by(self, others: Windows) -> Windows:
         """These entities, followed by others of the same stream."""
         events = np.concatenate([self.events, self.events[-1] + others.events[1:]])
-        columns = zip(self._columns, others._columns, strict=True)
-        return Windows(events, *(np.concatenate(parts) for parts in columns))
+        theirs = others._columns
+        joined = {name: np.concatenate([column, theirs[name]]) for name, column in self._columns.items()}
+        return Windows(events, **joined)
 
     def to_blobs(self) -> pa.Array:
-        """One blob per entity, for one cell of a table: the columns of each event."""
-        columns = [column.view(np.int64) for column in self._columns]
+        """One blob per entity, for one cell of a table: the columns of each event, without its attributes."""
+        columns = [column.view(np.int64) for name, column in self._columns.items() if name != "attributes"]
         rows = np.ascontiguousarray(np.stack(columns, axis=1)).astype("<i8")
         offsets = pa.py_buffer((8 * len(columns) * self.events).astype("<i8"))
         blobs = pa.Array.from_buffers(pa.large_binary(), len(self.events) - 1, [None, offsets, pa.py_buffer(rows)])

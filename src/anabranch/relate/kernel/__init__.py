@@ -6,7 +6,7 @@ a pair in one pass over the marks of both entities; `gaps.py` distributes the lo
 
 **Cost.** A mark takes O(classes x counts) for each combination of the numbers of events of the two open runs that have
 happened; a gap between two marks takes that once for each event that may happen in it. Most queries have two or three
-classes. The number of counts is the AT LEAST of the first operand.
+classes. The number of counts is that of the first quantifier; with COUNT, the number of segments.
 
 `relate_chains` (`phases.py`) does the same for entities whose segments or gaps have distributions: there a gap between
 two marks takes O(states of both chains), times the logarithm of the largest rate x time.

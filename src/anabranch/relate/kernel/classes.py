@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from anabranch.arrays import I8, I32
+from anabranch.arrays import I8, I32, I64
 from anabranch.compiled import assign, compiled
 
 _PRECEDES, _MEETS, _OVERLAPS, _STARTS, _DURING, _FINISHES, _EQUALS = range(7)
@@ -16,11 +16,14 @@ _PRECEDED_BY, _MET_BY, _OVERLAPPED_BY, _STARTED_BY, _CONTAINS, _FINISHED_BY = ra
 class Classes(NamedTuple):
     """The classes of open segments, as tables.
 
-    Row x of a table is for open segments of one entity after x events of the other entity.
+    A table is for the segments of one entity that are compared with the same segments of another one. Row x of it is
+    for open segments after x events of the other entity.
 
     Attributes
     ----------
-    first_row : by the total number of events of the other entity, the first row of its table; -1 if there is none
+    first_row : the first row of the table of each segment of the first entity, one pair after the other
+    of_pair : for each pair, the index in `first_row` of its first segment
+    step : 1; or 0 if all segments of a pair have the same table, and `first_row` has one entry for each pair
     count : the number of classes of each row
     after : for each class, the class in the next row
     hit, hit_tie : whether the segment is a hit if it closes now, or together with the next event
@@ -28,6 +31,8 @@ class Classes(NamedTuple):
     """
 
     first_row: Any
+    of_pair: Any
+    step: Any
     count: Any
     after: Any
     hit: Any
@@ -51,25 +56,28 @@ def relation_of(start: int, end: int, other_start: int, other_end: int) -> int:
 
 
 @compiled
-def _is_related(start: int, end: int, n_segments: int, at_least: int, relations: int) -> bool:
-    """Whether one of the relations holds between a segment and `at_least` segments of the other entity; 0 means all.
+def _is_related(start: int, end: int, partners: I64, least: int, most: int, relations: int) -> bool:
+    """Whether one of the relations holds between a segment and `least` to `most` of its partners.
 
     Positions are relative to the other entity's events: 2x is after x of them, 2x - 1 is at the same time as the x-th.
     """
+    n_segments = len(partners) - 1
     before, after = min(n_segments, start // 4), max(0, n_segments - (end + 3) // 4)
-    count = before * ((relations >> _PRECEDED_BY) & 1) + after * ((relations >> _PRECEDES) & 1)
     first, last = before, n_segments - after - 1
-    if first <= last:
+    count = partners[before] * ((relations >> _PRECEDED_BY) & 1)
+    count += (partners[n_segments] - partners[last + 1]) * ((relations >> _PRECEDES) & 1)
+    if first <= last and partners[first] < partners[first + 1]:
         count += (relations >> relation_of(start, end, 4 * first + 1, 4 * first + 3)) & 1
     if first < last:  # the segments between the first and the last one lie inside
-        count += (relations >> relation_of(start, end, 4 * last + 1, 4 * last + 3)) & 1
-        count += (last - first - 1) * ((relations >> _CONTAINS) & 1)
-    return count == n_segments if at_least == 0 else count >= at_least
+        count += (partners[last] - partners[first + 1]) * ((relations >> _CONTAINS) & 1)
+        if partners[last] < partners[last + 1]:
+            count += (relations >> relation_of(start, end, 4 * last + 1, 4 * last + 3)) & 1
+    return least <= count <= most
 
 
 @compiled
 def segment_classes(
-    n_events: int, at_least: int, relations: int, hit_is_failure: bool
+    partners: I64, least: int, most: int, relations: int, hit_is_failure: bool
 ) -> tuple[I32, I32, I8, I8, I32, I32]:
     """The classes of open segments, for each number of events of the other entity that have happened.
 
@@ -78,8 +86,8 @@ def segment_classes(
 
     Parameters
     ----------
-    n_events : of the other entity
-    at_least : the number of segments of the other entity that a hit needs; 0 means all
+    partners : how many of the first x segments of the other entity are compared with the segment; for x from 0 on
+    least, most : the numbers of these segments to which a relation must hold
     relations : a bit for each simple relation
     hit_is_failure : whether segments that do not satisfy this are the hits (for ALL)
 
@@ -87,7 +95,7 @@ def segment_classes(
     -------
     The columns of `Classes` from `count` on.
     """
-    n_segments = n_events // 2
+    n_events = 2 * (len(partners) - 1)
     n_starts = 2 * n_events + 1
     classes = np.zeros(n_starts, np.int64)
     later = np.zeros(n_starts, np.int64)
@@ -104,9 +112,9 @@ def segment_classes(
         class_numbers = np.full(4 * n_later, -1, np.int64)
         count = 0
         for start in range(2 * happened + 1):
-            hits_now = _is_related(start, 2 * happened, n_segments, at_least, relations) != hit_is_failure
+            hits_now = _is_related(start, 2 * happened, partners, least, most, relations) != hit_is_failure
             hits_tied = (
-                not is_last and _is_related(start, 2 * happened + 1, n_segments, at_least, relations) != hit_is_failure
+                not is_last and _is_related(start, 2 * happened + 1, partners, least, most, relations) != hit_is_failure
             )
             next_class = 0 if is_last else later[start]
             signature = (2 * hits_now + hits_tied) * n_later + next_class

@@ -84,31 +84,33 @@ class _Sparse(NamedTuple):
 
 @compiled
 def relate_chains(
-    pairs: I64, first: Chains, second: Chains, classes: Classes, hits_needed: int, doubles: bool
-) -> tuple[F64, F64]:
-    """For each pair, the probability that enough segments of the first entity are hits, and that fewer are.
+    pairs: I64, first: Chains, second: Chains, classes: Classes, floor: int, needed: int, doubles: bool
+) -> F64:
+    """For each pair, the probabilities of the numbers of segments of the first entity that are hits.
 
     Parameters
     ----------
     pairs : (n, 2) numbers of entities in `first` and `second`
+    floor, needed : the first column is for `floor` or fewer hits, the last one for `needed` or more
     """
     room = most_a = most_b = 0
     for k in range(len(pairs)):
         longest_a, longest_b = first.longest[pairs[k, 0]], second.longest[pairs[k, 1]]
         room = max(room, (longest_a + 1) * (longest_b + 1))
         most_a, most_b = max(most_a, longest_a), max(most_b, longest_b)
-    n_classes, n_counts = np.int64(classes.count.max()), hits_needed + 1
+    n_classes, n_counts = np.int64(classes.count.max()), needed + 1
     size = room * n_classes * n_counts
     weights, run_a, run_b = np.zeros(size), _new_run(most_a), _new_run(most_b)
     sparse = _Sparse(np.zeros(size), np.zeros((size, 2), np.int64), np.zeros((size, 2)))
     vectors = np.zeros((3, size))
-    enough, fewer = np.empty(len(pairs)), np.empty(len(pairs))
+    counts = np.zeros((len(pairs), needed - floor + 1))
     for k in range(len(pairs)):
         a, b = pairs[k]
         shape = (first.longest[a] + 1, second.longest[b] + 1, n_classes, n_counts)
         w = weights[: shape[0] * shape[1] * shape[2] * shape[3]].reshape(shape)
-        enough[k], fewer[k] = _relate(a, b, first, second, classes, doubles, w, run_a, run_b, sparse, vectors)
-    return enough, fewer
+        table = classes.of_pair[k]
+        _relate(a, b, first, second, classes, table, doubles, w, run_a, run_b, sparse, vectors, counts[k])
+    return counts
 
 
 @compiled
@@ -118,25 +120,26 @@ def _new_run(most: int) -> _Run:
 
 @compiled
 def _relate(
-    a: int, b: int, first: Chains, second: Chains, classes: Classes, doubles: bool,
-    w: F64, run_a: _Run, run_b: _Run, sparse: _Sparse, vectors: F64,
-) -> tuple[float, float]:  # fmt: skip
-    """The same for one pair.
+    a: int, b: int, first: Chains, second: Chains, classes: Classes, table: int, doubles: bool,
+    w: F64, run_a: _Run, run_b: _Run, sparse: _Sparse, vectors: F64, counts: F64,
+) -> None:  # fmt: skip
+    """Write the probabilities of one pair to `counts`; `table` is the index of the table of its first segment.
 
     i0 and j0 are the numbers of events before the open runs, `moves` the numbers of moves of their chains.
     """
     n_segments = (first.events[a + 1] - first.events[a]) // 2
-    row = classes.first_row[second.events[b + 1] - second.events[b]]
+    rows = classes.first_row[table : table + classes.step * (n_segments - 1) + 1]
     mark_a, mark_b, end_a, end_b = first.marks[a], second.marks[b], first.marks[a + 1], second.marks[b + 1]
     i0 = j0 = moves_a = moves_b = before = now = 0
     needed = w.shape[3] - 1
+    floor = needed - (len(counts) - 1)
     _close_run(run_a)
     _close_run(run_b)
     w[:] = 0.0
     w[0, 0, 0, 0] = 1.0
     while mark_a < end_a or mark_b < end_b:
         least, most = _counts(w, moves_a, moves_b)
-        if least == needed or most + n_segments - i0 // 2 < needed:
+        if least == needed or most + n_segments - i0 // 2 <= floor:
             break  # later events cannot change the answer
         before, now = now, next_instant(mark_a, end_a, first.t, mark_b, end_b, second.t)
         if moves_a + moves_b > 0:
@@ -144,7 +147,7 @@ def _relate(
             reach_a = _possible(run_a, moves_a, first.lo, first.hi, x, before, now)
             reach_b = _possible(run_b, moves_b, second.lo, second.hi, y, before, now)
             gap = length_between(before, now, doubles)
-            _cross(w, reach_a, reach_b, run_a, run_b, i0, row + j0, classes, gap, sparse, vectors)
+            _cross(w, reach_a, reach_b, run_a, run_b, i0, j0, rows, classes, gap, sparse, vectors)
         flags_a = flags_b = 0
         if mark_a < end_a and first.t[mark_a] == now:
             flags_a = first.flags[mark_a]
@@ -165,23 +168,34 @@ def _relate(
         tie = flags_a & flags_b & EVENT
         if flags_a & EVENT:
             begun, hit = (classes.begun_tie, classes.hit_tie) if tie else (classes.begun, classes.hit)
-            _record_first(w, moves_b, run_b.happened, i0 & 1, row + j0, begun, hit, classes.count)
+            level = _level(rows, classes.step, i0, j0)
+            _record_first(w, moves_b, run_b.happened, i0 & 1, level, begun, hit, classes.count)
             i0 += 1
         elif flags_b & EVENT:
-            _record_second(w, moves_a, run_a.happened, i0, row + j0, classes.after, classes.count)
+            _record_second(w, moves_a, run_a.happened, i0, j0, rows, classes)
         if flags_b & EVENT:
             j0 += 1
         if flags_a & OPENS:
             moves_a = _open_run(run_a, first, a, i0, mark_a - 1, doubles)
         if flags_b & OPENS:
             moves_b = _open_run(run_b, second, b, j0, mark_b - 1, doubles)
-    enough = fewer = 0.0
     for i in range(moves_a + 1):
         for j in range(moves_b + 1):
             for q in range(w.shape[2]):
-                fewer += w[i, j, q, :needed].sum()
-                enough += w[i, j, q, needed]
-    return enough / (enough + fewer), fewer / (enough + fewer)
+                for c in range(needed + 1):
+                    counts[max(0, c - floor)] += w[i, j, q, c]
+    total = counts.sum()
+    for c in range(len(counts)):
+        counts[c] /= total
+
+
+@compiled
+def _level(rows: I64, step: int, n_before: int, j0: int) -> int:
+    """The row after j0 events of the second entity, in the table of a segment of the first entity.
+
+    It is the segment that is open after `n_before` events, or else the next one; after the last one, that one.
+    """
+    return rows[min(len(rows) - 1, step * (n_before >> 1))] + j0
 
 
 @compiled
@@ -267,8 +281,8 @@ def _keep_last(weights: F64) -> None:
 
 @compiled
 def _cross(
-    w: F64, reach_a: tuple[int, int], reach_b: tuple[int, int], run_a: _Run, run_b: _Run, i0: int, level: int,
-    classes: Classes, gap: float, sparse: _Sparse, vectors: F64,
+    w: F64, reach_a: tuple[int, int], reach_b: tuple[int, int], run_a: _Run, run_b: _Run, i0: int, j0: int,
+    rows: I64, classes: Classes, gap: float, sparse: _Sparse, vectors: F64,
 ) -> None:  # fmt: skip
     """Move the weights of all possible states over a gap.
 
@@ -277,14 +291,14 @@ def _cross(
     step = 0.0
     while gap > 0.0:
         from_a, from_b = _with_weight(w, reach_a, reach_b)
-        n = _copy(w, from_a, from_b, run_a, run_b, i0, level, classes.count, vectors[0], 0)
-        _write_moves(w.shape[3], from_a, from_b, run_a, run_b, i0, level, classes, sparse)
+        n = _copy(w, from_a, from_b, run_a, run_b, i0, j0, rows, classes, vectors[0], 0)
+        _write_moves(w.shape[3], from_a, from_b, run_a, run_b, i0, j0, rows, classes, sparse)
         fastest, most = _speeds(sparse, n)
         step = max(2.0 * step, _FIRST_STEP / (fastest + most)) if fastest + most > 0.0 else gap
         step = step if 2.0 * step < gap else gap
         _multiply(sparse, n, from_a[1] - from_a[0] + from_b[1] - from_b[0], step, fastest, most, vectors)
         w[:] = 0.0
-        _copy(w, from_a, from_b, run_a, run_b, i0, level, classes.count, vectors[0], n)
+        _copy(w, from_a, from_b, run_a, run_b, i0, j0, rows, classes, vectors[0], n)
         gap -= step
 
 
@@ -305,8 +319,8 @@ def _with_weight(w: F64, reach_a: tuple[int, int], reach_b: tuple[int, int]) -> 
 
 @compiled
 def _copy(
-    w: F64, reach_a: tuple[int, int], reach_b: tuple[int, int], run_a: _Run, run_b: _Run, i0: int, level: int,
-    count: I32, x: F64, back: int,
+    w: F64, reach_a: tuple[int, int], reach_b: tuple[int, int], run_a: _Run, run_b: _Run, i0: int, j0: int,
+    rows: I64, classes: Classes, x: F64, back: int,
 ) -> int:  # fmt: skip
     """Copy the weights of the possible states to a vector, and return their number n.
 
@@ -315,8 +329,9 @@ def _copy(
     n, scale = 0, x[:back].max() if back else 1.0
     for i in range(reach_a[0], reach_a[1] + 1):
         inside = (i0 + run_a.happened[i]) & 1
+        level = _level(rows, classes.step, i0 + run_a.happened[i], j0)
         for j in range(reach_b[0], reach_b[1] + 1):
-            for q in range(count[level + run_b.happened[j]] if inside else 1):
+            for q in range(classes.count[level + run_b.happened[j]] if inside else 1):
                 for c in range(w.shape[3]):
                     if back:
                         w[i, j, q, c] = x[n] / scale
@@ -328,14 +343,15 @@ def _copy(
 
 @compiled
 def _write_moves(
-    n_counts: int, reach_a: tuple[int, int], reach_b: tuple[int, int], run_a: _Run, run_b: _Run, i0: int, level: int,
-    classes: Classes, sparse: _Sparse,
+    n_counts: int, reach_a: tuple[int, int], reach_b: tuple[int, int], run_a: _Run, run_b: _Run, i0: int, j0: int,
+    rows: I64, classes: Classes, sparse: _Sparse,
 ) -> None:  # fmt: skip
     """Write the matrix of all possible states, in the order of `_cross`."""
     (first_a, last_a), (first_b, last_b) = reach_a, reach_b
     n = 0
     for i in range(first_a, last_a + 1):
         inside = (i0 + run_a.happened[i]) & 1
+        level = _level(rows, classes.step, i0 + run_a.happened[i], j0)
         row = 0  # the number of states with this i
         for j in range(first_b, last_b + 1):
             row += n_counts * (classes.count[level + run_b.happened[j]] if inside else 1)
@@ -476,13 +492,14 @@ def _record_first(
 
 
 @compiled
-def _record_second(w: F64, moves_a: int, happened_a: I64, i0: int, level: int, after: I32, count: I32) -> None:
+def _record_second(w: F64, moves_a: int, happened_a: I64, i0: int, j0: int, rows: I64, classes: Classes) -> None:
     """Process a recorded event of the second entity only: open segments of the first change their class."""
     changed = np.zeros((w.shape[2], w.shape[3]))
     for i in range(moves_a + 1):
         if (i0 + happened_a[i]) & 1:
+            level = _level(rows, classes.step, i0 + happened_a[i], j0)
             changed[:] = 0.0
-            for q in range(count[level]):
+            for q in range(classes.count[level]):
                 for c in range(w.shape[3]):
-                    changed[after[level, q], c] += w[i, 0, q, c]
+                    changed[classes.after[level, q], c] += w[i, 0, q, c]
             assign(w[i, 0], changed)

@@ -31,61 +31,63 @@ CARRIED = 0
 
 @compiled
 def relate_pairs(
-    pairs: I64, first: Entities, second: Entities, classes: Classes, hits_needed: int, doubles: bool
-) -> tuple[F64, F64]:
-    """For each pair, the probability that enough segments of the first entity are hits, and that fewer are.
+    pairs: I64, first: Entities, second: Entities, classes: Classes, floor: int, needed: int, doubles: bool
+) -> F64:
+    """For each pair, the probabilities of the numbers of segments of the first entity that are hits.
 
     Parameters
     ----------
     pairs : (n, 2) numbers of entities in `first` and `second`
+    floor, needed : the first column is for `floor` or fewer hits, the last one for `needed` or more
     """
     room = longest = 0
     for k in range(len(pairs)):
         longest_a, longest_b = first.longest[pairs[k, 0]], second.longest[pairs[k, 1]]
         room = max(room, (longest_a + 1) * (longest_b + 1))
         longest = max(longest, longest_a, longest_b)
-    n_classes, n_counts = np.int64(classes.count.max()), hits_needed + 1
+    n_classes, n_counts = np.int64(classes.count.max()), needed + 1
     weights = np.zeros(3 * room * n_classes * n_counts)
     rates = np.zeros((4, longest + 1))
     volumes = np.zeros((2, 2 * longest + 2, longest + 1))
-    enough, fewer = np.empty(len(pairs)), np.empty(len(pairs))
+    counts = np.zeros((len(pairs), needed - floor + 1))
     for k in range(len(pairs)):
         a, b = pairs[k]
         shape = (3, first.longest[a] + 1, second.longest[b] + 1, n_classes, n_counts)
         size = 3 * shape[1] * shape[2] * shape[3] * shape[4]
         w = weights[:size].reshape(shape)
-        enough[k], fewer[k] = _relate(a, b, first, second, classes, hits_needed, doubles, w, rates, volumes)
-    return enough, fewer
+        _relate(a, b, first, second, classes, classes.of_pair[k], doubles, w, rates, volumes, counts[k])
+    return counts
 
 
 @compiled
 def _relate(
-    a: int, b: int, first: Entities, second: Entities, classes: Classes, needed: int, doubles: bool,
-    w: F64, rates: F64, volumes: F64,
-) -> tuple[float, float]:  # fmt: skip
-    """The same for one pair.
+    a: int, b: int, first: Entities, second: Entities, classes: Classes, table: int, doubles: bool,
+    w: F64, rates: F64, volumes: F64, counts: F64,
+) -> None:  # fmt: skip
+    """Write the probabilities of one pair to `counts`; `table` is the index of the table of its first segment.
 
     i0 and j0 are the numbers of events before the open runs of entities a and b. `open` is the length of an open run,
     of which `sure` events have certainly happened and `reach` can have happened; `ragged` says whether its windows
-    differ. Only counts from `low` to `high` have weight; the weight of enough hits is added to `enough` at once.
+    differ. Only counts from `low` to `high` have weight; the weight of enough hits is added to `counts` at once.
     """
     # Unpacked once, because Numba counts a reference for each access to an array in a tuple.
     first_event, marks_a, lo_a, hi_a, t_a, flags_of_a, lost_a, _ = first
     second_event, marks_b, lo_b, hi_b, t_b, flags_of_b, lost_b, _ = second
-    first_row, count, after, hit, hit_tie, begun, begun_tie = classes
+    first_row, _, step, count, after, hit, hit_tie, begun, begun_tie = classes
     n_segments = (first_event[a + 1] - first_event[a]) // 2
-    row = first_row[second_event[b + 1] - second_event[b]]
+    rows = first_row[table : table + step * (n_segments - 1) + 1]
+    needed = w.shape[4] - 1
+    floor = needed - (len(counts) - 1)
     mark_a, mark_b, end_a, end_b = marks_a[a], marks_b[b], marks_a[a + 1], marks_b[b + 1]
     i0 = j0 = open_a = open_b = reach_a = reach_b = sure_a = sure_b = low = high = 0
-    enough, fewer = 0.0, 0.0
     ragged_a = ragged_b = False
     w[CARRIED] = 0.0
     w[CARRIED, 0, 0, 0, 0] = 1.0
     before = now = 0
     while low <= high and (mark_a < end_a or mark_b < end_b):
-        dead = needed - (n_segments - i0 // 2)
-        if dead > low:  # counts below `dead` cannot become enough with all later segments
-            fewer += _remove_hopeless(w, open_a, open_b, low, min(dead, high + 1))
+        dead = floor + 1 - (n_segments - i0 // 2)
+        if dead > low:  # counts below `dead` cannot exceed `floor` with all later segments
+            _remove(w, open_a, open_b, low, min(dead, high + 1), floor, counts)
             low = dead
             continue
         before, now = now, next_instant(mark_a, end_a, t_a, mark_b, end_b, t_b)
@@ -110,10 +112,13 @@ def _relate(
                 reach_a -= 1
             while ragged_b and lo_b[y + reach_b - 1] >= now:
                 reach_b -= 1
-            most, level = min(needed - 1, high + (i0 + reach_a) // 2 - (i0 + sure_a) // 2), row + j0
-            _series(w, sure_a, sure_b, reach_a, reach_b, reach, i0, level, count, after, hit, begun, low, most, rates)
-            done, low, high = _end_gap(w, sure_a, sure_b, reach_a, reach_b, i0, level, count, low, most, rates)
-            enough += done
+            most = min(needed - 1, high + (i0 + reach_a) // 2 - (i0 + sure_a) // 2)
+            _series(
+                w, sure_a, sure_b, reach_a, reach_b, reach, i0, j0, rows, step, count, after, hit, begun, low, most,
+                rates,
+            )  # fmt: skip
+            done, low, high = _end_gap(w, sure_a, sure_b, reach_a, reach_b, i0, j0, rows, step, count, low, most, rates)
+            counts[-1] += done
         flags_a = flags_b = 0
         if mark_a < end_a and t_a[mark_a] == now:
             flags_a = flags_of_a[mark_a]
@@ -130,14 +135,15 @@ def _relate(
                 _move(w, i, open_b, i, 0, low, high)
             j0, open_b, reach_b, sure_b, ragged_b = j0 + open_b, 0, 0, 0, False
         if flags_a & EVENT:
+            row = rows[step * (i0 >> 1)] + j0
             if flags_b & EVENT:
-                done, low, high = _record_first(w, 0, i0, row + j0, begun_tie, hit_tie, count, low, high)
+                done, low, high = _record_first(w, 0, i0, row, begun_tie, hit_tie, count, low, high)
             else:
-                done, low, high = _record_first(w, open_b, i0, row + j0, begun, hit, count, low, high)
-            enough += done
+                done, low, high = _record_first(w, open_b, i0, row, begun, hit, count, low, high)
+            counts[-1] += done
             i0 += 1
         elif flags_b & EVENT:
-            _record_second(w, open_a, i0, row + j0, after, count, low, high)
+            _record_second(w, open_a, i0, j0, rows, step, after, count, low, high)
         if flags_b & EVENT:
             j0 += 1
         if flags_a & OPENS:
@@ -150,7 +156,7 @@ def _relate(
             ragged_b = _differ(lo_b, hi_b, second_event[b] + j0, open_b)
             if ragged_b:
                 _write_volumes(volumes, 2, lo_b, hi_b, second_event[b] + j0, open_b, t_b, flags_of_b, mark_b, doubles)
-    return enough, fewer + _remove_hopeless(w, open_a, open_b, low, high + 1)
+    _remove(w, open_a, open_b, low, high + 1, floor, counts)
 
 
 @compiled
@@ -201,20 +207,22 @@ def _first_mark(t: I64, mark: int, begins: int) -> int:
 
 @compiled
 def _series(
-    w: F64, sure_a: int, sure_b: int, most_a: int, most_b: int, reach: int, i0: int, row: int,
+    w: F64, sure_a: int, sure_b: int, most_a: int, most_b: int, reach: int, i0: int, j0: int, rows: I64, step: int,
     count: I32, after: I32, hit: I8, begun: I32, low: int, high: int, rates: F64,
 ) -> None:  # fmt: skip
     """Add the weights that result if events of the open runs happen in a gap, in any number and order.
 
     Counts of events go from `sure` to `most`. Term n of the series has n events placed. In it, only cells with i + j
     from n to n + reach (beyond the sure events) can have weight, where `reach` is the most that could have happened
-    before. A cell is computed from the cells with one event less. The loops are written out because calls and views
-    would cost more than the arithmetic.
+    before. A cell is computed from the cells with one event less; `row` is that of the segment of the first entity that
+    its last event opens or closes. The loops are written out because calls and views would cost more than the
+    arithmetic.
     """
     top = w.shape[4] - 1
     old, new = 1, 2
     span_a, span_b, sure_both = most_a - sure_a, most_b - sure_b, sure_a + sure_b
     for i in range(sure_a, sure_a + min(span_a, reach) + 1):
+        row = rows[step * (max(0, i0 + i - 1) >> 1)] + j0
         for j in range(sure_b, min(most_b, sure_both + reach - i) + 1):
             w[old, i, j, 0, top] = 0.0
             for q in range(count[row + j] if (i0 + i) & 1 else 1):
@@ -224,6 +232,7 @@ def _series(
         for i in range(sure_a + max(0, n - span_b), min(most_a, sure_a + n + reach) + 1):
             by_a = rates[0, i - 1] / n if i > sure_a else 0.0
             is_open = (i0 + i) & 1
+            row = rows[step * (max(0, i0 + i - 1) >> 1)] + j0
             for j in range(max(sure_b, sure_both + n - i), min(most_b, sure_both + n + reach - i) + 1):
                 by_b = rates[2, j - 1] / n if j > sure_b else 0.0
                 for q in range(count[row + j] if is_open else 1):
@@ -256,8 +265,8 @@ def _series(
 
 @compiled
 def _end_gap(
-    w: F64, sure_a: int, sure_b: int, most_a: int, most_b: int, i0: int, row: int, count: I32, low: int, high: int,
-    rates: F64,
+    w: F64, sure_a: int, sure_b: int, most_a: int, most_b: int, i0: int, j0: int, rows: I64, step: int, count: I32,
+    low: int, high: int, rates: F64,
 ) -> tuple[float, int, int]:  # fmt: skip
     """End a gap: multiply the weights by the probabilities that no more events are in it.
 
@@ -266,6 +275,7 @@ def _end_gap(
     top = w.shape[4] - 1
     enough, least, most = 0.0, top, 0
     for i in range(sure_a, most_a + 1):
+        row = rows[step * (max(0, i0 + i - 1) >> 1)] + j0
         for j in range(sure_b, most_b + 1):
             stay = rates[1, i] * rates[3, j]
             enough += stay * w[CARRIED, i, j, 0, top]
@@ -312,10 +322,13 @@ def _record_first(
 
 
 @compiled
-def _record_second(w: F64, open_a: int, i0: int, row: int, after: I32, count: I32, low: int, high: int) -> None:
+def _record_second(
+    w: F64, open_a: int, i0: int, j0: int, rows: I64, step: int, after: I32, count: I32, low: int, high: int
+) -> None:
     """Process a recorded event of the second entity only: open segments of the first change their class."""
     for i in range(open_a + 1):
         if (i0 + i) & 1:
+            row = rows[step * ((i0 + i) >> 1)] + j0
             for q in range(count[row]):
                 for c in range(low, high + 1):
                     w[1, 0, 0, q, c] = w[CARRIED, i, 0, q, c]
@@ -326,13 +339,11 @@ def _record_second(w: F64, open_a: int, i0: int, row: int, after: I32, count: I3
 
 
 @compiled
-def _remove_hopeless(w: F64, open_a: int, open_b: int, low: int, dead: int) -> float:
-    """Remove the counts that can no longer become enough; returns their probability."""
-    fewer = 0.0
+def _remove(w: F64, open_a: int, open_b: int, low: int, end: int, floor: int, counts: F64) -> None:
+    """Remove the weights of the counts from `low` to below `end`, and add them to `counts`."""
     for i in range(open_a + 1):
         for j in range(open_b + 1):
             for q in range(w.shape[3]):
-                for c in range(low, dead):
-                    fewer += w[CARRIED, i, j, q, c]
+                for c in range(low, end):
+                    counts[max(0, c - floor)] += w[CARRIED, i, j, q, c]
                     w[CARRIED, i, j, q, c] = 0.0
-    return fewer
