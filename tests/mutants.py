@@ -239,8 +239,8 @@ MUTANTS = [
     *_mutants("monitor/kernel", ["monitor/test_highest.py"], [
         ("probabilities", "slope -= sign * density", "slope += sign * density"),
         ("highest", "if lower == -np.inf:\n        return low", "if lower == -np.inf:\n        return high"),
-        ("highest", "x[i] -= along / (dims + 1)", "x[i] += along / (dims + 1)"),
-        ("highest", "slope[constraints.axis[v]] -= decline * lines.rate[v]",
+        ("ellipsoid", "x[i] -= along / (dims + 1)", "x[i] += along / (dims + 1)"),
+        ("lines", "slope[constraints.axis[v]] -= decline * lines.rate[v]",
          "slope[constraints.axis[v]] += decline * lines.rate[v]"),
         ("highest", "if first_value >= second_value:", "if first_value < second_value:"),
     ]),

@@ -14,7 +14,8 @@ import numpy as np
 from anabranch.arrays import F64, I64, Bools
 from anabranch.compiled import assign, compiled, compiled_inline
 from anabranch.monitor.kernel.distributions import ZERO
-from anabranch.monitor.kernel.highest import Lines, highest, plane_of
+from anabranch.monitor.kernel.highest import highest
+from anabranch.monitor.kernel.lines import Lines, plane_of
 from anabranch.monitor.kernel.polygons import (
     ROUNDING,
     Body,
