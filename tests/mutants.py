@@ -244,6 +244,12 @@ MUTANTS = [
          "slope[constraints.axis[v]] += decline * lines.rate[v]"),
         ("highest", "if first_value >= second_value:", "if first_value < second_value:"),
     ]),
+    *_mutants("monitor/kernel", ["monitor/test_certain.py"], [
+        ("certain", "1.0, -1.0, body.planes[0, dims + 1]", "-1.0, 1.0, body.planes[0, dims + 1]"),
+        ("certain", "total, size = below, abs(below)", "total, size = 0.0, abs(below)"),
+        ("certain", "return (2.0 * middle - end, end)", "return (lower, end)"),
+        ("certain", "if top < level - PRECISION:", "if top < level:"),
+    ]),
     # ------------------------------------------------------------ CONSTRAIN
     # Compiled: in plain Python a record has no fields.
     *_mutants("constrain/kernel", [

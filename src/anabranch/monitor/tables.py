@@ -72,6 +72,8 @@ def make_tables(
         float(analysis.query.within),
         # Probabilities that are found by search may be slightly too low.
         analysis.query.threshold - PRECISION,
+        # The rows of PER have no certain range.
+        analysis.query.threshold if analysis.query.per is None else 0.0,
     )
     constraints = Constraints(
         np.array(forms, np.int64),
