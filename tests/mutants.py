@@ -257,10 +257,16 @@ MUTANTS = [
     *_mutants("monitor/kernel", ["monitor/test_highest.py"], [
         ("probabilities", "slope -= sign * density", "slope += sign * density"),
         ("highest", "if lower == -np.inf:\n        return low", "if lower == -np.inf:\n        return high"),
-        ("highest", "x[i] -= along / (dims + 1)", "x[i] += along / (dims + 1)"),
-        ("highest", "slope[constraints.axis[v]] -= decline * lines.rate[v]",
+        ("ellipsoid", "x[i] -= along / (dims + 1)", "x[i] += along / (dims + 1)"),
+        ("lines", "slope[constraints.axis[v]] -= decline * lines.rate[v]",
          "slope[constraints.axis[v]] += decline * lines.rate[v]"),
         ("highest", "if first_value >= second_value:", "if first_value < second_value:"),
+    ]),
+    *_mutants("monitor/kernel", ["monitor/test_certain.py"], [
+        ("certain", "1.0, -1.0, body.planes[0, dims + 1]", "-1.0, 1.0, body.planes[0, dims + 1]"),
+        ("certain", "total, size = below, abs(below)", "total, size = 0.0, abs(below)"),
+        ("certain", "return (2.0 * middle - end, end)", "return (lower, end)"),
+        ("certain", "if top < level - PRECISION:", "if top < level:"),
     ]),
     # ------------------------------------------------------------ CONSTRAIN
     # Compiled: in plain Python a record has no fields.

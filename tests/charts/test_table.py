@@ -136,15 +136,19 @@ def test_bars_are_empty_or_full_only_for_0_and_1(share: float, ascii_only: bool)
     assert (shown == ("#" if ascii_only else "█") * 10) == (share == 1)
 
 
-def test_the_corners_of_a_polygon_are_not_shown() -> None:
+@pytest.mark.parametrize("certain", [None, 0.5])
+def test_the_corners_of_a_polygon_and_unknown_ranges_are_not_shown(certain: float | None) -> None:
     corner = {"ta": 0.0, "tb": 1.0}
     row = {
         "a": {"k": "x"},
         "valid_from": 0.0,
         "valid_to": 1.0,
+        "certain_from": certain,
+        "certain_to": certain,
         "boundary": [corner],
         "sample": corner,
         "probability": 1.0,
     }
     table = answers_table(pa.Table.from_pylist([row]))
-    assert [str(column.header) for column in table.columns] == ["a", "valid_from", "valid_to", "probability"]
+    shown = [] if certain is None else ["certain_from", "certain_to"]
+    assert [str(column.header) for column in table.columns] == ["a", "valid_from", "valid_to", *shown, "probability"]

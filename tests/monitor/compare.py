@@ -28,12 +28,13 @@ def assert_same(
     """
     unmatched = list(answers)
     for answer in expected:
-        matching = [candidate for candidate in unmatched if _is_same(candidate, answer, labels)]
+        matching = [candidate for candidate in unmatched if is_same(candidate, answer, labels)]
         assert matching, f"missing {answer} among {unmatched}"
         best = min(matching, key=lambda candidate: _distance(candidate, answer))
         unmatched.remove(best)
         _assert_probability(best, answer, several_maxima)
         _assert_boundary(best, answer)
+        _assert_certain(best, answer)
     assert not unmatched, f"unexpected: {unmatched}"
 
 
@@ -45,7 +46,8 @@ def predictions_of(answer: Answer, labels: Sequence[str]) -> tuple[Any, ...]:
     )
 
 
-def _is_same(one: Answer, other: Answer, labels: Sequence[str]) -> bool:
+def is_same(one: Answer, other: Answer, labels: Sequence[str]) -> bool:
+    """Whether two answers are about the same predictions and have the same validity."""
     same = all(abs(float(one[name] - Fraction(other[name]))) <= INSTANT for name in ("valid_from", "valid_to"))
     return same and predictions_of(one, labels) == predictions_of(other, labels)
 
@@ -75,6 +77,15 @@ def _assert_boundary(answer: Answer, expected: Answer) -> None:
     corners, expected_corners = answer["boundary"], expected["boundary"]
     assert all(_gap(corner, corners) <= INSTANT for corner in expected_corners), (answer, expected)
     assert all(_gap(corner, expected_corners) <= INSTANT for corner in corners), (answer, expected)
+
+
+def _assert_certain(answer: Answer, expected: Answer) -> None:
+    """The certain ranges are the same; those of the oracle are compared by `test_certain.py`."""
+    for name in ("certain_from", "certain_to"):
+        if expected.get(name) is None:
+            assert name not in expected or answer[name] is None, (answer, expected)
+        else:
+            assert abs(answer[name] - expected[name]) <= INSTANT, (answer, expected)
 
 
 def _gap(corner: Sequence[Any], others: Sequence[Sequence[Any]]) -> float:

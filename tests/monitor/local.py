@@ -31,8 +31,8 @@ class MonitorRun(local.LocalRun):
 def with_numbers(row: dict[str, Any]) -> Answer:
     """A row with its instants as numbers."""
     answer = dict(row)
-    for name in ("valid_from", "valid_to"):
-        answer[name] = float(instant(row[name]))
+    for name in ("valid_from", "valid_to", "certain_from", "certain_to"):
+        answer[name] = None if row[name] is None else float(instant(row[name]))
     if row.get("boundary") is not None:
         answer["boundary"] = [tuple(float(instant(time)) for time in corner.values()) for corner in row["boundary"]]
     answer["sample"] = tuple(float(instant(time)) for time in row["sample"].values())

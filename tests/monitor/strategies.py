@@ -104,6 +104,7 @@ class Options:
         Whether values and rates may be NULL.
     tables, thresholds : bool
         Whether conditions on keys may use relations, and whether the query may have a THRESHOLD.
+    levels : the query has one of these THRESHOLDs, if there are any
     decimals : bool
         Whether times, values, rates, errors and durations are tenths; corners then have rounding errors.
     equalities : bool
@@ -129,6 +130,7 @@ class Options:
     unknown_values: bool = False
     tables: bool = True
     thresholds: bool = True
+    levels: Sequence[float] = ()
     decimals: bool = False
     equalities: bool = False
     watermark: int | float | None = None
@@ -286,7 +288,10 @@ def _clauses(draw: Draw, style: Style, within: int | float, operands: int) -> st
     clauses += [draw(st.sampled_from([meaning, meaning, ""] if style.semantics == EXPECTED else [meaning]))]
     clauses += [f" MAX DELAY {options.max_delay}"] if options.max_delay is not None else []
     clauses += [f" EVERY {options.every}"] if options.every is not None else []
-    clauses += [draw(st.sampled_from(["", "", " THRESHOLD 0.5", "", " THRESHOLD 1"]))] if options.thresholds else []
+    if options.levels:
+        clauses += [f" THRESHOLD {draw(st.sampled_from(options.levels))}"]
+    elif options.thresholds:
+        clauses += [draw(st.sampled_from(["", "", " THRESHOLD 0.5", "", " THRESHOLD 1"]))]
     return "".join(draw(st.permutations(clauses)))
 
 

@@ -12,7 +12,8 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from tests.drawn import examples
 
-from anabranch.monitor.kernel.highest import Lines, highest, probability_at
+from anabranch.monitor.kernel.highest import highest
+from anabranch.monitor.kernel.lines import Lines, probability_at
 from anabranch.monitor.kernel.polygons import Body
 from anabranch.monitor.kernel.probabilities import Constraints
 

@@ -144,7 +144,13 @@ def answers(query: BoundMonitor, rows: Rows, relations: Relations = NO_RELATIONS
         Times are numbers or datetimes.
     relations : mapping from the name of a relation, as declared, to its rows
     """
-    answer_rows = []
+    return [answer for answer, _ in answers_with_regions(query, rows, relations)]
+
+
+def answers_with_regions(
+    query: BoundMonitor, rows: Rows, relations: Relations = NO_RELATIONS
+) -> Iterator[tuple[Answer, Region]]:
+    """The answers, each with its region."""
     for pair, regions in matches(query, rows, relations):
         structs = {
             operand.label: dict(prediction.answer_struct)
@@ -154,10 +160,10 @@ def answers(query: BoundMonitor, rows: Rows, relations: Relations = NO_RELATIONS
             probability = region.probability
             if probability > 0 and probability >= query.threshold:
                 (start, end), boundary = region.valid, {} if len(structs) == 1 else {"boundary": region.boundary}
-                answer_rows.append(
-                    {**structs, "valid_from": start, "valid_to": end, **boundary, "probability": probability}
+                yield (
+                    {**structs, "valid_from": start, "valid_to": end, **boundary, "probability": probability},
+                    region,
                 )
-    return answer_rows
 
 
 def matches(

@@ -96,10 +96,15 @@ def _parts(share: float, of: int) -> int:
 
 
 def _useful_columns(answers: pa.Table) -> list[str]:
-    """Return the columns to show: not bounds that equal the probability, nor the corners of a polygon."""
+    """Return the columns to show: not bounds that equal the probability, nor the corners of a polygon.
+
+    Without a THRESHOLD, the certain range of a MONITOR is always NULL.
+    """
     names: list[str] = answers.column_names
     if "valid_from" in names:
-        names = [name for name in names if name not in ("boundary", "sample")]
+        unknown = {name for name in names if answers[name].null_count == answers.num_rows}
+        hidden = {"boundary", "sample"} | (unknown & {"certain_from", "certain_to"})
+        names = [name for name in names if name not in hidden]
     if not {PROBABILITY, "lower", "upper"} <= set(names):
         return names
     differ = [pc.any(pc.not_equal(answers[bound], answers[PROBABILITY])).as_py() for bound in ("lower", "upper")]

@@ -17,7 +17,8 @@ from anabranch.text import value_text
 Instant = float | datetime
 
 NOT_GROUPS = frozenset(
-    {"t", "t_start", "t_from", "t_to", "valid_from", "valid_to", "boundary", "sample"}
+    {"t", "t_start", "t_from", "t_to", "valid_from", "valid_to", "certain_from", "certain_to"}
+    | {"boundary", "sample"}
     | {"probability", "complement", "expected", "count", "calibrated", "lower", "upper", "method", "status"}
 )
 """The columns of an answer that are about time and probability; all others are grouping columns."""

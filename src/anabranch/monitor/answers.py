@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from anabranch.arrays import F64, I64
 from anabranch.columns.dictionary import Dictionary
@@ -35,7 +36,7 @@ def schema_of(analysis: MonitorAnalysis, layouts: Sequence[Layout], streams: Seq
         pa.field(operand.label, _event_type(layouts[stream]))
         for operand, stream in zip(analysis.operands, streams, strict=True)
     ]
-    fields += [pa.field("valid_from", kind), pa.field("valid_to", kind)]
+    fields += [pa.field(name, kind) for name in ("valid_from", "valid_to", "certain_from", "certain_to")]
     fields += [pa.field("boundary", pa.list_(instants))] if len(streams) > 1 else []
     fields += [pa.field("sample", instants), pa.field("probability", pa.float64()), pa.field("status", pa.string())]
     return pa.schema(fields)
@@ -59,6 +60,7 @@ def table_of(
         columns.append(pa.StructArray.from_arrays(arrays, fields=list(schema.field(operand).type)))
     origin = exact_times(held.code, kind)[regions.members[:, 0]]
     columns += [_instants(origin, regions.interval[:, side], kind) for side in range(2)]
+    columns += [_instants(origin, regions.certain[:, side], kind) for side in range(2)]
     dims = len(streams)
     if dims > 1:
         counts = np.diff(regions.starts)
@@ -77,9 +79,13 @@ def _points(origin: npt.NDArray[np.generic], points: F64, dims: int, kind: TimeK
 
 
 def _instants(origin: npt.NDArray[np.generic], offset: F64, kind: TimeKind) -> pa.Array:
+    """Instants from their distances to an origin; NULL for NaN."""
+    unknown = np.isnan(offset)
     if kind is TimeKind.TIMESTAMP:
-        return decode_times(_shifted(origin.astype(np.int64), offset), kind)
-    return pa.array(origin.astype(np.float64) + offset)
+        instants = decode_times(_shifted(origin.astype(np.int64), np.where(unknown, 0.0, offset)), kind)
+    else:
+        instants = pa.array(origin.astype(np.float64) + offset)
+    return pc.if_else(pa.array(~unknown), instants, pa.scalar(None, instants.type)) if unknown.any() else instants
 
 
 def _shifted(origin: I64, offset: F64) -> I64:

@@ -34,7 +34,9 @@ class Binder(QueryBinder):
 
     kind = "MONITOR"
     models = (Model.PREDICTED,)
-    answer_columns = frozenset({"valid_from", "valid_to", "boundary", "sample", "probability", "status"})
+    answer_columns = frozenset(
+        {"valid_from", "valid_to", "certain_from", "certain_to", "boundary", "sample", "probability", "status"}
+    )
     takes_per = (PerWindow, PerEpisode, PerKeys)
 
     def bind(self, body: Monitor) -> BoundMonitor | None:

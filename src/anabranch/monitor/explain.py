@@ -99,6 +99,8 @@ def _steps(analysis: MonitorAnalysis) -> Iterator[Step]:
     yield Step("clip", "compute a polygon of matching instants and a validity interval for each connected region")
     if query.semantics != MUST:
         yield Step("weigh", "find the highest probability over each region")
+    if query.threshold > 0 and query.per is None:
+        yield Step("certain", f"find when the probability is at least {query.threshold:g}")
     passed = "the watermark" if query.max_delay is None else f"the watermark minus MAX DELAY {query.max_delay:g}"
     yield Step("note", f"streaming: an answer is tentative until {passed} passes its end; a new prediction may cut it")
     if query.max_delay is None and len(query.streams) > 1:

@@ -32,6 +32,7 @@ class Regions:
     ----------
     members : (n, operands) the predictions of the combination
     interval : (n, 2) the range of the latest instant of the matches
+    certain : (n, 2) the range of those whose probability reaches the THRESHOLD; NaN if there is none
     probability : the highest in the region
     sample : (n, dims) matching instants, near those with the highest probability
     corners, starts : the corners of region k are corners[starts[k] : starts[k + 1]]
@@ -39,6 +40,7 @@ class Regions:
 
     members: I64
     interval: F64
+    certain: F64
     probability: F64
     sample: F64
     corners: F64
@@ -50,9 +52,9 @@ class Regions:
     @staticmethod
     def empty(operands: int, dims: int) -> Regions:
         """No regions."""
-        points = np.zeros((0, dims))
+        points, ranges = np.zeros((0, dims)), np.zeros((0, 2))
         return Regions(
-            np.zeros((0, operands), np.int64), np.zeros((0, 2)), np.zeros(0), points, points, np.zeros(1, np.int64)
+            np.zeros((0, operands), np.int64), ranges, ranges, np.zeros(0), points, points, np.zeros(1, np.int64)
         )
 
     @staticmethod
@@ -72,8 +74,9 @@ class Regions:
             return self
         counts = np.diff(self.starts)
         return Regions(
-            self.members[chosen], self.interval[chosen], self.probability[chosen], self.sample[chosen],
-            self.corners[np.repeat(chosen, counts)], np.concatenate([[0], np.cumsum(counts[chosen])]),
+            self.members[chosen], self.interval[chosen], self.certain[chosen], self.probability[chosen],
+            self.sample[chosen], self.corners[np.repeat(chosen, counts)],
+            np.concatenate([[0], np.cumsum(counts[chosen])]),
         )  # fmt: skip
 
     def end(self) -> F64:
@@ -168,7 +171,7 @@ class Evaluator:
         shifts[:, :-1] = (times[members] - times[members[:, :1]]) * unit_of(self._kind)
         if self._kind is TimeKind.DOUBLE:
             shifts[:, -1] = 2 * np.finfo(np.float64).eps * np.abs(times[members]).max(axis=1)
-        combination, interval, probability, sample, corners, starts = kernel_regions(
+        combination, interval, certain, probability, sample, corners, starts = kernel_regions(
             np.ascontiguousarray(members),
             shifts,
             arrays,
@@ -177,7 +180,7 @@ class Evaluator:
             tables.dims,
             tables.most_corners,
         )
-        regions = Regions(members[combination], interval, probability, sample, corners, starts)
+        regions = Regions(members[combination], interval, certain, probability, sample, corners, starts)
         if several:
             regions = _merged(regions, combination)
             regions = regions.take(regions.probability >= tables.rules.threshold)
@@ -213,11 +216,14 @@ def _merged_one(regions: Regions) -> Regions:
             continue
         best = max(group, key=lambda k: regions.probability[k])
         corners = _union([outlines[k] for k in group])
-        interval = np.array([[regions.interval[group, 0].min(), regions.interval[group, 1].max()]])
+        interval, certain = (
+            np.array([[np.fmin.reduce(ranges[group, 0]), np.fmax.reduce(ranges[group, 1])]])
+            for ranges in (regions.interval, regions.certain)
+        )
         merged.append(
             Regions(
-                regions.members[[best]], interval, regions.probability[[best]], regions.sample[[best]], corners,
-                np.array([0, len(corners)]),
+                regions.members[[best]], interval, certain, regions.probability[[best]], regions.sample[[best]],
+                corners, np.array([0, len(corners)]),
             )
         )  # fmt: skip
     return Regions.concat(merged)

@@ -10,7 +10,7 @@ import numpy as np
 from anabranch.arrays import F64, I64
 from anabranch.monitor.alternatives import Form, all_choices, closed_choices
 from anabranch.monitor.analysis import EXPECTED, MAY, MUST, MonitorAnalysis
-from anabranch.monitor.kernel.highest import PRECISION
+from anabranch.monitor.kernel.ellipsoid import PRECISION
 from anabranch.monitor.kernel.probabilities import Constraints
 from anabranch.monitor.kernel.regions import MatchRules
 from anabranch.monitor.numbers import ALL, Interval, Numbers, essential
@@ -72,6 +72,8 @@ def make_tables(
         float(analysis.query.within),
         # Probabilities that are found by search may be slightly too low.
         analysis.query.threshold - PRECISION,
+        # The rows of PER have no certain range.
+        analysis.query.threshold if analysis.query.per is None else 0.0,
     )
     constraints = Constraints(
         np.array(forms, np.int64),

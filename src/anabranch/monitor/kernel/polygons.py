@@ -262,3 +262,81 @@ def _reverse(corners: F64, begin: int, end: int) -> None:
         for j in range(2):
             corners[begin, j], corners[end, j] = corners[end, j], corners[begin, j]
         begin += 1
+
+
+@compiled_inline
+def mean(corners: F64, n: int, point: F64) -> None:
+    """Write the mean of the corners to `point`."""
+    for j in range(len(point)):
+        point[j] = 0.0
+        for k in range(n):
+            point[j] += corners[k, j] / n
+
+
+@compiled_inline
+def between(corners: F64, one: int, other: int, share: float, point: F64) -> None:
+    """Write the point at this share of the way from one corner to another to `point`."""
+    for j in range(len(point)):
+        point[j] = corners[one, j] + share * (corners[other, j] - corners[one, j])
+
+
+@compiled_inline
+def extent(plane: F64, corners: F64, n: int) -> tuple[float, float, int, int]:
+    """The smallest and the largest value of a linear function over the corners, and the corners that have them."""
+    dims = len(plane) - 2
+    low, high, least, most = np.inf, -np.inf, ZERO, ZERO
+    for k in range(n):
+        value = plane[dims]
+        for j in range(dims):
+            value += plane[j] * corners[k, j]
+        if value < low:
+            low, least = value, k
+        if value > high:
+            high, most = value, k
+    return low, high, least, most
+
+
+@compiled
+def cut(body: Body, extra: F64, count: int) -> tuple[F64, int]:
+    """The corners of the intersection with more half-planes, and their number."""
+    n, dims = body.n, extra.shape[1] - 2
+    # A plane adds at most 1 corner in two dimensions, 2 in three, and as many as there are planes in four.
+    added = 1 if dims <= 2 else 2 if dims == 3 else body.n_planes + count
+    corners = np.empty((len(body.corners) + added * count + 2, dims))
+    assign(corners, body.corners[:n, :dims])
+    if dims == 1:
+        return corners, _cut_line(corners, n, extra, count)
+    if dims == 2:
+        other = np.empty_like(corners)
+        for k in range(count):
+            n = clip(corners, n, extra[k], other)
+            corners, other = other, corners
+        return corners, n
+    planes = np.empty((body.n_planes + count, dims + 2))
+    assign(planes, body.planes[: body.n_planes])
+    assign(planes[body.n_planes :], extra[:count])
+    return corners, vertices(planes, len(planes), corners) if count else n
+
+
+@compiled
+def _cut_line(corners: F64, n: int, extra: F64, count: int) -> int:
+    low, high = corners[0, 0], corners[n - 1, 0]
+    for k in range(count):
+        a, c = extra[k, 0], extra[k, 1]
+        if a > 0.0:
+            high = min(high, c / a)
+        elif a < 0.0:
+            low = max(low, c / a)
+        elif c < 0.0:
+            return 0
+    corners[0, 0], corners[1, 0] = low, high
+    return 2 if low <= high else 0
+
+
+@compiled_inline
+def largest(numbers: F64) -> float:
+    """The largest magnitude of some numbers."""
+    most = 0.0
+    for number in numbers:
+        most = max(most, abs(number))
+    return most

@@ -95,6 +95,15 @@ def forms_of(g: int, constraints: Constraints) -> tuple[int, int]:
     return count, last
 
 
+@compiled_inline
+def is_uncertain(f: int, constraints: Constraints) -> bool:
+    """Whether a form has an error and a set, and so belongs to a group."""
+    for g in range(len(constraints.groups)):
+        if constraints.groups[g, f]:
+            return True
+    return False
+
+
 # ---------------------------------------------------------------- forms that share values
 
 

@@ -13,8 +13,10 @@ import numpy as np
 
 from anabranch.arrays import F64, I64, Bools
 from anabranch.compiled import assign, compiled, compiled_inline
+from anabranch.monitor.kernel.certain import certain_range
 from anabranch.monitor.kernel.distributions import ZERO
-from anabranch.monitor.kernel.highest import Lines, highest, plane_of
+from anabranch.monitor.kernel.highest import highest
+from anabranch.monitor.kernel.lines import Lines, plane_of
 from anabranch.monitor.kernel.polygons import (
     ROUNDING,
     Body,
@@ -47,6 +49,7 @@ class MatchRules(NamedTuple):
     links : (operands, operands) whether the window applies between two operands
     within : the window
     threshold : regions with a lower probability are dropped
+    level : the probability for which the certain range is computed; 0 if it is not
     """
 
     value_of: I64
@@ -55,6 +58,7 @@ class MatchRules(NamedTuple):
     links: Bools
     within: float
     threshold: float
+    level: float
 
 
 class PredictionArrays(NamedTuple):
@@ -76,7 +80,7 @@ def regions(
     constraints: Constraints,
     dims: int,
     most_corners: int,
-) -> tuple[I64, F64, F64, F64, F64, I64]:
+) -> tuple[I64, F64, F64, F64, F64, F64, I64]:
     """The regions of combinations of predictions.
 
     `members` (n, operands) has the indexes of the predictions. `shifts` (n, operands + 1) has the difference of each
@@ -84,12 +88,13 @@ def regions(
 
     Returns
     -------
-    For each region: combination, interval (from, to), probability, sample (dims); all corners, and the index of the
-    first corner of each region
+    For each region: combination, interval (from, to), the part of it that is certain (NaN if none is), probability,
+    sample (dims); all corners, and the index of the first corner of each region
     """
     n, operands = members.shape
     capacity = n * len(rules.cells)
     combination, interval, probability = np.empty(capacity, np.int64), np.empty((capacity, 2)), np.empty(capacity)
+    certain = np.full((capacity, 2), np.nan)
     sample, corners = np.empty((capacity, dims)), np.empty((capacity * most_corners, dims))
     starts = np.zeros(capacity + 1, np.int64)
     n_values = len(rules.value_of)
@@ -115,6 +120,10 @@ def regions(
                 continue
             interval[count, 0], interval[count, 1] = _earliest(body, scratch[1]), latest(region, n_corners)
             combination[count], probability[count] = k, p
+            if rules.level > 0.0:
+                certain[count, 0], certain[count, 1] = certain_range(
+                    body, lines, constraints, rules.level, p, point, interval[count]
+                )
             for j in range(dims):
                 middle = 0.0
                 for corner in range(n_corners):
@@ -124,7 +133,7 @@ def regions(
             starts[count + 1] = starts[count] + n_corners
             count += 1
     return (
-        combination[:count], interval[:count], probability[:count], sample[:count],
+        combination[:count], interval[:count], certain[:count], probability[:count], sample[:count],
         corners[: starts[count]].copy(), starts[: count + 1],
     )  # fmt: skip
 

@@ -1,0 +1,264 @@
+"""When the probability reaches a level: the range of the latest instant of all such points of a convex set.
+
+If each form has one interval, the points that reach the level are a convex set, because the logarithm of the
+probability is concave. The set is cut to this set by planes. First by bands: where each form alone reaches the level.
+This is exact with one form, or if the level is 1. Then, as long as an extreme corner does not reach the level, by the
+tangent of the logarithm near that corner. If a form has several intervals, the range is found by bisection: of the
+latest instant up to which, or from which on, the highest probability reaches the level.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from anabranch.arrays import F64
+from anabranch.compiled import assign, compiled, compiled_inline
+from anabranch.monitor.kernel.distributions import ZERO
+from anabranch.monitor.kernel.ellipsoid import PRECISION
+from anabranch.monitor.kernel.highest import highest
+from anabranch.monitor.kernel.lines import Lines, plane_of, probability_at
+from anabranch.monitor.kernel.polygons import ROUNDING, Body, cut, excess, extent
+from anabranch.monitor.kernel.probabilities import Constraints, error_of, form_probability, is_uncertain
+
+#: The most tangents per extreme. Each halves the distance at worst, and squares it if the boundary is smooth.
+_MOST_CUTS = 40
+#: A probability that is below the level by this much reaches it: the error of an integral.
+_ERROR = 1e-13
+#: The steps of a bisection; the last is a rounding error of an instant.
+_STEPS = 48
+
+
+@compiled
+def certain_range(
+    body: Body, lines: Lines, constraints: Constraints, level: float, top: float, point: F64, interval: F64
+) -> tuple[float, float]:
+    """The range of the latest instant of the points of a set that reach a level; NaN if there are none.
+
+    `top` is the highest probability, which `point` has, and `interval` is the range of the latest instant of the set.
+    """
+    if len(constraints.groups) == 0:
+        return interval[0], interval[1]
+    if top < level - PRECISION:
+        return np.nan, np.nan
+    if top < level:
+        begin = end = _latest(point)
+    elif _has_one_interval_each(constraints):
+        begin, end = _cut_to_level(body, lines, constraints, level, point)
+    else:
+        begin, end = _bisected(body, lines, constraints, level, point, interval)
+    # Rounding errors, and points on the other side of the diagonal only, must not move it out of the interval.
+    return min(max(begin, interval[0]), interval[1]), max(min(end, interval[1]), interval[0])
+
+
+@compiled_inline
+def _latest(point: F64) -> float:
+    latest = point[0]
+    for j in range(1, len(point)):
+        latest = max(latest, point[j])
+    return latest
+
+
+@compiled_inline
+def _has_one_interval_each(constraints: Constraints) -> bool:
+    for f in range(constraints.groups.shape[1]):
+        if is_uncertain(f, constraints) and constraints.first[f + 1] - constraints.first[f] != 1:
+            return False
+    return True
+
+
+# ---------------------------------------------------------------- cutting planes
+
+
+@compiled
+def _cut_to_level(body: Body, lines: Lines, constraints: Constraints, level: float, point: F64) -> tuple[float, float]:
+    """The range if the points that reach the level are a convex set.
+
+    The earliest of the latest instants is the least coordinate of an axis, among the points at which this axis is the
+    latest. The first planes express that; the others are shared by all extremes.
+    """
+    dims = len(point)
+    planes = np.zeros((dims - 1 + 2 * constraints.groups.shape[1] + 2 * dims * _MOST_CUTS, dims + 2))
+    n = _bands(body, lines, constraints, level, planes, ZERO + dims - 1)
+    begin, end = np.inf, -np.inf
+    for axis in range(dims):
+        farthest, n = _extreme(body, planes, n, axis, 1.0, lines, constraints, level, point)
+        end = max(end, farthest)
+        for row in range(dims - 1):
+            other = row if row < axis else row + 1
+            # The first plane is the end of a prediction: it has the slack of an instant.
+            planes[row, other], planes[row, axis], planes[row, dims + 1] = 1.0, -1.0, body.planes[0, dims + 1]
+        farthest, n = _extreme(body, planes, n, axis, -1.0, lines, constraints, level, point)
+        begin = min(begin, -farthest)
+        for row in range(dims - 1):
+            planes[row] = 0.0
+    return (begin, end) if begin <= end else (_latest(point), _latest(point))
+
+
+@compiled
+def _bands(body: Body, lines: Lines, constraints: Constraints, level: float, planes: F64, n: int) -> int:
+    """Add the planes between which each form alone reaches a level; returns the number of planes."""
+    dims, plane = planes.shape[1] - 2, lines.plane
+    for f in range(constraints.groups.shape[1]):
+        if not is_uncertain(f, constraints):
+            continue
+        plane_of(f, constraints, lines, plane)
+        low, high, _, _ = extent(plane, body.corners, body.n)
+        lower, upper = _band(f, level, constraints, lines.error)
+        for side in range(2):
+            sign, end = 2.0 * side - 1.0, upper if side == 1 else lower
+            if (high if side == 1 else -low) > sign * end:
+                for j in range(dims):
+                    planes[n, j] = sign * plane[j]
+                planes[n, dims] = sign * (end - plane[dims])
+                planes[n, dims + 1] = plane[dims + 1] + ROUNDING * (abs(end) + error_of(f, constraints, lines.error))
+                n += 1
+    return n
+
+
+@compiled
+def _band(f: int, level: float, constraints: Constraints, e: F64) -> tuple[float, float]:
+    """The predicted values with which a form reaches a level. Errors are symmetric, and so is the band."""
+    lower, upper = constraints.sets[constraints.first[f], 0], constraints.sets[constraints.first[f], 1]
+    if upper == np.inf:
+        return _end_of_band(f, level, lower + error_of(f, constraints, e), -1.0, constraints, e), np.inf
+    if lower == -np.inf:
+        return -np.inf, _end_of_band(f, level, upper - error_of(f, constraints, e), 1.0, constraints, e)
+    middle = 0.5 * (lower + upper)
+    end = _end_of_band(f, level, max(middle, upper - error_of(f, constraints, e)), 1.0, constraints, e)
+    return (2.0 * middle - end, end) if end > upper - error_of(f, constraints, e) else (lower + (upper - end), end)
+
+
+@compiled
+def _end_of_band(f: int, level: float, start: float, sign: float, constraints: Constraints, e: F64) -> float:
+    """Where the probability of a form falls below a level, from `start` on in a direction: by Newton's method.
+
+    `inside` and `outside` enclose the end, and a step that leaves them is replaced by a bisection.
+    """
+    error = error_of(f, constraints, e)
+    inside, outside = start, start + 2.0 * sign * error
+    if level >= 1.0 or form_probability(f, start, constraints, e)[0] <= level:
+        return start
+    at = start + sign * error
+    for _ in range(100):
+        value, derivative = form_probability(f, at, constraints, e)
+        if value >= level:
+            inside = at
+        else:
+            outside = at
+        following = at - (value - level) / derivative if derivative != 0.0 else outside
+        if not (min(inside, outside) <= following <= max(inside, outside)):
+            following = 0.5 * (inside + outside)
+        if abs(following - at) <= 4e-16 * (abs(at) + error):  # one or two roundings
+            break
+        at = following
+    return at
+
+
+@compiled
+def _extreme(
+    body: Body, planes: F64, n: int, axis: int, sign: float, lines: Lines, constraints: Constraints, level: float,
+    point: F64,
+) -> tuple[float, int]:  # fmt: skip
+    """The largest `sign` times a coordinate of a point that reaches a level; minus infinity if there is none.
+
+    Tangents are added to `planes`; also returns the number of planes.
+    """
+    dims = len(point)
+    corner, at, slope = np.empty(dims), np.empty(dims), np.empty(dims)
+    farthest = -np.inf
+    for _ in range(_MOST_CUTS):
+        corners, count = cut(body, planes, n)
+        farthest = -np.inf
+        for k in range(count):
+            if sign * corners[k, axis] > farthest:
+                farthest = sign * corners[k, axis]
+                assign(corner, corners[k])
+        if count == 0 or probability_at(corner, lines, constraints, slope) >= level - _ERROR:
+            break
+        assign(at, corner)
+        value = _near_level(point, at, lines, constraints, level, slope)
+        n = _add_tangent(at, slope, math.log(value / level), planes, n)
+        if excess(planes[n - 1], corner) <= planes[n - 1, dims + 1]:  # rounding errors dominate
+            break
+    return farthest, n
+
+
+@compiled
+def _near_level(inside: F64, outside: F64, lines: Lines, constraints: Constraints, level: float, slope: F64) -> float:
+    """Move a point below the level towards one that reaches it, until its probability is at least half the level.
+
+    Far from the set, the probability may be 0 and has no logarithm. Returns the probability of the moved point.
+    """
+    nearest, middle = inside.copy(), np.empty(len(inside))
+    value = probability_at(outside, lines, constraints, slope)
+    for _ in range(_STEPS):
+        if 0.5 * level <= value < level:
+            break
+        for j in range(len(middle)):
+            middle[j] = 0.5 * (nearest[j] + outside[j])
+        value = probability_at(middle, lines, constraints, slope)
+        assign(nearest if value >= level else outside, middle)
+    return min(max(value, 1e-300), level)
+
+
+@compiled_inline
+def _add_tangent(at: F64, slope: F64, below: float, planes: F64, n: int) -> int:
+    """Add the plane beyond which the tangent at a point is below the level; returns the number of planes.
+
+    `slope` is the negative gradient of the logarithm, and `below` (less than 0) the logarithm relative to the level.
+    """
+    dims = len(at)
+    total, size = below, abs(below)
+    for j in range(dims):
+        planes[n, j] = slope[j]
+        total += slope[j] * at[j]
+        size += abs(slope[j] * at[j])
+    planes[n, dims], planes[n, dims + 1] = total, ROUNDING * size
+    return n + 1
+
+
+# ---------------------------------------------------------------- several intervals
+
+
+@compiled
+def _bisected(
+    body: Body, lines: Lines, constraints: Constraints, level: float, point: F64, interval: F64
+) -> tuple[float, float]:
+    """The range by bisection: the first latest instant up to which the level is reached, the last from which it is."""
+    dims = len(point)
+    planes = np.zeros((dims, dims + 2))
+    for j in range(dims):
+        planes[j, j], planes[j, dims + 1] = 1.0, body.planes[0, dims + 1]
+    begin = _reached_until(body, planes, dims, 1.0, _latest(point), interval[0], lines, constraints, level)
+    end = -np.inf
+    for j in range(dims):
+        planes[0] = 0.0
+        planes[0, j], planes[0, dims + 1] = -1.0, body.planes[0, dims + 1]
+        end = max(end, _reached_until(body, planes, 1, -1.0, point[j], interval[1], lines, constraints, level))
+    return begin, end
+
+
+@compiled
+def _reached_until(
+    body: Body, planes: F64, count: int, sign: float, inside: float, outside: float, lines: Lines,
+    constraints: Constraints, level: float,
+) -> float:  # fmt: skip
+    """The bound of half-planes, `sign` times it, at which the set within them ceases to reach the level."""
+    dims = planes.shape[1] - 2
+    part_planes, at, bound = np.empty((body.n_planes + count, dims + 2)), np.empty(dims), outside
+    assign(part_planes, body.planes[: body.n_planes])
+    for _ in range(_STEPS):
+        for k in range(count):
+            planes[k, dims] = sign * bound
+        assign(part_planes[body.n_planes :], planes[:count])
+        corners, n = cut(body, planes, count)
+        if n and highest(Body(corners, n, part_planes, len(part_planes)), lines, constraints, level, at) >= level:
+            inside = bound
+        else:
+            outside = bound
+        if inside == outside:
+            break
+        bound = 0.5 * (inside + outside)
+    return inside

@@ -1,0 +1,127 @@
+"""Predictions as lines, and the probability of all constraints at some instants."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from anabranch.arrays import F64
+from anabranch.compiled import compiled, compiled_inline
+from anabranch.monitor.kernel.polygons import ROUNDING, largest
+from anabranch.monitor.kernel.probabilities import (
+    Constraints,
+    error_of,
+    form_probability,
+    forms_of,
+    joint_probability,
+    predicted_form,
+)
+
+
+class Lines(NamedTuple):
+    """The predictions as lines: value v at instant x is base[v] + rate[v] * x, with error[v].
+
+    `size` is the magnitude of the terms of each value, from which rounding errors follow. `center` and `plane` are
+    scratch arrays, for the values at some instants and for a form as a function of them.
+    """
+
+    base: F64
+    rate: F64
+    error: F64
+    size: F64
+    center: F64
+    plane: F64
+
+
+@compiled_inline
+def predict_values(point: F64, lines: Lines, constraints: Constraints) -> None:
+    """Write the predictions of all values at some instants to `lines.center`."""
+    for v in range(len(lines.center)):
+        lines.center[v] = lines.base[v] + lines.rate[v] * point[constraints.axis[v]]
+
+
+@compiled_inline
+def plane_of(f: int, constraints: Constraints, lines: Lines, plane: F64) -> None:
+    """Write the prediction of a form as a linear function of the instants: coefficients, constant, rounding error."""
+    dims = len(plane) - 2
+    for j in range(dims):
+        plane[j] = 0.0
+    u, v = constraints.forms[f, 0], constraints.forms[f, 1]
+    plane[constraints.axis[u]] += lines.rate[u]
+    plane[dims], plane[dims + 1] = lines.base[u], ROUNDING * lines.size[u]
+    if v >= 0:
+        plane[constraints.axis[v]] -= lines.rate[v]
+        plane[dims] -= lines.base[v]
+        plane[dims + 1] += ROUNDING * lines.size[v]
+
+
+@compiled
+def probability_at(point: F64, lines: Lines, constraints: Constraints, slope: F64) -> float:
+    """The probability at a point; the negative gradient of its logarithm is written to `slope`."""
+    predict_values(point, lines, constraints)
+    center, e = lines.center, lines.error
+    slope[:] = 0.0
+    product = 1.0
+    for g in range(len(constraints.groups)):
+        count, only = forms_of(g, constraints)
+        if count == 0:
+            continue
+        if count == 1:
+            value, derivative = form_probability(only, predicted_form(only, constraints, center), constraints, e)
+            if value > 0.0:
+                _add_slope(only, -derivative / value, lines, constraints, slope)
+        else:
+            value = joint_probability(g, center, constraints, e)
+            if value > 0.0:
+                _add_joint_slope(g, value, center, lines, constraints, slope)
+        if value <= 0.0:
+            _slope_away_from_sets(g, center, lines, constraints, slope)
+            return 0.0
+        product *= value
+    return product
+
+
+@compiled
+def _add_slope(f: int, decline: float, lines: Lines, constraints: Constraints, slope: F64) -> None:
+    """Add the slope of a function that declines at this rate with the predicted value of a form."""
+    u, v = constraints.forms[f, 0], constraints.forms[f, 1]
+    slope[constraints.axis[u]] += decline * lines.rate[u]
+    if v >= 0:
+        slope[constraints.axis[v]] -= decline * lines.rate[v]
+
+
+@compiled
+def _add_joint_slope(g: int, value: float, center: F64, lines: Lines, constraints: Constraints, slope: F64) -> None:
+    """The same for a group of forms, by finite differences."""
+    for v in range(len(center)):
+        if _is_used(v, g, constraints):
+            step = 1e-8 * (largest(lines.error) + 1e-3 * abs(center[v]))
+            original = center[v]
+            center[v] = original + step
+            after = joint_probability(g, center, constraints, lines.error)
+            center[v] = original
+            slope[constraints.axis[v]] += (value - after) / (step * value) * lines.rate[v]
+
+
+@compiled
+def _slope_away_from_sets(g: int, center: F64, lines: Lines, constraints: Constraints, slope: F64) -> None:
+    """Write a slope for a point at which a group has probability 0: it points away from the sets of its forms."""
+    slope[:] = 0.0
+    for f in range(constraints.groups.shape[1]):
+        if constraints.groups[g, f]:
+            predicted, error = predicted_form(f, constraints, center), error_of(f, constraints, lines.error)
+            low, high = (
+                constraints.sets[constraints.first[f], 0] + error,
+                constraints.sets[constraints.first[f + 1] - 1, 1] - error,
+            )
+            if predicted < low:
+                _add_slope(f, -1.0, lines, constraints, slope)
+            elif predicted > high:
+                _add_slope(f, 1.0, lines, constraints, slope)
+
+
+@compiled
+def _is_used(v: int, g: int, constraints: Constraints) -> bool:
+    for f in range(constraints.groups.shape[1]):
+        if constraints.groups[g, f] and (constraints.forms[f, 0] == v or constraints.forms[f, 1] == v):
+            return True
+    return False
