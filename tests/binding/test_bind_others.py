@@ -160,6 +160,12 @@ def test_a_relate_with_all_clauses(catalog: Catalog) -> None:
     assert (relate.timeout, relate.threshold) == (300.0, 0.5)
 
 
+def test_quantifiers_with_a_limit(catalog: Catalog) -> None:
+    relate = bound("RELATE AT MOST 0 a MEETS EXACTLY 2 b FROM iv COUNT", catalog)
+    assert [(operand.at_least, operand.at_most) for operand in relate.operands] == [(0, 0), (2, 2)]
+    assert relate.count
+
+
 @pytest.mark.parametrize("composite", COMPOSITE)
 def test_composite_relations_agree_with_the_ends_of_intervals(composite: str, catalog: Catalog) -> None:
     """The relation equals its definition on every pair of intervals with small ends."""
@@ -204,6 +210,9 @@ def test_there_are_thirteen_simple_relations() -> None:
         ("ALL a MEETS ALL b FROM iv TIMEOUT 0", "out-of-range"),
         ("ALL a MEETS ALL b FROM iv WHERE a.sector = 1", "unknown-column"),
         ("ALL a MEETS ALL status FROM iv", "answer-column"),
+        ("ALL a MEETS ALL distribution FROM iv", "answer-column"),
+        ("ALL a MEETS ALL b FROM iv WHERE a.seq = 1", "not-a-key"),
+        ("ALL a MEETS ALL b FROM iv COUNT PER KEYS", "count-per"),
     ],
 )
 def test_invalid_relates(query: str, code: str, catalog: Catalog) -> None:

@@ -1,4 +1,4 @@
-"""RELATE with conditions on segments: the tables of the kernel, unknown attributes, and pairs without related segments."""
+"""RELATE with conditions on segments: tables of the kernel, unknown attributes, pairs without related segments."""
 
 from __future__ import annotations
 
