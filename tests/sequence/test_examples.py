@@ -130,6 +130,35 @@ def test_emit_best_gives_the_best_match_of_each_last_event() -> None:
     assert answers_to(f"{query} EMIT BEST", rows) == [(1, 4, 1, 2, 4, 1.0), (1, 5, 1, 2, 5, 1.0)]
 
 
+def test_emit_next_gives_the_first_match_of_each_first_event() -> None:
+    query = f"(x, y, z) FROM r WHERE {XYZ} WITHIN 9 EMIT NEXT"
+    rows = rows_of(("x", 0), ("y", 1), ("x", 2), ("y", 3), ("y", 4), ("z", 5), ("z", 6), ("x", 7), ("z", 8))
+    # One match per first event, with the next event for every component; none for the last x, which has no y.
+    assert answers_to(query, rows) == [(0, 5, 0, 1, 5, 1.0), (2, 5, 2, 3, 5, 1.0)]
+
+
+def test_emit_next_prefers_observed_events_and_ignores_matches_below_the_threshold() -> None:
+    query = f"(x, y, z) FROM r WHERE {XYZ} MISS y 0.5 DELAY y UNIFORM(0, 1) WITHIN 9 EMIT NEXT"
+    rows = rows_of(("x", 0), ("z", 2), ("y", 3), ("z", 4), ("z", 5))
+    # The first match ends at 2; without y, its probability is 0.5. The event y at 3 begins matches of its own only if
+    # x may be missing.
+    assert answers_to(query, rows) == [(0, 2, 0, None, 2, 0.5)]
+    assert answers_to(f"{query} THRESHOLD 0.6", rows) == [(0, 4, 0, 3, 4, 1.0)]
+    # Of matches that end together, the one without missing events.
+    assert answers_to(query, rows[:1] + rows[2:]) == [(0, 4, 0, 3, 4, 1.0)]
+
+
+def test_a_first_event_with_a_match_does_not_expire_with_emit_next() -> None:
+    workbook = f"{STREAM} CREATE QUERY q AS SEQUENCE (x, y, z) FROM r WHERE {XYZ} WITHIN 5 EMIT NEXT, EXPIRED;"
+    events = rows_of(("x", 0), ("y", 1), ("z", 2), ("y", 3), ("x", 10), ("y", 11), ("y", 12), ("u", 20), ("u", 21))
+    for batches in ([events], [[event] for event in events]):
+        run = SequenceRun(local_job(workbook, "q"), 2)
+        run.run([{"r": batch} for batch in batches])
+        found = sorted((answer["status"], answer["t"], answer["y"]["t"]) for answer in run.answers())
+        # Without NEXT, the sequences (0, 3) and (10, 12) would expire too.
+        assert found == [("expired", 15, 11), ("matched", 2, 1)]
+
+
 def test_an_older_event_may_match_if_a_newer_one_does_not() -> None:
     """After the newer event, there was not enough time for the missing event."""
     query = f"(x, y, z) FROM r WHERE {XYZ} MISS y 0.5 DELAY y UNIFORM(2, 4) WITHIN 20 THRESHOLD 0.3"

@@ -138,6 +138,12 @@ class SequenceAnalysis:
                     example = f"{component.label}.column = 'value'{alternatives}"
                     hint = f"add a condition such as {example}, or use a separate stream"
                     return Finding("no-own-condition", message, hint, component.span)
+        if self.query.has_probabilities and self.query.excludes_events and len(self.disjuncts) > 1:
+            message = (
+                f"the WHERE of {self.query.name} has alternatives that exclude different events with probabilities"
+            )
+            hint = "write one query for each alternative of OR, or put lists into a RELATION"
+            return Finding("uncertain-or", message, hint, self.query.span)
         return None
 
     def _has_own_stream(self, component: BoundComponent) -> bool:

@@ -30,7 +30,7 @@ from anabranch.sequence.syntax import Delay, Miss, MissBy, Occurs, Sequence
 
 #: The options of ENDING, EMIT and SCORING; ALL and JOINT are the defaults.
 ENDINGS = ("OPEN",)
-EMITTED = ("ALL", "BEST", "EXPIRED")
+EMITTED = ("ALL", "BEST", "NEXT", "EXPIRED")
 SCORINGS = ("JOINT", "POSTERIOR")
 
 _Item = TypeVar("_Item", Miss, Occurs, Delay)
@@ -40,7 +40,7 @@ class Binder(QueryBinder):
     """Binds one SEQUENCE."""
 
     kind = "SEQUENCE"
-    models = (Model.CERTAIN,)
+    models = (Model.CERTAIN, Model.INDEPENDENT)
     answer_columns = frozenset({"t", "t_start", "probability", "status"})
     takes_per = (PerWindow, PerEpisode, PerKeys)
 
@@ -284,6 +284,13 @@ class Binder(QueryBinder):
                 message = f"{shown(component.label)} may be missing, so it needs a DELAY"
                 hint = f"add DELAY {component.label} EXPONENTIAL(mean)"
                 self.findings.add("no-delay", message, component.span, hint)
+        uncertain = next((each for each in components if each.stream.model is Model.INDEPENDENT), None)
+        if uncertain is not None and "EXPIRED" in body.emit:
+            message = f"EMIT EXPIRED takes CERTAIN streams, but {shown(uncertain.stream.name)} has probabilities"
+            self.findings.add("uncertain-expired", message, body.clause_span("EMIT"), "remove EXPIRED")
+        if {"BEST", "NEXT"} <= set(body.emit):
+            message = "EMIT BEST keeps one match of each last event, EMIT NEXT one of each first event: not both"
+            self.findings.add("emit-both", message, body.clause_span("EMIT"), "remove BEST or NEXT")
         if body.within is None and "EXPIRED" in body.emit:
             message = "EMIT EXPIRED needs WITHIN: a partial match expires when its window closes"
             self.findings.add("no-window", message, body.clause_span("EMIT"), "add WITHIN, such as WITHIN 12 HOURS")
@@ -305,25 +312,21 @@ class Binder(QueryBinder):
             self.findings.add("no-window", message, first.span, "add WITHIN, such as WITHIN 12 HOURS")
 
     def check_open(self, body: Sequence, components: tuple[BoundComponent, ...]) -> None:
-        """Report clauses and components that ENDING OPEN does not allow: its window begins at the first component."""
-        first = components[0]
+        """Report clauses and components that ENDING OPEN does not allow: its window begins at the first event."""
         if "EXPIRED" in body.emit:
             message = "ENDING OPEN already reports incomplete matches, with their probability"
             self.findings.add("open-expired", message, body.clause_span("EMIT"), "remove EXPIRED or ENDING OPEN")
         if body.within is None:
             message = "ENDING OPEN needs WITHIN: a match is complete when its window closes"
             self.findings.add("no-window", message, body.clause_span("ENDING"), "add WITHIN, such as WITHIN 12 HOURS")
-        if first.negative or first.may_miss:
-            why = "is negative" if first.negative else "may be missing"
-            message = f"with ENDING OPEN the window begins at the first component, but {shown(first.label)} {why}"
-            hint = "begin with a positive component" + ("" if first.negative else " that has no MISS")
-            self.findings.add("first-component", message, first.span, hint)
+        if all(component.negative for component in components):
+            message = "a match needs an event, but all components are negative"
+            self.findings.add("no-positive", message, components[0].span, "add a positive component")
 
 
 def _or_open(body: Sequence, components: tuple[BoundComponent, ...]) -> str:
     """The hint to add ENDING OPEN, where `check_open` would allow it."""
-    first = components[0]
-    if first.negative or first.may_miss or body.occurs or "EXPIRED" in body.emit:
+    if body.occurs or "EXPIRED" in body.emit or all(component.negative for component in components):
         return ""
     return ", or add ENDING OPEN" if body.within is not None else ", or add ENDING OPEN and WITHIN"
 
