@@ -124,6 +124,7 @@ MUTANTS = [
         ("lists", "if not keyed[c]:", "if keyed[c]:"),
         ("programs", "if members[middle] < number:", "if members[middle] <= number:"),
         ("programs", "return 1.0 - number", "return number"),
+        ("programs", "(code == OTHERWISE and is_missing)", "code == OTHERWISE"),
     ]),
     *_mutants("sequence/kernel", ["test_decimal_edges.py"], [
         ("queues", "window.length + window.rounding * max(abs(t), abs(now))", "window.length"),

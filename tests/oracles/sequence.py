@@ -16,8 +16,9 @@ How the definitions are interpreted
 - Equalities of plain columns, including those within one component and those with a default, form classes. All columns
   of a class that belong to the bound events are equal, and none is NULL. A class with one such column may be NULL.
 - Every other condition, and an equality with a default, is evaluated for the bound events. If it names a component
-  without an event, each such reference must have a default; otherwise the condition is skipped. A negative has no event
-  unless one of its events is being tested. A condition on a negative alone is only evaluated for its events.
+  without an event, each such reference must have a default; otherwise the condition is skipped. A default that is a
+  column of another component is used if that component has an event, and otherwise its own default. A negative has no
+  event unless one of its events is being tested. A condition on a negative alone is only evaluated for its events.
 - WITHIN is compared with differences of times, `t_last - t <= within`, also at the head of a window, never with sums.
   DOUBLE times are decimals, as they were written.
 - In a partial match, conditions on a component after the last observed one are not evaluated, even if it has a default.
@@ -416,7 +417,7 @@ class DisjunctSearch:
         absent = _owners(literal) - bound.keys()
         if not absent.isdisjoint(undecided) or (absent and _owners(literal) <= self.negatives):
             return True
-        if any(node.owner in absent and node.default is None for node in _references(literal)):
+        if any(_is_unknown(node, absent) for node in _references(literal)):
             return True
         bindings = {(name, 1): event.columns for name, event in bound.items()}
         return holds(with_defaults(literal, absent), bindings, self.relations)
@@ -534,7 +535,21 @@ def _references(tree: Typed) -> list[Reference]:
 
 
 def _owners(tree: Typed) -> set[str]:
-    return {node.owner for node in _references(tree) if node.owner is not None}
+    """The components in a condition, and in its defaults."""
+    owners: set[str] = set()
+    for node in _references(tree):
+        column: Any = node
+        while isinstance(column, Reference):
+            owners.add(column.owner or "")
+            column = column.default
+    return owners
+
+
+def _is_unknown(column: Any, absent: Collection[str]) -> bool:
+    """Whether a column has no value: its component has no event, and it has no default, or one that is unknown."""
+    return column is None or (
+        isinstance(column, Reference) and column.owner in absent and _is_unknown(column.default, absent)
+    )
 
 
 def equality(literal: Typed) -> tuple[Reference, Reference] | None:
@@ -560,7 +575,7 @@ def with_defaults(tree: Typed, absent: Collection[str]) -> Typed:
     """The tree with references to absent components replaced by their defaults."""
     if isinstance(tree, Reference) and tree.owner in absent:
         assert tree.default is not None
-        return tree.default
+        return with_defaults(tree.default, absent)
     if isinstance(tree, Operation | Member):
         return replace(tree, arguments=tuple(with_defaults(part, absent) for part in tree.arguments))
     return tree

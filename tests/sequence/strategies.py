@@ -500,7 +500,7 @@ def _equalities(draw: Draw, components: Sequence[Component], style: Style) -> li
         other = chosen[draw(st.sampled_from([index - 1, draw(st.integers(0, index - 1))]))]
         columns = draw(st.sampled_from([("tag", "tag")] * 20 + [("reader", "reader"), ("tag", "reader"), ("id", "id")]))
         sides = [
-            _reference(one, column, draw(one_in(10)) and style.defaults)
+            draw(_defaulted(one, column, components, 10 if style.defaults else 0))
             for one, column in zip(draw(st.permutations([other, component])), columns, strict=True)
         ]
         op = " = " if not (style.logic and draw(one_in(12))) else " <> "
@@ -509,11 +509,29 @@ def _equalities(draw: Draw, components: Sequence[Component], style: Style) -> li
     return equalities
 
 
-def _reference(component: Component, column: str, default: bool) -> str:
-    """A column of a component; with a default if wanted and if the component may be missing."""
+def _reference(component: Component, column: str, default: bool, others: Sequence[Component] = ()) -> str:
+    """A column of a component; with a default if wanted and if the component may be missing.
+
+    The default is a column of one of the others, if there are any.
+    """
     values = {"tag": "'g1'", "reader": "'r1'", "id": "'a'", "temp": "1"}
-    default_text = f"[{values[column]}]" if default and component.may_be_missing and column in values else ""
-    return f"{component.name}.{column}{default_text}"
+    if not default or not component.may_be_missing or column not in values:
+        return f"{component.name}.{column}"
+    value = _reference(others[0], column, len(others) > 1, others[1:]) if others else values[column]
+    return f"{component.name}.{column}[{value}]"
+
+
+@st.composite
+def _defaulted(draw: Draw, component: Component, column: str, components: Sequence[Component], often: int) -> str:
+    """A column of a component, sometimes with a default: a constant, or a column of other components."""
+    others = [
+        other
+        for other in components
+        if not other.negative and other is not component
+        and (column != "temp" or other.shape.temp_type == component.shape.temp_type)
+    ]  # fmt: skip
+    chosen = draw(st.permutations(others))[: draw(st.integers(0, 3))] if draw(one_in(2)) else []
+    return _reference(component, column, often > 0 and draw(one_in(often)), chosen)
 
 
 _OPERATORS = {
@@ -540,7 +558,9 @@ def _any_condition(draw: Draw, components: Sequence[Component], style: Style) ->
     if kind == "one" or len(chosen) < 2:
         return draw(_condition_on(chosen[0], components, style)) or "TRUE"
     if kind == "three" and len(chosen) > 2:
-        u, v, w = (_reference(component, "temp", style.defaults and draw(one_in(3))) for component in chosen[:3])
+        u, v, w = (
+            draw(_defaulted(component, "temp", components, 3 if style.defaults else 0)) for component in chosen[:3]
+        )
         return f"{u} + {v} >= {w}"
     if kind == "time":
         return draw(_time_condition(chosen[0], chosen[1]))
@@ -550,7 +570,7 @@ def _any_condition(draw: Draw, components: Sequence[Component], style: Style) ->
         if None not in (pair := [component.model[column] for component in chosen[:2]]) and _OPERATORS[op](*pair)
     ]
     column, op = draw(st.sampled_from(true if true and not draw(one_in(6)) else _COMPARISONS))
-    u, v = (_reference(component, column, style.defaults and draw(one_in(3))) for component in chosen[:2])
+    u, v = (draw(_defaulted(component, column, components, 3 if style.defaults else 0)) for component in chosen[:2])
     texts = [f"{u} {op} {v}"] * 4
     if column == "temp":
         texts += [f"ABS({u} - {v}) <= 1", f"{u} + 0 = {v} + 0"]

@@ -81,7 +81,8 @@ class EventTable:
     def instances(self) -> I64:
         """A code of the key and the time of each event: events with the same code exclude each other."""
         keys, _ = encode_tuples([self.table[name] for name in self.layout.keys], len(self))
-        times, firsts = dense_codes(self.code)
+        # A copy, because a read-only array would make numba compile the kernel a second time.
+        times, firsts = dense_codes(self.code.copy())
         return dense_codes(keys.astype(np.int64) * len(firsts) + times)[0].astype(np.int64)
 
     @property

@@ -10,6 +10,7 @@ from anabranch.binding.query_binder import QueryBinder, known_stream
 from anabranch.binding.scopes import OperandScope
 from anabranch.binding.stream_columns import find_column
 from anabranch.binding.type_rules import a_type
+from anabranch.binding.typed import Reference, Typed, walk
 from anabranch.binding.words import count_of
 from anabranch.catalog import Model, Relation, Stream
 from anabranch.language import nodes
@@ -77,6 +78,7 @@ class Binder(QueryBinder):
             for node in body.components
         )  # fmt: skip
         self.check_components(body, components)
+        self.check_defaults(where, components)
         return None if self.findings else BoundSequence(
             self.query.name, components, where, within, self.threshold, self.query.span,
             body.ending == "OPEN", frozenset(word.lower() for word in body.emit if word != "ALL"),
@@ -294,6 +296,23 @@ class Binder(QueryBinder):
         if body.within is None and "EXPIRED" in body.emit:
             message = "EMIT EXPIRED needs WITHIN: a partial match expires when its window closes"
             self.findings.add("no-window", message, body.clause_span("EMIT"), "add WITHIN, such as WITHIN 12 HOURS")
+
+    def check_defaults(self, where: Typed | None, components: tuple[BoundComponent, ...]) -> None:
+        """Report a default that is a column of the same component, or of a negative one, which has no event."""
+        negatives = {component.name for component in components if component.negative}
+        for reference in [] if where is None else [node for node in walk(where) if isinstance(node, Reference)]:
+            tried = [reference.owner]
+            default = reference.default
+            while isinstance(default, Reference):
+                if default.owner in tried or default.owner in negatives:
+                    why = "is missing too" if default.owner in tried else "is negative and has no event"
+                    message = (
+                        f"the default of {reference.owner}.{reference.name} is a column of {default.owner}, which {why}"
+                    )
+                    self.findings.add("default-of", message, default.span, "use a column of another positive component")
+                    break
+                tried.append(default.owner)
+                default = default.default
 
     def check_ending(self, body: Sequence, components: tuple[BoundComponent, ...]) -> None:
         """Report a last component that is negative or may be missing, and a missing WITHIN."""

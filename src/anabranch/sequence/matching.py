@@ -130,22 +130,24 @@ class Matcher:
         if "next" not in analysis.query.emit:
             return np.zeros((0, 0), np.bool_)
         spent = roles[self._batch.roles[SPENT][roles]]
+        number = self._numbers(analysis, spent, first)
         answered = np.zeros((len(analysis.positives), len(self._t)), np.bool_)
-        answered[self._numbers(analysis, spent, first), self.roles.event[spent]] = True
+        answered[number[number >= 0], self.roles.event[spent[number >= 0]]] = True
         return answered
 
     def _numbers(self, analysis: SequenceAnalysis, roles: I64, first: int) -> I64:
-        """The index of each role among the positives of its query."""
-        component = (self.roles.variable[roles] - first) % len(analysis.query.components)
-        return np.searchsorted(np.array(analysis.positives), component)
+        """The index of each role among the positives of its query; -1 for negatives."""
+        components = analysis.query.components
+        numbers = np.full(len(components), -1, np.int64)
+        numbers[list(analysis.positives)] = np.arange(len(analysis.positives))
+        return numbers[(self.roles.variable[roles] - first) % len(components)]
 
     def spent(self, analysis: SequenceAnalysis, roles: I64, first: int, answered: Bools, window: Window) -> Bools:
         """Which roles of a query are those of events that begin no match any more, in any disjunct."""
         if analysis.query.has_open_start:
             return self._has_closed(window)[self.roles.event[roles]]
-        component = (self.roles.variable[roles] - first) % len(analysis.query.components)
-        numbers = np.minimum(self._numbers(analysis, roles, first), len(analysis.positives) - 1)
-        return np.isin(component, analysis.positives) & answered[numbers, self.roles.event[roles]]
+        number = self._numbers(analysis, roles, first)
+        return (number >= 0) & answered[number, self.roles.event[roles]]
 
     def _needed(
         self, analysis: SequenceAnalysis, search: Search, roles: I64, first: int, lists: Lists, result: SearchResult
