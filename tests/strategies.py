@@ -55,7 +55,11 @@ variables = st.builds(nodes.Variable, names)
 literals = st.builds(nodes.Literal, st.one_of(numbers, strings, st.booleans(), st.none()))
 durations_with_unit = st.builds(nodes.Duration, small_numbers, st.sampled_from(list(SECONDS_OF)))
 durations = st.one_of(st.builds(nodes.Duration, numbers, st.none()), durations_with_unit)
-attributes = st.builds(nodes.Attribute, names, names, maybe(literals))
+attributes = st.recursive(
+    st.builds(nodes.Attribute, names, names, maybe(literals)),
+    lambda defaults: st.builds(nodes.Attribute, names, names, defaults),
+    max_leaves=3,
+)
 
 
 def _joined(kind: type, parts: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:

@@ -15,6 +15,7 @@ WORKBOOK = """
     CREATE STREAM reads KEY (id) VALUE (tag STRING, reader) TIME t;
     CREATE STREAM till KEY (id) VALUE (tag) TIME t TIMESTAMP;
     CREATE STREAM maybe KEY (id) VALUE (tag) TIME t MODEL INDEPENDENT;
+    CREATE STREAM chain KEY (id) VALUE (tag) TIME t MODEL MARKOV;
     CREATE STREAM iv KEY (entity) TIME t MODEL INTERVALS ORDER seq;
     CREATE STREAM e KEY (id) VALUE (kind STRING, shape) TIME t SPACE (lon, lat) GEODESIC;
     CREATE RELATION hall (x);
@@ -99,7 +100,8 @@ def test_from_has_one_stream_for_all_names_or_one_for_each(catalog: Catalog) -> 
 @pytest.mark.parametrize(
     ("query", "code"),
     [
-        ("(x, z) FROM maybe", "wrong-model"),
+        ("(x, z) FROM chain", "wrong-model"),
+        ("(x, z) FROM maybe WITHIN 5 EMIT EXPIRED", "uncertain-expired"),
         ("(x, z) FROM red", "unknown-stream"),
         ("(x, z) FROM hall", "not-a-stream"),
         ("(x, x) FROM reads", "name-twice"),
@@ -112,6 +114,10 @@ def test_from_has_one_stream_for_all_names_or_one_for_each(catalog: Catalog) -> 
         ("(x, z) FROM reads WHERE reader = 'a'", "unknown-name"),
         ("(x, z) FROM reads WHERE x = 'a'", "not-a-value"),
         ("(x, z) FROM reads WHERE x.tag[5] = 'a'", "type-mismatch"),
+        ("(x, z) FROM reads WHERE x.tag[y.tag] = 'a'", "unknown-name"),
+        ("(x, z) FROM reads WHERE x.tag[x.id] = 'a'", "default-of"),
+        ("(x, y, z) FROM reads WHERE x.tag[y.tag[x.id]] = 'a'", "default-of"),
+        ("(x, !y, z) FROM reads WHERE x.tag[y.tag] = 'a'", "default-of"),
         ("(x, z) FROM reads WHERE SPAN(x, z) < 5", "unknown-function"),
         ("(x, !z) FROM reads", "last-component"),
         ("(x, z) FROM reads MISS z 0.1", "last-component"),
@@ -119,6 +125,8 @@ def test_from_has_one_stream_for_all_names_or_one_for_each(catalog: Catalog) -> 
         ("(x, !y, z) FROM reads MISS y 0.1", "no-delay"),
         ("(x, z) FROM reads MISS x 0.1 DELAY x EXPONENTIAL(5)", "no-window"),
         ("(!x, z) FROM reads", "no-window"),
+        ("(x, z) FROM reads EMIT BEST, NEXT", "emit-both"),
+        ("(!x, !z) FROM reads WITHIN 5 ENDING OPEN", "no-positive"),
         ("(x, z) FROM reads WITHIN 0", "out-of-range"),
         ("(x, z) FROM reads WITHIN -5 HOURS", "out-of-range"),
         ("(x, y, z) FROM reads MISS y 1.1 DELAY y EXPONENTIAL(5)", "out-of-range"),

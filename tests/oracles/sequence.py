@@ -1,7 +1,8 @@
 """The oracle of SEQUENCE: tries every choice of an event, or none, for each component, and evaluates all conditions.
 
 There is one nested loop per positive component, in the order of the query. All conditions are evaluated for every
-choice, one by one (`tests/oracles/conditions.py`). Events of negatives are searched in all rows of their stream. Gaps
+choice, one by one (`tests/oracles/conditions.py`). Events of negatives are searched in all rows of their stream. If
+events have probabilities, all this is done in every possible world. Gaps
 are integrated numerically (`tests/oracles/gaps.py`). There are no tables, bounds, indexes or partitions.
 
 How the definitions are interpreted
@@ -15,15 +16,23 @@ How the definitions are interpreted
 - Equalities of plain columns, including those within one component and those with a default, form classes. All columns
   of a class that belong to the bound events are equal, and none is NULL. A class with one such column may be NULL.
 - Every other condition, and an equality with a default, is evaluated for the bound events. If it names a component
-  without an event, each such reference must have a default; otherwise the condition is skipped. A negative has no event
-  unless one of its events is being tested. A condition on a negative alone is only evaluated for its events.
+  without an event, each such reference must have a default; otherwise the condition is skipped. A default that is a
+  column of another component is used if that component has an event, and otherwise its own default. A negative has no
+  event unless one of its events is being tested. A condition on a negative alone is only evaluated for its events.
 - WITHIN is compared with differences of times, `t_last - t <= within`, also at the head of a window, never with sums.
   DOUBLE times are decimals, as they were written.
 - In a partial match, conditions on a component after the last observed one are not evaluated, even if it has a default.
   The gap before its first event, which is that of the first positive component, is ignored. To be reported as expired,
   its probability must reach the threshold with and without the negatives that apply until the window closes.
+- With probabilities, the answers are found in every possible world separately, and their probabilities are averaged.
+  EMIT and THRESHOLD apply to the averages.
+- EMIT NEXT keeps one candidate that reaches the threshold for each first event and its component. A match is preferred
+  to an expired sequence, then the smallest `t`, then the fewest missing events, then the earliest events, component by
+  component; a missing event comes last.
 - For EMIT BEST, probabilities that differ only by rounding are equal. Events are ordered by time, then by key and the
   other columns, NULL first.
+- With ENDING OPEN, the first components may be missing or negative too. The gap before the first event then begins
+  WITHIN before the last event, and the gap after the last event ends WITHIN after the first one.
 - A negative without MISS that was not read did not happen: it has no effect on the score of a gap.
 - With OCCURS, a gap between two observed events is scored by its length (`tests/oracles/occurrence.py`). A gap at an
   end of the window has the joint score.
@@ -39,9 +48,11 @@ import math
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from fractions import Fraction
 from typing import Any
 
 from anabranch.binding.typed import Member, Operation, Reference, Typed, walk
+from anabranch.catalog import Model
 from anabranch.language.types import Type
 from anabranch.sequence.query import BoundComponent, BoundSequence
 from tests.oracles.conditions import Relations, holds
@@ -57,7 +68,7 @@ Match = dict[str, Any]
 Chosen = Mapping[str, Event]
 
 MATCHED, EXPIRED = "matched", "expired"
-BEST = "best"
+BEST, NEXT = "best", "next"
 
 #: The relative difference up to which probabilities are equal.
 ROUNDING = 1e-12
@@ -83,6 +94,8 @@ def matches(query: BoundSequence, rows: Rows, relations: Relations = NO_RELATION
     ]
     if BEST in query.emit:
         chosen = _best(query, chosen)
+    if NEXT in query.emit:
+        chosen = _next(query, chosen)
     return [candidate.answer(query) for candidate in chosen]
 
 
@@ -119,8 +132,61 @@ class Candidate:
 
 @untraced
 def candidates(query: BoundSequence, rows: Rows, relations: Relations = NO_RELATIONS) -> list[Candidate]:
-    """Every choice that satisfies all conditions with a probability above 0; expired ones only above the threshold."""
-    events = events_by_stream(query.streams, rows)
+    """Every choice that satisfies all conditions with a probability above 0; expired ones only above the threshold.
+
+    The probability is the expected one: the sum over all worlds of the probability of the world, times that of the
+    choice among the events of the world.
+    """
+    expected: dict[Hashable, Candidate] = {}
+    for weight, events in worlds(events_by_stream(query.streams, rows)):
+        for candidate in _candidates_in(query, events, relations):
+            known = expected.get(candidate.key())
+            before = 0.0 if known is None else known.probability
+            total = candidate.probability if weight == 1 else before + float(weight) * candidate.probability
+            weakest = candidate.weakest if weight == 1 else total
+            expected[candidate.key()] = replace(candidate, probability=total, weakest=weakest)
+    return list(expected.values())
+
+
+def worlds(events: Mapping[str, Sequence[Event]]) -> Iterator[tuple[Fraction, dict[str, list[Event]]]]:
+    """Every world with a probability above 0, and the events that happen in it.
+
+    The events of an INDEPENDENT stream with the same key and time exclude each other; all else is independent. A row
+    in which every value is NULL is no event.
+    """
+    instances: dict[Hashable, list[Event]] = {}
+    for name, stream_events in events.items():
+        for event in stream_events:
+            is_certain = event.stream.model is Model.CERTAIN
+            keys = tuple(event.columns[column.name.lower()] for column in event.stream.keys)
+            instances.setdefault((name, id(event)) if is_certain else (name, keys, event.time), []).append(event)
+    choices = [list(_outcomes(alternatives)) for alternatives in instances.values()]
+    for world in itertools.product(*choices):
+        weight = math.prod((chance for chance, _ in world), start=Fraction(1))
+        happened = [event for _, event in world if event is not None]
+        yield weight, {name: [event for event in happened if event.stream.name.lower() == name] for name in events}
+
+
+def _outcomes(alternatives: Sequence[Event]) -> Iterator[tuple[Fraction, Event | None]]:
+    """Each event that can happen at one instance, or None for no event, with its probability."""
+    left = Fraction(1)
+    for event in alternatives:
+        if event.stream.model is Model.CERTAIN:
+            yield Fraction(1), event
+            return
+        chance = Fraction(as_written(event.columns[event.stream.probability.lower()]))
+        is_event = any(event.columns[column.name.lower()] is not None for column in event.stream.values)
+        if is_event and chance > 0:
+            left -= chance
+            yield chance, event
+    if left > 0:
+        yield left, None
+
+
+def _candidates_in(
+    query: BoundSequence, events: Mapping[str, Sequence[Event]], relations: Relations
+) -> Iterable[Candidate]:
+    """The candidates among certain events."""
     by_key: dict[Hashable, Candidate] = {}
     for literals in disjuncts(query.where):
         search = DisjunctSearch(with_rates(query, literals, relations), literals, events, relations)
@@ -129,7 +195,7 @@ def candidates(query: BoundSequence, rows: Rows, relations: Relations = NO_RELAT
             known = by_key.get(candidate.key())
             if known is None or candidate.probability > known.probability:
                 by_key[candidate.key()] = candidate
-    return list(by_key.values())
+    return by_key.values()
 
 
 def _reaches(probability: float, threshold: float) -> bool:
@@ -137,12 +203,15 @@ def _reaches(probability: float, threshold: float) -> bool:
 
 
 def _best(query: BoundSequence, found: Iterable[Candidate]) -> list[Candidate]:
-    """The best candidate of each trigger: of the last event, or of the first one if the window opens with it."""
+    """The best candidate of each trigger: of the last event, or of the first one if the window opens with it.
+
+    With both ends open, one event as two different components is two triggers.
+    """
     best: dict[Hashable, Candidate] = {}
     for candidate in found:
-        events = list(candidate.chosen.values())
         opens = query.ending_open or candidate.status == EXPIRED
-        trigger = (candidate.status, id(events[0] if opens else events[-1]))
+        name, event = list(candidate.chosen.items())[0 if opens else -1]
+        trigger = (candidate.status, name, id(event))
         if trigger not in best or _is_better(query, candidate, best[trigger]):
             best[trigger] = candidate
     return list(best.values())
@@ -160,6 +229,24 @@ def _is_better(query: BoundSequence, one: Candidate, other: Candidate) -> bool:
         for candidate in (one, other)
     ]  # fmt: skip
     return order[0] > order[1]
+
+
+def _next(query: BoundSequence, found: Iterable[Candidate]) -> list[Candidate]:
+    """The first candidate of each first event: a match if there is one, else the first expired sequence."""
+    first: dict[Hashable, Candidate] = {}
+    for candidate in found:
+        name, event = next(iter(candidate.chosen.items()))
+        known = first.get((name, id(event)))
+        if known is None or _order_of(query, candidate) < _order_of(query, known):
+            first[name, id(event)] = candidate
+    return list(first.values())
+
+
+def _order_of(query: BoundSequence, candidate: Candidate) -> tuple[Any, ...]:
+    """Sorts candidates with the same first event: by their end, by missing events, then by their events."""
+    events = [candidate.chosen.get(component.name) for component in query.components if not component.negative]
+    by_event = [(event is None, event.order if event else ()) for event in events]
+    return candidate.status != MATCHED, candidate.answer(query)["t"], events.count(None), by_event
 
 
 def _later(time: Any, within: float | None) -> Any:
@@ -245,7 +332,7 @@ class DisjunctSearch:
 
     def matches(self) -> Iterator[Candidate]:
         """Every match with a probability above 0."""
-        for chosen in self._chains({}, self.positives):
+        for chosen in filter(None, self._chains({}, self.positives)):
             if self._is_true(chosen) and not self._is_violated(chosen, self.query.components):
                 probability = self._score(chosen, 0, len(self.names))
                 if probability > 0:
@@ -330,7 +417,7 @@ class DisjunctSearch:
         absent = _owners(literal) - bound.keys()
         if not absent.isdisjoint(undecided) or (absent and _owners(literal) <= self.negatives):
             return True
-        if any(node.owner in absent and node.default is None for node in _references(literal)):
+        if any(_is_unknown(node, absent) for node in _references(literal)):
             return True
         bindings = {(name, 1): event.columns for name, event in bound.items()}
         return holds(with_defaults(literal, absent), bindings, self.relations)
@@ -448,7 +535,21 @@ def _references(tree: Typed) -> list[Reference]:
 
 
 def _owners(tree: Typed) -> set[str]:
-    return {node.owner for node in _references(tree) if node.owner is not None}
+    """The components in a condition, and in its defaults."""
+    owners: set[str] = set()
+    for node in _references(tree):
+        column: Any = node
+        while isinstance(column, Reference):
+            owners.add(column.owner or "")
+            column = column.default
+    return owners
+
+
+def _is_unknown(column: Any, absent: Collection[str]) -> bool:
+    """Whether a column has no value: its component has no event, and it has no default, or one that is unknown."""
+    return column is None or (
+        isinstance(column, Reference) and column.owner in absent and _is_unknown(column.default, absent)
+    )
 
 
 def equality(literal: Typed) -> tuple[Reference, Reference] | None:
@@ -474,7 +575,7 @@ def with_defaults(tree: Typed, absent: Collection[str]) -> Typed:
     """The tree with references to absent components replaced by their defaults."""
     if isinstance(tree, Reference) and tree.owner in absent:
         assert tree.default is not None
-        return tree.default
+        return with_defaults(tree.default, absent)
     if isinstance(tree, Operation | Member):
         return replace(tree, arguments=tuple(with_defaults(part, absent) for part in tree.arguments))
     return tree

@@ -67,8 +67,13 @@ DELAY_TEXTS = (
 )  # fmt: skip
 #: EMPIRICAL delays; some are differences of times.
 ATOMS = (1.0, 2.0, 0.5, 4.0, 1.0, 3.5, 0.25)
+#: Probabilities of events; 0.3 and 0.7 do not sum to 1 in doubles if 0.3 is a sum.
+CHANCES = (0.5, 0.75, 0.25, 1.0, 0.1, 0.3)
 MISSES = (0.1, 0.3, 0.05, 0.2, 0.5)
 THRESHOLDS = ("", "0", "0.001", "0.2", "", "0.05", "0.9")
+
+#: An ENDING OPEN in which the first components may be missing or negative.
+BOTH = "OPEN, both"
 
 #: The most positive components that may be missing at once.
 MOST_LOST = 3
@@ -102,13 +107,14 @@ class Shape:
     time_type: str
     instants: tuple[int | float, ...]
     watermark: int | float | None = None
+    is_certain: bool = True
 
     def text(self) -> str:
         """The declaration."""
+        model = "" if self.is_certain else " MODEL INDEPENDENT PROBABILITY chance"
         values = f"VALUE (tag STRING, reader STRING, temp {self.temp_type})"
-        return (
-            f"CREATE STREAM {self.name} KEY (id STRING) {values} TIME t {self.time_type}{watermark_of(self.watermark)};"
-        )
+        clauses = f"{self.time_type}{model}{watermark_of(self.watermark)}"
+        return f"CREATE STREAM {self.name} KEY (id STRING) {values} TIME t {clauses};"
 
     def rows(self, instants: Sequence[int | float] = (), **fixed: Any) -> st.SearchStrategy[Row]:
         """A row, with fixed values for some columns."""
@@ -119,6 +125,8 @@ class Shape:
             "temp": st.sampled_from(TEMPS[self.temp_type]),
             "t": st.sampled_from([moment(instant, self.time_type) for instant in instants or self.instants]),
         }
+        if not self.is_certain:
+            drawn["chance"] = st.sampled_from(CHANCES)
         return st.fixed_dictionaries({**drawn, **{name: st.just(value) for name, value in fixed.items()}})
 
 
@@ -194,8 +202,9 @@ def sequence_cases(
     decimals: bool = False,
     watermark: int | float | None = None,
     occurs: bool = False,
+    probabilities: bool = False,
 ) -> Case:
-    """A query with data of at most 12 rows.
+    """A query with data of at most 12 rows; with probabilities, of at most 8.
 
     Parameters
     ----------
@@ -203,7 +212,7 @@ def sequence_cases(
     most_components, most_streams : int
         All declared streams are used by the query.
     scorings : the choices: "", "JOINT", "POSTERIOR"
-    endings : the choices: "", "OPEN"
+    endings : the choices: "", "OPEN", and BOTH for both ends open
     emits : the choices: "", "ALL", "BEST", "EXPIRED", "BEST, EXPIRED"; no EXPIRED with OPEN
     equalities : whether tags are equal in "all", "some" or "none" of the components: the choices
     laws : the choices of delays; EMPIRICAL delays are in `Case.delays`
@@ -217,11 +226,20 @@ def sequence_cases(
         The WATERMARK of every stream, in the unit of its time; None for no WATERMARK.
     occurs : bool
         Whether there is an OCCURS; then SCORING is POSTERIOR, and there is a WITHIN, which makes tables small.
+    probabilities : bool
+        Whether the events of some streams have probabilities; then conditions have no OR.
     """
     time_type = draw(st.sampled_from(time_types))
     instants = (DECIMAL_INSTANTS if decimals else INSTANTS)[time_type]
     shapes = [
-        Shape(name, draw(st.sampled_from([INTEGER, DOUBLE])), time_type, instants, watermark)
+        Shape(
+            name,
+            draw(st.sampled_from([INTEGER, DOUBLE])),
+            time_type,
+            instants,
+            watermark,
+            not probabilities or draw(one_in(4)),
+        )
         for name in ("e", "f")[: draw(st.integers(1, most_streams))]
     ]
     relations = {"hall": [("r1",), ("r3",)]} if tables and draw(one_in(4)) else {}
@@ -230,6 +248,8 @@ def sequence_cases(
     ending = "" if EXPIRED in emit.lower() else ending
     components = draw(_components(shapes, most_components, ending, emit))
     rows = draw(_rows(components))
+    if probabilities:
+        rows = _possible(rows)
     query, used = draw(_queries(components, style, scoring, ending, emit))
     delays = {name: tuple(draw(st.lists(st.sampled_from(ATOMS), min_size=1, max_size=4))) for name in used}
     declarations = [shape.text() for shape in dict.fromkeys(component.shape for component in components)]
@@ -300,8 +320,10 @@ def _components(draw: Draw, shapes: Sequence[Shape], most: int, ending: str, emi
     count = draw(st.sampled_from([number for number in (3, 2, 3, 4, 4, 5) if number <= most]))
     names = [*NAMES[: count - 1], NAMES[-1]]
     signs = [draw(one_in(4)) for _ in names]
-    if ending or EXPIRED in emit.lower():
+    if ending == "OPEN" or EXPIRED in emit.lower():
         signs[0] = False
+    if all(signs):
+        signs[count // 2] = False
     if not ending:
         signs[-1] = False
     instants = shapes[0].instants
@@ -313,7 +335,7 @@ def _components(draw: Draw, shapes: Sequence[Shape], most: int, ending: str, emi
     for index, (name, negative, instant) in enumerate(zip(names, signs, times, strict=True)):
         shape = draw(st.sampled_from(shapes))
         model = draw(shape.rows([instant], tag="g1", reader=f"r{draw(st.integers(1, 3))}"))
-        is_trigger = (index == 0 and ending) or (index == count - 1 and not ending)
+        is_trigger = (index == 0 and ending == "OPEN") or (index == count - 1 and not ending)
         miss = 0.0 if is_trigger or draw(one_in(3)) else draw(st.sampled_from([0.0, *MISSES]))
         lost += not negative and miss > 0
         components.append(Component(name, shape, negative, model, miss if negative or lost <= MOST_LOST else 0.0))
@@ -342,6 +364,20 @@ def _rows(draw: Draw, components: Sequence[Component]) -> Rows:
     return rows
 
 
+def _possible(rows: Rows) -> Rows:
+    """The first rows, so that there are few worlds; the probabilities of one key and time sum to at most 1."""
+    possible: Rows = {}
+    for name, stream_rows in rows.items():
+        chosen = stream_rows[:5]
+        distinct = {repr(row): row for row in chosen}.values()
+        possible[name] = []
+        for row in chosen:
+            alternatives = [other for other in distinct if (other["id"], other["t"]) == (row["id"], row["t"])]
+            is_possible = sum(other.get("chance", 0.0) for other in alternatives) <= 1
+            possible[name].append(row if is_possible else {**row, "chance": 0.125})
+    return possible
+
+
 # ---------------------------------------------------------------- queries
 
 
@@ -367,7 +403,7 @@ def _queries(
         "DELAY": ", ".join([*(f"{name} {delay}" for name, delay in delays.items()), *(law.text() for law in given)]),
         "WITHIN": draw(_windows(components)) if needs_window or style.windowed or not draw(one_in(4)) else "",
         "SCORING": "POSTERIOR" if style.occurs else scoring,
-        "ENDING": ending,
+        "ENDING": "OPEN" if ending else "",
         "EMIT": emit,
         "THRESHOLD": draw(st.sampled_from(THRESHOLDS)),
     }
@@ -464,7 +500,7 @@ def _equalities(draw: Draw, components: Sequence[Component], style: Style) -> li
         other = chosen[draw(st.sampled_from([index - 1, draw(st.integers(0, index - 1))]))]
         columns = draw(st.sampled_from([("tag", "tag")] * 20 + [("reader", "reader"), ("tag", "reader"), ("id", "id")]))
         sides = [
-            _reference(one, column, draw(one_in(10)) and style.defaults)
+            draw(_defaulted(one, column, components, 10 if style.defaults else 0))
             for one, column in zip(draw(st.permutations([other, component])), columns, strict=True)
         ]
         op = " = " if not (style.logic and draw(one_in(12))) else " <> "
@@ -473,11 +509,29 @@ def _equalities(draw: Draw, components: Sequence[Component], style: Style) -> li
     return equalities
 
 
-def _reference(component: Component, column: str, default: bool) -> str:
-    """A column of a component; with a default if wanted and if the component may be missing."""
+def _reference(component: Component, column: str, default: bool, others: Sequence[Component] = ()) -> str:
+    """A column of a component; with a default if wanted and if the component may be missing.
+
+    The default is a column of one of the others, if there are any.
+    """
     values = {"tag": "'g1'", "reader": "'r1'", "id": "'a'", "temp": "1"}
-    default_text = f"[{values[column]}]" if default and component.may_be_missing and column in values else ""
-    return f"{component.name}.{column}{default_text}"
+    if not default or not component.may_be_missing or column not in values:
+        return f"{component.name}.{column}"
+    value = _reference(others[0], column, len(others) > 1, others[1:]) if others else values[column]
+    return f"{component.name}.{column}[{value}]"
+
+
+@st.composite
+def _defaulted(draw: Draw, component: Component, column: str, components: Sequence[Component], often: int) -> str:
+    """A column of a component, sometimes with a default: a constant, or a column of other components."""
+    others = [
+        other
+        for other in components
+        if not other.negative and other is not component
+        and (column != "temp" or other.shape.temp_type == component.shape.temp_type)
+    ]  # fmt: skip
+    chosen = draw(st.permutations(others))[: draw(st.integers(0, 3))] if draw(one_in(2)) else []
+    return _reference(component, column, often > 0 and draw(one_in(often)), chosen)
 
 
 _OPERATORS = {
@@ -504,7 +558,9 @@ def _any_condition(draw: Draw, components: Sequence[Component], style: Style) ->
     if kind == "one" or len(chosen) < 2:
         return draw(_condition_on(chosen[0], components, style)) or "TRUE"
     if kind == "three" and len(chosen) > 2:
-        u, v, w = (_reference(component, "temp", style.defaults and draw(one_in(3))) for component in chosen[:3])
+        u, v, w = (
+            draw(_defaulted(component, "temp", components, 3 if style.defaults else 0)) for component in chosen[:3]
+        )
         return f"{u} + {v} >= {w}"
     if kind == "time":
         return draw(_time_condition(chosen[0], chosen[1]))
@@ -514,7 +570,7 @@ def _any_condition(draw: Draw, components: Sequence[Component], style: Style) ->
         if None not in (pair := [component.model[column] for component in chosen[:2]]) and _OPERATORS[op](*pair)
     ]
     column, op = draw(st.sampled_from(true if true and not draw(one_in(6)) else _COMPARISONS))
-    u, v = (_reference(component, column, style.defaults and draw(one_in(3))) for component in chosen[:2])
+    u, v = (draw(_defaulted(component, column, components, 3 if style.defaults else 0)) for component in chosen[:2])
     texts = [f"{u} {op} {v}"] * 4
     if column == "temp":
         texts += [f"ABS({u} - {v}) <= 1", f"{u} + 0 = {v} + 0"]

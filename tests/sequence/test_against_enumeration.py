@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.cases import TIMES, seconds
 from tests.drawn import examples
 from tests.sequence.local import SequenceRun, answers_of, job_of, probabilities, run_of, truth_of
-from tests.sequence.strategies import Case, sequence_cases
+from tests.sequence.strategies import BOTH, Case, sequence_cases
 from tests.splits import disordered_splits, splits
 
 from anabranch.sequence.matching import Matcher
@@ -25,6 +25,16 @@ CLAUSES = {
     "posterior": {"scorings": ["POSTERIOR"]},
     "open": {"endings": ["OPEN"], "scorings": ["", "POSTERIOR"]},
     "best": {"emits": ["BEST"], "endings": ["", "OPEN"]},
+    "next": {"emits": ["NEXT"], "endings": ["", "", "OPEN"], "scorings": ["", "POSTERIOR"]},
+    "next or expired": {"emits": ["NEXT, EXPIRED"]},
+    "probabilities": {
+        "probabilities": True,
+        "emits": ["", "", "BEST", "NEXT"],
+        "endings": ["", "", "OPEN"],
+        "scorings": ["", "POSTERIOR"],
+        "logic": False,
+    },
+    "both ends open": {"endings": [BOTH], "scorings": ["", "POSTERIOR"], "emits": ["", "BEST", "NEXT"]},
     "expired": {"emits": ["EXPIRED", "BEST, EXPIRED"], "scorings": ["", "POSTERIOR"]},
     "occurs": {"occurs": True, "most_components": 4, "emits": ["", "BEST", "EXPIRED"], "laws": SMOOTH_LAWS},
 }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from math import exp
 from typing import Any
 
 import pytest
-from tests.local import FINGERPRINT, bound_query, declared, in_context, local_job, make_job
+from tests.local import FINGERPRINT, bound_query, declared, in_context, local_job, make_job, prepared_query
 from tests.sequence.local import SequenceRun
 
 from anabranch.binding.binder import bind
@@ -81,6 +82,57 @@ def test_equalities_hold_across_a_missing_component() -> None:
     assert answers_to(query, rows_of(("x", 0), ("z", 5))) == [(0, 5, 0, None, 5, 0.5)]
 
 
+def test_a_default_may_be_a_column_of_another_component() -> None:
+    xyz = "x.reader = 'x' AND y.reader = 'y' AND z.reader = 'z'"
+    losses = "MISS x 0.5, y 0.5 DELAY x UNIFORM(0, 1), y UNIFORM(0, 1) WITHIN 9"
+    rows = [*rows_of(("y", 2), tag="a"), *rows_of(("z", 5), tag="b")]
+    # The tag of y is used if x is missing; if both are missing, the condition is skipped, or 'c' is used.
+    assert answers_to(f"(x, y, z) FROM r WHERE {xyz} AND x.tag[y.tag] = z.tag {losses}", rows) == [
+        (5, 5, None, None, 5, 0.25)
+    ]
+    assert answers_to(f"(x, y, z) FROM r WHERE {xyz} AND x.tag[y.tag['c']] <> z.tag {losses}", rows) == [
+        (2, 5, None, 2, 5, 0.5), (5, 5, None, None, 5, 0.25),
+    ]  # fmt: skip
+    assert answers_to(f"(x, y, z) FROM r WHERE {xyz} AND x.tag[y.tag['b']] <> z.tag {losses}", rows) == [
+        (2, 5, None, 2, 5, 0.5)
+    ]
+
+
+def test_both_ends_may_be_open() -> None:
+    query = (
+        "(!x, y, !z) FROM r WHERE x.reader = 'x' AND y.reader = 'y' AND z.reader = 'z' AND x.tag = y.tag AND "
+        "y.tag = z.tag WITHIN 4 ENDING OPEN"
+    )
+    rows = rows_of(("x", 0), ("y", 4), ("x", 10), ("y", 15), ("y", 20), ("z", 24), ("y", 30), ("z", 35), ("u", 99))
+    for batches, emit in itertools.product(([rows], [[row] for row in rows]), ("ALL", "BEST", "NEXT")):
+        run = SequenceRun(local_job(f"{STREAM} CREATE QUERY q AS SEQUENCE {query} EMIT {emit};", "q"), 2)
+        run.run([{"r": batch} for batch in batches])
+        # 4 is within the window after x, and 20 before z; both ends are inclusive.
+        assert sorted((answer["y"]["t"], answer["t"]) for answer in run.answers()) == [(15, 19), (30, 34)]
+
+
+def test_probabilities_of_excluding_alternatives_are_summed() -> None:
+    workbook = """
+      CREATE STREAM r KEY (tag STRING) VALUE (reader STRING) TIME t INTEGER MODEL INDEPENDENT;
+      CREATE QUERY q AS SEQUENCE (x, !y, !w, z) FROM r
+        WHERE x.reader = 'x' AND y.reader IN ('y', 'v') AND w.reader IN ('y', 'w') AND z.reader = 'z' WITHIN 9;"""
+    events = [("a", "x", 0, 0.5), ("a", "y", 1, 0.3), ("a", "v", 1, 0.2), ("b", "w", 1, 0.1), ("a", "z", 2, 0.8)]
+    rows = [dict(zip(("tag", "reader", "t", "p"), event, strict=True)) for event in events]
+    run = SequenceRun(local_job(workbook, "q"), 2)
+    run.step({"r": rows}, end=True)
+    (answer,) = run.answers()
+    assert answer["probability"] == pytest.approx(0.5 * 0.8 * (1 - 0.3 - 0.2) * (1 - 0.1), abs=1e-12)
+    assert answer["x"] == rows[0]
+
+
+def test_alternatives_of_or_that_exclude_events_with_probabilities_are_refused() -> None:
+    workbook = """
+      CREATE STREAM r KEY (tag STRING) VALUE (reader STRING) TIME t INTEGER MODEL INDEPENDENT;
+      CREATE QUERY q AS SEQUENCE (x, !y, z) FROM r
+        WHERE x.reader = 'x' AND y.reader = 'y' AND z.reader = 'z' AND (x.tag = y.tag OR y.tag = z.tag) WITHIN 9;"""
+    assert prepared_query(workbook, "q").plan.refused.code == "uncertain-or"
+
+
 def test_an_open_ending_is_decided_when_the_window_closes() -> None:
     query = (
         "(x, !y) FROM r WHERE x.reader = 'x' AND y.reader = 'y' AND x.tag = y.tag "
@@ -128,6 +180,35 @@ def test_emit_best_gives_the_best_match_of_each_last_event() -> None:
     rows = rows_of(("x", 0), ("x", 1), ("y", 2), ("z", 4), ("z", 5))
     assert len(answers_to(query, rows)) > 2
     assert answers_to(f"{query} EMIT BEST", rows) == [(1, 4, 1, 2, 4, 1.0), (1, 5, 1, 2, 5, 1.0)]
+
+
+def test_emit_next_gives_the_first_match_of_each_first_event() -> None:
+    query = f"(x, y, z) FROM r WHERE {XYZ} WITHIN 9 EMIT NEXT"
+    rows = rows_of(("x", 0), ("y", 1), ("x", 2), ("y", 3), ("y", 4), ("z", 5), ("z", 6), ("x", 7), ("z", 8))
+    # One match per first event, with the next event for every component; none for the last x, which has no y.
+    assert answers_to(query, rows) == [(0, 5, 0, 1, 5, 1.0), (2, 5, 2, 3, 5, 1.0)]
+
+
+def test_emit_next_prefers_observed_events_and_ignores_matches_below_the_threshold() -> None:
+    query = f"(x, y, z) FROM r WHERE {XYZ} MISS y 0.5 DELAY y UNIFORM(0, 1) WITHIN 9 EMIT NEXT"
+    rows = rows_of(("x", 0), ("z", 2), ("y", 3), ("z", 4), ("z", 5))
+    # The first match ends at 2; without y, its probability is 0.5. The event y at 3 begins matches of its own only if
+    # x may be missing.
+    assert answers_to(query, rows) == [(0, 2, 0, None, 2, 0.5)]
+    assert answers_to(f"{query} THRESHOLD 0.6", rows) == [(0, 4, 0, 3, 4, 1.0)]
+    # Of matches that end together, the one without missing events.
+    assert answers_to(query, rows[:1] + rows[2:]) == [(0, 4, 0, 3, 4, 1.0)]
+
+
+def test_a_first_event_with_a_match_does_not_expire_with_emit_next() -> None:
+    workbook = f"{STREAM} CREATE QUERY q AS SEQUENCE (x, y, z) FROM r WHERE {XYZ} WITHIN 5 EMIT NEXT, EXPIRED;"
+    events = rows_of(("x", 0), ("y", 1), ("z", 2), ("y", 3), ("x", 10), ("y", 11), ("y", 12), ("u", 20), ("u", 21))
+    for batches in ([events], [[event] for event in events]):
+        run = SequenceRun(local_job(workbook, "q"), 2)
+        run.run([{"r": batch} for batch in batches])
+        found = sorted((answer["status"], answer["t"], answer["y"]["t"]) for answer in run.answers())
+        # Without NEXT, the sequences (0, 3) and (10, 12) would expire too.
+        assert found == [("expired", 15, 11), ("matched", 2, 1)]
 
 
 def test_an_older_event_may_match_if_a_newer_one_does_not() -> None:

@@ -43,16 +43,16 @@ class Constant:
 class Reference:
     """A PATTERN variable (`owner` is None), or the column `name` of the component or operand `owner`.
 
-    Both names are in lower case. `default` is the value to use if the component is missing (SEQUENCE). A reference to a
-    whole event (`v` in `DISTANCE(v, w)`) has the name "*"; if its location is a geometry, it refers to the geometry
-    column instead. `mention` is 2 for the second mention of an interchangeable variable `v*5` in a CONSTRAIN condition:
-    the other event of a pair.
+    Both names are in lower case. `default` is the value to use if the component is missing (SEQUENCE): a constant, or a
+    column of another component. A reference to a whole event (`v` in `DISTANCE(v, w)`) has the name "*"; if its
+    location is a geometry, it refers to the geometry column instead. `mention` is 2 for the second mention of an
+    interchangeable variable `v*5` in a CONSTRAIN condition: the other event of a pair.
     """
 
     owner: str | None
     name: str
     type: Type
-    default: Constant | None = None
+    default: Constant | Reference | None = None
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     mention: int = 1
 

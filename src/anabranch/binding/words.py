@@ -15,7 +15,8 @@ def condition_text(tree: Typed | None) -> str:
         return f"'{tree.value}'" if quoted else "NULL" if tree.value is None else f"{tree.value}"
     if isinstance(tree, Reference):
         name = "" if tree.name == "*" else tree.name
-        return ".".join(filter(None, (tree.owner, name))) or "it"
+        default = "" if tree.default is None else f"[{condition_text(tree.default)}]"
+        return (".".join(filter(None, (tree.owner, name))) or "it") + default
     parts = [condition_text(part) for part in tree.arguments]
     if isinstance(tree, Member):
         return f"{tree.relation.name}({', '.join(parts)})"

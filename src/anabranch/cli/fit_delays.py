@@ -160,6 +160,8 @@ def _sequence(query: Query, catalog: Catalog) -> BoundSequence:
     bound = bind(query, catalog)
     if not isinstance(bound, BoundSequence):
         raise typer.BadParameter(f"{query.name} is not a SEQUENCE; only the components of a SEQUENCE have delays")
+    if bound.has_probabilities:
+        raise typer.BadParameter(f"a stream of {query.name} has probabilities; delays are learned from CERTAIN streams")
     relations = [node.relation.name for each in bound.conditions for node in walk(each) if isinstance(node, Member)]
     if relations:
         raise typer.BadParameter(

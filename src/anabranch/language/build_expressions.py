@@ -76,7 +76,9 @@ class ExpressionBuilder:
     def variable(self, span: Span, name: Token) -> nodes.Variable:
         return nodes.Variable(name.value, span=span)
 
-    def attribute(self, span: Span, owner: Token, name: Token, default: nodes.Literal | None) -> nodes.Attribute:
+    def attribute(
+        self, span: Span, owner: Token, name: Token, default: nodes.Literal | nodes.Attribute | None
+    ) -> nodes.Attribute:
         return nodes.Attribute(owner.value, name.value, default, span=span)
 
     def call(self, span: Span, name: Token, *arguments: nodes.Expr) -> nodes.Call:

@@ -70,11 +70,11 @@ class Wildcard(Node):
 
 @dataclass(frozen=True, slots=True)
 class Attribute(Node):
-    """`x.tag`, or `x.tag['none']` with the value to use if x is missing."""
+    """`x.tag`, or `x.tag['none']` with the value to use if x is missing, which may be a column: `x.tag[y.tag]`."""
 
     owner: str
     name: str
-    default: Literal | None = None
+    default: Literal | Attribute | None = None
 
 
 @dataclass(frozen=True, slots=True)

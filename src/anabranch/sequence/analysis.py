@@ -138,6 +138,12 @@ class SequenceAnalysis:
                     example = f"{component.label}.column = 'value'{alternatives}"
                     hint = f"add a condition such as {example}, or use a separate stream"
                     return Finding("no-own-condition", message, hint, component.span)
+        if self.query.has_probabilities and self.query.excludes_events and len(self.disjuncts) > 1:
+            message = (
+                f"the WHERE of {self.query.name} has alternatives that exclude different events with probabilities"
+            )
+            hint = "write one query for each alternative of OR, or put lists into a RELATION"
+            return Finding("uncertain-or", message, hint, self.query.span)
         return None
 
     def _has_own_stream(self, component: BoundComponent) -> bool:
@@ -152,8 +158,16 @@ def analyse(query: BoundSequence) -> SequenceAnalysis:
 
 
 def owners(tree: Typed) -> set[str]:
-    """The components in a condition."""
-    return {node.owner or "" for node in walk(tree) if isinstance(node, Reference)}
+    """The components in a condition, and in its defaults."""
+    return {node.owner or "" for each in walk(tree) if isinstance(each, Reference) for node in alternatives(each)}
+
+
+def alternatives(reference: Reference) -> Iterator[Reference]:
+    """The columns of `x.id[y.id]` in the order in which they are tried."""
+    column: Constant | Reference | None = reference
+    while isinstance(column, Reference):
+        yield column
+        column = column.default
 
 
 # ---------------------------------------------------------------- normal form
@@ -231,7 +245,7 @@ def _has_defaults(tree: Typed) -> bool:
 def stand_in(tree: Typed) -> Typed:
     """The tree with every reference replaced by its default, or NULL: its value if the component is missing."""
     if isinstance(tree, Reference):
-        return tree.default or Constant(None, Type.NULL)
+        return tree.default if isinstance(tree.default, Constant) else Constant(None, Type.NULL)
     if isinstance(tree, Constant):
         return tree
     return replace(tree, arguments=tuple(map(stand_in, tree.arguments)))

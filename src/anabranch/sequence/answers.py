@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from anabranch.arrays import F64, I64, Numbers
+from anabranch.arrays import F64, I64, Bools, Numbers
 from anabranch.columns.times import TimeKind
 from anabranch.events.answers import EventAnswers
 from anabranch.events.batch import Batch
@@ -29,8 +29,11 @@ class Answers(EventAnswers):
         super().__init__(spec, batch)
         self._spec, self._t = spec, batch.t
 
-    def add(self, query: int, parts: Sequence[Matches], expired: bool) -> None:
-        """Add the matches of a query, one part per disjunct."""
+    def add(self, query: int, parts: Sequence[Matches], expired: bool, answered: Bools) -> None:
+        """Add the matches of a query, one part per disjunct.
+
+        With EMIT NEXT, `answered` is (m, events) the first events of the matches so far; those of new ones are added.
+        """
         analysis = self._spec.analyses[query]
         events = np.concatenate([part.events for part in parts])
         scores = np.concatenate([part.scores for part in parts])
@@ -39,10 +42,14 @@ class Answers(EventAnswers):
         if len(parts) > 1:
             events, scores = _without_duplicates(events, scores)
         forward = not (expired or analysis.query.ending_open)
-        if "best" in analysis.query.emit:
-            best = self._best(events, scores, events[:, -1 if forward else 0])
-            events, scores = events[best], scores[best]
         first = np.argmax(events >= 0, axis=1)
+        if "best" in analysis.query.emit:
+            begin = events[np.arange(len(events)), first] * events.shape[1] + first
+            best = self._best(events, scores, events[:, -1] if forward else begin)
+            events, scores, first = events[best], scores[best], first[best]
+        if "next" in analysis.query.emit:
+            following = self._next(events, first, forward, answered)
+            events, scores, first = events[following], scores[following], first[following]
         start = self._t[events[np.arange(len(events)), first]]
         decided = self._t[events[:, -1]] if forward else self._close(start, self._spec.window(query))
         status = pa.repeat(pa.scalar(EXPIRED if expired else MATCHED), len(events))
@@ -65,6 +72,27 @@ class Answers(EventAnswers):
         is_last = np.ones(len(order), np.bool_)
         is_last[:-1] = trigger[order][1:] != trigger[order][:-1]
         return np.sort(order[is_last])
+
+    def _next(self, events: I64, first: I64, forward: bool, answered: Bools) -> I64:
+        """The first match of each first event that has none; added to `answered`.
+
+        It is the one that ends first; then that with the fewest missing events; then with the earliest events, from the
+        first component on.
+
+        Returns
+        -------
+        The indices of the chosen matches, ascending.
+        """
+        begin = events[np.arange(len(events)), first]
+        candidates = np.flatnonzero(~answered[first, begin])
+        earliest = [np.where(column < 0, len(events), self._rank(column)) for column in events.T]
+        end = [self._t[events[:, -1]]] if forward else []
+        keys = [*earliest[::-1], (events < 0).sum(axis=1), *end, begin, first]
+        order = candidates[np.lexsort([key[candidates] for key in keys])]
+        is_first = np.ones(len(order), np.bool_)
+        is_first[1:] = (begin[order][1:] != begin[order][:-1]) | (first[order][1:] != first[order][:-1])
+        answered[first[order], begin[order]] = True
+        return np.sort(order[is_first])
 
     def _rank(self, events: I64) -> I64:
         """The rank of events of one component; missing events come first."""

@@ -10,6 +10,7 @@ from anabranch.binding.query_binder import QueryBinder, known_stream
 from anabranch.binding.scopes import OperandScope
 from anabranch.binding.stream_columns import find_column
 from anabranch.binding.type_rules import a_type
+from anabranch.binding.typed import Reference, Typed, walk
 from anabranch.binding.words import count_of
 from anabranch.catalog import Model, Relation, Stream
 from anabranch.language import nodes
@@ -30,7 +31,7 @@ from anabranch.sequence.syntax import Delay, Miss, MissBy, Occurs, Sequence
 
 #: The options of ENDING, EMIT and SCORING; ALL and JOINT are the defaults.
 ENDINGS = ("OPEN",)
-EMITTED = ("ALL", "BEST", "EXPIRED")
+EMITTED = ("ALL", "BEST", "NEXT", "EXPIRED")
 SCORINGS = ("JOINT", "POSTERIOR")
 
 _Item = TypeVar("_Item", Miss, Occurs, Delay)
@@ -40,7 +41,7 @@ class Binder(QueryBinder):
     """Binds one SEQUENCE."""
 
     kind = "SEQUENCE"
-    models = (Model.CERTAIN,)
+    models = (Model.CERTAIN, Model.INDEPENDENT)
     answer_columns = frozenset({"t", "t_start", "probability", "status"})
     takes_per = (PerWindow, PerEpisode, PerKeys)
 
@@ -77,6 +78,7 @@ class Binder(QueryBinder):
             for node in body.components
         )  # fmt: skip
         self.check_components(body, components)
+        self.check_defaults(where, components)
         return None if self.findings else BoundSequence(
             self.query.name, components, where, within, self.threshold, self.query.span,
             body.ending == "OPEN", frozenset(word.lower() for word in body.emit if word != "ALL"),
@@ -284,9 +286,33 @@ class Binder(QueryBinder):
                 message = f"{shown(component.label)} may be missing, so it needs a DELAY"
                 hint = f"add DELAY {component.label} EXPONENTIAL(mean)"
                 self.findings.add("no-delay", message, component.span, hint)
+        uncertain = next((each for each in components if each.stream.model is Model.INDEPENDENT), None)
+        if uncertain is not None and "EXPIRED" in body.emit:
+            message = f"EMIT EXPIRED takes CERTAIN streams, but {shown(uncertain.stream.name)} has probabilities"
+            self.findings.add("uncertain-expired", message, body.clause_span("EMIT"), "remove EXPIRED")
+        if {"BEST", "NEXT"} <= set(body.emit):
+            message = "EMIT BEST keeps one match of each last event, EMIT NEXT one of each first event: not both"
+            self.findings.add("emit-both", message, body.clause_span("EMIT"), "remove BEST or NEXT")
         if body.within is None and "EXPIRED" in body.emit:
             message = "EMIT EXPIRED needs WITHIN: a partial match expires when its window closes"
             self.findings.add("no-window", message, body.clause_span("EMIT"), "add WITHIN, such as WITHIN 12 HOURS")
+
+    def check_defaults(self, where: Typed | None, components: tuple[BoundComponent, ...]) -> None:
+        """Report a default that is a column of the same component, or of a negative one, which has no event."""
+        negatives = {component.name for component in components if component.negative}
+        for reference in [] if where is None else [node for node in walk(where) if isinstance(node, Reference)]:
+            tried = [reference.owner]
+            default = reference.default
+            while isinstance(default, Reference):
+                if default.owner in tried or default.owner in negatives:
+                    why = "is missing too" if default.owner in tried else "is negative and has no event"
+                    message = (
+                        f"the default of {reference.owner}.{reference.name} is a column of {default.owner}, which {why}"
+                    )
+                    self.findings.add("default-of", message, default.span, "use a column of another positive component")
+                    break
+                tried.append(default.owner)
+                default = default.default
 
     def check_ending(self, body: Sequence, components: tuple[BoundComponent, ...]) -> None:
         """Report a last component that is negative or may be missing, and a missing WITHIN."""
@@ -305,25 +331,21 @@ class Binder(QueryBinder):
             self.findings.add("no-window", message, first.span, "add WITHIN, such as WITHIN 12 HOURS")
 
     def check_open(self, body: Sequence, components: tuple[BoundComponent, ...]) -> None:
-        """Report clauses and components that ENDING OPEN does not allow: its window begins at the first component."""
-        first = components[0]
+        """Report clauses and components that ENDING OPEN does not allow: its window begins at the first event."""
         if "EXPIRED" in body.emit:
             message = "ENDING OPEN already reports incomplete matches, with their probability"
             self.findings.add("open-expired", message, body.clause_span("EMIT"), "remove EXPIRED or ENDING OPEN")
         if body.within is None:
             message = "ENDING OPEN needs WITHIN: a match is complete when its window closes"
             self.findings.add("no-window", message, body.clause_span("ENDING"), "add WITHIN, such as WITHIN 12 HOURS")
-        if first.negative or first.may_miss:
-            why = "is negative" if first.negative else "may be missing"
-            message = f"with ENDING OPEN the window begins at the first component, but {shown(first.label)} {why}"
-            hint = "begin with a positive component" + ("" if first.negative else " that has no MISS")
-            self.findings.add("first-component", message, first.span, hint)
+        if all(component.negative for component in components):
+            message = "a match needs an event, but all components are negative"
+            self.findings.add("no-positive", message, components[0].span, "add a positive component")
 
 
 def _or_open(body: Sequence, components: tuple[BoundComponent, ...]) -> str:
     """The hint to add ENDING OPEN, where `check_open` would allow it."""
-    first = components[0]
-    if first.negative or first.may_miss or body.occurs or "EXPIRED" in body.emit:
+    if body.occurs or "EXPIRED" in body.emit or all(component.negative for component in components):
         return ""
     return ", or add ENDING OPEN" if body.within is not None else ", or add ENDING OPEN and WITHIN"
 

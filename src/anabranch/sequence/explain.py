@@ -127,7 +127,12 @@ def _steps(analysis: SequenceAnalysis) -> Iterator[Step]:
     }
     by_length = "the probability of the match among all that can have happened unread, given the lengths of its gaps"
     yield Step("score", by_length if query.has_occurs else scores[query.scoring])
+    if query.has_probabilities:
+        excluded = ", and that no event happened that excludes the match" if query.excludes_events else ""
+        yield Step("weigh", f"times the probability that its events happened{excluded}")
     if "best" in query.emit:
         yield Step("emit", "the most probable match of each " + ("first" if query.ending_open else "last") + " event")
+    if "next" in query.emit:
+        yield Step("emit", "the first match of each first event")
     if "expired" in query.emit:
         yield Step("emit", "also partial matches that did not continue before their window closed")

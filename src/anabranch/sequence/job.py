@@ -9,16 +9,19 @@ import numpy as np
 import pyarrow as pa
 
 from anabranch.arrays import I64, Bools, Numbers
-from anabranch.binding.typed import Typed
+from anabranch.binding.typed import Operation, Reference, Typed, conjunction, conjuncts
+from anabranch.catalog import Model
 from anabranch.columns.conditions import holds
 from anabranch.columns.hashing import hash_tuples
 from anabranch.events.job import EventJob
 from anabranch.events.table import EventTable
+from anabranch.language.types import Type
 from anabranch.sequence.analysis import SequenceAnalysis
 from anabranch.sequence.files import with_files
 from anabranch.sequence.groups import as_compared
 from anabranch.sequence.lowering import lower
 from anabranch.sequence.operator import SequenceOperator
+from anabranch.sequence.query import BoundComponent
 from anabranch.sequence.spec import SequenceSpec
 from anabranch.splitmix import mix_all
 from anabranch.transport.finishing import ResultColumn
@@ -37,7 +40,7 @@ class SequenceJob(EventJob[SequenceSpec]):
         """For each component of a stream, in all disjuncts and queries, the condition on its event alone."""
         name = self.layouts[stream].name.lower()
         return [
-            (first + index * len(analysis.query.components) + number, condition)
+            (first + index * len(analysis.query.components) + number, _of_events(component, condition))
             for first, analysis in zip(self.spec.first_role, self.spec.analyses, strict=False)
             for index, disjunct in enumerate(analysis.disjuncts)
             for number, (component, condition) in enumerate(zip(analysis.query.components, disjunct.own, strict=True))
@@ -108,6 +111,16 @@ class SequenceJob(EventJob[SequenceSpec]):
         """How the answers of one query become rows of several; None without PER."""
         bound = self.spec.analyses[query].query
         return self.rule_of(bound.per, [(component, False) for component in bound.components if not component.negative])
+
+
+def _of_events(component: BoundComponent, condition: Typed | None) -> Typed | None:
+    """The condition on a row to be an event of a component: with probabilities, a row of NULLs means no event."""
+    if component.stream.model is not Model.INDEPENDENT or not component.stream.values:
+        return condition
+    columns = [Reference(None, column.name.lower(), column.type) for column in component.stream.values]
+    nothing = conjunction(tuple(Operation("is_null", (column,), Type.BOOLEAN) for column in columns))
+    something = () if nothing is None else (Operation("not", (nothing,), Type.BOOLEAN),)
+    return conjunction((*conjuncts(condition), *something))
 
 
 def check_tables(analysis: SequenceAnalysis, context: JobContext) -> None:

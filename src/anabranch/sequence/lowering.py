@@ -31,6 +31,7 @@ class Search:
     ----------
     disjunct : the number of the disjunct
     reverse : whether the search starts with the first event; it then runs when the window has closed
+    skipped : how many positive components are missing before the first event of a reverse search
     expired : whether it searches for expired sequences
     scores, conditions : the arrays for the kernel; the matrix of event values is added in each step
     columns : the values that programs load
@@ -38,6 +39,7 @@ class Search:
 
     disjunct: int
     reverse: bool
+    skipped: int
     expired: bool
     scores: Scores
     conditions: Conditions
@@ -48,17 +50,24 @@ def lower(analysis: SequenceAnalysis, relations: Relations, kind: TimeKind) -> t
     """All searches of a query over event times of one kind."""
     tables = _Tables(analysis)
     return tuple(
-        _Lowering(analysis, number, disjunct, relations, kind, tables).search(reverse, expired)
+        _Lowering(analysis, number, disjunct, relations, kind, tables, reverse, skipped, expired).search()
         for number, disjunct in enumerate(analysis.disjuncts)
-        for reverse, expired in _directions(analysis)
+        for reverse, skipped, expired in _directions(analysis)
     )
 
 
-def _directions(analysis: SequenceAnalysis) -> Iterator[tuple[bool, bool]]:
-    """`reverse` and `expired` of each search of a disjunct."""
-    yield analysis.query.ending_open, False
-    if "expired" in analysis.query.emit:
-        yield True, True
+def _directions(analysis: SequenceAnalysis) -> Iterator[tuple[bool, int, bool]]:
+    """`reverse`, `skipped` and `expired` of each search of a disjunct."""
+    query = analysis.query
+    yield query.ending_open, 0, False
+    if query.ending_open:
+        # If the first positive components are missing, the window begins with a later one.
+        for skipped, number in enumerate(analysis.positives[:-1], 1):
+            if not query.components[number].may_miss:
+                break
+            yield True, skipped, False
+    if "expired" in query.emit:
+        yield True, 0, True
 
 
 def window_of(within: float | None, kind: TimeKind) -> float:
@@ -96,27 +105,28 @@ class _Tables:
 
 
 class _Lowering:
-    """Converts one disjunct to arrays."""
+    """Converts one disjunct to the arrays of one search."""
 
     def __init__(
         self, analysis: SequenceAnalysis, number: int, disjunct: Disjunct, relations: Relations, kind: TimeKind,
-        tables: _Tables,
+        tables: _Tables, reverse: bool, skipped: int, expired: bool,
     ) -> None:  # fmt: skip
         self.analysis, self.number, self.disjunct, self.relations = analysis, number, disjunct, relations
         self.kind, self.tables = kind, tables
+        self.reverse, self.skipped, self.expired = reverse, skipped, expired
         self.components = with_rates(analysis.query, disjunct, relations)
-        self.positives = analysis.positives
+        self.positives = analysis.positives[skipped:]
 
-    def search(self, reverse: bool, expired: bool) -> Search:
-        """The arrays of one search."""
+    def search(self) -> Search:
+        """The arrays of the search."""
         programs = Programs(self.analysis.query, self.relations)
-        scores = self._scores(reverse, expired)
-        conditions = self._conditions(programs, reverse, expired)
-        return Search(self.number, reverse, expired, scores, conditions, tuple(programs.columns))
+        scores, conditions = self._scores(), self._conditions(programs)
+        columns = tuple(programs.columns)
+        return Search(self.number, self.reverse, self.skipped, self.expired, scores, conditions, columns)
 
     # ------------------------------------------------------------ scores
 
-    def _scores(self, reverse: bool, expired: bool) -> Scores:
+    def _scores(self) -> Scores:
         query, m = self.analysis.query, len(self.positives)
         threshold = max(query.least_probability, float_info.min)
         used: list[Table] = []
@@ -140,12 +150,13 @@ class _Lowering:
         gap = np.full((m, m), NEVER, np.int64)
         for i in range(m):
             for j in range(i + 1, m):
-                first, second = (m - 1 - j, m - 1 - i) if reverse else (i, j)
+                first, second = (m - 1 - j, m - 1 - i) if self.reverse else (i, j)
                 start, end = self.positives[first], self.positives[second]
                 gap[i, j] = number_of(self.components[start + 1 : end], self.components[end])
-        head = np.array([number_of(self._before(i, reverse, expired)) for i in range(m)], np.int64)
+        head = np.array([number_of(self._before(i)) for i in range(m)], np.int64)
+        lead = number_of(self.components[: self.positives[0]]) if self.reverse and not self.expired else ALWAYS
         return Scores(
-            joined(used), gap, head,
+            joined(used), gap, head, lead,
             np.array([table.rising for table in used], np.bool_),
             np.array([table.falling for table in used], np.bool_),
             np.array([table.highest for table in used], np.float64),
@@ -160,12 +171,12 @@ class _Lowering:
         """
         return 1.0 if self.kind.per_unit == 1 else (1 + ROUNDING) / self.kind.per_unit
 
-    def _before(self, number: int, reverse: bool, expired: bool) -> Sequence[BoundComponent]:
+    def _before(self, number: int) -> Sequence[BoundComponent]:
         """The components between a positive component and the end of the sequence to which a search goes."""
-        if not reverse:
+        if not self.reverse:
             return self.components[: self.positives[number]]
         after = self.components[self.positives[len(self.positives) - 1 - number] + 1 :]
-        if not expired:
+        if not self.expired:
             return after
         # An expired sequence waits for the next positive component; a negative before that one ends the wait.
         next_positive = next((index for index, component in enumerate(after) if not component.negative), len(after))
@@ -173,61 +184,63 @@ class _Lowering:
 
     # ------------------------------------------------------------ conditions
 
-    def _conditions(self, programs: Programs, reverse: bool, expired: bool) -> Conditions:
+    def _conditions(self, programs: Programs) -> Conditions:
         m = len(self.positives)
         names = [component.name for component in self.components]
-        numbers = {names[index]: m - 1 - n if reverse else n for n, index in enumerate(self.positives)}
+        numbers = {names[index]: m - 1 - n if self.reverse else n for n, index in enumerate(self.positives)}
+        negatives = {component.name for component in self.components if component.negative}
         joint = [*self.disjunct.joint, *self.analysis.equalities(self.disjunct)]
         written = [(programs.add(condition), owners(condition)) for condition in joint]
         # Entry 1 + i of the lists of due programs and guards is for number i; entry 0 is for the head.
         due_programs: list[list[int]] = [[] for _ in range(m + 1)]
         for (program, owned), condition in zip(written, joint, strict=True):
-            if _applies_to_matches(condition, owned - set(numbers)):
+            if _applies_to_matches(condition, owned - set(numbers), negatives):
                 # A condition on the trigger alone is evaluated with the first step of the search.
                 due_programs[1 + min([m - 2, *(numbers[name] for name in owned & set(numbers))])].append(program)
         guards: list[tuple[int, int, int]] = []
         guard_programs: list[list[int]] = []
         due_guards: list[list[int]] = [[] for _ in range(m + 1)]
-        for component, after, as_missing in self._guards(numbers, reverse):
+        for component, after, as_missing in self._guards(numbers):
             on_guard = [program for program, owned in written if names[component] in owned and len(owned) > 1]
-            decided = after if as_missing else after - 1
-            if not expired:
+            # The stretch beyond the trigger ends with the window of the last event that is found.
+            decided = -1 if after == m else after if as_missing else after - 1
+            if not self.expired:
                 others = {name for program, owned in written if program in on_guard for name in owned} & set(numbers)
                 decided = min([decided, *(numbers[name] for name in others - {names[component]})])
             due_guards[1 + decided].append(len(guards))
             guards.append((component, after, as_missing))
             guard_programs.append(on_guard)
         return Conditions(
-            np.array(list(self.positives[::-1] if reverse else self.positives), np.int64),
+            np.array(list(self.positives[::-1] if self.reverse else self.positives), np.int64),
             np.array(programs.rows, np.int64).reshape(-1, 4), np.array(programs.first, np.int64),
             *_flat(due_programs), np.array(guards, np.int64).reshape(-1, 3), *_flat(guard_programs),
             *_flat(due_guards), np.zeros((0, 0)), np.array(programs.members, np.float64),
             np.zeros(len(programs.rows) + 1),
         )  # fmt: skip
 
-    def _guards(self, numbers: dict[str, int], reverse: bool) -> Iterator[tuple[int, int, int]]:
+    def _guards(self, numbers: dict[str, int]) -> Iterator[tuple[int, int, int]]:
         """The components that must have no event between two others, as rows of `Conditions.guards`."""
-        m, before = len(self.positives), 0
+        m, before = len(self.positives), -self.skipped
         for index, component in enumerate(self.components):
             if component.negative:
-                after = m - before if reverse else before
-                if after < m:
+                after = m - max(before, 0) if self.reverse else before
+                if after < m or not self.expired:
                     yield index, after, 0
                 continue
             before += 1
             if self.analysis.query.scoring == "posterior" and component.miss:
-                yield index, numbers[component.name], 1
+                yield index, numbers.get(component.name, m), 1
 
 
-def _applies_to_matches(condition: Typed, negatives: set[str]) -> bool:
-    """Whether a condition is evaluated for matches: all references to its negatives must have a default.
+def _applies_to_matches(condition: Typed, absent: set[str], negatives: set[str]) -> bool:
+    """Whether a condition is evaluated for matches: references to components without events must have a default.
 
     Negatives have no event in a match. A condition on one negative alone is only evaluated for its events.
     """
     nodes = [node for node in walk(condition) if isinstance(node, Reference)]
-    if negatives and len({node.owner for node in nodes}) == 1:
+    if len({node.owner for node in nodes}) == 1 and nodes[0].owner in negatives:
         return False
-    return all(node.default is not None for node in nodes if node.owner in negatives)
+    return all(node.default is not None for node in nodes if node.owner in absent)
 
 
 def _flat(lists: Sequence[Sequence[int]]) -> tuple[I64, I64]:

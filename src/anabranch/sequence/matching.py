@@ -13,11 +13,15 @@ from anabranch.events.batch import Batch
 from anabranch.sequence.analysis import SequenceAnalysis
 from anabranch.sequence.groups import Groups
 from anabranch.sequence.kernel.lists import Lists, make_lists
-from anabranch.sequence.kernel.query import Window
+from anabranch.sequence.kernel.query import Chances, Window
 from anabranch.sequence.kernel.search import SearchResult
 from anabranch.sequence.kernel.search import search as find
 from anabranch.sequence.lowering import Search
 from anabranch.sequence.programs import matrix_of
+
+#: The role column that marks events that begin no match any more: they have begun one (EMIT NEXT), or their window has
+#: closed, but they are kept because they may exclude a match that begins later (both ends open).
+SPENT = "spent"
 
 
 class Roles:
@@ -66,17 +70,20 @@ class Matcher:
         self._groups = Groups(batch)
         self._is_fresh = np.ones(len(batch), np.bool_)
         self._is_fresh[self.roles.event[batch.roles["old"]]] = False
+        self._chances = _chances(batch)
         self._useful = np.zeros(len(batch), np.bool_)
 
     def matches(
-        self, analysis: SequenceAnalysis, search: Search, roles: I64, first: int, alive: Bools, bounded: bool = True
-    ) -> Matches:
+        self, analysis: SequenceAnalysis, search: Search, roles: I64, first: int, alive: Bools, answered: Bools,
+        bounded: bool = True,
+    ) -> Matches:  # fmt: skip
         """The matches of a search among the given roles; marks the roles that may be needed later in `alive`.
 
         Parameters
         ----------
         roles : the roles that can be components of the search
         first : the variable of the first component
+        answered : (m, events) the first events of earlier matches, as `Matcher.answered`
         bounded : whether arrivals are pruned by their bounds
         """
         component, event = self.roles.variable[roles] - first, self.roles.event[roles]
@@ -84,7 +91,7 @@ class Matcher:
         components = analysis.query.components
         keyed = np.array([analysis.key_columns(component.name) is not None for component in components])
         closes = self._has_closed(search.scores.window)
-        t, fresh = (-self._t, closes) if search.reverse else (self._t, self._is_fresh)
+        t, fresh = (-self._t, closes & ~self._spent(roles)) if search.reverse else (self._t, self._is_fresh)
         chosen = np.arange(len(roles))
         if search.reverse:
             chosen = np.ascontiguousarray(chosen[::-1])
@@ -93,11 +100,54 @@ class Matcher:
         conditions = search.conditions._replace(matrix=matrix)
         best = "best" in analysis.query.emit
         bounded = bounded and not search.expired
-        result = find(search.scores, conditions, lists, t, fresh, bounded, best, search.expired)
+        # A search that starts with the first event finds all its matches at once.
+        firsts = answered[:0] if search.reverse else answered
+        result = find(search.scores, conditions, lists, t, self._chances, fresh, firsts, bounded, best, search.expired)
         needed = self._needed(analysis, search, roles, first, lists, result)
         self._useful[self.roles.event[roles[needed]]] = True
-        alive[roles[needed & ~closes[self.roles.event[roles]]]] = True
-        return Matches(result.events[:, ::-1] if search.reverse else result.events, result.scores)
+        alive[roles[needed & ~closes[event]]] = True
+        if analysis.query.has_open_start:
+            length, rounding = search.scores.window
+            alive[roles[~self._has_closed(Window(2 * length, rounding))[event]]] = True
+        missing = np.full((len(result.events), search.skipped), -1, np.int64)
+        return Matches(np.hstack([missing, result.events[:, ::-1]]) if search.reverse else result.events, result.scores)
+
+    def _spent(self, roles: I64) -> Bools:
+        """The events of roles that begin no match any more."""
+        events = np.zeros(len(self._t), np.bool_)
+        if SPENT in self._batch.roles:
+            events[self.roles.event[roles[self._batch.roles[SPENT][roles]]]] = True
+        return events
+
+    def answered(self, analysis: SequenceAnalysis, roles: I64, first: int) -> Bools:
+        """(m, events): whether a match of an earlier step begins with an event as a positive; empty without EMIT NEXT.
+
+        Parameters
+        ----------
+        roles : of the query
+        first : the variable of its first role
+        """
+        if "next" not in analysis.query.emit:
+            return np.zeros((0, 0), np.bool_)
+        spent = roles[self._batch.roles[SPENT][roles]]
+        number = self._numbers(analysis, spent, first)
+        answered = np.zeros((len(analysis.positives), len(self._t)), np.bool_)
+        answered[number[number >= 0], self.roles.event[spent[number >= 0]]] = True
+        return answered
+
+    def _numbers(self, analysis: SequenceAnalysis, roles: I64, first: int) -> I64:
+        """The index of each role among the positives of its query; -1 for negatives."""
+        components = analysis.query.components
+        numbers = np.full(len(components), -1, np.int64)
+        numbers[list(analysis.positives)] = np.arange(len(analysis.positives))
+        return numbers[(self.roles.variable[roles] - first) % len(components)]
+
+    def spent(self, analysis: SequenceAnalysis, roles: I64, first: int, answered: Bools, window: Window) -> Bools:
+        """Which roles of a query are those of events that begin no match any more, in any disjunct."""
+        if analysis.query.has_open_start:
+            return self._has_closed(window)[self.roles.event[roles]]
+        number = self._numbers(analysis, roles, first)
+        return (number >= 0) & answered[number, self.roles.event[roles]]
 
     def _needed(
         self, analysis: SequenceAnalysis, search: Search, roles: I64, first: int, lists: Lists, result: SearchResult
@@ -123,3 +173,18 @@ class Matcher:
             return 0
         gone = np.zeros(len(t), np.int64) if window == inf else np.searchsorted(t, t - window, side="left")
         return int((np.arange(1, len(t) + 1) - gone).max())
+
+
+def _chances(batch: Batch) -> Chances:
+    """The probabilities of the events of a batch."""
+    if all(table.layout.distribution is None for table in batch.tables):
+        none = np.zeros(0)
+        return Chances(none, np.zeros(0, np.int64), none, np.zeros(0, np.int64), np.zeros(0, np.bool_))
+    codes = [table.instances for table in batch.tables]
+    sizes = [int(part.max(initial=-1)) + 1 for part in codes]
+    firsts = np.cumsum([0, *sizes])
+    instance = batch.gathered([first + part for first, part in zip(firsts, codes, strict=False)], np.int64)
+    p = batch.gathered([table.probability for table in batch.tables], np.float64)
+    n = len(batch)
+    # A copy, because a read-only array would make numba compile the kernel a second time.
+    return Chances(p.copy(), instance, np.zeros(firsts[-1]), np.empty(n, np.int64), np.zeros(n, np.bool_))

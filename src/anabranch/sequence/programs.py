@@ -21,7 +21,7 @@ from anabranch.columns.dictionary import flat
 from anabranch.columns.numbers import coded, numbers_of
 from anabranch.events.batch import Batch
 from anabranch.language.types import Type
-from anabranch.sequence.analysis import owners, stand_in
+from anabranch.sequence.analysis import alternatives, owners, stand_in
 from anabranch.sequence.kernel import programs as kernel
 from anabranch.sequence.query import BoundSequence
 
@@ -64,7 +64,7 @@ class Programs:
         return len(self.first) - 2
 
     def _write(self, tree: Typed, group: int | None) -> None:
-        if len(owners(tree)) < 2:
+        if isinstance(tree, Reference) or len(owners(tree)) < 2:
             self._load(tree, group)
         elif isinstance(tree, Member):
             self._look_up(tree)
@@ -97,17 +97,37 @@ class Programs:
         self._load(Constant(bound.value, Type.DOUBLE), None)
         self.rows.append((kernel.CODES[bound.op], 0, 0, 0))
 
+    def _load_column(self, reference: Reference, group: int | None, lookup: tuple[str, int] | None = None) -> None:
+        """Load a column of a component; if it is missing, its default, which may be a column of another component."""
+        code = kernel.LOAD
+        for node in alternatives(reference):
+            other = kernel.NO_DEFAULT
+            if isinstance(node.default, Reference):
+                other = kernel.NEXT_ROW
+            elif node.default is not None:
+                other = self._column(ColumnOf(None, node.default, group, lookup))
+            number, stream = self._component(node.owner)
+            self.rows.append((code, number, self._column(ColumnOf(stream, of_event(node), group, lookup)), other))
+            code = kernel.OTHERWISE
+
+    def _component(self, name: str | None) -> tuple[int, str]:
+        """The number and the stream of a component."""
+        number = next(n for n, component in enumerate(self.query.components) if component.name == name)
+        return number, self.query.components[number].stream.name.lower()
+
     def _load(self, tree: Typed, group: int | None, lookup: tuple[str, int] | None = None) -> None:
         """Load a value of one component, or a constant."""
+        if isinstance(tree, Reference):
+            self._load_column(tree, group, lookup)
+            return
         names = owners(tree)
         if not names:
             self.rows.append((kernel.CONSTANT, 0, self._column(ColumnOf(None, tree, group, lookup)), 0))
             return
         (name,) = names
-        number = next(n for n, component in enumerate(self.query.components) if component.name == name)
-        stream = self.query.components[number].stream.name.lower()
+        number, stream = self._component(name)
         column = self._column(ColumnOf(stream, of_event(tree), group, lookup))
-        default = -1
+        default = kernel.NO_DEFAULT
         if all(node.default is not None for node in walk(tree) if isinstance(node, Reference)):
             default = self._column(ColumnOf(None, stand_in(tree), group, lookup))
         self.rows.append((kernel.LOAD, number, column, default))

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from anabranch.binding.bound import BoundOperand, BoundQuery, Wanted, relations_in, streams_of, wanted_in
 from anabranch.binding.typed import Typed
-from anabranch.catalog import Relation, Stream
+from anabranch.catalog import Model, Relation, Stream
 from anabranch.errors import Span
 from anabranch.language.nodes import NOWHERE
 
@@ -95,8 +95,8 @@ class BoundSequence(BoundQuery):
     """A SEQUENCE query.
 
     `where` is as written; the analysis converts it to a normal form. `within` is None without WITHIN. With
-    `ending_open`, the last components may be missing or negative. `emit` is a subset of {'best', 'expired'}. `scoring`
-    is 'joint', the score of the paper, or 'posterior'.
+    `ending_open`, the last components may be missing or negative. `emit` is a subset of {'best', 'next', 'expired'}.
+    `scoring` is 'joint', the score of the paper, or 'posterior'.
     """
 
     kind: ClassVar[str] = "SEQUENCE"
@@ -117,6 +117,22 @@ class BoundSequence(BoundQuery):
     def has_occurs(self) -> bool:
         """Whether components may not happen at all, so that the lengths of gaps tell what happened in them."""
         return any(component.occurs is not None for component in self.components)
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether the events of a stream have probabilities."""
+        return any(component.stream.model is Model.INDEPENDENT for component in self.components)
+
+    @property
+    def excludes_events(self) -> bool:
+        """Whether a match can be excluded by an event: of a negative, or with POSTERIOR of a missing component."""
+        by_loss = self.scoring == "posterior"
+        return any(component.negative or (by_loss and component.may_miss) for component in self.components)
+
+    @property
+    def has_open_start(self) -> bool:
+        """Whether both ends are open: the window of a match also has a part before its first event."""
+        return self.ending_open and (self.components[0].negative or self.components[0].may_miss)
 
     @property
     def has_tables(self) -> bool:

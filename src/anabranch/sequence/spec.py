@@ -26,6 +26,12 @@ class SequenceSpec(EventSpecification):
         sizes = [len(analysis.disjuncts) * len(analysis.query.components) for analysis in self.analyses]
         return tuple(int(number) for number in np.cumsum([0, *sizes]))
 
+    @property
+    def marks_firsts(self) -> bool:
+        """Whether the state marks events that begin no match any more, although later matches may need them."""
+        queries = [analysis.query for analysis in self.analyses]
+        return any("next" in query.emit or query.has_open_start for query in queries)
+
     def window(self, query: int) -> float:
         """WITHIN in the unit of event times."""
         return window_of(self.analyses[query].query.within, self.time_kind)

@@ -13,13 +13,17 @@ import numpy as np
 from anabranch.arrays import F64, I64
 from anabranch.compiled import compiled_inline
 
-#: LOAD loads a column of the event of a component; if the component is missing, it loads the column `other` instead,
-#: unless that is -1. CONSTANT loads a column of any event. MEMBER tests whether a number is in `members[column:other]`.
-#: APART subtracts two times.
+#: LOAD loads a column of the event of a component; if the component is missing, it loads the column `other` of any
+#: event instead. OTHERWISE does the same, but only if the row before it has found no event and its `other` is
+#: NEXT_ROW. CONSTANT loads a column of any event. MEMBER tests whether a number is in `members[column:other]`. APART
+#: subtracts two times.
 (
     LOAD, CONSTANT, ADD, SUBTRACT, MULTIPLY, DIVIDE, REMAINDER, APART, NEGATE, ABSOLUTE,
-    EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST, NOT, IS_NULL, MEMBER,
-) = range(19)  # fmt: skip
+    EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST, NOT, IS_NULL, MEMBER, OTHERWISE,
+) = range(20)  # fmt: skip
+
+#: Used as the column `other` of LOAD and OTHERWISE: there is no default, or the next row loads it.
+NO_DEFAULT, NEXT_ROW = -1, -2
 
 #: The codes of the operators of typed conditions that take one number per argument.
 CODES = {
@@ -37,20 +41,25 @@ def truth(programs: I64, start: int, stop: int, bound: I64, anchor: int, matrix:
 
     `anchor` is any event: constants are loaded from its row. `stack` is at least as long as the program.
     """
-    top = -1
+    top, is_missing = -1, False
     for row in range(start, stop):
         code = programs[row, 0]
-        if code == LOAD:
+        if code == LOAD or (code == OTHERWISE and is_missing):
             event, column = bound[programs[row, 1]], programs[row, 2]
             if event < 0:
                 event, column = anchor, programs[row, 3]
-                if column < 0:
-                    return SKIPPED
+            is_missing = column == NEXT_ROW
+            if is_missing:
+                continue
+            if column < 0:
+                return SKIPPED
             top += 1
             stack[top] = matrix[event, column]
         elif code == CONSTANT:
             top += 1
             stack[top] = matrix[anchor, programs[row, 2]]
+        elif code == OTHERWISE:
+            continue  # the row before it has loaded a value
         elif code in (NEGATE, ABSOLUTE, NOT, IS_NULL):
             stack[top] = _unary(code, stack[top])
         elif code == MEMBER:

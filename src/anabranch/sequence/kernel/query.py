@@ -40,6 +40,7 @@ class Scores(NamedTuple):
     tables : of the query
     gap : (m, m) the number of the table of the gap from i to j, i < j
     head : (m,) the number of the table of the components before i
+    lead : the number of the table of the components after the trigger, in the order of the search
     rising, falling, highest : of each table
     window : the longest time from the first event to the last
     unit : the unit of times, in the unit of the tables
@@ -49,12 +50,32 @@ class Scores(NamedTuple):
     tables: Tables
     gap: I64
     head: I64
+    lead: int
     rising: Bools
     falling: Bools
     highest: F64
     window: Window
     unit: float
     threshold: float
+
+
+class Chances(NamedTuple):
+    """The probabilities of events; all arrays are empty if every event is certain.
+
+    Attributes
+    ----------
+    p : of each event
+    instance : of each event, the number of its (stream, key, t): events of one instance exclude each other
+    mass : (instances,) memory for `absence`, 0 between its calls
+    listed : (events,) memory for `absence`
+    is_listed : (events,) memory for `absence`, False between its calls
+    """
+
+    p: F64
+    instance: I64
+    mass: F64
+    listed: I64
+    is_listed: Bools
 
 
 class Conditions(NamedTuple):
@@ -67,7 +88,8 @@ class Conditions(NamedTuple):
     due_programs, due_program_starts : the programs to evaluate when number i is decided; they start at index
         due_program_starts[i + 1]
     guards : (g, 3) components that must have no event between two others: the component; the number of the first
-        positive after it; and 1 if it is that positive itself, which is missing from the match
+        positive after it, m for those after the trigger; and 1 if it is that positive itself, or one after the trigger,
+        which is missing from the match
     guard_programs, guard_program_starts : the programs that an event must satisfy to violate each guard
     due_guards, due_guard_starts : the guards to check when number i is decided; they start at index
         due_guard_starts[i + 1]

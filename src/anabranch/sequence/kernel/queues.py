@@ -153,6 +153,18 @@ def first_within(times: npt.NDArray[Any], low: int, high: int, now: float, windo
 
 
 @compiled_inline
+def first_past(times: npt.NDArray[Any], low: int, high: int, t: float, window: Window) -> int:
+    """The index of the first of ascending times for which a window that begins at `t` has closed."""
+    while low < high:
+        middle = (low + high) >> 1
+        if is_past(window, t, times[middle]):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@compiled_inline
 def first_at(times: npt.NDArray[Any], low: int, high: int, now: float) -> int:
     """The index of the first of ascending times that is at `now` or later."""
     while low < high:

@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from anabranch.arrays import F64, I64, Bools
 from anabranch.compiled import compiled, compiled_inline
-from anabranch.sequence.kernel.conditions import is_consistent, is_open
+from anabranch.sequence.kernel.conditions import absence, chance_of, is_consistent, is_open
 from anabranch.sequence.kernel.lists import Lists
-from anabranch.sequence.kernel.query import ALWAYS, NEVER, TABLE_ERROR, Conditions, Scores
+from anabranch.sequence.kernel.query import ALWAYS, NEVER, TABLE_ERROR, Chances, Conditions, Scores
 from anabranch.sequence.kernel.queues import (
     Queues,
     bound_of,
@@ -51,6 +51,19 @@ class SearchResult(NamedTuple):
     queued: Bools
 
 
+class Firsts(NamedTuple):
+    """The events that begin a match (EMIT NEXT); both arrays are empty if every match is reported.
+
+    Attributes
+    ----------
+    answered : (m, events) whether a match of an earlier step begins with an event as a number
+    triggers : (m, events) the trigger of the first match of this step that does; -1 if there is none
+    """
+
+    answered: Bools
+    triggers: I64
+
+
 class Path(NamedTuple):
     """The state of a search: one level per event that it has chosen, starting with the trigger.
 
@@ -61,7 +74,7 @@ class Path(NamedTuple):
     number : of each level, the number of its component
     trying : of each level, the number that is searched next; -1, the head, is the last
     entry, low : of each level, the next and the last entry of that number's queue to visit
-    score : of each level, the product of the scores of all gaps so far
+    score : of each level, the product of the scores of all gaps and the probabilities of all events so far
     extended : of each level, whether an event was chosen beyond it
     """
 
@@ -76,10 +89,19 @@ class Path(NamedTuple):
 
 
 @compiled_inline
-def _begin(path: Path, positives: I64, event: int) -> None:
-    """Start a search with a trigger."""
+def _is_answered(firsts: Firsts, t: npt.NDArray[Any], number: int, event: int, now: float) -> bool:
+    """Whether a match that ended before `now` begins with an event as a number."""
+    if len(firsts.answered) == 0:
+        return False
+    trigger = firsts.triggers[number, event]
+    return firsts.answered[number, event] or (trigger >= 0 and t[trigger] < now)
+
+
+@compiled_inline
+def _begin(path: Path, positives: I64, event: int, score: float) -> None:
+    """Start a search with a trigger, given its probability."""
     path.depth[0] = -1
-    _descend(path, positives, len(positives) - 1, event, 1.0)
+    _descend(path, positives, len(positives) - 1, event, score)
 
 
 @compiled_inline
@@ -121,13 +143,15 @@ def _open_queue(
 @compiled_inline
 def _advance(
     path: Path, queues: Queues, scores: Scores, conditions: Conditions, lists: Lists, times: npt.NDArray[Any],
-    group: int, t: npt.NDArray[Any], least: float,
+    group: int, t: npt.NDArray[Any], chances: Chances, firsts: Firsts, least: float,
 ) -> None:  # fmt: skip
     """Visit one entry, and descend to it if it can be part of a match."""
     level = path.depth[0]
     positives = conditions.positives
     i, j, entry, total = path.trying[level], path.number[level], path.entry[level], path.score[level]
     path.entry[level] -= 1
+    if i == 0 and _is_answered(firsts, t, 0, queues.event[entry], t[path.bound[positives[len(positives) - 1]]]):
+        return
     table = scores.gap[i, j]
     if table != ALWAYS:
         total *= score(scores.tables, table, gap_between(scores, queues.time[entry], t[path.bound[positives[j]]]))
@@ -136,9 +160,9 @@ def _advance(
             path.entry[level] = path.low[level] - 1  # older entries do not score higher
         return
     path.bound[positives[i]] = queues.event[entry]
-    if is_consistent(conditions, lists, times, group, path.bound, t, scores.window, i, j):
+    if is_consistent(conditions, lists, times, group, path.bound, t, scores.window, chances, i, j):
         path.extended[level] = True
-        _descend(path, positives, i, queues.event[entry], total)
+        _descend(path, positives, i, queues.event[entry], total * chance_of(chances, queues.event[entry]))
     else:
         path.bound[positives[i]] = -1
 
@@ -146,7 +170,7 @@ def _advance(
 @compiled_inline
 def _completed(
     path: Path, scores: Scores, conditions: Conditions, lists: Lists, times: npt.NDArray[Any], group: int,
-    t: npt.NDArray[Any], least: float, expired: bool,
+    t: npt.NDArray[Any], chances: Chances, firsts: Firsts, least: float, expired: bool,
 ) -> float:  # fmt: skip
     """The score of the bound events with the components before them; 0 if they are not to be reported.
 
@@ -154,27 +178,31 @@ def _completed(
     """
     level = path.depth[0]
     j, total = path.number[level], path.score[level]
-    table = scores.head[j]
-    if table == NEVER or (expired and (path.extended[level] or j == 0)):
+    if scores.head[j] == NEVER or scores.lead == NEVER or (expired and (path.extended[level] or j == 0)):
         return 0.0
-    if table != ALWAYS:
-        now = t[path.bound[conditions.positives[len(conditions.positives) - 1]]]
-        here = t[path.bound[conditions.positives[j]]]
-        rest = scores.window.length * scores.unit - gap_between(scores, here, now)
-        total *= score(scores.tables, table, max(0.0, rest + 2 * scores.window.rounding * max(abs(here), abs(now))))
+    first, now = path.bound[conditions.positives[j]], t[path.bound[conditions.positives[len(conditions.positives) - 1]]]
+    if _is_answered(firsts, t, j, first, now):
+        return 0.0
+    if scores.head[j] != ALWAYS or scores.lead != ALWAYS:
+        rest = scores.window.length * scores.unit - gap_between(scores, t[first], now)
+        rest = max(0.0, rest + 2 * scores.window.rounding * max(abs(t[first]), abs(now)))
+        for table in (scores.head[j], scores.lead):
+            total *= 1.0 if table == ALWAYS else score(scores.tables, table, rest)
     if total < least:
         return 0.0
     if expired:
-        holds = is_open(conditions, lists, times, group, path.bound, t, scores.window, j)
+        holds = is_open(conditions, lists, times, group, path.bound, t, scores.window, chances, j)
     else:
-        holds = is_consistent(conditions, lists, times, group, path.bound, t, scores.window, -1, j)
-    return total if holds else 0.0
+        holds = is_consistent(conditions, lists, times, group, path.bound, t, scores.window, chances, -1, j)
+    if holds and len(chances.p) and len(conditions.guards):
+        total *= absence(conditions, lists, times, group, path.bound, t, scores.window, chances)
+    return total if holds and total >= least else 0.0
 
 
 @compiled_inline
 def next_match(
     path: Path, queues: Queues, scores: Scores, conditions: Conditions, lists: Lists, times: npt.NDArray[Any],
-    group: int, t: npt.NDArray[Any], least: float, expired: bool,
+    group: int, t: npt.NDArray[Any], chances: Chances, firsts: Firsts, least: float, expired: bool,
 ) -> float:  # fmt: skip
     """Continue a search until its next match, which is then bound; returns its score, or 0 if there are no more.
 
@@ -185,13 +213,13 @@ def next_match(
         if path.trying[level] < 0:
             _ascend(path, conditions.positives)
         elif path.entry[level] >= path.low[level]:
-            _advance(path, queues, scores, conditions, lists, times, group, t, least)
+            _advance(path, queues, scores, conditions, lists, times, group, t, chances, firsts, least)
         else:
             path.trying[level] -= 1
             if path.trying[level] >= 0:
                 _open_queue(path, queues, scores, lists, conditions.positives, group, t, least)
             else:
-                total = _completed(path, scores, conditions, lists, times, group, t, least, expired)
+                total = _completed(path, scores, conditions, lists, times, group, t, chances, firsts, least, expired)
                 if total > 0.0:
                     return total
     return 0.0
@@ -199,15 +227,18 @@ def next_match(
 
 @compiled
 def search(
-    scores: Scores, conditions: Conditions, lists: Lists, t: npt.NDArray[Any], fresh: Bools, bounded: bool, best: bool,
-    expired: bool,
+    scores: Scores, conditions: Conditions, lists: Lists, t: npt.NDArray[Any], chances: Chances, fresh: Bools,
+    answered: Bools, bounded: bool, best: bool, expired: bool,
 ) -> SearchResult:  # fmt: skip
     """Every match whose trigger is fresh and whose score reaches the threshold.
 
     Parameters
     ----------
     t : times of the events
+    chances : the probabilities of events
     fresh : for each event, whether to search for matches that it triggers
+    answered : (m, events) whether an earlier match begins with an event as a number, so that no other match is wanted
+        that begins with it and ends later than the first one; empty if all matches are wanted
     bounded : whether arrivals are pruned by their bounds; otherwise all of them are queued
     best : whether to skip matches that score less than an earlier match of the same trigger
     expired : whether to search for sequences that no event continues instead of matches
@@ -219,6 +250,7 @@ def search(
         np.full(len(lists.start), -1, np.int64), np.empty(1, np.int64), np.empty(m, np.int64), np.empty(m, np.int64),
         np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m), np.empty(m, np.bool_),
     )  # fmt: skip
+    firsts = Firsts(answered, np.full(answered.shape, -1, np.int64))
     matches, match_scores, count = np.empty((_CAPACITY, m), np.int64), np.empty(_CAPACITY), 0
     for group in range(lists.start.shape[1]):
         open_group(queues, lists, positives, group)
@@ -229,7 +261,8 @@ def search(
             item = queues.coming[s]
             queues.coming[s] += 1
             event, now = lists.events[item], times[item]
-            bound = bound_of(queues, scores, s, now) if bounded else 1.0
+            chance = chance_of(chances, event)
+            bound = bound_of(queues, scores, s, now) * chance if bounded else 1.0
             if bound < scores.threshold:
                 continue
             queued[item] = True
@@ -237,9 +270,11 @@ def search(
                 enqueue(queues, s, event, now, bound)
             elif fresh[event]:
                 least = scores.threshold
-                _begin(path, positives, event)
+                _begin(path, positives, event, chance)
                 while True:
-                    total = next_match(path, queues, scores, conditions, lists, times, group, t, least, expired)
+                    total = next_match(
+                        path, queues, scores, conditions, lists, times, group, t, chances, firsts, least, expired
+                    )
                     if total == 0.0:
                         break
                     if count == len(matches):
@@ -247,6 +282,9 @@ def search(
                         match_scores = np.concatenate((match_scores, np.empty_like(match_scores)))
                     for i in range(m):
                         matches[count, i] = path.bound[positives[i]]
+                    if len(answered):
+                        first = path.number[path.depth[0]]
+                        firsts.triggers[first, path.bound[positives[first]]] = event
                     match_scores[count] = total
                     count += 1
                     least = max(least, total * _SAME) if best else least
