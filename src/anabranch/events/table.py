@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.arrays import I64, Bools, Numbers
+from anabranch.arrays import F64, I64, Bools, Numbers
 from anabranch.columns.dictionary import encode_tuples, flat
 from anabranch.columns.kernel import dense_codes
 from anabranch.columns.numbers import numbers_of
@@ -27,6 +27,8 @@ def _types(layout: Layout) -> dict[str, pa.DataType]:
     known: dict[str, pa.DataType] = {}
     if layout.space is not None:
         known = {name: layout.space.shape_type or pa.float64() for name in layout.space.columns}
+    if layout.distribution is not None:
+        known[layout.distribution.probability] = pa.float64()
     known |= dict(zip((*layout.keys, *layout.values), (*layout.key_types, *layout.value_types), strict=True))
     known |= dict.fromkeys(filter(None, (layout.start, layout.time)), layout.time_kind.arrow_type)
     return {name: known[name] for name in layout.columns}
@@ -67,6 +69,20 @@ class EventTable:
     def t(self) -> Numbers:
         """The times as numbers to calculate with."""
         return self._times(self.layout.time)
+
+    @property
+    def probability(self) -> F64:
+        """The probability of each event; 1 in a stream whose events are certain."""
+        if self.layout.distribution is None:
+            return np.ones(len(self))
+        return numbers_of(self.columns[self.layout.distribution.probability.lower()])
+
+    @property
+    def instances(self) -> I64:
+        """A code of the key and the time of each event: events with the same code exclude each other."""
+        keys, _ = encode_tuples([self.table[name] for name in self.layout.keys], len(self))
+        times, firsts = dense_codes(self.code)
+        return dense_codes(keys.astype(np.int64) * len(firsts) + times)[0].astype(np.int64)
 
     @property
     def begin(self) -> Numbers:
