@@ -286,6 +286,20 @@ MUTANTS = [
         ("store", "items[index - 1].t >= earlier", "items[index - 1].t > earlier"),
         ("arrivals", "least = min(least, pairs[", "least = min(least, -pairs["),
     ], compiled=True),
+    *_mutants("constrain/kernel", ["constrain/test_negation.py"], [
+        ("companions", "events[roles[by_list[index]].event].t <= last", "events[roles[by_list[index]].event].t < last"),
+        ("companions", "max(first, low), min(last, high)", "max(first, low), max(last, high)"),
+        ("arrivals", "+ variables[roles[role].variable].longest + 4", "+ 4"),
+    ], compiled=True),
+    *_mutants("constrain", ["constrain/test_negation.py"], [
+        ("waiting", "owners, solutions) < now", "owners, solutions) <= now"),
+        ("placement", "t - whole * is_negated", "t"),
+    ], compiled=True),
+    *_mutants("constrain", ["constrain/test_probabilities.py"], [
+        ("probabilities", "np.where(excluded, 0.0, ", "np.where(False, 0.0, "),
+        ("probabilities", "row, event = row[possible], event[possible]", "row, event = row, event"),
+        ("job", "0.0 if operand.is_negated else ", ""),
+    ], compiled=True),
     *_mutants("constrain/kernel", ["test_decimal_edges.py"], [
         ("checks", "checks[check].rounding * max(abs(one), abs(other))", "0.0"),
         ("store", "now + pairs[pair].earliest - events[x].slack", "now + pairs[pair].earliest"),

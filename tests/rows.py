@@ -195,7 +195,7 @@ class RowsRun(LocalRun):
         super().step(rows, end)
         rules, now = self.job.finishing(), self.now
         if self._before is not None:
-            now = now.after(self._before.watermark, self._before.kept_instants())
+            now = now.after(self._before.watermark, self._before.kept_instants([rules.per]))
         answers = pa.concat_tables([outcome.answers for outcome in self.outcomes[known:]])
         step = advance(rules.per, self._open, finish_table(rules.of_answers(), answers), now)
         self._open = read_tables(write_tables({"rows": step.open_rows}))["rows"].replace_schema_metadata(None)

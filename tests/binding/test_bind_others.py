@@ -269,7 +269,7 @@ def test_a_counted_variable_is_each_event_or_every_pair(
 @pytest.mark.parametrize(
     ("query", "code"),
     [
-        ("v FROM maybe", "wrong-model"),
+        ("v FROM iv", "wrong-model"),
         ("v*0 FROM e", "out-of-range"),
         ("v*257 FROM e", "out-of-range"),
         ("v*3 FROM e WHERE v.t + v.t < v.t", "counted-thrice"),

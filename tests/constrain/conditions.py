@@ -20,11 +20,16 @@ METRES = (1, 20_000, 28_000, 111_000, 2_000_000, 20_015_000)
 
 @st.composite
 def conjuncts(draw: Draw, variables: Sequence[Variable], style: Style) -> list[str]:
-    """Conditions that connect most variables to an earlier one, conditions on single variables, and a few more."""
+    """Conditions that connect most variables to an earlier one, conditions on single variables, and a few more.
+
+    Variables with NOT are connected to others without it, and no condition names two of them.
+    """
     parts = []
+    variables = sorted(variables, key=lambda variable: variable.negated)
+    present = [variable for variable in variables if not variable.negated]
     for index, variable in enumerate(variables):
         if index and (style.connected or not draw(one_in(6))):
-            other = variables[draw(st.integers(0, index - 1))]
+            other = draw(st.sampled_from(present[:index]))
             parts.append(draw(_windows(variable, other, style)))
             if not draw(one_in(3)):
                 parts.append(draw(_spatial(variable, other, style)))
@@ -44,7 +49,8 @@ def conjuncts(draw: Draw, variables: Sequence[Variable], style: Style) -> list[s
     for name in style.tables:
         u, v = (draw(st.sampled_from(variables)).name for _ in range(2))
         parts.append(draw(st.sampled_from([f"{name}({u}.kind, {v}.kind)", f"{name}({u}.kind, 'A')", ""])))
-    return parts
+    absent = [variable.name for variable in variables if variable.negated]
+    return [part for part in parts if sum(bool(re.search(rf"\b{name}\b", part)) for name in absent) < 2]
 
 
 @st.composite

@@ -26,7 +26,7 @@ class ConstrainRun(local.LocalRun):
     def _answer(self, query: int, row: dict[str, Any]) -> Solution:
         events = self.events_of(row)
         answer: Solution = {"t": row["t"]}
-        for variable in self.job.spec.analyses[query].query.variables:
+        for variable in self.job.spec.analyses[query].query.present:
             remaining = events[self.job.spec.stream_number(variable.stream.name)]
             chosen, remaining[: variable.count] = tuple(remaining[: variable.count]), []
             answer[variable.label] = chosen if variable.count > 1 else chosen[0]

@@ -8,7 +8,10 @@ from its bound. On the globe no distance is within a millimetre of its bound.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from hypothesis import strategies as st
 from tests.cases import (
@@ -66,6 +69,7 @@ def constrain_cases(
     tables: bool = True,
     unknown_locations: bool = True,
     decimals: bool = False,
+    negated: bool = False,
     watermark: int | float | None = None,
 ) -> Case:
     """A query with data of at most 14 rows.
@@ -89,6 +93,8 @@ def constrain_cases(
         Whether coordinates may be NULL.
     decimals : bool
         Whether times are tenths: then rounded differences of doubles can miss a bound.
+    negated : bool
+        Whether variables have NOT: one or two of at least two.
     watermark : number or None
         The WATERMARK of every stream, in the unit of its time; None for no WATERMARK.
     """
@@ -96,6 +102,8 @@ def constrain_cases(
     instants = (DECIMAL_INSTANTS if decimals else INSTANTS)[time_type]
     shapes = draw(_shapes(time_type, instants, spaces, most_streams, unknown_locations, watermark))
     without_models = draw(_variables(shapes, most_variables, counted))
+    if negated:
+        without_models = draw(_with_not(without_models))
     rows, variables = draw(_rows(without_models))
     relations = draw(_tables()) if tables and draw(one_in(6)) else {}
     style = Style(consistent, connected, polygons, decimals, tuple(relations))
@@ -103,6 +111,36 @@ def constrain_cases(
     declarations += [f"CREATE RELATION {name} (a STRING, b STRING);" for name in relations]
     query = draw(_queries(variables, style))
     return Case(workbook_of(declarations, query), QUERY, rows, relations)
+
+
+@st.composite
+def uncertain_cases(draw: Draw, most_rows: int = 7, **options: Any) -> Case:
+    """A case over INDEPENDENT streams, sometimes with a CERTAIN one; there are few rows, because worlds are many."""
+    case = draw(constrain_cases(**options))
+    rows, left = {}, most_rows
+    for name, stream_rows in case.rows.items():
+        rows[name] = stream_rows[:left]
+        left -= len(rows[name])
+    workbook, uncertain = case.workbook, [*rows][: draw(st.sampled_from([2, 2, 1]))]
+    for name in uncertain:
+        workbook = re.sub(rf"(CREATE STREAM {name} .*? TIME t \w+)", r"\1 PROBABILITY p MODEL INDEPENDENT", workbook)
+        rows[name] = draw(_with_probabilities(rows[name]))
+    return replace(case, workbook=workbook, rows=rows)
+
+
+@st.composite
+def _with_probabilities(draw: Draw, rows: Sequence[Row]) -> list[Row]:
+    """The rows with a column p; equal rows have the same p, and those of one key and time at most 1 in all."""
+    alternatives: dict[Any, list[Row]] = {}
+    for row in rows:
+        group = alternatives.setdefault((row["id"], row["t"]), [])
+        group += [] if row in group else [row]
+    chances = [
+        (row, draw(st.sampled_from([0.5, 0.25, 1.0, 0.875, 0.1, 0.0])) / len(group))
+        for group in alternatives.values()
+        for row in group
+    ]
+    return [{**row, "p": next(p for other, p in chances if other == row)} for row in rows]
 
 
 @st.composite
@@ -144,6 +182,17 @@ def _variables(draw: Draw, shapes: Sequence[Shape], most: int, counted: bool) ->
 
 
 @st.composite
+def _with_not(draw: Draw, variables: list[Variable]) -> list[Variable]:
+    """The variables, of which the last one or two have NOT; there is one more if there is only one."""
+    if len(variables) == 1:
+        variables = [*variables, Variable(NAMES[1], variables[0].shape)]
+    count = draw(st.sampled_from([1, 1, 2])) if len(variables) > 2 else 1
+    present, absent = variables[:-count], variables[-count:]
+    absent = [replace(variable, count=1, negated=True) for variable in absent]
+    return draw(st.permutations([*present, *absent]))
+
+
+@st.composite
 def _tables(draw: Draw) -> Relations:
     """A relation between kinds."""
     pairs = st.tuples(st.sampled_from(["A", "B", "C"]), st.sampled_from(["A", "B", "C"]))
@@ -178,7 +227,7 @@ def _rows(draw: Draw, variables: Sequence[Variable]) -> tuple[Rows, list[Variabl
             free = [row for row in rows[variable.shape.name] if row not in taken]
             models.append(draw(st.sampled_from(free) if free else variable.shape.rows()))
             taken.append(models[-1])
-        modelled.append(Variable(variable.name, variable.shape, variable.count, tuple(models)))
+        modelled.append(replace(variable, models=tuple(models)))
     for shape in shapes:
         if rows[shape.name]:
             repeated = draw(st.lists(st.sampled_from(rows[shape.name]), max_size=MOST_REPEATED // len(shapes)))

@@ -91,9 +91,12 @@ class Variable:
     shape: Shape
     count: int = 1
     models: tuple[Row, ...] = ()
+    negated: bool = False
 
     def text(self) -> str:
         """The variable in the syntax of CONSTRAIN."""
+        if self.negated:
+            return f"NOT {self.name}"
         return self.name if self.count == 1 else f"{self.name}*{self.count}"
 
 

@@ -19,6 +19,9 @@ How the definitions are interpreted
   order. This makes no difference for a symmetric condition; `v.t - v.t IN [0, 5]` means that all times are equal, and
   `v.t < v.t` has no solution. A condition with v on both sides of an OR names it twice. For two such variables, all
   combinations of their events are tested. A condition that names v three times is refused by the binder; `v*1` is `v`.
+- With `NOT u`, a solution of the other variables is an answer if no event can be added to it as u: the solution with
+  this event, which is none of its others, would satisfy all conditions, also those that name u.
+- Over INDEPENDENT streams, the probability of a solution is that of the worlds in which it is one (`probabilities`).
 - SPAN and a difference of TIMESTAMPs are in seconds.
 - DISTANCE is Euclidean; with GEODESIC it is the great circle by the haversine formula, on the sphere of RADIUS metres.
   Between extended geometries it is the distance of their nearest points, 0 if they touch; not on the globe.
@@ -35,16 +38,17 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from anabranch.binding.typed import Reference, Typed, walk
-from anabranch.constrain.query import BoundConstrain
+from anabranch.catalog import Model
+from anabranch.constrain.query import BoundConstrain, BoundCounted
 from anabranch.language.types import Type
 from tests.oracles.conditions import Bindings, Functions, Relations, holds
-from tests.oracles.events import NO_RELATIONS, Event, Rows, events_by_stream
+from tests.oracles.events import NO_RELATIONS, Event, Row, Rows, events_by_stream, frozen
 from tests.untraced import untraced
 
 #: The mean radius of the Earth in metres.
@@ -71,15 +75,57 @@ def solutions(query: BoundConstrain, rows: Rows, relations: Relations = NO_RELAT
     relations : mapping from the name of a relation, as declared, to its rows
     """
     events = events_by_stream(query.streams, rows)
-    return [_solution(query, chosen) for chosen in _choices(query, events, relations)]
+    present = [variable for variable in query.variables if variable.count > 0]
+    answers = list(_choices(query, present, events, relations))
+    for variable in query.variables:
+        if variable.count == 0:
+            with_event = _choices(query, [*present, replace(variable, count=1)], events, relations)
+            void = {tuple(chosen[other.name] for other in present) for chosen in with_event}
+            answers = [chosen for chosen in answers if tuple(chosen.values()) not in void]
+    return [_solution(present, chosen) for chosen in answers]
+
+
+@untraced
+def probabilities(query: BoundConstrain, rows: Rows, relations: Relations = NO_RELATIONS) -> dict[Hashable, float]:
+    """The probability of every solution, by its `frozen` events: the sum over all worlds in which it is a solution.
+
+    In a world, each key and time of an INDEPENDENT stream has one of its events, or none; each choice is independent of
+    the others. The events of other streams are in every world.
+    """
+    choices: list[list[tuple[float, list[tuple[str, Row]]]]] = []
+    for name, events in events_by_stream(query.streams, rows).items():
+        if not events or events[0].stream.model is not Model.INDEPENDENT:
+            choices.append([(1.0, [(name, event.row) for event in events])])
+            continue
+        alternatives: dict[tuple[Any, ...], list[Event]] = {}
+        for event in events:
+            instance = tuple(event.columns[column.name.lower()] for column in event.stream.keys)
+            alternatives.setdefault((*instance, event.time), []).append(event)
+        column = events[0].stream.probability
+        for group in alternatives.values():
+            happened = [(event.row[column], [(name, event.row)]) for event in group]
+            choices.append([*happened, (1.0 - sum(p for p, _ in happened), [])])
+    answers: dict[Hashable, float] = {}
+    for world in itertools.product(*choices):
+        p = math.prod(chance for chance, _ in world)
+        world_rows: dict[str, list[Row]] = {stream.name.lower(): [] for stream in query.streams}
+        for name, row in itertools.chain.from_iterable(chosen for _, chosen in world):
+            world_rows[name].append(row)
+        for solution in solutions(query, world_rows, relations) if p > 0 else ():
+            answers[frozen(solution)] = answers.get(frozen(solution), 0.0) + p
+    return answers
 
 
 def _choices(
-    query: BoundConstrain, events: Mapping[str, Sequence[Event]], relations: Relations
+    query: BoundConstrain,
+    variables: Sequence[BoundCounted],
+    events: Mapping[str, Sequence[Event]],
+    relations: Relations,
 ) -> Iterator[dict[str, tuple[Event, ...]]]:
-    """Every choice of a set of events for each variable that satisfies all conditions."""
-    names = [variable.name for variable in query.variables]
+    """Every choice of a set of events for each of these variables that satisfies all conditions on them."""
+    names = [variable.name for variable in variables]
     mentions = [(condition, _mentions(condition)) for condition in query.conditions]
+    mentions = [(condition, mentioned) for condition, mentioned in mentions if set(mentioned) <= set(names)]
     #: The conditions to evaluate when the first k variables have their events, by k.
     due: list[list[tuple[Typed, dict[str, list[int]]]]] = [[] for _ in range(len(names) + 1)]
     for condition, mentioned in mentions:
@@ -98,7 +144,7 @@ def _choices(
         if len(chosen) == len(names):
             yield chosen
             return
-        variable = query.variables[len(chosen)]
+        variable = variables[len(chosen)]
         taken = set(itertools.chain.from_iterable(chosen.values()))
         free = [event for event in events[variable.stream.name.lower()] if event not in taken]
         for combination in itertools.combinations(free, variable.count):
@@ -129,9 +175,9 @@ def _assignments(mentioned: Mapping[str, Sequence[int]], chosen: Mapping[str, tu
         yield dict(itertools.chain.from_iterable(choice))
 
 
-def _solution(query: BoundConstrain, chosen: Mapping[str, tuple[Event, ...]]) -> Solution:
+def _solution(variables: Sequence[BoundCounted], chosen: Mapping[str, tuple[Event, ...]]) -> Solution:
     answer: Solution = {}
-    for variable in query.variables:
+    for variable in variables:
         rows = tuple(event.row for event in chosen[variable.name])
         answer[variable.label] = rows if variable.count > 1 else rows[0]
     latest = max(itertools.chain.from_iterable(chosen.values()), key=lambda event: event.time)

@@ -54,7 +54,7 @@ def test_a_stream_gives_the_same_rows(rule: PerRule, answers: list[dict], data: 
         codes, instants = codes_of(instants[:known], rule.time_kind), instants[known:]
         reached = BEGINNING if watermark is None else int(codes_of([watermark], rule.time_kind)[0])
         now = Moment(reached, watermark is None, codes)
-        now = now if before is None else now.after(before.watermark, before.kept_instants())
+        now = now if before is None else now.after(before.watermark, before.kept_instants([rule]))
         step = advance(rule, open_rows, answer_table(rule, arrived), now)
         open_rows = read_tables(write_tables({"rows": step.open_rows}))["rows"].replace_schema_metadata(None)
         given_rows += [row for row in step.rows.to_pylist() if row.get("status") != "provisional"]

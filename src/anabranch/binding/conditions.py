@@ -19,7 +19,7 @@ from anabranch.language.temporal import amount_of
 from anabranch.language.types import Type, comparable
 
 #: The number of arguments of each function.
-ARITIES = {"ABS": 1, "DISTANCE": 2, "SPAN": 2, "WITHIN": 2, "INTERSECTS": 2}
+ARITIES = {"ABS": 1, "DISTANCE": 2, "SPAN": 2, "WITHIN": 2, "CONTAINS": 2, "INTERSECTS": 2, "TOUCHES": 2}
 
 
 class ConditionBinder:
@@ -283,6 +283,8 @@ class ConditionBinder:
         arguments = [self.spatial_argument(name, argument) for argument in node.arguments]
         if arguments[0] is None or arguments[1] is None:
             return None
+        if name == "CONTAINS":
+            name, arguments = "WITHIN", arguments[::-1]
         kind = Type.DOUBLE if name in ("DISTANCE", "SPAN") else Type.BOOLEAN
         return Operation(name.lower(), (arguments[0], arguments[1]), kind, node.span)
 

@@ -29,7 +29,7 @@ def condition_text(tree: Typed | None) -> str:
         return f"{parts[0]} IS NULL"
     if tree.op == "negate":
         return f"-{parts[0]}"
-    if tree.op in ("abs", "distance", "span", "within", "intersects"):
+    if tree.op in ("abs", "distance", "span", "within", "intersects", "touches"):
         return f"{tree.op.upper()}({', '.join(parts)})"
     return f" {tree.op} ".join(parts)
 

@@ -13,9 +13,9 @@ from math import inf, isclose
 
 from anabranch.binding.equalities import equated_columns, merge_overlapping
 from anabranch.binding.time_bounds import is_begin, time_bound
-from anabranch.binding.typed import Reference, Typed, conjunction, of_event, walk
-from anabranch.constrain.bounds import ROUNDING, Bound, Closed, close, tightest
-from anabranch.constrain.query import STRATEGIES, BoundConstrain, BoundCounted
+from anabranch.binding.typed import Reference, Typed, conjunction, of_event
+from anabranch.constrain.bounds import ROUNDING, Bound, Closed, close_apart, tightest
+from anabranch.constrain.query import STRATEGIES, BoundConstrain, BoundCounted, mentions
 from anabranch.constrain.stated_bounds import distance_bound
 from anabranch.errors import Finding
 from anabranch.language.types import Type
@@ -66,6 +66,17 @@ class ConstrainAnalysis:
         return slots_of(self.query)
 
     @cached_property
+    def negated(self) -> list[int]:
+        """The slots of variables with NOT."""
+        return [slot for slot, variable in enumerate(self.slots) if variable.is_negated]
+
+    @cached_property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The ordered pairs of slots; two variables with NOT are never compared."""
+        slots = range(len(self.slots))
+        return [(i, j) for i in slots for j in slots if i != j and not (i in self.negated and j in self.negated)]
+
+    @cached_property
     def moments(self) -> list[Moment]:
         """The ends of all slots, then the starts of the slots with a duration."""
         return moments_of(self.query)
@@ -73,12 +84,13 @@ class ConstrainAnalysis:
     @cached_property
     def times(self) -> Closed:
         """The tightest implied bounds on the time from one moment to another; the ends of the slots come first."""
-        return close(len(self.moments), self.later)
+        negated = [[n for n, moment in enumerate(self.moments) if moment.slot == slot] for slot in self.negated]
+        return close_apart(len(self.moments), self.later, negated)
 
     @cached_property
     def distances(self) -> Closed:
         """The tightest implied bounds on distances, by the triangle inequality."""
-        return close(len(self.slots), self.apart)
+        return close_apart(len(self.slots), self.apart, [[slot] for slot in self.negated])
 
     def name(self, slot: int) -> str:
         """The name of a slot: its variable, with ' for the second slot of a variable."""
@@ -93,14 +105,17 @@ class ConstrainAnalysis:
     @property
     def span(self) -> float:
         """The longest time between two events of a solution."""
-        n = len(self.slots)
-        return max((self.times.value[i, j] for i in range(n) for j in range(n) if i != j), default=0.0)
+        return max((self.times.value[pair] for pair in self.pairs), default=0.0)
+
+    @property
+    def delay(self) -> float:
+        """The longest time for which an answer must wait, after its latest event, for events of variables with NOT."""
+        return max([0.0, *(self.times.value[i, j] for i, j in self.pairs if j in self.negated)])
 
     @property
     def extent(self) -> float:
         """The greatest distance between two events of a solution; infinite if it is not bounded."""
-        n = len(self.slots)
-        return max((self.distances.value[i, j] for i in range(n) for j in range(n) if i != j), default=inf)
+        return max((self.distances.value[pair] for pair in self.pairs), default=inf)
 
     @cached_property
     def equal_columns(self) -> tuple[tuple[tuple[str, ...], ...], tuple[bool, ...]]:
@@ -124,11 +139,7 @@ class ConstrainAnalysis:
 
     def unbounded(self) -> tuple[str, str] | None:
         """The names of two slots whose difference in time is not bounded; None if there are none."""
-        for i in range(len(self.slots)):
-            for j in range(len(self.slots)):
-                if self.times.value[i, j] == inf:
-                    return (self.name(i), self.name(j))
-        return None
+        return next(((self.name(i), self.name(j)) for i, j in self.pairs if self.times.value[i, j] == inf), None)
 
     def contradiction(self) -> Finding | None:
         """Why no events can satisfy the bounds of the query; None if they can."""
@@ -184,14 +195,9 @@ def strategy_of(analyses: Sequence[ConstrainAnalysis]) -> str:
     return stated[0] if stated else TIGHT if is_bounded else NOINDEX
 
 
-def mentions(condition: Typed) -> set[tuple[str, int]]:
-    """The events in a condition: each a variable, and 1 or 2 for its first or second mention."""
-    return {(node.owner or "", node.mention) for node in walk(condition) if isinstance(node, Reference)}
-
-
 def slots_of(query: BoundConstrain) -> list[BoundCounted]:
     """The variable of each slot."""
-    return [variable for variable in query.variables for _ in range(min(variable.count, 2))]
+    return [variable for variable in query.variables for _ in range(2 if variable.count > 1 else 1)]
 
 
 def moments_of(query: BoundConstrain) -> list[Moment]:
@@ -222,19 +228,28 @@ def _unary(query: BoundConstrain, variable: BoundCounted) -> Typed | None:
 def _equal_columns(
     query: BoundConstrain, joint: Sequence[Typed]
 ) -> tuple[tuple[tuple[str, ...], ...], tuple[bool, ...]]:
-    """For each variable, its columns in the classes of equal columns that have a column of every variable."""
+    """For each variable, its columns in the classes of equal columns that have a column of every variable.
+
+    A column of a variable with NOT belongs to the class of a column that it is compared with. It does not connect two
+    classes: the events of an answer need not be equal to an event that does not exist.
+    """
     names = [variable.name for variable in query.variables]
+    negated = {variable.name for variable in query.variables if variable.is_negated}
     pairs: list[set[tuple[str, str]]] = []
+    absent: list[tuple[tuple[str, str], tuple[str, str]]] = []
     doubles: set[tuple[str, str]] = set()
     for equated in filter(None, map(equated_columns, joint)):
         left, right = equated
         if left.owner == right.owner and left.name != right.name:
             continue  # A column of one event equals another column of a second event: this makes no class.
-        pairs.append({(column.owner or "", column.name) for column in equated})
+        one, other = sorted(((column.owner or "", column.name) for column in equated), key=lambda c: c[0] in negated)
+        pairs.append({one} if other[0] in negated else {one, other})
+        absent += [(one, other)] if other[0] in negated else []
         if Type.DOUBLE in (left.type, right.type):
-            doubles |= pairs[-1]
+            doubles |= {one, other}
     chosen, as_doubles = [], []
-    for equal_columns in merge_overlapping(pairs):
+    for positive_columns in merge_overlapping(pairs):
+        equal_columns = positive_columns | {other for one, other in absent if one in positive_columns}
         columns = dict(sorted(equal_columns))
         if set(columns) == set(names):
             chosen.append([columns[name] for name in names])

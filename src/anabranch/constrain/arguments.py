@@ -11,7 +11,8 @@ from anabranch.catalog import Stream
 from anabranch.language.findings import Findings, shown
 from anabranch.language.types import Type
 
-_SPATIAL = ("distance", "within", "intersects")
+#: The functions of geometries.
+SPATIAL = ("distance", "within", "intersects", "touches")
 
 #: The beginning of a geometry in well-known text; the coordinates are parsed when the job of the query is made.
 _SHAPE = re.compile(
@@ -31,7 +32,7 @@ def check_functions(condition: Typed, streams: Streams, findings: Findings) -> N
             continue
         if node.op == "span":
             _check_span(node, streams, findings)
-        if node.op in _SPATIAL:
+        if node.op in SPATIAL:
             wrong = [argument for argument in node.arguments if not _is_shape(argument, findings)]
             if node.op == "distance" and not wrong:
                 _check_distance(node, streams, findings)

@@ -12,7 +12,7 @@ from anabranch.binding.stream_columns import check_column_types
 from anabranch.binding.typed import Reference, Typed, conjuncts, walk, with_references
 from anabranch.catalog import Model, Stream
 from anabranch.constrain.arguments import check_functions
-from anabranch.constrain.query import EMITTED, STRATEGIES, BoundConstrain, BoundCounted
+from anabranch.constrain.query import EMITTED, STRATEGIES, BoundConstrain, BoundCounted, mentions
 from anabranch.constrain.syntax import Constrain
 from anabranch.language import limits, nodes
 from anabranch.language.findings import listed, shown
@@ -22,7 +22,7 @@ class Binder(QueryBinder):
     """Binds one CONSTRAIN."""
 
     kind = "CONSTRAIN"
-    models = (Model.CERTAIN,)
+    models = (Model.CERTAIN, Model.INDEPENDENT)
     answer_columns = frozenset({"t", "probability"})
     takes_per = (PerWindow, PerEpisode, PerKeys)
     takes_durations = True
@@ -33,18 +33,35 @@ class Binder(QueryBinder):
         for stream in streams.values():
             if stream is not None:
                 check_column_types(stream, self.findings, declared=False)
+        for operand in body.operands:
+            self.check_rows(operand)
         self.check_clauses(body)
         conditions = self.conditions(body, streams)
+        self.check_negated(body, conditions)
         if self.findings:
             return None
         variables = tuple(
-            BoundCounted(node.name, node.name.lower(), known_stream(streams, node.name), node.count, span=node.span)
+            BoundCounted(
+                node.name,
+                node.name.lower(),
+                known_stream(streams, node.name),
+                0 if node.negated else node.count,
+                span=node.span,
+            )
             for node in body.names
         )
         return BoundConstrain(
             self.query.name, variables, conditions, self.threshold, self.query.span, body.strategy,
             "EARLY" in body.emit,
         )  # fmt: skip
+
+    def check_rows(self, operand: nodes.Operand) -> None:
+        """Report an inferred stream: its rows are made where they are used, for PATTERN."""
+        stream = self.catalog.get(operand.stream)
+        if isinstance(stream, Stream) and isinstance(stream.source, nodes.InferredSource):
+            message = f"CONSTRAIN takes streams with rows of their own, but {shown(stream.name)} is INFERRED"
+            hint = "write its rows to a file with anabranch rows, and declare a stream FROM this file"
+            self.findings.add("inferred-stream", message, operand.span, hint)
 
     def check_clauses(self, body: Constrain) -> None:
         """Report a wrong number of events, or an unknown option of STRATEGY or EMIT."""
@@ -59,6 +76,25 @@ class Binder(QueryBinder):
             if word not in options:
                 span, hint = body.clause_span(clause), f"use {listed(options)}"
                 self.findings.unknown(f"{clause} option", word, options, span, hint)
+
+    def check_negated(self, body: Constrain, conditions: tuple[Typed, ...]) -> None:
+        """Report NOT where it has no meaning: without other variables, with EMIT EARLY, or with another NOT."""
+        negated = {node.name.lower(): node for node in body.names if node.negated}
+        if not negated:
+            return
+        first = next(iter(negated.values()))
+        if len(negated) == len(body.names):
+            message = f"NOT {first.name} needs another variable: its absence is about other events"
+            self.findings.add("only-negated", message, first.span, f"write CONSTRAIN v, NOT {first.name}")
+        if "EARLY" in body.emit:
+            message = f"EMIT EARLY cannot be used with NOT {first.name}: a later event can make an early answer false"
+            self.findings.add("early-negation", message, body.clause_span("EMIT"), "remove EMIT EARLY")
+        for condition in conditions:
+            together = sorted({owner for owner, _ in mentions(condition)} & set(negated))
+            if len(together) > 1:
+                names = " and ".join(map(shown, together[:2]))
+                message = f"a condition cannot compare {names}, which are both NOT"
+                self.findings.add("two-negated", message, condition.span, "compare each with another variable")
 
     def conditions(self, body: Constrain, streams: dict[str, Stream | None]) -> tuple[Typed, ...]:
         """Bind the conjuncts of WHERE.

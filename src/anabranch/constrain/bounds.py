@@ -6,7 +6,7 @@ along a path, so the same closure computes both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -67,6 +67,29 @@ def close(n: int, stated: Mapping[tuple[int, int], Bound]) -> Closed:
     return Closed(
         {p: value for p, (value, _) in pairs.items()}, {p: not loose for p, (_, loose) in pairs.items()}, cycle
     )
+
+
+def close_apart(n: int, stated: Mapping[tuple[int, int], Bound], apart: Sequence[Collection[int]]) -> Closed:
+    """The closure of stated bounds in which the nodes of each set in `apart` imply nothing about the others.
+
+    These are the nodes of a variable with NOT: bounds on an event that does not exist say nothing about the others. Two
+    such sets have no bounds between them.
+    """
+    everything = {node for nodes in apart for node in nodes}
+    closed = close(n, _without(stated, everything))
+    for nodes in apart:
+        own = close(n, _without(stated, everything - set(nodes)))
+        chosen = [pair for pair in own.value if pair[0] in nodes or pair[1] in nodes]
+        closed = Closed(
+            {**closed.value, **{pair: own.value[pair] for pair in chosen}},
+            {**closed.strict, **{pair: own.strict[pair] for pair in chosen}},
+            closed.cycle or own.cycle,
+        )
+    return closed
+
+
+def _without(stated: Mapping[tuple[int, int], Bound], nodes: Collection[int]) -> Mapping[tuple[int, int], Bound]:
+    return {pair: bound for pair, bound in stated.items() if not {*pair} & {*nodes}}
 
 
 def _shorten(table: list[list[_Pair]], following: list[list[int]], k: int) -> None:

@@ -7,7 +7,9 @@ from math import inf
 
 from anabranch.binding.time_bounds import comparison, is_begin, time_bound
 from anabranch.binding.typed import Constant, Operation, Reference, Typed, of_event
-from anabranch.constrain.analysis import ConstrainAnalysis, mentions
+from anabranch.constrain.analysis import ConstrainAnalysis
+from anabranch.constrain.arguments import SPATIAL
+from anabranch.constrain.query import mentions
 from anabranch.constrain.stated_bounds import distance_bound
 from anabranch.language.types import Type
 
@@ -154,7 +156,7 @@ def _of_boxes(analysis: ConstrainAnalysis, numbers: dict[str, int], condition: T
     if compared is not None and compared[0] in ("<", "<=") and isinstance(compared[2], Constant):
         touching = compared[1]
         value = float(compared[2].value) if isinstance(compared[2].value, int | float) else inf
-    if not isinstance(touching, Operation) or touching.op not in ("within", "intersects", "distance"):
+    if not isinstance(touching, Operation) or touching.op not in SPATIAL:
         return None
     sides = [_event_of(argument) for argument in touching.arguments]
     if (touching.op == "distance") != (touching is not condition) or None in sides or sides[0] == sides[1]:

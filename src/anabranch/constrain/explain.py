@@ -8,9 +8,10 @@ from math import inf
 from anabranch.binding.time_bounds import is_begin, time_bound
 from anabranch.binding.typed import Constant, Operation, Typed, walk
 from anabranch.binding.words import condition_text, count_of, duration_text
-from anabranch.constrain.analysis import LOOSE, NOINDEX, TIGHT, ConstrainAnalysis, mentions, strategy_of
+from anabranch.constrain.analysis import LOOSE, NOINDEX, TIGHT, ConstrainAnalysis, strategy_of
+from anabranch.constrain.arguments import SPATIAL
 from anabranch.constrain.comparisons import Columns, checks_of
-from anabranch.constrain.query import BoundConstrain
+from anabranch.constrain.query import BoundConstrain, BoundCounted, mentions
 from anabranch.errors import Finding
 from anabranch.plan import ConstraintGraph, Edge, Plan, Step
 
@@ -71,7 +72,7 @@ def _bad_geometry(query: BoundConstrain) -> Finding | None:
     for condition in query.conditions:
         on_globe = any(query.stream_of[owner].declaration.geodesic for owner, _ in mentions(condition))
         for node in walk(condition):
-            if not isinstance(node, Operation) or node.op not in ("within", "intersects", "distance"):
+            if not isinstance(node, Operation) or node.op not in SPATIAL:
                 continue
             for part in node.arguments:
                 if isinstance(part, Constant):
@@ -98,12 +99,13 @@ def _unbounded_text(one: str, other: str) -> str:
 def _classification(analysis: ConstrainAnalysis) -> str:
     variables = analysis.query.variables
     events = sum(variable.count for variable in variables)
-    return f"configuration of {count_of(events, 'event')}"
+    absent = " and ".join(f"no {variable.label}" for variable in variables if variable.is_negated)
+    return f"configuration of {count_of(events, 'event')}{absent and f', and {absent} with them'}"
 
 
 def _why(analysis: ConstrainAnalysis) -> Iterator[str]:
     for variable, own in zip(analysis.query.variables, analysis.unary, strict=True):
-        each = "each event of " if variable.count > 1 else ""
+        each = "each event of " if variable.count > 1 else "NOT " if variable.is_negated else ""
         condition = f"has {condition_text(own)}" if own is not None else "is any event"
         yield f"{each}{variable.label} {condition} (stream {variable.stream.name})"
     for edge in _edges(analysis):
@@ -148,8 +150,18 @@ def _steps(analysis: ConstrainAnalysis) -> Iterator[Step]:
     yield Step("keep", f"{strategy}{default}: {_STRATEGIES[strategy]}")
     yield Step("search", "find the kept events that match each new one, then configurations by forward checking")
     _, rest = checks_of(analysis, 0, Columns())
+    absent = {variable.name: variable.label for variable in query.variables if variable.is_negated}
     for condition in rest:
-        yield Step("filter", f"{condition_text(condition)}: tested on complete configurations")
+        added = [f" with {absent[owner]}" for owner, _ in mentions(condition) if owner in absent]
+        yield Step("filter", f"{condition_text(condition)}: tested on complete configurations{''.join(added)}")
+    if absent:
+        yield Step("exclude", f"configurations to which an event can be added as {' or '.join(absent.values())}")
+        if 0 < analysis.delay < inf:
+            longest = f"at most {_amount(analysis, analysis.delay)} after its latest event"
+            yield Step("wait", f"on a stream, until the watermark has passed every event that can be added, {longest}")
+    if not query.is_certain:
+        absent_text = ", and that no event happened which can be added" if absent else ""
+        yield Step("weigh", f"the product over different keys and times{absent_text}; alternatives exclude each other")
     if query.is_early:
         yield Step("emit", "on a stream, each configuration when its last event arrives, before the watermark")
 
@@ -160,7 +172,7 @@ def _steps(analysis: ConstrainAnalysis) -> Iterator[Step]:
 def _graph(analysis: ConstrainAnalysis) -> ConstraintGraph:
     nodes = tuple(
         (
-            f"{variable.label}*{variable.count}" if variable.count > 1 else variable.label,
+            _node_name(variable),
             condition_text(own) if own else "",
         )
         for variable, own in zip(analysis.query.variables, analysis.unary, strict=True)
@@ -176,6 +188,12 @@ def _graph(analysis: ConstrainAnalysis) -> ConstraintGraph:
         for edge in _edges(analysis)
     ]
     return ConstraintGraph(nodes, tuple(dict.fromkeys(edges)))
+
+
+def _node_name(variable: BoundCounted) -> str:
+    if variable.is_negated:
+        return f"NOT {variable.label}"
+    return f"{variable.label}*{variable.count}" if variable.count > 1 else variable.label
 
 
 def _edges(analysis: ConstrainAnalysis) -> Iterator[Edge]:

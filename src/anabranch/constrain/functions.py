@@ -1,4 +1,4 @@
-"""Evaluates conditions with functions of events: first DISTANCE, WITHIN, INTERSECTS and SPAN, then the rest."""
+"""Evaluates conditions with functions of events: first the functions (DISTANCE, WITHIN, SPAN ...), then the rest."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from anabranch.columns.conditions import Columns, Relations, holds
 from anabranch.columns.numbers import numbers_of
 from anabranch.columns.times import compare_difference
 from anabranch.constrain import geometry
+from anabranch.constrain.arguments import SPATIAL
 from anabranch.language.types import Type
 
-_FUNCTIONS = ("distance", "within", "intersects", "span")
+_FUNCTIONS = (*SPATIAL, "span")
 
 
 def holds_of_events(condition: Typed | None, columns: Columns, streams: Streams, relations: Relations, n: int) -> Bools:

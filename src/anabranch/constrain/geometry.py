@@ -89,7 +89,7 @@ def great_circle(lon: F64, lat: F64, other_lon: F64, other_lat: F64) -> F64:
 
 
 def related(relation: str, one: Shapes, other: Shapes) -> pa.Array:
-    """`distance`, `within` or `intersects` of pairs of shapes; NULL if a shape is missing.
+    """`distance`, `within`, `intersects` or `touches` of pairs of shapes; NULL if a shape is missing.
 
     A shape on the boundary counts as within: `covered_by` in Shapely.
     """
@@ -98,6 +98,7 @@ def related(relation: str, one: Shapes, other: Shapes) -> pa.Array:
         "distance": shapely.distance,
         "within": shapely.covered_by,
         "intersects": shapely.intersects,
+        "touches": shapely.touches,
     }
     return pa.array(functions[relation](one, other), mask=unknown)
 

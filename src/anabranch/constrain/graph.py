@@ -185,12 +185,22 @@ def _in_units(bounds: F64, kind: TimeKind) -> npt.NDArray[Any]:
 
 
 def _longest(variables: Table, pairs: Table) -> npt.NDArray[Any]:
-    """For each variable, the longest time by which any other event of a solution may be later.
+    """For each variable, the longest time for which its events are needed: `longest` of `variable_type`.
 
     The pair of a variable with itself counts only if it has several events.
     """
     latest = pairs["latest"].copy()
-    is_single = variables["count"] == 1
+    never = -inf if latest.dtype == np.float64 else -_FOREVER
     with_itself = variables["pair"] + np.arange(len(variables)) - variables["first"]
-    latest[with_itself[is_single]] = -inf if latest.dtype == np.float64 else -_FOREVER
-    return np.maximum.reduceat(latest, variables["pair"])
+    latest[with_itself[variables["count"] <= 1]] = never
+    # The second variable of each pair.
+    second = np.arange(len(pairs)) + np.repeat(variables["first"] - variables["pair"], variables["size"])
+    is_absent = variables["count"][second] == 0
+    longest = np.maximum.reduceat(np.where(is_absent, never, latest), variables["pair"])
+    if is_absent.any():
+        # A solution waits after each of its events; two variables with NOT are not compared.
+        waits = is_absent & np.repeat(variables["count"] > 0, variables["size"])
+        longest_waits = np.maximum.reduceat(np.where(waits, np.maximum(latest, 0), 0), variables["pair"])
+        longest_waits = np.maximum.reduceat(longest_waits, np.unique(variables["first"]))
+        longest += np.where(variables["count"] == 0, longest_waits[variables["query"]], 0)
+    return longest

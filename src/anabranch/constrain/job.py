@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
-from anabranch.arrays import I64, Bools, Numbers
+from anabranch.arrays import F64, I64, Bools, Numbers
 from anabranch.binding.typed import Typed
 from anabranch.catalog import Stream
 from anabranch.columns.times import TimeKind
@@ -21,10 +21,14 @@ from anabranch.constrain.placement import Placement, placement_of, radius_of
 from anabranch.constrain.spec import ConstrainSpec
 from anabranch.events.job import EventJob
 from anabranch.events.table import EventTable
+from anabranch.thresholds import least_reaching
 from anabranch.transport.finishing import ResultColumn
 from anabranch.transport.job import JobContext
 from anabranch.transport.operator import Operator
 from anabranch.transport.per import PerRule
+
+#: The share by which a delay is widened, because bounds are rounded.
+_MARGIN = 1e-9
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,8 @@ class ConstrainJob(EventJob[ConstrainSpec]):
     ) -> tuple[I64, I64, Mapping[str, Numbers]]:
         """Route roles to all buckets in which they can be part of a solution; one of the copies is primary."""
         order = np.argsort(variable, kind="stable")
+        if events.layout.distribution is not None:
+            order = order[self._is_possible(events.probability[row], variable)[order]]
         present, starts = np.unique(variable[order], return_index=True)
         parts, locations = [(np.zeros(0, np.int64),) * 3], locations_of(events)
         for number, roles in zip(present, np.split(order, starts[1:]), strict=False):
@@ -75,11 +81,26 @@ class ConstrainJob(EventJob[ConstrainSpec]):
             placement = self.placements[query]
             names = placement.equal[number - int(self.spec.lowered.graph.first[query])]
             values = [events.columns[name].take(pa.array(row[roles])) for name in names]
-            role, bucket, is_primary = placement.copies(values, locations[row[roles]], events.t[row[roles]], n_buckets)
+            is_negated = bool(self.spec.lowered.graph.variables["count"][number] == 0)
+            role, bucket, is_primary = placement.copies(
+                values, locations[row[roles]], events.t[row[roles]], n_buckets, is_negated
+            )
             parts.append((roles[role], bucket, is_primary))
         role, bucket, is_primary = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         kept = _without_duplicates(row[role], bucket, variable[role], is_primary, len(events))
         return role[kept], bucket[kept], {"is_primary": is_primary[kept].astype(np.bool_)}
+
+    def _is_possible(self, p: F64, variable: I64) -> Bools:
+        """Which roles, with these probabilities, can be in an answer, or prevent one.
+
+        The probability of an answer is at most that of each of its events.
+        """
+        least = [
+            0.0 if operand.is_negated else least_reaching(analysis.query.threshold)
+            for analysis in self.spec.analyses
+            for operand in analysis.query.variables
+        ]
+        return (p > 0) & (p >= np.array(least)[variable])
 
     def operator(self) -> Operator:
         """The operator of one bucket."""
@@ -91,7 +112,7 @@ class ConstrainJob(EventJob[ConstrainSpec]):
         """The result columns of one query."""
         index = [0] * len(self.layouts)
         columns = [ResultColumn("t", "t")]
-        for variable in self.spec.analyses[query].query.variables:
+        for variable in self.spec.analyses[query].query.present:
             stream = self.spec.stream_number(variable.stream.name)
             count = None if variable.count == 1 else variable.count
             columns.append(ResultColumn(variable.label, f"events_{stream}", index[stream], count))
@@ -101,7 +122,9 @@ class ConstrainJob(EventJob[ConstrainSpec]):
     def per_rule(self, query: int) -> PerRule | None:
         """How the answers of one query become rows of several; None without PER."""
         bound = self.spec.analyses[query].query
-        return self.rule_of(bound.per, [(variable, variable.count > 1) for variable in bound.variables])
+        rule = self.rule_of(bound.per, [(variable, variable.count > 1) for variable in bound.present])
+        delay = self.spec.analyses[query].delay
+        return rule if rule is None or not delay else replace(rule, delay=delay * (1 + _MARGIN))
 
 
 def make_job(analyses: Sequence[ConstrainAnalysis], context: JobContext) -> ConstrainJob:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from anabranch.arrays import Bools
+from anabranch.arrays import I64, Bools
 from anabranch.constrain.analysis import LOOSE, NOINDEX
 from anabranch.constrain.events import numbers_of_events, role_types
 from anabranch.constrain.kernel.run import Run
 from anabranch.constrain.kernel.tables import CHAIN_ROUNDING, Events
 from anabranch.constrain.solutions import Answers
 from anabranch.constrain.spec import ConstrainSpec
+from anabranch.constrain.waiting import Waiting
 from anabranch.events.batch import Batch
 from anabranch.events.operator import EventOperator
 from anabranch.transport.operator import Counts, Outcome
@@ -36,10 +37,48 @@ class ConstrainOperator(EventOperator):
         answers = Answers(self._spec, batch)
         run = self._run(numbers_of_events(batch, self._spec.lowered.columns))
         for query, solutions in run.solutions():
-            answers.add(query, solutions)
+            self._take(query, solutions, answers)
         counts.kept = run.peak(batch.counted)
-        self.kept = batch.with_roles(run.kept(self.now), expires=run.expires, met=run.met)
+        self._decide(run, answers, ended)
+        self._keep(batch, run, run.kept(self.now))
         return answers.table()
+
+    def open(self, state: bytes | None) -> None:
+        """Start with an empty state, or resume from saved bytes."""
+        self._waiting = Waiting()
+        super().open(state)
+
+    def load(self, tables: Mapping[str, pa.Table]) -> None:
+        """Load kept events, and the solutions that wait for events of variables with NOT."""
+        super().load(tables)
+        self._waiting = Waiting.load(tables)
+
+    def tables(self) -> dict[str, pa.Table]:
+        """The tables of the state."""
+        return super().tables() | self._waiting.save()
+
+    def _take(self, query: int, solutions: I64, answers: Answers) -> None:
+        """Add solutions to the answers, or to those that wait."""
+        fitting = answers.fitting(query, solutions)
+        if self._spec.analyses[query].negated:
+            self._waiting.add(query, answers.possible(query, fitting))
+        else:
+            answers.add(query, fitting)
+
+    def _decide(self, run: Run, answers: Answers, ended: bool) -> None:
+        """Add the waiting solutions to the answers that can be decided, and are not false."""
+        for query, solutions in self._waiting.decided(self._spec.lowered.graph, run, self.now, ended):
+            answers.add(query, solutions, answers.absence(query, solutions, run))
+
+    def _keep(self, batch: Batch, run: Run, is_needed: Bools) -> None:
+        """Set `kept` to the roles that are needed, and to the events of waiting solutions."""
+        if len(self._waiting):
+            event = np.repeat(np.arange(len(batch)), np.diff(batch.first))
+            is_needed = is_needed | self._waiting.has_event(len(batch))[event]
+            is_kept = np.zeros(len(batch), np.bool_)
+            is_kept[event[is_needed]] = True
+            self._waiting.renumber(is_kept)
+        self.kept = batch.with_roles(is_needed, expires=run.expires, met=run.met)
 
     def _run(self, events: Events) -> Run:
         """A run over the kept events and those that follow them."""
@@ -76,11 +115,12 @@ class EarlyOperator(ConstrainOperator):
         is_ready = advance.is_ready(events.event_time, events.stream)
         counts.used = int(events.counted[is_ready].sum())
         self._buffer.held = events.where(~is_ready)
-        answers = self._searched(events, is_new, is_ready) if (is_new | is_ready).any() else self._no_answers
+        is_idle = not (is_new | is_ready).any() and not len(self._waiting)
+        answers = self._no_answers if is_idle else self._searched(events, is_new, is_ready, ended)
         counts.kept = int(self.kept.counted.sum() + self._buffer.held.counted.sum())
         return Outcome(answers, rejected, counts)
 
-    def _searched(self, events: Batch, is_new: Bools, is_ready: Bools) -> pa.Table:
+    def _searched(self, events: Batch, is_new: Bools, is_ready: Bools, ended: bool) -> pa.Table:
         """The solutions to report; sets `kept` to what later events may need."""
         order = events.by_time_and_location()
         order = order[(is_ready | self._near(events, is_new))[order]]
@@ -94,9 +134,11 @@ class EarlyOperator(ConstrainOperator):
         answers, run = Answers(self._spec, batch), self._run(arrays)
         for query, solutions in run.solutions():
             is_early = self._spec.analyses[query].query.is_early
-            answers.add(query, solutions[new[solutions].any(axis=1) if is_early else ready[solutions.max(axis=1)]])
+            is_reported = new[solutions].any(axis=1) if is_early else ready[solutions.max(axis=1)]
+            self._take(query, solutions[is_reported], answers)
+        self._decide(run, answers, ended)
         old_or_ready = np.concatenate([np.ones(n_kept, np.bool_), ready[n_kept:]])[arrays.roles["event"]]
-        self.kept = batch.with_roles(run.kept(self.now) & old_or_ready, expires=run.expires, met=run.met)
+        self._keep(batch, run, run.kept(self.now) & old_or_ready)
         return answers.table()
 
     def _near(self, events: Batch, is_new: Bools) -> Bools:

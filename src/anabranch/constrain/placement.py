@@ -40,15 +40,17 @@ class Placement:
     as_doubles : for each of these columns, whether they are compared as doubles
     reach : the greatest straight distance between two events of a solution; infinite if it is not bounded
     window : the longest time between two events of a solution, in the unit of event times; infinite if not bounded
+    takes_unknown : whether an event without a location can be a solution: one that is a single event, with NOT
     """
 
     equal: tuple[tuple[str, ...], ...]
     as_doubles: tuple[bool, ...]
     reach: float
     window: float
+    takes_unknown: bool = False
 
     def copies(
-        self, values: list[pa.Array], locations: F64, t: npt.NDArray[Any], n_buckets: int
+        self, values: list[pa.Array], locations: F64, t: npt.NDArray[Any], n_buckets: int, is_negated: bool = False
     ) -> tuple[I64, I64, I64]:
         """The copies of roles of one variable: the index of the role, the bucket, and 1 for the primary copy.
 
@@ -56,6 +58,7 @@ class Placement:
         ----------
         values : the columns that are equal in all events of a solution, one entry per role
         locations, t : locations and times of the roles
+        is_negated : whether the variable has NOT: then a solution needs the role also if it is later than the solution
         """
         n = len(t)
         if n_buckets == 1:
@@ -67,10 +70,14 @@ class Placement:
             role, code, is_primary = np.arange(n), hash_tuples(columns, n), np.ones(n, np.bool_)
         elif self.reach < inf:
             role, code, is_primary = _cells(locations, self.reach)
+            if self.takes_unknown:
+                unknown = np.flatnonzero(np.isnan(locations).any(axis=1))
+                role, code = np.append(role, unknown), np.append(code, np.zeros(len(unknown), np.uint64))
+                is_primary = np.append(is_primary, np.ones(len(unknown), np.bool_))
         else:
             role, code, is_primary = np.arange(n), np.zeros(n, np.uint64), np.ones(n, np.bool_)
         if self.window < inf:
-            role, code, is_primary = _slices(role, code, is_primary, t, self.window)
+            role, code, is_primary = _slices(role, code, is_primary, t, self.window, is_negated)
         return role, (mix_all(code) % np.uint64(n_buckets)).astype(np.int64), is_primary.astype(np.int64)
 
 
@@ -80,7 +87,9 @@ def placement_of(analysis: ConstrainAnalysis, radius: float, scale: float) -> Pl
     if radius and reach >= np.pi * radius:
         reach = inf
     equal, as_doubles = analysis.equal_columns
-    return Placement(equal, as_doubles, straight(reach, radius) * (1 + 1e-9) if reach < inf else inf, window * scale)
+    reach = straight(reach, radius) * (1 + 1e-9) if reach < inf else inf
+    takes_unknown = sum(variable.count for variable in analysis.query.variables) == 1
+    return Placement(equal, as_doubles, reach, window * scale, takes_unknown)
 
 
 def radius_of(analysis: ConstrainAnalysis) -> float:
@@ -119,16 +128,22 @@ def _cells(locations: F64, reach: float) -> tuple[I64, U64, Bools]:
     return np.concatenate(roles), np.concatenate(codes), np.concatenate(are_primary)
 
 
-def _slices(role: I64, code: U64, is_primary: Bools, t: npt.NDArray[Any], window: float) -> tuple[I64, U64, Bools]:
-    """Put each copy into the slice of its time, and a second copy into the next slice if it may be needed there."""
+def _slices(
+    role: I64, code: U64, is_primary: Bools, t: npt.NDArray[Any], window: float, is_negated: bool
+) -> tuple[I64, U64, Bools]:
+    """Put each copy into the slice of its time, and a second copy into the next slice if it may be needed there.
+
+    A role of a variable with NOT may also be needed in the slice before.
+    """
     if t.dtype == np.float64:
         length = _WIDTH * window * (1 + 1e-9) or 1.0
         slack = 1e-9 * window + CHAIN_ROUNDING * np.abs(t)
-        first, last = (_whole(np.floor(time / length)) for time in (t, t + window + slack))
+        earliest = t - window - slack if is_negated else t
+        first, last = (_whole(np.floor(time / length)) for time in (earliest, t + window + slack))
     else:
         whole = int(min(np.ceil(window), 2.0**59))
         length = max(1, int(_WIDTH) * whole)
-        first, last = t // length, (t + whole) // length
+        first, last = (t - whole * is_negated) // length, (t + whole) // length
     role, code, is_primary = [np.concatenate([column, column]) for column in (role, code, is_primary)]
     half = len(role) // 2
     time_slice = np.concatenate([first[role[:half]], last[role[half:]]])

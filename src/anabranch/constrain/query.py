@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from anabranch.binding.bound import BoundOperand, BoundQuery, Wanted, streams_of, wanted_in
-from anabranch.binding.typed import Typed
-from anabranch.catalog import Stream
+from anabranch.binding.typed import Reference, Typed, walk
+from anabranch.catalog import Model, Stream
 from anabranch.errors import Span
 from anabranch.language.nodes import NOWHERE
 
@@ -19,9 +19,18 @@ EMITTED = ("EARLY",)
 
 @dataclass(frozen=True, slots=True)
 class BoundCounted(BoundOperand):
-    """A variable of a CONSTRAIN; with a `count` above 1 it stands for that many interchangeable events."""
+    """A variable of a CONSTRAIN, and the number of its events in an answer.
+
+    With a `count` above 1 it stands for that many interchangeable events. `NOT u` has none: no event satisfies its
+    conditions together with the events of the answer.
+    """
 
     count: int = 1
+
+    @property
+    def is_negated(self) -> bool:
+        """Whether this is `NOT u`."""
+        return self.count == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +59,16 @@ class BoundConstrain(BoundQuery):
         return wanted_in(self.variables, self.conditions)
 
     @property
+    def is_certain(self) -> bool:
+        """Whether every event has probability 1."""
+        return all(stream.model is Model.CERTAIN for stream in self.streams)
+
+    @property
+    def present(self) -> tuple[BoundCounted, ...]:
+        """The variables with events in answers: those without NOT."""
+        return tuple(variable for variable in self.variables if not variable.is_negated)
+
+    @property
     def stream_of(self) -> dict[str, Stream]:
         """The stream of each variable, by its name in conditions."""
         return {variable.name: variable.stream for variable in self.variables}
@@ -58,3 +77,8 @@ class BoundConstrain(BoundQuery):
     def streams(self) -> tuple[Stream, ...]:
         """The distinct streams of the query, in order of appearance."""
         return streams_of(self.variables)
+
+
+def mentions(condition: Typed) -> set[tuple[str, int]]:
+    """The events in a condition: each a variable, and 1 or 2 for its first or second mention."""
+    return {(node.owner or "", node.mention) for node in walk(condition) if isinstance(node, Reference)}

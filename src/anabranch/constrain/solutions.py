@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import permutations, product
 
 import numpy as np
 import pyarrow as pa
 
-from anabranch.arrays import I64, Bools
+from anabranch.arrays import F64, I64, Bools
 from anabranch.binding.typed import Reference, Typed, walk, with_references
 from anabranch.columns.times import decode_times
-from anabranch.constrain.analysis import ConstrainAnalysis, mentions
+from anabranch.constrain.analysis import ConstrainAnalysis
 from anabranch.constrain.functions import holds_of_events
+from anabranch.constrain.kernel.run import Run
+from anabranch.constrain.probabilities import Chances
+from anabranch.constrain.query import BoundConstrain, BoundCounted, mentions
 from anabranch.constrain.spec import ConstrainSpec
+from anabranch.constrain.waiting import absent_of, owners_of
 from anabranch.events.answers import EventAnswers
 from anabranch.events.batch import Batch
+from anabranch.thresholds import least_reaching
 
 #: For each event that a condition mentions (a variable, and 1 or 2), its column in an array of solutions.
 Assignment = dict[tuple[str, int], int]
@@ -29,27 +35,70 @@ class Answers(EventAnswers):
         super().__init__(spec, batch)
         self._spec, self._code = spec, batch.event_time
 
-    def add(self, query: int, solutions: I64) -> None:
-        """Add the solutions of a query that satisfy its remaining conditions.
+    def add(self, query: int, solutions: I64, absent: F64 | None = None) -> None:
+        """Add solutions of a query as answers, if they are possible and reach its threshold.
 
-        A solution is a row with the events of its variables; a counted variable has several columns.
+        A solution is a row with the events of its variables; a counted variable has several columns. `absent` is the
+        probability that no event of a variable with NOT happened.
         """
         analysis = self._spec.analyses[query]
-        for condition in self._spec.lowered.others[query]:
-            for assignment in _assignments(analysis, condition):
-                if len(solutions):
-                    solutions = solutions[self._holds(analysis, condition, assignment, solutions)]
-        if not len(solutions):
+        probability = self._probability(analysis.query, solutions) * (1.0 if absent is None else absent)
+        reaches = _reaches(analysis.query, probability)
+        if not reaches.any():
             return
+        solutions, probability = solutions[reaches], probability[reaches]
         times = decode_times(self._code[solutions.max(axis=1)], self._spec.time_kind)
         streams = range(len(self._spec.layouts))
         events = [self._events(stream, analysis, solutions) for stream in streams]
-        self._append(query, [times, pa.repeat(1.0, len(solutions))], events)
+        self._append(query, [times, pa.array(probability)], events)
+
+    def _probability(self, query: BoundConstrain, solutions: I64) -> F64:
+        """The probability that all events of each solution happened."""
+        return np.ones(len(solutions)) if query.is_certain else self._chances.of_all(solutions)
+
+    @cached_property
+    def _chances(self) -> Chances:
+        return Chances(self._batch)
+
+    def fitting(self, query: int, solutions: I64) -> I64:
+        """The solutions that satisfy the remaining conditions of a query on events of answers."""
+        variables = self._spec.analyses[query].query.variables
+        absent = {variable.name for variable in variables if variable.is_negated}
+        conditions = [c for c in self._spec.lowered.others[query] if not absent & {owner for owner, _ in mentions(c)}]
+        return solutions[self._satisfying(query, conditions, solutions, _columns_by_owner(variables))]
+
+    def possible(self, query: int, solutions: I64) -> I64:
+        """The solutions that can reach the threshold of a query, whatever the probability of missing events is."""
+        bound = self._spec.analyses[query].query
+        return solutions[_reaches(bound, self._probability(bound, solutions))]
+
+    def absence(self, query: int, solutions: I64, run: Run) -> F64:
+        """The probability that no event happened which can be added as a variable with NOT, if a solution did."""
+        graph, variables = self._spec.lowered.graph, self._spec.analyses[query].query.variables
+        found = [np.zeros((0, 2), np.int64)]
+        for number in absent_of(graph, query):
+            variable = variables[number - int(graph.first[query])]
+            added = run.companions(number, owners_of(graph, query), solutions)
+            extended = np.column_stack([solutions[added[:, 0]], added[:, 1]])
+            columns = _columns_by_owner(variables) | {variable.name: range(solutions.shape[1], extended.shape[1])}
+            others = self._spec.lowered.others[query]
+            conditions = [c for c in others if variable.name in {owner for owner, _ in mentions(c)}]
+            found.append(added[self._satisfying(query, conditions, extended, columns)])
+        return self._chances.of_none(solutions, np.concatenate(found))
+
+    def _satisfying(self, query: int, conditions: Sequence[Typed], solutions: I64, columns: Mapping[str, range]) -> I64:
+        """The indices of the solutions that satisfy conditions; `columns` are those of each variable."""
+        chosen = np.arange(len(solutions))
+        for condition in conditions:
+            for assignment in _assignments(columns, condition):
+                if len(chosen):
+                    chosen = chosen[self._holds(self._spec.analyses[query], condition, assignment, solutions[chosen])]
+        return chosen
 
     def _events(self, stream: int, analysis: ConstrainAnalysis, solutions: I64) -> pa.Array:
         """The events of one stream as one list per solution."""
         of_stream, column = [], 0
-        for variable in analysis.query.variables:
+        for variable in analysis.query.present:
             if self._spec.stream_number(variable.stream.name) == stream:
                 events = solutions[:, column : column + variable.count]
                 of_stream.append(self._by_rank(stream, events) if variable.count > 1 else events)
@@ -83,23 +132,31 @@ class Answers(EventAnswers):
         return holds_of_events(with_mentions, columns, streams, self._spec.relations, len(solutions))
 
 
+def _reaches(query: BoundConstrain, probability: F64) -> Bools:
+    """Which probabilities are above 0 and reach the threshold of a query."""
+    return (probability > 0) & (probability >= least_reaching(query.threshold))
+
+
 def _columns_of(condition: Typed, owner: str, known: dict[str, pa.Array]) -> Sequence[str]:
     """The columns of an event that a condition may read; all columns if it names the whole event."""
     named = {node.name for node in walk(condition) if isinstance(node, Reference) and node.owner == owner}
     return list(known) if "*" in named else [name for name in known if name in named]
 
 
-def _assignments(analysis: ConstrainAnalysis, condition: Typed) -> Iterator[Assignment]:
+def _columns_by_owner(variables: Sequence[BoundCounted]) -> dict[str, range]:
+    """The columns of each variable in an array of solutions, by its name in conditions."""
+    ends = np.cumsum([variable.count for variable in variables]).tolist()
+    return {variable.name: range(end - variable.count, end) for variable, end in zip(variables, ends, strict=True)}
+
+
+def _assignments(columns: Mapping[str, range], condition: Typed) -> Iterator[Assignment]:
     """Every assignment of different columns to the events that a condition mentions."""
     mentioned = sorted(mentions(condition))
     owners = dict.fromkeys(owner for owner, _ in mentioned)
-    starts = np.cumsum([0, *(variable.count for variable in analysis.query.variables)])
-    names = [variable.name for variable in analysis.query.variables]
     choices = []
     for owner in owners:
-        number = names.index(owner)
         of_owner = [mention for mention in mentioned if mention[0] == owner]
-        columns = range(int(starts[number]), int(starts[number + 1]))
-        choices.append([list(zip(of_owner, chosen, strict=True)) for chosen in permutations(columns, len(of_owner))])
+        chosen_columns = permutations(columns[owner], len(of_owner))
+        choices.append([list(zip(of_owner, chosen, strict=True)) for chosen in chosen_columns])
     for choice in product(*choices):
         yield dict(pair for part in choice for pair in part)

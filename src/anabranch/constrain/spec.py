@@ -46,5 +46,5 @@ class ConstrainSpec(EventSpecification):
 
     @property
     def answer_schema(self) -> pa.Schema:
-        """One row per solution: its query, the latest time, probability 1, and one list of events per stream."""
+        """One row per solution: its query, the latest time, its probability, and one list of events per stream."""
         return self.answer_fields(("t", self.time_kind.arrow_type), ("probability", pa.float64()))

@@ -16,10 +16,11 @@ from anabranch.language.unparse import clause, joined, unparse
 
 @dataclass(frozen=True, slots=True)
 class Counted(nodes.Node):
-    """`v` or `v*5` of a CONSTRAIN."""
+    """`v`, `v*5` or `NOT u` of a CONSTRAIN."""
 
     name: str
     count: int = 1
+    negated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +52,17 @@ class Builder(QueryBuilder):
         number = 1 if count is None else self.integer(f"{name.value}*n", count.value, self.span_of(count))
         return Counted(name.value, number, span=span)
 
+    def negated(self, span: Span, name: Token) -> Counted:
+        return Counted(name.value, negated=True, span=span)
+
 
 # ---------------------------------------------------------------- to text
 
 
 @unparse.register
 def _counted(node: Counted) -> str:
-    return quoted(node.name) + (f"*{node.count}" if node.count != 1 else "")
+    prefix = "NOT " if node.negated else ""
+    return prefix + quoted(node.name) + (f"*{node.count}" if node.count != 1 else "")
 
 
 @unparse.register

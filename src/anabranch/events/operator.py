@@ -56,16 +56,22 @@ class EventOperator(ABC):
         self._buffer = ReorderBuffer(empty, Batch.concat)
         self.kept = empty
         if state is not None:
-            tables = unseal(state, self._fingerprint)
-            self._watermark.at = tables["watermark"]["watermark"][0].as_py()
-            self._buffer.held = Batch.load(tables, "pending", self._layouts)
-            self.kept = Batch.load(tables, "kept", self._layouts)
+            self.load(unseal(state, self._fingerprint))
+
+    def load(self, tables: Mapping[str, pa.Table]) -> None:
+        """Set the state to that of saved tables."""
+        self._watermark.at = tables["watermark"]["watermark"][0].as_py()
+        self._buffer.held = Batch.load(tables, "pending", self._layouts)
+        self.kept = Batch.load(tables, "kept", self._layouts)
 
     def save(self) -> bytes:
         """The state as bytes, for `open`."""
+        return seal(self.tables(), self._fingerprint)
+
+    def tables(self) -> dict[str, pa.Table]:
+        """The state as tables, for `load`."""
         tables = {"watermark": pa.table({"watermark": [self._watermark.at]})}
-        tables |= self._buffer.held.save("pending") | self.kept.save("kept")
-        return seal(tables, self._fingerprint)
+        return tables | self._buffer.held.save("pending") | self.kept.save("kept")
 
     def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
         """Process packets; return all answers that are decided before the watermark."""

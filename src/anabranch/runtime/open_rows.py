@@ -49,7 +49,7 @@ class OpenRows:
             now = now.after(before["watermark"]["watermark"][0].as_py(), before["instants"]["instant"].to_numpy())
         after = {
             "watermark": pa.table({"watermark": [now.watermark]}),
-            "instants": pa.table({"instant": now.kept_instants()}),
+            "instants": pa.table({"instant": now.kept_instants(self._pers.values())}),
         }
         rows = {}
         for query, rules in self.rules.items():

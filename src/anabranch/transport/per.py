@@ -9,7 +9,7 @@ micro-batch, and the partial rows that later answers can still change are kept (
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -314,10 +314,11 @@ class Moment:
         new = self.instants[self.instants >= watermark]
         return Moment(max(self.watermark, watermark), self.ended, np.concatenate([instants, new]))
 
-    def kept_instants(self) -> I64:
-        """The instants that later answers need: those that are not complete, and the last complete one."""
+    def kept_instants(self, rules: Iterable[PerRule]) -> I64:
+        """The instants that later answers need: those at which they can begin, and the last one before."""
         instants = np.unique(self.instants)
-        return instants[max(0, np.searchsorted(instants, self.watermark) - 1) :]
+        since = min([self.watermark, *(frontier_of(rule, self.watermark) for rule in rules if rule.needs_instants)])
+        return instants[max(0, np.searchsorted(instants, since) - 1) :]
 
 
 class Step(NamedTuple):
@@ -365,14 +366,18 @@ def _with_previous(partial: pa.Table, now: Moment) -> pa.Table:
     return partial.set_column(partial.column_names.index(PREVIOUS), PREVIOUS, pa.array(previous))
 
 
+def frontier_of(rule: PerRule, watermark: int) -> int:
+    """The earliest instant at which a later answer can begin."""
+    if rule.clock is TimeKind.INTEGER and rule.time_kind is TimeKind.DOUBLE:
+        watermark = times.instant_code(watermark, TimeKind.DOUBLE)
+    return times.earlier(watermark, rule.delay, rule.time_kind)
+
+
 def _is_closed(rule: PerRule, partial: pa.Table, now: Moment) -> Bools:
     """Which partial rows no later answer can change."""
     if now.watermark == BEGINNING or isinstance(rule.per, PerKeys):
         return np.zeros(partial.num_rows, np.bool_)
-    watermark = now.watermark
-    if rule.clock is TimeKind.INTEGER and rule.time_kind is TimeKind.DOUBLE:
-        watermark = times.instant_code(watermark, TimeKind.DOUBLE)
-    frontier = times.earlier(watermark, rule.delay, rule.time_kind)
+    frontier = frontier_of(rule, now.watermark)
     if isinstance(rule.per, PerWindow):
         number = partial[_NUMBER].to_numpy()
         if rule.per.zone is not None:

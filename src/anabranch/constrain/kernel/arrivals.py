@@ -5,6 +5,8 @@ that agrees with it. A kept role expires: *loosely*, when no event of another va
 when some variable without an agreeing event can no longer get one. A tight expiry is renewed when an agreeing event
 arrives. Both give the same solutions.
 
+Events of variables with NOT are in no solution. They are kept loosely, for `companions.py`.
+
 The tables are passed as separate arguments: a function that takes them in a tuple counts their references at every
 call, which would cost more than the comparisons.
 """
@@ -40,6 +42,9 @@ def arrive(
     x = start
     while x < len(events) - 1 and length < enough:
         for role in range(events[x].role, events[x + 1].role):
+            if variables[roles[role].variable].count == 0:
+                roles[role].expires = events[x].t + variables[roles[role].variable].longest + 4 * events[x].slack
+                continue
             if len(pool) < 2 * role + 2:
                 pool = np.empty(4 * role + 4, np.int64)
             top, useful, complete = _agreeing(
@@ -58,7 +63,7 @@ def arrive(
             _update_expiry(variables, pairs, events, roles, tight, spans, role, pool)
         # Kept only after all roles of the event, so that a solution does not contain the same event in two roles.
         for role in range(events[x].role, events[x + 1].role):
-            if roles[role].expires >= events[x].t:
+            if roles[role].expires >= events[x].t and variables[roles[role].variable].count > 0:
                 keep(items, end, events, roles, role)
         x += 1
     return x, solutions[:length]
@@ -135,6 +140,7 @@ def _expiry(variables: Table, pairs: Table, events: Table, roles: Table, tight: 
     if tight:
         for u in range(variables[v].size):
             missing = not (roles[role].met >> np.uint64(u)) & np.uint64(1)
-            if missing and (variables[v].first + u != v or variables[v].count > 1):
+            count = variables[variables[v].first + u].count
+            if missing and count > (1 if variables[v].first + u == v else 0):
                 least = min(least, pairs[variables[v].pair + u].latest)
     return events[roles[role].event].t + least + events[roles[role].event].slack

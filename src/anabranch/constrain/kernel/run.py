@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from anabranch.arrays import I64, U64, Bools
 from anabranch.compiled import compiled
 from anabranch.constrain.kernel.arrivals import arrive
+from anabranch.constrain.kernel.companions import companions, deadlines
 from anabranch.constrain.kernel.store import keep, new_store
 from anabranch.constrain.kernel.tables import Events, Graph, Table
 
@@ -61,6 +63,29 @@ class Run:
                 store.items, store.begin, store.end, store.base, store.cells, self._tight, x, ENOUGH,
             )  # fmt: skip
             yield from _by_query(written, 1 + counts)
+
+    def companions(self, variable: int, owners: I64, solutions: I64) -> I64:
+        """(m, 2): the solution, and the event, for each event of a variable that agrees with a whole solution."""
+        graph, store, (events, columns, roles) = self._graph, self._store, self._arrays
+        by_list, starts = self._roles_by_list
+        return companions(
+            graph.variables, graph.pairs, graph.checks, events, columns, roles, graph.scale, graph.radius,
+            store.base, store.cells, by_list, starts, variable, owners, solutions,
+        )  # fmt: skip
+
+    def last_companions(self, variable: int, owners: I64, solutions: I64) -> npt.NDArray[Any]:
+        """The last time at which an event of a variable can agree with each solution."""
+        graph, events = self._graph, self._arrays.events
+        last = np.empty(len(solutions), events["t"].dtype)
+        deadlines(graph.variables, graph.pairs, events, variable, owners, solutions, last)
+        return last
+
+    @cached_property
+    def _roles_by_list(self) -> tuple[I64, I64]:
+        """The roles in order of their lists, then of time, and the index of the first role of each list."""
+        lists = self._arrays.roles["list"]
+        sizes = np.bincount(lists, minlength=int(self._store.base[-1]))
+        return np.argsort(lists, kind="stable"), np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
     def kept(self, now: Any) -> Bools:
         """Which roles may still be needed by events at `now` or later."""

@@ -47,9 +47,10 @@ def variable_type(time: npt.DTypeLike) -> np.dtype[np.void]:
     """A variable.
 
     query, first, size : its query, the first variable of that query, and the number of variables of that query
-    count : the number of its events in a solution
+    count : the number of its events in a solution; 0 for a variable with NOT
     pair : its pair with the first variable of its query; its pairs with the others follow
-    longest : the longest time by which any other event of a solution may be later
+    longest : the longest time by which any other event of a solution may be later; for a variable with NOT, also the
+        time for which a solution waits for its events
     """
     names = ("query", "first", "size", "count", "pair")
     return np.dtype([*((name, "i8") for name in names), ("longest", time)])

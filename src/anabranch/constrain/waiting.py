@@ -1,0 +1,90 @@
+"""Solutions that events of variables with NOT can still make false: they wait until the watermark has passed these.
+
+A solution is an answer if no event happened that can be added to it as a variable with NOT. It is decided once, when
+all events that could be added are known. Until then, its events are kept, and the state has their numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from anabranch.arrays import I64, Bools
+from anabranch.constrain.kernel.run import Run
+from anabranch.constrain.kernel.tables import Graph
+
+#: The name of the table of waiting solutions in the state.
+_TABLE = "waiting"
+
+
+class Waiting:
+    """The waiting solutions of each query, as rows of the numbers of their events."""
+
+    def __init__(self) -> None:
+        self._solutions: dict[int, I64] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._solutions.values()))
+
+    def add(self, query: int, solutions: I64) -> None:
+        """Add solutions of a query with NOT."""
+        known = self._solutions.get(query)
+        self._solutions[query] = solutions if known is None else np.concatenate([known, solutions])
+
+    def decided(self, graph: Graph, run: Run, now: Any, ended: bool) -> Iterator[tuple[int, I64]]:
+        """Remove and return the solutions that no event at `now` or later can make false, by query."""
+        for query, solutions in self._solutions.items():
+            is_decided = np.ones(len(solutions), np.bool_)
+            for variable in () if ended else absent_of(graph, query):
+                is_decided &= run.last_companions(variable, owners_of(graph, query), solutions) < now
+            self._solutions[query] = solutions[~is_decided]
+            if is_decided.any():
+                yield query, solutions[is_decided]
+
+    def has_event(self, n_events: int) -> Bools:
+        """Which events are in a waiting solution."""
+        chosen = np.zeros(n_events, np.bool_)
+        for solutions in self._solutions.values():
+            chosen[solutions] = True
+        return chosen
+
+    def renumber(self, is_kept: Bools) -> None:
+        """Set the numbers of the events to those among the kept events."""
+        number = np.cumsum(is_kept) - 1
+        self._solutions = {query: number[solutions] for query, solutions in self._solutions.items()}
+
+    def save(self) -> dict[str, pa.Table]:
+        """The solutions as a table, for `load`; nothing if there are none."""
+        if not len(self):
+            return {}
+        rows = [(query, row) for query, solutions in self._solutions.items() for row in solutions.tolist()]
+        queries, events = zip(*rows, strict=True)
+        columns = {"query": pa.array(queries, pa.int64()), "events": pa.array(events, pa.list_(pa.int64()))}
+        return {_TABLE: pa.table(columns)}
+
+    @staticmethod
+    def load(tables: Mapping[str, pa.Table]) -> Waiting:
+        """Load the solutions from the tables of `save`."""
+        waiting = Waiting()
+        if _TABLE in tables:
+            table = tables[_TABLE]
+            queries = table["query"].to_numpy()
+            for query in np.unique(queries):
+                rows = table["events"].filter(pa.array(queries == query)).to_pylist()
+                waiting.add(int(query), np.array(rows, np.int64))
+        return waiting
+
+
+def owners_of(graph: Graph, query: int) -> I64:
+    """The variable of each column of the solutions of a query."""
+    first, end = graph.first[query : query + 2]
+    return np.repeat(np.arange(first, end), graph.variables["count"][first:end])
+
+
+def absent_of(graph: Graph, query: int) -> list[int]:
+    """The variables of a query that have NOT."""
+    first, end = graph.first[query : query + 2]
+    return [int(first + number) for number in np.flatnonzero(graph.variables["count"][first:end] == 0)]

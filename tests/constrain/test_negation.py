@@ -1,0 +1,179 @@
+"""NOT in CONSTRAIN: the answers of the oracle, which tries every event, in batch and for every split."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import assume, event, given
+from hypothesis import strategies as st
+from tests.cases import Case, seconds
+from tests.constrain.local import ConstrainRun, answers_of, job_of, truth_of
+from tests.constrain.strategies import constrain_cases
+from tests.constrain.test_against_loops import is_possible
+from tests.constrain.test_early import by_step
+from tests.drawn import examples
+from tests.local import FINGERPRINT, bound_query, declared, in_context, local_job, make_job, prepared_query
+from tests.oracles.events import frozen
+from tests.rows import CLAUSES, assert_rows, with_clause
+from tests.splits import disordered_splits, splits
+
+from anabranch.binding.binder import bind
+from anabranch.constrain.analysis import STRATEGIES, analyse
+from anabranch.planning.layouts import layouts_for
+from anabranch.transport.job import JobContext
+
+STREAM = "CREATE STREAM e KEY (id STRING) VALUE (kind STRING) TIME t INTEGER SPACE (x, y) WATERMARK 2;"
+
+
+@examples(60)
+@given(constrain_cases(negated=True), st.sampled_from([1, 2, 7]), st.sampled_from(["", *STRATEGIES]))
+def test_batch_gives_the_solutions_to_which_no_event_can_be_added(case: Case, n_buckets: int, strategy: str) -> None:
+    assume(is_possible(case))
+    truth = truth_of(case)
+    event(f"{'some' if truth else 'no'} answers")
+    assert answers_of(case, [case.rows], n_buckets, strategy) == truth
+
+
+@examples(25)
+@given(constrain_cases(negated=True, decimals=True, spaces=["plane"], tables=False), st.sampled_from([1, 3]))
+def test_times_are_compared_as_decimals(case: Case, n_buckets: int) -> None:
+    assume(is_possible(case))
+    assert answers_of(case, [case.rows], n_buckets) == truth_of(case)
+
+
+@examples(50)
+@given(st.data(), st.sampled_from([0, 1, 2]), st.sampled_from(STRATEGIES))
+def test_any_arrival_gives_the_answers_of_the_whole(data: st.DataObject, delay: int, strategy: str) -> None:
+    case = data.draw(constrain_cases(negated=True, connected=True, consistent=True, watermark=delay))
+    assume(is_possible(case))
+    batches = data.draw(disordered_splits(case.rows, delay, clock=seconds))
+    assert answers_of(case, batches, data.draw(st.sampled_from([1, 2, 7])), strategy) == truth_of(case)
+
+
+@examples(20)
+@given(st.data(), st.sampled_from(CLAUSES), st.sampled_from([1, 7]))
+def test_rows_of_several_answers_wait_for_them(data: st.DataObject, clause: str, n_buckets: int) -> None:
+    case = data.draw(constrain_cases(negated=True, connected=True, consistent=True))
+    assume(is_possible(case))
+    job = job_of(replace(case, workbook=with_clause(case.workbook, clause)))
+    assert_rows(job, job_of(case), case.rows, data.draw(splits(case.rows, clock=seconds)), n_buckets)
+
+
+def at(id_: str, t: int, kind: str, x: float | None = 0.0) -> dict[str, Any]:
+    return {"id": id_, "kind": kind, "t": t, "x": x, "y": 0.0}
+
+
+def query(text: str) -> str:
+    return f"{STREAM} CREATE QUERY q AS CONSTRAIN {text};"
+
+
+ALARM = "a, b, NOT c FROM e WHERE a.kind = 'A' AND b.kind = 'B' AND c.kind = 'C' AND b.t - a.t IN [0, 3]"
+
+
+def test_an_answer_waits_until_no_event_can_make_it_false() -> None:
+    run = ConstrainRun(local_job(query(f"{ALARM} AND c.t - b.t IN [1, 5]"), "q", live=True), 2)
+    steps = [[at("a", 1, "A"), at("b", 2, "B")], [at("z", 8, "Z")], [at("z", 9, "Z")], [at("z", 10, "Z")]]
+    for rows in steps:
+        run.step({"e": rows})
+    # c can come at 7; the watermark is 2 behind, and must be past it.
+    assert [sum(step.values()) for step in by_step(run)] == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize(("t", "count"), [(2, 1), (3, 0), (7, 0), (8, 1)])
+def test_bounds_are_inclusive(t: int, count: int) -> None:
+    rows = [at("a", 1, "A"), at("b", 2, "B"), at("c", t, "C")]
+    job = local_job(query(f"{ALARM} AND c.t - b.t IN [1, 5]"), "q", live=True)
+    for batches in ([rows], [[row] for row in rows]):
+        run = ConstrainRun(job, 7)
+        run.run([{"e": batch} for batch in batches])
+        assert len(run.answers()) == count
+
+
+def test_bounds_of_an_absent_event_imply_nothing_about_the_others() -> None:
+    analysis = analyse(bound_query(query("a, b, NOT c FROM e WHERE SPAN(a, c) <= 1 AND SPAN(c, b) <= 1"), "q"))
+    assert analysis.unbounded() == ("a", "b")
+    rows = [at("a", 0, "A"), at("b", 500, "B")]
+    case = Case(query("a, b, NOT c FROM e WHERE a.id < b.id AND SPAN(a, c) <= 1 AND SPAN(c, b) <= 1"), "q", {"e": rows})
+    assert answers_of(case, [case.rows], 7) == truth_of(case)
+    assert truth_of(case).total() == 1
+
+
+def test_equal_columns_of_an_absent_event_do_not_route_the_others() -> None:
+    text = "a, b, NOT c FROM e WHERE a.t < b.t AND SPAN(a, b) <= 9 AND c.id = a.id AND c.id = b.id AND SPAN(a, c) <= 9"
+    rows = [at(id_, t, "A") for id_, t in zip("abcdab", range(6), strict=True)]
+    case = Case(query(text), "q", {"e": rows})
+    assert analyse(bound_query(case.workbook, "q")).equal_columns == (((), (), ()), ())
+    assert answers_of(case, [case.rows], 7) == truth_of(case)
+
+
+def test_an_event_without_a_location_has_none_near_it() -> None:
+    rows = [at("a", 0, "A", None), at("b", 0, "A"), at("c", 1, "C", 1.0)]
+    text = "a, NOT c FROM e WHERE a.kind = 'A' AND c.kind = 'C' AND DISTANCE(a, c) <= 2 AND SPAN(a, c) <= 2"
+    case = Case(query(text), "q", {"e": rows})
+    for n_buckets in (1, 7):
+        assert answers_of(case, [case.rows], n_buckets) == truth_of(case)
+    assert truth_of(case).total() == 1
+
+
+def group(texts: list[str], live: bool) -> Any:
+    """The job of several queries in one pass."""
+    catalog = declared(STREAM + "".join(f"CREATE QUERY q{n} AS CONSTRAIN {text};" for n, text in enumerate(texts)))
+    bound = [bind(query, catalog) for query in catalog.queries()]
+    return make_job(bound, JobContext(layouts_for(bound[0].streams), {}, FINGERPRINT, live=live))
+
+
+ROWS = st.lists(
+    st.builds(at, st.sampled_from("abc"), st.integers(0, 20), st.sampled_from("ABC"), st.integers(0, 4).map(float)),
+    max_size=25,
+)
+TEXTS = [
+    "u, v FROM e WHERE u.kind = 'A' AND DISTANCE(u, v) <= 2 AND v.t - u.t IN [0, 3]{early}",
+    f"{ALARM} AND c.t - a.t IN [-2, 6] AND DISTANCE(a, c) <= 1 AND DISTANCE(a, b) <= 2",
+    "v*2, NOT u FROM e WHERE v.kind = 'B' AND SPAN(v, v) <= 2 AND v.t - u.t IN [0, 4] AND u.id = v.id AND v.id = v.id",
+]
+
+
+@examples(25)
+@given(st.data(), ROWS, st.sampled_from(["", " EMIT EARLY"]))
+def test_queries_in_one_pass_give_the_same_answers_as_alone(data: st.DataObject, rows: list, early: str) -> None:
+    texts = [text.format(early=early) for text in TEXTS]
+    batches = data.draw(disordered_splits({"e": rows}, 2))
+    together = ConstrainRun(group(texts, live=True), data.draw(st.sampled_from([1, 7])))
+    together.run(batches)
+    for number, text in enumerate(texts):
+        case = Case(query(text), "q", {"e": rows})
+        assert Counter(map(frozen, together.answers(number))) == truth_of(case)
+
+
+@examples(25)
+@given(st.data())
+def test_no_event_is_kept_that_cannot_be_needed(data: st.DataObject) -> None:
+    case = data.draw(constrain_cases(negated=True, connected=True, consistent=True, time_types=["INTEGER"]))
+    assume(is_possible(case))
+    job = in_context(job_of(case), live=True)
+    run = ConstrainRun(job, 2)
+    run.step(case.rows)
+    far = {name: [{**row, "t": row["t"] + 10_000} for row in rows[:1]] for name, rows in case.rows.items()}
+    run.step(far)
+    run.step({name: [{**row, "t": row["t"] + 10_000} for row in rows] for name, rows in far.items()}, end=True)
+    for state in run.states:
+        operator = job.operator()
+        operator.open(state)
+        assert len(operator.kept) <= 2
+        assert not len(operator._waiting)
+
+
+def test_the_plan_says_how_long_an_answer_waits() -> None:
+    plan = prepared_query(query(f"{ALARM} AND c.t - b.t IN [1, 5] AND (c.x > a.x OR c.x > b.x)"), "q").plan
+    steps = {step.id: step.does for step in plan.steps}
+    assert plan.classification == "configuration of 2 events, and no c with them"
+    assert "NOT c has kind = 'C' (stream e)" in plan.why
+    assert steps["filter"] == "(c.x > a.x OR c.x > b.x): tested on complete configurations with c"
+    assert steps["exclude"] == "configurations to which an event can be added as c"
+    assert steps["wait"].endswith("passed every event that can be added, at most 8 after its latest event")
+    assert [name for name, _ in plan.graph.nodes] == ["a", "b", "NOT c"]
+    earlier = prepared_query(query(f"{ALARM} AND a.t - c.t IN [0, 5]"), "q").plan
+    assert "wait" not in {step.id for step in earlier.steps}
