@@ -128,7 +128,7 @@ class ArchiveOperator:
             return _NO_ANSWERS, chains
         sequence = by_plan(self._analysis)
         if sequence is not None:
-            plan = SafePlan(sequence, self._analysis.kleene, self._bindings)
+            plan = SafePlan(sequence, self._analysis, self._bindings)
             return self._chain_by_chain(chains, lambda chain: self._by_plan(plan, self._events_of(chain), chain))
         self._sets.next_chain()
         try:
@@ -205,7 +205,7 @@ class ArchiveOperator:
     def _by_plan_or_joint_state(self, chain: int) -> Answers:
         sequence = by_plan(self._analysis, if_disjoint=True)
         if sequence is not None:
-            plan, events = SafePlan(sequence, self._analysis.kleene, self._bindings), self._events_of(chain)
+            plan, events = SafePlan(sequence, self._analysis, self._bindings), self._events_of(chain)
             if plan.has_disjoint_keys(events):
                 return self._by_plan(plan, events, chain)
         return self._by_joint_state(chain)
@@ -226,7 +226,7 @@ class ArchiveOperator:
         return Events(
             instant.astype(np.int64), received.rows.stream[rows], received.rows.key[rows], received.key[rows],
             received.model[rows], received.rows.prev[rows], received.rows.value[rows], received.rows.p[rows],
-            self._mask[rows], times, self._intake.n_values,
+            self._intake.of_goals(self._mask[rows]), times, self._intake.n_values,
         )  # fmt: skip
 
     @staticmethod
@@ -308,8 +308,8 @@ class ArchiveOperator:
 
 
 def _restricted(signature: Signature, mask: int) -> Signature:
-    """How an event matches each goal for a binding, given the symbols that the event has for it."""
+    """How an event matches each alternative for a binding, given the symbols that the event has for it."""
     return tuple(
-        Match(bool(mask & accept_bit(goal)), match.values) if match is not None and mask & match_bit(goal) else None
-        for goal, match in enumerate(signature)
+        Match(bool(mask & accept_bit(number)), match.values) if match is not None and mask & match_bit(number) else None
+        for number, match in enumerate(signature)
     )
