@@ -445,7 +445,7 @@ def _why_dependent(goals: tuple[BoundGoal, ...], name: str) -> str:
             return f"goal {number} does not have it"
         if goal.kleene and name not in goal.shared:
             return f"the + of goal {number} does not share it"
-        if not key_positions(goal, name):
+        if not all(key_positions(alternative, name) for alternative in goal.alternatives):
             return f"in goal {number} it is a value, not a key"
     return "goals of the same stream have it in different key positions"
 

@@ -33,6 +33,7 @@ from anabranch.pattern.sampling import estimate
 from anabranch.pattern.signatures import read_signatures
 from anabranch.pattern.spec import ArchiveSpec
 from anabranch.pattern.weights import Answers, Batch, Weights, weights_for
+from anabranch.pattern.within import Clock
 from anabranch.transport.operator import Outcome
 
 #: How many pairs of a partial result and an event are tried before a chain counts as too large: about a second.
@@ -53,7 +54,7 @@ class ArchiveOperator:
         self._spec = spec
         self._analysis = spec.analysis
         self._intake = Intake(spec)
-        self._machine = Machine(spec.analysis, spec.relations)
+        self._machine = Machine(spec.analysis, spec.relations, spec.time_kind)
         self._factor = EXACT_FACTOR if spec.analysis.query.method == "EXACT" else 1
         self._most_work = MOST_WORK * self._factor
         #: The automata of all chains share their steps.
@@ -184,7 +185,9 @@ class ArchiveOperator:
         weights = weights_for(analysis.single, analysis.markov)
         # Each entry of the tables takes some work, so an automaton that takes too much is soon found to be too large.
         most_moves = min(MAX_MOVES, self._most_work // LEAST_WORK)
-        automaton = Automaton(self._sets, union_closed=weights.unites, most_moves=most_moves)
+        within = analysis.query.within
+        timed = None if within is None else self._sets
+        automaton = Automaton(self._sets, weights.unites, most_moves, timed)
         distinct, distinct_index = np.unique(self._signature[rows], return_inverse=True)
         letters = [self._sets.letter_of(self._signatures[signature]) for signature in distinct]
         automaton.extend(letters)
@@ -194,6 +197,8 @@ class ArchiveOperator:
             rows, starts, received.rows.t, received.key, received.model, received.rows.prev, received.rows.value,
             received.rows.p, letter, self._intake.n_values,
         )  # fmt: skip
+        if within is not None:
+            batch = Clock(within, self._spec.time_kind).timed(batch, automaton)
         return weights, automaton, batch
 
     def _by_any_method(self, chain: int) -> Answers:

@@ -93,7 +93,9 @@ def _instants(
     states: dict[_State, _Weight] = {((0,) * len(markov_indexes), sets.start, 0): start}
     known_steps: dict[tuple[frozenset[Partial], int], tuple[frozenset[Partial], bool]] = {}
     steps, budget = 0, Budget(len(tables), too_large)
-    for t, keys in tables:
+    for (t, keys), reach in zip(tables, sets.reaches([t for t, _ in tables]), strict=True):
+        if sets.timed:
+            states = _older(states, sets, reach)
         # If no key must have an event, the sets of events so far are possible ones, and their steps have to be taken.
         all_may_be_idle = all(_may_be_idle(table) for _, table in keys)
         for key, table in keys:
@@ -116,6 +118,15 @@ def _instants(
             after[hidden, partials, 0] = after[hidden, partials, 0] + weight
         states = after
         yield t, true, states
+
+
+def _older(states: dict[_State, _Weight], sets: SetMachine, reach: int) -> dict[_State, _Weight]:
+    """The states at the next instant, which has this reach (WITHIN)."""
+    after: dict[_State, _Weight] = defaultdict(float)
+    for (hidden, partials, letter), weight in states.items():
+        state = hidden, sets.tick(partials, reach), letter
+        after[state] = after[state] + weight
+    return after
 
 
 def _may_be_idle(table: _Table) -> bool:

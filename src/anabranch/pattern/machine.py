@@ -17,12 +17,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from anabranch.binding.typed import Reference, Typed, walk
 from anabranch.columns.conditions import ARROW_TYPES, Relations, holds
+from anabranch.columns.times import TimeKind
 from anabranch.errors import TooLarge
 from anabranch.pattern.analysis import PatternAnalysis
+from anabranch.pattern.within import reaches
 
 Mask = Any
 Values = tuple[Any, ...]
@@ -61,12 +64,14 @@ class Machine:
     ----------
     analysis : PatternAnalysis
     relations : lower-case relation name to its rows
+    time_kind : the type of the times of the streams
     """
 
-    def __init__(self, analysis: PatternAnalysis, relations: Relations) -> None:
+    def __init__(self, analysis: PatternAnalysis, relations: Relations, time_kind: TimeKind) -> None:
         goals, kept = analysis.query.goals, analysis.kept
+        self._time_kind = time_kind
         self.n_goals = len(goals)
-        self._within = analysis.query.within is not None
+        self._within = analysis.query.within
         self._alternatives = [
             [index for index, test in enumerate(analysis.tests) if test.goal == number] for number in range(len(goals))
         ]
@@ -108,7 +113,7 @@ class Machine:
         -------
         The partial results after the instant, and the worlds in which the query is true at it.
         """
-        if self._within:
+        if self._within is not None:
             partials = {partial: mask for partial, mask in partials.items() if partial.began >= oldest}
         after = dict(partials)
         true = everywhere & ~everywhere
@@ -118,7 +123,7 @@ class Machine:
             if not matches:
                 continue
             for move, sources in zip(moves, self._sources(goal, partials, everywhere), strict=False):
-                for source, worlds, consumed, hits in move.take(sources, matches, now if self._within else 0):
+                for source, worlds, consumed, hits in move.take(sources, matches, 0 if self._within is None else now):
                     if source is not None:
                         after[source] = after[source] & ~consumed
                     for results, mask in hits:
@@ -128,7 +133,20 @@ class Machine:
                             true = true | both
         for partial, mask in new_partials:
             after[partial] = after[partial] | mask if partial in after else mask
-        return _without_earlier(after) if self._within else after, true
+        return after if self._within is None else _without_earlier(after), true
+
+    @property
+    def timed(self) -> bool:
+        """Whether the query has WITHIN."""
+        return self._within is not None
+
+    def reaches(self, times: Sequence[int]) -> list[int]:
+        """For each instant of a history, how many earlier ones are not too long ago; 0 without WITHIN."""
+        if self._within is None:
+            return [0] * len(times)
+        one_chain = np.zeros(len(times), np.int64)
+        of_times: list[int] = reaches(one_chain, np.array(times, np.int64), self._within, self._time_kind).tolist()
+        return of_times
 
     def _matches(self, goal: int, events: Mapping[Signature, Mask]) -> dict[Match, Mask]:
         """The matches of a goal among some events, each with its worlds."""
@@ -200,6 +218,15 @@ class SetMachine:
         self._signatures: list[Signature] = []
         self._numbers: dict[Signature, int] = {}
         self._known: dict[tuple[frozenset[Partial], int], tuple[frozenset[Partial], bool]] = {}
+
+    @property
+    def timed(self) -> bool:
+        """Whether partial results have ages: before each instant, there is a tick."""
+        return self._machine.timed
+
+    def reaches(self, times: Sequence[int]) -> list[int]:
+        """See `Machine.reaches`."""
+        return self._machine.reaches(times)
 
     def next_chain(self) -> None:
         """Begin to count the work of another chain; steps of earlier chains stay known."""

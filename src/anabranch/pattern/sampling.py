@@ -153,7 +153,8 @@ def _run_chain(machine: Machine, history: History, first_word: int, n_words: int
     all_at_nothing = np.zeros(1, np.int32), everywhere.reshape(1, -1)
     values_of_key: dict[int, tuple[I32, U64]] = {}
     partials: dict[Partial, U64] = {}
-    for t, keys in history:
+    reaches = machine.reaches([t for t, _ in history])
+    for number, (t, keys) in enumerate(history):
         events: dict[Signature, U64] = {}
         for outcomes in keys:
             if outcomes.model == kernel.CERTAIN:
@@ -172,7 +173,7 @@ def _run_chain(machine: Machine, history: History, first_word: int, n_words: int
                 if signature is not None:
                     events[signature] = events[signature] | mask if signature in events else mask
         if events:
-            partials, true = machine.advance(partials, events, everywhere)
+            partials, true = machine.advance(partials, events, everywhere, number, number - reaches[number])
             partials = {partial: worlds for partial, worlds in partials.items() if worlds.any()}
             if true.any():
                 yield t, true
