@@ -41,7 +41,7 @@ def ask(
     answers = list(existing(operands.values(), streams.values(), rows))
     for world, probability in worlds(streams.values(), rows):
         true = {
-            operand: {answer_of(query, result) for result in results(query.goals, world, matcher)}
+            operand: {answer_of(query, result) for result in results(query, world, matcher)}
             for operand, query in operands.items()
         }
         for answer in answers:

@@ -10,15 +10,13 @@ from tests.drawn import examples
 from tests.local import local_job
 from tests.pattern.local import LocalRun, run_whole
 from tests.pattern.strategies import CLASSES, pattern_cases
-from tests.pattern.test_against_worlds import assert_same, expected, job_of, nothing_is_too_large
+from tests.pattern.test_against_worlds import assert_same, expected, job_of
 from tests.splits import disordered_splits, splits
 
 from anabranch.errors import TooLarge
 from anabranch.pattern import bindings
 
 DELAY = 2
-
-__all__ = ["nothing_is_too_large"]
 
 
 @pytest.mark.usefixtures("nothing_is_too_large")

@@ -33,6 +33,7 @@ from anabranch.pattern.sampling import estimate
 from anabranch.pattern.signatures import read_signatures
 from anabranch.pattern.spec import ArchiveSpec
 from anabranch.pattern.weights import Answers, Batch, Weights, weights_for
+from anabranch.pattern.within import Clock
 from anabranch.transport.operator import Outcome
 
 #: How many pairs of a partial result and an event are tried before a chain counts as too large: about a second.
@@ -53,7 +54,7 @@ class ArchiveOperator:
         self._spec = spec
         self._analysis = spec.analysis
         self._intake = Intake(spec)
-        self._machine = Machine(spec.analysis, spec.relations)
+        self._machine = Machine(spec.analysis, spec.relations, spec.time_kind)
         self._factor = EXACT_FACTOR if spec.analysis.query.method == "EXACT" else 1
         self._most_work = MOST_WORK * self._factor
         #: The automata of all chains share their steps.
@@ -128,7 +129,7 @@ class ArchiveOperator:
             return _NO_ANSWERS, chains
         sequence = by_plan(self._analysis)
         if sequence is not None:
-            plan = SafePlan(sequence, self._analysis.kleene, self._bindings)
+            plan = SafePlan(sequence, self._analysis, self._bindings)
             return self._chain_by_chain(chains, lambda chain: self._by_plan(plan, self._events_of(chain), chain))
         self._sets.next_chain()
         try:
@@ -184,7 +185,9 @@ class ArchiveOperator:
         weights = weights_for(analysis.single, analysis.markov)
         # Each entry of the tables takes some work, so an automaton that takes too much is soon found to be too large.
         most_moves = min(MAX_MOVES, self._most_work // LEAST_WORK)
-        automaton = Automaton(self._sets, union_closed=weights.unites, most_moves=most_moves)
+        within = analysis.query.within
+        timed = None if within is None else self._sets
+        automaton = Automaton(self._sets, weights.unites, most_moves, timed)
         distinct, distinct_index = np.unique(self._signature[rows], return_inverse=True)
         letters = [self._sets.letter_of(self._signatures[signature]) for signature in distinct]
         automaton.extend(letters)
@@ -194,6 +197,8 @@ class ArchiveOperator:
             rows, starts, received.rows.t, received.key, received.model, received.rows.prev, received.rows.value,
             received.rows.p, letter, self._intake.n_values,
         )  # fmt: skip
+        if within is not None:
+            batch = Clock(within, self._spec.time_kind).timed(batch, automaton)
         return weights, automaton, batch
 
     def _by_any_method(self, chain: int) -> Answers:
@@ -205,7 +210,7 @@ class ArchiveOperator:
     def _by_plan_or_joint_state(self, chain: int) -> Answers:
         sequence = by_plan(self._analysis, if_disjoint=True)
         if sequence is not None:
-            plan, events = SafePlan(sequence, self._analysis.kleene, self._bindings), self._events_of(chain)
+            plan, events = SafePlan(sequence, self._analysis, self._bindings), self._events_of(chain)
             if plan.has_disjoint_keys(events):
                 return self._by_plan(plan, events, chain)
         return self._by_joint_state(chain)
@@ -226,7 +231,7 @@ class ArchiveOperator:
         return Events(
             instant.astype(np.int64), received.rows.stream[rows], received.rows.key[rows], received.key[rows],
             received.model[rows], received.rows.prev[rows], received.rows.value[rows], received.rows.p[rows],
-            self._mask[rows], times, self._intake.n_values,
+            self._intake.of_goals(self._mask[rows]), times, self._intake.n_values,
         )  # fmt: skip
 
     @staticmethod
@@ -308,8 +313,8 @@ class ArchiveOperator:
 
 
 def _restricted(signature: Signature, mask: int) -> Signature:
-    """How an event matches each goal for a binding, given the symbols that the event has for it."""
+    """How an event matches each alternative for a binding, given the symbols that the event has for it."""
     return tuple(
-        Match(bool(mask & accept_bit(goal)), match.values) if match is not None and mask & match_bit(goal) else None
-        for goal, match in enumerate(signature)
+        Match(bool(mask & accept_bit(number)), match.values) if match is not None and mask & match_bit(number) else None
+        for number, match in enumerate(signature)
     )

@@ -144,7 +144,7 @@ class SpanOperator(ArchiveOperator):
             return _joined([]), chains
         sequence = by_plan(self._analysis)
         if sequence is not None and extents.times == 1 and why_not_by_intervals(self._analysis, inner=True) is None:
-            plan = SafePlan(sequence, self._analysis.kleene, self._bindings)
+            plan = SafePlan(sequence, self._analysis, self._bindings)
             return _joined([self._span_by_plan(plan, chain, extents, group_of) for chain in chains]), []
         try:
             return self._counted_by_automaton(chains, extents, group_of), []

@@ -169,23 +169,26 @@ class CombinedOperator(PatternOperator):
 
     def _open_automaton(self) -> None:
         operands = self._combined.analysis.on_streams
-        self._machine = ProductMachine([RegularMachine(operand.kleene, operand.rebound) for operand in operands])
+        self._machine = ProductMachine(
+            [RegularMachine(operand.kleene, operand.rebound, operand.absent) for operand in operands]
+        )
         self._automaton = self._product = ProductAutomaton(self._machine, union_closed=self._weights.unites)
         self._operands = operands
 
-    def _load_states(self, states: pa.Table) -> None:
-        """Restore the states of the automaton from what `_save_states` returned."""
+    def _load_automaton(self, tables: dict[str, pa.Table]) -> None:
+        """Restore the states of the automaton from what `_save_automaton` returned."""
+        states = tables["automaton"]
         numbers = list(zip(*(column.to_pylist() for column in states.columns), strict=True))
         pairs = [tuple(zip(row[::2], row[1::2], strict=True)) for row in numbers]
         self._automaton.extend((), pairs)
 
-    def _save_states(self) -> pa.Table:
+    def _save_automaton(self) -> dict[str, pa.Table]:
         columns: dict[str, list[int]] = {}
         for operand in range(len(self._operands)):
             states = [state[operand] for state in self._automaton.states]
             columns[f"waiting {operand}"] = [waiting for waiting, _ in states]
             columns[f"repeating {operand}"] = [repeating for _, repeating in states]
-        return pa.table(columns)
+        return {"automaton": pa.table(columns)}
 
     def _letters(self, rows: Rows) -> I32:
         """The index of the letter of each row's event."""

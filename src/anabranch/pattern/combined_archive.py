@@ -37,7 +37,7 @@ class CombinedArchive:
         self._operands = spec.analysis.on_streams
         self._intake = Intake(spec)
         self._group_answers = GroupAnswers(spec, self._intake)
-        self._machines = [Machine(operand, spec.relations) for operand in self._operands]
+        self._machines = [Machine(operand, spec.relations, spec.time_kind) for operand in self._operands]
         self._factor = archive.EXACT_FACTOR if self._query.method == "EXACT" else 1
         self._most_work = archive.MOST_WORK * self._factor
         sets = [SetMachine(machine, self._most_work) for machine in self._machines]
@@ -92,11 +92,12 @@ class CombinedArchive:
         nothing = TrueSets(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, self._spec.n_sets)))
         if self._query.method == "SAMPLING":
             return nothing, chains.tolist()
+        parts, too_large = [nothing], []
         try:
             return self._by_automaton(chains), []
         except TooLarge:
             # Whether a chain is too large must not depend on the other chains of its bucket.
-            parts, too_large = [nothing], []
+            self._sets.next_chain()
         for chain in chains.tolist():
             try:
                 parts.append(self._by_any_method(chain))
@@ -121,6 +122,8 @@ class CombinedArchive:
         TooLarge
             If the automaton, or the joint state of the keys, is too large.
         """
+        if self._sets.timed:
+            raise TooLarge("the automaton of several queries has no WITHIN")
         self._sets.next_chain()
         received, analysis = self._received, self._spec.analysis
         rows_of_chains = [self._rows_of(chain) for chain in chains.tolist()]
@@ -196,8 +199,17 @@ class WorldsOfOperands:
         ends = np.cumsum(n_tests).tolist()
         self._parts = [slice(end - size, end) for end, size in zip(ends, n_tests, strict=True)]
 
+    def reaches(self, times: Sequence[int]) -> list[I64]:
+        """For each instant, how many earlier ones are not too long ago, for each operand."""
+        return list(np.array([machine.reaches(times) for machine in self._machines]).T)
+
     def advance(
-        self, partials: Mapping[tuple[int, Partial], U64], events: Mapping[Signature, U64], everywhere: U64
+        self,
+        partials: Mapping[tuple[int, Partial], U64],
+        events: Mapping[Signature, U64],
+        everywhere: U64,
+        now: int,
+        oldest: I64,
     ) -> tuple[dict[tuple[int, Partial], U64], U64]:
         """The partial results after an instant, and the worlds in which each operand is true at it."""
         after: dict[tuple[int, Partial], U64] = {}
@@ -208,7 +220,7 @@ class WorldsOfOperands:
             for signature, worlds in events.items():
                 known = of_operand.get(signature[part])
                 of_operand[signature[part]] = worlds if known is None else known | worlds
-            results, worlds = machine.advance(own, of_operand, everywhere)
+            results, worlds = machine.advance(own, of_operand, everywhere, now, int(oldest[number]))
             after |= {(number, partial): mask for partial, mask in results.items()}
             true.append(worlds)
         return after, np.stack(true)

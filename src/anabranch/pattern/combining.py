@@ -91,7 +91,7 @@ def analyse_combination(query: BoundCombination) -> CombinedAnalysis:
     return CombinedAnalysis(
         query=query,
         combination=query,
-        classification=classification if all(operand.regular for operand in operands) else UNSAFE,
+        classification=classification if all(map(_by_automaton, operands)) else UNSAFE,
         why=tuple(_why(alone, operands)),
         chain=chain,
         chain_positions=positions,
@@ -102,6 +102,11 @@ def analyse_combination(query: BoundCombination) -> CombinedAnalysis:
         tests=tuple(test for operand in operands for test in _on_streams(operand, streams)),
         operands=operands,
     )
+
+
+def _by_automaton(operand: PatternAnalysis) -> bool:
+    """Whether the automaton of an operand can run together with others: those with WITHIN have ticks of their own."""
+    return operand.regular and operand.query.within is None
 
 
 def _paired(grouped: Sequence[str], operands: Sequence[PatternAnalysis]) -> list[_Paired]:

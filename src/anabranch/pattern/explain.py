@@ -26,6 +26,10 @@ _COUNTED_BINDINGS = (
     "PER d and PER EPISODE stream only if every GROUP BY variable is in the same key position of all goals; "
     "run the query over an archive"
 )
+_AGES_OF_BINDINGS = (
+    "WITHIN streams only if every GROUP BY variable is in the same key position of all goals; "
+    "run the query over an archive"
+)
 _WAITING_CONDITION = (
     "a condition compares an event with a grouping variable that only a later goal binds; "
     "GROUP BY the variables of the event too, or run the query over an archive"
@@ -55,6 +59,8 @@ def _streams(analysis: PatternAnalysis) -> str:
         return "METHOD SAMPLING draws worlds over an archive; remove it"
     if analysis.counts_bindings:
         return _COUNTED_BINDINGS
+    if analysis.regular and analysis.bound and analysis.query.within is not None:
+        return _AGES_OF_BINDINGS
     if not analysis.can_stream:
         return _WAITING_CONDITION if analysis.regular else _GROWING_STATE
     for stream in analysis.streams:
@@ -128,6 +134,11 @@ def _cost_of_chain(analysis: PatternAnalysis, planned: bool) -> str:
             "time grows with the square of the number of instants, times the keys and their table rows per instant; "
             "memory grows with the rows"
         )
+    if analysis.query.within is not None:
+        return (
+            "exact: time grows with the rows, times the sets of partial results with their ages, which are at most the "
+            f"instants within {analysis.query.within:g} to the power of the goals before the last; sampling: {sampling}"
+        )
     if not analysis.regular:
         return (
             "exact: time grows with the rows, times the sets of partial results and the product of the values of the "
@@ -151,7 +162,7 @@ def _steps(analysis: PatternAnalysis, planned: bool) -> Iterator[Step]:
             yield Step("infer", f"{stream.name} from {stream.source.stream} by {stream.source.method}, for each key")
     if isinstance(analysis, CombinedAnalysis):
         yield from _operand_steps(analysis)
-    goals = count_of(len(analysis.query.goals), "goal")
+    goals = count_of(len(analysis.tests), "goal")
     yield Step("match", f"test {goals} once per distinct key and value")
     if analysis.bound:
         if analysis.repeated:
@@ -169,6 +180,8 @@ def _steps(analysis: PatternAnalysis, planned: bool) -> Iterator[Step]:
             yield Step("plan", f"cannot be computed from intervals: {refusal}")
     if analysis.query.method == "SAMPLING":
         yield Step("carry", "track the set of partial results in sampled worlds")
+    elif analysis.query.within is not None:
+        yield Step("carry", "track the set of partial results with their ages, as an automaton or in sampled worlds")
     elif analysis.regular:
         shape = "joint" if analysis.markov and not analysis.single else "single" if analysis.markov else "independent"
         yield Step("carry", f"run the {shape} kernel over the instants of each chain")
@@ -218,7 +231,7 @@ def plan_tree(plan: Project, analysis: PatternAnalysis) -> Iterator[str]:
             indent += "  "
         part = node.part
         if isinstance(part, Seq):
-            if analysis.tests[part.goal].accept is not None:
+            if any(test.accept is not None for test in analysis.tests_of(part.goal)):
                 yield f"{indent}selection at goal {part.goal + 1}"
                 indent += "  "
             yield f"{indent}seq"
@@ -231,5 +244,8 @@ def plan_tree(plan: Project, analysis: PatternAnalysis) -> Iterator[str]:
 
 
 def _goal_text(goal: BoundGoal) -> str:
-    terms = ", ".join(unparse(term) for term in goal.terms)
-    return f"{goal.stream.name}({terms}){'+' if goal.kleene else ''}"
+    text = " OR ".join(
+        f"{alternative.stream.name}({', '.join(unparse(term) for term in alternative.terms)})"
+        for alternative in goal.alternatives
+    )
+    return f"{'NOT ' if goal.absent else ''}{f'({text})' if goal.others else text}{'+' if goal.kleene else ''}"

@@ -276,13 +276,28 @@ class Intake:
 
         The goals are those of the query, or of `analysis`: an operand of a combination.
         """
+        return self.of_goals(self.alternatives(events, analysis), analysis)
+
+    def alternatives(self, events: Distinct, analysis: PatternAnalysis | None = None) -> I64:
+        """The symbols of distinct events as `masks` has them, but one for each alternative of a goal."""
         masks = np.zeros(len(events.real), np.int64)
-        for goal, test in enumerate((analysis or self._analysis).tests):
+        for number, test in enumerate((analysis or self._analysis).tests):
             if test.stream == events.stream:
                 matches = self._holds(test.match, events)
                 accepted = matches & self._holds(test.accept, events)
-                masks |= np.where(matches, match_bit(goal), 0) | np.where(accepted, accept_bit(goal), 0)
+                masks |= np.where(matches, match_bit(number), 0) | np.where(accepted, accept_bit(number), 0)
         masks[~events.real] = 0
+        return masks
+
+    def of_goals(self, alternatives: I64, analysis: PatternAnalysis | None = None) -> I64:
+        """The symbols of goals, from those of their alternatives."""
+        analysis = analysis or self._analysis
+        if not analysis.has_alternatives:
+            return alternatives
+        masks = np.zeros(len(alternatives), np.int64)
+        for number, test in enumerate(analysis.tests):
+            for bit in (match_bit, accept_bit):
+                masks |= np.where(alternatives & bit(number) != 0, bit(test.goal), 0)
         return masks
 
     def _holds(self, condition: Typed | None, events: Distinct) -> Bools:

@@ -65,7 +65,7 @@ class PatternJob(QueryJob[PatternSpec], KeyPlacement):
             return CombinedOperator(spec) if spec.live or spec.analysis.exactly else CombinedArchive(spec)
         if isinstance(spec, ArchiveSpec):
             return ArchiveOperator(spec) if spec.spans is None else SpanOperator(spec, spec.spans)
-        if spec.analysis.last_values:
+        if spec.analysis.last_values or spec.analysis.query.within is not None:
             return LastValuesOperator(spec)
         return GroupedOperator(spec) if spec.analysis.bound else PatternOperator(spec)
 

@@ -7,7 +7,7 @@ for any query. There can be as many states as subsets of the partial results, so
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -43,6 +43,16 @@ class Sets(Protocol):
     @property
     def spent(self) -> float:
         """The part of the allowed work that the chain has taken."""
+
+    @property
+    def timed(self) -> bool:
+        """Whether there is a tick before each instant, for WITHIN."""
+
+    def reaches(self, times: Sequence[int]) -> Sequence[Any]:
+        """For each instant of a history, how many earlier ones are not too long ago."""
+
+    def tick(self, state: Any, reach: Any) -> Any:
+        """The state at the next instant."""
 
     def require(self, steps: Iterable[tuple[Any, int]]) -> None:
         """Raise TooLarge if these steps are more work than is left."""
@@ -114,7 +124,9 @@ def joint_instants(
     states: dict[_State, _Weight] = {((0,) * len(markov_indexes), sets.start, 0): start}
     known_steps: dict[tuple[Any, int], tuple[Any, bool]] = {}
     steps, budget = 0, Budget(len(tables), too_large)
-    for t, keys in tables:
+    for (t, keys), reach in zip(tables, sets.reaches([t for t, _ in tables]), strict=True):
+        if sets.timed:
+            states = _older(states, sets, reach)
         # If no key must have an event, the sets of events so far are possible ones, and their steps have to be taken.
         all_may_be_idle = all(_may_be_idle(table) for _, table in keys)
         for key, table in keys:
@@ -137,6 +149,15 @@ def joint_instants(
             after[hidden, partials, 0] = after[hidden, partials, 0] + weight
         states = after
         yield t, true, states
+
+
+def _older(states: dict[_State, _Weight], sets: Sets, reach: Any) -> dict[_State, _Weight]:
+    """The states at the next instant, which has this reach (WITHIN)."""
+    after: dict[_State, _Weight] = defaultdict(float)
+    for (hidden, partials, letter), weight in states.items():
+        state = hidden, sets.tick(partials, reach), letter
+        after[state] = after[state] + weight
+    return after
 
 
 def _may_be_idle(table: _Table) -> bool:

@@ -97,6 +97,20 @@ class ProductSets:
         """The part of the allowed work that the chain has taken."""
         return max(part.spent for part in self._sets)
 
+    @property
+    def timed(self) -> bool:
+        """Whether an operand has WITHIN."""
+        return any(part.timed for part in self._sets)
+
+    def reaches(self, times: Sequence[int]) -> list[tuple[int, ...]]:
+        """For each instant, how many earlier ones are not too long ago, for each operand."""
+        return list(zip(*(part.reaches(times) for part in self._sets), strict=True))
+
+    def tick(self, state: tuple[States, int], reach: tuple[int, ...]) -> tuple[States, int]:
+        """The state at the next instant."""
+        parts = zip(self._sets, state[0], reach, strict=True)
+        return tuple(part.tick(own, far) if part.timed else own for part, own, far in parts), 0
+
     def next_chain(self) -> None:
         """Begin to count the work of another chain."""
         for part in self._sets:

@@ -64,8 +64,11 @@ _Tally = dict[int, tuple[U64, int]]
 class WorldMachine(Protocol):
     """What runs in many worlds; see `Machine.advance`."""
 
+    def reaches(self, times: Sequence[int]) -> Sequence[Any]:
+        """For each instant, how many earlier ones are not too long ago; an array for several queries."""
+
     def advance(
-        self, partials: Mapping[Any, U64], events: Mapping[Signature, U64], everywhere: U64
+        self, partials: Mapping[Any, U64], events: Mapping[Signature, U64], everywhere: U64, now: int, oldest: Any
     ) -> tuple[dict[Any, U64], U64]:
         """The partial results after an instant, and the worlds in which the query is true at it."""
 
@@ -188,7 +191,8 @@ def run_chain(machine: WorldMachine, history: History, first_word: int, n_words:
     all_at_nothing = np.zeros(1, np.int32), everywhere.reshape(1, -1)
     values_of_key: dict[int, tuple[I32, U64]] = {}
     partials: dict[Any, U64] = {}
-    for t, keys in history:
+    reaches = machine.reaches([t for t, _ in history])
+    for number, (t, keys) in enumerate(history):
         events: dict[Signature, U64] = {}
         for outcomes in keys:
             if outcomes.model == kernel.CERTAIN:
@@ -207,7 +211,7 @@ def run_chain(machine: WorldMachine, history: History, first_word: int, n_words:
                 if signature is not None:
                     events[signature] = events[signature] | mask if signature in events else mask
         if events:
-            partials, true = machine.advance(partials, events, everywhere)
+            partials, true = machine.advance(partials, events, everywhere, number, number - reaches[number])
             partials = {partial: worlds for partial, worlds in partials.items() if worlds.any()}
             if true.any():
                 yield t, true
