@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from scipy.special import betaincinv, ndtri
@@ -20,7 +20,7 @@ from anabranch.pattern import kernel
 from anabranch.pattern.counting import OUTSIDE
 from anabranch.pattern.history import History
 from anabranch.pattern.kernel.words import count_bits, draw_values
-from anabranch.pattern.machine import Machine, Signature
+from anabranch.pattern.machine import Machine, Partial, Signature
 
 #: The words that are sampled before the first check of the intervals.
 FIRST_WORDS = 16
@@ -65,8 +65,8 @@ class WorldMachine(Protocol):
     """What runs in many worlds; see `Machine.advance`."""
 
     def advance(
-        self, partials: Mapping[Any, U64], events: Mapping[Signature, U64], everywhere: U64
-    ) -> tuple[dict[Any, U64], U64]:
+        self, partials: Mapping[Partial, U64], events: Mapping[Signature, U64], everywhere: U64
+    ) -> tuple[dict[Partial, U64], U64]:
         """The partial results after an instant, and the worlds in which the query is true at it."""
 
 
@@ -187,7 +187,7 @@ def run_chain(machine: WorldMachine, history: History, first_word: int, n_words:
     everywhere = np.full(n_words, _EVERYWHERE)
     all_at_nothing = np.zeros(1, np.int32), everywhere.reshape(1, -1)
     values_of_key: dict[int, tuple[I32, U64]] = {}
-    partials: dict[Any, U64] = {}
+    partials: dict[Partial, U64] = {}
     for t, keys in history:
         events: dict[Signature, U64] = {}
         for outcomes in keys:
