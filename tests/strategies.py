@@ -15,6 +15,7 @@ from anabranch.language import nodes
 from anabranch.language.names import SECONDS_OF, quoted
 from anabranch.language.types import TYPE_NAMES
 from anabranch.monitor.syntax import Monitor
+from anabranch.pattern.combination import Combination, Combined, NamedQuery
 from anabranch.pattern.syntax import Goal, Kleene, Pattern, Step
 from anabranch.relate.query import COMPOSITE, SIMPLE
 from anabranch.relate.syntax import Quantified, Relate
@@ -191,16 +192,19 @@ kleenes = st.builds(Kleene, several(variables, 0), maybe(conditions()))
 steps = st.builds(Step, goals, maybe(kleenes), maybe(conditions()))
 operands = several(st.builds(nodes.Operand, names, maybe(names)))
 
-patterns = st.builds(
-    Pattern,
-    several(steps),
-    where=maybe(conditions()),
-    group_by=several(variables, 0),
-    accuracy=maybe(numbers),
-    confidence=maybe(numbers),
-    seed=maybe(integers),
-    method=maybe(upper_words),
+_sampling = {
+    "accuracy": maybe(numbers), "confidence": maybe(numbers), "seed": maybe(integers), "method": maybe(upper_words),
+}  # fmt: skip
+patterns = st.builds(Pattern, several(steps), where=maybe(conditions()), group_by=several(variables, 0), **_sampling)
+formulas = st.recursive(
+    st.builds(NamedQuery, st.one_of(names, st.sampled_from(["pattern", "Relate", "given"]))),
+    lambda parts: st.one_of(
+        st.builds(Combined, st.sampled_from(["AND", "OR"]), several(parts, 2)),
+        st.builds(Combined, st.just("NOT"), several(parts, 1, 1)),
+    ),
+    max_leaves=5,
 )
+combinations = st.builds(Combination, formulas, maybe(formulas), **_sampling)
 given_components = maybe(st.builds(Given, st.booleans(), several(names)))
 delays = st.one_of(
     st.builds(Delay, names, upper_words, several(durations), given=given_components),
@@ -266,7 +270,7 @@ limits = st.integers(0, 1000)
 
 def queries() -> st.SearchStrategy[Any]:
     """A query of any kind."""
-    return st.one_of(patterns, sequences, relates, monitors(), constrains)
+    return st.one_of(patterns, sequences, relates, monitors(), constrains, combinations)
 
 
 def statements() -> st.SearchStrategy[Any]:

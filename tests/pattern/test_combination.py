@@ -73,9 +73,8 @@ def test_any_order_within_the_watermark_gives_the_batch_answers(data: st.DataObj
     assert_same(run.answers(), run_whole(job, case.rows), job.spec.analysis.query.threshold)
 
 
-@examples(25)
-@pytest.mark.usefixtures("nothing_is_too_large")
-@given(combination_cases())
+@examples(15)
+@given(combination_cases(classes=STREAMABLE))
 def test_a_query_and_its_negation_sum_to_one(case: Case) -> None:
     workbook = case.workbook + "CREATE QUERY yes AS a AND (b OR NOT b);\nCREATE QUERY no AS NOT a OR (b AND NOT b);\n"
     workbook += "CREATE QUERY always AS b OR NOT b;\n"

@@ -280,13 +280,13 @@ class ConditionBinder:
         if name == "ABS":
             number = self.number(node.arguments[0], "ABS")
             return number and Operation("abs", (number,), number.type, node.span)
-        arguments = [self.spatial_argument(name, argument) for argument in node.arguments]
-        if arguments[0] is None or arguments[1] is None:
+        first, second = (self.spatial_argument(name, argument) for argument in node.arguments)
+        if first is None or second is None:
             return None
         if name == "CONTAINS":
-            name, arguments = "WITHIN", arguments[::-1]
+            name, first, second = "WITHIN", second, first
         kind = Type.DOUBLE if name in ("DISTANCE", "SPAN") else Type.BOOLEAN
-        return Operation(name.lower(), (arguments[0], arguments[1]), kind, node.span)
+        return Operation(name.lower(), (first, second), kind, node.span)
 
     def spatial_argument(self, function: str, node: nodes.Expr) -> Typed | None:
         """An event; or a geometry (a STRING or BINARY value), for functions other than SPAN."""

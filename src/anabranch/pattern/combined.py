@@ -15,11 +15,10 @@ import pyarrow as pa
 
 from anabranch.arrays import END, F64, I32, I64
 from anabranch.columns.times import decode_times
-from anabranch.pattern.automaton import RegularMachine
 from anabranch.pattern.combining import CombinedAnalysis
 from anabranch.pattern.groups import Groups
 from anabranch.pattern.intake import Intake, Received
-from anabranch.pattern.operator import PatternOperator
+from anabranch.pattern.operator import PatternOperator, regular_machine
 from anabranch.pattern.product import ProductAutomaton, ProductMachine, TrueSets, true_sets, united
 from anabranch.pattern.spec import ArchiveSpec
 from anabranch.pattern.weights import Batch
@@ -169,9 +168,7 @@ class CombinedOperator(PatternOperator):
 
     def _open_automaton(self) -> None:
         operands = self._combined.analysis.on_streams
-        self._machine = ProductMachine(
-            [RegularMachine(operand.kleene, operand.rebound, operand.absent) for operand in operands]
-        )
+        self._machine = ProductMachine([regular_machine(operand) for operand in operands])
         self._automaton = self._product = ProductAutomaton(self._machine, union_closed=self._weights.unites)
         self._operands = operands
 

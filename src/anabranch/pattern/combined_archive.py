@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -192,12 +193,13 @@ class CombinedArchive:
 
 
 class WorldsOfOperands:
-    """The machines of several operands in the same worlds; partial results have the number of their operand."""
+    """The machines of several operands in the same worlds; the goals of all operands are numbered on."""
 
     def __init__(self, machines: Sequence[Machine], n_tests: Sequence[int]) -> None:
         self._machines = machines
         ends = np.cumsum(n_tests).tolist()
-        self._parts = [slice(end - size, end) for end, size in zip(ends, n_tests, strict=True)]
+        self._tests = [slice(end - size, end) for end, size in zip(ends, n_tests, strict=True)]
+        self._first_goals = [0, *np.cumsum([machine.n_goals for machine in machines]).tolist()]
 
     def reaches(self, times: Sequence[int]) -> list[I64]:
         """For each instant, how many earlier ones are not too long ago, for each operand."""
@@ -205,22 +207,32 @@ class WorldsOfOperands:
 
     def advance(
         self,
-        partials: Mapping[tuple[int, Partial], U64],
+        partials: Mapping[Partial, U64],
         events: Mapping[Signature, U64],
         everywhere: U64,
         now: int,
         oldest: I64,
-    ) -> tuple[dict[tuple[int, Partial], U64], U64]:
+    ) -> tuple[dict[Partial, U64], U64]:
         """The partial results after an instant, and the worlds in which each operand is true at it."""
-        after: dict[tuple[int, Partial], U64] = {}
+        after: dict[Partial, U64] = {}
         true = []
-        for number, (machine, part) in enumerate(zip(self._machines, self._parts, strict=True)):
-            own = {partial: worlds for (operand, partial), worlds in partials.items() if operand == number}
-            of_operand: dict[Signature, U64] = {}
-            for signature, worlds in events.items():
-                known = of_operand.get(signature[part])
-                of_operand[signature[part]] = worlds if known is None else known | worlds
-            results, worlds = machine.advance(own, of_operand, everywhere, now, int(oldest[number]))
-            after |= {(number, partial): mask for partial, mask in results.items()}
-            true.append(worlds)
+        for number, machine in enumerate(self._machines):
+            first, end = self._first_goals[number : number + 2]
+            own = {
+                replace(partial, goal=partial.goal - first): worlds
+                for partial, worlds in partials.items()
+                if first <= partial.goal < end
+            }
+            seen = self._events_of(number, events)
+            results, true_worlds = machine.advance(own, seen, everywhere, now, int(oldest[number]))
+            after |= {replace(partial, goal=partial.goal + first): worlds for partial, worlds in results.items()}
+            true.append(true_worlds)
         return after, np.stack(true)
+
+    def _events_of(self, operand: int, events: Mapping[Signature, U64]) -> dict[Signature, U64]:
+        """The events as an operand sees them: some may look alike."""
+        seen: dict[Signature, U64] = {}
+        for signature, worlds in events.items():
+            own = signature[self._tests[operand]]
+            seen[own] = seen[own] | worlds if own in seen else worlds
+        return seen

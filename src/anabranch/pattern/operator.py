@@ -11,6 +11,7 @@ import pyarrow as pa
 from anabranch.arrays import F64, I32, I64
 from anabranch.binding.per import PerEpisode, PerWindow
 from anabranch.columns.times import decode_times
+from anabranch.pattern.analysis import PatternAnalysis
 from anabranch.pattern.automaton import Automaton, RegularMachine
 from anabranch.pattern.episodes import Episodes
 from anabranch.pattern.groups import Groups
@@ -22,6 +23,11 @@ from anabranch.transport.operator import Outcome
 from anabranch.transport.per import Moment
 from anabranch.transport.rows import Rows
 from anabranch.transport.state import seal, unseal
+
+
+def regular_machine(analysis: PatternAnalysis) -> RegularMachine:
+    """The machine of a regular query."""
+    return RegularMachine(analysis.kleene, analysis.rebound, analysis.absent)
 
 
 class PatternOperator:
@@ -52,8 +58,7 @@ class PatternOperator:
         return Episodes(self._spec, per, groups) if isinstance(per, PerEpisode) else None
 
     def _open_automaton(self) -> None:
-        analysis = self._spec.analysis
-        machine = RegularMachine(analysis.kleene, analysis.rebound, analysis.absent)
+        machine = regular_machine(self._spec.analysis)
         self._automaton: Automaton[Any] = Automaton(machine, union_closed=self._weights.unites)
 
     def _load_automaton(self, tables: dict[str, pa.Table]) -> None:

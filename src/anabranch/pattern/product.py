@@ -106,7 +106,7 @@ class ProductSets:
         """For each instant, how many earlier ones are not too long ago, for each operand."""
         return list(zip(*(part.reaches(times) for part in self._sets), strict=True))
 
-    def tick(self, state: tuple[States, int], reach: tuple[int, ...]) -> tuple[States, int]:
+    def tick(self, state: tuple[tuple[Any, ...], int], reach: tuple[int, ...]) -> tuple[States, int]:
         """The state at the next instant."""
         parts = zip(self._sets, state[0], reach, strict=True)
         return tuple(part.tick(own, far) if part.timed else own for part, own, far in parts), 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from scipy.special import betaincinv, ndtri
@@ -20,7 +20,7 @@ from anabranch.pattern import kernel
 from anabranch.pattern.counting import OUTSIDE
 from anabranch.pattern.history import History
 from anabranch.pattern.kernel.words import count_bits, draw_values
-from anabranch.pattern.machine import Machine, Signature
+from anabranch.pattern.machine import Machine, Partial, Signature
 
 #: The words that are sampled before the first check of the intervals.
 FIRST_WORDS = 16
@@ -68,8 +68,8 @@ class WorldMachine(Protocol):
         """For each instant, how many earlier ones are not too long ago; an array for several queries."""
 
     def advance(
-        self, partials: Mapping[Any, U64], events: Mapping[Signature, U64], everywhere: U64, now: int, oldest: Any
-    ) -> tuple[dict[Any, U64], U64]:
+        self, partials: Mapping[Partial, U64], events: Mapping[Signature, U64], everywhere: U64, now: int, oldest: Any
+    ) -> tuple[dict[Partial, U64], U64]:
         """The partial results after an instant, and the worlds in which the query is true at it."""
 
 
@@ -190,7 +190,7 @@ def run_chain(machine: WorldMachine, history: History, first_word: int, n_words:
     everywhere = np.full(n_words, _EVERYWHERE)
     all_at_nothing = np.zeros(1, np.int32), everywhere.reshape(1, -1)
     values_of_key: dict[int, tuple[I32, U64]] = {}
-    partials: dict[Any, U64] = {}
+    partials: dict[Partial, U64] = {}
     reaches = machine.reaches([t for t, _ in history])
     for number, (t, keys) in enumerate(history):
         events: dict[Signature, U64] = {}
