@@ -270,13 +270,13 @@ class ConditionBinder:
         if name == "ABS":
             number = self.number(node.arguments[0], "ABS")
             return number and Operation("abs", (number,), number.type, node.span)
-        arguments = [self.spatial_argument(name, argument) for argument in node.arguments]
-        if arguments[0] is None or arguments[1] is None:
+        one, other = (self.spatial_argument(name, argument) for argument in node.arguments)
+        if one is None or other is None:
             return None
         if name == "CONTAINS":
-            name, arguments = "WITHIN", arguments[::-1]
+            name, one, other = "WITHIN", other, one
         kind = Type.DOUBLE if name in ("DISTANCE", "SPAN") else Type.BOOLEAN
-        return Operation(name.lower(), (arguments[0], arguments[1]), kind, node.span)
+        return Operation(name.lower(), (one, other), kind, node.span)
 
     def spatial_argument(self, function: str, node: nodes.Expr) -> Typed | None:
         """An event; or a geometry (a STRING or BINARY value), for functions other than SPAN."""
