@@ -31,7 +31,7 @@ CREATE QUERY twice AS CONSTRAIN u, v FROM e
   WHERE u.id = v.id AND u.kind = 'A' AND v.kind = 'A' AND v.t - u.t IN [1, 30];
 CREATE QUERY quiet AS CONSTRAIN u, v, NOT w FROM e
   WHERE u.kind = 'A' AND v.kind = 'B' AND w.kind = 'C' AND DISTANCE(u, v) < 3 AND v.t - u.t IN [0, 8]
-    AND DISTANCE(w, u) < 6 AND w.t - u.t IN [-5, 30] AND (w.temp > u.temp OR w.temp > v.temp);
+    AND DISTANCE(w, u) < 3 AND w.t - u.t IN [-5, 12] AND (w.temp > u.temp OR w.temp > v.temp);
 CREATE QUERY never AS CONSTRAIN u, v FROM e WHERE u.kind = 'X' AND SPAN(u, v) <= 3;
 """
 NAMES = ("near", "crowd", "twice", "quiet", "never")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from anabranch.binding.scopes import Scope
@@ -76,23 +75,14 @@ class ConditionBinder:
         reference = self.scope.attribute(node)
         if reference is None or node.default is None:
             return reference
-        column = f"{node.owner}.{node.name} is {a_type(reference.type)}"
-        if isinstance(node.default, nodes.Attribute):
-            other = self.attribute(node.default)
-            if not isinstance(other, Reference):
-                return None
-            if other.type is not reference.type and Type.UNKNOWN not in (other.type, reference.type):
-                message = f"{column}, but its default is {a_type(other.type)}"
-                self.findings.add("type-mismatch", message, node.default.span, "use columns of the same type")
-                return None
-            return replace(reference, default=other, span=node.span)
         default = coerce_string(self.literal(node.default), reference.type)
         if not isinstance(default, Constant) or not comparable(default.type, reference.type):
-            message = f"{column}, but its default is {a_type(type_of(node.default.value))}"
+            default_type = a_type(type_of(node.default.value))
+            message = f"{node.owner}.{node.name} is {a_type(reference.type)}, but its default is {default_type}"
             hint = constant_hint(self.literal(node.default), reference.name, reference.type)
             self.findings.add("type-mismatch", message, node.default.span, hint)
             return None
-        return replace(reference, default=default, span=node.span)
+        return Reference(reference.owner, reference.name, reference.type, default, node.span, reference.mention)
 
     # ------------------------------------------------------------ arithmetic and comparison
 
@@ -280,13 +270,13 @@ class ConditionBinder:
         if name == "ABS":
             number = self.number(node.arguments[0], "ABS")
             return number and Operation("abs", (number,), number.type, node.span)
-        first, second = (self.spatial_argument(name, argument) for argument in node.arguments)
-        if first is None or second is None:
+        one, other = (self.spatial_argument(name, argument) for argument in node.arguments)
+        if one is None or other is None:
             return None
         if name == "CONTAINS":
-            name, first, second = "WITHIN", second, first
+            name, one, other = "WITHIN", other, one
         kind = Type.DOUBLE if name in ("DISTANCE", "SPAN") else Type.BOOLEAN
-        return Operation(name.lower(), (first, second), kind, node.span)
+        return Operation(name.lower(), (one, other), kind, node.span)
 
     def spatial_argument(self, function: str, node: nodes.Expr) -> Typed | None:
         """An event; or a geometry (a STRING or BINARY value), for functions other than SPAN."""
