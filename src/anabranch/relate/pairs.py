@@ -52,7 +52,8 @@ class Decided:
     def expected(self) -> F64:
         """The expected number of segments of each pair's first entity that satisfy the query."""
         pair, number = numbered(self.n_counted + 1)
-        return np.bincount(pair, number * self.distribution, len(self.n_counted))
+        expected: F64 = np.bincount(pair, number * self.distribution, len(self.n_counted)).astype(np.float64)
+        return expected
 
     @property
     def distributions(self) -> pa.Array:
@@ -99,8 +100,8 @@ def relate(
         sizes += first.lengths[pairs[:, 0]] * second.lengths[pairs[:, 1]] // 4
     if analysis.query.count:
         sizes += 1 + first.lengths[pairs[:, 0]].max(initial=0) // 2
-    parts = [pairing.decide(pairs[low:high]) for low, high in chunks(sizes, CELLS_AT_ONCE)]
-    parts = parts or [Decided(*(np.zeros(0, kind) for kind in (np.float64, np.float64, np.int64, np.float64)))]
+    ranges = list(chunks(sizes, CELLS_AT_ONCE)) or [(0, 0)]
+    parts = [pairing.decide(pairs[low:high]) for low, high in ranges]
     return Decided(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Decided)))
 
 
@@ -229,11 +230,11 @@ class Pairing:
         n_segments = self._second.lengths[pairs[:, 1]][rows.pair] // 2
         offsets = np.cumsum(n_segments) - n_segments
         tables: list[tuple[npt.NDArray[Any], ...]] = []
-        first_row, n_rows = np.zeros(len(rows.pair), np.int64), 0
+        first_row, n_rows, table_of = np.zeros(len(rows.pair), np.int64), 0, np.zeros(1, np.int64)
         for n in np.unique(n_segments):
             chosen = np.flatnonzero(n_segments == n)
             if rows.compared is None:
-                compared, examples, table_of = np.ones((1, n), np.bool_), np.zeros(1, np.int64), 0
+                compared, examples = np.ones((1, n), np.bool_), np.zeros(1, np.int64)
             else:
                 compared = rows.compared[offsets[chosen][:, np.newaxis] + np.arange(n)] & ~never[chosen][:, np.newaxis]
                 examples, table_of = _distinct(compared, low[chosen], high[chosen])
