@@ -45,6 +45,7 @@ def plan(analysis: PatternAnalysis) -> Plan:
         cost=_cost(analysis, planned),
         steps=tuple(_steps(analysis, planned)),
         streams=_streams(analysis),
+        refused=analysis.objection,
         span=query.span,
     )
 
@@ -58,12 +59,15 @@ def _streams(analysis: PatternAnalysis) -> str:
         return _WAITING_CONDITION if analysis.regular else _GROWING_STATE
     for stream in analysis.streams:
         if isinstance(stream.source, nodes.InferredSource) and stream.source.method in WHOLE_ARCHIVE:
-            return f"{stream.name} is inferred by {stream.source.method}, which needs all readings; use METHOD FILTER"
+            return f"{stream.name} is inferred by {stream.source.method}, which needs all readings; use METHOD JOINT"
     return "yes"
 
 
 def _method(analysis: PatternAnalysis, planned: bool) -> str:
     query = analysis.query
+    if analysis.weighted:
+        fails = "" if analysis.surely_exact else "; the run fails if the joint state of a chain is too large"
+        return f"exact, given the readings up to {_horizon(analysis)}{fails}"
     if analysis.surely_exact and query.method != "SAMPLING":
         return "exact"
     if query.method == "EXACT":
@@ -76,8 +80,17 @@ def _method(analysis: PatternAnalysis, planned: bool) -> str:
     return f"exact if the joint state of a chain is small, else {sampled}"
 
 
+def _horizon(analysis: PatternAnalysis) -> str:
+    """Up to when readings count for the answer at an instant."""
+    sources = [stream.source for stream in analysis.streams]
+    lags = [source.argument for source in sources if isinstance(source, nodes.InferredSource)]
+    written = [unparse(lag) for lag in lags if isinstance(lag, nodes.Duration)]
+    instant = "the end of each window" if isinstance(analysis.query.per, PerWindow) else "each instant"
+    return f"{', '.join(written)} after {instant}" if written else instant
+
+
 def _routing(analysis: PatternAnalysis) -> str:
-    if analysis.surely_exact and not isinstance(analysis.query.per, PerEpisode):
+    if analysis.by_weights and not isinstance(analysis.query.per, PerEpisode):
         routed_by = list(analysis.chain)
     else:
         routed_by = [analysis.chain[index] for _, index in analysis.group_by if index < len(analysis.chain)]
@@ -130,7 +143,8 @@ def _steps(analysis: PatternAnalysis, planned: bool) -> Iterator[Step]:
     yield Step("route", "check rows, quarantine invalid ones, pack the others into one packet per bucket")
     for stream in analysis.streams:
         if isinstance(stream.source, nodes.InferredSource):
-            yield Step("infer", f"{stream.name} from {stream.source.stream} by {stream.source.method}, for each key")
+            source = stream.source
+            yield Step("infer", f"{stream.name} from {source.stream} by {_inference(source)}, for each key")
     goals = count_of(len(analysis.query.goals), "goal")
     yield Step("match", f"test {goals} once per distinct key and value")
     if analysis.bound:
@@ -163,6 +177,14 @@ def _steps(analysis: PatternAnalysis, planned: bool) -> Iterator[Step]:
     if isinstance(analysis.query.per, PerWindow) and len(analysis.chain) > len(analysis.group_by):
         any_chain = "the counts of the chains are added"
     yield Step("combine", f"one answer per {group}" if group else any_chain)
+
+
+def _inference(source: nodes.InferredSource) -> str:
+    """The method, and what it costs where that is not clear."""
+    if not isinstance(source.argument, nodes.Duration):
+        return source.method
+    lag = unparse(source.argument)
+    return f"{source.method} {lag}: each step looks {lag} ahead again, and answers come {lag} later"
 
 
 def plan_tree(plan: Project, analysis: PatternAnalysis) -> Iterator[str]:
