@@ -3,7 +3,7 @@
 Two questions about successive steps, for every location l and every instant: has the key just *left* l, and has it
 *stayed* at l for three steps? The probabilities of the PATTERN query are compared with the true path.
 
-- `corridor` (simulated): people walk between eight rooms in a row, and five antennas miss most of them. The model is
+- `corridor` (simulated): people walk between eight rooms in a row, and four antennas miss most of them. The model is
   the one that generated the data, so only the method differs.
 - `home_adl` and `rfid_batteryless`: the activities of `inference.py`, on days and trials that are held out.
 """

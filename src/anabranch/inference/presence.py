@@ -95,7 +95,8 @@ def spans_of(present: I64, last: I64, done: int, known: Readings, longest: int, 
     final_end, end : rows are made of the steps before `final_end`; readings are known of those before `end`
     """
     key, step = np.concatenate([present, known.key]), np.concatenate([last, known.step])
-    order = np.lexsort((step, key))
+    is_reading = np.arange(len(key)) >= len(present)
+    order = np.lexsort((step, is_reading, key))
     key, step, continues = key[order], step[order], order < len(present)
     new_key = np.diff(key, prepend=-1) != 0
     is_start = new_key | (np.diff(step, prepend=0) > longest)

@@ -152,11 +152,9 @@ class InferredKeys:
     def _begin(self, spans: Spans, keys: Dictionary) -> list[KeyState]:
         """The state of each span: that of its key, or a new one."""
         new = spans.key[spans.begins].astype(np.int32)
-        seeds = iter(hash_tuples(keys.take(new), len(new)))
-        return [
-            self._inference.start(int(next(seeds))) if begins or state is None else state
-            for begins, state in zip(spans.begins, (self._states[key] for key in spans.key), strict=True)
-        ]
+        seeds = iter(hash_tuples(keys.take(new), len(new)).tolist())
+        present = (None if begins else self._states[key] for key, begins in zip(spans.key, spans.begins, strict=True))
+        return [self._inference.start(next(seeds)) if state is None else state for state in present]
 
     def _infer(
         self, states: list[KeyState], spans: Spans, step_starts: I64, step_index: I64, known: Readings
@@ -171,32 +169,29 @@ class InferredKeys:
 
     def _rows(self, spans: Spans, states: list[KeyState], step_starts: I64, inferred: Inferred) -> Rows:
         """The inferred rows, and those of keys that leave."""
-        span = np.searchsorted(step_starts, inferred.step, side="right") - 1
-        rows = self._make_rows(
-            spans.key[span], spans.first[span] + inferred.step - step_starts[span], inferred.prev, inferred.location,
-            inferred.p,
-        )  # fmt: skip
-        if self._inference.model is not Model.MARKOV or self._inference.pairs or not spans.leaves.any():
+        of_step = np.repeat(np.arange(len(spans.key)), np.diff(step_starts))
+        number = np.arange(step_starts[-1]) - (step_starts[:-1] - spans.first)[of_step]
+        step, span = inferred.step, of_step[inferred.step]
+        rows = self._make_rows(spans.key[span], number[step], inferred.prev, inferred.location, inferred.p)
+        if self._inference.model is not Model.MARKOV or self._inference.pairs:
             return rows
-        parts = [rows]
-        for number in np.flatnonzero(spans.leaves).tolist():
-            # The last values of the key must not remain its present ones: it has no value, or a new first one.
-            (before,) = np.nonzero(states[number].marginal)
-            after, p = np.array([-1], np.int32), np.ones(1)
-            following = number + 1
-            if following < len(spans.key) and (spans.key[following], spans.first[following]) == (
-                spans.key[number], spans.final[number],
-            ):  # fmt: skip
-                first = inferred.step == step_starts[following]
-                after, p = inferred.location[first], inferred.p[first]
-            n = len(before) * len(after)
-            parts.append(
-                self._make_rows(
-                    np.full(n, spans.key[number]), np.full(n, spans.final[number]),
-                    np.repeat(before, len(after)), np.tile(after, len(before)), np.tile(p, len(before)),
-                )
-            )  # fmt: skip
-        return Rows.concat(parts)
+        leaving = [
+            self._leaving_rows(spans, left, states[left], step_starts, inferred)
+            for left in np.flatnonzero(spans.leaves).tolist()
+        ]
+        return Rows.concat([rows, *leaving])
+
+    def _leaving_rows(self, spans: Spans, left: int, state: KeyState, step_starts: I64, inferred: Inferred) -> Rows:
+        """The rows that move the last values of a key, which must not remain, to nothing or to its new first ones."""
+        (before,) = np.nonzero(state.marginal)
+        after, p = np.array([-1], np.int32), np.ones(1)
+        key, step, next_span = spans.key[left], spans.final[left], left + 1
+        if next_span < len(spans.key) and spans.key[next_span] == key and spans.first[next_span] == step:
+            first = inferred.step == step_starts[next_span]
+            after, p = inferred.location[first], inferred.p[first]
+        n, n_after = len(before) * len(after), len(after)
+        prev, location = np.repeat(before, n_after), np.tile(after, len(before))
+        return self._make_rows(np.full(n, key), np.full(n, step), prev, location, np.tile(p, len(before)))
 
     def _make_rows(self, key: I64, step: I64, prev: I32 | I64, location: I32, p: F64) -> Rows:
         return Rows(

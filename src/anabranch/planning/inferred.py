@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from anabranch.arrays import ROUNDING
 from anabranch.catalog import Stream
 from anabranch.columns.conditions import ARROW_TYPES
-from anabranch.columns.times import ROUNDING, TimeKind
+from anabranch.columns.times import TimeKind
 from anabranch.errors import DataError, Finding, WorkbookError
 from anabranch.inference.hmm import Hmm
 from anabranch.inference.infer import Inference
