@@ -53,9 +53,6 @@ class Variant:
 PLAIN = Variant("plain HMM")
 """What `fit hmm` did before: point readings with one value, geometric stays, and exponent 1."""
 
-ACTIVATIONS = Variant("HMM of activations")
-"""The same with sensors that stay on."""
-
 VARIANTS = (
     Variant("stages", stages=STAGES),
     Variant("tempered", tempered=True),
@@ -93,7 +90,7 @@ def _home_tasks(seeds: Sequence[int]) -> Iterator[tuple[int, Task, Variant]]:
     for seed in seeds:
         days = sorted({*truth["key"].to_pylist()})
         held_out = _third(days, seed)
-        for variants, readings in (((PLAIN,), starts), ((ACTIVATIONS, *VARIANTS), activations)):
+        for variants, readings in (((PLAIN,), starts), ((Variant("HMM of activations"), *VARIANTS), activations)):
             history = make_history(truth, readings, MINUTE, between="idle")
             task = Task("home_adl", "activity in each minute", history, _codes(days, held_out), fit)
             for variant in variants:
@@ -179,13 +176,11 @@ class Learned:
     seed: int
 
 
-def learned_tasks(seeds: Sequence[int]) -> Iterator[Learned]:
-    """Both data sets with their plain models of point readings, split as in the table of this module."""
-    for data, tasks in (("home_adl", _home_tasks), ("rfid_batteryless", _tag_tasks)):
-        for seed, task, variant in tasks(seeds):
-            if variant is ACTIVATIONS or (data == "rfid_batteryless" and variant is PLAIN):
-                hmm, truth, readings = _held_out(task, variant)
-                yield Learned(data, hmm, truth, readings, seed)
+def learned_tags(seeds: Sequence[int]) -> Iterator[Learned]:
+    """The plain models of `rfid_batteryless` and the trials that are held out, as in the table of this module."""
+    for seed, task, variant in _tag_tasks(seeds):
+        if variant is PLAIN:
+            yield Learned(task.data, *_held_out(task, variant), seed)
 
 
 def _compare(task: Task, variant: Variant, seed: int) -> Iterator[Result]:

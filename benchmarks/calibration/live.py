@@ -5,7 +5,8 @@ Two questions about successive steps, for every location l and every instant: ha
 
 - `corridor` (simulated): people walk between eight rooms in a row, and four antennas miss most of them. The model is
   the one that generated the data, so only the method differs.
-- `home_adl` and `rfid_batteryless`: the activities of `inference.py`, on days and trials that are held out.
+- `rfid_batteryless`: the activities of `inference.py`, on trials that are held out. They are known for up to ten
+  seconds after a reading.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from anabranch.planning.prepared import prepare, with_job
 from anabranch.transport.job import JobContext
 from anabranch.transport.routing import route
 from anabranch.transport.watermark import Clock
-from benchmarks.calibration.inference import learned_tasks
+from benchmarks.calibration.inference import learned_tags
 from benchmarks.calibration.results import Result
 from benchmarks.harness import Options, Record
 
@@ -94,7 +95,7 @@ def results(seeds: Sequence[int]) -> Iterator[Result]:
         hmm, truth, readings = corridor(seed)
         yield from _compare("corridor (simulated)", hmm, truth, readings, seed)
     try:
-        for task in learned_tasks(seeds):
+        for task in learned_tags(seeds):
             yield from _compare(task.data, task.hmm, task.truth, task.readings, task.seed)
     except FileNotFoundError as error:
         print(f"live: {error.filename} is missing; the real data belong into ../shared/data")

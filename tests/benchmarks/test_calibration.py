@@ -82,14 +82,14 @@ def test_answers_with_correlations_are_better_than_independent_ones(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def missing(_: object) -> list[object]:
-        raise FileNotFoundError(2, "missing", "adls.csv")
+        raise FileNotFoundError(2, "missing", "reads.csv.gz")
 
     monkeypatch.setattr(live, "PEOPLE", 3)
     monkeypatch.setattr(live, "STEPS", 40)
-    monkeypatch.setattr(live, "learned_tasks", missing)
+    monkeypatch.setattr(live, "learned_tags", missing)
     found = list(live.results([0]))
     assert len(found) == len(live.METHODS) * len(live.QUERIES)
     losses = {(each.task, each.method.split(":")[0]): live.log_loss(each.probabilities, each.true) for each in found}
     for question in live.QUERIES:
         assert losses[question, "SMOOTH"] < losses[question, "JOINT"] < losses[question, "FILTER"]
-    assert "adls.csv is missing" in capsys.readouterr().out
+    assert "reads.csv.gz is missing" in capsys.readouterr().out
