@@ -368,6 +368,20 @@ MUTANTS = [
         ("viterbi", "w * DOWN > out[y]", "w > out[y]"),
     ], compiled=True),
     *_mutants("inference/kernel", [
+        "inference/test_joint.py::test_rows_for_people_are_probabilities_of_pairs",
+        "inference/test_joint.py::test_what_is_known_about_a_place_survives_a_thousand_contrary_readings",
+    ], [
+        ("pairs", "now[y] = max(plain(given[y], given_levels[y]) / total, LEAST)",
+         "now[y] = plain(given[y], given_levels[y]) / total"),
+        ("pairs", "for u in range(last, t, -1):", "for u in range(last, t + 1, -1):"),
+    ], compiled=True),
+    *_mutants("pattern/kernel", [
+        "inference/test_joint.py::test_answers_are_given_the_readings_so_far_or_a_lag_later",
+    ], [
+        ("single", "if left[i] > ROUNDING and not weighted:", "if left[i] > ROUNDING:"),
+        ("joint", "leaves = not weighted and", "leaves ="),
+    ], compiled=True),
+    *_mutants("inference/kernel", [
         "inference/test_infer.py::test_splitting_the_steps_changes_nothing",
     ], [
         ("inputs", "if last_seen[r] != t:", "if last_seen[r] < 0:"),

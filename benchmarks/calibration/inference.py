@@ -73,14 +73,15 @@ class Task:
 
 def results(seeds: Sequence[int]) -> Iterator[Result]:
     """The results of all variants on both data sets."""
-    yield from _home(seeds)
-    yield from _tags(seeds)
+    for tasks in (_home_tasks, _tag_tasks):
+        for seed, task, variant in tasks(seeds):
+            yield from _compare(task, variant, seed)
 
 
 # ------------------------------------------------------------ home_adl
 
 
-def _home(seeds: Sequence[int]) -> Iterator[Result]:
+def _home_tasks(seeds: Sequence[int]) -> Iterator[tuple[int, Task, Variant]]:
     folder = DATA / "home_adl"
     truth = _minutes(folder / "adls.csv", "activity")
     activations = _minutes(folder / "sensors.csv", "sensor")
@@ -93,7 +94,7 @@ def _home(seeds: Sequence[int]) -> Iterator[Result]:
             history = make_history(truth, readings, MINUTE, between="idle")
             task = Task("home_adl", "activity in each minute", history, _codes(days, held_out), fit)
             for variant in variants:
-                yield from _compare(task, variant, seed)
+                yield seed, task, variant
 
 
 def _minutes(path: Path, column: str, only_starts: bool = False) -> pa.Table:
@@ -111,7 +112,7 @@ def _minutes(path: Path, column: str, only_starts: bool = False) -> pa.Table:
 # ------------------------------------------------------------ rfid_batteryless
 
 
-def _tags(seeds: Sequence[int]) -> Iterator[Result]:
+def _tag_tasks(seeds: Sequence[int]) -> Iterator[tuple[int, Task, Variant]]:
     seconds = _seconds(pd.read_csv(DATA / "rfid_batteryless" / "reads.csv.gz"))
     fit = partial(fit_hmm, sensing=Sensing.EMISSION, smoothing=Smoothing(alpha_unseen=0.2), initial="all")
     for seed in seeds:
@@ -127,7 +128,7 @@ def _tags(seeds: Sequence[int]) -> Iterator[Result]:
                 task = Task("rfid_batteryless", "activity in each second with a reading", history, held_out, learn)
                 normal = (Variant("Gaussian"), replace(VARIANTS[-1], name=f"Gaussian, {VARIANTS[-1].name}"))
                 for variant in normal if measured else (PLAIN, *VARIANTS):
-                    yield from _compare(task, variant, seed)
+                    yield seed, task, variant
 
 
 def _seconds(reads: pd.DataFrame) -> pd.DataFrame:
@@ -164,17 +165,27 @@ def _codes(names: Sequence[str], chosen: set[str]) -> list[int]:
     return [code for code, name in enumerate(names) if name in chosen]
 
 
+@dataclass(frozen=True)
+class Learned:
+    """A model that is fitted to a part of a data set, and the held-out part."""
+
+    data: str
+    hmm: Hmm
+    truth: Labelled
+    readings: Labelled
+    seed: int
+
+
+def learned_tags(seeds: Sequence[int]) -> Iterator[Learned]:
+    """The plain models of `rfid_batteryless` and the trials that are held out, as in the table of this module."""
+    for seed, task, variant in _tag_tasks(seeds):
+        if variant is PLAIN:
+            yield Learned(task.data, *_held_out(task, variant), seed)
+
+
 def _compare(task: Task, variant: Variant, seed: int) -> Iterator[Result]:
     """Fit a variant to the history without the held-out keys, and infer these."""
-    history = task.history
-    learn = partial(task.fit, locations=history.locations, readers=history.readers, stages=variant.stages)
-    test = np.isin(history.truth.key, task.held_out)
-    test_readings = np.isin(history.readings.key, task.held_out)
-    known, read = history.truth.where(~test), history.readings.where(~test_readings)
-    hmm = learn(known, read)
-    if variant.tempered:
-        hmm = fit_tempering(known, read, learn).temper(hmm)
-    truth, readings = _sorted(history.truth.where(test)), history.readings.where(test_readings)
+    hmm, truth, readings = _held_out(task, variant)
     # Where the truth is filled between readings, only the steps of readings have a label.
     labelled = (
         np.unique(truth_indexes(truth, readings)) if task.data == "rfid_batteryless" else np.arange(len(truth.key))
@@ -183,6 +194,19 @@ def _compare(task: Task, variant: Variant, seed: int) -> Iterator[Result]:
         p, location = _likeliest(hmm, method, truth, readings)
         right = location == truth.code
         yield Result(task.data, f"{task.name}, {given}", variant.name, seed, p[labelled], right[labelled])
+
+
+def _held_out(task: Task, variant: Variant) -> tuple[Hmm, Labelled, Labelled]:
+    """The model of a variant without the held-out keys, and the truth and the readings of these."""
+    history = task.history
+    learn = partial(task.fit, locations=history.locations, readers=history.readers, stages=variant.stages)
+    test = np.isin(history.truth.key, task.held_out)
+    test_readings = np.isin(history.readings.key, task.held_out)
+    known, read = history.truth.where(~test), history.readings.where(~test_readings)
+    hmm = learn(known, read)
+    if variant.tempered:
+        hmm = fit_tempering(known, read, learn).temper(hmm)
+    return hmm, _sorted(history.truth.where(test)), history.readings.where(test_readings)
 
 
 def _sorted(rows: Labelled) -> Labelled:

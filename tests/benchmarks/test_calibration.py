@@ -10,7 +10,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 from benchmarks.__main__ import main
-from benchmarks.calibration import collecting
+from benchmarks.calibration import collecting, live
 from benchmarks.calibration.collecting import collect, rows_of
 from benchmarks.calibration.results import Result
 
@@ -76,3 +76,20 @@ def test_the_command_prints_one_table_and_draws_charts(chart_folder: Path, capsy
     chart = (chart_folder / "calibration-given.svg").read_text()
     assert "is it on?" in chart
     assert chart.count("<polyline") == 3, "the diagonal and two methods"
+
+
+def test_answers_with_correlations_are_better_than_independent_ones(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing(_: object) -> list[object]:
+        raise FileNotFoundError(2, "missing", "reads.csv.gz")
+
+    monkeypatch.setattr(live, "PEOPLE", 3)
+    monkeypatch.setattr(live, "STEPS", 40)
+    monkeypatch.setattr(live, "learned_tags", missing)
+    found = list(live.results([0]))
+    assert len(found) == len(live.METHODS) * len(live.QUERIES)
+    losses = {(each.task, each.method.split(":")[0]): live.log_loss(each.probabilities, each.true) for each in found}
+    for question in live.QUERIES:
+        assert losses[question, "SMOOTH"] < losses[question, "JOINT"] < losses[question, "FILTER"]
+    assert "reads.csv.gz is missing" in capsys.readouterr().out

@@ -184,3 +184,31 @@ def test_a_fitted_model_answers_queries(spark: SparkSession, tmp_path: Path, ana
         corridor = {row[0] for row in csv.reader(file)}
     walked = sum(row.location in corridor and row.t >= first.get(row.tag, 10**9) for row in true.itertuples())
     assert pc.sum(answers["probability"]).as_py() == pytest.approx(walked, rel=0.25)
+
+
+def test_a_model_without_labels(spark: SparkSession, history: Path, tmp_path: Path, anabranch: Command) -> None:
+    options = ("--readings", "seen", "--output", tmp_path / "guessed")
+    done = anabranch("fit", "hmm", history, *options, "--unlabelled", "--locations", "2")
+    assert done.status == 0, done.err
+    assert "2 locations: " in done.err
+    assert "log likelihood per step of held-out keys: not known: there are fewer than three keys" in done.err
+    assert len(read_hmm(tmp_path / "guessed").locations) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "--truth is missing; name the stream with the true locations, or use --unlabelled"),
+        (
+            ("--unlabelled", "--tempered"),
+            "--tempered needs true locations, which --unlabelled does without",
+        ),
+        (("--truth", "truth", "--locations", "2"), "--locations is for --unlabelled; a truth has its own locations"),
+    ],
+)
+def test_labels_are_given_or_not(
+    options: tuple[str, ...], message: str, history: Path, tmp_path: Path, anabranch: Command
+) -> None:
+    wrong = anabranch("fit", "hmm", history, "--readings", "seen", "--output", tmp_path / "model", *options)
+    assert wrong.status == 2
+    assert message in " ".join(wrong.err.split())

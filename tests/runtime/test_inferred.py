@@ -34,7 +34,7 @@ def session_with_model(spark: SparkSession, method: str, folder: Path) -> Sessio
     return session
 
 
-@pytest.mark.parametrize("method", ["SMOOTH", "FILTER"])
+@pytest.mark.parametrize("method", ["SMOOTH", "FILTER", "JOINT"])
 def test_a_batch_gives_the_answers_of_the_operators(spark: SparkSession, tmp_path: Path, method: str) -> None:
     session = session_with_model(spark, method, tmp_path)
     # The last reading is of a key without answers; it still advances time for the other keys.
@@ -46,8 +46,9 @@ def test_a_batch_gives_the_answers_of_the_operators(spark: SparkSession, tmp_pat
     assert counts.read == counts.used == len(READINGS)
 
 
-def test_a_stream_gives_the_answers_of_a_batch(spark: SparkSession, tmp_path: Path) -> None:
-    session = session_with_model(spark, "FILTER", tmp_path)
+@pytest.mark.parametrize("method", ["FILTER", "LAG"])
+def test_a_stream_gives_the_answers_of_a_batch(spark: SparkSession, tmp_path: Path, method: str) -> None:
+    session = session_with_model(spark, method, tmp_path)
     rows = sorted((row["t"], row["tag"], row["reader"]) for row in READINGS)
     for number in range(3):
         part = [(tag, reader, t) for t, tag, reader in rows[number * len(rows) // 3 : (number + 1) * len(rows) // 3]]
@@ -57,7 +58,7 @@ def test_a_stream_gives_the_answers_of_a_batch(spark: SparkSession, tmp_path: Pa
     session.start("q", str(tmp_path / "cp"), **options).awaitTermination()
     session.end_input(str(tmp_path / "cp"))
     session.start("q", str(tmp_path / "cp"), **options).awaitTermination()
-    assert same(written(tmp_path / "out"), answers_without_spark("FILTER", tmp_path))
+    assert same(written(tmp_path / "out"), answers_without_spark(method, tmp_path))
     assert session.counts("q").late == 0
 
 

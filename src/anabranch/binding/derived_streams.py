@@ -26,16 +26,27 @@ METHOD_MODELS = {
     "MARGINALS": Model.INDEPENDENT,
     "VITERBI": Model.CERTAIN,
     "MLE": Model.CERTAIN,
+    "JOINT": Model.MARKOV,
+    "LAG": Model.MARKOV,
 }
 
 #: The methods that go back from the last reading, and so need all readings.
 WHOLE_ARCHIVE = ("SMOOTH", "MARGINALS", "VITERBI")
+
+#: The methods whose rows are weights of pairs of successive values, not probabilities of moves: the answer at an
+#: instant is given the readings up to it, or a lag later, and not given all readings.
+WEIGHTED = ("JOINT", "LAG")
 
 #: The kinds of inference model (USING).
 FAMILIES = ("HMM",)
 
 #: The prediction methods (USING), with the names of their arguments.
 PREDICTORS = {"LINEAR": (), "KALMAN": ("acceleration", "noise")}
+
+
+def is_weighted(stream: Stream) -> bool:
+    """Whether the rows of a MARKOV stream are weights."""
+    return isinstance(stream.source, nodes.InferredSource) and stream.source.method in WEIGHTED
 
 
 def derivation_word(source: nodes.DerivedSource) -> str:
@@ -60,25 +71,44 @@ def derived_model(source: nodes.Source | None) -> tuple[str, Model | None]:
 
 
 def check_inference(source: nodes.InferredSource, findings: Findings) -> None:
-    """Report an unknown model or METHOD, a wrong argument, or a wrong STEP or PRUNE."""
+    """Report an unknown model or METHOD, a wrong argument, or a wrong STEP, PRUNE or EXPIRE."""
     if source.family not in FAMILIES:
         hint = f"the inference models are {listed(FAMILIES, 'and')}"
         findings.unknown("inference model", source.family, FAMILIES, source.span, hint)
     if source.method not in METHOD_MODELS:
         hint = f"the methods are {listed(METHOD_MODELS, 'and')}"
         findings.unknown("method", source.method, METHOD_MODELS, source.span, hint)
-    elif source.method == "PARTICLE":
-        if not isinstance(source.argument, int) or source.argument < 1:
-            message = "METHOD PARTICLE takes the number of particles"
-            findings.add("arity", message, source.span, "write METHOD PARTICLE(1000)")
-    elif source.argument is not None:
-        message = f"METHOD {source.method} takes no argument"
-        findings.add("arity", message, source.span, f"write METHOD {source.method}")
+    else:
+        _check_argument(source, findings)
     if source.step is not None:
         checked_duration(findings, "STEP", source.step, positive=True)
+    if source.expire is not None:
+        checked_duration(findings, "EXPIRE", source.expire, positive=True)
     if source.prune is not None and not 0 <= source.prune < 1:
         message = f"PRUNE must be 0 or more and below 1, not {source.prune}"
         findings.add("out-of-range", message, source.span, "write PRUNE 1e-6")
+    elif source.prune is not None and source.method in WEIGHTED:
+        message = f"PRUNE cannot be used with METHOD {source.method}, whose rows are weights"
+        findings.add("clause-method", message, source.span, "remove PRUNE")
+
+
+def _check_argument(source: nodes.InferredSource, findings: Findings) -> None:
+    """PARTICLE takes a number, LAG a duration of a step or more, and the other methods nothing."""
+    method, argument = source.method, source.argument
+    if method == "PARTICLE":
+        if not isinstance(argument, int) or argument < 1:
+            message = "METHOD PARTICLE takes the number of particles"
+            findings.add("arity", message, source.span, "write METHOD PARTICLE(1000)")
+    elif method == "LAG":
+        if not isinstance(argument, nodes.Duration):
+            message = "METHOD LAG takes a duration: how much later the last reading is that counts"
+            findings.add("arity", message, source.span, "write METHOD LAG 5 SECONDS")
+        elif amount_of(argument) < (1 if source.step is None else amount_of(source.step)):
+            message = "the duration of METHOD LAG is shorter than a STEP"
+            findings.add("out-of-range", message, argument.span, "write a longer one, or METHOD JOINT")
+    elif argument is not None:
+        message = f"METHOD {method} takes no argument"
+        findings.add("arity", message, source.span, f"write METHOD {method}")
 
 
 def check_predictor(node: nodes.CreateStream, source: nodes.PredictedSource, findings: Findings) -> None:

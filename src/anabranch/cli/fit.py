@@ -19,11 +19,12 @@ from anabranch.cli.messages import say
 from anabranch.cli.progress import progress
 from anabranch.errors import DataError
 from anabranch.inference.fit import Smoothing, fit_hmm
-from anabranch.inference.history import History, make_history, point_rows
+from anabranch.inference.history import History, make_history, make_readings, point_rows
 from anabranch.inference.hmm import MOST_STAGES, Hmm, Sensing
 from anabranch.inference.labels import Labelled
 from anabranch.inference.model import write_hmm
 from anabranch.inference.tempering import fit_tempering
+from anabranch.inference.unlabelled import Fitted, fit_unlabelled
 from anabranch.language import nodes
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ app.command("delays")(fit_delays.command)
 app.command("durations")(fit_durations.command)
 app.command("errors")(fit_errors.command)
 
-Truth = Annotated[str, typer.Option("--truth", metavar="STREAM", help="Stream with the true locations of the keys.")]
+Truth = Annotated[
+    str | None, typer.Option("--truth", metavar="STREAM", help="Stream with the true locations of the keys.")
+]
 Readings = Annotated[str, typer.Option("--readings", metavar="STREAM", help="Stream with the readings of the keys.")]
 Output = Annotated[Path, typer.Option("--output", metavar="DIR", help="Output folder for the model.")]
 Added = Annotated[
@@ -77,13 +80,23 @@ Between = Annotated[
     typer.Option("--between", metavar="NAME", help="Location of steps without one, between others of a key."),
 ]
 
+Unlabelled = Annotated[
+    bool, typer.Option("--unlabelled", help="Learn from readings alone, without --truth: expectation maximisation.")
+]
+Locations = Annotated[
+    int | None,
+    typer.Option("--locations", metavar="K", help="With --unlabelled: the number of locations (default: of readers)."),
+]
+
 
 @app.command("hmm")
 def fit_hmm_command(
     workbook: options.Workbook,
-    truth: Truth,
     readings: Readings,
     output: Output,
+    truth: Truth = None,
+    unlabelled: Unlabelled = False,
+    locations: Locations = None,
     smoothing: Added = 0.5,
     step: Step = 1.0,
     sensing: Kind = "detection",
@@ -104,8 +117,40 @@ def fit_hmm_command(
     if not 1 <= stages <= MOST_STAGES:
         raise typer.BadParameter(f"--stages is from 1 to {MOST_STAGES}, not {stages}")
     chosen = Sensing(sensing)
+    if unlabelled:
+        _refuse_labels(truth is not None, stages > 1, tempered, between is not None)
+    elif truth is None:
+        raise typer.BadParameter("--truth is missing; name the stream with the true locations, or use --unlabelled")
+    elif locations is not None:
+        raise typer.BadParameter("--locations is for --unlabelled; a truth has its own locations")
     _refuse_mixture(output, chosen)
     session = open_workbook(workbook, input, master, verbose)
+    if truth is None:
+        stream = _certain(session, readings)
+        with progress("learning", lambda: 0):
+            fitted = _unlabelled(session, stream, step, chosen, smoothing, locations)
+            write_hmm(fitted.hmm, output)
+        say(_convergence(fitted))
+    else:
+        stream = _fit_labelled(session, truth, readings, step, chosen, smoothing, stages, tempered, between, output)
+    # Paths in a workbook are relative to it.
+    path = os.path.relpath(output, os.path.dirname(workbook) or ".")
+    say(f"written to {output}; next: INFERRED FROM {stream.name} USING HMM '{path}' METHOD ...")
+
+
+def _refuse_labels(truth: bool, stages: bool, tempered: bool, between: bool) -> None:
+    """Refuse options that need true locations."""
+    given = {"--truth": truth, "--stages": stages, "--tempered": tempered, "--between": between}
+    for option, is_given in given.items():
+        if is_given:
+            raise typer.BadParameter(f"{option} needs true locations, which --unlabelled does without; remove one")
+
+
+def _fit_labelled(
+    session: Session, truth: str, readings: str, step: float, chosen: Sensing, smoothing: float, stages: int,
+    tempered: bool, between: str | None, output: Path,
+) -> Stream:  # fmt: skip
+    """Learn from the true locations, and write the model; returns the stream of readings."""
     streams = [_certain(session, name) for name in (truth, readings)]
     if len(streams[0].values) > 1:
         raise typer.BadParameter(f"{truth} has {len(streams[0].values)} VALUE columns, but a truth has one")
@@ -122,9 +167,36 @@ def fit_hmm_command(
             hmm = fit_tempering(history.truth, history.readings, fit).temper(hmm)
         write_hmm(hmm, output)
     say(_summary(history, hmm, tempered))
-    # Paths in a workbook are relative to it.
-    path = os.path.relpath(output, os.path.dirname(workbook) or ".")
-    say(f"written to {output}; next: INFERRED FROM {streams[1].name} USING HMM '{path}' METHOD ...")
+    return streams[1]
+
+
+def _unlabelled(
+    session: Session, stream: Stream, step: float, sensing: Sensing, smoothing: float, locations: int | None
+) -> Fitted:
+    """Learn from readings alone."""
+    if len(stream.values) > 1:
+        raise typer.BadParameter(f"{stream.name} has {len(stream.values)} VALUE columns; --unlabelled learns from one")
+    rows, readers = make_readings(_rows(session, stream, step), step)
+    n_locations = len(readers) if locations is None else locations
+    if n_locations < 1:
+        raise typer.BadParameter(f"--locations is at least 1, not {locations}")
+    return fit_unlabelled(rows, readers, n_locations, sensing, smoothing)
+
+
+def _convergence(fitted: Fitted) -> str:
+    """How the iterations went."""
+    iterations = len(fitted.log_likelihoods)
+    end = "converged after" if fitted.converged else "not converged after"
+    starts = ", ".join(f"{value:.4f}" for value in fitted.of_starts)
+    held_out = "not known: there are fewer than three keys" if fitted.held_out is None else f"{fitted.held_out:.4f}"
+    return "\n".join(
+        (
+            f"{len(fitted.hmm.locations):,} locations: {', '.join(fitted.hmm.locations)}",
+            f"{end} {iterations} iterations; log likelihood per step {fitted.log_likelihoods[0]:.4f} at the start, "
+            f"{fitted.log_likelihoods[-1]:.4f} at the end (of all starts: {starts})",
+            f"log likelihood per step of held-out keys: {held_out}",
+        )
+    )
 
 
 def _rows(session: Session, stream: Stream, step: float) -> pa.Table:

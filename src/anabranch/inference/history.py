@@ -94,6 +94,23 @@ def make_history(
     return History(known, _at_known_steps(known, seen), locations, readers, quantities)
 
 
+def make_readings(readings: pa.Table, step: float = 1.0) -> tuple[Labelled, tuple[str, ...]]:
+    """The readings of keys by step, and the names of the readers.
+
+    Parameters
+    ----------
+    readings, step : as in `make_history`
+    """
+    kind = _time_kind(readings, readings, step)
+    readings = readings.filter(readings.column(-2).is_valid())
+    if not readings.num_rows:
+        raise DataError("there are no readings; check the input of the stream")
+    key, _ = encode_tuples(readings.columns[:-2], readings.num_rows)
+    readers, reader = _names(readings)
+    step_of_reading = steps_of(encode_times(readings.column(-1), kind), step, kind)
+    return Labelled(key.astype(np.int64), step_of_reading, reader), readers
+
+
 def point_rows(table: pa.Table, start: str, end: str, step: float) -> pa.Table:
     """Rows with a duration as one row for each step, with the time in `end`; those that are too long are left out."""
     points, _ = readings_of(table, start, end, step, time_kind(table.schema.field(end).type))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 import numpy as np
 
 from anabranch.arrays import F64, I32, I64
-from anabranch.binding.derived_streams import METHOD_MODELS, WHOLE_ARCHIVE
+from anabranch.binding.derived_streams import METHOD_MODELS, WEIGHTED, WHOLE_ARCHIVE
 from anabranch.catalog import Model
 from anabranch.inference import kernel
 from anabranch.inference.hmm import Hmm
@@ -20,28 +21,35 @@ from anabranch.inference.states import States, chain_of, measured_readings, sens
 class KeyState:
     """The state of a key between calls: the number of its steps so far, and the weights of the states of the model.
 
-    `weights` and `levels` are those of the kernels; for PARTICLE, `weights` has the numbers of particles.
+    `weights` and `levels` are those of the kernels; for PARTICLE, `weights` has the numbers of particles. `marginal` is
+    that of `kernel.pair_rows`; with SMOOTH it is positive where the key may be at the last step. Other methods do not
+    need it.
     """
 
     steps: int
     seed: int
     weights: F64
     levels: I32
+    marginal: F64
 
     def to_arrays(self) -> tuple[F64, I64]:
         """The state as two plain arrays, without weights of 0."""
         (states,) = np.nonzero(self.weights)
         seed = np.array([self.seed], np.uint64).view(np.int64)
         ints = np.concatenate([[self.steps], seed, states, self.levels[states]]).astype(np.int64)
-        return self.weights[states], ints
+        floats = self.weights[states]
+        return np.concatenate([floats, self.marginal[states]]) if len(self.marginal) else floats, ints
 
     @classmethod
     def from_arrays(cls, floats: F64, ints: I64, n_states: int) -> KeyState:
         """The state from the arrays of `to_arrays`, for a model with this number of states."""
         weights, levels = np.zeros(n_states), np.zeros(n_states, np.int32)
-        states = ints[2 : 2 + len(floats)]
-        weights[states], levels[states] = floats, ints[2 + len(floats) :]
-        return cls(int(ints[0]), int(ints[1:2].astype(np.int64).view(np.uint64)[0]), weights, levels)
+        states, state_levels = np.split(ints[2:], 2)
+        weights[states], levels[states] = floats[: len(states)], state_levels
+        marginal = np.zeros(n_states if len(floats) > len(states) else 0)
+        if len(marginal):
+            marginal[states] = floats[len(states) :]
+        return cls(int(ints[0]), int(ints[1:2].astype(np.int64).view(np.uint64)[0]), weights, levels, marginal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +61,10 @@ class Inferred:
     step : int32 array
         The step of each row, as an index into the steps of the call; ascending.
     prev, location : int32 array
-        Codes of locations; with SMOOTH codes of states, because a move depends on the stage. `prev` is -1, except in
-        rows of SMOOTH after the first step.
+        Codes of locations; codes of states if the model is MARKOV, because a move depends on the stage. `prev` is -1 in
+        rows of other models, and of the first step.
     p : float64 array
-        1 if the model is CERTAIN.
+        1 if the model is CERTAIN; with JOINT and LAG, the weights of `kernel.pair_rows`.
     impossible : int32 array
         The steps whose readings the model cannot explain; they are treated as unobserved.
     dropped : float
@@ -83,6 +91,10 @@ class Inference:
         The number of particles of PARTICLE; 0 for other methods.
     prune : float
         Rows of a lower probability are dropped; see `kernel.filter_rows` and `kernel.smooth_rows`.
+    lag : int
+        For LAG, how many steps after a step have readings that count; 0 for other methods.
+    pairs : bool
+        For JOINT and LAG: whether rows have probabilities of pairs, for people, instead of weights, for queries.
 
     Examples
     --------
@@ -99,14 +111,19 @@ class Inference:
     ([0, 1, 1], [0, 0, 1], [1.0, 0.286, 0.714])
     """
 
-    def __init__(self, hmm: Hmm, method: str, particles: int = 0, prune: float = 0.0) -> None:
+    def __init__(
+        self, hmm: Hmm, method: str, particles: int = 0, prune: float = 0.0, lag: int = 0, pairs: bool = False
+    ) -> None:
         if method not in METHOD_MODELS:
             raise ValueError(f"there is no method {method}; the methods are {', '.join(METHOD_MODELS)}")
         if (particles > 0) != (method == "PARTICLE"):
             raise ValueError(f"{method} cannot have {particles} particles; PARTICLE needs 1 or more, other methods 0")
         if not 0 <= prune < 1:
             raise ValueError(f"prune is {prune}; it must be at least 0 and below 1")
+        if (lag > 0) != (method == "LAG"):
+            raise ValueError(f"{method} cannot have a lag of {lag} steps; LAG needs 1 or more, other methods 0")
         self.hmm, self.method, self.particles, self.prune = hmm, method, particles, float(prune)
+        self.lag, self.pairs = lag, pairs
         self.states = States.of(hmm)
         so_far = hmm.exponent_so_far if self.streams else None
         self._tempered = hmm if so_far is None else replace(hmm, exponent=so_far)
@@ -117,6 +134,10 @@ class Inference:
         """The model of the inferred stream."""
         return METHOD_MODELS[self.method]
 
+    def with_pairs(self) -> Inference:
+        """The same with probabilities of pairs instead of weights."""
+        return Inference(self.hmm, self.method, self.particles, self.prune, self.lag, pairs=True)
+
     @property
     def streams(self) -> bool:
         """Whether a key can resume from its state; otherwise all its steps must be in one call."""
@@ -125,9 +146,12 @@ class Inference:
     def start(self, key_seed: int = 0) -> KeyState:
         """The state of a key before its first step; PARTICLE uses the seed `key_seed` (modulo 2^64)."""
         n = len(self.states.location)
-        return KeyState(0, key_seed % 2**64, np.zeros(n), np.zeros(n, np.int32))
+        marginal = np.zeros(n if self.method in WEIGHTED else 0)
+        return KeyState(0, key_seed % 2**64, np.zeros(n), np.zeros(n, np.int32), marginal)
 
-    def advance(self, state: KeyState, reading_starts: I64, readings: I32, quantities: F64 | None = None) -> Inferred:
+    def advance(
+        self, state: KeyState, reading_starts: I64, readings: I32, quantities: F64 | None = None, ahead: int = 0
+    ) -> Inferred:
         """Infer the next steps of a key, and update its state in place.
 
         Parameters
@@ -140,27 +164,30 @@ class Inference:
             impossible. Duplicates within a step count once.
         quantities : (readings, Q) array, optional
             What each reading measured, as in `hmm.gaussians`; NaN if unknown. By default all are unknown.
+        ahead : int
+            For LAG, how many of the last steps are only looked at: the next call begins with them.
         """
         if state.steps and not self.streams:
             raise ValueError(f"{self.method} needs all steps of a key in one call")
         starts, codes = np.ascontiguousarray(reading_starts, np.int64), np.ascontiguousarray(readings, np.int32)
         if self.hmm.gaussians is None or quantities is None:
             starts, codes = kernel.distinct_readings(starts, codes, len(self.hmm.readers))
-            inferred = self._infer(state, self._sensors, starts, codes)
+            inferred = self._infer(state, self._sensors, starts, codes, ahead)
         else:
             measured = measured_readings(self._tempered, self.hmm.gaussians, self._sensors, starts, codes, quantities)
-            inferred = self._infer(state, measured.sensors, measured.reading_starts, measured.readings)
-        state.steps += len(starts) - 1
+            inferred = self._infer(state, measured.sensors, measured.reading_starts, measured.readings, ahead)
+        state.steps += len(starts) - 1 - ahead
         return inferred
 
     def advance_keys(
         self, states: Sequence[KeyState], step_starts: I64, reading_starts: I64, readings: I32,
-        quantities: F64 | None = None,
+        quantities: F64 | None = None, ahead: Sequence[int] | None = None,
     ) -> Inferred:  # fmt: skip
-        """`advance` for many keys: key k has the steps step_starts[k]:step_starts[k + 1]."""
+        """`advance` for many keys: key k has the steps step_starts[k]:step_starts[k + 1], ahead[k] of them ahead."""
         parts = []
-        for state, start, end in zip(states, step_starts[:-1].tolist(), step_starts[1:].tolist(), strict=True):
-            part = self.advance(state, reading_starts[start : end + 1], readings, quantities)
+        spans = zip(states, step_starts[:-1].tolist(), step_starts[1:].tolist(), ahead or repeat(0), strict=False)
+        for state, start, end, n_ahead in spans:
+            part = self.advance(state, reading_starts[start : end + 1], readings, quantities, n_ahead)
             parts.append(replace(part, step=part.step + np.int32(start), impossible=part.impossible + np.int32(start)))
         if not parts:
             return self._certain(np.empty(0, np.int32), np.empty(0, np.int32))
@@ -168,11 +195,22 @@ class Inference:
         columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         return Inferred(**columns, dropped=sum(part.dropped for part in parts))
 
-    def _infer(self, state: KeyState, sensors: Sensors, starts: I64, readings: I32) -> Inferred:
+    def _infer(self, state: KeyState, sensors: Sensors, starts: I64, readings: I32, ahead: int) -> Inferred:
         chain, plain = self._chain, self.states.plain
+        if self.method in WEIGHTED:
+            return Inferred(
+                *kernel.pair_rows(
+                    chain, sensors, starts, readings, state.steps > 0, state.weights, state.levels, state.marginal,
+                    len(starts) - 1 - ahead, self.lag, self.pairs,
+                )
+            )  # fmt: skip
         if self.method == "SMOOTH":
             rows = kernel.smooth_rows(chain, sensors, starts, readings, self.prune, True)
             step, prev, location, p, impossible, _, dropped = rows
+            if len(step):
+                state.marginal = np.bincount(location[step == step[-1]], minlength=len(chain.initial)).astype(
+                    np.float64
+                )
             return Inferred(step, prev, location, p, impossible, dropped)
         if self.method == "VITERBI":
             path, impossible = kernel.viterbi_path(chain, sensors, starts, readings)

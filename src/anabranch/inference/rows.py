@@ -67,7 +67,7 @@ class RowsSpec(Specification):
             values = [(name, pa.float64()) for name in (*names, *columns.rates)]
         else:
             location, *stage = derivation.open(self.time_kind).values.types
-            # With SMOOTH, a location may have several states, which differ in their stage.
+            # In a MARKOV stream, a location may have several states, which differ in their stage.
             stages = [(name, kind) for kind in stage for name in ("stage", "prev_stage")]
             values = [*((name, location) for name in names), *stages]
         probability = [] if columns.probability is None else [(columns.probability, pa.float64())]
@@ -116,7 +116,7 @@ class RowsOperator:
         rows, late = self._inbox.receive(packets, watermark)
         layout = self._spec.layout
         if layout.derivation is not None:
-            outcome = self._infer(rows, layout.derivation.open(layout.time_kind))
+            outcome = self._infer(rows, layout.derivation.for_people().open(layout.time_kind), ended)
         else:
             reporting = None if layout.prediction is None else layout.prediction.reporting
             if reporting is None:
@@ -126,8 +126,9 @@ class RowsOperator:
         outcome.rejected = pa.concat_tables([outcome.rejected, self._quarantine(LATE, late)])
         return outcome
 
-    def _infer(self, readings: Rows, deriver: Deriver) -> Outcome:
-        derived = deriver.advance(readings, self._inbox.keys[0], self._inbox.values[0], self._inbox.watermark)
+    def _infer(self, readings: Rows, deriver: Deriver, ended: bool) -> Outcome:
+        inbox = self._inbox
+        derived = deriver.advance(readings, inbox.keys[0], inbox.values[0], inbox.watermark, ended)
         rows, columns = derived.rows, self._spec.columns
         values = deriver.values.take(rows.value)
         previous = deriver.values.take(rows.prev) if columns.previous else []

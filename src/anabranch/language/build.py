@@ -212,6 +212,9 @@ class StatementBuilder(QueryBuilder):
     def prune(self, span: Span, least: int | float) -> Clause:
         return Clause("PRUNE", {"prune": least}, span)
 
+    def expire(self, span: Span, after: nodes.Duration) -> Clause:
+        return Clause("EXPIRE", {"expire": after}, span)
+
     def inferred(
         self,
         span: Span,
@@ -219,7 +222,7 @@ class StatementBuilder(QueryBuilder):
         family: Token,
         path: Token,
         method: Token,
-        argument: int | float | None,
+        argument: int | float | nodes.Duration | None,
         *options: Clause,
     ) -> Clause:
         fields, _ = self.collect_clauses(options)

@@ -214,15 +214,19 @@ class QuerySource(Node):
 
 @dataclass(frozen=True, slots=True)
 class InferredSource(Node):
-    """`INFERRED FROM readings USING HMM 'building/' METHOD PARTICLE(100) STEP 5 SECONDS PRUNE 1e-6`."""
+    """`INFERRED FROM readings USING HMM 'building/' METHOD PARTICLE(100) STEP 5 SECONDS PRUNE 1e-6 EXPIRE 1 HOUR`.
+
+    `argument` is a number in brackets, or a duration (`METHOD LAG 5 SECONDS`).
+    """
 
     stream: str
     family: str
     path: str
     method: str
-    argument: int | float | None = None
+    argument: int | float | Duration | None = None
     step: Duration | None = None
     prune: int | float | None = None
+    expire: Duration | None = None
 
 
 @dataclass(frozen=True, slots=True)

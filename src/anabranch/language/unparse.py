@@ -191,12 +191,15 @@ def _query_source(node: nodes.QuerySource) -> str:
 
 @unparse.register
 def _inferred_source(node: nodes.InferredSource) -> str:
-    argument = f"({node.argument!r})" if node.argument is not None else ""
+    argument = ""
+    if node.argument is not None:
+        argument = f" {unparse(node.argument)}" if isinstance(node.argument, nodes.Duration) else f"({node.argument!r})"
     step = f" STEP {unparse(node.step)}" if node.step is not None else ""
     prune = f" PRUNE {node.prune!r}" if node.prune is not None else ""
+    expire = f" EXPIRE {unparse(node.expire)}" if node.expire is not None else ""
     return (
         f"INFERRED FROM {quoted(node.stream)} USING {quoted(node.family)} {string(node.path)} "
-        f"METHOD {quoted(node.method)}{argument}{step}{prune}"
+        f"METHOD {quoted(node.method)}{argument}{step}{prune}{expire}"
     )
 
 

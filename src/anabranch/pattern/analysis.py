@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from anabranch.binding.derived_streams import is_weighted
 from anabranch.binding.per import PerEpisode, PerWindow
 from anabranch.binding.typed import (
     Constant,
@@ -34,6 +35,7 @@ from anabranch.binding.typed import (
     with_references,
 )
 from anabranch.catalog import Model, Stream
+from anabranch.errors import Finding
 from anabranch.language import nodes
 from anabranch.language.types import Type
 from anabranch.pattern.query import BoundCombination, BoundGoal, BoundPattern
@@ -202,6 +204,11 @@ class PatternAnalysis:
         return any(stream.model is Model.MARKOV for stream in self.streams)
 
     @property
+    def weighted(self) -> bool:
+        """Whether some stream is inferred by JOINT or LAG: an answer is given the readings up to its instant."""
+        return any(is_weighted(stream) for stream in self.streams)
+
+    @property
     def regular(self) -> bool:
         """Whether an automaton of fixed size reads the events of a chain, for one binding."""
         return self.classification in (REGULAR, EXTENDED)
@@ -293,6 +300,35 @@ class PatternAnalysis:
         """Whether the answers are exact for data of any size."""
         # With WITHIN, the automaton grows with the instants within this time.
         return self.regular and (self.single or not self.markov) and self.query.within is None
+
+    @property
+    def by_weights(self) -> bool:
+        """Whether the operators of live inputs also answer the query over an archive.
+
+        The worlds of a stream that is inferred by JOINT or LAG cannot be sampled or enumerated: their probabilities
+        change with every reading.
+        """
+        return (self.surely_exact or self.weighted) and not self.counts_bindings
+
+    @property
+    def objection(self) -> Finding | None:
+        """Why the query is refused."""
+        stream = next((stream for stream in self.streams if is_weighted(stream)), None)
+        if stream is None or not isinstance(stream.source, nodes.InferredSource):
+            return None
+        reason = ""
+        if self.query.method == "SAMPLING":
+            reason = "cannot be sampled"
+        elif isinstance(self.query.per, PerEpisode):
+            reason = "has no episodes: each of its instants is given other readings"
+        elif self.counts_bindings:
+            reason = "cannot be counted for variables that are not keys of all goals"
+        elif not self.regular and not self.last_values:
+            reason = f"cannot answer a query that is {self.classification}"
+        if not reason:
+            return None
+        message = f"{stream.name} is inferred by METHOD {stream.source.method}, which {reason}"
+        return Finding("not-supported", message, "use METHOD SMOOTH over an archive, or FILTER", self.query.span)
 
     @property
     def shares_last(self) -> bool:

@@ -73,7 +73,7 @@ class ArchiveOperator:
 
     def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
         """Take all packets and return all answers."""
-        received = self._received = self._intake.receive(packets, watermark)
+        received = self._received = self._intake.receive(packets, watermark, ended)
         self._signature, self._signatures, self._mask = read_signatures(self._intake, self._analysis, received.rows)
         if self._analysis.bound:
             answers = pa.concat_tables([self._spec.answer_schema.empty_table(), *self._answers_of_bindings()])

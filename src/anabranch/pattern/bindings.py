@@ -341,7 +341,7 @@ class Bindings:
         received, events = self._received, self._events
         node, event, mask, again = self._symbols(nodes)
         n_events = len(events.mask)
-        markov = received.model[received.used] == kernel.MARKOV
+        markov = received.model[received.used] >= kernel.MARKOV
         row_event, row_key = events.of_row[received.used], received.key[received.used]
         # The rows of other models count where they match; the rest has the effect of nothing.
         plain = np.flatnonzero(~markov)

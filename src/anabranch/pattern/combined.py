@@ -153,7 +153,7 @@ class CombinedOperator(PatternOperator):
 
     def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
         """Take packets and return all answers about instants before the watermark."""
-        received = self._intake.receive(packets, watermark)
+        received = self._intake.receive(packets, watermark, ended)
         self._group_answers.note(received)
         batch = Batch.of(received, self._letters(received.rows), self._intake.n_values)
         self._weights.grow(self._intake.n_chains, len(self._automaton.states))

@@ -57,7 +57,7 @@ class CombinedArchive:
 
     def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
         """Take all packets and return all answers."""
-        received = self._received = self._intake.receive(packets, watermark)
+        received = self._received = self._intake.receive(packets, watermark, ended)
         self._group_answers.note(received)
         self._signature, self._signatures = self._read(received.rows)
         self._histories = Histories(self._intake, received, self._signature, self._signatures, self._query.seed)

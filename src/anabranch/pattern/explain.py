@@ -50,6 +50,7 @@ def plan(analysis: PatternAnalysis) -> Plan:
         cost=_cost(analysis, planned),
         steps=tuple(_steps(analysis, planned)),
         streams=_streams(analysis),
+        refused=analysis.objection,
         span=query.span,
     )
 
@@ -65,12 +66,15 @@ def _streams(analysis: PatternAnalysis) -> str:
         return _WAITING_CONDITION if analysis.regular else _GROWING_STATE
     for stream in analysis.streams:
         if isinstance(stream.source, nodes.InferredSource) and stream.source.method in WHOLE_ARCHIVE:
-            return f"{stream.name} is inferred by {stream.source.method}, which needs all readings; use METHOD FILTER"
+            return f"{stream.name} is inferred by {stream.source.method}, which needs all readings; use METHOD JOINT"
     return "yes"
 
 
 def _method(analysis: PatternAnalysis, planned: bool) -> str:
     query = analysis.query
+    if analysis.weighted:
+        fails = "" if analysis.surely_exact else "; the run fails if the joint state of a chain is too large"
+        return f"exact, given the readings up to {_horizon(analysis)}{fails}"
     if analysis.surely_exact and query.method != "SAMPLING":
         return "exact"
     if query.method == "EXACT":
@@ -83,9 +87,18 @@ def _method(analysis: PatternAnalysis, planned: bool) -> str:
     return f"exact if the joint state of a chain is small, else {sampled}"
 
 
+def _horizon(analysis: PatternAnalysis) -> str:
+    """Up to when readings count for the answer at an instant."""
+    sources = [stream.source for stream in analysis.streams]
+    lags = [source.argument for source in sources if isinstance(source, nodes.InferredSource)]
+    written = [unparse(lag) for lag in lags if isinstance(lag, nodes.Duration)]
+    instant = "the end of each window" if isinstance(analysis.query.per, PerWindow) else "each instant"
+    return f"{', '.join(written)} after {instant}" if written else instant
+
+
 def _routing(analysis: PatternAnalysis) -> str:
     complete_groups = isinstance(analysis.query.per, PerEpisode) or isinstance(analysis, CombinedAnalysis)
-    if analysis.surely_exact and not complete_groups:
+    if analysis.by_weights and not complete_groups:
         routed_by = list(analysis.chain)
     else:
         routed_by = [analysis.chain[index] for _, index in analysis.group_by if index < len(analysis.chain)]
@@ -159,7 +172,8 @@ def _steps(analysis: PatternAnalysis, planned: bool) -> Iterator[Step]:
     yield Step("route", "check rows, quarantine invalid ones, pack the others into one packet per bucket")
     for stream in analysis.streams:
         if isinstance(stream.source, nodes.InferredSource):
-            yield Step("infer", f"{stream.name} from {stream.source.stream} by {stream.source.method}, for each key")
+            source = stream.source
+            yield Step("infer", f"{stream.name} from {source.stream} by {_inference(source)}, for each key")
     if isinstance(analysis, CombinedAnalysis):
         yield from _operand_steps(analysis)
     goals = count_of(len(analysis.tests), "goal")
@@ -219,6 +233,14 @@ def _formula_text(formula: Truth, names: Sequence[str]) -> str:
         for part in formula.parts
     ]
     return f"NOT {parts[0]}" if formula.op == "NOT" else f" {formula.op} ".join(parts)
+
+
+def _inference(source: nodes.InferredSource) -> str:
+    """The method, and what it costs where that is not clear."""
+    if not isinstance(source.argument, nodes.Duration):
+        return source.method
+    lag = unparse(source.argument)
+    return f"{source.method} {lag}: each step looks {lag} ahead again, and answers come {lag} later"
 
 
 def plan_tree(plan: Project, analysis: PatternAnalysis) -> Iterator[str]:

@@ -47,7 +47,7 @@ class GroupedOperator(PatternOperator):
 
     def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
         """Take packets and return all answers about instants before the watermark."""
-        received = self._intake.receive(packets, watermark)
+        received = self._intake.receive(packets, watermark, ended)
         origins = self._bindings.read(received)
         blocks = [*(self._live_step(received, origins) if self._spec.live else self._archive_step(received))]
         nothing = _no_answers(len(self._spec.analysis.bound))
@@ -75,7 +75,7 @@ class GroupedOperator(PatternOperator):
 
     def _add_axes(self, weights: JointWeights, received: Received, expansion: Expansion) -> None:
         """Add the MARKOV keys that now have an effect on a node for the first time, with their values so far."""
-        markov = received.model[expansion.rows] == kernel.MARKOV
+        markov = received.model[expansion.rows] >= kernel.MARKOV
         pairs = np.unique(np.stack([expansion.node[markov], received.key[expansion.rows[markov]]]), axis=1)
         for node, key in pairs.T.tolist():
             past = self._past.of(key)
@@ -142,7 +142,7 @@ class MarkovPast:
 
     def step(self, received: Received, n_values: int) -> None:
         """Take the rows of a step."""
-        used = received.used[received.model[received.used] == kernel.MARKOV]
+        used = received.used[received.model[received.used] >= kernel.MARKOV]
         rows = used[np.argsort(received.key[used], kind="stable")]
         keys = received.key[rows]
         n_keys = max(len(self._weights.offsets) - 1, int(keys.max(initial=-1)) + 1)

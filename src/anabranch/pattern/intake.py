@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from anabranch.arrays import I32, I64, Bools
+from anabranch.binding.derived_streams import is_weighted
 from anabranch.binding.typed import Typed, references
-from anabranch.catalog import Model
+from anabranch.catalog import Model, Stream
 from anabranch.columns.conditions import holds
 from anabranch.columns.dictionary import Dictionary, encode_pairs
 from anabranch.pattern import kernel
@@ -23,6 +24,7 @@ from anabranch.pattern.automaton import accept_bit, match_bit
 from anabranch.pattern.spec import PatternSpec
 from anabranch.transport.checks import LATE, OVERFULL, QUARANTINE, quarantine
 from anabranch.transport.inbox import Inbox
+from anabranch.transport.lagging import LaggingRows
 from anabranch.transport.operator import Counts
 from anabranch.transport.rows import Rows
 from anabranch.transport.state import read_tables
@@ -32,6 +34,10 @@ _KERNEL_MODEL = {
     Model.INDEPENDENT: kernel.INDEPENDENT,
     Model.MARKOV: kernel.MARKOV,
 }
+
+
+def _kernel_model(stream: Stream) -> int:
+    return kernel.WEIGHTED if is_weighted(stream) else _KERNEL_MODEL[stream.model]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +107,11 @@ class Intake:
         self._analysis = analysis
         self._layouts = layouts
         self._relations = spec.relations
-        self._models = np.array([_KERNEL_MODEL[stream.model] for stream in analysis.streams], np.int32)
+        self._models = np.array([_kernel_model(stream) for stream in analysis.streams], np.int32)
         self._inbox = Inbox(layouts)
         self._instants = _Instants() if spec.needs_instants else None
+        has_lag = any(layout.derivation is not None and layout.derivation.lag for layout in layouts)
+        self._lagging = LaggingRows(layouts) if has_lag else None
         # If a chain is a key, the dictionary of keys is used for both.
         self.chains = self._inbox.keys[0] if self._chain_is_key else Dictionary(spec.chain_types)
         self._chain_of = [np.zeros(0, np.int32) for _ in analysis.streams]
@@ -125,7 +133,7 @@ class Intake:
     @property
     def watermark(self) -> int:
         """The watermark of the bucket."""
-        return self._inbox.watermark
+        return self._inbox.watermark if self._lagging is None else self._lagging.watermark
 
     @property
     def n_streams(self) -> int:
@@ -145,6 +153,8 @@ class Intake:
     def load(self, tables: dict[str, pa.Table]) -> None:
         """Restore what `save` returned."""
         self._inbox.load(tables)
+        if self._lagging is not None:
+            self._lagging.load(tables)
         if self._instants is not None:
             self._instants.held = tables["instants"]["t"].to_numpy()
         for stream, deriver in self._derivers.items():
@@ -154,7 +164,7 @@ class Intake:
 
     def save(self) -> dict[str, pa.Table]:
         """The state as tables."""
-        tables = self._inbox.save()
+        tables = self._inbox.save() | (self._lagging.save() if self._lagging is not None else {})
         if self._instants is not None:
             tables["instants"] = pa.table({"t": self._instants.held})
         tables |= {f"derived {stream}": deriver.save() for stream, deriver in self._derivers.items()}
@@ -162,16 +172,17 @@ class Intake:
             tables["chains"] = self.chains.to_table()
         return tables
 
-    def receive(self, packets: Sequence[tuple[int, bytes]], watermark: int) -> Received:
+    def receive(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool = False) -> Received:
         """Take packets and return the rows before the watermark, sorted and deduplicated."""
-        before = self._inbox.watermark
+        before = self.watermark
         rows, late = self._inbox.receive(packets, watermark)
-        rows, unused, counts = self._derive(rows)
-        instants = np.zeros(0, np.int64)
+        rows, instants, unused, counts = self._derive(rows, ended)
+        if self._lagging is not None:
+            rows = self._lagging.receive(rows, self._inbox.watermark, ended)
         if self._instants is not None:
             # Inferred rows are in no packet.
-            complete = self._instants.receive(packets, before, self._inbox.watermark)
-            instants = np.unique(np.concatenate([complete, rows.t]))
+            complete = self._instants.receive(packets, before, self.watermark)
+            instants = np.unique(np.concatenate([complete, instants]))
         chain = self._number_chains(rows)
         model = self._models[rows.stream]
         key = rows.key if len(self._models) == 1 else rows.key * np.int32(len(self._models)) + rows.stream
@@ -197,18 +208,22 @@ class Intake:
         """Which rows are rows of their source, not inferred ones."""
         return ~np.isin(rows.stream, list(self._derivers))
 
-    def _derive(self, rows: Rows) -> tuple[Rows, list[tuple[str, Rows]], Counts]:
-        """Replace readings by the rows inferred from them; also the readings that were not used, with the reasons."""
-        counts = Counts()
+    def _derive(self, rows: Rows, ended: bool) -> tuple[Rows, I64, list[tuple[str, Rows]], Counts]:
+        """Replace readings by the rows inferred from them.
+
+        Also returns the instants of the inferred steps, and the readings that were not used, with the reasons.
+        """
+        counts, instants = Counts(), [np.zeros(0, np.int64)]
         if not self._derivers:
-            return rows, [], counts
+            return rows, instants[0], [], counts
         parts = [rows.where(self._is_plain(rows))]
         unused = []
         for stream, deriver in self._derivers.items():
             readings = rows.where(rows.stream == stream)
             derived = deriver.advance(
-                readings, self._inbox.keys[stream], self._inbox.values[stream], self._inbox.watermark
+                readings, self._inbox.keys[stream], self._inbox.values[stream], self._inbox.watermark, ended
             )
+            instants.append(derived.instants)
             parts.append(replace(derived.rows, stream=np.full(len(derived.rows), stream, np.int32)))
             rejected = [(reason, readings.where(which)) for reason, which in derived.rejected.items()]
             unused += rejected
@@ -218,7 +233,7 @@ class Intake:
                 duplicate=derived.duplicate,
                 quarantined=n_rejected,
             )
-        return Rows.concat(parts), unused, counts
+        return Rows.concat(parts), np.concatenate(instants), unused, counts
 
     def _number_chains(self, rows: Rows) -> I32:
         """The chain of each row; new keys are assigned to their chains."""

@@ -97,10 +97,10 @@ class PatternJob(QueryJob[PatternSpec], KeyPlacement):
 
 
 def make_job(analyses: Sequence[PatternAnalysis], context: JobContext) -> PatternJob:
-    """The job of a query: that of live inputs where it is surely exact, too."""
+    """The job of a query: that of live inputs where it is surely exact, or must be, too."""
     (analysis,) = analyses
     if isinstance(analysis, CombinedAnalysis):
         return PatternJob(CombinedSpec(context, analysis))
-    exact = analysis.surely_exact and analysis.query.method != "SAMPLING" and not analysis.counts_bindings
-    spec = PatternSpec if context.live or exact else ArchiveSpec
+    by_weights = analysis.by_weights and analysis.query.method != "SAMPLING" and not analysis.counts_bindings
+    spec = PatternSpec if context.live or by_weights else ArchiveSpec
     return PatternJob(spec(context, analysis))

@@ -80,7 +80,7 @@ class PatternOperator:
 
     def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
         """Take packets and return all answers about instants before the watermark."""
-        received = self._intake.receive(packets, watermark)
+        received = self._intake.receive(packets, watermark, ended)
         batch = self._timed(Batch.of(received, self._letters(received.rows), self._intake.n_values))
         if self._per is not None:
             now = Moment(self._intake.watermark, ended, received.instants)

@@ -71,7 +71,8 @@ class PatternSpec(Specification):
 
     def _types_in(self, goal: BoundGoal, name: str) -> list[pa.DataType]:
         """The types of the columns of a goal that have a variable, if the goal exports it."""
-        layout = self.layouts[self.stream_number(goal.stream.name)]
+        # The layout of a derived stream has the name of its source.
+        layout = self.layouts[[stream.name for stream in self.analysis.streams].index(goal.stream.name)]
         columns = (*goal.stream.keys, *goal.stream.values)
         # The values of a derived stream are not columns of its source.
         kinds = (*layout.key_types, *(layout.value_types if layout.derivation is None else ()))

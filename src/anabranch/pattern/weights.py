@@ -166,7 +166,7 @@ class SingleWeights:
 
     def _step(self, batch: Batch, automaton: Tables, row_p: F64) -> Answers:
         self.offsets, self.codes, self.weights, chains, times, probabilities = kernel.step_single(
-            batch.rows, batch.starts, batch.t, batch.prev, batch.value, batch.p, batch.letter,
+            batch.rows, batch.starts, batch.t, batch.model, batch.prev, batch.value, batch.p, batch.letter,
             automaton.delta, automaton.accept, self.offsets, self.codes, self.weights, batch.n_values, row_p,
             batch.clock, automaton.ticks,
         )  # fmt: skip
@@ -272,7 +272,7 @@ class JointWeights:
     @staticmethod
     def _add_axes(chain: Product, batch: Batch, rows: I64) -> None:
         """Add an axis for each new Markov key of the chain; its value so far is *nothing*."""
-        markov_rows = rows[batch.model[rows] == kernel.MARKOV]
+        markov_rows = rows[batch.model[rows] >= kernel.MARKOV]
         for key in np.unique(batch.key[markov_rows]).tolist():
             if key not in chain.keys:
                 chain.keys.append(key)

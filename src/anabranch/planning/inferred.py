@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from anabranch.arrays import ROUNDING
 from anabranch.catalog import Stream
 from anabranch.columns.conditions import ARROW_TYPES
 from anabranch.columns.times import TimeKind
@@ -33,8 +34,19 @@ def inference_of(stream: Stream, source: nodes.InferredSource, readings: Layout,
     if readings.time_kind is TimeKind.INTEGER and step != int(step):
         message = f"STEP {step:g} is no integer, and the times of {readings.name} are integers"
         raise WorkbookError([Finding("step", message, "write an integer", source.span)])
-    inference = Inference(hmm, source.method, int(source.argument or 0), float(source.prune or 0.0))
-    return InferredFrom(inference, ARROW_TYPES[stream.values[0].type], step, _quantities(hmm, source, readings))
+    argument = source.argument
+    lag = _whole_steps(argument, step) if isinstance(argument, nodes.Duration) else 0
+    particles = 0 if isinstance(argument, nodes.Duration) else int(argument or 0)
+    inference = Inference(hmm, source.method, particles, float(source.prune or 0.0), lag)
+    expire = None if source.expire is None else _whole_steps(source.expire, step)
+    return InferredFrom(inference, ARROW_TYPES[stream.values[0].type], step, _quantities(hmm, source, readings), expire)
+
+
+def _whole_steps(duration: nodes.Duration, step: float) -> int:
+    """How many steps begin within a duration after the beginning of a step."""
+    steps = float(amount_of(duration)) / step
+    # 0.7 / 0.1 is slightly less than 7.
+    return int(steps + ROUNDING * steps)
 
 
 def _quantities(hmm: Hmm, source: nodes.InferredSource, readings: Layout) -> tuple[int, ...]:

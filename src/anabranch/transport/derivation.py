@@ -23,8 +23,15 @@ class Derivation(Protocol):
     def step(self) -> float:
         """The length of a step; see `times.steps_of`."""
 
+    @property
+    def lag(self) -> int:
+        """How many steps after a step have rows that change those of the step."""
+
     def identity(self) -> dict[str, object]:
         """What tells this derivation from another, as JSON values; part of the identity of a checkpoint."""
+
+    def for_people(self) -> Derivation:
+        """The same with rows for people, where those for operators have no meaning alone."""
 
     def open(self, kind: TimeKind) -> Deriver:
         """A deriver for the keys of one bucket, given the type of their times."""
@@ -37,8 +44,11 @@ class Deriver(Protocol):
     def values(self) -> Dictionary:
         """The values of the derived rows; value 0 is *nothing*."""
 
-    def advance(self, rows: Rows, keys: Dictionary, readings: Dictionary, watermark: int) -> Derived:
-        """Take the source's rows of all steps before the watermark, and make the rows of these steps."""
+    def advance(self, rows: Rows, keys: Dictionary, readings: Dictionary, watermark: int, ended: bool) -> Derived:
+        """Take the source's rows of all steps before the watermark, and make the rows of these steps.
+
+        The rows of the last steps wait for those of the lag, unless the input has `ended`.
+        """
 
     def save(self) -> pa.Table:
         """The state of all keys."""
@@ -56,11 +66,13 @@ class Derived:
     rows : the derived rows; `key` is numbered as in the source, `value` and `prev` as in `Deriver.values`
     rejected : for each reason, which of the source's rows could not be used
     duplicate : how many of the source's rows were duplicates
+    instants : the times of the steps of which rows were made, whether or not there are any
     """
 
     rows: Rows
     rejected: dict[str, Bools]
     duplicate: int
+    instants: I64
 
 
 class ReportingPolicy(Protocol):

@@ -207,9 +207,18 @@ class _SharedDerivation:
         """The length of a step."""
         return self.derivation.step
 
+    @property
+    def lag(self) -> int:
+        """How many later steps count."""
+        return self.derivation.lag
+
     def identity(self) -> dict[str, object]:
         """What tells this derivation from another."""
         return self.derivation.identity()
+
+    def for_people(self) -> Derivation:
+        """The derivation with rows for people, not shared."""
+        return self.derivation.for_people()
 
     def open(self, kind: TimeKind) -> Deriver:
         """A deriver for the keys of one bucket."""
@@ -227,11 +236,11 @@ class _SharedDeriver:
         """The values of the derived rows."""
         return self._deriver.values
 
-    def advance(self, rows: Rows, keys: Dictionary, readings: Dictionary, watermark: int) -> Derived:
+    def advance(self, rows: Rows, keys: Dictionary, readings: Dictionary, watermark: int, ended: bool) -> Derived:
         """The rows of all steps before the watermark."""
         derived = self._memo.find(self._stream)
         if derived is None:
-            derived = self._deriver.advance(rows, keys, readings, watermark)
+            derived = self._deriver.advance(rows, keys, readings, watermark, ended)
             self._memo.add(self._stream, derived)
         # Operators scale probabilities in place.
         return replace(derived, rows=replace(derived.rows, p=derived.rows.p.copy()))

@@ -7,6 +7,7 @@ one location per step:
 - `particle_rows` (`particles.py`): the same by a sample of fixed size.
 - `smooth_rows`, `marginal_rows` (`smoothing.py`): complete paths and single steps, given all readings. They go forward
   and use the backward weights of `backward.py`.
+- `pair_rows` (`pairs.py`): the weights of successive locations, given the readings up to each step or a lag later.
 - `viterbi_path` (`viterbi.py`): the most likely path, given all readings.
 
 They take the arrays of `inputs.py`, compute with the weights of `weights.py`, which do not underflow, and write the
@@ -21,6 +22,7 @@ sqrt(T)-th step and recompute the others, block by block: O(sqrt(T) N) memory be
 
 from anabranch.inference.kernel.forward import filter_rows, mle_path
 from anabranch.inference.kernel.inputs import SMALLEST, Chain, Sensors, distinct_readings
+from anabranch.inference.kernel.pairs import pair_rows
 from anabranch.inference.kernel.particles import particle_rows
 from anabranch.inference.kernel.smoothing import marginal_rows, smooth_rows
 from anabranch.inference.kernel.viterbi import viterbi_path
@@ -35,6 +37,7 @@ __all__ = [
     "filter_rows",
     "marginal_rows",
     "mle_path",
+    "pair_rows",
     "particle_rows",
     "smooth_rows",
     "viterbi_path",

@@ -28,7 +28,7 @@ from anabranch.inference.kernel.weights import (
 
 
 @compiled
-def _back(
+def back(
     chain: Chain, sensors: Sensors, readings: I32, last: bool, skip: bool, deep: bool, g: F64, g_levels: I32,
     behind: F64, behind_levels: I32, hits: I64, out: F64, out_levels: I32,
 ) -> tuple[bool, int, bool]:  # fmt: skip
@@ -64,7 +64,7 @@ def _back_to_marks(
     deep, exponents = False, 0
     for t in range(n_steps - 1, -1, -1):
         now = readings[reading_starts[t] : reading_starts[t + 1]]
-        left, exponent, deep = _back(
+        left, exponent, deep = back(
             chain, sensors, now, t == n_steps - 1, skip[t], deep, g, g_levels, behind, behind_levels, hits, g, g_levels
         )
         if not left:
@@ -126,7 +126,7 @@ def fill_block(
     deep = end < n_steps and is_deep(after, after_levels)
     for t in range(end - 1, start - 1, -1):
         now = readings[reading_starts[t] : reading_starts[t + 1]]
-        _, _, deep = _back(
+        _, _, deep = back(
             chain, sensors, now, t == n_steps - 1, skip[t], deep, after, after_levels, behind, behind_levels, hits,
             g[t - start], g_levels[t - start],
         )  # fmt: skip

@@ -18,7 +18,7 @@ is *nothing*, which emits no symbol; letter 0 is the empty set.
 Complexity: linear in the rows, times the number of states (and the size of the product, for the joint kernel).
 """
 
-from anabranch.pattern.kernel.chains import CERTAIN, DUPLICATE, INDEPENDENT, MARKOV, OVERFULL, ROUNDING, USED
+from anabranch.pattern.kernel.chains import CERTAIN, DUPLICATE, INDEPENDENT, MARKOV, OVERFULL, ROUNDING, USED, WEIGHTED
 from anabranch.pattern.kernel.independent import step_independent
 from anabranch.pattern.kernel.joint import step_joint
 from anabranch.pattern.kernel.order import TOLERANCE, clean_rows, order_rows
@@ -26,6 +26,6 @@ from anabranch.pattern.kernel.safe import true_since
 from anabranch.pattern.kernel.single import step_single
 
 __all__ = [
-    "CERTAIN", "DUPLICATE", "INDEPENDENT", "MARKOV", "OVERFULL", "ROUNDING", "TOLERANCE", "USED",
+    "CERTAIN", "DUPLICATE", "INDEPENDENT", "MARKOV", "OVERFULL", "ROUNDING", "TOLERANCE", "USED", "WEIGHTED",
     "clean_rows", "order_rows", "step_independent", "step_joint", "step_single", "true_since",
 ]  # fmt: skip

@@ -10,8 +10,9 @@ from anabranch.compiled import compiled
 # The status of a row after `clean_rows`.
 USED, DUPLICATE, OVERFULL = 0, 1, 2
 
-# The models of streams.
-CERTAIN, INDEPENDENT, MARKOV = 0, 1, 2
+# The models of streams. WEIGHTED is MARKOV with weights instead of probabilities of moves: the rows from a value need
+# not sum to 1, and leave nothing over.
+CERTAIN, INDEPENDENT, MARKOV, WEIGHTED = 0, 1, 2, 3
 
 #: If probabilities sum to 1 minus less than this, the rest is a rounding error, not the probability of *nothing*.
 ROUNDING = 2.0**-50
@@ -88,7 +89,7 @@ def mix(
     start = lo
     while start < hi:
         end = end_of_key(rows, start, hi, key)
-        if model[rows[start]] != MARKOV:
+        if model[rows[start]] < MARKOV:
             n_keys += 1
             if n_keys == 1:
                 emit(rows, start, end, model, p, letter, union, mixed)

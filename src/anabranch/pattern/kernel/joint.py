@@ -6,7 +6,16 @@ import numpy as np
 
 from anabranch.arrays import F64, I32, I64, Bools
 from anabranch.compiled import assign, compiled
-from anabranch.pattern.kernel.chains import MARKOV, ROUNDING, age, answer_space, end_of_instant, end_of_key, mix
+from anabranch.pattern.kernel.chains import (
+    MARKOV,
+    ROUNDING,
+    WEIGHTED,
+    age,
+    answer_space,
+    end_of_instant,
+    end_of_key,
+    mix,
+)
 
 
 @compiled
@@ -53,7 +62,7 @@ def step_joint(
         k = lo
         while k < hi:
             key_end = end_of_key(rows, k, hi, key)
-            if model[rows[k]] == MARKOV:
+            if model[rows[k]] >= MARKOV:
                 a = axis_of[key[rows[k]]]
                 needed = float(len(weights)) / len(axes[a]) * (key_end - k + 1)
                 if needed > limit:
@@ -62,7 +71,18 @@ def step_joint(
                 for b in range(a + 1, len(axes)):
                     inner *= len(axes[b])
                 axes[a], emitted[a], weights = _move_axis(
-                    rows, k, key_end, prev, value, p, letter, axes[a], weights, inner, n_values
+                    rows,
+                    k,
+                    key_end,
+                    model[rows[k]] == WEIGHTED,
+                    prev,
+                    value,
+                    p,
+                    letter,
+                    axes[a],
+                    weights,
+                    inner,
+                    n_values,
                 )
             k = key_end
         mix(rows, lo, hi, key, model, p, letter, union, mixed, of_key, spare)
@@ -83,7 +103,7 @@ def step_joint(
 
 @compiled
 def _move_axis(
-    rows: I64, lo: int, hi: int, prev: I32, value: I32, p: F64, letter: I32,
+    rows: I64, lo: int, hi: int, weighted: bool, prev: I32, value: I32, p: F64, letter: I32,
     codes: I32, before: F64, inner: int, n_values: int,
 ) -> tuple[I32, I32, F64]:  # fmt: skip
     """Move one Markov key along its axis of the product.
@@ -110,7 +130,8 @@ def _move_axis(
                 new_codes[n_new] = value[row]
                 emitted[n_new] = letter[row]
                 n_new += 1
-    if np.any(left > ROUNDING) and new_at[0] < 0:
+    leaves = not weighted and np.any(left > ROUNDING)
+    if leaves and new_at[0] < 0:
         new_at[0] = n_new
         new_codes[n_new] = 0
         n_new += 1
@@ -121,7 +142,7 @@ def _move_axis(
         if i >= 0 and p[row] != 0.0:
             _add_slice(before, after, outer, n_old, n_new, inner, i, new_at[value[row]], p[row])
     for i in range(n_old):
-        if left[i] > ROUNDING:
+        if leaves and left[i] > ROUNDING:
             _add_slice(before, after, outer, n_old, n_new, inner, i, new_at[0], left[i])
     return new_codes[:n_new].copy(), emitted[:n_new].copy(), after
 

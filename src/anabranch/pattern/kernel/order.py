@@ -6,7 +6,7 @@ import numpy as np
 
 from anabranch.arrays import F64, I8, I32, I64
 from anabranch.compiled import assign, compiled
-from anabranch.pattern.kernel.chains import CERTAIN, DUPLICATE, OVERFULL, USED
+from anabranch.pattern.kernel.chains import CERTAIN, DUPLICATE, OVERFULL, USED, WEIGHTED
 
 #: A sum of a (key, t) or (key, t, prev) that is above 1 by at most this is treated as a rounding error.
 TOLERANCE = 1e-6
@@ -117,7 +117,7 @@ def clean_rows(order: I64, t: I64, key: I32, model: I32, prev: I32, value: I32, 
             else:
                 total += p[row]
             hi += 1
-        if total > 1.0 and model[first] != CERTAIN:
+        if total > 1.0 and model[first] != CERTAIN and model[first] != WEIGHTED:
             for j in range(lo, hi):
                 if total > 1.0 + TOLERANCE:
                     status[order[j]] = OVERFULL

@@ -6,24 +6,24 @@ import numpy as np
 
 from anabranch.arrays import F64, I32, I64, Bools
 from anabranch.compiled import assign, compiled
-from anabranch.pattern.kernel.chains import ROUNDING, age, answer_space
+from anabranch.pattern.kernel.chains import ROUNDING, WEIGHTED, age, answer_space
 
 
 @compiled
 def step_single(
-    rows: I64, starts: I64, t: I64, prev: I32, value: I32, p: F64, letter: I32, delta: I32, accept: Bools,
+    rows: I64, starts: I64, t: I64, model: I32, prev: I32, value: I32, p: F64, letter: I32, delta: I32, accept: Bools,
     offsets: I64, codes: I32, weights: F64, n_values: int, row_p: F64, clock: I32, ticks: I32,
 ) -> tuple[I64, I32, F64, I32, I64, F64]:  # fmt: skip
     """Update the weights of each chain, one Markov key, over its instants.
 
     For each table row (prev u, value v, probability p):  f'[v, delta(q, letter(v))] += p f[u, q].
-    The probability that the rows of u leave over goes to *nothing*.
+    The probability that the rows of u leave over goes to *nothing*, unless rows are weights.
 
     Parameters
     ----------
     rows : the indexes of the rows to use, sorted by chain and instant
     starts : chain c is rows[starts[c]:starts[c + 1]]
-    t, prev, value, p, letter : columns, by row index
+    t, model, prev, value, p, letter : columns, by row index
     delta, accept : the automaton's tables, (states, letters)
     offsets, codes, weights : the state; chain c has the values codes[offsets[c]:offsets[c + 1]] and
         their weights (values, states)
@@ -52,7 +52,7 @@ def step_single(
         assign(live_codes[0], codes[offsets[c] : offsets[c + 1]])
         assign(live[0], weights[offsets[c] : offsets[c + 1]])
         n_live, now, n_new = _step_chain(
-            rows[starts[c] : starts[c + 1]], t, prev, value, p, letter, delta, accept,
+            rows[starts[c] : starts[c + 1]], t, model, prev, value, p, letter, delta, accept,
             n_live, live_codes, live, at, left, row_p, answer_t[n_answers:], answer_p[n_answers:], clock, ticks,
         )  # fmt: skip
         answer_chain[n_answers : n_answers + n_new] = c
@@ -81,7 +81,7 @@ def _idle_letters(delta: I32, accept: Bools) -> Bools:
 
 @compiled
 def _step_chain(
-    rows: I64, t: I64, prev: I32, value: I32, p: F64, letter: I32, delta: I32, accept: Bools,
+    rows: I64, t: I64, model: I32, prev: I32, value: I32, p: F64, letter: I32, delta: I32, accept: Bools,
     n_live: int, live_codes: I32, live: F64, at: I64, left: F64, row_p: F64, answer_t: I64, answer_p: F64,
     clock: I32, ticks: I32,
 ) -> tuple[int, int, int]:  # fmt: skip
@@ -96,7 +96,7 @@ def _step_chain(
     now, then, n_answers, k = 0, 1, 0, 0
     aged = np.empty(ticks.shape[1])
     while k < len(rows):
-        instant = t[rows[k]]
+        instant, weighted = t[rows[k]], model[rows[k]] == WEIGHTED
         for i in range(n_live):
             if len(ticks):
                 age(ticks[clock[rows[k]]], live[now, i], aged)
@@ -134,7 +134,7 @@ def _step_chain(
                 row_p[row] = true_here
         for i in range(n_live):
             at[now, live_codes[now, i]] = -1
-            if left[i] > ROUNDING:
+            if left[i] > ROUNDING and not weighted:
                 j = at[then, 0]
                 if j < 0:
                     j = n_next
