@@ -48,7 +48,8 @@ class RelateRun(local.LocalRun):
         """The answers about all current entities, as if each of them had changed in the last step."""
         valid = self.entities.filter(self.entities["valid"])
         n = len(valid)
-        for name, value in (("changed", pa.array([True] * n)), ("previous", pa.nulls(n, pa.binary()))):
+        previous = {field.name: pa.nulls(n, field.type) for field in valid.schema if field.name.startswith("previous")}
+        for name, value in {"changed": pa.array([True] * n), **previous}.items():
             valid = valid.set_column(valid.schema.get_field_index(name), name, value)
         return dict(_answer(row) for row in decide(self.job.spec, members(self.job, valid)).to_pylist())
 
