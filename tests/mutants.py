@@ -300,7 +300,7 @@ MUTANTS = [
         ("arrivals", "+ variables[roles[role].variable].longest + 4", "+ 4"),
     ], compiled=True),
     *_mutants("constrain", ["constrain/test_negation.py"], [
-        ("waiting", "owners, solutions) < now", "owners, solutions) <= now"),
+        ("waiting", "solutions) < now", "solutions) <= now"),
         ("placement", "t - whole * is_negated", "t"),
     ], compiled=True),
     *_mutants("constrain", ["constrain/test_probabilities.py"], [

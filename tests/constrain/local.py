@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tests import local
@@ -12,6 +12,7 @@ from tests.oracles.constrain import Solution, solutions
 from tests.oracles.events import frozen
 
 from anabranch.constrain.job import ConstrainJob
+from anabranch.constrain.operator import ConstrainOperator
 
 
 class ConstrainRun(local.LocalRun):
@@ -52,3 +53,16 @@ def truth_of(case: Case) -> Counter:
     """The answers of the oracle, with their counts."""
     answers = solutions(local.bound_query(case.workbook, case.query), case.rows, case.relations)
     return Counter(map(frozen, answers))
+
+
+def operators_long_after(case: Case, job: ConstrainJob) -> Iterator[ConstrainOperator]:
+    """The operators of two buckets after the rows of a case with integer times, and two of its rows much later."""
+    run = ConstrainRun(job, 2)
+    run.step(case.rows)
+    far = {name: [{**row, "t": row["t"] + 10_000} for row in rows[:1]] for name, rows in case.rows.items()}
+    run.step(far)
+    run.step({name: [{**row, "t": row["t"] + 10_000} for row in rows] for name, rows in far.items()}, end=True)
+    for state in run.states:
+        operator = job.operator()
+        operator.open(state)
+        yield operator

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 from tests.cases import TIMES, Case, Rows, seconds
-from tests.constrain.local import ConstrainRun, answers_of, job_of, truth_of
+from tests.constrain.local import ConstrainRun, answers_of, job_of, operators_long_after, truth_of
 from tests.constrain.strategies import constrain_cases
 from tests.drawn import examples
 from tests.local import bound_query, in_context, to_table
@@ -121,15 +121,7 @@ def test_tight_keeps_no_more_than_loose(case: Case) -> None:
 @given(constrain_cases(connected=True, consistent=True, time_types=TIMES[:1]))
 def test_no_event_is_kept_that_cannot_be_needed(case: Case) -> None:
     assume(is_possible(case))
-    job = job_of(case)
-    run = ConstrainRun(job, 2)
-    run.step(case.rows)
-    far = {name: [{**row, "t": row["t"] + 10_000} for row in rows[:1]] for name, rows in case.rows.items()}
-    run.step(far)
-    run.step({name: [{**row, "t": row["t"] + 10_000} for row in rows] for name, rows in far.items()}, end=True)
-    for state in run.states:
-        operator = job.operator()
-        operator.open(state)
+    for operator in operators_long_after(case, job_of(case)):
         assert len(operator.kept) <= 2
 
 

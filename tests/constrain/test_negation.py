@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 from tests.cases import Case, seconds
-from tests.constrain.local import ConstrainRun, answers_of, job_of, truth_of
+from tests.constrain.local import ConstrainRun, answers_of, job_of, operators_long_after, truth_of
 from tests.constrain.strategies import constrain_cases
 from tests.constrain.test_against_loops import is_possible
 from tests.constrain.test_early import by_step
@@ -153,15 +153,7 @@ def test_queries_in_one_pass_give_the_same_answers_as_alone(data: st.DataObject,
 def test_no_event_is_kept_that_cannot_be_needed(data: st.DataObject) -> None:
     case = data.draw(constrain_cases(negated=True, connected=True, consistent=True, time_types=["INTEGER"]))
     assume(is_possible(case))
-    job = in_context(job_of(case), live=True)
-    run = ConstrainRun(job, 2)
-    run.step(case.rows)
-    far = {name: [{**row, "t": row["t"] + 10_000} for row in rows[:1]] for name, rows in case.rows.items()}
-    run.step(far)
-    run.step({name: [{**row, "t": row["t"] + 10_000} for row in rows] for name, rows in far.items()}, end=True)
-    for state in run.states:
-        operator = job.operator()
-        operator.open(state)
+    for operator in operators_long_after(case, in_context(job_of(case), live=True)):
         assert len(operator.kept) <= 2
         assert not len(operator._waiting)
 
