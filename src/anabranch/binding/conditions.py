@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from anabranch.binding.scopes import Scope
@@ -75,14 +76,23 @@ class ConditionBinder:
         reference = self.scope.attribute(node)
         if reference is None or node.default is None:
             return reference
+        column = f"{node.owner}.{node.name} is {a_type(reference.type)}"
+        if isinstance(node.default, nodes.Attribute):
+            other = self.attribute(node.default)
+            if not isinstance(other, Reference):
+                return None
+            if other.type is not reference.type and Type.UNKNOWN not in (other.type, reference.type):
+                message = f"{column}, but its default is {a_type(other.type)}"
+                self.findings.add("type-mismatch", message, node.default.span, "use columns of the same type")
+                return None
+            return replace(reference, default=other, span=node.span)
         default = coerce_string(self.literal(node.default), reference.type)
         if not isinstance(default, Constant) or not comparable(default.type, reference.type):
-            default_type = a_type(type_of(node.default.value))
-            message = f"{node.owner}.{node.name} is {a_type(reference.type)}, but its default is {default_type}"
+            message = f"{column}, but its default is {a_type(type_of(node.default.value))}"
             hint = constant_hint(self.literal(node.default), reference.name, reference.type)
             self.findings.add("type-mismatch", message, node.default.span, hint)
             return None
-        return Reference(reference.owner, reference.name, reference.type, default, node.span, reference.mention)
+        return replace(reference, default=default, span=node.span)
 
     # ------------------------------------------------------------ arithmetic and comparison
 

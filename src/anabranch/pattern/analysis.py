@@ -311,6 +311,11 @@ class PatternAnalysis:
         return (self.surely_exact or self.weighted) and not self.counts_bindings
 
     @property
+    def takes_weighted(self) -> bool:
+        """Whether it can be answered over a stream that is inferred by JOINT or LAG."""
+        return self.regular or self.last_values
+
+    @property
     def objection(self) -> Finding | None:
         """Why the query is refused."""
         stream = next((stream for stream in self.streams if is_weighted(stream)), None)
@@ -323,7 +328,7 @@ class PatternAnalysis:
             reason = "has no episodes: each of its instants is given other readings"
         elif self.counts_bindings:
             reason = "cannot be counted for variables that are not keys of all goals"
-        elif not self.regular and not self.last_values:
+        elif not self.takes_weighted:
             reason = f"cannot answer a query that is {self.classification}"
         if not reason:
             return None

@@ -50,6 +50,11 @@ class CombinedAnalysis(PatternAnalysis):
         return inferred and self.combination.true_by_default
 
     @property
+    def takes_weighted(self) -> bool:
+        """Whether it can be answered over a stream that is inferred by JOINT or LAG."""
+        return self.exactly
+
+    @property
     def last_values(self) -> bool:
         """Never: the state is that of all operands."""
         return False

@@ -101,6 +101,6 @@ def make_job(analyses: Sequence[PatternAnalysis], context: JobContext) -> Patter
     (analysis,) = analyses
     if isinstance(analysis, CombinedAnalysis):
         return PatternJob(CombinedSpec(context, analysis))
-    by_weights = analysis.by_weights and analysis.query.method != "SAMPLING" and not analysis.counts_bindings
+    by_weights = analysis.by_weights and analysis.query.method != "SAMPLING"
     spec = PatternSpec if context.live or by_weights else ArchiveSpec
     return PatternJob(spec(context, analysis))
