@@ -190,9 +190,19 @@ class PatternAnalysis:
         return False
 
     @property
-    def can_stream(self) -> bool:
-        """Whether the state does not grow with the number of rows."""
+    def by_automaton(self) -> bool:
+        """Whether an automaton answers the query on a stream: its state does not grow with the number of rows."""
+        if self.query.method == "SAMPLING" or self.counts_bindings:
+            return False
         return (self.regular and not self.late_conditions) or self.last_values
+
+    def for_streams(self) -> PatternAnalysis:
+        """The same query, where conditions are tested when all their variables have values.
+
+        Over an archive, all bindings are known before an event is read, so a condition on variables that later goals
+        bind is tested at the event. On a stream, partial results keep the values of the event instead.
+        """
+        return analyse(self.query, early=False) if self.late_conditions else self
 
     @property
     def last_values(self) -> bool:
@@ -292,8 +302,8 @@ class PatternAnalysis:
         return frozenset({*self.chain, *self.bound} - (needed - set(self.chain)))
 
 
-def analyse(query: BoundPattern) -> PatternAnalysis:
-    """Analyse a bound query."""
+def analyse(query: BoundPattern, early: bool = True) -> PatternAnalysis:
+    """Analyse a bound query; with `early`, conditions may be tested before all their variables have values."""
     if not isinstance(query.per, PerWindow):
         # Wildcards cannot be named by GROUP BY, so a window counts instants, not (key, instant).
         query = _name_lone_wildcards(query)
@@ -302,7 +312,7 @@ def analyse(query: BoundPattern) -> PatternAnalysis:
     chain = tuple(name for name in variables_of(goals) if is_independent(goals, name))
     grouped = {name for _, name in query.group_by} - set(chain)
     bound = tuple(name for name in _exported_in_order(goals) if name in grouped)
-    places = _places(goals, frozenset(chain), frozenset(bound))
+    places = _places(goals, frozenset(chain), frozenset(bound), early)
     classification, why, plan = _classify(goals, chain, bound, places)
     columns = (*chain, *bound)
     return PatternAnalysis(
@@ -378,13 +388,19 @@ class _Place:
     goal: int | None
 
 
-def _places(goals: tuple[BoundGoal, ...], chain: frozenset[str], bound: frozenset[str]) -> list[_Place]:
-    """The place of each condition."""
+def _places(goals: tuple[BoundGoal, ...], chain: frozenset[str], bound: frozenset[str], early: bool) -> list[_Place]:
+    """The place of each condition; without `early`, no condition is tested before all its variables are bound."""
     places = []
     for stated, goal in enumerate(goals):
         for condition in _conditions(goal):
-            free = _names(condition) - chain - bound
-            earlier = (number for number in range(stated) if free <= goals[number].exported)
+            names = _names(condition) - chain
+            free = names - bound
+            known = [set[str]().union(*(before.exported for before in goals[: number + 1])) for number in range(stated)]
+            earlier = (
+                number
+                for number in range(stated)
+                if free <= goals[number].exported and (early or names <= known[number])
+            )
             found = stated if free <= goal.variables else next(earlier, None)
             places.append(_Place(condition, stated, found))
     return places

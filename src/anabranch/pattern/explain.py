@@ -20,16 +20,6 @@ _FORMS: dict[type, str] = {
     PerEpisode: "PER EPISODE: the probabilities, then whether it was true since the episode began",
 }
 
-_GROWING_STATE = "the state grows with the number of rows; run the query over an archive"
-_COUNTED_BINDINGS = (
-    "PER d and PER EPISODE stream only if every GROUP BY variable is in the same key position of all goals; "
-    "run the query over an archive"
-)
-_WAITING_CONDITION = (
-    "a condition compares an event with a grouping variable that only a later goal binds; "
-    "GROUP BY the variables of the event too, or run the query over an archive"
-)
-
 
 def plan(analysis: PatternAnalysis) -> Plan:
     """Describe how a query is run."""
@@ -50,12 +40,6 @@ def plan(analysis: PatternAnalysis) -> Plan:
 
 
 def _streams(analysis: PatternAnalysis) -> str:
-    if analysis.query.method == "SAMPLING":
-        return "METHOD SAMPLING draws worlds over an archive; remove it"
-    if analysis.counts_bindings:
-        return _COUNTED_BINDINGS
-    if not analysis.can_stream:
-        return _WAITING_CONDITION if analysis.regular else _GROWING_STATE
     for stream in analysis.streams:
         if isinstance(stream.source, nodes.InferredSource) and stream.source.method in WHOLE_ARCHIVE:
             return f"{stream.name} is inferred by {stream.source.method}, which needs all readings; use METHOD FILTER"

@@ -14,10 +14,11 @@ from anabranch.columns.times import encode_times
 from anabranch.pattern.analysis import PatternAnalysis
 from anabranch.pattern.archive import ArchiveOperator
 from anabranch.pattern.archive_spans import SpanOperator
+from anabranch.pattern.general import GeneralOperator
 from anabranch.pattern.grouped import GroupedOperator
 from anabranch.pattern.last_values import LastValuesOperator
 from anabranch.pattern.operator import PatternOperator
-from anabranch.pattern.spec import ArchiveSpec, PatternSpec
+from anabranch.pattern.spec import GroupSpec, PatternSpec
 from anabranch.transport.finishing import AnyOf, Finishing, ResultColumn, SumOf
 from anabranch.transport.job import JobContext, QueryJob
 from anabranch.transport.operator import Operator
@@ -58,7 +59,9 @@ class PatternJob(QueryJob[PatternSpec], KeyPlacement):
     def operator(self) -> Operator:
         """The operator of one bucket."""
         spec = self.spec
-        if isinstance(spec, ArchiveSpec):
+        if isinstance(spec, GroupSpec):
+            if spec.live:
+                return GeneralOperator(spec)
             return ArchiveOperator(spec) if spec.spans is None else SpanOperator(spec, spec.spans)
         if spec.analysis.last_values:
             return LastValuesOperator(spec)
@@ -67,7 +70,7 @@ class PatternJob(QueryJob[PatternSpec], KeyPlacement):
     def rules(self, query: int) -> Finishing:
         """The result columns; without GROUP BY, the probability that some chain is true."""
         spec = self.spec
-        if isinstance(spec, ArchiveSpec):
+        if isinstance(spec, GroupSpec):
             return Finishing(per=self._per_keys())
         head = tuple(field.name for field in spec.head)
         numbers = ("probability",) if spec.spans is None else tuple(field.name for field in spec.span_columns)
@@ -92,8 +95,9 @@ class PatternJob(QueryJob[PatternSpec], KeyPlacement):
 
 
 def make_job(analyses: Sequence[PatternAnalysis], context: JobContext) -> PatternJob:
-    """The job of a query: that of live inputs where it is surely exact, too."""
+    """The job of a query: an automaton answers it where it always can, and on live inputs where its state is small."""
     (analysis,) = analyses
+    if context.live and not analysis.by_automaton:
+        return PatternJob(GroupSpec(context, analysis.for_streams()))
     exact = analysis.surely_exact and analysis.query.method != "SAMPLING" and not analysis.counts_bindings
-    spec = PatternSpec if context.live or exact else ArchiveSpec
-    return PatternJob(spec(context, analysis))
+    return PatternJob((PatternSpec if context.live or exact else GroupSpec)(context, analysis))

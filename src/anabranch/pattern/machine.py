@@ -9,9 +9,8 @@ words when worlds are sampled, a single bit when states are explored for the aut
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -166,19 +165,10 @@ class SetMachine:
         if len(self._known) > _MOST_KNOWN_STEPS:
             self._known.clear()
 
-    @property
-    def spent(self) -> float:
-        """The part of the allowed work that the chain has taken."""
-        return 1.0 - self._work_left / max(1, self._most_work)
-
     @staticmethod
-    def _work(state: frozenset[Partial], letter: int) -> int:
+    def work(state: frozenset[Partial], letter: int) -> int:
+        """The work of a step."""
         return LEAST_WORK + (1 + len(state)) * letter.bit_count()
-
-    def require(self, steps: Iterable[tuple[frozenset[Partial], int]]) -> None:
-        """Raise TooLarge if these steps are more work than is left."""
-        if sum(itertools.starmap(self._work, steps)) > self._work_left:
-            raise TooLarge(_TOO_MANY)
 
     def letter_of(self, signature: Signature) -> int:
         """The letter of one event; 0 if it matches no goal."""
@@ -199,15 +189,23 @@ class SetMachine:
         """
         # Known steps count too: whether a chain is too
         # large must not depend on other chains.
-        self._work_left -= self._work(state, letter)
+        self._work_left -= self.work(state, letter)
         if self._work_left < 0:
             raise TooLarge(_TOO_MANY)
         if (state, letter) not in self._known:
-            events = {signature: 1 for number, signature in enumerate(self._signatures) if letter >> number & 1}
+            events = {self._signatures[number]: 1 for number in _bits(letter)}
             after, true = self._machine.advance(dict.fromkeys(state, 1), events, 1)
             partials = frozenset(partial for partial, mask in after.items() if mask)
             self._known[state, letter] = partials, bool(true)
         return self._known[state, letter]
+
+
+def _bits(letter: int) -> Iterator[int]:
+    """The numbers of the bits of a letter."""
+    while letter:
+        lowest = letter & -letter
+        yield lowest.bit_length() - 1
+        letter ^= lowest
 
 
 class _Move:

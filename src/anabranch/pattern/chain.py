@@ -1,0 +1,154 @@
+"""One chain of any query, carried from instant to instant: exactly while that is little work, else in sampled worlds.
+
+The exact state (`joint.py`) and the sampled worlds (`sampling.py`) take the same rows. When the exact state becomes too
+large, worlds are drawn from it, and carried from then on. When that is depends on the rows of the chain alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from anabranch.arrays import I64, U64
+from anabranch.errors import TooLarge
+from anabranch.pattern import kernel
+from anabranch.pattern.history import Outcomes, Past
+from anabranch.pattern.joint import JointState
+from anabranch.pattern.machine import Machine, Match, Partial, SetMachine, Signature
+from anabranch.pattern.query import BoundPattern
+from anabranch.pattern.sampling import Worlds, sample, words_for
+from anabranch.splitmix import GOLDEN, mix
+
+#: With METHOD EXACT, the limits are so many times higher.
+EXACT_FACTOR = 100
+_BITS = 2**64 - 1
+
+
+@dataclass(frozen=True)
+class Carrying:
+    """What the chains of a bucket share; `times` is where the count of PER stops, 0 without PER."""
+
+    query: BoundPattern
+    machine: Machine
+    times: int = 0
+
+    @cached_property
+    def sets(self) -> SetMachine:
+        """The steps of exact states."""
+        return SetMachine(self.machine, sys.maxsize)
+
+    @property
+    def n_words(self) -> int:
+        """How many words of worlds a sampled chain has."""
+        return words_for(self.query.accuracy, self.query.confidence)
+
+    def start(self, hashed: int) -> Chain:
+        """A new chain; `hashed` is a hash of its variables."""
+        if self.query.method == "SAMPLING":
+            return Chain(self, hashed, Worlds(self.n_words))
+        return Chain(self, hashed, JointState.start(self.times))
+
+    def seed_of(self, hashed: int, t: int) -> int:
+        """The seed of the worlds that are drawn from the exact state of a chain."""
+        with np.errstate(over="ignore"):
+            of_chain = mix(np.uint64(self.query.seed * int(GOLDEN) & _BITS) ^ np.uint64(hashed))
+            return int(mix(of_chain ^ mix(np.uint64(t & _BITS))))
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """Whether the query is true for a chain at an instant.
+
+    Attributes
+    ----------
+    possible : whether some event may end a match
+    p : the probability, if it is exact
+    worlds : the worlds in which it is true, if they are sampled
+    drawn : the count of PER before the instant in each world, if the worlds were drawn at this instant
+    """
+
+    possible: bool
+    p: float = 0.0
+    worlds: U64 | None = None
+    drawn: I64 | None = None
+
+
+def _ends(match: Match | None) -> bool:
+    return match is not None and match.accepted
+
+
+@dataclass(slots=True)
+class Chain:
+    """The state of one chain between two instants."""
+
+    carrying: Carrying
+    hashed: int
+    state: JointState | Worlds
+
+    def copy(self) -> Chain:
+        """A chain with the same state, which is moved on separately."""
+        return replace(self, state=self.state.copy())
+
+    def advance(self, t: int, keys: Sequence[Outcomes], past: Past) -> Truth:
+        """Process one instant."""
+        effective = Effective(self.state.partials())
+        feeding = []
+        for outcomes in keys:
+            signatures = effective.restrict(outcomes.signatures)
+            if signatures or outcomes.key in self.state.keys:
+                feeding.append(replace(outcomes, signatures=signatures))
+            elif outcomes.model == kernel.MARKOV:
+                past.advance(outcomes)
+        if not feeding:
+            return Truth(False)
+        last = self.carrying.machine.n_goals - 1
+        possible = any(_ends(signature[last]) for part in feeding for signature in part.signatures.values())
+        state, counts = self.state, None
+        if isinstance(state, JointState):
+            factor = EXACT_FACTOR if self.carrying.query.method == "EXACT" else 1
+            try:
+                return Truth(possible, state.advance(self.carrying.sets, feeding, past, factor))
+            except TooLarge as error:
+                self.state, counts = self._sampled(state, t, error)
+                state = self.state
+        return Truth(possible, worlds=state.advance(self.carrying.machine, feeding, past), drawn=counts)
+
+    def _sampled(self, state: JointState, t: int, reason: TooLarge) -> tuple[Worlds, I64]:
+        if self.carrying.query.method == "EXACT":
+            raise TooLarge(f"{reason}, and METHOD EXACT excludes sampling; remove it, or GROUP BY") from reason
+        return sample(state, self.carrying.n_words, self.carrying.seed_of(self.hashed, t))
+
+    def draw_worlds(self, t: int) -> I64:
+        """Go on in sampled worlds, if the state is exact; returns the count of PER in each."""
+        if isinstance(self.state, Worlds):
+            return np.zeros(64 * self.state.n_words, np.int64)
+        seed = self.carrying.seed_of(self.hashed, t)
+        self.state, counts = sample(self.state, self.carrying.n_words, seed)
+        return counts
+
+
+class Effective:
+    """Which matches of events can change a chain that may have some partial results."""
+
+    def __init__(self, partials: Iterable[Partial]) -> None:
+        partials = list(partials)
+        self._repeated = {partial.goal for partial in partials if partial.repeating}
+        self._awaited = {partial.goal + 1 for partial in partials if not partial.repeating}
+
+    def restrict(self, signatures: dict[int, Signature]) -> dict[int, Signature]:
+        """The signatures of values that have an effect, without the matches that have none."""
+        restricted = {code: self._of(signature) for code, signature in signatures.items()}
+        return {code: signature for code, signature in restricted.items() if any(signature)}
+
+    def _of(self, signature: Signature) -> Signature:
+        """A match has an effect if it extends or ends a partial result, or begins one."""
+        return tuple(
+            match
+            if match is not None and (goal in self._repeated or goal in self._awaited or (goal == 0 and match.accepted))
+            else None
+            for goal, match in enumerate(signature)
+        )
