@@ -56,7 +56,7 @@ class Carrying:
         """The seed of the worlds that are drawn from the exact state of a chain."""
         with np.errstate(over="ignore"):
             of_chain = mix(np.uint64(self.query.seed * int(GOLDEN) & _BITS) ^ np.uint64(hashed))
-            return int(mix(of_chain ^ mix(np.uint64(t & _BITS))))
+            return int(mix(np.uint64(of_chain) ^ np.uint64(mix(np.uint64(t & _BITS)))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ up to the instant: the same data give the same method on any machine, in any buc
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -82,6 +83,7 @@ class JointState:
         TooLarge
             If that is too much work; the state is not changed. The limits are `factor` times as high as usual.
         """
+        _require(self._least_states(keys, past), factor * MOST_STATES)
         allowed = factor * (MOST_WORK + WORK_PER_INSTANT * (self.instants + 1))
         axes, work = dict(self.axes), self.work
         readings: dict[_Reading, Weight] = {(*state, 0): weight for state, weight in self.states.items()}
@@ -104,6 +106,18 @@ class JointState:
         _require(len(quiet) + len(true), factor * MOST_STATES)
         self.axes, self.work, self.instants = axes, work, self.instants + 1
         return self._accept(quiet, true)
+
+    def _least_states(self, keys: Sequence[Outcomes], past: Past) -> int:
+        """A lower bound of the states after an instant: keys are independent, so every combination of values is one."""
+        sizes = {key: len({values[axis] for values, _ in self.states}) for key, axis in self.axes.items()}
+        for outcomes in keys:
+            if outcomes.model == kernel.MARKOV:
+                axis = self.axes.get(outcomes.key)
+                before = past.of(outcomes.key) if axis is None else {values[axis] for values, _ in self.states}
+                alternatives = outcomes.alternatives()
+                after = {value for previous in before for value, _ in alternatives.get(previous, [(0, 1.0)])}
+                sizes[outcomes.key] = len(after)
+        return math.prod(sizes.values())
 
     def _accept(self, quiet: dict[State, Weight], true: dict[State, Weight]) -> float:
         """Take the weights after an instant: where the query is not true at it, and where it is."""
