@@ -56,12 +56,14 @@ BINDING = "binding"
 
 @dataclass(frozen=True, slots=True)
 class GoalTest:
-    """The conditions under which an event matches a goal, and is accepted by it.
+    """The conditions under which an event matches an alternative of a goal, and is accepted by it.
 
     Conditions refer to columns of the event: `Reference(None, <lower-case column>)`.
 
     Attributes
     ----------
+    goal : int
+        The number of the goal (0-based).
     stream : int
         The number of the stream.
     match, accept : Typed or None
@@ -81,6 +83,7 @@ class GoalTest:
         The lower-case column that binds each variable of the goal.
     """
 
+    goal: int
     stream: int
     match: Typed | None
     accept: Typed | None
@@ -129,7 +132,7 @@ class PatternAnalysis:
         The safe plan of a safe query. If the query is unsafe only because one key may feed goals on both sides of the
         plan, its plan for data without such keys.
     tests : tuple of GoalTest
-        One per goal, in order.
+        One per alternative of each goal, in order. An event that matches any of them matches the goal.
     """
 
     query: BoundPattern
@@ -152,6 +155,29 @@ class PatternAnalysis:
     def kleene(self) -> tuple[bool, ...]:
         """For each goal, whether it has a `+`."""
         return tuple(goal.kleene for goal in self.query.goals)
+
+    @property
+    def absent(self) -> tuple[bool, ...]:
+        """For each goal, whether it is that of a NOT."""
+        return tuple(goal.absent for goal in self.query.goals)
+
+    @property
+    def previous(self) -> tuple[int, ...]:
+        """For each goal, the last one before it that is not that of a NOT; -1 for the first."""
+        previous, last = [], -1
+        for number, absent in enumerate(self.absent):
+            previous.append(last)
+            last = last if absent else number
+        return tuple(previous)
+
+    @property
+    def has_alternatives(self) -> bool:
+        """Whether some goal is `(g1 OR g2)`."""
+        return len(self.tests) > len(self.query.goals)
+
+    def tests_of(self, goal: int) -> tuple[GoalTest, ...]:
+        """The tests of the alternatives of a goal."""
+        return tuple(test for test in self.tests if test.goal == goal)
 
     def needed(self, stream: int) -> Typed | None:
         """The condition that a key must satisfy to have an effect on any answer; None if every key can."""
@@ -192,7 +218,7 @@ class PatternAnalysis:
     @property
     def by_automaton(self) -> bool:
         """Whether an automaton answers the query on a stream: its state does not grow with the number of rows."""
-        if self.query.method == "SAMPLING" or self.counts_bindings:
+        if self.query.method == "SAMPLING" or self.counts_bindings or self.query.within is not None:
             return False
         return (self.regular and not self.late_conditions) or self.last_values
 
@@ -214,6 +240,8 @@ class PatternAnalysis:
         """
         if self.classification != UNSAFE or self.bound or not self.single or self.streams[0].model is Model.CERTAIN:
             return False
+        if self.query.within is not None or self.has_alternatives or any(self.absent):
+            return False
         kept = self.kept
         for number, goal in enumerate(self.query.goals):
             if goal.kleene and kept[number].repeating:
@@ -229,14 +257,14 @@ class PatternAnalysis:
     def kept(self) -> tuple[Kept, ...]:
         """The variables of the partial results of each goal."""
         goals, fixed, kept = self.query.goals, self.fixed, []
-        used = [
-            goal.variables.union(*map(_names, test.joins)) - fixed for goal, test in zip(goals, self.tests, strict=True)
+        joined_at = [
+            set[str]().union(*map(_names, self.tests_of(number)[0].joins)) for number in range(len(self.query.goals))
         ]
+        used = [(goal.variables | joined) - fixed for goal, joined in zip(goals, joined_at, strict=True)]
         bound: set[str] = set()
-        for number, (goal, test) in enumerate(zip(goals, self.tests, strict=True)):
-            used_later = set[str]().union(*used[number + 1 :])
+        for number, (goal, joined) in enumerate(zip(goals, joined_at, strict=True)):
+            used_later = set[str]().union(*used[number + 1 :]) if not goal.absent else set[str]()
             bound_after = bound | goal.exported
-            joined = set[str]().union(*map(_names, test.joins))
             # Fixed variables have the same value in all partial results; only conditions may need it.
             exposed = goal.variables & ((bound | used_later | set(goal.shared)) - fixed | joined)
             again = used[number] | set(goal.shared) if goal.kleene else set()
@@ -270,12 +298,14 @@ class PatternAnalysis:
     @property
     def surely_exact(self) -> bool:
         """Whether the answers are exact for data of any size."""
-        return self.regular and (self.single or not self.markov)
+        # With WITHIN, the automaton grows with the instants within this time.
+        return self.regular and (self.single or not self.markov) and self.query.within is None
 
     @property
     def shares_last(self) -> bool:
         """Whether the bindings of the last goal share a chain: one MARKOV key feeds it, so one row ends a match."""
-        last_is_plain = not self.query.goals[-1].kleene and not self.late_conditions
+        last = self.query.goals[-1]
+        last_is_plain = not last.kleene and not last.others and not self.late_conditions
         return self.regular and self.single and self.markov and last_is_plain
 
     @property
@@ -288,17 +318,16 @@ class PatternAnalysis:
     def rebound(self) -> tuple[bool, ...]:
         """For each goal, whether it has a + whose first event binds a grouping variable for the further ones."""
         return tuple(
-            goal.kleene and number > 0 and bool(test.binds)
-            for number, (goal, test) in enumerate(zip(self.query.goals, self.tests, strict=True))
+            goal.kleene and number > 0 and bool(self.tests_of(number)[0].binds)
+            for number, goal in enumerate(self.query.goals)
         )
 
     @property
     def fixed(self) -> frozenset[str]:
         """The variables that have one value in all partial results of a binding, and need not be kept in them."""
         needed = {name for test in self.tests for condition in test.joins for name in _names(condition)}
-        needed |= {
-            name for test, rebound in zip(self.tests, self.rebound, strict=True) if rebound for name in test.binds
-        }
+        rebound = self.rebound
+        needed |= {name for test in self.tests if rebound[test.goal] for name in test.binds}
         return frozenset({*self.chain, *self.bound} - (needed - set(self.chain)))
 
 
@@ -313,7 +342,7 @@ def analyse(query: BoundPattern, early: bool = True) -> PatternAnalysis:
     grouped = {name for _, name in query.group_by} - set(chain)
     bound = tuple(name for name in _exported_in_order(goals) if name in grouped)
     places = _places(goals, frozenset(chain), frozenset(bound), early)
-    classification, why, plan = _classify(goals, chain, bound, places)
+    classification, why, plan = _classify(query, chain, bound, places)
     columns = (*chain, *bound)
     return PatternAnalysis(
         query=query,
@@ -325,7 +354,11 @@ def analyse(query: BoundPattern, early: bool = True) -> PatternAnalysis:
         group_by=tuple((written, columns.index(name)) for written, name in query.group_by),
         single=len(query.streams) == 1 and len(chain) > 0 and _covers_key(goals, query.streams[0], chain),
         plan=plan,
-        tests=tuple(_goal_test(number, query, bound, places) for number in range(len(goals))),
+        tests=tuple(
+            _goal_test(number, alternative, query, bound, places)
+            for number, goal in enumerate(goals)
+            for alternative in goal.alternatives
+        ),
     )
 
 
@@ -336,7 +369,7 @@ def _exported_in_order(goals: tuple[BoundGoal, ...]) -> list[str]:
 
 def _name_lone_wildcards(query: BoundPattern) -> BoundPattern:
     """In a query of one goal without `+`, replace wildcards in key positions by variables: each key is then a chain."""
-    if len(query.goals) != 1 or query.goals[0].kleene:
+    if len(query.goals) != 1 or query.goals[0].kleene or query.goals[0].others:
         return query
     goal = query.goals[0]
     terms = tuple(
@@ -352,9 +385,10 @@ def _name_lone_wildcards(query: BoundPattern) -> BoundPattern:
 
 
 def _classify(
-    goals: tuple[BoundGoal, ...], independent: tuple[str, ...], bound: tuple[str, ...], places: list[_Place]
+    query: BoundPattern, independent: tuple[str, ...], bound: tuple[str, ...], places: list[_Place]
 ) -> tuple[str, list[str], Project | None]:
     """The class of the query for one binding of the grouping variables, the reasons, and the safe plan."""
+    goals = query.goals
     binding = [f"each binding of {', '.join(bound)} is a query of its own"] if bound else []
     for place in places:
         if place.goal is None:
@@ -367,6 +401,9 @@ def _classify(
     if set(shared) <= set(independent):
         return EXTENDED, [*binding, *(f"{name} is in the same key position of every goal" for name in shared)], None
     reason = [f"{name} is shared, but {_why_dependent(goals, name)}" for name in shared if name not in independent]
+    if query.within is not None:
+        timeless = "a safe plan does not know when a result began, but WITHIN needs it"
+        return UNSAFE, [*binding, *reason, timeless], None
     plan = compile_plan(goals, frozenset(bound))
     if isinstance(plan, str):
         if_disjoint = compile_plan(goals, frozenset(bound), assume_disjoint=True)
@@ -447,10 +484,10 @@ def why_not_by_intervals(analysis: PatternAnalysis, inner: bool = False) -> str 
     """
     part = analysis.plan.part if analysis.plan is not None else None
     while isinstance(part, Seq):
-        goal, test = analysis.query.goals[part.goal], analysis.tests[part.goal]
-        if (inner or goal.kleene) and (test.accept is not None or test.given or test.binds):
+        goal, tests = analysis.query.goals[part.goal], analysis.tests_of(part.goal)
+        if (inner or goal.kleene) and any(test.accept is not None or test.given or test.binds for test in tests):
             return f"goal {part.goal + 1} can match events that WHERE rejects"
-        if inner and goal.stream.model is Model.MARKOV:
+        if inner and any(alternative.stream.model is Model.MARKOV for alternative in goal.alternatives):
             return f"goal {part.goal + 1} reads a MARKOV stream in the middle of the query"
         inner, part = True, part.head.part
     return None
@@ -463,12 +500,14 @@ def _covers_key(goals: tuple[BoundGoal, ...], stream: Stream, chain: tuple[str, 
     return set(common_positions(goals, stream, chain)) == set(range(len(stream.keys)))
 
 
-def _goal_test(number: int, query: BoundPattern, bound: tuple[str, ...], places: list[_Place]) -> GoalTest:
+def _goal_test(
+    number: int, alternative: BoundGoal, query: BoundPattern, bound: tuple[str, ...], places: list[_Place]
+) -> GoalTest:
     """Rewrite the conditions of a goal on its variables into conditions on the columns of an event."""
-    goal = query.goals[number]
+    goal, stream = query.goals[number], alternative.stream
     binding: dict[str, Reference] = {}
     match: list[Typed] = []
-    for column, term in zip((*goal.stream.keys, *goal.stream.values), goal.terms, strict=True):
+    for column, term in zip((*stream.keys, *stream.values), alternative.terms, strict=True):
         reference = Reference(None, column.name.lower(), column.type, span=term.span)
         if isinstance(term, nodes.Literal):
             match.append(_equal(reference, Constant(term.value, column.type, term.span)))
@@ -476,14 +515,15 @@ def _goal_test(number: int, query: BoundPattern, bound: tuple[str, ...], places:
             match.append(_equal(reference, binding[term.name]))
         elif isinstance(term, nodes.Variable):
             binding[term.name] = reference
-    match += [_on_columns(part, binding) for part in conjuncts(goal.filter)]
+    match += [_on_columns(part, binding) for part in conjuncts(alternative.filter)]
     tested = [_of_event(place, goal, binding, bound) for place in places if place.goal == number]
-    keys = {column.name.lower() for column in goal.stream.keys}
+    keys = {column.name.lower() for column in stream.keys}
     on_key = [part for part in match if _names(part) <= keys]
     stream_names = [stream.name.lower() for stream in query.streams]
     before = set[str]().union(*(earlier.exported for earlier in query.goals[:number]))
     return GoalTest(
-        stream=stream_names.index(goal.stream.name.lower()),
+        goal=number,
+        stream=stream_names.index(stream.name.lower()),
         match=conjunction(tuple(match)),
         accept=conjunction(tuple(part for part in tested if not _given(part))),
         feasible=conjunction(tuple(on_key)),

@@ -48,7 +48,7 @@ class ArchiveOperator:
         self._intake = Intake(spec)
         self._machine = Machine(spec.analysis, spec.relations)
         self._most_work = MOST_WORK * (EXACT_FACTOR if spec.analysis.query.method == "EXACT" else 1)
-        self._carrying = Carrying(spec.analysis.query, self._machine, spec.times)
+        self._carrying = Carrying(spec.analysis.query, self._machine, spec.time_kind, spec.times)
         #: The automata of all chains share their steps.
         self._sets = SetMachine(self._machine, self._most_work)
 
@@ -93,11 +93,11 @@ class ArchiveOperator:
     def _exact(self) -> tuple[Answers, list[int]]:
         """The answers of all chains that a plan or an automaton answers, and the other chains."""
         chains = np.flatnonzero(np.diff(self._received.starts)).tolist()
-        if self._analysis.query.method == "SAMPLING":
+        if self._analysis.query.method == "SAMPLING" or self._analysis.query.within is not None:
             return _NO_ANSWERS, chains
         sequence = by_plan(self._analysis)
         if sequence is not None:
-            plan = SafePlan(sequence, self._analysis.kleene, self._bindings)
+            plan = SafePlan(sequence, self._analysis, self._bindings)
             return self._chain_by_chain(chains, lambda chain: self._by_plan(plan, self._events_of(chain), chain))
         self._sets.next_chain()
         try:
@@ -167,7 +167,7 @@ class ArchiveOperator:
         """The answers by the plan for data without keys that feed both of its sides."""
         sequence = by_plan(self._analysis, if_disjoint=True)
         if sequence is not None:
-            plan, events = SafePlan(sequence, self._analysis.kleene, self._bindings), self._events_of(chain)
+            plan, events = SafePlan(sequence, self._analysis, self._bindings), self._events_of(chain)
             if plan.has_disjoint_keys(events):
                 return self._by_plan(plan, events, chain)
         raise TooLarge("neither an automaton nor a plan answers the chain")
@@ -180,7 +180,7 @@ class ArchiveOperator:
         return Events(
             instant.astype(np.int64), received.rows.stream[rows], received.rows.key[rows], received.key[rows],
             received.model[rows], received.rows.prev[rows], received.rows.value[rows], received.rows.p[rows],
-            self._signed.mask[rows], times, self._intake.n_values,
+            self._intake.of_goals(self._signed.mask[rows]), times, self._intake.n_values,
         )  # fmt: skip
 
     @staticmethod

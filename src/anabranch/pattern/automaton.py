@@ -76,6 +76,8 @@ class RegularMachine:
     - *waiting*: the prefix that ends with goal i has a result, which waits for its successor, goal i + 1;
     - *repeating*: the Kleene goal i has been unfolded, and may be unfolded again.
 
+    A NOT is a goal, too. A result that waits for a goal after NOTs has the number of the last of these.
+
     Parameters
     ----------
     kleene : sequence of bool
@@ -83,27 +85,48 @@ class RegularMachine:
     rebound : sequence of bool
         For each goal, whether the first event of its `+` binds a value that the further ones must have. Letters then
         say which goals are matched again (`letter_of`).
+    absent : sequence of bool
+        For each goal, whether it is that of a NOT: a match ends the results that wait for the next goal without NOT.
     """
 
     start = (0, 0)
 
-    def __init__(self, kleene: Iterable[bool], rebound: Iterable[bool] = ()) -> None:
+    def __init__(self, kleene: Iterable[bool], rebound: Iterable[bool] = (), absent: Iterable[bool] = ()) -> None:
         flags = list(kleene)
         self._goals = len(flags)
-        self._kleene = sum(1 << i for i, flag in enumerate(flags) if flag)
-        self._rebound = sum(1 << i for i, flag in enumerate(rebound) if flag)
+        self._kleene = _bits(flags)
+        self._rebound = _bits(rebound)
         self._all = (1 << self._goals) - 1
+        numbers = list(absent)
+        #: For each goal of a NOT, its bit and the bit of the results that it ends: the last NOT of a sequence of NOTs.
+        self._guards: list[tuple[int, int]] = []
+        for goal in reversed(range(len(numbers))):
+            if numbers[goal]:
+                last = self._guards[-1][1] if numbers[goal + 1] else 1 << goal
+                self._guards.append((1 << goal, last))
+        self._absent = _bits(numbers)
 
     def step(self, state: tuple[int, int], letter: int) -> tuple[tuple[int, int], bool]:
         """The state after reading a letter, and whether the query is true at that instant."""
         waiting, repeating = state
         matched = letter & self._all
         accepted = letter >> MAX_GOALS & self._all
-        entered = accepted & (waiting << 1 | 1 | repeating)
-        still_waiting = (waiting & ~(matched >> 1) | entered) & (self._all >> 1)
+        entered = accepted & (waiting << 1 | 1 | repeating) & ~self._absent
+        waits, ended = entered, matched >> 1
+        for guard, result in self._guards:
+            if entered & guard >> 1:
+                waits = waits & ~(guard >> 1) | result
+            if matched & guard:
+                ended |= result
+        still_waiting = (waiting & ~ended | waits) & (self._all >> 1)
         again = matched & ~self._rebound | letter >> 2 * MAX_GOALS & self._rebound
         still_repeating = repeating & ~again | entered & self._kleene
         return (still_waiting, still_repeating), bool(entered >> (self._goals - 1) & 1)
+
+
+def _bits(flags: Iterable[bool]) -> int:
+    """The set of the numbers of true flags."""
+    return sum(1 << number for number, flag in enumerate(flags) if flag)
 
 
 class Automaton(Generic[S]):

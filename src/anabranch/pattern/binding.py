@@ -80,7 +80,7 @@ class Binder(QueryBinder):
             return None
         return BoundPattern(
             self.query.name, tuple(goal for goal in bound if goal), group_by,
-            self.threshold, accuracy, confidence, body.seed or 0, body.method, self.query.span,
+            self.threshold, accuracy, confidence, body.seed or 0, body.method, span=self.query.span,
         )  # fmt: skip
 
     def check_times(self) -> None:
@@ -258,5 +258,5 @@ def _finished(step: Step, goal: _Goal) -> BoundGoal | None:
         return None
     return BoundGoal(
         goal.stream, goal.terms, goal.filter, step.kleene is not None, goal.shared,
-        goal.step_condition, tuple(goal.selections), step.span,
+        goal.step_condition, tuple(goal.selections), span=step.span,
     )  # fmt: skip

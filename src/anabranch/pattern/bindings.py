@@ -43,7 +43,8 @@ class Expansion:
     """The rows of some nodes: a row is repeated for each node that it can change.
 
     `rows` has their indexes, sorted by node, instant and key. `mask` has the symbols of each row's event for the node;
-    `again` the goals with a + that it can match when they are repeated, where that differs from the first match.
+    `again` the goals with a + that it can match when they are repeated, where that differs from the first match. Both
+    have symbols of the alternatives of goals (`Intake.alternatives`).
     """
 
     rows: I64
@@ -64,8 +65,8 @@ class Expansion:
 class _Events:
     """The distinct events (key and value) of one step, of all streams.
 
-    `codes` has the code of each grouping variable in each goal, by (variable, goal). `first` and `last` are the times
-    of an event in this step; an event without used rows has chain -1.
+    `codes` has the code of each grouping variable in each alternative of a goal, by (variable, alternative). `first`
+    and `last` are the times of an event in this step; an event without used rows has chain -1.
     """
 
     of_row: I64
@@ -93,11 +94,13 @@ class Bindings:
         self._intake = intake
         self._tests = spec.analysis.tests
         self._names = spec.analysis.bound
-        #: For each goal, the variables that it binds in nodes.
+        #: For each alternative of a goal, the variables that it binds in nodes.
         self._binds = [test.binds for test in self._tests]
         if without_last:
             self._binds[-1] = ()
-        self._levels = [goal for goal, names in enumerate(self._binds) if names]
+        #: The goals that bind variables.
+        self._levels = sorted({test.goal for test, names in zip(self._tests, self._binds, strict=True) if names})
+        self._n_goals = len(spec.analysis.query.goals)
         self._values = [Dictionary([kind]) for kind in spec.bound_types]
         self._chain = np.zeros(0, np.int64)
         self._level = np.zeros(0, np.int64)
@@ -169,7 +172,7 @@ class Bindings:
         for distinct in self._intake.distinct_events(rows, with_keys=True):
             of_row[distinct.rows] = distinct.event + n_events
             parts.append((n_events, distinct))
-            masks.append(self._intake.masks(distinct))
+            masks.append(self._intake.alternatives(distinct))
             n_events += len(distinct.real)
         mask = np.concatenate(masks)
         chain, key = (np.full(n_events, -1, np.int64) for _ in range(2))
@@ -180,19 +183,19 @@ class Bindings:
         np.maximum.at(last, of_row[used], rows.t[used])
         mask[chain < 0] = 0
         codes = {
-            (variable, goal): self._encode(variable, goal, mask, parts[test.stream])
-            for goal, test in enumerate(self._tests)
+            (variable, number): self._encode(variable, number, mask, parts[test.stream])
+            for number, test in enumerate(self._tests)
             for variable, name in enumerate(self._names)
             if name in test.agrees or name in test.binds
         }
         return _Events(of_row, parts, mask, chain, key, first, last, codes)
 
-    def _encode(self, variable: int, goal: int, mask: I64, part: tuple[int, Distinct]) -> I64:
-        """The code of a variable in the events that match a goal."""
+    def _encode(self, variable: int, number: int, mask: I64, part: tuple[int, Distinct]) -> I64:
+        """The code of a variable in the events that match an alternative."""
         offset, distinct = part
-        test, name = self._tests[goal], self._names[variable]
+        test, name = self._tests[number], self._names[variable]
         codes = np.full(len(mask), _NULL, np.int64)
-        matching = np.flatnonzero(mask & match_bit(goal) != 0)
+        matching = np.flatnonzero(mask & match_bit(number) != 0)
         column = distinct.columns[test.variable_columns[name]].take(pa.array(matching - offset))
         codes[matching] = self._values[variable].encode(pa.table({"value": column}))
         if name in test.agrees:
@@ -224,9 +227,19 @@ class Bindings:
         #: A child is later than its parent; a node of an earlier step is older than all events.
         created = np.full(len(self), BEGINNING, np.int64)
         for level, goal in enumerate(self._levels):
-            parents, events = self._children(level, goal, created)
-            variables = [variable for variable, name in enumerate(self._names) if name in self._binds[goal]]
-            columns = [self._events.codes[variable, goal][events] for variable in variables]
+            alternatives = [number for number, test in enumerate(self._tests) if test.goal == goal]
+            children = [self._children(level, number, created) for number in alternatives]
+            parents, events = (np.concatenate(part) for part in zip(*children, strict=True))
+            variables = [variable for variable, name in enumerate(self._names) if name in self._binds[alternatives[0]]]
+            columns = [
+                np.concatenate(
+                    [
+                        self._events.codes[variable, number][of_alternative]
+                        for number, (_, of_alternative) in zip(alternatives, children, strict=True)
+                    ]
+                )
+                for variable in variables
+            ]
             # Many events give the same child, so Python sees only the distinct ones.
             distinct, first, child = np.unique(_code_of([parents, *columns]), return_index=True, return_inverse=True)
             codes = self._codes[parents[first]].copy()
@@ -242,29 +255,32 @@ class Bindings:
             np.minimum.at(created, nodes[new], begin[new])
         return origin[known:]
 
-    def _children(self, level: int, goal: int, created: I64) -> tuple[I64, I64]:
-        """The pairs of a node and an event that binds the variables of its next level."""
+    def _children(self, level: int, number: int, created: I64) -> tuple[I64, I64]:
+        """The pairs of a node and an event that binds the variables of its next level, in one alternative."""
         nodes = np.flatnonzero(self._level == level)
-        events = np.flatnonzero(self._events.mask & accept_bit(goal) != 0)
-        node, event = self._agreeing(goal, self._tests[goal].agrees, nodes, events)
+        events = np.flatnonzero(self._events.mask & accept_bit(number) != 0)
+        node, event = self._agreeing(number, self._tests[number].agrees, nodes, events)
         later = self._events.last[event] > created[node]
         node, event = node[later], event[later]
-        known = {name for bound in self._levels[:level] for name in self._binds[bound]}
-        given = [part for part in self._tests[goal].given if _binding_names(part) <= known]
-        fits = self._given(goal, given, node, event)
+        before = self._levels[:level]
+        known = {
+            name for test, names in zip(self._tests, self._binds, strict=True) if test.goal in before for name in names
+        }
+        given = [part for part in self._tests[number].given if _binding_names(part) <= known]
+        fits = self._given(number, given, node, event)
         return node[fits], event[fits]
 
-    def _agreeing(self, goal: int, names: Iterable[str], nodes: I64, events: I64) -> tuple[I64, I64]:
+    def _agreeing(self, number: int, names: Iterable[str], nodes: I64, events: I64) -> tuple[I64, I64]:
         """The pairs of a node and an event of its chain that have the same values of these variables."""
-        node, event = equal_pairs(self._codes_to_join(goal, names, nodes, events))
+        node, event = equal_pairs(self._codes_to_join(number, names, nodes, events))
         return nodes[node], events[event]
 
-    def _codes_to_join(self, goal: int, names: Iterable[str], nodes: I64, events: I64) -> tuple[I64, I64]:
+    def _codes_to_join(self, number: int, names: Iterable[str], nodes: I64, events: I64) -> tuple[I64, I64]:
         """Codes of nodes and of events that are equal where they have the same chain and values of these variables."""
         columns = [np.concatenate([self._chain[nodes], self._events.chain[events]])]
         for name in names:
             variable = self._names.index(name)
-            of_events = self._events.codes[variable, goal][events]
+            of_events = self._events.codes[variable, number][events]
             columns.append(np.concatenate([self._codes[nodes, variable], of_events]))
         code = _code_of(columns)
         return code[: len(nodes)], code[len(nodes) :]
@@ -282,24 +298,24 @@ class Bindings:
             yield nodes[block == number]
 
     def _matching_rows(self, nodes: I64) -> I64:
-        """How many rows match goals of each node; a row counts once for each goal."""
+        """How many rows match goals of each node; a row counts once for each alternative of a goal."""
         events = self._events
         n_rows = np.bincount(events.of_row[self._received.used], minlength=len(events.mask))
         total = np.zeros(len(nodes), np.int64)
-        for goal, reached, names, matching in self._goals_of(nodes):
-            left, right = self._codes_to_join(goal, names, nodes, matching)
+        for number, reached, names, matching in self._alternatives_of(nodes):
+            left, right = self._codes_to_join(number, names, nodes, matching)
             order = np.argsort(right, kind="stable")
             before = np.concatenate([[0], np.cumsum(n_rows[matching[order]])])
             low, high = (np.searchsorted(right[order], left, side) for side in ("left", "right"))
             total += np.where(reached, before[high] - before[low], 0)
         return total
 
-    def _given(self, goal: int, conditions: Sequence[Typed], nodes: I64, events: I64) -> Bools:
+    def _given(self, number: int, conditions: Sequence[Typed], nodes: I64, events: I64) -> Bools:
         """Whether conditions on an event and a binding hold, for each pair."""
         condition = conjunction(tuple(conditions))
         if condition is None:
             return np.ones(len(nodes), np.bool_)
-        offset, distinct = self._events.parts[self._tests[goal].stream]
+        offset, distinct = self._events.parts[self._tests[number].stream]
         chosen = pa.array(events - offset)
         columns = {}
         for owner, name in references(condition):
@@ -356,39 +372,39 @@ class Bindings:
         """The pairs of a node and an event that matches a goal of it, with the symbols; sorted by node and event."""
         n_events = len(self._events.mask)
         pairs, masks, agains = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        levels = np.array([*self._levels, len(self._tests)])
-        for goal, reached, names, events in self._goals_of(nodes):
-            node, event = self._agreeing(goal, names, nodes[reached], events)
-            accepted, same = self._accepted(goal, self._tests[goal], node, event, levels)
+        levels = np.array([*self._levels, self._n_goals])
+        for number, reached, names, events in self._alternatives_of(nodes):
+            node, event = self._agreeing(number, names, nodes[reached], events)
+            accepted, same = self._accepted(number, self._tests[number], node, event, levels)
             pairs.append(node * n_events + event)
-            masks.append(np.where(accepted, match_bit(goal) | accept_bit(goal), match_bit(goal)))
-            agains.append(np.where(same, match_bit(goal), 0))
+            masks.append(np.where(accepted, match_bit(number) | accept_bit(number), match_bit(number)))
+            agains.append(np.where(same, match_bit(number), 0))
         pair, index = np.unique(np.concatenate(pairs), return_inverse=True)
         mask, again = np.zeros(len(pair), np.int64), np.zeros(len(pair), np.int64)
         np.bitwise_or.at(mask, index, np.concatenate(masks))
         np.bitwise_or.at(again, index, np.concatenate(agains))
         return pair // max(n_events, 1), pair % max(n_events, 1), mask, again
 
-    def _goals_of(self, nodes: I64) -> Iterator[tuple[int, Bools, tuple[str, ...], I64]]:
-        """For each goal: which nodes it concerns, the variables in which events must agree, and its events."""
-        next_goal = np.array([*self._levels, len(self._tests)])[self._level[nodes]]
-        for goal, test in enumerate(self._tests):
+    def _alternatives_of(self, nodes: I64) -> Iterator[tuple[int, Bools, tuple[str, ...], I64]]:
+        """For each alternative of a goal: which nodes it concerns, what events must agree in, and its events."""
+        next_goal = np.array([*self._levels, self._n_goals])[self._level[nodes]]
+        for number, test in enumerate(self._tests):
             # A node waits for the event that binds its next variables: it has no results of this goal and later ones.
             # The first goal ends no partial result, so only its accepted events count.
-            reached = next_goal > goal if goal == 0 else next_goal >= goal
-            names = (*test.agrees, *self._binds[goal]) if goal == 0 else test.agrees
-            yield goal, reached, names, np.flatnonzero(self._events.mask & match_bit(goal) != 0)
+            reached = next_goal > test.goal if test.goal == 0 else next_goal >= test.goal
+            names = (*test.agrees, *self._binds[number]) if test.goal == 0 else test.agrees
+            yield number, reached, names, np.flatnonzero(self._events.mask & match_bit(number) != 0)
 
-    def _accepted(self, goal: int, test: GoalTest, node: I64, event: I64, levels: I64) -> tuple[Bools, Bools]:
+    def _accepted(self, number: int, test: GoalTest, node: I64, event: I64, levels: I64) -> tuple[Bools, Bools]:
         """Which pairs are accepted by a goal, and which have the values of the node."""
-        same = levels[self._level[node]] > goal
+        same = levels[self._level[node]] > test.goal
         for variable, name in enumerate(self._names):
-            if name in self._binds[goal]:
-                same &= self._events.codes[variable, goal][event] == self._codes[node, variable]
-        accepted = same & (self._events.mask[event] & accept_bit(goal) != 0)
+            if name in self._binds[number]:
+                same &= self._events.codes[variable, number][event] == self._codes[node, variable]
+        accepted = same & (self._events.mask[event] & accept_bit(number) != 0)
         if test.given:
             tested = np.flatnonzero(accepted)
-            accepted[tested] = self._given(goal, test.given, node[tested], event[tested])
+            accepted[tested] = self._given(number, test.given, node[tested], event[tested])
         return accepted, same
 
 

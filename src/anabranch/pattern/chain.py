@@ -14,11 +14,12 @@ from functools import cached_property
 import numpy as np
 
 from anabranch.arrays import I64, U64
+from anabranch.columns.times import TimeKind, later
 from anabranch.errors import TooLarge
 from anabranch.pattern import kernel
 from anabranch.pattern.history import Outcomes, Past
 from anabranch.pattern.joint import JointState
-from anabranch.pattern.machine import Machine, Match, Partial, SetMachine, Signature
+from anabranch.pattern.machine import Machine, Partial, SetMachine, Signature
 from anabranch.pattern.query import BoundPattern
 from anabranch.pattern.sampling import Worlds, sample, words_for
 from anabranch.splitmix import GOLDEN, mix
@@ -34,7 +35,13 @@ class Carrying:
 
     query: BoundPattern
     machine: Machine
+    kind: TimeKind
     times: int = 0
+
+    def oldest(self, partials: Iterable[Partial], t: int) -> int:
+        """With WITHIN, the earliest beginning of a partial result that may still end at t."""
+        began = np.unique([t, *(partial.began for partial in partials)])
+        return int(began[later(began, self.query.within or 0.0, self.kind) >= t][0])
 
     @cached_property
     def sets(self) -> SetMachine:
@@ -77,10 +84,6 @@ class Truth:
     drawn: I64 | None = None
 
 
-def _ends(match: Match | None) -> bool:
-    return match is not None and match.accepted
-
-
 @dataclass(slots=True)
 class Chain:
     """The state of one chain between two instants."""
@@ -95,27 +98,37 @@ class Chain:
 
     def advance(self, t: int, keys: Sequence[Outcomes], past: Past) -> Truth:
         """Process one instant."""
-        effective = Effective(self.state.partials())
-        feeding = []
+        carrying, now = self.carrying, 0
+        if carrying.query.within is not None:
+            now = t
+            self.state.forget(carrying.oldest(self.state.partials(), t))
+        feeding, partials = [], list(self.state.partials())
         for outcomes in keys:
-            signatures = effective.restrict(outcomes.signatures)
+            effective = {
+                code: carrying.machine.effective(partials, signature) for code, signature in outcomes.signatures.items()
+            }
+            signatures = {code: signature for code, signature in effective.items() if any(signature)}
             if signatures or outcomes.key in self.state.keys:
                 feeding.append(replace(outcomes, signatures=signatures))
             elif outcomes.model == kernel.MARKOV:
                 past.advance(outcomes)
         if not feeding:
             return Truth(False)
-        last = self.carrying.machine.n_goals - 1
-        possible = any(_ends(signature[last]) for part in feeding for signature in part.signatures.values())
+        possible = any(self._may_end(signature) for part in feeding for signature in part.signatures.values())
         state, counts = self.state, None
         if isinstance(state, JointState):
             factor = EXACT_FACTOR if self.carrying.query.method == "EXACT" else 1
             try:
-                return Truth(possible, state.advance(self.carrying.sets, feeding, past, factor))
+                return Truth(possible, state.advance(carrying.sets, feeding, past, factor, now))
             except TooLarge as error:
                 self.state, counts = self._sampled(state, t, error)
                 state = self.state
-        return Truth(possible, worlds=state.advance(self.carrying.machine, feeding, past), drawn=counts)
+        return Truth(possible, worlds=state.advance(carrying.machine, feeding, past, now), drawn=counts)
+
+    def _may_end(self, signature: Signature) -> bool:
+        """Whether an event may end a match."""
+        is_last = self.carrying.machine.is_last
+        return any(is_last(number) and match.accepted for number, match in enumerate(signature) if match is not None)
 
     def _sampled(self, state: JointState, t: int, reason: TooLarge) -> tuple[Worlds, I64]:
         if self.carrying.query.method == "EXACT":
@@ -129,26 +142,3 @@ class Chain:
         seed = self.carrying.seed_of(self.hashed, t)
         self.state, counts = sample(self.state, self.carrying.n_words, seed)
         return counts
-
-
-class Effective:
-    """Which matches of events can change a chain that may have some partial results."""
-
-    def __init__(self, partials: Iterable[Partial]) -> None:
-        partials = list(partials)
-        self._repeated = {partial.goal for partial in partials if partial.repeating}
-        self._awaited = {partial.goal + 1 for partial in partials if not partial.repeating}
-
-    def restrict(self, signatures: dict[int, Signature]) -> dict[int, Signature]:
-        """The signatures of values that have an effect, without the matches that have none."""
-        restricted = {code: self._of(signature) for code, signature in signatures.items()}
-        return {code: signature for code, signature in restricted.items() if any(signature)}
-
-    def _of(self, signature: Signature) -> Signature:
-        """A match has an effect if it extends or ends a partial result, or begins one."""
-        return tuple(
-            match
-            if match is not None and (goal in self._repeated or goal in self._awaited or (goal == 0 and match.accepted))
-            else None
-            for goal, match in enumerate(signature)
-        )

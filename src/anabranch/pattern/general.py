@@ -45,7 +45,7 @@ class GeneralOperator:
     def open(self, state: bytes | None) -> None:
         """Start empty (None), or resume from saved bytes."""
         spec = self._spec
-        self._carrying = Carrying(spec.analysis.query, self._machine, spec.times)
+        self._carrying = Carrying(spec.analysis.query, self._machine, spec.time_kind, spec.times)
         self._intake = Intake(spec)
         self._bindings = Bindings(spec, self._intake) if spec.analysis.bound else None
         self._past = MarkovPast()

@@ -93,7 +93,8 @@ class GroupedOperator(PatternOperator):
 
     def _update(self, received: Received, expansion: Expansion, nodes: I64) -> _Answers:
         """Update the weights of nodes by their rows, and return the answers."""
-        symbols, letter = np.unique(np.stack([expansion.mask, expansion.again]), axis=1, return_inverse=True)
+        of_goals = np.stack([self._intake.of_goals(bits) for bits in (expansion.mask, expansion.again)])
+        symbols, letter = np.unique(of_goals, axis=1, return_inverse=True)
         letters = [letter_of(mask, again) for mask, again in symbols.T.tolist()]
         self._automaton.extend(letters)
         index = self._automaton.index_of(letters)[letter.reshape(-1)] if letters else np.zeros(0, np.int32)

@@ -276,13 +276,27 @@ class Intake:
 
     def masks(self, events: Distinct) -> I64:
         """The symbols of distinct events, as bit masks; the value *nothing* has no symbols."""
+        return self.of_goals(self.alternatives(events))
+
+    def alternatives(self, events: Distinct) -> I64:
+        """The symbols of distinct events as `masks` has them, but one for each alternative of a goal."""
         masks = np.zeros(len(events.real), np.int64)
-        for goal, test in enumerate(self._analysis.tests):
+        for number, test in enumerate(self._analysis.tests):
             if test.stream == events.stream:
                 matches = self._holds(test.match, events)
                 accepted = matches & self._holds(test.accept, events)
-                masks |= np.where(matches, match_bit(goal), 0) | np.where(accepted, accept_bit(goal), 0)
+                masks |= np.where(matches, match_bit(number), 0) | np.where(accepted, accept_bit(number), 0)
         masks[~events.real] = 0
+        return masks
+
+    def of_goals(self, alternatives: I64) -> I64:
+        """The symbols of goals, from those of their alternatives."""
+        if not self._analysis.has_alternatives:
+            return alternatives
+        masks = np.zeros(len(alternatives), np.int64)
+        for number, test in enumerate(self._analysis.tests):
+            for bit in (match_bit, accept_bit):
+                masks |= np.where(alternatives & bit(number) != 0, bit(test.goal), 0)
         return masks
 
     def _holds(self, condition: Typed | None, events: Distinct) -> Bools:

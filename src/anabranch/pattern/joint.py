@@ -75,13 +75,22 @@ class JointState:
         """Every partial result that the chain may have."""
         return {partial for partials in {partials for _, partials in self.states} for partial in partials}
 
-    def advance(self, sets: SetMachine, keys: Sequence[Outcomes], past: Past, factor: int) -> float:
+    def forget(self, oldest: int) -> None:
+        """Drop the partial results that began before a time (WITHIN)."""
+        states: dict[State, Weight] = {}
+        for (values, partials), weight in self.states.items():
+            state = values, frozenset(partial for partial in partials if partial.began >= oldest)
+            states[state] = states[state] + weight if state in states else weight
+        self.states = states
+
+    def advance(self, sets: SetMachine, keys: Sequence[Outcomes], past: Past, factor: int, now: int = 0) -> float:
         """Process one instant and return the probability that the query is true at it.
 
         Raises
         ------
         TooLarge
             If that is too much work; the state is not changed. The limits are `factor` times as high as usual.
+            `now` is the time of the instant, with WITHIN.
         """
         _require(self._least_states(keys, past), factor * MOST_STATES)
         allowed = factor * (MOST_WORK + WORK_PER_INSTANT * (self.instants + 1))
@@ -102,7 +111,7 @@ class JointState:
             readings = _with_key(readings, table, axes.get(outcomes.key))
         steps = {(partials, letter) for _, partials, letter in readings}
         work += _require(sum(sets.work(*step) for step in steps), allowed - work)
-        quiet, true = _after(readings, {step: sets.step(*step) for step in steps})
+        quiet, true = _after(readings, {step: sets.step(*step, now) for step in steps})
         _require(len(quiet) + len(true), factor * MOST_STATES)
         self.axes, self.work, self.instants = axes, work, self.instants + 1
         return self._accept(quiet, true)

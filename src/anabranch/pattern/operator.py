@@ -53,7 +53,7 @@ class PatternOperator:
 
     def _open_automaton(self) -> None:
         analysis = self._spec.analysis
-        machine = RegularMachine(analysis.kleene, analysis.rebound)
+        machine = RegularMachine(analysis.kleene, analysis.rebound, analysis.absent)
         self._automaton: Automaton[Any] = Automaton(machine, union_closed=self._weights.unites)
 
     def _load_states(self, states: pa.Table) -> None:

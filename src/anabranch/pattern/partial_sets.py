@@ -16,22 +16,26 @@ class PartialSets:
 
     def __init__(self, spec: PatternSpec) -> None:
         self._types = spec.value_types
+        #: With WITHIN, when a partial result began.
+        self._fixed = {"state": pa.int64(), "goal": pa.int64(), "repeating": pa.bool_()}
+        if spec.analysis.query.within is not None:
+            self._fixed["began"] = pa.int64()
         self._kept = [(kept.waiting, kept.repeating) for kept in spec.analysis.kept]
 
     def table(self, sets: Sequence[frozenset[Partial]]) -> pa.Table:
         """One row for each partial result of each set, which has its index; an empty set has a row without goal."""
-        columns: dict[str, list[object]] = {name: [] for name in ("state", "goal", "repeating", *self._types)}
+        columns: dict[str, list[object]] = {name: [] for name in (*self._fixed, *self._types)}
         for number, partials in enumerate(sets):
             for partial in partials or [None]:
                 values: dict[str, object] = {"state": number}
                 if partial is not None:
                     names = self._kept[partial.goal][partial.repeating]
-                    values |= {"goal": partial.goal, "repeating": partial.repeating}
+                    values |= {"goal": partial.goal, "repeating": partial.repeating, "began": partial.began}
                     values |= {f"value {name}": value for name, value in zip(names, partial.values, strict=True)}
                 for name, column in columns.items():
                     column.append(values.get(name))
-        fixed = {"state": pa.int64(), "goal": pa.int64(), "repeating": pa.bool_()}
-        return pa.table({name: pa.array(columns[name], kind) for name, kind in {**fixed, **self._types}.items()})
+        kinds = {**self._fixed, **self._types}
+        return pa.table({name: pa.array(columns[name], kind) for name, kind in kinds.items()})
 
     def read(self, table: pa.Table) -> list[frozenset[Partial]]:
         """The sets of `table`."""
@@ -41,5 +45,5 @@ class PartialSets:
             if row["goal"] is not None:
                 names = self._kept[row["goal"]][row["repeating"]]
                 values = tuple(row[f"value {name}"] for name in names)
-                partials.add(Partial(row["goal"], row["repeating"], values))
+                partials.add(Partial(row["goal"], row["repeating"], values, row.get("began") or 0))
         return [frozenset(sets[number]) for number in sorted(sets)]

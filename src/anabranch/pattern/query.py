@@ -34,6 +34,10 @@ class BoundGoal:
         The cond of `+<V | cond>`, tested for each successor after it was chosen.
     selections : tuple of Typed
         The WHERE conjuncts that apply to the prefix ending with this goal, the first that binds all their variables.
+    absent : bool
+        Whether it is the goal of a NOT: an event that matches it ends the results that wait for the next goal.
+    others : tuple of BoundGoal
+        The further alternatives of `(g1 OR g2)`: streams, terms and filters for the same variables.
     span : Span
     """
 
@@ -44,7 +48,14 @@ class BoundGoal:
     shared: tuple[str, ...] = ()
     step_condition: Typed | None = None
     selections: tuple[Typed, ...] = ()
+    absent: bool = False
+    others: tuple[BoundGoal, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    @property
+    def alternatives(self) -> tuple[BoundGoal, ...]:
+        """The alternatives of the goal: itself, and those after OR."""
+        return (self, *self.others)
 
     @property
     def key_terms(self) -> tuple[Term, ...]:
@@ -59,12 +70,18 @@ class BoundGoal:
     @property
     def exported(self) -> set[str]:
         """The variables that later goals and WHERE can use."""
+        if self.absent:
+            return set()
         return set(self.shared) if self.kleene else self.variables
 
 
 @dataclass(frozen=True, slots=True)
 class BoundPattern(BoundQuery):
-    """A PATTERN query. `group_by` holds (name as written, lower-case variable); `method` is an option of METHOD."""
+    """A PATTERN query.
+
+    `group_by` holds (name as written, lower-case variable); `method` is an option of METHOD. `within` is the longest
+    time from the first event to the last, in seconds for a TIMESTAMP, else in the unit of the time column.
+    """
 
     kind: ClassVar[str] = "PATTERN"
 
@@ -76,14 +93,20 @@ class BoundPattern(BoundQuery):
     confidence: float = 0.99
     seed: int = 0
     method: str | None = None
+    within: float | None = None
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    @property
+    def alternatives(self) -> tuple[BoundGoal, ...]:
+        """The alternatives of all goals, in order."""
+        return tuple(alternative for goal in self.goals for alternative in goal.alternatives)
 
     @property
     def conditions(self) -> tuple[Typed, ...]:
         """Every condition of the query."""
         return tuple(
             condition
-            for goal in self.goals
+            for goal in self.alternatives
             for condition in (goal.filter, goal.step_condition, *goal.selections)
             if condition is not None
         )
@@ -93,7 +116,7 @@ class BoundPattern(BoundQuery):
         """The constants in the goals."""
         return tuple(
             Wanted(goal.stream, column.name, term.value)
-            for goal in self.goals
+            for goal in self.alternatives
             for column, term in zip((*goal.stream.keys, *goal.stream.values), goal.terms, strict=False)
             if isinstance(term, nodes.Literal) and term.value is not None
         )
@@ -101,4 +124,4 @@ class BoundPattern(BoundQuery):
     @property
     def streams(self) -> tuple[Stream, ...]:
         """The distinct streams of the query, in order of appearance."""
-        return tuple({goal.stream.name.lower(): goal.stream for goal in self.goals}.values())
+        return tuple({goal.stream.name.lower(): goal.stream for goal in self.alternatives}.values())

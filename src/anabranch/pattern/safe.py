@@ -22,6 +22,7 @@ import numpy as np
 
 from anabranch.arrays import F64, I32, I64, Bools
 from anabranch.pattern import kernel
+from anabranch.pattern.analysis import PatternAnalysis
 from anabranch.pattern.automaton import Automaton, RegularMachine, Tables, accept_bit, match_bit
 from anabranch.pattern.safe_plan import Project, Reg, Seq
 from anabranch.pattern.weights import Batch, Weights, weights_for
@@ -80,13 +81,14 @@ class SafePlan:
     Parameters
     ----------
     plan : the part of the plan below the projection of the chain's variables
-    kleene : for each goal, whether it has a `+`
+    analysis : which goals have a `+` or a NOT
     bindings : numbers the bindings of variables
     """
 
-    def __init__(self, plan: Seq, kleene: tuple[bool, ...], bindings: Bindings) -> None:
+    def __init__(self, plan: Seq, analysis: PatternAnalysis, bindings: Bindings) -> None:
         self._plan = plan
-        self._kleene = kleene
+        self._kleene = analysis.kleene
+        self._absent = analysis.absent
         self._bindings = bindings
 
     def run(self, events: Events) -> F64:
@@ -138,7 +140,7 @@ class SafePlan:
         leaf = events.of_goals(range(part.goals))
         binding = self._bindings(variables, part.goals, leaf)
         useful = np.unique(binding)
-        for goal in range(part.goals):
+        for goal in (goal for goal in range(part.goals) if not self._absent[goal]):
             useful = np.intersect1d(useful, binding[leaf.mask & accept_bit(goal) != 0])
         return np.unique(leaf.key[np.isin(binding, useful) & (leaf.mask != 0)])
 
@@ -148,7 +150,8 @@ class SafePlan:
             return self._some_binding(plan.part, plan.variables, events)
         leaf_events = events.of_goals(range(plan.part.goals))
         chain = self._bindings(plan.variables, plan.part.goals, leaf_events)
-        return _Leaf(leaf_events, chain, self._kleene[: plan.part.goals]).during()
+        machine = RegularMachine(self._kleene[: plan.part.goals], absent=self._absent[: plan.part.goals])
+        return _Leaf(leaf_events, chain, machine).during()
 
     def _some_binding(self, part: Seq, variables: tuple[str, ...], events: Events) -> Iterator[F64]:
         """`_during` of a sequence below a projection: the sum over the bindings."""
@@ -242,9 +245,9 @@ class _Chains:
 class _Leaf:
     """A regular part: one chain for each binding of its variables."""
 
-    def __init__(self, events: Events, chain: I32, kleene: tuple[bool, ...]) -> None:
+    def __init__(self, events: Events, chain: I32, machine: RegularMachine) -> None:
         self._chains = _Chains(events, chain)
-        automaton = Automaton(RegularMachine(kleene), union_closed=self._chains.weights.unites)
+        automaton = Automaton(machine, union_closed=self._chains.weights.unites)
         masks, mask_index = np.unique(events.mask, return_inverse=True)
         automaton.extend(masks.tolist())
         self._chains.letter = automaton.index_of(masks.tolist())[mask_index]

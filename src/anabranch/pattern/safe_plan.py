@@ -10,7 +10,8 @@ because the alternatives of one key exclude each other, and a Markov key depends
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from anabranch.binding.constants import contradictory
@@ -71,6 +72,8 @@ def _why_no_seq(goals: Goals, fixed: frozenset[str]) -> str | None:
     """Why the last goal cannot be a `Seq` after the other goals; None if it can."""
     head, last = goals[:-1], goals[-1]
     number = len(goals)
+    if head and head[-1].absent:
+        return f"goal {number - 1} is a NOT before the last goal, so the times of both decide"
     repeated = sorted(set(last.shared) - fixed)
     if repeated:
         return f"the + of goal {number} repeats {repeated[0]}"
@@ -82,12 +85,13 @@ def _why_no_seq(goals: Goals, fixed: frozenset[str]) -> str | None:
 
 def _why_not_disjoint(goals: Goals) -> str | None:
     """Why one key may have events for the last goal and for an earlier one; None if that is impossible."""
-    head, last = goals[:-1], goals[-1]
-    matching_last = _match_conditions(last)
+    head = goals[:-1]
     for number, goal in enumerate(head):
-        if goal.stream.name.lower() == last.stream.name.lower():
-            conditions = (*_match_conditions(goal), *_result_conditions(head, number), *matching_last)
-            if not contradictory(conditions):
+        for alternative, last in itertools.product(goal.alternatives, goals[-1].alternatives):
+            if alternative.stream.name.lower() != last.stream.name.lower():
+                continue
+            of_head = (*_match_conditions(alternative), *_result_conditions(head, number, alternative))
+            if not contradictory((*of_head, *_match_conditions(last))):
                 return f"one key of {last.stream.name} can feed both goal {number + 1} and goal {len(goals)}"
     return None
 
@@ -114,8 +118,8 @@ def _match_conditions(goal: BoundGoal) -> list[Typed]:
     return constants + _on_columns(conjuncts(goal.filter), columns)
 
 
-def _result_conditions(goals: Goals, number: int) -> list[Typed]:
-    """The conditions on the key columns of every event at a goal that can have an effect on results of all `goals`.
+def _result_conditions(goals: Goals, number: int, alternative: BoundGoal) -> list[Typed]:
+    """The conditions on the key columns of every event at an alternative that can have an effect on all `goals`.
 
     An event has an effect only on results with its values of the variables that are bound before. So it has none if a
     condition of any goal excludes these values. The same is true at the first goal, which ends no other result, and for
@@ -125,11 +129,15 @@ def _result_conditions(goals: Goals, number: int) -> list[Typed]:
     before = set[str]().union(*(earlier.exported for earlier in goals[:number]))
     columns = {
         name: column
-        for name, column in _key_columns(goal).items()
+        for name, column in _key_columns(alternative).items()
         if name in goal.exported and (number == 0 or name in before or is_independent(goals, name))
     }
     conditions: list[Typed] = []
     for other in goals:
+        # Which alternative of another goal is matched is not known.
+        if other.others:
+            conditions += _on_columns(other.selections, columns)
+            continue
         exported = {name: column for name, column in columns.items() if name in other.exported}
         conditions += _on_columns(conjuncts(other.filter), exported) + _on_columns(other.selections, columns)
     return conditions
@@ -154,9 +162,19 @@ def variables_of(goals: Goals) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+def _alternatives(goals: Goals) -> Iterator[BoundGoal]:
+    """The alternatives of all goals."""
+    return (alternative for goal in goals for alternative in goal.alternatives)
+
+
 def shared_by(goals: Goals) -> list[str]:
-    """The variables that join goals, or unfoldings of a Kleene plus."""
-    count = {name: sum(name in goal.variables for goal in goals) for name in variables_of(goals)}
+    """The variables that join goals, or unfoldings of a Kleene plus.
+
+    A variable of a NOT that no earlier goal exports is free, and joins nothing.
+    """
+    exported = set[str]().union(*(goal.exported for goal in goals))
+    joining = [goal.variables & exported if goal.absent else goal.variables for goal in goals]
+    count = {name: sum(name in names for names in joining) for name in variables_of(goals)}
     return [name for name in count if count[name] > 1 or any(name in goal.shared for goal in goals)]
 
 
@@ -171,7 +189,7 @@ def key_positions(goal: BoundGoal, name: str) -> set[int]:
 
 def common_positions(goals: Goals, stream: Stream, names: Iterable[str]) -> tuple[int, ...]:
     """The key position of each variable in `stream`: the first one that all goals of the stream have in common."""
-    stream_goals = [goal for goal in goals if goal.stream.name.lower() == stream.name.lower()]
+    stream_goals = [goal for goal in _alternatives(goals) if goal.stream.name.lower() == stream.name.lower()]
     return tuple(min(set.intersection(*(key_positions(goal, name) for goal in stream_goals))) for name in names)
 
 
@@ -182,9 +200,9 @@ def is_independent(goals: Goals, name: str) -> bool:
     unfoldings of a Kleene plus.
     """
     common: dict[str, set[int]] = {}
-    for goal in goals:
-        if goal.kleene and name not in goal.shared:
-            return False
+    if any(goal.kleene and name not in goal.shared for goal in goals):
+        return False
+    for goal in _alternatives(goals):
         positions = key_positions(goal, name)
         stream = goal.stream.name.lower()
         common[stream] = common[stream] & positions if stream in common else positions

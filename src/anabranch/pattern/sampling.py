@@ -94,8 +94,12 @@ class Worlds:
         """Every partial result that the chain has in some world."""
         return self.results.keys()
 
-    def advance(self, machine: Machine, keys: Sequence[Outcomes], past: Past) -> U64:
-        """Process one instant and return the worlds in which the query is true at it."""
+    def forget(self, oldest: int) -> None:
+        """Drop the partial results that began before a time (WITHIN)."""
+        self.results = {partial: worlds for partial, worlds in self.results.items() if partial.began >= oldest}
+
+    def advance(self, machine: Machine, keys: Sequence[Outcomes], past: Past, now: int = 0) -> U64:
+        """Process one instant, with WITHIN at the time `now`; returns the worlds in which the query is true at it."""
         everywhere = np.full(self.n_words, _EVERYWHERE)
         events: dict[Signature, U64] = {}
         for outcomes in keys:
@@ -104,7 +108,8 @@ class Worlds:
                 signature = outcomes.signatures.get(code)
                 if signature is not None:
                     events[signature] = events[signature] | mask if signature in events else mask
-        results, true = machine.advance(self.results, events, everywhere)
+        oldest = min((partial.began for partial in self.results), default=now)
+        results, true = machine.advance(self.results, events, everywhere, now, oldest)
         self.results = {partial: worlds for partial, worlds in results.items() if worlds.any()}
         return np.asarray(true)
 

@@ -57,14 +57,14 @@ class PatternSpec(Specification):
     def bound_types(self) -> list[pa.DataType]:
         """The types of the grouping variables that are not chain variables."""
         return [
-            _common_type([kind for goal in self.analysis.query.goals for kind in self._types_in(goal, name)])
+            _common_type([kind for goal in self.analysis.query.alternatives for kind in self._types_in(goal, name)])
             for name in self.analysis.bound
         ]
 
     @property
     def value_types(self) -> dict[str, pa.DataType]:
         """The types of the variables that partial results keep, by the names of their columns in saved state."""
-        goals = self.analysis.query.goals
+        goals = self.analysis.query.alternatives
         names = sorted({name for kept in self.analysis.kept for name in (*kept.waiting, *kept.repeating)})
         types = {name: [kind for goal in goals for kind in self._types_in(goal, name)] for name in names}
         return {f"value {name}": _common_type(kinds) for name, kinds in types.items()}
