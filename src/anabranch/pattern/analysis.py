@@ -11,9 +11,9 @@ and a MARKOV key depends on its previous value:
 
 With GROUP BY, the class is that of the query for one binding of the grouping variables (`bindings.py`).
 
-Regular and extended regular queries can stream, and so can unsafe ones that need only the last values of a chain. The
-others run over archives: safe ones by their plan (`safe_plan.py`), the rest by sets of partial results (`machine.py`),
-exactly if these are small, else by sampling.
+All classes stream. An automaton answers regular and extended regular queries, and unsafe ones that need only the last
+values of a chain. Of all others, the chains are carried as sets of partial results (`chain.py`), exactly while these
+are few, else in sampled worlds. Over an archive, safe queries are answered by their plan (`safe_plan.py`).
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -142,13 +143,13 @@ def _reached(tally: Windows | Episodes) -> tuple[float | None, int | None]:
     return tally.reached if isinstance(tally, Episodes) else (None, None)
 
 
-def _table(kinds: Mapping[str, pa.DataType], rows: Sequence[tuple]) -> pa.Table:
+def _table(kinds: Mapping[str, pa.DataType], rows: Sequence[tuple[Any, ...]]) -> pa.Table:
     columns = zip(*rows, strict=True) if rows else [()] * len(kinds)
     arrays = {name: pa.array(list(column), kind) for (name, kind), column in zip(kinds.items(), columns, strict=True)}
     return pa.table(arrays)
 
 
-def _joint_state(row: Mapping[str, list[int]]) -> JointState:
+def _joint_state(row: Mapping[str, Any]) -> JointState:
     return JointState(
         {}, {key: axis for axis, key in enumerate(row["keys"])}, work=row["work"], instants=row["instants"]
     )

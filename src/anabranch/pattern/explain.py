@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import NormalDist
 
 from anabranch.binding.derived_streams import WHOLE_ARCHIVE
 from anabranch.binding.per import PerEpisode, PerWindow
@@ -84,9 +85,13 @@ def _cost(analysis: PatternAnalysis, planned: bool) -> str:
 
 
 def _cost_of_chain(analysis: PatternAnalysis, planned: bool) -> str:
+    worlds = _worlds(analysis.query.accuracy, analysis.query.confidence)
     sampling = (
-        "time grows with the rows, times the sampled worlds, 64 per machine word (about 25,000 worlds at accuracy 0.01)"
+        f"time grows with the rows, times the sampled worlds (about {worlds:,}), 64 per machine word; memory grows "
+        "with the worlds, times the partial results"
     )
+    if analysis.query.within is not None:
+        sampling += " of the time in WITHIN"
     if analysis.query.method == "SAMPLING":
         return sampling
     if planned:
@@ -105,8 +110,14 @@ def _cost_of_chain(analysis: PatternAnalysis, planned: bool) -> str:
         return "time grows with the table rows; memory grows with the chains: one weight per value and automaton state"
     return (
         "time and memory grow with the product of the values of the MARKOV keys of a chain; "
-        "above 1,048,576 weights, an archive is sampled and a stream is refused"
+        "above 1,048,576 weights, an archive is sampled and a stream needs METHOD SAMPLING"
     )
+
+
+def _worlds(accuracy: float, confidence: float) -> int:
+    """How many worlds are sampled, to two digits."""
+    worlds = (NormalDist().inv_cdf((1 + confidence) / 2) / (2 * accuracy)) ** 2
+    return int(float(f"{worlds:.1e}"))
 
 
 def _steps(analysis: PatternAnalysis, planned: bool) -> Iterator[Step]:
@@ -142,6 +153,8 @@ def _steps(analysis: PatternAnalysis, planned: bool) -> Iterator[Step]:
             yield Step(
                 "carry", "on a stream: each event ends the results before it, so their last values are the state"
             )
+    if not analysis.by_automaton and analysis.query.method is None:
+        yield Step("carry", "on a stream: every possible state of a chain while these are few, else sampled worlds")
     group = ", ".join(name for name, _ in analysis.group_by)
     any_chain = "1 - prod(1 - p) over the chains" if analysis.chain else "not needed: there is one chain"
     if isinstance(analysis.query.per, PerWindow) and len(analysis.chain) > len(analysis.group_by):

@@ -144,10 +144,12 @@ class GeneralOperator:
 
     def _group_columns(self, numbers: I64) -> list[pa.Array]:
         """The grouping columns of some chains."""
-        chains, bound = numbers, []
-        if self._bindings is not None:
-            chains, bound = self._bindings.chain_of(numbers), self._bindings.columns(self._bindings.codes_of(numbers))
-        columns = [*self._intake.chain_columns(chains), *bound]
+        bindings = self._bindings
+        if bindings is None:
+            columns = self._intake.chain_columns(numbers)
+        else:
+            of_chains = self._intake.chain_columns(bindings.chain_of(numbers))
+            columns = [*of_chains, *bindings.columns(bindings.codes_of(numbers))]
         return [columns[index] for _, index in self._analysis.group_by]
 
     def _advance(self, histories: dict[int, History], now: Moment) -> Iterator[tuple[int, Answer]]:
