@@ -91,6 +91,14 @@ MUTANTS = [
         ("single", "at[then, live_codes[then, j]] = -1", "at[then, live_codes[then, j]] = j"),
         ("single", "delta[q, s] == q and not accept[q, s]", "delta[q, s] == q"),
     ]),
+    *_mutants("pattern/kernel", [
+        "pattern/test_within.py",
+    ], [
+        ("chains", "weights[tick[q]] += spare[q]", "weights[tick[q]] = spare[q]"),
+        ("independent", "age(ticks[clock[first]], weights[c], after)", "age(ticks[clock[first]], weights[0], after)"),
+        ("single", "age(ticks[clock[rows[k]]], live[now, i], aged)", "age(ticks[clock[rows[0]]], live[now, i], aged)"),
+        ("joint", "for base in range(0, len(weights), n_states):", "for base in range(0, n_states, n_states):"),
+    ]),
     *_mutants("pattern/kernel", ["pattern/test_bindings.py::test_batch_equals_worlds"], [
         ("single", "row_p[row] = true_here", "row_p[row] = true"),
     ]),

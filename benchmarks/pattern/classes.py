@@ -126,7 +126,7 @@ class OneWorldSampler:
         """Return the share of worlds in which the query is true, by time."""
         hits: dict[int, int] = {}
         for _ in range(worlds):
-            for t in {result.t for result in results(self._query.goals, self._world(), Matcher({}))}:
+            for t in {result.t for result in results(self._query, self._world(), Matcher({}))}:
                 hits[t] = hits.get(t, 0) + 1
         return {t: count / worlds for t, count in hits.items()}
 

@@ -29,7 +29,7 @@ CASES = Path(__file__).parents[3] / "shared" / "cases"
 FOLDERS = ("pattern", "pattern_stream", "pattern_second", "sequence", "relate", "monitor", "constrain")
 
 #: For folders in which a comment states the shape of each query: the shapes that are run; the others are not supported.
-SHAPES: dict[str, tuple[str, ...]] = {"pattern_second": ("per",)}
+SHAPES: dict[str, tuple[str, ...]] = {"pattern_second": ("within", "absent", "either", "per")}
 #: The number of streams that run at the same time: most of a start is waiting. Spark allows the Python process of each
 #: ten seconds to start, so more streams would fail on a busy machine.
 MAX_STREAMS = 3

@@ -30,6 +30,12 @@ Queries
   it was chosen; it may use the variables of its goal and those bound earlier. V is shared by all unfoldings and
   exported; the other variables are dropped after each. The results of the Kleene are those of all unfoldings.
 - (d) *Sets.* Equal bindings at the same time are one result, even if they come about in several ways.
+- (e) *NOT.* In `q THEN NOT g THEN h`, the successors of a result of q are chosen as without the NOT. Then a pair is
+  dropped if an event that matches g, and agrees with the result on the variables that are already bound, is later than
+  the result and earlier than the successor. Before `h+`, this concerns the first unfolding.
+- (f) *OR.* The matches of `(g1 OR g2)` are those of g1 and those of g2. An event can match both, with other bindings.
+- (g) *WITHIN.* Every result also has the time of its first event. The results of the query whose last event is later
+  than that by more than d are dropped. Times and d are decimals, as they are written.
 """
 
 from __future__ import annotations
@@ -39,6 +45,7 @@ import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from anabranch.binding.binder import bind, declare
@@ -77,10 +84,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A result of a prefix of the query: values of the exported variables, and the time of its last event."""
+    """A result of a prefix of the query: values of the exported variables, the times of its last and first events."""
 
     bindings: frozenset[tuple[str, Value]]
     t: Time
+    began: Time
 
 
 #: A possible history of one key, or of all keys, with its probability.
@@ -142,7 +150,7 @@ def probabilities(
     weights: dict[Hashable, list[float]] = defaultdict(list)
     matcher = Matcher(relations)
     for world, probability in worlds(query.streams, rows):
-        for answer in {answer_of(query, result) for result in results(query.goals, world, matcher)}:
+        for answer in {answer_of(query, result) for result in results(query, world, matcher)}:
             weights[answer].append(probability)
     return {answer: math.fsum(parts) for answer, parts in weights.items()}
 
@@ -267,6 +275,15 @@ class Matcher:
             self._known[id(goal), event] = self._match(goal, event)
         return self._known[id(goal), event]
 
+    def matches(self, goal: BoundGoal, world: Sequence[Event]) -> list[tuple[Bindings, Time]]:
+        """The bindings and times of all matches of the alternatives of a goal."""
+        return [
+            (match, event.t)
+            for event in world
+            for alternative in goal.alternatives
+            if (match := self.bindings(alternative, event)) is not None
+        ]
+
     def _match(self, goal: BoundGoal, event: Event) -> Bindings | None:
         """The bindings if constants are equal, each variable has one value, and the filter holds."""
         if event.stream != goal.stream.name:
@@ -282,47 +299,79 @@ class Matcher:
         return bindings if holds(goal.filter, bindings, self.relations) else None
 
 
-def results(goals: Sequence[BoundGoal], world: Sequence[Event], matcher: Matcher) -> set[Result]:
+def results(query: BoundPattern, world: Sequence[Event], matcher: Matcher) -> set[Result]:
     """The results of the query in this world, computed goal by goal."""
     prefix: set[Result] | None = None
-    for goal in goals:
-        paired = unfoldings(prefix, goal, world, matcher) if goal.kleene else unfold(prefix, goal, world, matcher)
+    guards: list[BoundGoal] = []
+    for goal in query.goals:
+        if goal.absent:
+            guards.append(goal)
+            continue
+        step = unfoldings if goal.kleene else unfold
+        paired = step(prefix, goal, world, matcher, guards)
         prefix = {result for result in paired if selected(result, goal, matcher.relations)}
-    return prefix or set()
+        guards = []
+    return {result for result in prefix or set() if within(result, query.within)}
 
 
-def unfoldings(prefix: set[Result] | None, goal: BoundGoal, world: Sequence[Event], matcher: Matcher) -> set[Result]:
+def within(result: Result, longest: float | None) -> bool:
+    """Whether the last event is at most `longest` later than the first one."""
+    return longest is None or Fraction(str(result.t)) - Fraction(str(result.began)) <= Fraction(str(longest))
+
+
+def unfoldings(
+    prefix: set[Result] | None,
+    goal: BoundGoal,
+    world: Sequence[Event],
+    matcher: Matcher,
+    guards: Sequence[BoundGoal],
+) -> set[Result]:
     """`q THEN g+<V | cond>`: the union of one unfolding of g after q, of another one after that, and so on.
 
     Times increase from each unfolding to the next, so one of them is empty.
     """
     union: set[Result] = set()
-    latest = unfold(prefix, goal, world, matcher)
+    latest = unfold(prefix, goal, world, matcher, guards)
     while latest:
         union |= latest
         latest = unfold(latest, goal, world, matcher)
     return union
 
 
-def unfold(prefix: set[Result] | None, goal: BoundGoal, world: Sequence[Event], matcher: Matcher) -> set[Result]:
+def unfold(
+    prefix: set[Result] | None,
+    goal: BoundGoal,
+    world: Sequence[Event],
+    matcher: Matcher,
+    guards: Sequence[BoundGoal] = (),
+) -> set[Result]:
     """`q THEN g`, or one unfolding of a Kleene: every result of q with each of its successors.
 
+    `guards` has the goals of NOT between q and g.
     `prefix` has the results of q; it is None at the start of the query, where every match is a result. The condition of
     a Kleene is tested on the pair, then the variables that the goal does not export are dropped.
     """
-    matches = [(match, event.t) for event in world if (match := matcher.bindings(goal, event)) is not None]
-    pairs: Iterable[tuple[Bindings, Bindings, Time]]
+    matches = matcher.matches(goal, world)
+    pairs: Iterable[tuple[Bindings, Bindings, Time, Time]]
     if prefix is None:
-        pairs = (({}, match, t) for match, t in matches)
+        pairs = (({}, match, t, t) for match, t in matches)
     else:
         pairs = (
-            (dict(result.bindings), match, t) for result in prefix for match, t in immediate_successors(result, matches)
+            (dict(result.bindings), match, t, result.began)
+            for result in prefix
+            for match, t in immediate_successors(result, matches)
+            if not any(between(result, t, matcher.matches(guard, world)) for guard in guards)
         )
     return {
-        Result(frozenset({**before, **_exported(goal, match)}.items()), t)
-        for before, match, t in pairs
+        Result(frozenset({**before, **_exported(goal, match)}.items()), t, began)
+        for before, match, t, began in pairs
         if holds(goal.step_condition, {**before, **match}, matcher.relations)
     }
+
+
+def between(result: Result, end: Time, matches: Iterable[tuple[Bindings, Time]]) -> bool:
+    """Whether a match that agrees with a result is strictly between the result and a later time."""
+    return any(result.t < t < end and agree(dict(result.bindings), match) for match, t in matches)
 
 
 def immediate_successors(result: Result, matches: Iterable[tuple[Bindings, Time]]) -> list[tuple[Bindings, Time]]:

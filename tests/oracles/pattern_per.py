@@ -133,7 +133,7 @@ def _truths(query: BoundPattern, rows: Any, relations: Relations) -> Iterator[tu
     common = _common_keys(query)
     grouping = [name for _, name in query.group_by]
     for world, p in worlds(query.streams, rows):
-        found = results(query.goals, world, matcher)
+        found = results(query, world, matcher)
         yield {(_values_of(result, grouping), _values_of(result, common), result.t) for result in found}, p
 
 
@@ -144,7 +144,7 @@ def _values_of(result: Any, names: Iterable[str]) -> Group:
 
 def _common_keys(query: BoundPattern) -> list[str]:
     """The variables that GROUP BY could name."""
-    names = {term.name for goal in query.goals for term in goal.terms if isinstance(term, nodes.Variable)}
+    names = {term.name for goal in query.alternatives for term in goal.terms if isinstance(term, nodes.Variable)}
     return sorted(name for name in names if _is_common_key(query, name))
 
 
@@ -156,7 +156,7 @@ def _is_common_key(query: BoundPattern, name: str) -> bool:
                 for position, term in enumerate(goal.terms[: len(stream.keys)])
                 if isinstance(term, nodes.Variable) and term.name == name
             }
-            for goal in query.goals
+            for goal in query.alternatives
             if goal.stream.name == stream.name
         ]
         if not set.intersection(*positions):

@@ -138,6 +138,50 @@ def test_kleene_of_one_key(query: str, path: str, answers: list[int]) -> None:
     assert certain_answers(query, path_rows(k=path), hall="h") == answers
 
 
+@pytest.mark.parametrize(
+    ("query", "path", "answers"),
+    [
+        # NOT: strictly between the two, and the successor is chosen as without it.
+        ("PATTERN r(_, 'a') THEN NOT r(_, 'c') THEN r(_, 'b')", "ab", [2]),
+        ("PATTERN r(_, 'a') THEN NOT r(_, 'c') THEN r(_, 'b')", "acb", []),
+        ("PATTERN r(_, 'a') THEN NOT r(_, 'c') THEN r(_, 'b')", "acbab", [5]),
+        ("PATTERN r(_, 'a') THEN NOT r(_, 'c') THEN r(_, 'b')", "acab", [4]),
+        ("PATTERN r(_, 'a') THEN NOT r(_, _) THEN r(_, 'b')", "a-b", [3]),
+        ("PATTERN r(_, 'a') THEN NOT r(_, 'a') THEN r(_, 'b')", "aab", [3]),
+        ("PATTERN r(_, 'a') THEN NOT r(_, 'b') THEN r(_, 'b')", "acb", [3]),
+        ("PATTERN r(_, 'a') THEN NOT r(_, 'c') THEN r(_, 'b')+", "abcb", [2, 4]),
+        ("PATTERN r(_, 'a')+ THEN NOT r(_, 'c') THEN r(_, 'b')", "aacb", []),
+        ("PATTERN r(_, 'a') THEN NOT r(_, 'c') THEN NOT r(_, 'd') THEN r(_, 'b')", "adb", []),
+        ("PATTERN r(_, x) THEN NOT r(_, x) THEN r(_, 'b')", "acab", [4]),
+        # OR: events of either.
+        ("PATTERN (r(_, 'a') OR r(_, 'c')) THEN r(_, 'b')", "cb", [2]),
+        ("PATTERN r(_, 'a') THEN (r(_, 'b') OR r(_, 'c'))", "acb", [2]),
+        ("PATTERN r(_, 'a') THEN (r(_, 'b') OR r(_, 'c'))+", "acbdb", [2, 3, 5]),
+        ("PATTERN r(_, 'a') THEN NOT (r(_, 'b') OR r(_, 'c')) THEN r(_, 'd')", "acd", []),
+        # WITHIN: from the first event, the first one of a +, to the last.
+        ("PATTERN r(_, 'a') THEN r(_, 'b') WITHIN 2", "a-b", [3]),
+        ("PATTERN r(_, 'a') THEN r(_, 'b') WITHIN 2", "a--b", []),
+        ("PATTERN r(_, 'a') THEN r(_, 'b') WITHIN 2", "aa-b", [4]),
+        ("PATTERN r(_, 'a')+ WITHIN 1", "aaa", [1, 2, 3]),
+        ("PATTERN r(_, 'a') THEN r(_, 'b')+ WITHIN 2", "abbb", [2, 3]),
+    ],
+)
+def test_not_or_and_within(query: str, path: str, answers: list[int]) -> None:
+    assert certain_answers(query, path_rows(k=path)) == answers
+
+
+def test_events_at_the_instants_of_the_pair_do_not_void_it() -> None:
+    rows = path_rows(k="a-b", m="c-c")
+    assert certain_answers("PATTERN r('k', 'a') THEN NOT r(_, 'c') THEN r('k', 'b')", rows) == [3]
+    assert certain_answers("PATTERN r('k', 'a') THEN NOT r(_, 'c') THEN r('k', 'b')", [*rows, *path_rows(n="-c")]) == []
+
+
+def test_an_event_can_match_both_alternatives_with_different_values() -> None:
+    query = "PATTERN (r(x, y) OR r(y, x)) THEN r('k', x)"
+    assert certain_answers(f"{query} GROUP BY x", [*path_rows(m="v"), *path_rows(k="-m")]) == [(2, "m")]
+    assert certain_answers(f"{query} GROUP BY x", [*path_rows(m="v"), *path_rows(k="-v")]) == [(2, "v")]
+
+
 def test_unfoldings_share_a_key_only_if_it_is_declared() -> None:
     rows = path_rows(k="a-h", m="-x")
     assert certain_answers("PATTERN r(p, 'a') THEN r(p, l)+<p | hall(l)>", rows, hall="h") == [3]

@@ -48,6 +48,8 @@ VALUE_DOMAIN = {STRING: ("a", "b", "c"), INTEGER: (0, 1, 2)}
 #: The constants of conditions and rows of relations: all keys and values, and one that is neither.
 DOMAIN = {STRING: ("a", "b", "c", "k", "z"), INTEGER: (0, 1, 2, 5, 9)}
 INSTANTS = {INTEGER: (1, 2, 3, 4, 5, 7), DOUBLE: (0.5, 1.0, 1.25, 3.0, 4.5, 4.75)}
+#: The durations of WITHIN; some are equal to the time between two instants.
+WITHIN = {INTEGER: (1, 3, 2, 1.5), DOUBLE: (0.25, 2, 0.5, 3.5)}
 
 #: The weights of alternatives, and of the value *nothing*.
 WEIGHTS = (1, 2, 0, 3, 5, 8, 13)
@@ -92,13 +94,17 @@ class Table:
 
 @dataclass(frozen=True)
 class Goal:
-    """One goal of a query, as text; `variables` and `exported` give the type of each variable."""
+    """One goal of a query, as text; `variables` and `exported` give the type of each variable.
+
+    `keys` has the terms in key positions of each of its alternatives, and `guards` the goals of NOT before it.
+    """
 
     shape: Shape
-    terms: tuple[str, ...]
+    keys: tuple[tuple[str, ...], ...]
     variables: dict[str, str]
     text: str
     exported: dict[str, str] = field(default_factory=dict)
+    guards: tuple[Goal, ...] = ()
 
 
 def _columns(columns: Sequence[tuple[str, str]]) -> str:
@@ -117,6 +123,7 @@ def pattern_cases(
     most_streams: int = 2,
     watermark: int | float | None = None,
     any_group: bool = False,
+    within: bool = False,
 ) -> Case:
     """A query with data that have at most `most_worlds` possible worlds.
 
@@ -132,6 +139,8 @@ def pattern_cases(
         The WATERMARK of every stream, in the unit of its time; None declares none.
     any_group : bool
         Whether the query groups by any of its variables, if it has one.
+    within : bool
+        Whether the query has WITHIN; otherwise one in five has it.
     """
     class_ = draw(st.sampled_from(classes))
     if class_ == SAFE:
@@ -143,7 +152,7 @@ def pattern_cases(
     shapes = list(dict.fromkeys(used))
     tables = draw(_tables())
     rows = draw(_rows(shapes, len(used), most_worlds))
-    query = draw(_queries(class_, used, rows, tables, any_group))
+    query = draw(_queries(class_, used, rows, tables, any_group, within))
     declarations = [*(shape.text() for shape in shapes), *(table.text() for table in tables)]
     return Case(
         workbook=workbook_of(declarations, query),
@@ -324,7 +333,7 @@ def _outcomes(alternatives: Sequence[tuple[tuple[Any, ...], float]]) -> list[tup
 
 @st.composite
 def _queries(
-    draw: Draw, class_: str, used: Sequence[Shape], rows: Rows, tables: Sequence[Table], any_group: bool
+    draw: Draw, class_: str, used: Sequence[Shape], rows: Rows, tables: Sequence[Table], any_group: bool, within: bool
 ) -> str:
     """The text of a query of this class, with one goal for each stream in `used`."""
     goals = draw(_goals(class_, used, rows, tables))
@@ -332,8 +341,10 @@ def _queries(
     for count, goal in enumerate(goals[1:], start=1):
         if draw(one_in(8)):
             text = f"({text} WHERE {draw(_selections(class_, goals[:count], tables))})"
-        text = f"{text} THEN {goal.text}"
+        text = " THEN ".join([text, *(f"NOT {guard.text}" for guard in goal.guards), goal.text])
     text = f"PATTERN {text}"
+    if within or draw(one_in(5)):
+        text += f" WITHIN {draw(st.sampled_from(WITHIN[used[0].time_type]))}"
     if draw(one_in(3)):
         text += f" WHERE {draw(_selections(class_, goals, tables))}"
     groups = [*_exported_variables(goals)] if any_group else _independent_variables(goals)
@@ -352,10 +363,17 @@ def _goals(draw: Draw, class_: str, used: Sequence[Shape], rows: Rows, tables: S
     goals = []
     for shape in used:
         goal_shared = shared if class_ == EXTENDED or shape is used[0] else {}
-        goal = draw(_goal(shape, rows[shape.name], goal_shared, bound if class_ == GENERAL else {}, names))
-        if draw(one_in(6)):
-            goal = replace(goal, text=f"{goal.text}[{draw(_conditions(goal.variables, tables))}]")
-        goal = draw(_with_kleene(goal, class_, set(shared.values()), bound, tables))
+        usable = bound if class_ == GENERAL else {}
+        guards = ()
+        if goals and draw(one_in(5)):
+            guard_shape = draw(st.sampled_from(used)) if class_ in (REGULAR, GENERAL) else shape
+            guard = draw(_goal(guard_shape, rows[guard_shape.name], goal_shared, usable, names))
+            guards = (draw(_with_filter(guard, tables)),)
+        goal = draw(_with_filter(draw(_goal(shape, rows[shape.name], goal_shared, usable, names)), tables))
+        if draw(one_in(5)):
+            others = used if class_ in (REGULAR, GENERAL) else [shape]
+            goal = draw(_with_alternative(goal, others, rows, goal_shared, tables))
+        goal = draw(_with_kleene(replace(goal, guards=guards), class_, set(shared.values()), bound, tables))
         bound.update(goal.exported)
         goals.append(goal)
     return goals
@@ -402,7 +420,42 @@ def _goal(
             name = draw(st.sampled_from(known)) if kind == "known" and known else next(names)
             variables[name] = type_
             terms.append(name)
-    return Goal(shape, tuple(terms), variables, f"{shape.name}({', '.join(terms)})")
+    return Goal(shape, (tuple(terms[: len(shape.keys)]),), variables, f"{shape.name}({', '.join(terms)})")
+
+
+@st.composite
+def _with_filter(draw: Draw, goal: Goal, tables: Sequence[Table]) -> Goal:
+    """The goal, sometimes with a filter."""
+    if not draw(one_in(6)):
+        return goal
+    return replace(goal, text=f"{goal.text}[{draw(_conditions(goal.variables, tables))}]")
+
+
+@st.composite
+def _with_alternative(
+    draw: Draw, goal: Goal, shapes: Sequence[Shape], rows: Rows, shared: Mapping[int, str], tables: Sequence[Table]
+) -> Goal:
+    """The goal or another one with the same variables, in any columns of their types; the goal alone if none fits."""
+    shape = draw(st.sampled_from(shapes))
+    terms: list[str | None] = [shared.get(position) for position in range(len(shape.columns))]
+    for name, type_ in goal.variables.items():
+        columns = [
+            position
+            for position, (_, column_type) in enumerate(shape.columns)
+            if terms[position] is None and column_type == type_
+        ]
+        if name not in terms:
+            if not columns:
+                return goal
+            terms[draw(st.sampled_from(columns))] = name
+    for position, (column, _) in enumerate(shape.columns):
+        if terms[position] is None:
+            occurring = dict.fromkeys(row[column] for row in rows[shape.name] if row[column] is not None)
+            terms[position] = draw(st.sampled_from(["_", *map(constant_text, occurring)]))
+    named = [term for term in terms if term is not None]
+    other = Goal(shape, (tuple(named[: len(shape.keys)]),), goal.variables, f"{shape.name}({', '.join(named)})")
+    text = f"({goal.text} OR {draw(_with_filter(other, tables)).text})"
+    return replace(goal, keys=(*goal.keys, *other.keys), text=text)
 
 
 @st.composite
@@ -435,8 +488,9 @@ def _exported_variables(goals: Sequence[Goal]) -> dict[str, str]:
 
 def _independent_variables(goals: Sequence[Goal]) -> list[str]:
     """The exported variables that are in the same key position of all goals."""
-    positions = range(min(len(goal.shape.keys) for goal in goals))
-    common = [goals[0].terms[position] for position in positions if len({goal.terms[position] for goal in goals}) == 1]
+    keys = [terms for goal in goals for part in (goal, *goal.guards) for terms in part.keys]
+    positions = range(min(map(len, keys)))
+    common = [keys[0][position] for position in positions if len({terms[position] for terms in keys}) == 1]
     return [name for name in dict.fromkeys(common) if all(name in goal.exported for goal in goals)]
 
 

@@ -14,6 +14,7 @@ from tests.pattern.local import run_whole
 from tests.pattern.strategies import EXTENDED, REGULAR, pattern_cases
 
 from anabranch.pattern import kernel
+from anabranch.pattern.automaton import NO_TICKS
 from anabranch.pattern.weights import JointWeights
 
 MARKOV_CHAIN = """
@@ -148,6 +149,7 @@ def test_the_limit_of_a_joint_state(limit: int, needed: int) -> None:
         np.arange(2), np.ones(2, np.int64), zeros, np.full(2, kernel.MARKOV, np.int32), zeros, alternatives,
         np.array([0.3, 0.2]), zeros, np.zeros((1, 1), np.int32), np.zeros((1, 1), np.bool_), np.zeros((1, 1), np.int32),
         np.zeros(1, np.int64), np.ones(1, np.int64), nothing, np.ones(1), 3, limit,
+        np.zeros(0, np.int32), NO_TICKS,
     )  # fmt: skip
     assert returned_needed == needed
     assert weights.tolist() == pytest.approx([1.0] if needed else [0.3, 0.2, 0.5])

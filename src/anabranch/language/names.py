@@ -22,6 +22,7 @@ RESERVED = {"TRUE", "FALSE", "NULL", "NOT", "_"}
 #: Words that follow a complete goal, so a `>` before them closes `+<...>`.
 AFTER_GOAL = {
     "THEN", "WHERE", "GROUP", "PER", "ORDER", "THRESHOLD", "CALIBRATED", "ACCURACY", "CONFIDENCE", "SEED", "METHOD",
+    "WITHIN",
 }  # fmt: skip
 
 _PLAIN = re.compile(r"[^\W\d]\w*")

@@ -98,7 +98,7 @@ def _found_text(token: Token) -> str:
 def _suggest_fix(expected: Collection[str], accepted: Sequence[Token], found: Token) -> str:
     """The likeliest fix; the most certain rules come first."""
     previous = accepted[-1].text.upper() if accepted else ""
-    if found.text == "(" and previous == "THEN":
+    if found.text.upper() == "THEN" and set(expected) <= {"OR", "LSQB"}:
         return "sequences nest to the left only: write (a THEN b) THEN c"
     if found.text.upper() == "CREATE" and accepted:
         return "end the previous statement with ;"

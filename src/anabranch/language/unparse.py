@@ -83,7 +83,9 @@ def _attribute(node: nodes.Attribute) -> str:
 
 @unparse.register
 def _call(node: nodes.Call) -> str:
-    return f"{quoted(node.name)}({joined(node.arguments)})"
+    # WITHIN is a function and a clause; a call is never mistaken for the clause.
+    name = node.name if node.name.upper() == "WITHIN" else quoted(node.name)
+    return f"{name}({joined(node.arguments)})"
 
 
 def _operand(node: nodes.Expr, least: int) -> str:

@@ -218,7 +218,7 @@ class PatternAnalysis:
     @property
     def by_automaton(self) -> bool:
         """Whether an automaton answers the query on a stream: its state does not grow with the number of rows."""
-        if self.query.method == "SAMPLING" or self.counts_bindings or self.query.within is not None:
+        if self.query.method == "SAMPLING" or self.counts_bindings or (self.query.within is not None and self.bound):
             return False
         return (self.regular and not self.late_conditions) or self.last_values
 
@@ -459,7 +459,7 @@ def _why_dependent(goals: tuple[BoundGoal, ...], name: str) -> str:
             return f"goal {number} does not have it"
         if goal.kleene and name not in goal.shared:
             return f"the + of goal {number} does not share it"
-        if not key_positions(goal, name):
+        if not all(key_positions(alternative, name) for alternative in goal.alternatives):
             return f"in goal {number} it is a value, not a key"
     return "goals of the same stream have it in different key positions"
 

@@ -32,6 +32,7 @@ from anabranch.pattern.signatures import Signed
 from anabranch.pattern.spec import GroupSpec
 from anabranch.pattern.tally import Answer, Tally, tally_of
 from anabranch.pattern.weights import Answers, Batch, Weights, weights_for
+from anabranch.pattern.within import Clock
 from anabranch.transport.operator import Outcome
 
 #: How many pairs of a partial result and an event are tried before a chain counts as too large: about a second.
@@ -93,7 +94,7 @@ class ArchiveOperator:
     def _exact(self) -> tuple[Answers, list[int]]:
         """The answers of all chains that a plan or an automaton answers, and the other chains."""
         chains = np.flatnonzero(np.diff(self._received.starts)).tolist()
-        if self._analysis.query.method == "SAMPLING" or self._analysis.query.within is not None:
+        if self._analysis.query.method == "SAMPLING":
             return _NO_ANSWERS, chains
         sequence = by_plan(self._analysis)
         if sequence is not None:
@@ -145,7 +146,9 @@ class ArchiveOperator:
         weights = weights_for(analysis.single, analysis.markov)
         # Each entry of the tables takes some work, so an automaton that takes too much is soon found to be too large.
         most_moves = min(MAX_MOVES, self._most_work // LEAST_WORK)
-        automaton = Automaton(self._sets, union_closed=weights.unites, most_moves=most_moves)
+        within = analysis.query.within
+        timed = None if within is None else self._sets
+        automaton = Automaton(self._sets, weights.unites, most_moves, timed)
         distinct, distinct_index = np.unique(self._signed.signature[rows], return_inverse=True)
         letters = [self._sets.letter_of(self._signed.signatures[signature]) for signature in distinct]
         automaton.extend(letters)
@@ -155,6 +158,8 @@ class ArchiveOperator:
             rows, starts, received.rows.t, received.key, received.model, received.rows.prev, received.rows.value,
             received.rows.p, letter, self._intake.n_values,
         )  # fmt: skip
+        if within is not None:
+            batch = Clock(within, self._spec.time_kind).timed(batch, automaton)
         return weights, automaton, batch
 
     def _by_any_method(self, chain: int) -> Answers:

@@ -131,7 +131,7 @@ class SpanOperator(ArchiveOperator):
     def _counted(self, extents: _Extents, group_of: I64) -> tuple[Counted, list[int]]:
         """The counts of all chains that can be counted exactly, and the other chains."""
         chains = np.flatnonzero(np.diff(self._received.starts)).tolist()
-        if self._analysis.query.method == "SAMPLING" or self._analysis.query.within is not None:
+        if self._analysis.query.method == "SAMPLING":
             return _joined([]), chains
         sequence = by_plan(self._analysis)
         if sequence is not None and extents.times == 1 and why_not_by_intervals(self._analysis, inner=True) is None:

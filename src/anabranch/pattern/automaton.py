@@ -35,6 +35,17 @@ class Machine(Protocol[S]):
         """The state after reading a letter, and whether the query is true at that instant."""
 
 
+class TimedMachine(Machine[S], Protocol):
+    """A machine whose states have ages, for WITHIN."""
+
+    def tick(self, state: S, reach: int) -> S:
+        """The state at the next instant, from which the `reach` instants before are not too long ago."""
+
+
+#: The ticks of an automaton without WITHIN.
+NO_TICKS = np.zeros((0, 0), np.int32)
+
+
 class Tables(Protocol):
     """The tables of an automaton, for the kernels."""
 
@@ -49,6 +60,10 @@ class Tables(Protocol):
     @property
     def union(self) -> I32:
         """(letters, letters): the union of two letters; empty if letters are never united."""
+
+    @property
+    def ticks(self) -> I32:
+        """(ticks, states): the state after a tick; the first one changes nothing. Empty for queries without WITHIN."""
 
 
 def match_bit(goal: int) -> int:
@@ -139,6 +154,8 @@ class Automaton(Generic[S]):
         Whether several events of a chain can happen at one instant, so that letters are united.
     most_moves : int
         The most entries that its tables can have.
+    timed : TimedMachine or None
+        The machine, if the query has WITHIN: its ticks are tables, too.
 
     Examples
     --------
@@ -151,8 +168,15 @@ class Automaton(Generic[S]):
     [[False, False, False], [False, False, True]]
     """
 
-    def __init__(self, machine: Machine[S], union_closed: bool = False, most_moves: int = MAX_MOVES) -> None:
+    def __init__(
+        self,
+        machine: Machine[S],
+        union_closed: bool = False,
+        most_moves: int = MAX_MOVES,
+        timed: TimedMachine[S] | None = None,
+    ) -> None:
         self._machine = machine
+        self._timed = timed
         self._union_closed = union_closed
         self._most_moves = most_moves
         self.letters: list[int] = [0]
@@ -160,22 +184,31 @@ class Automaton(Generic[S]):
         self._letter_of = {0: 0}
         self._state_of = {machine.start: 0}
         self._moves: list[list[tuple[int, bool]]] = [[(0, False)]]
+        self._reaches: dict[int, int] = {}
+        self._aged: list[list[int]] = [[]]
         self._make_tables()
 
-    def extend(self, letters: Iterable[int], states: Iterable[S] = ()) -> None:
-        """Make the tables cover these letters (and their unions) from every reachable state."""
-        known = len(self.letters), len(self.states)
+    def extend(self, letters: Iterable[int], states: Iterable[S] = (), reaches: Iterable[int] = ()) -> None:
+        """Make the tables cover these letters (and their unions) from every reachable state; also ticks."""
+        known = len(self.letters), len(self.states), len(self._reaches)
         for letter in letters:
             self._add_letter(letter)
         for state in states:
             self._number(state)
-        if (len(self.letters), len(self.states)) != known:
+        for reach in reaches:
+            # The first tick changes nothing.
+            self._reaches.setdefault(reach, len(self._reaches) + 1)
+        if (len(self.letters), len(self.states), len(self._reaches)) != known:
             self._explore()
             self._make_tables()
 
     def index_of(self, letters: Iterable[int]) -> I32:
         """The indexes of letters that were added before."""
         return np.array([self._letter_of[letter] for letter in letters], dtype=np.int32)
+
+    def tick_of(self, reaches: Iterable[int]) -> I32:
+        """The indexes of ticks that were added before."""
+        return np.array([self._reaches[reach] for reach in reaches], dtype=np.int32)
 
     def _add_letter(self, letter: int) -> None:
         if letter in self._letter_of:
@@ -198,8 +231,10 @@ class Automaton(Generic[S]):
             number = self._state_of[state] = len(self.states)
             self.states.append(state)
             self._moves.append([])
-            if len(self.states) * len(self.letters) > self._most_moves:
-                raise TooLarge(f"the automaton needs more than {self._most_moves:,} transitions; use fewer goals")
+            self._aged.append([])
+            if len(self.states) * (len(self.letters) + len(self._reaches)) > self._most_moves:
+                fix = "use fewer goals" if self._timed is None else "use fewer goals or a shorter WITHIN"
+                raise TooLarge(f"the automaton needs more than {self._most_moves:,} transitions; {fix}")
         return number
 
     def _explore(self) -> None:
@@ -210,11 +245,19 @@ class Automaton(Generic[S]):
             for letter in self.letters[len(moves) :]:
                 after, accepted = self._machine.step(self.states[number], letter)
                 moves.append((self._number(after), accepted))
+            if self._timed is not None:
+                aged = self._aged[number]
+                for reach in list(self._reaches)[len(aged) :]:
+                    aged.append(self._number(self._timed.tick(self.states[number], reach)))
             number += 1
 
     def _make_tables(self) -> None:
         self.delta = np.array([[target for target, _ in moves] for moves in self._moves], dtype=np.int32)
         self.accept = np.array([[accepted for _, accepted in moves] for moves in self._moves], dtype=np.bool_)
+        self.ticks = NO_TICKS
+        if self._timed is not None:
+            unchanged = range(len(self.states))
+            self.ticks = np.array([[number, *self._aged[number]] for number in unchanged], np.int32).T.copy()
         self.union = np.zeros((0, 0), dtype=np.int32)
         if self._union_closed:
             self.union = np.array(

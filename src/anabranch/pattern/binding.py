@@ -14,6 +14,7 @@ from anabranch.binding.words import count_of
 from anabranch.catalog import Column, Model, Stream
 from anabranch.language import nodes
 from anabranch.language.findings import Findings, listed, shown
+from anabranch.language.limits import MAX_GOALS
 from anabranch.language.types import Type, comparable
 from anabranch.pattern.query import BoundGoal, BoundPattern
 from anabranch.pattern.syntax import Goal, Pattern, Step, Term
@@ -33,14 +34,21 @@ class _Prefix:
 
 
 @dataclass(slots=True)
-class _Goal:
-    """A goal while it is being bound; `stream` is None if it is unknown."""
+class _Alternative:
+    """One alternative of a goal; `stream` is None if it is unknown."""
 
     stream: Stream | None
     terms: tuple[Term, ...]
     types: dict[str, Type]
-    exports: set[str]
     filter: Typed | None = None
+
+
+@dataclass(slots=True)
+class _Goal:
+    """A goal while it is being bound."""
+
+    alternatives: list[_Alternative]
+    exports: set[str] = field(default_factory=set)
     shared: tuple[str, ...] = ()
     step_condition: Typed | None = None
     selections: list[Typed] = field(default_factory=list)
@@ -59,13 +67,18 @@ class Binder(QueryBinder):
         """Return the bound query, or None if there are findings."""
         prefix = _Prefix()
         goals: list[_Goal] = []
-        for step in body.steps:
-            goals.append(self.goal(step, prefix))
+        for number, step in enumerate(body.steps):
+            if step.absent:
+                goals.append(self.absent(step, prefix, body.steps[number + 1 :]))
+            else:
+                goals.append(self.goal(step, prefix))
             if step.where is not None:
                 self.select(step.where, goals, prefix)
         if body.where is not None:
             self.select(body.where, goals, prefix)
+        self.check_size(body)
         group_by = self.group_by(body, prefix)
+        within = self.duration("WITHIN", body.within, positive=True)
         accuracy = self.ratio("ACCURACY", body.accuracy, 0.01, body.clause_span("ACCURACY"), open_ends=True)
         confidence = self.ratio("CONFIDENCE", body.confidence, 0.99, body.clause_span("CONFIDENCE"), open_ends=True)
         if body.seed is not None and body.seed < 0:
@@ -80,7 +93,7 @@ class Binder(QueryBinder):
             return None
         return BoundPattern(
             self.query.name, tuple(goal for goal in bound if goal), group_by,
-            self.threshold, accuracy, confidence, body.seed or 0, body.method, span=self.query.span,
+            self.threshold, accuracy, confidence, body.seed or 0, body.method, within, self.query.span,
         )  # fmt: skip
 
     def check_times(self) -> None:
@@ -89,20 +102,22 @@ class Binder(QueryBinder):
             message = f"AT LEAST must be at most {MOST_TIMES:,} in a PATTERN, not {self.per.at_least:,}"
             self.findings.add("out-of-range", message, self.query.clause_span("PER"), "use shorter windows")
 
+    def check_size(self, body: Pattern) -> None:
+        """Report more alternatives than the symbols of an event can tell apart."""
+        alternatives = [goal for step in body.steps for goal in step.alternatives]
+        if len(alternatives) > MAX_GOALS:
+            message = f"this pattern has {len(alternatives)} goals, with those after OR (at most {MAX_GOALS})"
+            hint = "use a filter instead of OR: r(x)[x IN ('a', 'b')]"
+            self.findings.add("too-many", message, alternatives[MAX_GOALS].span, hint)
+
     # ------------------------------------------------------------ goals
 
     def goal(self, step: Step, prefix: _Prefix) -> _Goal:
-        """Bind one goal, with its filter and its +, and add its exported variables to `prefix`."""
+        """Bind one goal, with its filters and its +, and add its exported variables to `prefix`."""
         node = step.goal
-        stream = self.stream(node.stream, node.span)
-        columns = self.columns(stream, node)
-        terms = tuple(self.term(term, column) for term, column in zip(node.terms, columns, strict=True))
-        types = self.variable_types(terms, columns, prefix)
+        alternatives, types = self.alternatives(step, prefix)
         shared = self.shared(step, types, prefix)
-        goal = _Goal(stream, terms, types, set(types) if step.kleene is None else set(shared), shared=shared)
-        if node.filter is not None:
-            hint = "a filter [...] can only use the variables of its goal; move the condition to WHERE"
-            goal.filter = self.bound(node.filter, types, dict.fromkeys(prefix.exported, hint))
+        goal = _Goal(alternatives, set(types) if step.kleene is None else set(shared), shared)
         condition = step.kleene.condition if step.kleene else None
         if condition is not None and not _is_true(condition):
             goal.step_condition = self.bound(condition, prefix.exported | types, prefix.hidden)
@@ -115,6 +130,51 @@ class Binder(QueryBinder):
                 hint = f"{node.stream}(...)+ does not export it; share it with {sharing}, or move the condition there"
                 prefix.hidden[name] = hint
         return goal
+
+    def alternatives(self, step: Step, prefix: _Prefix) -> tuple[list[_Alternative], dict[str, Type]]:
+        """Bind the alternatives of a goal, which have the same variables; also the types of these."""
+        alternatives: list[_Alternative] = []
+        types: dict[str, Type] = {}
+        for node in step.alternatives:
+            alternative = self.alternative(node, _Prefix(prefix.exported | types))
+            if alternatives and alternative.types.keys() != types.keys():
+                name = min(alternative.types.keys() ^ types.keys())
+                message = f"the goals of an OR bind the same variables, but only one of these has {shown(name)}"
+                self.findings.add("not-in-both", message, node.span, "use the variable in both, or write _ for it")
+            alternatives.append(alternative)
+            types |= alternative.types
+        return alternatives, types
+
+    def alternative(self, node: Goal, prefix: _Prefix) -> _Alternative:
+        """Bind the stream, the terms and the filter of a goal."""
+        stream = self.stream(node.stream, node.span)
+        columns = self.columns(stream, node)
+        terms = tuple(self.term(term, column) for term, column in zip(node.terms, columns, strict=True))
+        alternative = _Alternative(stream, terms, self.variable_types(terms, columns, prefix))
+        if node.filter is not None:
+            hint = "a filter [...] can only use the variables of its goal; move the condition to WHERE"
+            alternative.filter = self.bound(node.filter, alternative.types, dict.fromkeys(prefix.exported, hint))
+        return alternative
+
+    def absent(self, step: Step, prefix: _Prefix, later: tuple[Step, ...]) -> _Goal:
+        """Bind the goal of a NOT; report a variable that only a later goal binds."""
+        alternatives, types = self.alternatives(step, prefix)
+        bound_later = {
+            term.name.lower()
+            for other in later
+            if not other.absent
+            for goal in other.alternatives
+            for term in goal.terms
+            if isinstance(term, nodes.Variable)
+        }
+        for term in step.goal.terms:
+            if not isinstance(term, nodes.Variable) or term.name.lower() in prefix.exported:
+                continue
+            if term.name.lower() in bound_later:
+                message = f"variable {shown(term.name)} is bound by a goal after this NOT, so it has no value here"
+                self.findings.add("bound-later", message, term.span, "use another name, or write _ for any value")
+            prefix.hidden.setdefault(term.name.lower(), "no event has matched the goal of a NOT, so it binds nothing")
+        return _Goal(alternatives)
 
     def columns(self, stream: Stream | None, node: Goal) -> tuple[Column, ...]:
         """Return the column of each term; report a wrong number of terms, and return unnamed columns then."""
@@ -254,9 +314,20 @@ def _names(columns: tuple[Column, ...]) -> str:
 
 
 def _finished(step: Step, goal: _Goal) -> BoundGoal | None:
-    if goal.stream is None:
+    first, *others = [
+        BoundGoal(alternative.stream, alternative.terms, alternative.filter, span=node.span)
+        for node, alternative in zip(step.alternatives, goal.alternatives, strict=True)
+        if alternative.stream is not None
+    ] or [None]
+    if first is None:
         return None
-    return BoundGoal(
-        goal.stream, goal.terms, goal.filter, step.kleene is not None, goal.shared,
-        goal.step_condition, tuple(goal.selections), span=step.span,
-    )  # fmt: skip
+    return replace(
+        first,
+        kleene=step.kleene is not None,
+        shared=goal.shared,
+        step_condition=goal.step_condition,
+        selections=tuple(goal.selections),
+        absent=step.absent,
+        others=tuple(other for other in others if other is not None),
+        span=step.span,
+    )

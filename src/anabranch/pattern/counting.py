@@ -41,7 +41,7 @@ class CountingTables:
 
     Attributes
     ----------
-    delta, accept, union : as in `Tables`, for pairs (state, count) and for the letters of marks after those of events
+    delta, accept, union, ticks : as in `Tables`, for pairs (state, count); letters of marks are after those of events
     first_mark : the letter of a mark for count 1, or for `times` where marks have one letter
     n_marks : how many letters a mark has
     """
@@ -49,6 +49,7 @@ class CountingTables:
     delta: I32
     accept: Bools
     union: I32
+    ticks: I32
     first_mark: int
     n_marks: int
 
@@ -79,9 +80,11 @@ def counting_tables(automaton: Tables, times: int, distribution: bool, only_new:
     accepted_marks = np.tile(counts[:, None] == read[None, :], (n_states, 1))
     delta = np.concatenate([of_events.reshape(n_pairs, n_letters), of_marks], axis=1)
     accept = np.concatenate([accepted.reshape(n_pairs, n_letters), accepted_marks], axis=1)
+    ticks = (automaton.ticks[:, :, None] * len(counts) + counts).reshape(-1, n_pairs)
     return CountingTables(
-        delta.astype(np.int32), accept, _with_marks(automaton.union, n_letters, n_marks), n_letters, n_marks
-    )
+        delta.astype(np.int32), accept, _with_marks(automaton.union, n_letters, n_marks), ticks.astype(np.int32),
+        n_letters, n_marks,
+    )  # fmt: skip
 
 
 def _with_marks(union: I32, n_letters: int, n_marks: int) -> I32:
@@ -153,6 +156,8 @@ def step_with_marks(weights: Weights, batch: Batch, tables: CountingTables, mark
         value=np.concatenate([batch.value, value]),
         p=np.concatenate([batch.p, np.ones(len(mark))]),
         letter=np.concatenate([batch.letter, (tables.first_mark + letter).astype(np.int32)]),
+        # No time passes at a mark.
+        clock=np.concatenate([batch.clock, np.zeros(len(mark) if len(batch.clock) else 0, np.int32)]),
     )
     chains, instants, p = weights.step(with_marks, tables)
     answer_row = rows[firsts[instants]]

@@ -99,6 +99,11 @@ def _cost_of_chain(analysis: PatternAnalysis, planned: bool) -> str:
             "time grows with the square of the number of instants, times the keys and their table rows per instant; "
             "memory grows with the rows"
         )
+    if analysis.query.within is not None:
+        return (
+            "exact: time grows with the rows, times the sets of partial results with their ages, which are at most the "
+            f"instants within {analysis.query.within:g} to the power of the goals before the last; sampling: {sampling}"
+        )
     if not analysis.regular:
         return (
             "exact: time grows with the rows, times the sets of partial results and the product of the values of the "
@@ -126,7 +131,7 @@ def _steps(analysis: PatternAnalysis, planned: bool) -> Iterator[Step]:
     for stream in analysis.streams:
         if isinstance(stream.source, nodes.InferredSource):
             yield Step("infer", f"{stream.name} from {stream.source.stream} by {stream.source.method}, for each key")
-    goals = count_of(len(analysis.query.goals), "goal")
+    goals = count_of(len(analysis.tests), "goal")
     yield Step("match", f"test {goals} once per distinct key and value")
     if analysis.bound:
         if analysis.repeated:
@@ -144,6 +149,8 @@ def _steps(analysis: PatternAnalysis, planned: bool) -> Iterator[Step]:
             yield Step("plan", f"cannot be computed from intervals: {refusal}")
     if analysis.query.method == "SAMPLING":
         yield Step("carry", "track the set of partial results in sampled worlds")
+    elif analysis.query.within is not None:
+        yield Step("carry", "track the set of partial results with their ages, as an automaton or in sampled worlds")
     elif analysis.regular:
         shape = "joint" if analysis.markov and not analysis.single else "single" if analysis.markov else "independent"
         yield Step("carry", f"run the {shape} kernel over the instants of each chain")
@@ -172,7 +179,7 @@ def plan_tree(plan: Project, analysis: PatternAnalysis) -> Iterator[str]:
             indent += "  "
         part = node.part
         if isinstance(part, Seq):
-            if analysis.tests[part.goal].accept is not None:
+            if any(test.accept is not None for test in analysis.tests_of(part.goal)):
                 yield f"{indent}selection at goal {part.goal + 1}"
                 indent += "  "
             yield f"{indent}seq"
@@ -185,5 +192,8 @@ def plan_tree(plan: Project, analysis: PatternAnalysis) -> Iterator[str]:
 
 
 def _goal_text(goal: BoundGoal) -> str:
-    terms = ", ".join(unparse(term) for term in goal.terms)
-    return f"{goal.stream.name}({terms}){'+' if goal.kleene else ''}"
+    text = " OR ".join(
+        f"{alternative.stream.name}({', '.join(unparse(term) for term in alternative.terms)})"
+        for alternative in goal.alternatives
+    )
+    return f"{'NOT ' if goal.absent else ''}{f'({text})' if goal.others else text}{'+' if goal.kleene else ''}"

@@ -63,7 +63,7 @@ class PatternJob(QueryJob[PatternSpec], KeyPlacement):
             if spec.live:
                 return GeneralOperator(spec)
             return ArchiveOperator(spec) if spec.spans is None else SpanOperator(spec, spec.spans)
-        if spec.analysis.last_values:
+        if spec.analysis.last_values or spec.analysis.query.within is not None:
             return LastValuesOperator(spec)
         return GroupedOperator(spec) if spec.analysis.bound else PatternOperator(spec)
 

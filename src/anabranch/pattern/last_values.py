@@ -1,8 +1,9 @@
-"""The operator of a PATTERN query whose conditions join goals, but need only the last values of a chain.
+"""The operator of PATTERN queries whose states are sets of partial results: few of them, so that they can stream.
 
 In `at(p, l1) THEN at(p, l2) WHERE l1 <> l2`, every event of p ends the partial result before it. A state of the
-automaton is a set of partial results (`machine.py`), each with the values that it keeps; there are few such sets, so a
-stream can be answered like a regular query.
+automaton is a set of partial results (`machine.py`), each with the values that it keeps. With WITHIN, the partial
+results of a regular query keep no values, but their ages. In both cases there are few such sets, so a stream can be
+answered like a regular query.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from anabranch.pattern.machine import Machine, SetMachine
 from anabranch.pattern.operator import PatternOperator
 from anabranch.pattern.partial_sets import PartialSets
 from anabranch.pattern.signatures import read_signatures
+from anabranch.pattern.weights import Batch
+from anabranch.pattern.within import Clock
 from anabranch.transport.rows import Rows
 
 
@@ -26,10 +29,18 @@ class LastValuesOperator(PatternOperator):
 
     def _open_automaton(self) -> None:
         spec = self._spec
-        self._sets = SetMachine(Machine(spec.analysis, spec.relations), sys.maxsize)
+        machine = Machine(spec.analysis, spec.relations)
+        self._sets = SetMachine(machine, sys.maxsize)
         self._partial_sets = PartialSets(spec)
-        # The alternatives of one key exclude each other, so letters are not united.
-        self._automaton = Automaton(self._sets)
+        # If only the last values count, the alternatives of one key exclude each other, and letters are not united.
+        unites = self._weights.unites and not spec.analysis.last_values
+        within = spec.analysis.query.within
+        self._clock = None if within is None else Clock(within, spec.time_kind)
+        self._automaton = Automaton(self._sets, unites, timed=None if within is None else self._sets)
+
+    def _timed(self, batch: Batch) -> Batch:
+        """The batch with the ticks of the automaton."""
+        return batch if self._clock is None else self._clock.timed(batch, self._automaton, self._intake.watermark)
 
     def _letters(self, rows: Rows) -> I32:
         """The index of the letter of each row's event."""
@@ -37,6 +48,14 @@ class LastValuesOperator(PatternOperator):
         letters = [self._sets.letter_of(signature) for signature in signatures]
         self._automaton.extend(letters)
         return self._automaton.index_of(letters)[index] if letters else np.zeros(0, np.int32)
+
+    def _save_automaton(self) -> dict[str, pa.Table]:
+        return {"automaton": self._save_states()} | ({} if self._clock is None else self._clock.save())
+
+    def _load_automaton(self, tables: dict[str, pa.Table]) -> None:
+        self._load_states(tables["automaton"])
+        if self._clock is not None:
+            self._clock.load(tables)
 
     def _save_states(self) -> pa.Table:
         return self._partial_sets.table(self._automaton.states)

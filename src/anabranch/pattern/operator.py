@@ -41,7 +41,7 @@ class PatternOperator:
         if state is not None:
             tables = unseal(state, self._spec.fingerprint)
             self._intake.load(tables)
-            self._load_states(tables["automaton"])
+            self._load_automaton(tables)
             (self._per or self._weights).load(tables)
 
     def _rows_of_several_answers(self) -> Windows | Episodes | None:
@@ -56,13 +56,14 @@ class PatternOperator:
         machine = RegularMachine(analysis.kleene, analysis.rebound, analysis.absent)
         self._automaton: Automaton[Any] = Automaton(machine, union_closed=self._weights.unites)
 
-    def _load_states(self, states: pa.Table) -> None:
-        """Restore the states of the automaton from what `_save_states` returned."""
+    def _load_automaton(self, tables: dict[str, pa.Table]) -> None:
+        """Restore the states of the automaton from what `_save_automaton` returned."""
+        states = tables["automaton"]
         self._automaton.extend((), zip(states["waiting"].to_pylist(), states["repeating"].to_pylist(), strict=True))
 
-    def _save_states(self) -> pa.Table:
+    def _save_automaton(self) -> dict[str, pa.Table]:
         waiting, repeating = zip(*self._automaton.states, strict=True)
-        return pa.table({"waiting": waiting, "repeating": repeating})
+        return {"automaton": pa.table({"waiting": waiting, "repeating": repeating})}
 
     def save(self) -> bytes:
         """The state as bytes, for `open`."""
@@ -70,12 +71,12 @@ class PatternOperator:
 
     def _tables(self) -> dict[str, pa.Table]:
         """The state as tables."""
-        return self._intake.save() | (self._per or self._weights).save() | {"automaton": self._save_states()}
+        return self._intake.save() | (self._per or self._weights).save() | self._save_automaton()
 
     def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
         """Take packets and return all answers about instants before the watermark."""
         received = self._intake.receive(packets, watermark)
-        batch = Batch.of(received, self._letters(received.rows), self._intake.n_values)
+        batch = self._timed(Batch.of(received, self._letters(received.rows), self._intake.n_values))
         if self._per is not None:
             now = Moment(self._intake.watermark, ended, received.instants)
             answers = self._per.step(batch, self._automaton, now)
@@ -83,6 +84,10 @@ class PatternOperator:
             self._weights.grow(self._intake.n_chains, len(self._automaton.states))
             answers = self._answers(*self._weights.step(batch, self._automaton))
         return Outcome(answers, received.rejected, received.counts)
+
+    def _timed(self, batch: Batch) -> Batch:
+        """The batch with the ticks of the automaton; regular states have no ages."""
+        return batch
 
     def _letters(self, rows: Rows) -> I32:
         """The index of the letter of each row's event."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -23,7 +23,7 @@ import numpy as np
 from anabranch.arrays import F64, I32, I64, Bools
 from anabranch.pattern import kernel
 from anabranch.pattern.analysis import PatternAnalysis
-from anabranch.pattern.automaton import Automaton, RegularMachine, Tables, accept_bit, match_bit
+from anabranch.pattern.automaton import NO_TICKS, Automaton, RegularMachine, Tables, accept_bit, match_bit
 from anabranch.pattern.safe_plan import Project, Reg, Seq
 from anabranch.pattern.weights import Batch, Weights, weights_for
 
@@ -73,6 +73,7 @@ class _Tables:
     delta: I32
     accept: Bools
     union: I32
+    ticks: I32 = field(default_factory=lambda: NO_TICKS)
 
 
 class SafePlan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from lark import Token
@@ -35,11 +35,21 @@ class Kleene(nodes.Node):
 
 @dataclass(frozen=True, slots=True)
 class Step(nodes.Node):
-    """One goal of a pattern, and the WHERE of the parenthesised prefix that ends with it."""
+    """One goal of a pattern, and the WHERE of the parenthesised prefix that ends with it.
+
+    `others` has the further alternatives of `(g1 OR g2)`. A goal that is `absent` is that of a NOT.
+    """
 
     goal: Goal
     kleene: Kleene | None = None
     where: nodes.Expr | None = None
+    others: tuple[Goal, ...] = ()
+    absent: bool = False
+
+    @property
+    def alternatives(self) -> tuple[Goal, ...]:
+        """The goal, and those after OR."""
+        return (self.goal, *self.others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +61,7 @@ class Pattern(nodes.QueryBody):
     steps: tuple[Step, ...]
     where: nodes.Expr | None = None
     group_by: tuple[nodes.Variable, ...] = ()
+    within: nodes.Duration | None = None
     accuracy: int | float | None = None
     confidence: int | float | None = None
     seed: int | None = None
@@ -59,15 +70,15 @@ class Pattern(nodes.QueryBody):
     @property
     def stream_names(self) -> tuple[str, ...]:
         """The names of its streams, as written."""
-        return tuple(step.goal.stream for step in self.steps)
+        return tuple(goal.stream for step in self.steps for goal in step.alternatives)
 
 
 # ---------------------------------------------------------------- from the parse tree
 
 
 @dataclass(frozen=True, slots=True)
-class _Prefix:
-    """A parenthesised prefix of a pattern; its WHERE is already in its last step."""
+class _Steps:
+    """Several steps: a parenthesised prefix, whose WHERE is already in its last step, or those of a NOT."""
 
     steps: tuple[Step, ...]
 
@@ -81,20 +92,34 @@ class Builder(QueryBuilder):
 
     def steps(self, parts: tuple[Any, ...]) -> tuple[Step, ...]:
         """The steps of a pattern, whose first part may be a parenthesised prefix."""
-        steps = tuple(part for part in parts if isinstance(part, Step))
-        return (*parts[0].steps, *steps) if isinstance(parts[0], _Prefix) else steps
+        steps: list[Step] = []
+        for part in parts:
+            if isinstance(part, _Steps):
+                steps += part.steps
+            elif isinstance(part, Step):
+                steps.append(part)
+        return tuple(steps)
 
-    def prefix(self, span: Span, *parts: Any) -> _Prefix:
+    def prefix(self, span: Span, *parts: Any) -> _Steps:
         *steps, last = self.steps(parts)
         where = parts[-1]
         if where is not None:
             conditions = [condition for condition in (last.where, where.values["where"]) if condition is not None]
             condition = self.and_(where.span, *conditions) if len(conditions) > 1 else conditions[0]
-            last = Step(last.goal, last.kleene, condition, span=last.span)
-        return _Prefix((*steps, last))
+            last = replace(last, where=condition)
+        return _Steps((*steps, last))
 
-    def step(self, span: Span, goal: Goal, kleene: Kleene | None) -> Step:
-        return Step(goal, kleene, span=span)
+    def step(self, span: Span, goals: Goal | tuple[Goal, ...], kleene: Kleene | None) -> Step:
+        goal, *others = goals if isinstance(goals, tuple) else (goals,)
+        return Step(goal, kleene, others=tuple(others), span=span)
+
+    def absent(self, span: Span, goals: Goal | tuple[Goal, ...]) -> _Steps:
+        # No event of either kind: neither one nor the other.
+        alternatives = goals if isinstance(goals, tuple) else (goals,)
+        return _Steps(tuple(Step(goal, absent=True, span=span) for goal in alternatives))
+
+    def either(self, span: Span, *goals: Goal) -> tuple[Goal, ...]:
+        return goals
 
     def goal(self, span: Span, stream: Token, *rest: Any) -> Goal:
         *terms, condition = rest
@@ -147,7 +172,8 @@ def _kleene(node: Kleene) -> str:
 
 @unparse.register
 def _step(node: Step) -> str:
-    goal = unparse(node.goal) + (unparse(node.kleene) if node.kleene else "")
+    goal = f"({' OR '.join(map(unparse, node.alternatives))})" if node.others else unparse(node.goal)
+    goal = f"{'NOT ' if node.absent else ''}{goal}{unparse(node.kleene) if node.kleene else ''}"
     return f"({goal} WHERE {unparse(node.where)})" if node.where else goal
 
 
@@ -155,13 +181,14 @@ def _step(node: Step) -> str:
 def _pattern(node: Pattern) -> str:
     text = ""
     for step in node.steps:
-        goal = unparse(Step(step.goal, step.kleene))
+        goal = unparse(replace(step, where=None))
         text = f"{text} THEN {goal}" if text else goal
         # A WHERE in the middle applies to the whole prefix, so the parentheses enclose all of it.
         text = f"({text} WHERE {unparse(step.where)})" if step.where else text
     clauses = [
         *clause("WHERE", node.where, unparse),
         *clause("GROUP BY", node.group_by, joined),
+        *clause("WITHIN", node.within, unparse),
         *clause("ACCURACY", node.accuracy, repr),
         *clause("CONFIDENCE", node.confidence, repr),
         *clause("SEED", node.seed, repr),

@@ -44,6 +44,8 @@ class Batch:
     p: F64
     letter: I32
     n_values: int
+    #: With WITHIN, the tick of the automaton before the instant of each row.
+    clock: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
 
     @classmethod
     def of(cls, received: Received, letter: I32, n_values: int) -> Batch:
@@ -108,7 +110,7 @@ class IndependentWeights:
         """Update the weights by a batch."""
         return kernel.step_independent(
             batch.rows, batch.starts, batch.t, batch.key, batch.model, batch.p, batch.letter,
-            automaton.delta, automaton.accept, automaton.union, self.weights,
+            automaton.delta, automaton.accept, automaton.union, self.weights, batch.clock, automaton.ticks,
         )  # fmt: skip
 
     def save(self) -> dict[str, pa.Table]:
@@ -166,6 +168,7 @@ class SingleWeights:
         self.offsets, self.codes, self.weights, chains, times, probabilities = kernel.step_single(
             batch.rows, batch.starts, batch.t, batch.prev, batch.value, batch.p, batch.letter,
             automaton.delta, automaton.accept, self.offsets, self.codes, self.weights, batch.n_values, row_p,
+            batch.clock, automaton.ticks,
         )  # fmt: skip
         return chains, times, probabilities
 
@@ -251,6 +254,7 @@ class JointWeights:
                 rows, batch.t, batch.key, batch.model, batch.prev, batch.value, batch.p, batch.letter,
                 automaton.delta, automaton.accept, automaton.union,
                 axis_of, chain.sizes, chain.codes, chain.weights, batch.n_values, JOINT_LIMIT,
+                batch.clock, automaton.ticks,
             )  # fmt: skip
             if needed:
                 raise TooLarge(

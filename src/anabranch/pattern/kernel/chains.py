@@ -24,6 +24,16 @@ def answer_space(n: int) -> tuple[I32, I64, F64]:
 
 
 @compiled
+def age(tick: I32, weights: F64, spare: F64) -> None:
+    """Move the weight of each state to the state after a tick: time passes before an instant (WITHIN)."""
+    for q in range(len(tick)):
+        spare[q] = weights[q]
+        weights[q] = 0.0
+    for q in range(len(tick)):
+        weights[tick[q]] += spare[q]
+
+
+@compiled
 def end_of_instant(rows: I64, lo: int, end: int, t: I64) -> int:
     """The end of the rows of the instant that starts at `lo`."""
     hi = lo + 1

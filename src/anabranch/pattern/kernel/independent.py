@@ -6,13 +6,13 @@ import numpy as np
 
 from anabranch.arrays import F64, I32, I64, Bools
 from anabranch.compiled import compiled
-from anabranch.pattern.kernel.chains import INDEPENDENT, ROUNDING, answer_space, mix
+from anabranch.pattern.kernel.chains import INDEPENDENT, ROUNDING, age, answer_space, mix
 
 
 @compiled
 def step_independent(
     rows: I64, starts: I64, t: I64, key: I32, model: I32, p: F64, letter: I32,
-    delta: I32, accept: Bools, union: I32, weights: F64,
+    delta: I32, accept: Bools, union: I32, weights: F64, clock: I32, ticks: I32,
 ) -> tuple[I32, I64, F64]:  # fmt: skip
     """Update the weights of each chain over its instants: f'[delta(q, s)] += P(letter = s) f[q].
 
@@ -27,6 +27,8 @@ def step_independent(
         lo, end = starts[c], starts[c + 1]
         while lo < end:
             first = rows[lo]
+            if len(ticks):
+                age(ticks[clock[first]], weights[c], after)
             hi = lo + 1
             while hi < end and t[rows[hi]] == t[first]:
                 hi += 1

@@ -6,14 +6,14 @@ import numpy as np
 
 from anabranch.arrays import F64, I32, I64, Bools
 from anabranch.compiled import assign, compiled
-from anabranch.pattern.kernel.chains import MARKOV, ROUNDING, answer_space, end_of_instant, end_of_key, mix
+from anabranch.pattern.kernel.chains import MARKOV, ROUNDING, age, answer_space, end_of_instant, end_of_key, mix
 
 
 @compiled
 def step_joint(
     rows: I64, t: I64, key: I32, model: I32, prev: I32, value: I32, p: F64, letter: I32,
     delta: I32, accept: Bools, union: I32, axis_of: I64, sizes: I64, codes: I32, weights: F64,
-    n_values: int, limit: int,
+    n_values: int, limit: int, clock: I32, ticks: I32,
 ) -> tuple[I64, I32, F64, I64, F64, float]:  # fmt: skip
     """Update the weights of one chain over its instants.
 
@@ -27,6 +27,7 @@ def step_joint(
     sizes, codes : the number of values of each axis, and their codes, axis after axis
     weights : the product, flattened, axes in order and the state last
     limit : the largest allowed number of weights
+    clock, ticks : as in `step_single`
 
     Returns
     -------
@@ -41,7 +42,12 @@ def step_joint(
     n_answers = 0
     needed = 0.0
     lo, end = 0, len(rows)
+    n_states = delta.shape[0]
+    aged = np.empty(n_states)
     while lo < end:
+        if len(ticks):
+            for base in range(0, len(weights), n_states):
+                age(ticks[clock[rows[lo]]], weights[base : base + n_states], aged)
         hi = end_of_instant(rows, lo, end, t)
         emitted = [np.zeros(len(axis), np.int32) for axis in axes]
         k = lo
@@ -52,7 +58,7 @@ def step_joint(
                 needed = float(len(weights)) / len(axes[a]) * (key_end - k + 1)
                 if needed > limit:
                     return sizes, codes, weights, answer_t[:0], answer_p[:0], needed
-                inner = delta.shape[0]
+                inner = n_states
                 for b in range(a + 1, len(axes)):
                     inner *= len(axes[b])
                 axes[a], emitted[a], weights = _move_axis(

@@ -6,13 +6,13 @@ import numpy as np
 
 from anabranch.arrays import F64, I32, I64, Bools
 from anabranch.compiled import assign, compiled
-from anabranch.pattern.kernel.chains import ROUNDING, answer_space
+from anabranch.pattern.kernel.chains import ROUNDING, age, answer_space
 
 
 @compiled
 def step_single(
     rows: I64, starts: I64, t: I64, prev: I32, value: I32, p: F64, letter: I32, delta: I32, accept: Bools,
-    offsets: I64, codes: I32, weights: F64, n_values: int, row_p: F64,
+    offsets: I64, codes: I32, weights: F64, n_values: int, row_p: F64, clock: I32, ticks: I32,
 ) -> tuple[I64, I32, F64, I32, I64, F64]:  # fmt: skip
     """Update the weights of each chain, one Markov key, over its instants.
 
@@ -29,6 +29,8 @@ def step_single(
         their weights (values, states)
     n_values : number of value codes
     row_p : empty, or set to the part of an answer that comes from each row
+    clock, ticks : by row index, the tick before its instant; and the state after each tick, (ticks, states). Both are
+        empty for queries without WITHIN.
 
     Returns
     -------
@@ -51,7 +53,7 @@ def step_single(
         assign(live[0], weights[offsets[c] : offsets[c + 1]])
         n_live, now, n_new = _step_chain(
             rows[starts[c] : starts[c + 1]], t, prev, value, p, letter, delta, accept,
-            n_live, live_codes, live, at, left, row_p, answer_t[n_answers:], answer_p[n_answers:],
+            n_live, live_codes, live, at, left, row_p, answer_t[n_answers:], answer_p[n_answers:], clock, ticks,
         )  # fmt: skip
         answer_chain[n_answers : n_answers + n_new] = c
         n_answers += n_new
@@ -81,6 +83,7 @@ def _idle_letters(delta: I32, accept: Bools) -> Bools:
 def _step_chain(
     rows: I64, t: I64, prev: I32, value: I32, p: F64, letter: I32, delta: I32, accept: Bools,
     n_live: int, live_codes: I32, live: F64, at: I64, left: F64, row_p: F64, answer_t: I64, answer_p: F64,
+    clock: I32, ticks: I32,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Update the weights of one chain over its instants, from one half of `live` to the other.
 
@@ -91,9 +94,12 @@ def _step_chain(
     n_states = delta.shape[0]
     idle = _idle_letters(delta, accept)
     now, then, n_answers, k = 0, 1, 0, 0
+    aged = np.empty(ticks.shape[1])
     while k < len(rows):
         instant = t[rows[k]]
         for i in range(n_live):
+            if len(ticks):
+                age(ticks[clock[rows[k]]], live[now, i], aged)
             at[now, live_codes[now, i]] = i
             left[i] = 1.0
         n_next = 0
