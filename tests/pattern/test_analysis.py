@@ -51,6 +51,12 @@ def analysis_of(pattern: str):
             UNSAFE,
             "goals of the same stream have it in different key positions",
         ),
+        ("at(p, 'a') THEN NOT at(p, 'b') THEN at(p, 'c')", EXTENDED, "p is in the same key position"),
+        ("at(_, 'a') THEN NOT at(q, 'b') THEN NOT at(q, 'd') THEN at(_, 'c')", REGULAR, "no variable is shared"),
+        ("at(p, 'a') THEN NOT at(q, 'b') THEN at(p, 'c')", UNSAFE, "p is shared, but goal 2 does not have it"),
+        ("(at(p, 'a') OR seen(p, 'b')) THEN at(p, 'c')", EXTENDED, "p is in the same key position"),
+        ("(at(p, l) OR at(l, p)) THEN at(p, 'c')", UNSAFE, "p is shared, but in goal 1 it is a value, not a key"),
+        ("at(p, 'a') THEN at(p, 'b') WITHIN 3", EXTENDED, "p is in the same key position"),
         (
             "at('joe', a) THEN at('joe', b) WHERE a <> b",
             UNSAFE,

@@ -148,6 +148,15 @@ def test_archives_equal_worlds(case: Case, n_buckets: int) -> None:
     assert_same(rows, expected(case), job.spec.analysis.query.per.threshold)
 
 
+@examples(15)
+@given(st.data())
+def test_rows_of_any_split_with_within_equal_worlds(data: st.DataObject) -> None:
+    case = data.draw(per_cases(ANY_FORM, classes=STREAMABLE, within=True))
+    job = job_of(case, live=True)
+    rows = run_parts(job, data.draw(splits(case.rows)))
+    assert_same(rows, expected(case), job.spec.analysis.query.per.threshold)
+
+
 @pytest.mark.parametrize("most_work", [0, 40])
 @examples(15)
 @given(data=st.data())

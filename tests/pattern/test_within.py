@@ -94,9 +94,12 @@ def test_the_end_of_the_time_is_included(kind: str, times: tuple, within: str, a
         times = tuple(start + dt.timedelta(seconds=seconds) for seconds in times)
     rows = [{"k": "x", "v": v, "t": t} for v, t in zip("ab", times, strict=True)]
     run = LocalRun(local_job(WALK.format(kind=kind, model="CERTAIN", within=within), "q", live=live), 1)
-    for row in rows if live else ():
-        run.step({"r": [row]})
-    run.step({} if live else {"r": rows}, end=True)
+    if live:
+        for row in rows:
+            run.step({"r": [row]})
+        run.step({}, end=True)
+    else:
+        run.step({"r": rows}, end=True)
     assert bool(run.answers()) == answer
 
 

@@ -314,20 +314,20 @@ def _names(columns: tuple[Column, ...]) -> str:
 
 
 def _finished(step: Step, goal: _Goal) -> BoundGoal | None:
-    first, *others = [
+    alternatives = [
         BoundGoal(alternative.stream, alternative.terms, alternative.filter, span=node.span)
         for node, alternative in zip(step.alternatives, goal.alternatives, strict=True)
         if alternative.stream is not None
-    ] or [None]
-    if first is None:
+    ]
+    if not alternatives:
         return None
     return replace(
-        first,
+        alternatives[0],
         kleene=step.kleene is not None,
         shared=goal.shared,
         step_condition=goal.step_condition,
         selections=tuple(goal.selections),
         absent=step.absent,
-        others=tuple(other for other in others if other is not None),
+        others=tuple(alternatives[1:]),
         span=step.span,
     )
