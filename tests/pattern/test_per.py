@@ -148,10 +148,11 @@ def test_archives_equal_worlds(case: Case, n_buckets: int) -> None:
     assert_same(rows, expected(case), job.spec.analysis.query.per.threshold)
 
 
+@pytest.mark.usefixtures("nothing_is_too_large")
 @examples(15)
 @given(st.data())
 def test_rows_of_any_split_with_within_equal_worlds(data: st.DataObject) -> None:
-    case = data.draw(per_cases(ANY_FORM, classes=STREAMABLE, within=True))
+    case = data.draw(per_cases(ANY_FORM, classes=CLASSES, within=True))
     job = job_of(case, live=True)
     rows = run_parts(job, data.draw(splits(case.rows)))
     assert_same(rows, expected(case), job.spec.analysis.query.per.threshold)
