@@ -119,6 +119,25 @@ MUTANTS = [
                           "_of_all_its_streams_from_the_first_of_its_key"], [
         ("combined", "+ 1, END, np.int64)", "+ 1, 0, np.int64)"),
     ]),
+    *_mutants("pattern", [
+        "pattern/test_against_worlds.py::test_any_split_into_micro_batches_equals_worlds",
+        "pattern/test_per.py::test_any_split_into_micro_batches_gives_the_batch_rows",
+    ], [
+        ("joint", "states[state] = states.get(state, 0.0) + counted", "states[state] = counted"),
+        ("joint", "if outcomes.model == kernel.MARKOV and outcomes.key not in axes:", "if outcomes.key not in axes:"),
+        ("history", "after[value] += weight * p", "after[value] = weight * p"),
+    ]),
+    *_mutants("pattern", [
+        "pattern/test_streams.py::test_no_split_changes_sampled_worlds_and_intervals_contain_the_truth",
+    ], [
+        ("sampling", "(code == index)[number]", "(code != index)[number]"),
+        ("chain", "np.uint64(mix(np.uint64(t & _BITS)))", "np.uint64(id(self) & _BITS)"),
+    ]),
+    *_mutants("transport", [
+        "transport/test_watermark.py::test_a_bounded_stream_holds_nothing_back_once_its_rows_have_arrived",
+    ], [
+        ("watermark", "if self._newest[stream] > BEGINNING:", "if self._newest[stream] >= BEGINNING:"),
+    ]),
     # ------------------------------------------------------------ SEQUENCE
     *_mutants("sequence/kernel", [
         "sequence/test_examples.py",

@@ -16,6 +16,7 @@ from tests.oracles.pattern import Event as WorldEvent
 from tests.oracles.pattern import Matcher, alternatives, bind_query, results
 
 from anabranch.pattern.archive import ArchiveOperator
+from anabranch.pattern.sampling import words_for
 from anabranch.transport.job import Job
 from anabranch.transport.routing import route
 from anabranch.transport.watermark import Clock
@@ -103,9 +104,11 @@ def _answers_and_worlds(job: Job, table: pa.Table) -> tuple[pa.Table, int]:
     """Return the answers of a run, and how many worlds were drawn for them."""
     operator = job.operator()
     if not isinstance(operator, ArchiveOperator):
-        raise TypeError("the query can stream, so it is not sampled")
+        raise TypeError("an automaton answers the query, so it is not sampled")
     answers = operator.step(*packets_and_watermark(job, [table]), ended=True).answers
-    return answers, operator.worlds_drawn
+    query = job.spec.analysis.query
+    is_sampled = "sampling" in answers["method"].to_pylist()
+    return answers, 64 * words_for(query.accuracy, query.confidence) if is_sampled else 0
 
 
 class OneWorldSampler:

@@ -14,5 +14,6 @@ def nothing_is_too_large() -> Iterator[None]:
     """No case is sampled."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(archive, "MOST_WORK", 10**9)
-        patch.setattr(joint, "MOST_STEPS", 10**9)
+        patch.setattr(joint, "MOST_WORK", 10**9)
+        patch.setattr(joint, "MOST_STATES", 10**9)
         yield

@@ -10,10 +10,9 @@ from tests.drawn import examples
 from tests.local import local_job
 from tests.oracles.pattern import at_least, bind_query, probabilities
 from tests.pattern.local import LocalRun, assert_same, job_of, run_whole
-from tests.pattern.strategies import CLASSES, EXTENDED, REGULAR, pattern_cases
+from tests.pattern.strategies import CLASSES, pattern_cases
 from tests.splits import disordered_splits, splits
 
-STREAMABLE = (REGULAR, EXTENDED)
 DELAY = 2
 
 
@@ -34,23 +33,25 @@ def test_batch_equals_worlds(case: Case, n_buckets: int) -> None:
     assert_same(run_whole(job, case.rows, n_buckets), expected(case), job.spec.analysis.query.threshold)
 
 
-@examples(25)
+@pytest.mark.usefixtures("nothing_is_too_large")
+@examples(60)
 @given(st.data())
-def test_any_split_into_micro_batches_gives_the_batch_answers(data: st.DataObject) -> None:
-    case = data.draw(pattern_cases(classes=STREAMABLE))
+def test_any_split_into_micro_batches_equals_worlds(data: st.DataObject) -> None:
+    case = data.draw(pattern_cases(classes=CLASSES))
     job = job_of(case, live=True)
     run = LocalRun(job, n_buckets=2)
     for part in data.draw(splits(case.rows)):
         run.step(part)
     run.step({}, end=True)
     assert run.counts.late == 0
-    assert_same(run.answers(), run_whole(job, case.rows), job.spec.analysis.query.threshold)
+    assert_same(run.answers(), expected(case), job.spec.analysis.query.threshold)
 
 
-@examples(25)
+@pytest.mark.usefixtures("nothing_is_too_large")
+@examples(40)
 @given(st.data())
 def test_any_order_within_the_watermark_gives_the_batch_answers(data: st.DataObject) -> None:
-    case = data.draw(pattern_cases(classes=STREAMABLE, watermark=DELAY))
+    case = data.draw(pattern_cases(classes=CLASSES, watermark=DELAY))
     job = job_of(case, live=True)
     run = LocalRun(job, n_buckets=2)
     for part in data.draw(disordered_splits(case.rows, DELAY)):
@@ -61,7 +62,7 @@ def test_any_order_within_the_watermark_gives_the_batch_answers(data: st.DataObj
     assert_same(run.answers(), run_whole(job, case.rows), job.spec.analysis.query.threshold)
 
 
-@given(pattern_cases(classes=STREAMABLE))
+@given(pattern_cases(classes=CLASSES))
 def test_probabilities_are_probabilities(case: Case) -> None:
     assert all(0.0 < p <= 1.0 for p in run_whole(job_of(case), case.rows).values())
 

@@ -152,7 +152,7 @@ CREATE RELATION theta (x STRING, y STRING);
                 "reg: carries(x, y, z) THEN carries(x, y, _)+",
                 "goal 3: at(x, v)",
                 "square of the number of instants",
-                "streaming  the state grows with the number of rows",
+                "streaming  yes",
             ],
         ),
         # 3.11: filter and selection differ in what they mean, not in their class.
@@ -218,7 +218,7 @@ def test_plans_that_intervals_are_not_enough_for(pattern: str, reason: str | Non
 )
 def test_the_class_of_a_grouped_query_is_that_of_one_binding(pattern: str, classification: str, streams: bool) -> None:
     analysis = analysis_of(pattern)
-    assert (analysis.classification, analysis.can_stream) == (classification, streams)
+    assert (analysis.classification, analysis.by_automaton) == (classification, streams)
     assert any("is a query of its own" in why for why in analysis.why)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.cases import Case
 from tests.drawn import examples
@@ -48,12 +48,12 @@ def test_too_many_bindings_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None
         run_whole(local_job(workbook, "q"), {"at": rows})
 
 
+@pytest.mark.usefixtures("nothing_is_too_large")
 @examples(40)
 @given(st.data())
 def test_any_split_into_micro_batches_equals_worlds(data: st.DataObject) -> None:
     case = data.draw(pattern_cases(classes=CLASSES, any_group=True, most_worlds=300))
     job = job_of(case, live=True)
-    assume(job.spec.analysis.can_stream)
     run = LocalRun(job, n_buckets=2)
     for part in data.draw(splits(case.rows)):
         run.step(part)
@@ -61,12 +61,12 @@ def test_any_split_into_micro_batches_equals_worlds(data: st.DataObject) -> None
     assert_same(run.answers(), expected(case), job.spec.analysis.query.threshold)
 
 
+@pytest.mark.usefixtures("nothing_is_too_large")
 @examples(20)
 @given(st.data())
 def test_any_order_within_the_watermark_gives_the_batch_answers(data: st.DataObject) -> None:
     case = data.draw(pattern_cases(classes=CLASSES, watermark=DELAY, any_group=True))
     job = job_of(case, live=True)
-    assume(job.spec.analysis.can_stream)
     run = LocalRun(job, n_buckets=2)
     for part in data.draw(disordered_splits(case.rows, DELAY)):
         run.step(part)

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from tests.oracles.pattern import bind_query
 
-from anabranch.columns.times import TimeKind
 from anabranch.pattern.analysis import analyse
 from anabranch.pattern.machine import Machine, Match, Partial, SetMachine, Signature
 
@@ -18,7 +17,7 @@ STREAM = "CREATE STREAM r KEY (k STRING) VALUE (v STRING) TIME t INTEGER;"
 def machine_of(pattern: str, absent: Sequence[int] = (), within: float | None = None) -> Machine:
     query = bind_query(f"{STREAM} CREATE QUERY q AS PATTERN {pattern};", "q")
     goals = tuple(replace(goal, absent=number in absent) for number, goal in enumerate(query.goals))
-    return Machine(analyse(replace(query, goals=goals, within=within)), {}, TimeKind.INTEGER)
+    return Machine(analyse(replace(query, goals=goals, within=within)), {})
 
 
 def event(n_goals: int, **values: tuple[str, ...]) -> Signature:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.local import local_job, prepared_query
+from tests.local import local_job
 from tests.pattern.local import LocalRun
 from tests.pattern.test_sampling import THINGS, WORKBOOK, people, things
 
-from anabranch.errors import TooLarge, WorkbookError
+from anabranch.errors import TooLarge
 from anabranch.pattern import archive, joint
 from anabranch.pattern.machine import SetMachine
 
@@ -49,15 +49,10 @@ def test_method_exact_fails_instead_of_sampling() -> None:
 
 def test_method_exact_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "MOST_WORK", 2000)
-    monkeypatch.setattr(joint, "MOST_STEPS", 2000)
+    monkeypatch.setattr(joint, "MOST_WORK", 2000)
+    monkeypatch.setattr(joint, "WORK_PER_INSTANT", 0)
     assert {row["method"] for row in answers(WORKBOOK.format(options=""), people(2, 4))} == {"sampling"}
     assert {row["method"] for row in answers(WORKBOOK.format(options="METHOD EXACT"), people(2, 4))} == {"exact"}
-
-
-def test_a_sampled_query_does_not_stream() -> None:
-    prepared = prepared_query(THINGS.format(group="METHOD SAMPLING"), "q")
-    with pytest.raises(WorkbookError, match="METHOD SAMPLING draws worlds over an archive"):
-        prepared.require_live()
 
 
 def test_a_joint_state_that_keys_make_too_large_is_given_up_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cases import Case, Draw
 from tests.drawn import examples
-from tests.local import LocalRun, local_job, prepared_query
+from tests.local import LocalRun, local_job
 from tests.oracles.pattern import bind_query
 from tests.oracles.pattern_per import PerRows, per_rows
-from tests.pattern.strategies import CLASSES, EXTENDED, GENERAL, REGULAR, pattern_cases
+from tests.pattern.strategies import CLASSES, EXTENDED, GENERAL, pattern_cases
 from tests.splits import disordered_splits, splits
 
 from anabranch.binding.per import PerWindow
@@ -24,12 +24,11 @@ from anabranch.columns.times import TimeKind
 from anabranch.errors import WorkbookError
 from anabranch.pattern import archive, joint
 from anabranch.pattern.job import PatternJob
-from anabranch.pattern.spec import ArchiveSpec
+from anabranch.pattern.spec import GroupSpec
 from anabranch.pattern.windows import window_of
 from anabranch.transport.finishing import finish_table
 from anabranch.transport.per import advance, window_begins
 
-STREAMABLE = (REGULAR, EXTENDED)
 DELAY = 2
 
 
@@ -66,7 +65,7 @@ def job_of(case: Case, live: bool = False) -> Any:
 def archive_job(case: Case) -> PatternJob:
     """The job that tries the methods for archives, whatever the class of the query."""
     job = job_of(case)
-    return PatternJob(ArchiveSpec(job.spec.context, job.spec.analysis))
+    return PatternJob(GroupSpec(job.spec.context, job.spec.analysis))
 
 
 def tables_of(run: LocalRun) -> list[pa.Table]:
@@ -126,15 +125,17 @@ def assert_same(got: PerRows, want: PerRows, threshold: float) -> None:
             assert abs(got[key][name] - want[key][name]) <= 1e-9, (key, name, got[key], want[key])
 
 
+@pytest.mark.usefixtures("nothing_is_too_large")
 @examples(30)
-@given(per_cases(windows(), classes=STREAMABLE), st.integers(1, 4))
+@given(per_cases(windows(), classes=CLASSES), st.integers(1, 4))
 def test_windows_of_streams_equal_worlds(case: Case, n_buckets: int) -> None:
     job = job_of(case, live=True)
     assert_same(run_whole(job, case.rows, n_buckets), expected(case), job.spec.analysis.query.per.threshold)
 
 
+@pytest.mark.usefixtures("nothing_is_too_large")
 @examples(30)
-@given(per_cases(episodes(), classes=STREAMABLE), st.integers(1, 4))
+@given(per_cases(episodes(), classes=CLASSES), st.integers(1, 4))
 def test_episodes_of_streams_equal_worlds(case: Case, n_buckets: int) -> None:
     job = job_of(case, live=True)
     assert_same(run_whole(job, case.rows, n_buckets), expected(case), job.spec.analysis.query.per.threshold)
@@ -150,10 +151,11 @@ def test_archives_equal_worlds(case: Case, n_buckets: int) -> None:
     assert_same(rows, expected(case), job.spec.analysis.query.per.threshold)
 
 
+@pytest.mark.usefixtures("nothing_is_too_large")
 @examples(15)
 @given(st.data())
 def test_rows_of_any_split_with_within_equal_worlds(data: st.DataObject) -> None:
-    case = data.draw(per_cases(ANY_FORM, classes=STREAMABLE, within=True))
+    case = data.draw(per_cases(ANY_FORM, classes=CLASSES, within=True))
     job = job_of(case, live=True)
     rows = run_parts(job, data.draw(splits(case.rows)))
     assert_same(rows, expected(case), job.spec.analysis.query.per.threshold)
@@ -168,7 +170,8 @@ def test_sampled_rows_are_near(data: st.DataObject, most_work: int) -> None:
     case = with_clause(case, "ACCURACY 0.05 CONFIDENCE 0.9999")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(archive, "MOST_WORK", most_work)
-        patch.setattr(joint, "MOST_STEPS", most_work)
+        patch.setattr(joint, "MOST_WORK", most_work)
+        patch.setattr(joint, "WORK_PER_INSTANT", 0)
         rows = run_whole(archive_job(case), case.rows)
     want = expected(case)
     for key, row in rows.items():
@@ -177,19 +180,21 @@ def test_sampled_rows_are_near(data: st.DataObject, most_work: int) -> None:
             assert abs(row["expected"] - want[key]["expected"]) <= 0.3
 
 
+@pytest.mark.usefixtures("nothing_is_too_large")
 @examples(30)
 @given(st.data())
 def test_any_split_into_micro_batches_gives_the_batch_rows(data: st.DataObject) -> None:
-    case = data.draw(per_cases(ANY_FORM, classes=STREAMABLE))
+    case = data.draw(per_cases(ANY_FORM, classes=CLASSES))
     job = job_of(case, live=True)
     parts = data.draw(splits(case.rows))
     assert_same(run_parts(job, parts), run_whole(job, case.rows), job.spec.analysis.query.per.threshold)
 
 
+@pytest.mark.usefixtures("nothing_is_too_large")
 @examples(25)
 @given(st.data())
 def test_any_order_within_the_watermark_gives_the_batch_rows(data: st.DataObject) -> None:
-    case = data.draw(per_cases(ANY_FORM, classes=STREAMABLE, watermark=DELAY))
+    case = data.draw(per_cases(ANY_FORM, classes=CLASSES, watermark=DELAY))
     job = job_of(case, live=True)
     parts = data.draw(disordered_splits(case.rows, DELAY))
     assert_same(run_parts(job, parts), run_whole(job, case.rows), job.spec.analysis.query.per.threshold)
@@ -331,6 +336,8 @@ def test_each_binding_of_any_variables_is_counted(per: str) -> None:
     rows = run_whole(job_of(case), case.rows)
     assert rows
     assert_same(rows, expected(case), 0.0)
+    parts = [{"at": [row for row in case.rows["at"] if row["t"] == t]} for t in (1, 2, 3)]
+    assert_same(run_parts(job_of(case, live=True), parts), expected(case), 0.0)
 
 
 @pytest.mark.parametrize("per", ["PER 2", "PER 10 AT LEAST 2 TIMES", "PER EPISODE ABOVE 0.2", "PER KEYS"])
@@ -338,8 +345,3 @@ def test_queries_that_need_the_last_values_are_counted_on_streams(per: str) -> N
     case = moves(f"PATTERN at(p, l) THEN at(p, m) WHERE l <> m GROUP BY p {per}")
     parts = [{"at": [row for row in case.rows["at"] if row["t"] == t]} for t in (1, 2, 3)]
     assert_same(run_parts(job_of(case, live=True), parts), expected(case), 0.0)
-
-
-def test_counts_of_bindings_do_not_stream() -> None:
-    plan = prepared_query(moves("PATTERN at(p, l) GROUP BY p, l PER 2").workbook, "q").plan
-    assert plan.streams.startswith("PER d and PER EPISODE stream only if every GROUP BY variable is in the same key")

@@ -114,7 +114,8 @@ def test_plans_if_filters_or_the_data_separate_the_keys(
     pattern: str, classification: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(archive, "MOST_WORK", 0)
-    monkeypatch.setattr(joint, "MOST_STEPS", 0)
+    monkeypatch.setattr(joint, "MOST_WORK", 0)
+    monkeypatch.setattr(joint, "WORK_PER_INSTANT", 0)
     workbook = SEPARATE.format(pattern=pattern)
     job = local_job(workbook, "q", {"staff": [("ann",), ("bob",)]})
     assert job.spec.analysis.classification == classification
@@ -130,7 +131,8 @@ def test_plans_if_filters_or_the_data_separate_the_keys(
 
 def test_a_plan_is_not_used_if_a_key_of_the_data_feeds_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "MOST_WORK", 0)
-    monkeypatch.setattr(joint, "MOST_STEPS", 0)
+    monkeypatch.setattr(joint, "MOST_WORK", 0)
+    monkeypatch.setattr(joint, "WORK_PER_INSTANT", 0)
     pattern = "at(p, 'a')[staff(p)] THEN at(p, 'b') THEN at('sue', c)"
     run = LocalRun(local_job(SEPARATE.format(pattern=pattern), "q", {"staff": [("ann",), ("sue",)]}), 1)
     run.step(walks(("ann", "bob", "sue"), 0), end=True)

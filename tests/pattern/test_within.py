@@ -12,7 +12,7 @@ from tests.cases import Case
 from tests.drawn import examples
 from tests.local import local_job
 from tests.pattern.local import LocalRun, run_whole
-from tests.pattern.strategies import CLASSES, EXTENDED, REGULAR, pattern_cases
+from tests.pattern.strategies import CLASSES, pattern_cases
 from tests.pattern.test_against_worlds import assert_same, expected, job_of
 from tests.splits import splits
 
@@ -42,10 +42,11 @@ def test_groups_by_any_variables_equal_worlds(case: Case) -> None:
     assert_same(run_whole(job, case.rows), expected(case), job.spec.analysis.query.threshold)
 
 
-@examples(30)
+@pytest.mark.usefixtures("nothing_is_too_large")
+@examples(40)
 @given(st.data())
 def test_any_split_into_micro_batches_equals_worlds(data: st.DataObject) -> None:
-    case = data.draw(pattern_cases(classes=(REGULAR, EXTENDED), within=True))
+    case = data.draw(pattern_cases(classes=CLASSES, within=True, any_group=data.draw(st.booleans()), most_worlds=300))
     job = job_of(case, live=True)
     run = LocalRun(job, n_buckets=2)
     for part in data.draw(splits(case.rows)):
@@ -62,7 +63,7 @@ def test_the_joint_state_equals_worlds(case: Case) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(archive, "MAX_MOVES", 1)
         patch.setattr(archive, "MOST_WORK", 10**9)
-        patch.setattr(joint, "MOST_STEPS", 10**9)
+        patch.setattr(joint, "MOST_WORK", 10**9)
         assert_same(run_whole(job, case.rows), expected(case), job.spec.analysis.query.threshold)
 
 
@@ -113,10 +114,29 @@ def test_an_automaton_with_too_many_ages_is_sampled_in_batch_and_refused_in_a_st
     workbook = WALK.format(kind="INTEGER", model="INDEPENDENT", within=50)
     rows = {"r": [{"k": "x", "v": v, "t": t, "p": 0.4} for t in range(40) for v in "ab"]}
     monkeypatch.setattr(archive, "MOST_WORK", 100)
-    monkeypatch.setattr(joint, "MOST_STEPS", 10)
+    monkeypatch.setattr(joint, "MOST_WORK", 10)
+    monkeypatch.setattr(joint, "WORK_PER_INSTANT", 0)
     run = LocalRun(local_job(workbook, "q"), 1)
     run.step(rows, end=True)
     assert {row["method"] for outcome in run.outcomes for row in outcome.answers.to_pylist()} == {"sampling"}
     monkeypatch.setattr(automaton.Automaton.__init__, "__defaults__", (False, 50, None))
     with pytest.raises(TooLarge, match="use fewer goals or a shorter WITHIN"):
         run_whole(local_job(workbook, "q", live=True), rows)
+
+
+@pytest.mark.parametrize("method", ["METHOD EXACT", "METHOD SAMPLING ACCURACY 0.2"])
+def test_the_state_of_a_stream_stays_level(method: str) -> None:
+    """Every event has a new value, which the query keeps; only WITHIN ends a result."""
+    workbook = f"""
+    CREATE STREAM r KEY (k STRING) VALUE (v INTEGER) TIME t INTEGER MODEL INDEPENDENT;
+    CREATE QUERY q AS PATTERN r(_, v) THEN r(_, w)[w < 0] THEN r(_, v) WITHIN 4 {method};
+    """
+    run = LocalRun(local_job(workbook, "q", live=True), 1)
+    sizes = []
+    for t in range(60):
+        run.step({"r": [{"k": "x", "v": t, "t": t, "p": 0.5}]})
+        operator = run.job.operator()
+        operator.open(run.states[0])
+        (chain,) = operator._chains
+        sizes.append(len(list(chain.state.partials())))
+    assert max(sizes) == max(sizes[:10]) <= 6

@@ -49,6 +49,22 @@ def test_with_a_common_clock_a_stream_without_rows_holds_nothing_back() -> None:
     assert clock.advance([BEGINNING, BEGINNING], ended=True) == 121
 
 
+def test_a_bounded_stream_holds_nothing_back_once_its_rows_have_arrived() -> None:
+    clock = Clock([PROMPT, SLOW], bounded={0})
+    assert clock.advance([BEGINNING, 200]) == BEGINNING, "its rows have not arrived"
+    progress = clock.advance([100, 210])
+    assert (progress, progress.now) == (200, (200, 200))
+    resumed = Clock([PROMPT, SLOW], clock.save(), bounded={0})
+    assert resumed.advance([BEGINNING, 220]) == 210
+    assert resumed.advance([BEGINNING, BEGINNING], ended=True) == 221
+
+
+def test_with_bounded_streams_only_the_end_of_the_input_completes_them() -> None:
+    clock = Clock([PROMPT, SLOW], bounded={0, 1})
+    assert clock.advance([100, 50]) == 40
+    assert clock.advance([BEGINNING, BEGINNING], ended=True) == 101
+
+
 def test_the_end_of_the_input_moves_the_watermark_past_the_newest_row() -> None:
     clock = Clock([PROMPT, SLOW])
     clock.advance([100, 50])

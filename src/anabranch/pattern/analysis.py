@@ -11,9 +11,9 @@ and a MARKOV key depends on its previous value:
 
 With GROUP BY, the class is that of the query for one binding of the grouping variables (`bindings.py`).
 
-Regular and extended regular queries can stream, and so can unsafe ones that need only the last values of a chain. The
-others run over archives: safe ones by their plan (`safe_plan.py`), the rest by sets of partial results (`machine.py`),
-exactly if these are small, else by sampling.
+All classes stream. An automaton answers regular and extended regular queries, and unsafe ones that need only the last
+values of a chain. Of all others, the chains are carried as sets of partial results (`chain.py`), exactly while these
+are few, else in sampled worlds. Over an archive, safe queries are answered by their plan (`safe_plan.py`).
 """
 
 from __future__ import annotations
@@ -224,11 +224,19 @@ class PatternAnalysis:
         return False
 
     @property
-    def can_stream(self) -> bool:
-        """Whether the state does not grow with the number of rows."""
-        if self.query.within is not None and self.bound:
+    def by_automaton(self) -> bool:
+        """Whether an automaton answers the query on a stream: its state does not grow with the number of rows."""
+        if self.query.method == "SAMPLING" or self.counts_bindings or (self.query.within is not None and self.bound):
             return False
         return (self.regular and not self.late_conditions) or self.last_values
+
+    def for_streams(self) -> PatternAnalysis:
+        """The same query, where conditions are tested when all their variables have values.
+
+        Over an archive, all bindings are known before an event is read, so a condition on variables that later goals
+        bind is tested at the event. On a stream, partial results keep the values of the event instead.
+        """
+        return analyse(self.query, early=False) if self.late_conditions else self
 
     @property
     def last_values(self) -> bool:
@@ -313,7 +321,7 @@ class PatternAnalysis:
     @property
     def takes_weighted(self) -> bool:
         """Whether it can be answered over a stream that is inferred by JOINT or LAG."""
-        return self.regular or self.last_values
+        return self.by_automaton
 
     @property
     def objection(self) -> Finding | None:
@@ -365,8 +373,12 @@ class PatternAnalysis:
         return frozenset({*self.chain, *self.bound} - (needed - set(self.chain)))
 
 
-def analyse(query: BoundPattern, within: Collection[str] | None = None) -> PatternAnalysis:
-    """Analyse a bound query; with `within`, chains have only these of its variables."""
+def analyse(query: BoundPattern, within: Collection[str] | None = None, early: bool = True) -> PatternAnalysis:
+    """Analyse a bound query.
+
+    With `within`, chains have only these of its variables. With `early`, conditions may be tested before all their
+    variables have values.
+    """
     if isinstance(query, BoundCombination):
         # The operands are analysed by this module.
         from anabranch.pattern.combining import analyse_combination
@@ -381,7 +393,7 @@ def analyse(query: BoundPattern, within: Collection[str] | None = None) -> Patte
     chain = chain if within is None else tuple(name for name in chain if name in within)
     grouped = {name for _, name in query.group_by} - set(chain)
     bound = tuple(name for name in _exported_in_order(goals) if name in grouped)
-    places = _places(goals, frozenset(chain), frozenset(bound))
+    places = _places(goals, frozenset(chain), frozenset(bound), early)
     classification, why, plan = _classify(query, chain, bound, places)
     columns = (*chain, *bound)
     return PatternAnalysis(
@@ -465,13 +477,19 @@ class _Place:
     goal: int | None
 
 
-def _places(goals: tuple[BoundGoal, ...], chain: frozenset[str], bound: frozenset[str]) -> list[_Place]:
-    """The place of each condition."""
+def _places(goals: tuple[BoundGoal, ...], chain: frozenset[str], bound: frozenset[str], early: bool) -> list[_Place]:
+    """The place of each condition; without `early`, no condition is tested before all its variables are bound."""
     places = []
     for stated, goal in enumerate(goals):
         for condition in _conditions(goal):
-            free = _names(condition) - chain - bound
-            earlier = (number for number in range(stated) if free <= goals[number].exported)
+            names = _names(condition) - chain
+            free = names - bound
+            known = [set[str]().union(*(before.exported for before in goals[: number + 1])) for number in range(stated)]
+            earlier = (
+                number
+                for number in range(stated)
+                if free <= goals[number].exported and (early or names <= known[number])
+            )
             found = stated if free <= goal.variables else next(earlier, None)
             places.append(_Place(condition, stated, found))
     return places

@@ -1,66 +1,57 @@
-"""PATTERN over an archive, for queries that cannot stream or may be too large: safe plans, joint states, sampling.
+"""PATTERN over an archive, for queries that may be too large: safe plans, automata, and carried chains.
 
-A bucket has complete groups (the bindings of GROUP BY; without GROUP BY, all rows). Each chain is answered exactly if
-possible: by the safe plan, or by the automaton of its partial results. The chains of a group that are too large for
-this are sampled together, and combined with the exact answers of the other chains.
+A bucket has complete groups (the bindings of GROUP BY; without GROUP BY, all rows). A chain is answered by the safe
+plan, or by the automaton of its partial results, if that is possible. All other chains are carried from instant to
+instant as on a stream (`chain.py`), exactly or in sampled worlds, and combined with the answers of the former.
 
 The automaton answers all chains of a bucket at the speed of the kernels, but it must follow every letter from every
-state. If that is too much, each chain is tried separately, with only the states that its data can reach (`joint.py`).
+state. A carried chain has only the states that its data can reach.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from anabranch.arrays import I32, I64
 from anabranch.columns.dictionary import encode_tuples
-from anabranch.columns.times import decode_times
 from anabranch.errors import TooLarge
-from anabranch.pattern import joint
 from anabranch.pattern.analysis import by_plan
-from anabranch.pattern.automaton import MAX_MOVES, Automaton, accept_bit, match_bit
+from anabranch.pattern.automaton import MAX_MOVES, Automaton
 from anabranch.pattern.bindings import Bindings
-from anabranch.pattern.history import Histories
-from anabranch.pattern.intake import Intake
-from anabranch.pattern.machine import LEAST_WORK, Machine, Match, Partial, SetMachine, Signature
+from anabranch.pattern.chain import EXACT_FACTOR, Carrying
+from anabranch.pattern.general import answer_table, hash_chains
+from anabranch.pattern.history import Histories, History
+from anabranch.pattern.intake import Intake, Received
+from anabranch.pattern.machine import LEAST_WORK, Machine, Partial, SetMachine
 from anabranch.pattern.safe import Events, SafePlan
 from anabranch.pattern.safe_plan import common_positions
-from anabranch.pattern.sampling import estimate
-from anabranch.pattern.signatures import read_signatures
-from anabranch.pattern.spec import ArchiveSpec
+from anabranch.pattern.signatures import Signed
+from anabranch.pattern.spec import GroupSpec
+from anabranch.pattern.tally import Answer, Tally, tally_of
 from anabranch.pattern.weights import Answers, Batch, Weights, weights_for
 from anabranch.pattern.within import Clock
 from anabranch.transport.operator import Outcome
 
 #: How many pairs of a partial result and an event are tried before a chain counts as too large: about a second.
 MOST_WORK = 200_000
-#: With METHOD EXACT, the limits are so many times higher.
-EXACT_FACTOR = 100
-
-#: By group and time: probability, lower, upper and method.
-Rows = dict[tuple[int, int], tuple[float, float, float, str]]
-
 _NO_ANSWERS: Answers = (np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0))
 
 
 class ArchiveOperator:
     """The operator of one bucket of a PATTERN query over an archive: it takes all rows in one step."""
 
-    def __init__(self, spec: ArchiveSpec) -> None:
+    def __init__(self, spec: GroupSpec) -> None:
         self._spec = spec
         self._analysis = spec.analysis
         self._intake = Intake(spec)
-        self._machine = Machine(spec.analysis, spec.relations, spec.time_kind)
-        self._factor = EXACT_FACTOR if spec.analysis.query.method == "EXACT" else 1
-        self._most_work = MOST_WORK * self._factor
+        self._machine = Machine(spec.analysis, spec.relations)
+        self._most_work = MOST_WORK * (EXACT_FACTOR if spec.analysis.query.method == "EXACT" else 1)
+        self._carrying = Carrying(spec.analysis.query, self._machine, spec.time_kind, spec.times)
         #: The automata of all chains share their steps.
         self._sets = SetMachine(self._machine, self._most_work)
-        #: The sampled worlds of all groups; 0 if every chain was answered exactly.
-        self.worlds_drawn = 0
 
     def open(self, state: bytes | None) -> None:
         """Start; there is no state to resume from."""
@@ -73,19 +64,17 @@ class ArchiveOperator:
 
     def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
         """Take all packets and return all answers."""
-        received = self._received = self._intake.receive(packets, watermark, ended)
-        self._signature, self._signatures, self._mask = read_signatures(self._intake, self._analysis, received.rows)
+        received = self._intake.receive(packets, watermark, ended)
+        self._signed = Signed.of(self._intake, self._analysis, received)
         if self._analysis.bound:
             answers = pa.concat_tables([self._spec.answer_schema.empty_table(), *self._answers_of_bindings()])
         else:
-            answers = self._answers_of_chains()
+            answers = self._answers()
         return Outcome(answers, received.rejected, received.counts)
 
-    def _answers_of_chains(self) -> pa.Table:
-        self._histories = Histories(
-            self._intake, self._received, self._signature, self._signatures, self._analysis.query.seed
-        )
-        return self._answers()
+    @property
+    def _received(self) -> Received:
+        return self._signed.received
 
     # ------------------------------------------------------------ bindings
 
@@ -93,37 +82,17 @@ class ArchiveOperator:
         """The answers of some bindings at a time, so that memory is bounded; all those of a group together."""
         self._tree = Bindings(self._spec, self._intake)
         self._tree.read(self._received)
-        whole = self._received, self._signature, self._signatures, self._mask
+        whole, none = self._signed, np.zeros(0, np.int64)
         self._nodes = np.flatnonzero(self._tree.complete)
         for nodes in self._tree.blocks(self._nodes, self._groups(len(self._nodes))[0]):
-            self._received, self._signature, self._signatures, self._mask = whole
             self._nodes = nodes
-            self._repeat_rows()
-            yield self._answers_of_chains()
-
-    def _repeat_rows(self) -> None:
-        """Repeat the rows for each binding that they can change: the chains are bindings from here on."""
-        none = np.zeros(0, np.int64)
-        expansion = self._tree.expand(self._nodes, (none, none)).numbered(self._nodes)
-        received, rows = self._received, expansion.rows
-        pairs, index = np.unique(np.stack([self._signature[rows], expansion.mask]), axis=1, return_inverse=True)
-        signatures: dict[Signature, int] = {}
-        codes = [
-            signatures.setdefault(_restricted(self._signatures[signature], mask), len(signatures))
-            for signature, mask in pairs.T.tolist()
-        ]
-        self._signature = np.array(codes, np.int32)[index.reshape(-1)]
-        self._signatures = list(signatures)
-        self._mask = expansion.mask
-        self._received = replace(
-            received, rows=received.rows.take(rows), key=received.key[rows], model=received.model[rows],
-            chain=expansion.node, used=np.arange(len(rows)), starts=expansion.starts(len(self._nodes)),
-        )  # fmt: skip
+            self._signed = whole.repeated(self._tree.expand(nodes, (none, none)).numbered(nodes), len(nodes))
+            yield self._answers()
 
     # ------------------------------------------------------------ exact answers
 
     def _exact(self) -> tuple[Answers, list[int]]:
-        """The answers of all chains that can be answered exactly, and the other chains."""
+        """The answers of all chains that a plan or an automaton answers, and the other chains."""
         chains = np.flatnonzero(np.diff(self._received.starts)).tolist()
         if self._analysis.query.method == "SAMPLING":
             return _NO_ANSWERS, chains
@@ -136,9 +105,7 @@ class ArchiveOperator:
             return self._by_automaton(chains), []
         except TooLarge:
             # Whether a chain is too large must not depend on the other chains of its bucket.
-            return self._chain_by_chain(
-                chains, self._by_any_method if len(chains) > 1 else self._by_plan_or_joint_state
-            )
+            return self._chain_by_chain(chains, self._by_any_method if len(chains) > 1 else self._by_plan_if_disjoint)
 
     def _chain_by_chain(self, chains: list[int], answer: Callable[[int], Answers]) -> tuple[Answers, list[int]]:
         answers, too_large = [_NO_ANSWERS], []
@@ -146,22 +113,16 @@ class ArchiveOperator:
             self._sets.next_chain()
             try:
                 answers.append(answer(chain))
-            except TooLarge as error:
-                self._require_sampling(error)
+            except TooLarge:
                 too_large.append(chain)
         answer_chain, times, p = (np.concatenate(columns) for columns in zip(*answers, strict=True))
         return (answer_chain, times, p), too_large
 
-    def _require_sampling(self, error: TooLarge) -> None:
-        """Raise the error that a chain is too large, if the query excludes sampling."""
-        if self._analysis.query.method == "EXACT":
-            raise TooLarge(f"{error}, and METHOD EXACT excludes sampling; remove it, or GROUP BY") from error
-
     def _rows_of(self, chains: Sequence[int]) -> list[I64]:
         """The rows of each chain, without the keys that never match a goal."""
-        received = self._received
+        received, mask = self._received, self._signed.mask
         rows_of_chains = [received.used[received.starts[chain] : received.starts[chain + 1]] for chain in chains]
-        return [rows[np.isin(received.key[rows], received.key[rows[self._mask[rows] != 0]])] for rows in rows_of_chains]
+        return [rows[np.isin(received.key[rows], received.key[rows[mask[rows] != 0]])] for rows in rows_of_chains]
 
     def _by_automaton(self, chains: Sequence[int]) -> Answers:
         """The answers of some chains by the automaton of their partial results.
@@ -188,8 +149,8 @@ class ArchiveOperator:
         within = analysis.query.within
         timed = None if within is None else self._sets
         automaton = Automaton(self._sets, weights.unites, most_moves, timed)
-        distinct, distinct_index = np.unique(self._signature[rows], return_inverse=True)
-        letters = [self._sets.letter_of(self._signatures[signature]) for signature in distinct]
+        distinct, distinct_index = np.unique(self._signed.signature[rows], return_inverse=True)
+        letters = [self._sets.letter_of(self._signed.signatures[signature]) for signature in distinct]
         automaton.extend(letters)
         letter = np.zeros(len(received.rows), np.int32)
         letter[rows] = automaton.index_of(letters)[distinct_index]
@@ -205,23 +166,16 @@ class ArchiveOperator:
         try:
             return self._by_automaton([chain])
         except TooLarge:
-            return self._by_plan_or_joint_state(chain)
+            return self._by_plan_if_disjoint(chain)
 
-    def _by_plan_or_joint_state(self, chain: int) -> Answers:
+    def _by_plan_if_disjoint(self, chain: int) -> Answers:
+        """The answers by the plan for data without keys that feed both of its sides."""
         sequence = by_plan(self._analysis, if_disjoint=True)
         if sequence is not None:
             plan, events = SafePlan(sequence, self._analysis, self._bindings), self._events_of(chain)
             if plan.has_disjoint_keys(events):
                 return self._by_plan(plan, events, chain)
-        return self._by_joint_state(chain)
-
-    def _by_joint_state(self, chain: int) -> Answers:
-        (rows,) = self._rows_of([chain])
-        self._sets.next_chain()
-        most_steps = joint.MOST_STEPS * self._factor
-        answers = list(joint.joint_answers(self._sets, self._histories.of(rows), most_steps))
-        times, p = zip(*answers, strict=True) if answers else ((), ())
-        return np.full(len(answers), chain, np.int32), np.array(times, np.int64), np.array(p, np.float64)
+        raise TooLarge("neither an automaton nor a plan answers the chain")
 
     def _events_of(self, chain: int) -> Events:
         """The rows of a chain, as safe plans take them."""
@@ -231,7 +185,7 @@ class ArchiveOperator:
         return Events(
             instant.astype(np.int64), received.rows.stream[rows], received.rows.key[rows], received.key[rows],
             received.model[rows], received.rows.prev[rows], received.rows.value[rows], received.rows.p[rows],
-            self._intake.of_goals(self._mask[rows]), times, self._intake.n_values,
+            self._intake.of_goals(self._signed.mask[rows]), times, self._intake.n_values,
         )  # fmt: skip
 
     @staticmethod
@@ -261,28 +215,36 @@ class ArchiveOperator:
 
     def _answers(self) -> pa.Table:
         """The answers of the query: the probability that some chain of a group is true, for each group and time."""
-        spec, analysis = self._spec, self._analysis
         group_of, groups = self._groups(len(self._received.starts) - 1)
-        rows = self._rows_of_instants(group_of)
-        kept = [(key, row) for key, row in rows.items() if row[0] > 0 and row[0] >= analysis.query.least_probability]
-        kept_groups = pa.array([group for (group, _), _ in kept], pa.int64())
-        arrays = [decode_times(np.array([t for (_, t), _ in kept], np.int64), spec.time_kind)]
-        arrays += [groups.column(index).take(kept_groups) for index in range(len(analysis.group_by))]
-        arrays += [pa.array([row[number] for _, row in kept], pa.float64()) for number in range(3)]
-        arrays.append(pa.array([row[3] for _, row in kept], pa.string()))
-        return pa.table(arrays, schema=spec.answer_schema)
-
-    def _rows_of_instants(self, group_of: I32 | I64) -> Rows:
-        """The probability that some chain of a group is true, for each group and time."""
         (chains, times, p), too_large = self._exact()
         pairs, pair_index = np.unique(np.stack([group_of[chains], times]), axis=1, return_inverse=True)
         with np.errstate(divide="ignore"):
             log_none = np.bincount(pair_index.reshape(-1), np.log1p(-p), minlength=pairs.shape[1])
-        known = {(int(g), int(t)): -np.expm1(log) for (g, t), log in zip(pairs.T, log_none, strict=True)}
-        rows: Rows = {key: (value, value, value, "exact") for key, value in known.items()}
-        for group in np.unique(group_of[too_large]).tolist() if too_large else []:
-            rows |= self._sampled(group, [c for c in too_large if group_of[c] == group], known)
-        return rows
+        rows = {
+            (group, t): Answer(t, t, log) for (group, t), log in zip(pairs.T.tolist(), log_none.tolist(), strict=True)
+        }
+        for group, tally, histories in self._carried(group_of, too_large):
+            for answer in tally.advance(histories):
+                known = rows.get((group, answer.t_from))
+                rows[group, answer.t_from] = answer if known is None else known.united(answer)
+        in_groups = pa.array([group for group, _ in rows], pa.int64())
+        columns = [groups.column(index).take(in_groups) for index in range(len(self._analysis.group_by))]
+        return answer_table(self._spec, list(rows.values()), columns)
+
+    def _carried(self, group_of: I32 | I64, chains: Sequence[int]) -> Iterator[tuple[int, Tally, dict[int, History]]]:
+        """The groups of chains that are carried, with the rows of each chain."""
+        signed, spec = self._signed, self._spec
+        makes = Histories(self._intake, signed.received, signed.signature, signed.signatures, self._analysis.query.seed)
+        for group in np.unique(group_of[np.array(chains, np.int64)]).tolist():
+            members = [chain for chain in chains if group_of[chain] == group]
+            started = {chain: self._carrying.start(self._hash_of(chain)) for chain in members}
+            histories = dict(zip(members, map(makes.of, self._rows_of(members)), strict=True))
+            yield group, tally_of(spec.spans, spec.time_kind, started), histories
+
+    def _hash_of(self, number: int) -> int:
+        """The hash of the variables of a chain."""
+        chain = self._tree.chain_of(self._nodes[[number]]) if self._analysis.bound else np.array([number])
+        return int(hash_chains(self._intake, chain)[0])
 
     def _groups(self, n_chains: int) -> tuple[I32, pa.Table]:
         """The group of each chain, and the values of the grouping columns of each group."""
@@ -292,29 +254,5 @@ class ArchiveOperator:
             chains, bound = self._tree.chain_of(self._nodes), self._tree.columns(self._tree.codes_of(self._nodes))
         else:
             chains, bound = np.arange(n_chains, dtype=np.int32), []
-        columns = [*(self._intake.chains.take(chains) if self._analysis.chain else []), *bound]
+        columns = [*self._intake.chain_columns(chains), *bound]
         return encode_tuples([pa.chunked_array([columns[index]]) for _, index in self._analysis.group_by], n_chains)
-
-    def _sampled(self, group: int, chains: list[int], known: dict[tuple[int, int], float]) -> Rows:
-        """The rows of a group, of which `chains` are sampled; `known` has the probabilities of the other chains."""
-        query = self._analysis.query
-        histories = [self._histories.of(rows) for rows in self._rows_of(chains)]
-        sample = estimate(self._machine, histories, query.accuracy, query.confidence)
-        self.worlds_drawn += sample.worlds
-        sampled = zip(sample.t.tolist(), zip(sample.probability, sample.lower, sample.upper, strict=True), strict=True)
-        # At the times of exact answers, the sampled chains may be true although no sampled world shows it.
-        estimates = {t: (0.0, 0.0, sample.unseen) for of_group, t in known if of_group == group} | dict(sampled)
-        rows: Rows = {}
-        for t, numbers in estimates.items():
-            none = 1.0 - known.get((group, t), 0.0)
-            probability, lower, upper = (float(1.0 - none * (1.0 - number)) for number in numbers)
-            rows[group, t] = probability, lower, upper, "sampling"
-        return rows
-
-
-def _restricted(signature: Signature, mask: int) -> Signature:
-    """How an event matches each alternative for a binding, given the symbols that the event has for it."""
-    return tuple(
-        Match(bool(mask & accept_bit(number)), match.values) if match is not None and mask & match_bit(number) else None
-        for number, match in enumerate(signature)
-    )

@@ -1,15 +1,15 @@
 """PER over an archive: how often a query is true in windows or episodes, exactly where it can be, else by sampling.
 
-The methods are those of `archive.py`, with a counter: the automaton and the joint state have it in their states, and
-sampled worlds have it as bits. The safe plan gives the probability of being true at any instant of a span, where its
-last goal allows that. If some chain of a group is too large for all of them, the whole group is sampled.
+The methods are those of `archive.py`, with a counter: the automaton has it in its states. The safe plan gives the
+probability of being true at any instant of a span, where its last goal allows that. If some chain of a group is too
+large for both, the whole group is carried from instant to instant (`tally.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
+from itertools import repeat
 from typing import Protocol
 
 import numpy as np
@@ -17,17 +17,17 @@ import pyarrow as pa
 
 from anabranch.arrays import END, F64, I64
 from anabranch.binding.per import PerEpisode, PerWindow
-from anabranch.columns.times import decode_times
 from anabranch.errors import TooLarge
-from anabranch.pattern import joint
 from anabranch.pattern.analysis import by_plan, why_not_by_intervals
 from anabranch.pattern.archive import ArchiveOperator
 from anabranch.pattern.counting import OUTSIDE, Counted, SpanCounts
-from anabranch.pattern.episodes import Runs, Touching, extend_runs, is_above, run_of
+from anabranch.pattern.episodes import Runs, Touching, extend_runs, group_answers, is_above, run_of
+from anabranch.pattern.general import answer_table
 from anabranch.pattern.safe import SafePlan
-from anabranch.pattern.sampling import Spans, estimate
-from anabranch.pattern.spec import ArchiveSpec
-from anabranch.pattern.windows import combined_counts, window_of, window_times
+from anabranch.pattern.spec import GroupSpec
+from anabranch.pattern.tally import EXACT, Answer, Episodes
+from anabranch.pattern.windows import combined_counts, window_of
+from anabranch.transport.per import Moment
 
 
 class _Extents(Protocol):
@@ -40,13 +40,13 @@ class _Extents(Protocol):
     def of(self, group: I64, t: I64) -> I64:
         """The number of the span of each group and time, or `OUTSIDE`."""
 
-    def columns(self, spans: I64, expected: F64) -> tuple[list[pa.Array], list[pa.Array], F64]:
-        """Of some spans: the start and the end, the columns `count` if there is one, and the expected counts."""
+    def answers(self, spans: I64, p: F64, expected: F64) -> list[Answer]:
+        """The answers of some spans, with their probabilities and expected counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Windows:
-    spec: ArchiveSpec
+    spec: GroupSpec
     per: PerWindow
 
     @property
@@ -56,13 +56,13 @@ class _Windows:
     def of(self, group: I64, t: I64) -> I64:
         return window_of(t, self.per, self.spec.time_kind)
 
-    def columns(self, spans: I64, expected: F64) -> tuple[list[pa.Array], list[pa.Array], F64]:
-        return window_times(spans, self.per, self.spec.time_kind), [], expected
+    def answers(self, spans: I64, p: F64, expected: F64) -> list[Answer]:
+        return [Answer(*row) for row in zip(spans, spans, _log_none(p), repeat(EXACT), expected, strict=False)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Episodes:
-    spec: ArchiveSpec
+    spec: GroupSpec
     runs: Runs
     times: int = 1
 
@@ -71,34 +71,21 @@ class _Episodes:
         inside = (run >= 0) & (t <= np.append(self.runs.t_to, OUTSIDE)[run])
         return np.where(inside, run, OUTSIDE)
 
-    def columns(self, spans: I64, expected: F64) -> tuple[list[pa.Array], list[pa.Array], F64]:
-        runs, kind = self.runs, self.spec.time_kind
-        times = [decode_times(t[spans], kind) for t in (runs.t_from, runs.t_to)]
-        return times, [pa.array(runs.count[spans])], runs.expected[spans]
+    def answers(self, spans: I64, p: F64, expected: F64) -> list[Answer]:
+        runs = self.runs
+        columns = (runs.t_from[spans], runs.t_to[spans], _log_none(p), repeat(EXACT), runs.expected[spans])
+        return [Answer(*row) for row in zip(*columns, runs.count[spans].tolist(), strict=False)]
 
 
-@dataclass(slots=True)
-class _Result:
-    """Columns of the result, one list entry per part."""
-
-    group: list[I64] = field(default_factory=list)
-    span: list[I64] = field(default_factory=list)
-    numbers: list[tuple[F64, F64, F64]] = field(default_factory=list)
-    expected: list[F64] = field(default_factory=list)
-    method: list[str] = field(default_factory=list)
-
-    def add(self, group: I64, span: I64, numbers: tuple[F64, F64, F64], expected: F64, method: str) -> None:
-        self.group.append(group)
-        self.span.append(span)
-        self.numbers.append(numbers)
-        self.expected.append(expected)
-        self.method += [method] * len(group)
+def _log_none(p: F64) -> F64:
+    with np.errstate(divide="ignore"):
+        return np.log1p(-np.minimum(p, 1.0))
 
 
 class SpanOperator(ArchiveOperator):
     """The operator of one bucket of a PATTERN query with PER d or PER EPISODE over an archive."""
 
-    def __init__(self, spec: ArchiveSpec, per: PerWindow | PerEpisode) -> None:
+    def __init__(self, spec: GroupSpec, per: PerWindow | PerEpisode) -> None:
         super().__init__(spec)
         self._per = per
 
@@ -106,34 +93,37 @@ class SpanOperator(ArchiveOperator):
         """The rows of windows or episodes."""
         codes, groups = self._groups(len(self._received.starts) - 1)
         group_of = codes.astype(np.int64)
-        extents, guessed = self._extents(group_of)
+        extents, unknown = self._extents(group_of)
         counted, too_large = self._counted(extents, group_of)
-        sampled = sorted({*group_of[np.array(too_large, np.int64)].tolist(), *guessed})
-        exact = ~np.isin(group_of[counted.chain], sampled)
+        carried = np.unique(group_of[np.array([*unknown, *too_large], np.int64)])
+        exact = ~np.isin(group_of[counted.chain], carried)
         counted = Counted(*(getattr(counted, name)[exact] for name in Counted.__slots__))
         span, group, p, expected = combined_counts(counted, group_of)
-        result = _Result()
-        result.add(group, span, (p[:, -1],) * 3, expected, "exact")
-        for number in sampled:
-            with_rows = (group_of == number) & (np.diff(self._received.starts) > 0)
-            self._sample_spans(number, np.flatnonzero(with_rows).tolist(), extents, result)
-        return self._table(result, extents, groups)
+        answers = extents.answers(span, p[:, -1], expected)
+        in_groups = group.tolist()
+        with_rows = np.flatnonzero(np.isin(group_of, carried) & (np.diff(self._received.starts) > 0)).tolist()
+        now = Moment(END, ended=True, instants=self._received.instants)
+        for number, tally, histories in self._carried(group_of, with_rows):
+            if isinstance(tally, Episodes):
+                tally.instants = now.instants
+            found = [*tally.advance(histories), *tally.complete(now)]
+            answers += found
+            in_groups += [number] * len(found)
+        rows = pa.array(in_groups, pa.int64())
+        columns = [groups.column(index).take(rows) for index in range(len(self._analysis.group_by))]
+        return answer_table(self._spec, answers, columns)
 
     def _extents(self, group_of: I64) -> tuple[_Extents, list[int]]:
-        """The spans, and the groups whose spans depend on sampled probabilities."""
+        """The spans, and the chains of groups whose spans are not known."""
         per = self._per
         if isinstance(per, PerWindow):
             return _Windows(self._spec, per), []
-        rows = [
-            (group, t, probability, method)
-            for (group, t), (probability, _, _, method) in sorted(self._rows_of_instants(group_of).items())
-            if is_above(np.array([probability]), per.above)[0]
-        ]
-        group, t = (np.array([row[column] for row in rows], np.int64) for column in range(2))
-        p = np.array([row[2] for row in rows], np.float64)
+        answers, too_large = self._exact()
+        group, t, p = group_answers(answers, group_of, alone=False)
+        above = is_above(p, per.above)
         touching = Touching(per.gap, self._spec.time_kind)
-        runs, _, _ = extend_runs(Runs(), group, t, p, self._received.instants, touching)
-        return _Episodes(self._spec, runs), sorted({row[0] for row in rows if row[3] != "exact"})
+        runs, _, _ = extend_runs(Runs(), group[above], t[above], p[above], self._received.instants, touching)
+        return _Episodes(self._spec, runs), too_large
 
     # ------------------------------------------------------------ exact counts
 
@@ -150,13 +140,13 @@ class SpanOperator(ArchiveOperator):
             return self._counted_by_automaton(chains, extents, group_of), []
         except TooLarge:
             pass
+        # Whether a chain is too large must not depend on the other chains of its bucket.
         parts, too_large = [], []
         for chain in chains:
             self._sets.next_chain()
             try:
-                parts.append(self._counted_alone(chain, extents, group_of, others=len(chains) > 1))
-            except TooLarge as error:
-                self._require_sampling(error)
+                parts.append(self._counted_by_automaton([chain], extents, group_of))
+            except TooLarge:
                 too_large.append(chain)
         return _joined(parts), too_large
 
@@ -166,21 +156,6 @@ class SpanOperator(ArchiveOperator):
         counts = SpanCounts(weights, extents.times, distribution=True)
         counted = counts.step(batch, automaton, lambda chain, t: extents.of(group_of[number[chain]], t), END)
         return Counted(number[counted.chain], counted.span, counted.p, counted.expected)
-
-    def _counted_alone(self, chain: int, extents: _Extents, group_of: I64, others: bool) -> Counted:
-        """The counts of one chain. Whether it is too large must not depend on the other chains of its bucket."""
-        if others:
-            try:
-                return self._counted_by_automaton([chain], extents, group_of)
-            except TooLarge:
-                pass
-        (rows,) = self._rows_of([chain])
-        self._sets.next_chain()
-        span_of, most_steps = _of_group(extents, int(group_of[chain])), joint.MOST_STEPS * self._factor
-        history = self._histories.of(rows)
-        spans = list(joint.joint_counts(self._sets, history, most_steps, span_of, extents.times))
-        numbers, p, expected = zip(*spans, strict=True) if spans else ((), np.zeros((0, extents.times)), ())
-        return Counted(np.full(len(spans), chain), np.array(numbers, np.int64), np.array(p), np.array(expected, float))
 
     def _span_by_plan(self, plan: SafePlan, chain: int, extents: _Extents, group_of: I64) -> Counted:
         """The probability that a chain is true in each span, by its safe plan."""
@@ -194,38 +169,6 @@ class SpanOperator(ArchiveOperator):
         begins, ends, expected = begins[kept], ends[kept], expected[kept]
         p = np.minimum(plan.during(events, begins, ends), 1.0)
         return Counted(np.full(len(p), chain), span[begins], p.reshape(-1, 1), expected)
-
-    # ------------------------------------------------------------ sampling
-
-    def _sample_spans(self, group: int, chains: list[int], extents: _Extents, result: _Result) -> None:
-        """Add the rows of a group whose chains are all sampled."""
-        query = self._analysis.query
-        histories = [self._histories.of(rows) for rows in self._rows_of(chains) if len(rows)]
-        spans = Spans(_of_group(extents, group), extents.times)
-        sample = estimate(self._machine, histories, query.accuracy, query.confidence, spans)
-        self.worlds_drawn += sample.worlds
-        numbers = (sample.probability, sample.lower, sample.upper)
-        result.add(np.full(len(sample.t), group), sample.t, numbers, sample.expected, "sampling")
-
-    def _table(self, result: _Result, extents: _Extents, groups: pa.Table) -> pa.Table:
-        group, span, expected = (np.concatenate(parts) for parts in (result.group, result.span, result.expected))
-        p, lower, upper = (np.minimum(np.concatenate(parts), 1.0) for parts in zip(*result.numbers, strict=True))
-        kept = (p > 0.0) & (p >= self._spec.least)
-        times, counts, expected = extents.columns(span[kept], expected[kept])
-        rows = pa.array(group[kept])
-        arrays = [*times, *(groups.column(index).take(rows) for index in range(len(self._analysis.group_by))), *counts]
-        arrays += [pa.array(numbers) for numbers in (p[kept], expected, lower[kept], upper[kept])]
-        arrays.append(pa.array(result.method, pa.string()).filter(pa.array(kept)))
-        return pa.table(arrays, schema=self._spec.answer_schema)
-
-
-def _of_group(extents: _Extents, group: int) -> _SpanOfTime:
-    """The span of one time, for one group."""
-    return cache(lambda t: int(extents.of(np.array([group]), np.array([t]))[0]))
-
-
-class _SpanOfTime(Protocol):
-    def __call__(self, t: int, /) -> int: ...
 
 
 def _joined(parts: Sequence[Counted]) -> Counted:

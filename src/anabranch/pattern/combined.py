@@ -20,7 +20,7 @@ from anabranch.pattern.groups import Groups
 from anabranch.pattern.intake import Intake, Received
 from anabranch.pattern.operator import PatternOperator, regular_machine
 from anabranch.pattern.product import ProductAutomaton, ProductMachine, TrueSets, true_sets, united
-from anabranch.pattern.spec import ArchiveSpec
+from anabranch.pattern.spec import GroupSpec
 from anabranch.pattern.weights import Batch
 from anabranch.transport.operator import Outcome
 from anabranch.transport.rows import Rows
@@ -28,7 +28,7 @@ from anabranch.transport.state import seal, unseal
 
 
 @dataclass(frozen=True)
-class CombinedSpec(ArchiveSpec):
+class CombinedSpec(GroupSpec):
     """A combination, over an archive or on live inputs: a bucket has complete groups, and gives complete rows."""
 
     analysis: CombinedAnalysis

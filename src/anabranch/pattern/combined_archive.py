@@ -9,20 +9,23 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from anabranch.arrays import I32, I64, U64
 from anabranch.errors import TooLarge
-from anabranch.pattern import archive, joint
+from anabranch.pattern import archive
 from anabranch.pattern.automaton import MAX_MOVES
+from anabranch.pattern.chain import EXACT_FACTOR
 from anabranch.pattern.combined import CombinedSpec, GroupAnswers, GroupRows
-from anabranch.pattern.history import Histories, History
+from anabranch.pattern.history import Histories, History, Past
 from anabranch.pattern.intake import Intake
+from anabranch.pattern.joint import JointState
 from anabranch.pattern.kernel.words import count_bits
 from anabranch.pattern.machine import LEAST_WORK, Machine, Partial, SetMachine, Signature
-from anabranch.pattern.product import ProductAutomaton, ProductSets, TrueSets, true_sets
-from anabranch.pattern.sampling import MOST_WORDS, interval, run_chain, words_for
+from anabranch.pattern.product import Age, ProductAutomaton, ProductSets, TrueSets, true_sets
+from anabranch.pattern.sampling import Worlds, interval, words_for
 from anabranch.pattern.signatures import read_signatures
 from anabranch.pattern.weights import Batch, weights_for
 from anabranch.transport.operator import Outcome
@@ -38,11 +41,12 @@ class CombinedArchive:
         self._operands = spec.analysis.on_streams
         self._intake = Intake(spec)
         self._group_answers = GroupAnswers(spec, self._intake)
-        self._machines = [Machine(operand, spec.relations, spec.time_kind) for operand in self._operands]
-        self._factor = archive.EXACT_FACTOR if self._query.method == "EXACT" else 1
+        self._machines = [Machine(operand, spec.relations) for operand in self._operands]
+        self._factor = EXACT_FACTOR if self._query.method == "EXACT" else 1
         self._most_work = archive.MOST_WORK * self._factor
+        self._clocks = [Age(operand.query.within, spec.time_kind) for operand in self._operands]
         sets = [SetMachine(machine, self._most_work) for machine in self._machines]
-        self._sets = ProductSets(sets, [len(operand.tests) for operand in self._operands])
+        self._sets = ProductSets(sets, self._clocks, [len(operand.tests) for operand in self._operands])
         #: The sampled worlds of all groups; 0 if every chain was answered exactly.
         self.worlds_drawn = 0
 
@@ -149,15 +153,15 @@ class CombinedArchive:
     def _by_joint_state(self, chain: int) -> TrueSets:
         """The sets of one chain by its joint state, of which only what the data can reach is kept."""
         self._sets.next_chain()
-        history = self._histories.of(self._rows_of(chain))
-        steps = joint.joint_instants(self._sets, history, joint.MOST_STEPS * self._factor, 1.0, lambda weight: weight)
+        state, past = JointState({((), self._sets.start): 1.0}), Past()
         times: list[int] = []
         dense: list[list[float]] = []
-        for t, true, states in steps:
-            if true > 0.0:
+        for t, keys in self._histories.of(self._rows_of(chain)):
+            state.states = self._sets.without_old(state.states, t)
+            if state.advance(self._sets, keys, past, self._factor, t if self._sets.timed else 0) > 0.0:
                 times.append(t)
                 dense.append([0.0] * self._spec.n_sets)
-                for (_, (_, operands), _), weight in states.items():
+                for (_, (_, operands)), weight in state.states.items():
                     dense[-1][operands] += weight
         p = np.array(dense).reshape(-1, self._spec.n_sets)
         return TrueSets.of(np.full(len(times), chain), np.array(times, np.int64), p)
@@ -170,24 +174,25 @@ class CombinedArchive:
         times = np.unique([t for history in histories for t, _ in history]).astype(np.int64)
         words = words_for(self._query.accuracy, self._query.confidence)
         self.worlds_drawn += 64 * words
-        hits = np.zeros((2, len(times)), np.int64)
-        for first in range(0, words, MOST_WORDS):
-            hits += self._hits(histories, times, first, min(MOST_WORDS, words - first))
+        hits = self._hits(histories, times, words)
         asked, given = hits
         p = np.divide(asked, given, out=np.zeros(len(times)), where=given > 0)
         # Among the worlds in which GIVEN is true, the combination is true independently of each other.
         lower, upper = interval(asked, given, 1.0 - self._query.confidence)
         return GroupRows(np.full(len(times), group), times, p, lower, upper, sampled=True)
 
-    def _hits(self, histories: Sequence[History], times: I64, first: int, n_words: int) -> I64:
+    def _hits(self, histories: Sequence[History], times: I64, n_words: int) -> I64:
         """In how many worlds the combination is true, and its GIVEN is, at each time."""
         everywhere = np.full(n_words, np.uint64(0xFFFFFFFFFFFFFFFF))
         nothing = np.zeros((len(self._operands), n_words), np.uint64)
         true: dict[int, U64] = defaultdict(lambda: nothing)
-        together = WorldsOfOperands(self._machines, [len(operand.tests) for operand in self._operands])
+        together: Any = WorldsOfOperands(
+            self._machines, self._clocks, [len(operand.tests) for operand in self._operands]
+        )
         for history in histories:
-            for t, worlds in run_chain(together, history, first, n_words):
-                true[t] = true[t] | worlds
+            worlds, past = Worlds(n_words), Past()
+            for t, keys in history:
+                true[t] = true[t] | worlds.advance(together, keys, past, t if self._sets.timed else 0)
         truths = (self._query.truth(list(true[t]), everywhere) for t in times.tolist())
         return np.array([[int(count_bits(mask)) for mask in masks] for masks in truths], np.int64).reshape(-1, 2).T
 
@@ -195,15 +200,12 @@ class CombinedArchive:
 class WorldsOfOperands:
     """The machines of several operands in the same worlds; the goals of all operands are numbered on."""
 
-    def __init__(self, machines: Sequence[Machine], n_tests: Sequence[int]) -> None:
+    def __init__(self, machines: Sequence[Machine], clocks: Sequence[Age], n_tests: Sequence[int]) -> None:
         self._machines = machines
+        self._clocks = clocks
         ends = np.cumsum(n_tests).tolist()
         self._tests = [slice(end - size, end) for end, size in zip(ends, n_tests, strict=True)]
         self._first_goals = [0, *np.cumsum([machine.n_goals for machine in machines]).tolist()]
-
-    def reaches(self, times: Sequence[int]) -> list[I64]:
-        """For each instant, how many earlier ones are not too long ago, for each operand."""
-        return list(np.array([machine.reaches(times) for machine in self._machines]).T)
 
     def advance(
         self,
@@ -211,7 +213,7 @@ class WorldsOfOperands:
         events: Mapping[Signature, U64],
         everywhere: U64,
         now: int,
-        oldest: I64,
+        oldest: int,
     ) -> tuple[dict[Partial, U64], U64]:
         """The partial results after an instant, and the worlds in which each operand is true at it."""
         after: dict[Partial, U64] = {}
@@ -221,10 +223,10 @@ class WorldsOfOperands:
             own = {
                 replace(partial, goal=partial.goal - first): worlds
                 for partial, worlds in partials.items()
-                if first <= partial.goal < end
+                if first <= partial.goal < end and self._clocks[number].is_recent(partial, now)
             }
             seen = self._events_of(number, events)
-            results, true_worlds = machine.advance(own, seen, everywhere, now, int(oldest[number]))
+            results, true_worlds = machine.advance(own, seen, everywhere, now, oldest)
             after |= {replace(partial, goal=partial.goal + first): worlds for partial, worlds in results.items()}
             true.append(true_worlds)
         return after, np.stack(true)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from statistics import NormalDist
 
 from anabranch.binding.derived_streams import WHOLE_ARCHIVE
 from anabranch.binding.per import PerEpisode, PerWindow
@@ -20,20 +21,6 @@ _FORMS: dict[type, str] = {
     PerWindow: "the counter of PER",
     PerEpisode: "PER EPISODE: the probabilities, then whether it was true since the episode began",
 }
-
-_GROWING_STATE = "the state grows with the number of rows; run the query over an archive"
-_COUNTED_BINDINGS = (
-    "PER d and PER EPISODE stream only if every GROUP BY variable is in the same key position of all goals; "
-    "run the query over an archive"
-)
-_AGES_OF_BINDINGS = (
-    "WITHIN streams only if every GROUP BY variable is in the same key position of all goals; "
-    "run the query over an archive"
-)
-_WAITING_CONDITION = (
-    "a condition compares an event with a grouping variable that only a later goal binds; "
-    "GROUP BY the variables of the event too, or run the query over an archive"
-)
 
 
 def plan(analysis: PatternAnalysis) -> Plan:
@@ -56,14 +43,10 @@ def plan(analysis: PatternAnalysis) -> Plan:
 
 
 def _streams(analysis: PatternAnalysis) -> str:
-    if analysis.query.method == "SAMPLING":
-        return "METHOD SAMPLING draws worlds over an archive; remove it"
-    if analysis.counts_bindings:
-        return _COUNTED_BINDINGS
-    if analysis.regular and analysis.bound and analysis.query.within is not None:
-        return _AGES_OF_BINDINGS
-    if not analysis.can_stream:
-        return _WAITING_CONDITION if analysis.regular else _GROWING_STATE
+    if isinstance(analysis, CombinedAnalysis) and not analysis.by_automaton:
+        return (
+            "operands with WITHIN, or with variables that are not keys of all operands, are combined over archives only"
+        )
     for stream in analysis.streams:
         if isinstance(stream.source, nodes.InferredSource) and stream.source.method in WHOLE_ARCHIVE:
             return f"{stream.name} is inferred by {stream.source.method}, which needs all readings; use METHOD JOINT"
@@ -137,9 +120,13 @@ def _cost_of_combining(analysis: CombinedAnalysis) -> str:
 
 
 def _cost_of_chain(analysis: PatternAnalysis, planned: bool) -> str:
+    worlds = _worlds(analysis.query.accuracy, analysis.query.confidence)
     sampling = (
-        "time grows with the rows, times the sampled worlds, 64 per machine word (about 25,000 worlds at accuracy 0.01)"
+        f"time grows with the rows, times the sampled worlds (about {worlds:,}), 64 per machine word; memory grows "
+        "with the worlds, times the partial results"
     )
+    if analysis.query.within is not None:
+        sampling += " of the time in WITHIN"
     if analysis.query.method == "SAMPLING":
         return sampling
     if planned:
@@ -163,8 +150,14 @@ def _cost_of_chain(analysis: PatternAnalysis, planned: bool) -> str:
         return "time grows with the table rows; memory grows with the chains: one weight per value and automaton state"
     return (
         "time and memory grow with the product of the values of the MARKOV keys of a chain; "
-        "above 1,048,576 weights, an archive is sampled and a stream is refused"
+        "above 1,048,576 weights, an archive is sampled and a stream needs METHOD SAMPLING"
     )
+
+
+def _worlds(accuracy: float, confidence: float) -> int:
+    """How many worlds are sampled, to two digits."""
+    worlds = (NormalDist().inv_cdf((1 + confidence) / 2) / (2 * accuracy)) ** 2
+    return int(float(f"{worlds:.1e}"))
 
 
 def _steps(analysis: PatternAnalysis, planned: bool) -> Iterator[Step]:
@@ -205,6 +198,8 @@ def _steps(analysis: PatternAnalysis, planned: bool) -> Iterator[Step]:
             yield Step(
                 "carry", "on a stream: each event ends the results before it, so their last values are the state"
             )
+    if not analysis.by_automaton and analysis.query.method is None:
+        yield Step("carry", "on a stream: every possible state of a chain while these are few, else sampled worlds")
     group = ", ".join(name for name, _ in analysis.group_by)
     any_chain = "1 - prod(1 - p) over the chains" if analysis.chain else "not needed: there is one chain"
     if isinstance(analysis, CombinedAnalysis) and analysis.chain:

@@ -1,16 +1,19 @@
-"""The possible values of each key of a chain, instant by instant, for sampling and joint states."""
+"""The possible values of each key of a chain, instant by instant, for joint states and sampled worlds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
 
 from anabranch.arrays import F64, I32, I64, U64
 from anabranch.columns.hashing import hash_tuples
+from anabranch.pattern import kernel
 from anabranch.pattern.intake import Intake, Received
 from anabranch.pattern.machine import Signature
 from anabranch.splitmix import GOLDEN, mix
@@ -37,6 +40,50 @@ class Outcomes:
     signatures: dict[int, Signature]
     hashes: U64
     seed: int
+
+    def alternatives(self) -> dict[int, list[tuple[int, float]]]:
+        """For each previous value the possible values with their probabilities, *nothing* last."""
+        alternatives: dict[int, list[tuple[int, float]]] = defaultdict(list)
+        rest_of: dict[int, float] = defaultdict(lambda: 1.0)
+        for prev, value, p in zip(self.prev.tolist(), self.value.tolist(), self.p.tolist(), strict=True):
+            if p > 0.0:
+                alternatives[prev].append((value, p))
+                rest_of[prev] -= p
+        for prev, rest in rest_of.items():
+            if rest > kernel.ROUNDING:
+                alternatives[prev].append((0, rest))
+        return dict(alternatives)
+
+
+@dataclass(slots=True)
+class Past:
+    """The distribution of the value of each MARKOV key that has had no effect on a chain.
+
+    Such a key is independent of the chain, and its distribution is enough.
+
+    Parameters
+    ----------
+    earlier : gives the distribution of a key before the rows of this step, if it had rows
+    """
+
+    earlier: Callable[[int], Mapping[int, float] | None] | None = None
+    _now: dict[int, Mapping[int, float]] = field(default_factory=dict)
+
+    def of(self, key: int) -> Mapping[int, float]:
+        """The values of a key and their probabilities; a key without rows has the value *nothing*."""
+        before = self._now.get(key)
+        if before is None and self.earlier is not None:
+            before = self.earlier(key)
+        return before or {0: 1.0}
+
+    def advance(self, outcomes: Outcomes) -> None:
+        """Move a key on by its rows at an instant."""
+        after: dict[int, float] = defaultdict(float)
+        alternatives = outcomes.alternatives()
+        for previous, weight in self.of(outcomes.key).items():
+            for value, p in alternatives.get(previous, [(0, 1.0)]):
+                after[value] += weight * p
+        self._now[outcomes.key] = after
 
 
 #: The instants of a chain in order: the time, and the possible values of each key with rows at it.
@@ -70,7 +117,10 @@ class Histories:
         self._seed = seed
 
     def of(self, rows: I64) -> History:
-        """The history of a chain, given its rows in the order of instants and keys."""
+        """The history of a chain, given its rows in the order of instants and keys.
+
+        The keys of an instant are in an order that does not depend on their numbers.
+        """
         received = self._received
         t, key = received.rows.t[rows], received.key[rows]
         ends = np.append(np.flatnonzero((np.diff(t) != 0) | (np.diff(key) != 0)) + 1, len(rows))
@@ -82,6 +132,8 @@ class Histories:
                 history.append((time, []))
             history[-1][1].append(self._outcomes(rows[start:end], time))
             start = end
+        for _, keys in history:
+            keys.sort(key=attrgetter("seed"))
         return history
 
     def _outcomes(self, rows: I64, t: int) -> Outcomes:

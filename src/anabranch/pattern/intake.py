@@ -145,6 +145,10 @@ class Intake:
         """The number of chains so far; a query without chain variables has one."""
         return len(self.chains) if self._analysis.chain else 1
 
+    def chain_columns(self, chains: I32 | I64) -> list[pa.Array]:
+        """The variables of some chains; none in a query without chain variables."""
+        return self.chains.take(chains.astype(np.int32)) if self._analysis.chain else []
+
     @property
     def n_values(self) -> int:
         """An upper bound of the value codes of all streams (exclusive)."""

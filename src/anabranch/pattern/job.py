@@ -17,10 +17,11 @@ from anabranch.pattern.archive_spans import SpanOperator
 from anabranch.pattern.combined import CombinedOperator, CombinedSpec
 from anabranch.pattern.combined_archive import CombinedArchive
 from anabranch.pattern.combining import CombinedAnalysis
+from anabranch.pattern.general import GeneralOperator
 from anabranch.pattern.grouped import GroupedOperator
 from anabranch.pattern.last_values import LastValuesOperator
 from anabranch.pattern.operator import PatternOperator
-from anabranch.pattern.spec import ArchiveSpec, PatternSpec
+from anabranch.pattern.spec import GroupSpec, PatternSpec
 from anabranch.transport.finishing import AnyOf, Finishing, ResultColumn, SumOf
 from anabranch.transport.job import JobContext, QueryJob
 from anabranch.transport.operator import Operator
@@ -63,7 +64,9 @@ class PatternJob(QueryJob[PatternSpec], KeyPlacement):
         spec = self.spec
         if isinstance(spec, CombinedSpec):
             return CombinedOperator(spec) if spec.live or spec.analysis.exactly else CombinedArchive(spec)
-        if isinstance(spec, ArchiveSpec):
+        if isinstance(spec, GroupSpec):
+            if spec.live:
+                return GeneralOperator(spec)
             return ArchiveOperator(spec) if spec.spans is None else SpanOperator(spec, spec.spans)
         if spec.analysis.last_values or spec.analysis.query.within is not None:
             return LastValuesOperator(spec)
@@ -72,7 +75,7 @@ class PatternJob(QueryJob[PatternSpec], KeyPlacement):
     def rules(self, query: int) -> Finishing:
         """The result columns; without GROUP BY, the probability that some chain is true."""
         spec = self.spec
-        if isinstance(spec, ArchiveSpec):
+        if isinstance(spec, GroupSpec):
             return Finishing(per=self._per_keys())
         head = tuple(field.name for field in spec.head)
         numbers = ("probability",) if spec.spans is None else tuple(field.name for field in spec.span_columns)
@@ -97,10 +100,11 @@ class PatternJob(QueryJob[PatternSpec], KeyPlacement):
 
 
 def make_job(analyses: Sequence[PatternAnalysis], context: JobContext) -> PatternJob:
-    """The job of a query: that of live inputs where it is surely exact, or must be, too."""
+    """The job of a query: an automaton answers it where it always can, and on live inputs where its state is small."""
     (analysis,) = analyses
     if isinstance(analysis, CombinedAnalysis):
         return PatternJob(CombinedSpec(context, analysis))
+    if context.live and not analysis.by_automaton:
+        return PatternJob(GroupSpec(context, analysis.for_streams()))
     by_weights = analysis.by_weights and analysis.query.method != "SAMPLING"
-    spec = PatternSpec if context.live or by_weights else ArchiveSpec
-    return PatternJob(spec(context, analysis))
+    return PatternJob((PatternSpec if context.live or by_weights else GroupSpec)(context, analysis))

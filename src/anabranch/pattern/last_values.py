@@ -9,15 +9,15 @@ answered like a regular query.
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
 
 import numpy as np
 import pyarrow as pa
 
 from anabranch.arrays import I32
 from anabranch.pattern.automaton import Automaton
-from anabranch.pattern.machine import Machine, Partial, SetMachine
+from anabranch.pattern.machine import Machine, SetMachine
 from anabranch.pattern.operator import PatternOperator
+from anabranch.pattern.partial_sets import PartialSets
 from anabranch.pattern.signatures import read_signatures
 from anabranch.pattern.weights import Batch
 from anabranch.pattern.within import Clock
@@ -29,9 +29,9 @@ class LastValuesOperator(PatternOperator):
 
     def _open_automaton(self) -> None:
         spec = self._spec
-        machine = Machine(spec.analysis, spec.relations, spec.time_kind)
+        machine = Machine(spec.analysis, spec.relations)
         self._sets = SetMachine(machine, sys.maxsize)
-        self._kept = [(kept.waiting, kept.repeating) for kept in spec.analysis.kept]
+        self._partial_sets = PartialSets(spec)
         # If only the last values count, the alternatives of one key exclude each other, and letters are not united.
         unites = self._weights.unites and not spec.analysis.last_values
         within = spec.analysis.query.within
@@ -58,27 +58,7 @@ class LastValuesOperator(PatternOperator):
             self._clock.load(tables)
 
     def _save_states(self) -> pa.Table:
-        """One row for each partial result of each state; a state without partial results has a row without goal."""
-        types = self._spec.value_types | ({} if self._clock is None else {"began": pa.int64()})
-        columns: dict[str, list[object]] = {name: [] for name in ("state", "goal", "repeating", *types)}
-        for number, state in enumerate(self._automaton.states):
-            for partial in state or [None]:
-                values: dict[str, object] = {"state": number}
-                if partial is not None:
-                    names = self._kept[partial.goal][partial.repeating]
-                    values |= {"goal": partial.goal, "repeating": partial.repeating, "began": partial.began}
-                    values |= {f"value {name}": value for name, value in zip(names, partial.values, strict=True)}
-                for name, column in columns.items():
-                    column.append(values.get(name))
-        fixed = {"state": pa.int64(), "goal": pa.int64(), "repeating": pa.bool_()}
-        return pa.table({name: pa.array(columns[name], kind) for name, kind in {**fixed, **types}.items()})
+        return self._partial_sets.table(self._automaton.states)
 
     def _load_states(self, states: pa.Table) -> None:
-        partials: dict[int, set[Partial]] = defaultdict(set)
-        for row in states.to_pylist():
-            of_state = partials[row["state"]]
-            if row["goal"] is not None:
-                names = self._kept[row["goal"]][row["repeating"]]
-                values = tuple(row[f"value {name}"] for name in names)
-                of_state.add(Partial(row["goal"], row["repeating"], values, row.get("began", 0)))
-        self._automaton.extend((), [frozenset(partials[number]) for number in sorted(partials)])
+        self._automaton.extend((), self._partial_sets.read(states))

@@ -11,21 +11,17 @@ of machine words when worlds are sampled, a single bit when states are explored 
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from anabranch.binding.typed import Reference, Typed, walk
 from anabranch.columns.conditions import ARROW_TYPES, Relations, holds
-from anabranch.columns.times import TimeKind
 from anabranch.errors import TooLarge
 from anabranch.pattern.analysis import PatternAnalysis
-from anabranch.pattern.within import reaches
 
 Mask = Any
 Values = tuple[Any, ...]
@@ -64,14 +60,12 @@ class Machine:
     ----------
     analysis : PatternAnalysis
     relations : lower-case relation name to its rows
-    time_kind : the type of the times of the streams
     """
 
-    def __init__(self, analysis: PatternAnalysis, relations: Relations, time_kind: TimeKind) -> None:
+    def __init__(self, analysis: PatternAnalysis, relations: Relations) -> None:
         goals, kept = analysis.query.goals, analysis.kept
-        self._time_kind = time_kind
         self.n_goals = len(goals)
-        self._within = analysis.query.within
+        self._within = analysis.query.within is not None
         self._alternatives = [
             [index for index, test in enumerate(analysis.tests) if test.goal == number] for number in range(len(goals))
         ]
@@ -113,7 +107,7 @@ class Machine:
         -------
         The partial results after the instant, and the worlds in which the query is true at it.
         """
-        if self._within is not None:
+        if self._within:
             partials = {partial: mask for partial, mask in partials.items() if partial.began >= oldest}
         after = dict(partials)
         true = everywhere & ~everywhere
@@ -123,7 +117,7 @@ class Machine:
             if not matches:
                 continue
             for move, sources in zip(moves, self._sources(goal, partials, everywhere), strict=False):
-                for source, worlds, consumed, hits in move.take(sources, matches, 0 if self._within is None else now):
+                for source, worlds, consumed, hits in move.take(sources, matches, now if self._within else 0):
                     if source is not None:
                         after[source] = after[source] & ~consumed
                     for results, mask in hits:
@@ -133,20 +127,28 @@ class Machine:
                             true = true | both
         for partial, mask in new_partials:
             after[partial] = after[partial] | mask if partial in after else mask
-        return after if self._within is None else _without_earlier(after), true
+        return _without_earlier(after) if self._within else after, true
 
-    @property
-    def timed(self) -> bool:
-        """Whether the query has WITHIN."""
-        return self._within is not None
+    def is_last(self, number: int) -> bool:
+        """Whether an alternative, by its index in a signature, is one of the last goal."""
+        return number in self._alternatives[-1]
 
-    def reaches(self, times: Sequence[int]) -> list[int]:
-        """For each instant of a history, how many earlier ones are not too long ago; 0 without WITHIN."""
-        if self._within is None:
-            return [0] * len(times)
-        one_chain = np.zeros(len(times), np.int64)
-        of_times: list[int] = reaches(one_chain, np.array(times, np.int64), self._within, self._time_kind).tolist()
-        return of_times
+    def effective(self, partials: Iterable[Partial], signature: Signature) -> Signature:
+        """A signature without the matches that have no effect on these partial results.
+
+        A match has an effect if it extends or ends a partial result, or begins one.
+        """
+        waiting, repeating = set[int](), set[int]()
+        for partial in partials:
+            (repeating if partial.repeating else waiting).add(partial.goal)
+        kept: list[Match | None] = [None] * len(signature)
+        for goal, alternatives in enumerate(self._alternatives):
+            is_awaited = goal in repeating or self._previous[goal] in waiting
+            for number in alternatives:
+                match = signature[number]
+                if match is not None and (is_awaited or (goal == 0 and match.accepted)):
+                    kept[number] = match
+        return tuple(kept)
 
     def _matches(self, goal: int, events: Mapping[Signature, Mask]) -> dict[Match, Mask]:
         """The matches of a goal among some events, each with its worlds."""
@@ -217,16 +219,7 @@ class SetMachine:
         self._most_work = self._work_left = most_work
         self._signatures: list[Signature] = []
         self._numbers: dict[Signature, int] = {}
-        self._known: dict[tuple[frozenset[Partial], int], tuple[frozenset[Partial], bool]] = {}
-
-    @property
-    def timed(self) -> bool:
-        """Whether partial results have ages: before each instant, there is a tick."""
-        return self._machine.timed
-
-    def reaches(self, times: Sequence[int]) -> list[int]:
-        """See `Machine.reaches`."""
-        return self._machine.reaches(times)
+        self._known: dict[tuple[frozenset[Partial], int, int], tuple[frozenset[Partial], bool]] = {}
 
     def next_chain(self) -> None:
         """Begin to count the work of another chain; steps of earlier chains stay known."""
@@ -234,19 +227,10 @@ class SetMachine:
         if len(self._known) > _MOST_KNOWN_STEPS:
             self._known.clear()
 
-    @property
-    def spent(self) -> float:
-        """The part of the allowed work that the chain has taken."""
-        return 1.0 - self._work_left / max(1, self._most_work)
-
     @staticmethod
-    def _work(state: frozenset[Partial], letter: int) -> int:
+    def work(state: frozenset[Partial], letter: int) -> int:
+        """The work of a step."""
         return LEAST_WORK + (1 + len(state)) * letter.bit_count()
-
-    def require(self, steps: Iterable[tuple[frozenset[Partial], int]]) -> None:
-        """Raise TooLarge if these steps are more work than is left."""
-        if sum(itertools.starmap(self._work, steps)) > self._work_left:
-            raise TooLarge(_TOO_MANY)
 
     def letter_of(self, signature: Signature) -> int:
         """The letter of one event; 0 if it matches no goal."""
@@ -262,8 +246,10 @@ class SetMachine:
         """The partial results at the next instant, from which the `reach` instants before are not too long ago."""
         return frozenset(replace(partial, began=partial.began - 1) for partial in state if partial.began > -reach)
 
-    def step(self, state: frozenset[Partial], letter: int) -> tuple[frozenset[Partial], bool]:
+    def step(self, state: frozenset[Partial], letter: int, now: int = 0) -> tuple[frozenset[Partial], bool]:
         """The partial results after a letter, and whether the query is true at it.
+
+        With WITHIN, `now` is the number of the instant; the state has no partial results that began too long ago.
 
         Raises
         ------
@@ -272,16 +258,24 @@ class SetMachine:
         """
         # Known steps count too: whether a chain is too
         # large must not depend on other chains.
-        self._work_left -= self._work(state, letter)
+        self._work_left -= self.work(state, letter)
         if self._work_left < 0:
             raise TooLarge(_TOO_MANY)
-        if (state, letter) not in self._known:
-            events = {signature: 1 for number, signature in enumerate(self._signatures) if letter >> number & 1}
-            oldest = min((partial.began for partial in state), default=0)
-            after, true = self._machine.advance(dict.fromkeys(state, 1), events, 1, 0, oldest)
+        if (state, letter, now) not in self._known:
+            events = {self._signatures[number]: 1 for number in _bits(letter)}
+            oldest = min((partial.began for partial in state), default=now)
+            after, true = self._machine.advance(dict.fromkeys(state, 1), events, 1, now, oldest)
             partials = frozenset(partial for partial, mask in after.items() if mask)
-            self._known[state, letter] = partials, bool(true)
-        return self._known[state, letter]
+            self._known[state, letter, now] = partials, bool(true)
+        return self._known[state, letter, now]
+
+
+def _bits(letter: int) -> Iterator[int]:
+    """The numbers of the bits of a letter."""
+    while letter:
+        lowest = letter & -letter
+        yield lowest.bit_length() - 1
+        letter ^= lowest
 
 
 class _Move:

@@ -8,7 +8,7 @@ the sets of the chains of a group are united (`united`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from anabranch.arrays import F64, I64
+from anabranch.columns.times import TimeKind, later
 from anabranch.pattern.automaton import Automaton, FixedTables, Machine
-from anabranch.pattern.machine import SetMachine, Signature
+from anabranch.pattern.machine import Partial, SetMachine, Signature
 from anabranch.pattern.weights import Answers, Batch, Weights
 
 #: What the probabilities of all sets leave over is a rounding error if it is less than this.
@@ -57,14 +58,18 @@ class ProductMachine:
                 rest ^= bit
         return letter
 
-    def step(self, state: States, letter: int) -> tuple[States, int]:
-        """The states after reading a letter, and the set of the operands that are true at that instant."""
+    def letters_of(self, letter: int) -> list[int]:
+        """The letter of each operand."""
         letters = [0] * len(self._machines)
         for (operand, bit), number in self._bits.items():
             if letter >> number & 1:
                 letters[operand] |= bit
+        return letters
+
+    def step(self, state: States, letter: int) -> tuple[States, int]:
+        """The states after reading a letter, and the set of the operands that are true at that instant."""
         after, true = list(state), 0
-        for operand, own in enumerate(letters):
+        for operand, own in enumerate(self.letters_of(letter)):
             if own:
                 after[operand], is_true = self._machines[operand].step(state[operand], own)
                 true |= is_true << operand
@@ -79,45 +84,54 @@ class ProductAutomaton(Automaton[States]):
         self.true = np.array([[true for _, true in moves] for moves in self._moves], np.int32)
 
 
+@dataclass(frozen=True, slots=True)
+class Age:
+    """WITHIN of an operand: whether a partial result may still end at an instant; always, without WITHIN."""
+
+    within: float | None
+    kind: TimeKind
+
+    def is_recent(self, partial: Partial, now: int) -> bool:
+        """Whether a partial result began recently enough."""
+        return self.within is None or int(later(np.array([partial.began]), self.within, self.kind)[0]) >= now
+
+
 class ProductSets:
     """The sets of partial results of several queries, for the joint state of a chain (`joint.py`).
 
     A state has the sets of all operands, and which operands are true at the last instant.
     """
 
-    def __init__(self, sets: Sequence[SetMachine], n_tests: Sequence[int]) -> None:
+    def __init__(self, sets: Sequence[SetMachine], ages: Sequence[Age], n_tests: Sequence[int]) -> None:
         self._sets = sets
+        self._ages = ages
         ends = np.cumsum(n_tests).tolist()
         self._parts = [slice(end - size, end) for end, size in zip(ends, n_tests, strict=True)]
         self.machine = ProductMachine(sets)
         self.start = (self.machine.start, 0)
 
     @property
-    def spent(self) -> float:
-        """The part of the allowed work that the chain has taken."""
-        return max(part.spent for part in self._sets)
-
-    @property
     def timed(self) -> bool:
         """Whether an operand has WITHIN."""
-        return any(part.timed for part in self._sets)
-
-    def reaches(self, times: Sequence[int]) -> list[tuple[int, ...]]:
-        """For each instant, how many earlier ones are not too long ago, for each operand."""
-        return list(zip(*(part.reaches(times) for part in self._sets), strict=True))
-
-    def tick(self, state: tuple[tuple[Any, ...], int], reach: tuple[int, ...]) -> tuple[States, int]:
-        """The state at the next instant."""
-        parts = zip(self._sets, state[0], reach, strict=True)
-        return tuple(part.tick(own, far) if part.timed else own for part, own, far in parts), 0
+        return any(age.within is not None for age in self._ages)
 
     def next_chain(self) -> None:
         """Begin to count the work of another chain."""
         for part in self._sets:
             part.next_chain()
 
-    def require(self, steps: Iterable[tuple[tuple[States, int], int]]) -> None:
-        """Do nothing: each step counts its work."""
+    def without_old(self, states: dict[Any, Any], now: int) -> dict[Any, Any]:
+        """The states of a chain at an instant, without partial results that began too long ago."""
+        if not self.timed:
+            return states
+        recent: dict[Any, Any] = {}
+        for (values, (parts, true)), weight in states.items():
+            kept = tuple(
+                frozenset(partial for partial in part if age.is_recent(partial, now))
+                for part, age in zip(parts, self._ages, strict=True)
+            )
+            recent[values, (kept, true)] = recent.get((values, (kept, true)), 0.0) + weight
+        return recent
 
     def letter_of(self, signature: Signature) -> int:
         """The letter of one event, whose signature has the goals of all operands; 0 if it matches none."""
@@ -125,10 +139,19 @@ class ProductSets:
             [part.letter_of(signature[own]) for part, own in zip(self._sets, self._parts, strict=True)]
         )
 
-    def step(self, state: tuple[States, int], letter: int) -> tuple[tuple[States, int], bool]:
-        """The state after a letter, and whether any operand is true at it."""
-        after = self.machine.step(state[0], letter)
-        return after, after[1] != 0
+    @staticmethod
+    def work(state: tuple[tuple[Any, ...], int], letter: int) -> int:
+        """The work of a step."""
+        return sum(SetMachine.work(part, letter) for part in state[0])
+
+    def step(self, state: tuple[Any, int], letter: int, now: int = 0) -> tuple[tuple[States, int], bool]:
+        """The state after a letter at the time `now` (with WITHIN), and whether any operand is true at it."""
+        after, true = list(state[0]), 0
+        for operand, own in enumerate(self.machine.letters_of(letter)):
+            if own:
+                after[operand], is_true = self._sets[operand].step(state[0][operand], own, now)
+                true |= is_true << operand
+        return (tuple(after), true), true != 0
 
 
 # ---------------------------------------------------------------- sets of true operands

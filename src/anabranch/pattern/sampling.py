@@ -1,106 +1,30 @@
-"""Sampling of worlds, for queries whose exact state would be too large.
+"""Sampled worlds, for chains whose exact state is too large.
 
-Complete worlds are sampled, 64 per machine word (`words.py`), and the general machine runs on the words (`machine.py`).
-Worlds are sampled until the interval of every row is as narrow as ACCURACY requires. Intervals are Clopper-Pearson
-intervals. They are checked several times, so each check gets a share of the error that CONFIDENCE allows.
+A world has a value for each key, and a set of partial results. As many worlds are kept as ACCURACY and CONFIDENCE
+require, 64 per machine word (`words.py`), and the general machine runs on the words (`machine.py`). Random numbers are
+hashes of the seed, the chain or key, the instant and the world, so worlds depend on the rows of the chain alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Protocol
 
 import numpy as np
-from scipy.special import betaincinv, ndtri
+from scipy.special import betaincinv
 
 from anabranch.arrays import F64, I32, I64, U64
 from anabranch.pattern import kernel
-from anabranch.pattern.counting import OUTSIDE
-from anabranch.pattern.history import History
-from anabranch.pattern.kernel.words import count_bits, draw_values
+from anabranch.pattern.history import Outcomes, Past
+from anabranch.pattern.joint import JointState
+from anabranch.pattern.kernel.words import draw_values
 from anabranch.pattern.machine import Machine, Partial, Signature
+from anabranch.splitmix import GOLDEN, mix_all
 
-#: The words that are sampled before the first check of the intervals.
-FIRST_WORDS = 16
-#: The most words that are sampled together: 256 KiB for each value of a key.
-MOST_WORDS = 1 << 15
 _EVERYWHERE = np.uint64(0xFFFFFFFFFFFFFFFF)
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """The share of sampled worlds in which the query is true, and its interval, for each time.
-
-    With `spans`, `t` has their numbers, the probability is that of being true often enough in a span, and `expected` is
-    the mean count. `unseen` is the upper end of the interval of a time at which the query is true in no sampled world.
-    """
-
-    t: I64
-    probability: F64
-    lower: F64
-    upper: F64
-    unseen: float
-    worlds: int
-    expected: F64
-
-
-@dataclass(frozen=True, slots=True)
-class Spans:
-    """Spans of time in which the instants and chains are counted for which the query is true.
-
-    `of` gives the number of the span of a time, or `OUTSIDE`; a span is true if the count is at least `times`.
-    """
-
-    of: Callable[[int], int]
-    times: int
-
-
-#: For each time or span, the worlds in which it is true, and the sum of the counts of all worlds.
-_Tally = dict[int, tuple[U64, int]]
-
-
-class WorldMachine(Protocol):
-    """What runs in many worlds; see `Machine.advance`."""
-
-    def reaches(self, times: Sequence[int]) -> Sequence[Any]:
-        """For each instant, how many earlier ones are not too long ago; an array for several queries."""
-
-    def advance(
-        self, partials: Mapping[Partial, U64], events: Mapping[Signature, U64], everywhere: U64, now: int, oldest: Any
-    ) -> tuple[dict[Partial, U64], U64]:
-        """The partial results after an instant, and the worlds in which the query is true at it."""
-
-
-def estimate(
-    machine: Machine, histories: Sequence[History], accuracy: float, confidence: float, spans: Spans | None = None
-) -> Estimate:
-    """Estimate the probability that the query is true for some chain, at each time at which a sampled world has it.
-
-    With `spans`, it is the probability that the query is true often enough in a span.
-    """
-    hits: dict[int, int] = {}
-    totals: dict[int, int] = {}
-    words, target, checks = 0, FIRST_WORDS, 0
-    while True:
-        while words < target:
-            n_words = min(target - words, MOST_WORDS)
-            for t, (worlds, total) in _true_worlds(machine, histories, words, n_words, spans).items():
-                hits[t] = hits.get(t, 0) + int(count_bits(worlds))
-                totals[t] = totals.get(t, 0) + total
-            words += n_words
-        checks += 1
-        times = np.array(sorted(t for t in hits if hits[t]), np.int64)
-        counts = np.array([hits[int(t)] for t in times], np.int64)
-        error = (1.0 - confidence) / (checks * (checks + 1))
-        # A time without hits gives no row, but its interval must be narrow enough as well.
-        lower, upper = interval(np.append(counts, 0), 64 * words, error)
-        if ((upper - lower) / 2 <= accuracy).all():
-            probability = counts / (64 * words)
-            expected = np.array([totals[int(t)] for t in times]) / (64 * words)
-            return Estimate(times, probability, lower[:-1], upper[:-1], float(upper[-1]), 64 * words, expected)
-        target = _next_target(words, counts, accuracy, error)
+#: Makes the random numbers of a key's value before an instant differ from those of its value at it.
+_BEFORE = np.uint64(0x5DEECE66D)
 
 
 @cache
@@ -127,7 +51,7 @@ def words_for(accuracy: float, confidence: float) -> int:
     return high
 
 
-def interval(hits: I64, worlds: int | I64, error: float) -> tuple[F64, F64]:
+def interval(hits: I64, worlds: int, error: float) -> tuple[F64, F64]:
     """The Clopper-Pearson interval: it does not contain the true probability with probability at most `error`.
 
     Examples
@@ -142,76 +66,107 @@ def interval(hits: I64, worlds: int | I64, error: float) -> tuple[F64, F64]:
     return lower, upper
 
 
-def _next_target(words: int, counts: I64, accuracy: float, error: float) -> int:
-    """How many words are probably enough: the normal approximation plus 5 %, but 1.25 to 16 times as many as now."""
-    share = counts / (64 * words)
-    variance = float((share * (1 - share)).max(initial=0.0))
-    enough = 1.05 * variance * (ndtri(1 - error / 4) / accuracy) ** 2 / 64
-    return int(min(max(1.25 * words + 1, enough + 1), 16 * words))
+@dataclass(slots=True)
+class Worlds:
+    """The sampled worlds of a chain between two instants.
 
-
-def _true_worlds(
-    machine: Machine, histories: Sequence[History], first_word: int, n_words: int, spans: Spans | None
-) -> _Tally:
-    """The worlds in which the query is true for some chain, by time; with `spans`, often enough, by span."""
-    if spans is not None:
-        return _counted_worlds(machine, histories, first_word, n_words, spans)
-    true_worlds: dict[int, U64] = {}
-    for history in histories:
-        for t, worlds in run_chain(machine, history, first_word, n_words):
-            true_worlds[t] = true_worlds[t] | worlds if t in true_worlds else worlds
-    return {t: (worlds, 0) for t, worlds in true_worlds.items()}
-
-
-def _counted_worlds(
-    machine: Machine, histories: Sequence[History], first_word: int, n_words: int, spans: Spans
-) -> _Tally:
-    """The worlds in which the query is true often enough, and the sum of the counts, by span.
-
-    A count is a list of masks: the j-th has the worlds that have counted more than j.
+    Attributes
+    ----------
+    n_words : how many words a mask of worlds has
+    values : the values of each Markov key that has had an effect on the chain, and the worlds of each
+    results : the worlds of each partial result
     """
-    counts: dict[int, list[U64]] = {}
-    totals: dict[int, int] = {}
-    for history in histories:
-        for t, worlds in run_chain(machine, history, first_word, n_words):
-            span = spans.of(t)
-            if span == OUTSIDE:
-                continue
-            masks = counts.setdefault(span, [np.zeros(n_words, np.uint64) for _ in range(spans.times)])
-            for count in range(spans.times - 1, 0, -1):
-                masks[count] |= masks[count - 1] & worlds
-            masks[0] |= worlds
-            totals[span] = totals.get(span, 0) + int(count_bits(worlds))
-    return {span: (masks[-1], totals[span]) for span, masks in counts.items()}
 
+    n_words: int
+    values: dict[int, tuple[I32, U64]] = field(default_factory=dict)
+    results: dict[Partial, U64] = field(default_factory=dict)
 
-def run_chain(machine: WorldMachine, history: History, first_word: int, n_words: int) -> Iterator[tuple[int, U64]]:
-    """The times at which the query is true for one chain, with the worlds."""
-    everywhere = np.full(n_words, _EVERYWHERE)
-    all_at_nothing = np.zeros(1, np.int32), everywhere.reshape(1, -1)
-    values_of_key: dict[int, tuple[I32, U64]] = {}
-    partials: dict[Partial, U64] = {}
-    reaches = machine.reaches([t for t, _ in history])
-    for number, (t, keys) in enumerate(history):
+    def copy(self) -> Worlds:
+        """Worlds that are moved on separately."""
+        return replace(self, values=dict(self.values))
+
+    @property
+    def keys(self) -> Iterable[int]:
+        """The Markov keys that have had an effect on the chain."""
+        return self.values.keys()
+
+    def partials(self) -> Iterable[Partial]:
+        """Every partial result that the chain has in some world."""
+        return self.results.keys()
+
+    def forget(self, oldest: int) -> None:
+        """Drop the partial results that began before a time (WITHIN)."""
+        self.results = {partial: worlds for partial, worlds in self.results.items() if partial.began >= oldest}
+
+    def advance(self, machine: Machine, keys: Sequence[Outcomes], past: Past, now: int = 0) -> U64:
+        """Process one instant, with WITHIN at the time `now`; returns the worlds in which the query is true at it."""
+        everywhere = np.full(self.n_words, _EVERYWHERE)
         events: dict[Signature, U64] = {}
         for outcomes in keys:
-            if outcomes.model == kernel.CERTAIN:
-                codes, masks = outcomes.value, np.broadcast_to(everywhere, (len(outcomes.value), n_words))
-            else:
-                before = all_at_nothing
-                if outcomes.model == kernel.MARKOV:
-                    before = values_of_key.get(outcomes.key, all_at_nothing)
-                codes, masks = draw_values(
-                    outcomes.prev, outcomes.value, outcomes.p, *before, outcomes.hashes, np.uint64(outcomes.seed),
-                    first_word,
-                )  # fmt: skip
-                values_of_key[outcomes.key] = codes, masks
+            codes, masks = self._draw(outcomes, past, everywhere)
             for code, mask in zip(codes.tolist(), masks, strict=True):
                 signature = outcomes.signatures.get(code)
                 if signature is not None:
                     events[signature] = events[signature] | mask if signature in events else mask
-        if events:
-            partials, true = machine.advance(partials, events, everywhere, number, number - reaches[number])
-            partials = {partial: worlds for partial, worlds in partials.items() if worlds.any()}
-            if true.any():
-                yield t, true
+        oldest = min((partial.began for partial in self.results), default=now)
+        results, true = machine.advance(self.results, events, everywhere, now, oldest)
+        self.results = {partial: worlds for partial, worlds in results.items() if worlds.any()}
+        return np.asarray(true)
+
+    def _draw(self, outcomes: Outcomes, past: Past, everywhere: U64) -> tuple[I32, U64]:
+        """The values of a key at an instant, and the worlds of each."""
+        if outcomes.model == kernel.CERTAIN:
+            return outcomes.value, np.broadcast_to(everywhere, (len(outcomes.value), self.n_words))
+        before = np.zeros(1, np.int32), everywhere.reshape(1, -1)
+        if outcomes.model == kernel.MARKOV:
+            before = self.values.get(outcomes.key) or self._first_values(outcomes, past.of(outcomes.key))
+        after = draw_values(
+            outcomes.prev, outcomes.value, outcomes.p, *before, outcomes.hashes, np.uint64(outcomes.seed), 0
+        )
+        if outcomes.model == kernel.MARKOV:
+            occurs = after[1].any(axis=1)
+            self.values[outcomes.key] = after[0][occurs], after[1][occurs]
+        return after
+
+    def _first_values(self, outcomes: Outcomes, distribution: Mapping[int, float]) -> tuple[I32, U64]:
+        """The values of a key that has had no effect so far."""
+        codes = np.array(sorted(distribution, key=lambda code: (code == 0, outcomes.hashes[code])), np.int32)
+        drawn = draw(np.array([distribution[code] for code in codes.tolist()]), self.n_words, outcomes.seed ^ _BEFORE)
+        return codes, np.stack([as_words(drawn == index) for index in range(len(codes))])
+
+
+def sample(state: JointState, n_words: int, seed: int) -> tuple[Worlds, I64]:
+    """Worlds with the distribution of an exact state, and the count of PER in each; 0 without PER."""
+    states = list(state.states)
+    weights = np.stack([np.atleast_1d(weight) for weight in state.states.values()])
+    number, count = np.divmod(draw(weights.reshape(-1), n_words, seed), weights.shape[1])
+    worlds = Worlds(n_words)
+    for key, axis in state.axes.items():
+        codes, code = np.unique([values[axis] for values, _ in states], return_inverse=True)
+        masks = np.stack([as_words((code == index)[number]) for index in range(len(codes))])
+        worlds.values[key] = codes.astype(np.int32), masks
+    for partial in state.partials():
+        mask = as_words(np.array([partial in partials for _, partials in states])[number])
+        if mask.any():
+            worlds.results[partial] = mask
+    return worlds, count
+
+
+def draw(weights: F64, n_words: int, seed: int | np.uint64) -> I64:
+    """The index of one of the weights for each world, with these probabilities."""
+    with np.errstate(over="ignore"):
+        numbers = np.uint64(seed) + np.arange(64 * n_words, dtype=np.uint64) * GOLDEN
+    uniform = (mix_all(numbers) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    reached = np.cumsum(weights)
+    index = np.searchsorted(reached, uniform * reached[-1], side="right")
+    return np.minimum(index, np.flatnonzero(weights)[-1])
+
+
+def as_words(worlds: np.ndarray) -> U64:
+    """A mask of worlds as machine words."""
+    return np.packbits(worlds, bitorder="little").view("<u8").astype(np.uint64)
+
+
+def as_worlds(words: U64) -> I64:
+    """For each world, whether it is in a mask: 1 or 0."""
+    return np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little").astype(np.int64)

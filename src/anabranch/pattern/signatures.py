@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
 import numpy as np
 
 from anabranch.arrays import I32, I64
 from anabranch.pattern.analysis import PatternAnalysis
 from anabranch.pattern.automaton import accept_bit, match_bit
-from anabranch.pattern.intake import Intake
+from anabranch.pattern.bindings import Expansion
+from anabranch.pattern.intake import Intake, Received
 from anabranch.pattern.machine import Match, Signature
 from anabranch.transport.rows import Rows
 
@@ -45,3 +49,48 @@ def _matches(symbols: I64, number: int, values: list[tuple[object, ...]]) -> lis
     return [
         Match(accept, bound) if match else None for match, accept, bound in zip(matched, accepted, values, strict=True)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """The rows of a step with their signatures.
+
+    Attributes
+    ----------
+    received : the rows
+    signature, signatures : the index of each row's signature, and the signatures
+    mask : the symbols of each row's event
+    """
+
+    received: Received
+    signature: I32
+    signatures: Sequence[Signature]
+    mask: I64
+
+    @classmethod
+    def of(cls, intake: Intake, analysis: PatternAnalysis, received: Received) -> Signed:
+        """The rows that a step received."""
+        return cls(received, *read_signatures(intake, analysis, received.rows))
+
+    def repeated(self, expansion: Expansion, n_nodes: int) -> Signed:
+        """The rows, repeated for each binding that they can change; the chains are bindings from here on."""
+        received, rows = self.received, expansion.rows
+        pairs, index = np.unique(np.stack([self.signature[rows], expansion.mask]), axis=1, return_inverse=True)
+        signatures: dict[Signature, int] = {}
+        codes = [
+            signatures.setdefault(_restricted(self.signatures[signature], mask), len(signatures))
+            for signature, mask in pairs.T.tolist()
+        ]
+        repeated = replace(
+            received, rows=received.rows.take(rows), key=received.key[rows], model=received.model[rows],
+            chain=expansion.node, used=np.arange(len(rows)), starts=expansion.starts(n_nodes),
+        )  # fmt: skip
+        return Signed(repeated, np.array(codes, np.int32)[index.reshape(-1)], list(signatures), expansion.mask)
+
+
+def _restricted(signature: Signature, mask: int) -> Signature:
+    """How an event matches each goal for a binding, given the symbols that the event has for it."""
+    return tuple(
+        Match(bool(mask & accept_bit(goal)), match.values) if match is not None and mask & match_bit(goal) else None
+        for goal, match in enumerate(signature)
+    )

@@ -18,7 +18,7 @@ from anabranch.transport.job import Specification
 
 @dataclass(frozen=True)
 class PatternSpec(Specification):
-    """A PATTERN query that can stream."""
+    """A PATTERN query that an automaton answers."""
 
     analysis: PatternAnalysis
 
@@ -126,8 +126,15 @@ class PatternSpec(Specification):
 
 
 @dataclass(frozen=True)
-class ArchiveSpec(PatternSpec):
-    """A PATTERN query over an archive: a bucket has complete groups."""
+class GroupSpec(PatternSpec):
+    """A PATTERN query that may be sampled: a bucket has complete groups."""
+
+    @property
+    def times(self) -> int:
+        """Where the count of PER stops; 0 without PER d or PER EPISODE."""
+        if self.spans is None:
+            return 0
+        return self.spans.at_least if isinstance(self.spans, PerWindow) else 1
 
     @property
     def answer_schema(self) -> pa.Schema:

@@ -260,7 +260,7 @@ class JointWeights:
                 raise TooLarge(
                     f"{len(chain.keys)} Markov keys feed one chain, and their joint state would need {needed:,.0f} "
                     f"weights (limit {JOINT_LIMIT:,}); name the keys, share their variable between the goals, "
-                    "or GROUP BY it"
+                    "GROUP BY it, or write METHOD SAMPLING"
                 )
             axis_of[known] = -1
             answers.append((np.full(len(times), number, np.int32), times, probabilities))

@@ -195,6 +195,7 @@ def start_stream(
         spark, job, feeds, sink, StreamCounts(checkpoint.counts, earlier), name=resolved.prepared[0].query.name,
         checkpoint=checkpoint.spark, control=checkpoint.control, rows=checkpoint.rows, n_buckets=STREAM_BUCKETS,
         n_partitions=n_partitions or parallelism(spark),
+        bounded=frozenset(number for number, source in enumerate(sources) if source.is_bounded),
         trigger=trigger or {"processingTime": "0 seconds"}, strict=strict,
     )  # fmt: skip
 

@@ -69,6 +69,11 @@ class Input:
         """The name of the source in errors."""
         return f"'{os.path.basename(self.files.path)}'" if self.files else f"the input of {self.entry.name}"
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether a stream gets no more rows than those of one file: a file that has been read does not change."""
+        return self.files is not None and self.files.is_one_file
+
     def typed_entry(self) -> Stream | Relation:
         """The declaration with the types of the source; columns that do not fit are findings at the declaration."""
         reading = self.reading()

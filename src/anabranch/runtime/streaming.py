@@ -73,6 +73,7 @@ def start(
     rows: str,
     n_buckets: int,
     n_partitions: int,
+    bounded: frozenset[int],
     trigger: dict[str, Any],
     strict: bool = False,
 ) -> StreamRun:
@@ -82,6 +83,7 @@ def start(
     ----------
     checkpoint, control, rows : folders; the control folder exists, and a file in it ends the input; `rows` has the rows
         of PER that are not complete
+    bounded : the numbers of the streams all rows of which are in one file
     n_buckets, n_partitions : fixed for the lifetime of a checkpoint; Spark stores the number of partitions there
     trigger : as for Spark's `DataStreamWriter.trigger`
     strict : whether a row that would be quarantined fails the run
@@ -92,7 +94,7 @@ def start(
     outcomes = (
         reduce(DataFrame.unionAll, packets)
         .groupBy("bucket")
-        .transformWithState(BucketProcessor(partial(_step, job, strict)), _OUTCOME, "Append", "None")
+        .transformWithState(BucketProcessor(partial(_step, job, bounded, strict)), _OUTCOME, "Append", "None")
     )
     writer = (
         outcomes.writeStream.queryName(_free_name(spark, name))
@@ -106,12 +108,14 @@ def start(
         return StreamRun(writer.start(), counts)
 
 
-def _step(job: Job, strict: bool, saved: Saved | None, rows: Iterable[Row]) -> tuple[Saved, Row]:
+def _step(
+    job: Job, bounded: frozenset[int], strict: bool, saved: Saved | None, rows: Iterable[Row]
+) -> tuple[Saved, Row]:
     """One micro-batch of one bucket: its operator is opened, stepped and saved."""
     received = BucketInput(len(job.layouts))
     for row in rows:
         received.add(row)
-    clock = Clock(job.layouts, saved[0] if saved else None)
+    clock = Clock(job.layouts, saved[0] if saved else None, bounded)
     operator = job.operator()
     if saved:
         operator.open(saved[1])

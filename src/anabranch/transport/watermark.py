@@ -2,9 +2,10 @@
 
 The watermark of a stream trails its newest row by the WATERMARK clause (its *lateness*). The watermark of a query is
 the smallest one of its streams (`Clock`), so a stream without new rows holds it back. Not with MAX DELAY, which says
-how long a row takes to arrive: then the watermark of each stream trails the newest row of any. An instant is complete
-when the watermark is strictly past it, so rows of one instant may arrive in different micro-batches. Every bucket keeps
-a clock of its own. All clocks agree, because every packed batch sends its newest time to every bucket.
+how long a row takes to arrive: then the watermark of each stream trails the newest row of any. Nor does a *bounded*
+stream, all rows of which arrive at once, after they have arrived. An instant is complete when the watermark is strictly
+past it, so rows of one instant may arrive in different micro-batches. Every bucket keeps a clock of its own. All clocks
+agree, because every packed batch sends its newest time to every bucket.
 
 One rule follows, `Advance`, and every operator applies it. A row is
 
@@ -23,7 +24,7 @@ positions only: predictions are compared when they arrive, and answers are tenta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, Self, TypeVar
 
@@ -65,10 +66,11 @@ class Progress(int):
 
 
 class Clock:
-    """The newest time of each stream, and the watermark that follows from it."""
+    """The newest time of each stream, and the watermark that follows from it; `bounded` are numbers of streams."""
 
-    def __init__(self, layouts: Sequence[Layout], saved: bytes | None = None) -> None:
+    def __init__(self, layouts: Sequence[Layout], saved: bytes | None = None, bounded: Collection[int] = ()) -> None:
         self._layouts = layouts
+        self._bounded = bounded
         self._newest = [BEGINNING] * len(layouts)
         if saved is not None:
             self._newest = np.frombuffer(saved, "<i8").tolist()
@@ -91,10 +93,15 @@ class Clock:
     def _of_streams(self) -> tuple[int, ...]:
         """The watermark of each stream."""
         last = max(self._newest)
-        return tuple(
+        watermarks = [
             earlier(last if layout.common_clock else known, layout.lateness, layout.time_kind)
             for known, layout in zip(self._newest, self._layouts, strict=True)
-        )
+        ]
+        of_others = [watermark for stream, watermark in enumerate(watermarks) if stream not in self._bounded]
+        for stream in self._bounded if of_others else ():
+            if self._newest[stream] > BEGINNING:
+                watermarks[stream] = max(watermarks[stream], min(of_others))
+        return tuple(watermarks)
 
     def save(self) -> bytes:
         """The state of the clock."""

@@ -109,6 +109,11 @@ class FileInput:
         self.format = kind
         self.options = _DEFAULTS[kind] | {option.name: str(option.value) for option in source.options}
 
+    @property
+    def is_one_file(self) -> bool:
+        """Whether the path is that of a file, and not of a folder or a pattern, to which files may be added."""
+        return is_local(self.path) and os.path.isfile(self.path)
+
     def schema(self, columns: Sequence[Column]) -> spark_types.StructType:
         """The columns of the files: from the Parquet schema, else inferred, with declared types taking precedence.
 
