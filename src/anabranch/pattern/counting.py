@@ -156,8 +156,8 @@ def step_with_marks(weights: Weights, batch: Batch, tables: CountingTables, mark
         value=np.concatenate([batch.value, value]),
         p=np.concatenate([batch.p, np.ones(len(mark))]),
         letter=np.concatenate([batch.letter, (tables.first_mark + letter).astype(np.int32)]),
-        # No time passes at a mark.
-        clock=np.concatenate([batch.clock, np.zeros(len(mark) if len(batch.clock) else 0, np.int32)]),
+        # No time passes at a mark. A batch may have no rows, and marks all the same.
+        clock=np.concatenate([batch.clock, np.zeros(len(mark) if len(tables.ticks) else 0, np.int32)]),
     )
     chains, instants, p = weights.step(with_marks, tables)
     answer_row = rows[firsts[instants]]
