@@ -273,6 +273,7 @@ class Binder(QueryBinder):
 
     def check_components(self, body: Sequence, components: tuple[BoundComponent, ...]) -> None:
         """Report components that need a clause which is missing, or that cannot be first or last."""
+        self.check_sources(components)
         (self.check_open if body.ending == "OPEN" else self.check_ending)(body, components)
         unchecked = components if body.ending == "OPEN" else components[:-1]
         if body.occurs:
@@ -296,6 +297,16 @@ class Binder(QueryBinder):
         if body.within is None and "EXPIRED" in body.emit:
             message = "EMIT EXPIRED needs WITHIN: a partial match expires when its window closes"
             self.findings.add("no-window", message, body.clause_span("EMIT"), "add WITHIN, such as WITHIN 12 HOURS")
+
+    def check_sources(self, components: tuple[BoundComponent, ...]) -> None:
+        """Report a stream whose rows are derived from another stream: the events of a SEQUENCE are read."""
+        derived = next((each for each in components if isinstance(each.stream.source, nodes.DerivedSource)), None)
+        if derived is not None:
+            name = shown(derived.stream.name)
+            message = f"SEQUENCE reads the events of a source, but the rows of {name} are derived from another stream"
+            model = derived.stream.model.value
+            hint = f"write its rows with `anabranch rows`, and declare a stream of them with MODEL {model}"
+            self.findings.add("derived-stream", message, derived.span, hint)
 
     def check_defaults(self, where: Typed | None, components: tuple[BoundComponent, ...]) -> None:
         """Report a default that is a column of the same component, or of a negative one, which has no event."""
