@@ -328,7 +328,7 @@ def test_strict_stops_at_an_invalid_or_late_row(spark: SparkSession, tmp_path: P
 
 
 def test_a_query_that_cannot_be_answered_cannot_be_started(spark: SparkSession, tmp_path: Path) -> None:
-    office = Office(spark, tmp_path, query_text="CREATE QUERY coffee AS PATTERN at(x, y) THEN at(z, y);")
+    office = Office(spark, tmp_path, query_text=query(more="ORDER BY probability DESC LIMIT 3"))
     office.add("1", *ROWS)
     with pytest.raises(WorkbookError) as refused:
         office.process_files()
