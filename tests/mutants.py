@@ -294,6 +294,11 @@ MUTANTS = [
          "slope[constraints.axis[v]] += decline * lines.rate[v]"),
         ("highest", "if first_value >= second_value:", "if first_value < second_value:"),
     ]),
+    *_mutants("monitor/kernel", ["monitor/test_expressions.py"], [
+        ("distributions", "return min(1.0, 0.5 * below / last), 0.5 * dense / last", "return 0.5 * below, 0.5 * dense"),
+        ("distributions", "end = max(cuts[k], z - last)", "end = max(cuts[k], z)"),
+        ("distributions", "else -numbers[j]", "else numbers[j]"),
+    ]),
     *_mutants("monitor/kernel", ["monitor/test_certain.py"], [
         ("certain", "1.0, -1.0, body.planes[0, dims + 1]", "-1.0, 1.0, body.planes[0, dims + 1]"),
         ("certain", "total, size = below, abs(below)", "total, size = 0.0, abs(below)"),

@@ -11,7 +11,7 @@ from anabranch.binding.typed import Reference
 from anabranch.catalog import Catalog
 from anabranch.errors import WorkbookError
 from anabranch.language.types import Type
-from anabranch.monitor.query import BoundConstraint, error_of
+from anabranch.monitor.query import BoundConstraint, Combination, error_of
 
 WORKBOOK = """
     CREATE STREAM reads KEY (id) VALUE (tag STRING, reader) TIME t;
@@ -133,13 +133,18 @@ def of(name: str) -> Reference:
     return Reference(owner, column, Type.UNKNOWN)
 
 
+def combination_text(combination: Combination) -> str:
+    names = [(f"{value.owner}.{value.name}", factor) for value, factor in combination.terms]
+    return " + ".join(name if factor == 1 else f"{factor:g} * {name}" for name, factor in names)
+
+
 def constraints(where: str, catalog: Catalog) -> list[tuple[str, str | None, bool, str, float | None]]:
     found: tuple[BoundConstraint, ...] = bound(f"MONITOR a, b FROM cars WHERE {where}", catalog).constraints
     assert all(value == of(f"{value.owner}.{value.name}") for each in found for value in each.values)
     return [
         (
-            f"{each.plus.owner}.{each.plus.name}",
-            None if each.minus is None else f"{each.minus.owner}.{each.minus.name}",
+            combination_text(each.plus),
+            None if each.minus is None else combination_text(each.minus),
             each.absolute,
             each.op,
             each.bound,
@@ -175,6 +180,16 @@ def constraints(where: str, catalog: Catalog) -> list[tuple[str, str | None, boo
         ("a.x < NULL", "a.x", None, False, "<", None),
         ("a.x < 1 / 0", "a.x", None, False, "<", None),
         ("ABS(a.x - b.x) <= NULL + 2", "a.x", "b.x", True, "<=", None),
+        ("2 * a.x < 5", "a.x", None, False, "<", 2.5),
+        ("ABS(a.x / 2) < 1", "a.x", None, True, "<", 2),
+        ("a.x + b.x < 5", "a.x", "-1 * b.x", False, "<", 5),
+        ("-a.x < b.x", "a.x", "-1 * b.x", False, ">", 0),
+        ("ABS(a.x + b.x) < 5", "a.x", "-1 * b.x", True, "<", 5),
+        ("a.x - b.x < a.y", "a.x + -1 * a.y", "b.x", False, "<", 0),
+        ("2 * (b.y - 3 * a.x) / 4 >= 1 + a.y", "a.x + 0.666667 * a.y", "0.333333 * b.y", False, "<=", -2 / 3),
+        ("-2 * ABS(a.x + a.y) > -6", "a.x + a.y", None, True, "<", 3),
+        ("a.x * NULL < 5", "a.x", None, False, "<", None),
+        ("a.x / 0 < 5", "a.x", None, False, "<", None),
     ],
 )  # fmt: skip
 def test_constraints(
@@ -216,13 +231,10 @@ def test_a_stream_predicted_from_positions_has_rate_columns(catalog: Catalog) ->
         ("a.x", "must compare it with a number"),
         ("(a.x < 5) = TRUE", "this is a condition"),
         ("a.x < hall(a.car)", "this is a condition"),
-        ("2 * a.x < 5", "multiplied or divided"),
-        ("a.x % 2 <> 1", "multiplied or divided"),
-        ("ABS(a.x / 2) < 1", "multiplied or divided"),
-        ("a.x + b.x < 5", "but not their sum"),
-        ("-a.x < b.x", "but not their sum"),
-        ("ABS(a.x + b.x) < 5", "but not their sum"),
-        ("a.x - b.x < a.y", "one predicted value, or the difference of two"),
+        ("a.x % 2 <> 1", "multiplied with a number"),
+        ("a.x * b.x < 5", "multiplied with a number"),
+        ("5 / a.x < 5", "multiplied with a number"),
+        ("0 * a.x < 5", "multiplied by 0"),
         ("a.x - a.x < 5", "compared with itself"),
         ("ABS(a.x - 3) < 5", "ABS of a predicted value cannot contain"),
         ("ABS(a.x - NULL) < 5", "ABS of a predicted value cannot contain"),
@@ -247,6 +259,8 @@ def test_other_conditions_on_values_are_refused_with_the_reason(where: str, reas
         ("a FROM typed WHERE a.x < a.t", "type-mismatch"),
         ("a FROM cars WHERE ABS(a.x) < 'five' + 1", "not-a-number"),
         ("a FROM cars WHERE a.x < 1e308 * 10", "out-of-range"),
+        ("a FROM cars WHERE a.x * 1e308 * 10 < 1", "out-of-range"),
+        ("a, b, c FROM cars WHERE a.x + b.x < 2 * c.x", "not-a-constraint"),
         ("a FROM cars WHERE a.x < 1e308 * 10 - 1e308 * 10", "out-of-range"),
     ],
 )

@@ -67,7 +67,13 @@ def arrays_of(dims: int, forms: Sequence[Form]) -> tuple[Lines, Constraints]:
     ]
     sets = np.array([interval for _, interval in forms])
     constraints = Constraints(
-        np.array(pairs), np.arange(len(forms) + 1), sets, np.eye(len(forms), dtype=np.bool_), spread.astype(float), axis
+        np.array(pairs),
+        np.arange(len(forms) + 1),
+        sets,
+        np.eye(len(forms), dtype=np.bool_),
+        np.ones((len(values), 1)),
+        spread.astype(float).reshape(-1, 1),
+        axis,
     )
     return Lines(
         base.astype(float), rate.astype(float), error.astype(float), np.abs(base) + SIDE * np.abs(rate),

@@ -8,13 +8,13 @@ Interpretation of the definitions
   values are NULL.
 - Two operands are every ordered pair of predictions; if both have the same stream, of two different keys.
 - A conjunct of WHERE without value columns is a condition on the rows (keys, t, rates), and must be TRUE. Any other is
-  a constraint: `a.v cmp K`, `ABS(a.u - b.v) cmp K`, or either with its sides exchanged. K is a constant. Nothing
-  matches if K is NULL, or the value or rate of a column in a constraint is.
+  a constraint: `e cmp K` or `ABS(e) cmp K`, or either with its sides exchanged. K is a constant, and e is linear in the
+  values. Nothing matches if K is NULL, or the value or rate of a column in a constraint is.
 - The instants (ta, tb) of a pair are those at which both apply, with |ta - tb| <= WITHIN. A single prediction is
   treated as a pair with itself at the same instant.
-- A *form* is a value, or a difference of two. All constraints on one form allow a set of numbers, a union of
-  intervals. Values are uniform within their errors around the prediction. Different columns, keys and instants are
-  independent.
+- A *form* is e: a sum of values, each times a factor; mostly a value, or the difference of two. All constraints on one
+  form allow a set of numbers, a union of intervals. Values are uniform within their errors around the prediction.
+  Different columns, keys and instants are independent.
 - EXPECTED: the predicted forms are in their sets. MUST: all constraints hold with probability 1. MAY: all constraints
   hold together with a probability above 0. So sets of measure 0 do not matter if there is an error: `<` is `<=`, a
   contact at the end of the errors is no match of MAY, and `<>` is always true. If the errors of a form are 0, all three
@@ -40,9 +40,8 @@ Not defined by the language
   and to some values within the errors, ends included. They differ for MUST with `<>`, for `<` at a contact, and if two
   parts of MAY touch in instants of probability 0.
 - Two different predictions of one key and time: here both apply. NULL values: here they end the previous prediction.
-- Conditions on `t` and rates; constraints of any other shape, which are refused here (OR and NOT over values,
-  `ABS(a.v)`, `a.v - b.v < K`, two columns of one operand), and the probability of forms that connect more than two
-  values.
+- Conditions on `t` and rates; constraints of any other shape, which are refused here (OR and NOT over values), and the
+  probability of several forms that connect more than two values.
 - The types of valid_from, valid_to and the boundary for INTEGER and TIMESTAMP times (microseconds cannot represent
   1/3), the order of corners, and the boundary of regions that are not convex, or without area.
 - Equal keys of two different streams: here they are paired.
@@ -104,27 +103,41 @@ def _constraint(condition: Typed, operands: Mapping[str, int]) -> tuple[Form, Nu
     bound = evaluate(right, {}, {})
     absolute = isinstance(left, Operation) and left.op == "abs"
     form = _form(left, operands)
-    return form, () if bound is None else satisfying(op, written(bound), absolute)
+    if bound is None:
+        return form, ()
+    bound = written(bound)
+    if form[0][1] < 0:  # one form for an expression and its negative
+        form = tuple((value, -factor) for value, factor in form)
+        op, bound = (op, bound) if absolute else (_MIRRORED[op], -bound)
+    return form, satisfying(op, bound, absolute)
 
 
 def _form(tree: Typed, operands: Mapping[str, int]) -> Form:
-    if isinstance(tree, Reference):
-        return ((operands[tree.owner or ""], tree.name),)
+    """The factor of each value in a linear expression: by how much it changes if the value goes from 0 to 1.
+
+    Exactly, because the factors in tests are short decimals.
+    """
     if isinstance(tree, Operation) and tree.op == "abs":
-        (difference,) = tree.arguments
-        if isinstance(difference, Operation) and difference.op == "-":
-            columns = [column for column in difference.arguments if isinstance(column, Reference)]
-            sides = sorted((operands[column.owner or ""], column.name) for column in columns)
-            if [owner for owner, _ in sides] == [0, 1]:
-                return tuple(sides)
-    raise NotImplementedError(tree)
+        (tree,) = tree.arguments
+    columns = {(node.owner, node.name) for node in walk(tree) if isinstance(node, Reference)}
+
+    def value(one: tuple[str | None, str] | None) -> Fraction:
+        bindings = {
+            (owner, 1): {name: float((owner, name) == one) for other, name in columns if other == owner}
+            for owner, _ in columns
+        }
+        return written(evaluate(tree, bindings, {}))
+
+    form = {(operands[owner or ""], name): value((owner, name)) - value(None) for owner, name in columns}
+    return tuple(sorted(form.items()))
 
 
 def connected_forms(forms: Iterable[Form]) -> list[list[Form]]:
     """The groups of forms that are connected by shared values."""
     groups: list[list[Form]] = []
     for form in forms:
-        connected_groups = [group for group in groups if any(set(form) & set(other) for other in group)]
+        values = dict(form).keys()
+        connected_groups = [group for group in groups if any(values & dict(other).keys() for other in group)]
         groups = [group for group in groups if group not in connected_groups]
         groups.append([*itertools.chain.from_iterable(connected_groups), form])
     return groups
@@ -194,11 +207,11 @@ def pairs(query: BoundMonitor, rows: Rows) -> Iterator[tuple[Prediction, Predict
 
 def groups_of(pair: tuple[Prediction, Prediction], numbers: Mapping[Form, Numbers]) -> tuple[Group, ...] | None:
     """The constraints on a pair, by groups of forms; None if one of the values is unknown."""
-    lines = {value: pair[value[0]].lines[value[1]] for form in numbers for value in form}
+    lines = {value: pair[value[0]].lines[value[1]] for form in numbers for value, _ in form}
     if None in lines.values():
         return None
     return tuple(
-        Group({form: numbers[form] for form in forms}, {value: lines[value] for form in forms for value in form})
+        Group({form: numbers[form] for form in forms}, {value: lines[value] for form in forms for value, _ in form})
         for forms in connected_forms(numbers)
     )
 

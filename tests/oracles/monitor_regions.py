@@ -1,6 +1,7 @@
 """The regions of a pair of predictions and their probabilities in the MONITOR oracle: half-planes and polygons.
 
-A *form* is a value, or a difference of two. Instants are pairs (ta, tb), one for each of two predictions.
+A *form* is a sum of values, each times a factor: mostly one value, or the difference of two. Instants are pairs
+(ta, tb), one for each of two predictions.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ Point = tuple[Number, Number]
 
 #: A value column of an operand: (0 or 1, name in lower case).
 Value = tuple[int, str]
-#: One value, or two of which the second is subtracted from the first.
-Form = tuple[Value, ...]
+#: Values with their factors: ((x, 1),), or ((x, 1), (y, -1)) for a difference.
+Form = tuple[tuple[Value, Fraction], ...]
 
 #: By how much a probability that is found by search may be too low.
 SEARCH_ERROR = 1e-6
@@ -149,19 +150,19 @@ class Group:
 
     def error(self, form: Form) -> Fraction:
         """How far a form can be from its prediction."""
-        return sum((self.lines[value].error for value in form), Fraction(0))
+        return sum((abs(factor) * self.lines[value].error for value, factor in form), Fraction(0))
 
     @cached_property
     def planes(self) -> dict[Form, tuple[Number, Number, Number]]:
         """The predictions of all forms, and of each single value, as (a, b, c): a * ta + b * tb + c."""
-        return {form: self._plane(form) for form in (*self.numbers, *((value,) for value in self.lines))}
+        return {form: self._plane(form) for form in (*self.numbers, *map(alone, self.lines))}
 
     def _plane(self, form: Form) -> tuple[Number, Number, Number]:
-        zero = 0 * self.lines[form[0]].start  # a fraction, or a double
+        zero = 0 * self.lines[form[0][0]].start  # a fraction, or a double
         total = [zero, zero, zero]
-        for value, sign in zip(form, (1, -1), strict=False):
-            total[value[0]] += sign * self.lines[value].rate
-            total[2] += sign * self.lines[value].start
+        for value, factor in form:
+            total[value[0]] += factor * self.lines[value].rate
+            total[2] += factor * self.lines[value].start
         return total[0], total[1], total[2]
 
     def predicted(self, form: Form, point: Point) -> Number:
@@ -202,7 +203,7 @@ class Group:
             if numbers.low > -INFINITY:
                 rows.append(([-coefficient for coefficient in row[:-1]], row[-1] - numbers.low, numbers.low_open))
         for value in unknown:
-            a, b, c = self.planes[(value,)]
+            a, b, c = self.planes[alone(value)]
             truth = [Fraction(value == other) for other in unknown]
             rows.append(([-a, -b, *truth], c + self.lines[value].error, True))
             rows.append(([a, b, *(-coefficient for coefficient in truth)], self.lines[value].error - c, True))
@@ -213,12 +214,12 @@ class Group:
     def _row(self, form: Form, unknown: Sequence[Value]) -> list[Fraction]:
         """A form as coefficients of ta, tb, the unknown true values, and 1; an exact value is its prediction."""
         row = [Fraction(0)] * (len(unknown) + 3)
-        for value, sign in zip(form, (1, -1), strict=False):
+        for value, factor in form:
             if value in unknown:
-                row[2 + unknown.index(value)] += sign
+                row[2 + unknown.index(value)] += factor
             else:
-                a, b, c = self.planes[(value,)]
-                row[0], row[1], row[-1] = row[0] + sign * a, row[1] + sign * b, row[-1] + sign * c
+                a, b, c = self.planes[alone(value)]
+                row[0], row[1], row[-1] = row[0] + factor * a, row[1] + factor * b, row[-1] + factor * c
         return row
 
     # ------------------------------------------------------------ probability
@@ -260,8 +261,8 @@ class Group:
         for cell in itertools.product(*self.uncertain.values()):
             planes: list[HalfPlane] = []
             for form, numbers in zip(self.uncertain, cell, strict=True):
-                signs = dict(zip(form, (1, -1), strict=False))
-                a, b = (signs.get(side, 0) for side in sides)
+                factors = dict(form)
+                a, b = (factors.get(side, 0) for side in sides)
                 planes += [HalfPlane(a, b, numbers.high)] if numbers.high < INFINITY else []
                 planes += [HalfPlane(-a, -b, -numbers.low)] if numbers.low > -INFINITY else []
             result.append(planes)
@@ -269,7 +270,7 @@ class Group:
 
     def form_probability(self, form: Form, numbers: Numbers, center: Number) -> Number:
         """The probability that a form with the predicted value `center` is one of the numbers."""
-        errors = [self.lines[value].error for value in form]
+        errors = [abs(factor) * self.lines[value].error for value, factor in form]
         return sum(
             distribution_function(interval.high - center, errors) - distribution_function(interval.low - center, errors)
             for interval in numbers
@@ -277,7 +278,9 @@ class Group:
 
     def share(self, planes: Sequence[HalfPlane], point: Point) -> Number:
         """The share of the box of possible true values that is in a cell."""
-        (x, dx), (y, dy) = [(self.predicted((value,), point), self.lines[value].error) for value in sorted(self.lines)]
+        (x, dx), (y, dy) = [
+            (self.predicted(alone(value), point), self.lines[value].error) for value in sorted(self.lines)
+        ]
         corners = [(x - dx, y - dy), (x + dx, y - dy), (x + dx, y + dy), (x - dx, y + dy)]
         left = reduce(clipped, planes, list(dict.fromkeys(corners)))
         if dx and dy:
@@ -292,8 +295,10 @@ class Group:
         between those at the corners.
         """
         ((form, numbers),) = self.uncertain.items()
+        if len(numbers) == 1 and len([value for value, _ in form if self.lines[value].error]) > 2:
+            return self.highest_of_one_interval(form, numbers[0], corners)
         ends = [end for interval in numbers for end in (interval.low, interval.high) if abs(end) < INFINITY]
-        errors = [self.lines[value].error for value in form]
+        errors = [abs(factor) * self.lines[value].error for value, factor in form]
         moves = [sum(signed) for signed in itertools.product(*((-error, error) for error in errors))]
         centers = [self.predicted(form, corner) for corner in corners]
         low, high = min(centers), max(centers)
@@ -307,6 +312,20 @@ class Group:
             candidates |= {top} if left < top < right else set()
         return max(self.form_probability(form, numbers, center) for center in candidates)
 
+    def highest_of_one_interval(self, form: Form, interval: Interval, corners: Sequence[Point]) -> Number:
+        """The same for one interval: the density of a sum of errors falls on both sides of its middle."""
+        centers = [self.predicted(form, corner) for corner in corners]
+        if interval.low == -INFINITY or interval.high == INFINITY:
+            best = min(centers) if interval.low == -INFINITY else max(centers)
+        else:
+            best = min(max((interval.low + interval.high) / 2, min(centers)), max(centers))
+        return self.form_probability(form, (interval,), best)
+
+
+def alone(value: Value) -> Form:
+    """The form that is one value."""
+    return ((value, Fraction(1)),)
+
 
 def _eliminated(rows: Sequence[tuple[list[Fraction], Number, bool]]) -> Iterator[tuple[list[Fraction], Number, bool]]:
     """The inequalities without their last unknown: every lower bound of it is below every upper bound."""
@@ -318,10 +337,10 @@ def _eliminated(rows: Sequence[tuple[list[Fraction], Number, bool]]) -> Iterator
 
 
 def distribution_function(distance: Number, errors: Sequence[Fraction]) -> Number:
-    """The probability that a form is at most `distance` above its prediction; for one or two errors, not all 0.
+    """The probability that a form is at most `distance` above its prediction; for any number of errors, not all 0.
 
     The error of a value has the density 1 / 2e on [-e, e]. Its integral is a ramp, ((z + e)+ - (z - e)+) / 2e, where z+
-    is max(z, 0). The convolution with a second such density has squares over 2 instead, and four terms.
+    is max(z, 0). The convolution with a second such density has squares over 2 instead, and four terms, and so on.
     """
     if abs(distance) == INFINITY:
         return Fraction(distance > 0)

@@ -26,13 +26,16 @@ CREATE QUERY near AS
   MONITOR a, b FROM cars AS a, cars AS b
   WHERE ABS(a.x - b.x) <= 200 AND ABS(a.y - b.y) <= 200 AND a.car < b.car
   WITHIN 3 SEMANTICS MAY THRESHOLD 0.5;
+CREATE QUERY diagonal AS
+  MONITOR a, b FROM cars AS a, cars AS b
+  WHERE ABS(a.x + a.y - b.x - b.y) <= 40 AND a.car < b.car AND a.car < 10 SEMANTICS MAY THRESHOLD 0.25;
 CREATE QUERY north AS MONITOR a FROM cars AS a WHERE a.y > 2000 SEMANTICS MUST;
 CREATE QUERY three AS
   MONITOR a, b, c FROM cars AS a, cars AS b, cars AS c
   WHERE ABS(a.x - b.x) <= 300 AND ABS(b.x - c.x) <= 300 AND ABS(a.y - b.y) <= 300 AND ABS(b.y - c.y) <= 300
     AND a.car < b.car AND b.car < c.car;
 """
-LABELS = {"near": ["a", "b"], "north": ["a"], "three": ["a", "b", "c"]}
+LABELS = {"near": ["a", "b"], "diagonal": ["a", "b"], "north": ["a"], "three": ["a", "b", "c"]}
 FILES = 4
 
 
@@ -90,21 +93,22 @@ def test_each_answer_is_found_once_with_any_number_of_partitions(
         assert counts.read == counts.used == pq.ParquetDataset(folder).read(["t"]).num_rows
 
 
+@pytest.mark.parametrize("name", ["near", "diagonal"])
 def test_a_live_stream_validates_the_answers_of_the_archive(
-    spark: SparkSession, folder: Path, tmp_path: Path, expected: dict
+    spark: SparkSession, folder: Path, tmp_path: Path, expected: dict, name: str
 ) -> None:
     session = session_of(spark, folder)
-    checkpoint, output = str(tmp_path / "checkpoint"), tmp_path / "near"
+    checkpoint, output = str(tmp_path / "checkpoint"), tmp_path / name
     for _ in range(2):  # a restarted stream resumes from its checkpoint
-        running = session.start("near", checkpoint, str(output), trigger={"availableNow": True}, max_files=1)
+        running = session.start(name, checkpoint, str(output), trigger={"availableNow": True}, max_files=1)
         running.awaitTermination()
         session.end_input(checkpoint)
     rows = pa.concat_tables(pq.read_table(path) for path in sorted(output.glob("*.parquet"))).to_pylist()
     assert {row["status"] for row in rows} == {"validated"}
-    assert_same([with_numbers(row) for row in rows], expected["near"], LABELS["near"])
+    assert_same([with_numbers(row) for row in rows], expected[name], LABELS[name])
     provisional = pa.concat_tables(pq.read_table(path) for path in sorted((output / "_provisional").glob("*.parquet")))
     assert set(pc.unique(provisional["status"]).to_pylist()) == {"tentative", "invalidated"}
-    assert 0 < session.counts("near").kept < session.counts("near").read
+    assert 0 < session.counts(name).kept < session.counts(name).read
 
 
 def test_positions_are_reported_as_the_simulated_sensors_report_them(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from math import inf
 
 from anabranch.binding.bound import BoundOperand
@@ -14,7 +15,7 @@ from anabranch.language.temporal import amount_of
 from anabranch.language.types import Type
 from anabranch.monitor.alternatives import Form
 from anabranch.monitor.numbers import ALL, Numbers, common, mirrored, satisfying
-from anabranch.monitor.query import BoundConstraint, BoundMonitor, error_of
+from anabranch.monitor.query import BoundConstraint, BoundMonitor, Combination, bound_of, error_of
 from anabranch.plan import Sampling
 
 EXPECTED, MAY, MUST = "EXPECTED", "MAY", "MUST"
@@ -23,8 +24,8 @@ EXPECTED, MAY, MUST = "EXPECTED", "MAY", "MUST"
 #: as long.
 MOST_TOGETHER, MOST_NORMAL = 4, 3
 
-#: A value: the number of its operand, and its column in lower case.
-Value = tuple[int, str]
+#: A value: the number of its operand, and its columns in lower case with their factors. Most have one column, times 1.
+Value = tuple[int, tuple[tuple[str, float], ...]]
 
 
 @dataclass(frozen=True)
@@ -74,15 +75,27 @@ class MonitorAnalysis:
         return frozenset((min(pair), max(pair)) for pair in pairs if pair[0] != pair[1])
 
     @cached_property
-    def connected_values(self) -> list[frozenset[int]]:
-        """The groups of values with errors that are connected by constraints; each group is integrated jointly."""
+    def connected_columns(self) -> list[frozenset[tuple[int, str]]]:
+        """The groups of columns with errors that are connected by constraints; each group is integrated jointly."""
         return merge_overlapping(
-            {value for value in form if value >= 0 and self._is_uncertain(value)} for form, _ in self.forms
+            set().union(*(self.uncertain_columns(value) for value in form if value >= 0)) for form, _ in self.forms
         )
 
-    def _is_uncertain(self, value: int) -> bool:
-        operand, column = self.values[value]
-        return error_of(self.operands[operand].stream, column) > 0
+    def uncertain_columns(self, value: int) -> set[tuple[int, str]]:
+        """The columns of a value that have an error, each with the number of its operand."""
+        operand, columns = self.values[value]
+        return {(operand, name) for name, _ in columns if error_of(self.operands[operand].stream, name) > 0}
+
+    def text_of(self, form: Form) -> str:
+        """A form as a query states it: `a.x + 2 * a.y - b.x`."""
+        text = ""
+        for sign, value in zip((1, -1), form, strict=True):
+            operand, columns = self.values[value] if value >= 0 else (0, ())
+            for name, factor in columns:
+                text += f" {'-' if sign * factor < 0 else '+'} " if text else "-" if factor < 0 else ""
+                text += f"{abs(factor):g} * " if abs(factor) != 1 else ""
+                text += f"{self.operands[operand].label}.{name}"
+        return text
 
     @cached_property
     def alternatives(self) -> bool:
@@ -157,8 +170,8 @@ def analyse(query: BoundMonitor) -> MonitorAnalysis:
     values: list[Value] = []
     allowed: dict[Form, Numbers] = {}
 
-    def number_of(reference: Reference) -> int:
-        value = (names.index(reference.owner or ""), reference.name)
+    def number_of(combination: Combination) -> int:
+        value = (names.index(combination.owner), combination.columns)
         if value not in values:
             values.append(value)
         return values.index(value)
@@ -195,15 +208,43 @@ def objection(analysis: MonitorAnalysis) -> Finding | None:
         )
         hint = "use <= or <, SEMANTICS EXPECTED or WITHIN 0, or write a query for each pair"
         return Finding("not-supported", message, hint, query.span)
-    n_connected = max(map(len, analysis.connected_values), default=0)
+    if query.semantics == MUST:
+        return None
+    n_connected = max(map(len, analysis.connected_columns), default=0)
     is_normal = any(error.normal is not None for stream in query.streams for error in stream.errors)
     most = MOST_NORMAL if is_normal else MOST_TOGETHER
-    if query.semantics != MUST and n_connected > most:
+    if n_connected > most:
         kind = "normal errors" if is_normal else "errors"
         values = f"{n_connected} values with {kind} that constraints connect"
         message = f"{query.name} has {values} (at most {most} are allowed)"
         hint = "use fewer values, or SEMANTICS MUST"
         return Finding("not-supported", message, hint, query.span)
+    return _objection_to_expressions(analysis)
+
+
+def _objection_to_expressions(analysis: MonitorAnalysis) -> Finding | None:
+    """Why the probability of an expression of several values cannot be computed."""
+    query = analysis.query
+    columns = [analysis.uncertain_columns(value) for value in range(len(analysis.values))]
+    texts = [analysis.text_of((value, -1)) for value in range(len(analysis.values))]
+    for one, other in combinations(range(len(columns)), 2):
+        for operand, name in sorted(columns[one] & columns[other]):
+            label = f"{analysis.operands[operand].label}.{name}"
+            expressions = f"{texts[one]} and {texts[other]}"
+            message = f"{query.name}: {label} has an error and is in two different expressions, {expressions}"
+            hint = "constrain the same expression twice, write a query for each, or use SEMANTICS MUST"
+            return Finding("not-supported", message, hint, query.span)
+    for form, _ in analysis.forms:
+        own_columns = [columns[value] for value in form if value >= 0]
+        if all(len(names) <= 1 for names in own_columns):
+            continue
+        connected = next(group for group in analysis.connected_columns if any(group & names for names in own_columns))
+        bounds = [bound_of(analysis.operands[operand].stream, name) for operand, name in connected]
+        if any(bound is not None and (bound.source or bound.normal) for bound in bounds):
+            text = analysis.text_of(form)
+            message = f"{query.name}: {text} has several errors, and some are normal or different in each row"
+            hint = "declare uniform errors that are numbers, or use SEMANTICS MUST"
+            return Finding("not-supported", message, hint, query.span)
     return None
 
 

@@ -17,7 +17,7 @@ from anabranch.columns.times import decode_times
 from anabranch.monitor.analysis import MAY, MonitorAnalysis, reach
 from anabranch.monitor.kernel import candidates
 from anabranch.monitor.placement import is_answered_here
-from anabranch.monitor.predictions import Predictions, elapsed
+from anabranch.monitor.predictions import Predictions, Terms, elapsed
 from anabranch.transport.layout import Layout, require_prediction
 
 #: The most combinations of a chunk.
@@ -35,26 +35,27 @@ class Combinations:
     Parameters
     ----------
     streams : the number of the stream of each operand
-    columns : the index of each value among the values of its stream
+    columns, sums : the column of each value, and the columns that are sums of others
     keys : the keys of each stream
     parts : the parts of the bucket
     """
 
     def __init__(
         self, analysis: MonitorAnalysis, layouts: Sequence[Layout], streams: Sequence[int], columns: Sequence[int],
-        keys: Sequence[Dictionary], relations: Mapping[str, pa.Table], parts: tuple[int, ...] | None,
+        sums: Sequence[Terms], keys: Sequence[Dictionary], relations: Mapping[str, pa.Table],
+        parts: tuple[int, ...] | None,
     ) -> None:  # fmt: skip
         self._analysis = analysis
         self._layouts = layouts
         self._streams = streams
-        self._columns = columns
+        self._columns, self._sums = columns, sums
         self._keys = keys
         self._relations = relations
         self._parts = parts
 
     def with_new(self, held: Predictions, is_new: Bools) -> Iterator[I64]:
         """All combinations with at least one new prediction, in chunks."""
-        operands = len(self._analysis.operands)
+        operands, held = len(self._analysis.operands), held.with_sums(self._sums)
         if operands == 1:
             rows = np.flatnonzero(is_new & self._able(held, 0))
             chunks: Iterator[I64] = (rows[at : at + CHUNK].reshape(-1, 1) for at in range(0, len(rows), CHUNK))

@@ -1,7 +1,7 @@
 """Splits the conditions of a MONITOR query into row conditions and constraints on predicted values.
 
-A predicted value has an error, so only some conditions on it are allowed. A constraint compares a value, or the
-difference of two, or the absolute value of either, with a number: `ABS(a.x - b.x) <= 400`.
+A predicted value has an error, so only some conditions on it are allowed. A constraint compares a sum of values, each
+times a number, or its absolute value, with a number: `ABS(a.x - b.x) <= 400`, `a.x + 2 * a.y - b.x <= 5`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from anabranch.catalog import Stream
 from anabranch.errors import Span
 from anabranch.language.findings import Findings, shown
 from anabranch.language.types import Type
-from anabranch.monitor.query import BoundConstraint
+from anabranch.monitor.query import BoundConstraint, Combination
 
 #: The negation of each comparison.
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
@@ -94,10 +94,12 @@ def _constraint(condition: Typed, streams: Mapping[str, Stream | None]) -> Bound
         )
         hint = "write separate conditions on values and on other columns, joined by AND"
         raise _InvalidCondition(reason, condition.span, hint)
-    if total.bound is not None and not math.isfinite(total.bound):
+    constraint = _bound_constraint(op, total, condition.span)
+    factors = [factor for side in (constraint.plus, constraint.minus) if side is not None for _, factor in side.terms]
+    if not all(map(math.isfinite, [constraint.bound or 0.0, *factors])):
         hint = "use a smaller number"
         raise _InvalidCondition("this bound is not a finite number", condition.span, hint, "out-of-range")
-    return _bound_constraint(op, total, condition.span)
+    return constraint
 
 
 def _comparison(condition: Typed) -> tuple[str, Typed, Typed]:
@@ -126,50 +128,64 @@ def _comparison(condition: Typed) -> tuple[str, Typed, Typed]:
 
 # ---------------------------------------------------------------- sums
 
+#: Terms of a sum, columns or absolute values, with their factors.
+_Terms = tuple[tuple[Typed, float], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """A sum: the terms that are added (`plus`) and subtracted (`less`), and a number, which is None for NULL.
+    """A sum of terms, each times a factor, and a number, which is None for NULL."""
 
-    A term is a column or an absolute value.
-    """
-
-    plus: tuple[Typed, ...] = ()
-    less: tuple[Typed, ...] = ()
+    terms: _Terms = ()
     number: float | None = 0.0
+
+    def plus(self, other: _Sum) -> _Sum:
+        """The sum of both; terms that cancel out are left out."""
+        factors: dict[Typed, float] = {}
+        for term, factor in (*self.terms, *other.terms):
+            factors[term] = factors.get(term, 0.0) + factor
+        terms = tuple((term, factor) for term, factor in factors.items() if factor)
+        return _Sum(terms, _calculate("+", self.number, other.number))
+
+    def times(self, factor: float | None) -> _Sum:
+        """The sum times a number; NULL makes it NULL."""
+        if factor is None:
+            return _Sum(self.terms, None)
+        terms = tuple((term, factor * own) for term, own in self.terms if factor)
+        return _Sum(terms, _calculate("*", self.number, factor))
 
     def minus(self, other: _Sum) -> _Sum:
         """The difference of both."""
-        return _Sum((*self.plus, *other.less), (*self.less, *other.plus), _calculate("-", self.number, other.number))
-
-    @property
-    def terms(self) -> tuple[Typed, ...]:
-        """The added terms, then the subtracted ones."""
-        return (*self.plus, *self.less)
-
-    @property
-    def bound(self) -> float | None:
-        """The bound of the terms, if the sum is compared with 0."""
-        return None if self.number is None else 0.0 - self.number
+        return self.plus(other.times(-1.0))
 
 
 def _sum(tree: Typed) -> _Sum:
     """An expression as a sum of columns, absolute values and a number."""
     if isinstance(tree, Constant):
         return _Sum(number=_number(tree))
+    if isinstance(tree, Operation) and not any(isinstance(node, Reference) for node in walk(tree)):
+        return _Sum(number=_constant(tree))
     if isinstance(tree, Operation) and tree.op in ("+", "-", "negate"):
         *first, last = (_sum(argument) for argument in tree.arguments)
         start = first[0] if first else _Sum()
-        return start.minus(last) if tree.op != "+" else start.minus(_Sum().minus(last))
-    if isinstance(tree, Operation) and not any(isinstance(node, Reference) for node in walk(tree)):
-        return _Sum(number=_constant(tree))
+        return start.plus(last) if tree.op == "+" else start.minus(last)
     if isinstance(tree, Operation) and tree.op in ("*", "/", "%"):
-        reason = "a predicted value cannot be multiplied or divided, because its error would be too"
-        raise _InvalidCondition(reason, tree.span, "multiply or divide the number on the other side")
+        return _product(tree)
     if isinstance(tree, Reference) or (isinstance(tree, Operation) and tree.op == "abs"):
-        return _Sum(plus=(tree,))
+        return _Sum(((tree, 1.0),))
     reason = "a predicted value can only be compared with a number, and this is a condition"
     raise _InvalidCondition(reason, tree.span, "join conditions with AND")
+
+
+def _product(tree: Operation) -> _Sum:
+    """A sum times a number, or divided by one."""
+    left, right = (_sum(argument) for argument in tree.arguments)
+    if tree.op == "*" and not left.terms:
+        left, right = right, left
+    if right.terms or tree.op == "%":
+        reason = "a predicted value can only be multiplied with a number, or divided by one"
+        raise _InvalidCondition(reason, tree.span, "write, for example, a.x + 2 * a.y <= 5")
+    return left.times(right.number if tree.op == "*" else _calculate("/", 1.0, right.number))
 
 
 def _number(constant: Constant) -> float | None:
@@ -207,36 +223,53 @@ def _calculate(op: str, left: float | None, right: float | None) -> float | None
 
 def _bound_constraint(op: str, total: _Sum, span: Span) -> BoundConstraint:
     """The constraint that compares a sum of values with 0."""
-    single_term = total.terms[0] if len(total.terms) == 1 else None
-    inner = single_term.arguments[0] if isinstance(single_term, Operation) else None
-    if inner is None:
-        flipped = not total.plus
-        plus, minus = _difference(total.less if flipped else total.plus, () if flipped else total.less, span)
-        bound = total.number if flipped else total.bound
-        return BoundConstraint(plus, minus, False, MIRRORED[op] if flipped else op, bound, span)
-    inner_sum = _sum(inner)
-    if inner_sum.number != 0:
-        reason = "ABS of a predicted value cannot contain a number"
-        raise _InvalidCondition(reason, inner.span, "write a range: a.x IN [lo, hi], or a.x - b.x IN [lo, hi]")
-    plus, minus = _difference(inner_sum.plus or inner_sum.less, inner_sum.less if inner_sum.plus else (), span)
-    is_positive = bool(total.plus)
-    bound = total.bound if is_positive else total.number
-    return BoundConstraint(plus, minus, True, op if is_positive else MIRRORED[op], bound, span)
-
-
-def _difference(plus: tuple[Typed, ...], less: tuple[Typed, ...], span: Span) -> tuple[Reference, Reference | None]:
-    """One value, or the difference of two (value, subtracted value)."""
-    added, subtracted = ([term for term in terms if isinstance(term, Reference)] for terms in (plus, less))
-    if len(added) + len(subtracted) < len(plus) + len(less):
+    absolutes = [(term, factor) for term, factor in total.terms if isinstance(term, Operation)]
+    if not absolutes:
+        return _linear_constraint(op, total, span, is_absolute=False)
+    if len(total.terms) > 1:
         raise _InvalidCondition("ABS of a predicted value can only be compared with a number", span, _EXAMPLE)
-    if len(added) + len(subtracted) > 2:
-        reason = "a constraint can have one predicted value, or the difference of two"
-        raise _InvalidCondition(reason, span, "split it with AND")
-    if len(added) == 2:
-        reason = "a constraint can have the difference of two predicted values, but not their sum"
-        raise _InvalidCondition(reason, span, _EXAMPLE)
-    first, second = added[0], subtracted[0] if subtracted else None
-    if first == second:
+    ((term, factor),) = absolutes
+    inner = _sum(term.arguments[0])
+    if inner.number != 0:
+        reason = "ABS of a predicted value cannot contain a number"
+        hint = "write a range: a.x IN [lo, hi], or a.x - b.x IN [lo, hi]"
+        raise _InvalidCondition(reason, term.arguments[0].span, hint)
+    if any(isinstance(inner_term, Operation) for inner_term, _ in inner.terms):
+        raise _InvalidCondition("ABS of a predicted value can only be compared with a number", span, _EXAMPLE)
+    # factor * ABS(inner) + number is compared with 0, and so is ABS(inner) + number / factor.
+    outer = _Sum(inner.terms, _calculate("/", total.number, factor))
+    return _linear_constraint(op if factor > 0 else MIRRORED[op], outer, span, is_absolute=True)
+
+
+def _linear_constraint(op: str, total: _Sum, span: Span, *, is_absolute: bool) -> BoundConstraint:
+    """The constraint that compares a sum of columns with 0; the factor of its first column becomes 1."""
+    if not total.terms:
         hint = "compare it with another value, or remove this condition"
-        raise _InvalidCondition("this value is compared with itself", span, hint)
-    return first, second
+        raise _InvalidCondition("this value is compared with itself, or multiplied by 0", span, hint)
+    columns = sorted(((term, factor) for term, factor in total.terms if isinstance(term, Reference)), key=_by_name)
+    if len(columns) == 2 and columns[0][1] == -columns[1][1]:
+        # A difference is written with the added value first: 5 < b.x - a.x is b.x - a.x > 5.
+        columns.sort(key=lambda column: -column[1])
+    # Otherwise equal expressions are written equally, because they have one probability together.
+    scale = abs(columns[0][1]) if is_absolute else columns[0][1]
+    bound = None if total.number is None else 0.0 - total.number / scale
+    plus, minus = _difference([(column, factor / columns[0][1]) for column, factor in columns], span)
+    return BoundConstraint(plus, minus, is_absolute, op if scale > 0 else MIRRORED[op], bound, span)
+
+
+def _by_name(term: tuple[Reference, float]) -> tuple[str, str]:
+    return term[0].owner or "", term[0].name
+
+
+def _difference(terms: list[tuple[Reference, float]], span: Span) -> tuple[Combination, Combination | None]:
+    """A sum of columns as that of one operand, minus that of another; or as the difference of two columns."""
+    owners = list(dict.fromkeys(reference.owner for reference, _ in terms))
+    if len(owners) > 2:
+        reason = "an expression can have predicted values of at most two names"
+        raise _InvalidCondition(reason, span, "split it with AND, or write a query for each pair")
+    if [factor for _, factor in terms] == [1.0, -1.0]:
+        (first, _), (second, _) = terms
+        return Combination(((first, 1.0),)), Combination(((second, 1.0),))
+    plus = tuple((column, factor) for column, factor in terms if column.owner == owners[0])
+    minus = tuple((column, -factor) for column, factor in terms if column.owner != owners[0])
+    return Combination(plus), Combination(minus) if minus else None

@@ -74,19 +74,23 @@ def _width(numbers: Numbers) -> float:
 
 def _error(analysis: MonitorAnalysis, form: Form) -> float:
     """How far a form can be from its prediction; infinite if each row has its own error."""
-    owners = [analysis.values[value] for value in form if value >= 0]
-    return sum(error_of(analysis.operands[operand].stream, column) for operand, column in owners)
+    values = [analysis.values[value] for value in form if value >= 0]
+    return sum(
+        abs(factor) * error_of(analysis.operands[operand].stream, name)
+        for operand, columns in values
+        for name, factor in columns
+    )
 
 
 def _is_about(analysis: MonitorAnalysis, constraint: BoundConstraint, form: Form) -> bool:
-    values = {(analysis.operand_number(value.owner), value.name) for value in constraint.values}
+    sides = [side for side in (constraint.plus, constraint.minus) if side is not None]
+    values = {(analysis.operand_number(side.owner), side.columns) for side in sides}
     return values == {analysis.values[value] for value in form if value >= 0}
 
 
 def _text(analysis: MonitorAnalysis, constraint: BoundConstraint) -> str:
     """A constraint as a query states it."""
-    names = [
-        f"{analysis.operands[analysis.operand_number(value.owner)].label}.{value.name}" for value in constraint.values
-    ]
-    terms = " - ".join(names)
+    sides = [side for side in (constraint.plus, constraint.minus) if side is not None]
+    numbers = [analysis.values.index((analysis.operand_number(side.owner), side.columns)) for side in sides]
+    terms = analysis.text_of((numbers[0], numbers[1] if len(numbers) > 1 else -1))
     return f"{f'ABS({terms})' if constraint.absolute else terms} {constraint.op} {constraint.bound:g}"

@@ -45,7 +45,7 @@ def _streams(query: BoundMonitor) -> str:
 
 def _why(analysis: MonitorAnalysis) -> Iterator[str]:
     for form, numbers in analysis.forms:
-        yield f"{_form(analysis, form)} must be {_numbers(numbers)}"
+        yield f"{analysis.text_of(form)} must be {_numbers(numbers)}"
     yield _SEMANTICS[analysis.query.semantics]
     if len(analysis.operands) > 1:
         within = analysis.query.within
@@ -54,11 +54,6 @@ def _why(analysis: MonitorAnalysis) -> Iterator[str]:
             if within
             else "all values are compared at the same instant"
         )
-
-
-def _form(analysis: MonitorAnalysis, form: tuple[int, int]) -> str:
-    names = [f"{analysis.operands[operand].label}.{column}" for operand, column in analysis.values]
-    return names[form[0]] if form[1] < 0 else f"{names[form[0]]} - {names[form[1]]}"
 
 
 def _numbers(numbers: Numbers) -> str:
@@ -120,7 +115,7 @@ def _graph(analysis: MonitorAnalysis) -> ConstraintGraph:
     edges = []
     for form, numbers in analysis.forms:
         owners = sorted({analysis.values[value][0] for value in form if value >= 0})
-        label = f"{_form(analysis, form)} {_numbers(numbers)}"
+        label = f"{analysis.text_of(form)} {_numbers(numbers)}"
         if len(owners) == 1:
             own[owners[0]].append(label)
         else:

@@ -45,7 +45,7 @@ class MonitorOperator:
     def __init__(self, spec: MonitorSpec) -> None:
         self._spec = spec
         self._width = max(len(layout.values) for layout in spec.layouts)
-        self._evaluator = Evaluator(spec.analysis, spec.layouts, spec.streams, spec.columns)
+        self._evaluator = Evaluator(spec.analysis, spec.layouts, spec.streams, spec.values, spec.columns, spec.sums)
         self.open(None)
 
     def open(self, state: bytes | None) -> None:
@@ -108,8 +108,8 @@ class MonitorOperator:
             counts.used -= duplicates
         is_new = np.arange(len(uncut)) >= known
         combinations = Combinations(
-            self._spec.analysis, self._spec.layouts, self._spec.streams, self._spec.columns, self._arrivals.keys,
-            self._spec.relations, self._arrivals.parts,
+            self._spec.analysis, self._spec.layouts, self._spec.streams, self._spec.columns, self._spec.sums,
+            self._arrivals.keys, self._spec.relations, self._arrivals.parts,
         )  # fmt: skip
         uncut = self._with_operands(combinations, uncut, is_new)
         if self._buffer is None:

@@ -12,6 +12,9 @@ from anabranch.arrays import F64, I32, I64, Bools
 from anabranch.columns.times import TimeKind, restore_doubles
 from anabranch.transport.layout import Layout, require_prediction
 
+#: A sum of columns, by their indexes, each times a factor.
+Terms = tuple[tuple[int, float], ...]
+
 
 def unit_of(kind: TimeKind) -> float:
     """The length of one unit of a time code, in the unit of rates and durations."""
@@ -93,6 +96,17 @@ class Predictions:
         """The same predictions with other ends."""
         return replace(self, end=end)
 
+    def with_sums(self, sums: Sequence[Terms]) -> Predictions:
+        """The same predictions with more columns: sums of their values. The error of a sum is the sum of the errors."""
+        if not sums:
+            return self
+        return replace(
+            self,
+            values=_extended(self.values, sums),
+            rates=_extended(self.rates, sums),
+            errors=_extended(self.errors, [tuple((k, abs(factor)) for k, factor in terms) for terms in sums]),
+        )
+
     # ------------------------------------------------------------ state
 
     def save(self) -> pa.Table:
@@ -118,6 +132,12 @@ class Predictions:
                 matrix = [saved[f"{name} {index}"] for index in range(columns)]
                 arrays[name] = np.ascontiguousarray(np.stack(matrix, axis=1)) if matrix else np.zeros((len(table), 0))
         return Predictions(**arrays)
+
+
+def _extended(columns: F64, sums: Sequence[Terms]) -> F64:
+    """The columns, and behind them sums of them."""
+    more = [columns[:, [k for k, _ in terms]] @ np.array([factor for _, factor in terms]) for terms in sums]
+    return np.ascontiguousarray(np.column_stack([columns, *more]))
 
 
 # ---------------------------------------------------------------- when predictions apply

@@ -10,19 +10,36 @@ from anabranch.binding.bound import BoundOperand, BoundQuery, Wanted, streams_of
 from anabranch.binding.typed import Reference, Typed
 from anabranch.catalog import Stream
 from anabranch.errors import Span
-from anabranch.language.nodes import NOWHERE
+from anabranch.language.nodes import NOWHERE, ErrorBound
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """A sum of values of one operand, each times a factor: `a.x + 2 * a.y`. Most are one value, with the factor 1."""
+
+    terms: tuple[tuple[Reference, float], ...]
+
+    @property
+    def owner(self) -> str:
+        """The operand."""
+        return self.terms[0][0].owner or ""
+
+    @property
+    def columns(self) -> tuple[tuple[str, float], ...]:
+        """The columns and their factors."""
+        return tuple((reference.name, factor) for reference, factor in self.terms)
 
 
 @dataclass(frozen=True, slots=True)
 class BoundConstraint:
-    """`plus - minus op bound`, or `ABS(plus - minus) op bound` if `absolute`; `minus` is None for a single value.
+    """`plus - minus op bound`, or `ABS(plus - minus) op bound` if `absolute`; `minus` is None without a second one.
 
-    The two may be columns of the same operand. `op` is one of `= <> < <= > >=`. A `bound` of None is NULL: no value
-    satisfies it.
+    The two may be of the same operand. `op` is one of `= <> < <= > >=`. A `bound` of None is NULL: no value satisfies
+    it.
     """
 
-    plus: Reference
-    minus: Reference | None
+    plus: Combination
+    minus: Combination | None
     absolute: bool
     op: str
     bound: float | None
@@ -31,7 +48,8 @@ class BoundConstraint:
     @property
     def values(self) -> tuple[Reference, ...]:
         """The constrained values."""
-        return (self.plus,) if self.minus is None else (self.plus, self.minus)
+        combinations = (self.plus,) if self.minus is None else (self.plus, self.minus)
+        return tuple(reference for combination in combinations for reference, _ in combination.terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +90,11 @@ class BoundMonitor(BoundQuery):
 
 def error_of(stream: Stream, column: str) -> float:
     """The ERROR of a value column of a PREDICTED stream: infinite if each row has its own, 0 for other columns."""
+    bound = bound_of(stream, column)
+    return 0.0 if bound is None else math.inf if bound.amount is None else float(bound.amount)
+
+
+def bound_of(stream: Stream, column: str) -> ErrorBound | None:
+    """The ERROR of a value column as it is declared; None for other columns."""
     errors = zip(stream.values, stream.errors, strict=False)
-    amounts = (bound.amount for value, bound in errors if value.name.lower() == column.lower())
-    return next((math.inf if amount is None else float(amount) for amount in amounts), 0.0)
+    return next((bound for value, bound in errors if value.name.lower() == column.lower()), None)

@@ -14,8 +14,8 @@ from anabranch.monitor.analysis import MAY, MonitorAnalysis
 from anabranch.monitor.kernel.polygons import ROUNDING
 from anabranch.monitor.kernel.regions import PredictionArrays
 from anabranch.monitor.kernel.regions import regions as kernel_regions
-from anabranch.monitor.predictions import Predictions, exact_times, unit_of
-from anabranch.monitor.tables import Tables, make_tables
+from anabranch.monitor.predictions import Predictions, Terms, exact_times, unit_of
+from anabranch.monitor.tables import Tables, error_parts, make_tables
 from anabranch.transport.layout import Layout, require_prediction
 
 #: The number of combinations per call of the kernel, which allocates the maximum number of corners for each.
@@ -118,25 +118,25 @@ class Evaluator:
 
     Parameters
     ----------
-    columns : the index of each value among the values of its stream
     streams : the number of the stream of each operand
+    values, columns, sums : the values of the query, their columns, and those of them that are sums (`spec.py`)
     """
 
     def __init__(
-        self, analysis: MonitorAnalysis, layouts: Sequence[Layout], streams: Sequence[int], columns: Sequence[int]
-    ) -> None:
+        self, analysis: MonitorAnalysis, layouts: Sequence[Layout], streams: Sequence[int], values: Sequence[Terms],
+        columns: Sequence[int], sums: Sequence[Terms],
+    ) -> None:  # fmt: skip
         self._analysis = analysis
         self._kind = layouts[0].time_kind
-        self._columns = columns
-        owners = [layouts[streams[operand]] for operand, _ in analysis.values]
-        self._spreads = [
-            require_prediction(layout).normals[column] or 0.0 for layout, column in zip(owners, columns, strict=True)
-        ]
+        self._columns, self._sums = columns, sums
+        owners = [require_prediction(layouts[streams[operand]]) for operand, _ in analysis.values]
+        self._error_parts = [error_parts(owner, terms) for owner, terms in zip(owners, values, strict=True)]
         self._tables: dict[tuple[bool, ...], Tables] = {}
 
     def regions(self, held: Predictions, members: I64) -> Regions:
         """All regions of some combinations, in the order of the combinations."""
         parts = [Regions.empty(members.shape[1], self._analysis.dims)]
+        held = held.with_sums(self._sums)
         arrays = PredictionArrays(held.begin, held.end, held.values, held.rates, held.errors)
         times = exact_times(held.code, self._kind)
         for at in range(0, len(members), _CHUNK):
@@ -157,7 +157,7 @@ class Evaluator:
 
     def _tables_for(self, uncertain: tuple[bool, ...]) -> Tables:
         if uncertain not in self._tables:
-            self._tables[uncertain] = make_tables(self._analysis, self._columns, self._spreads, uncertain)
+            self._tables[uncertain] = make_tables(self._analysis, self._columns, self._error_parts, uncertain)
         return self._tables[uncertain]
 
     def _evaluate(self, arrays: PredictionArrays, times: Numbers, members: I64, tables: Tables) -> Regions:

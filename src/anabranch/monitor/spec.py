@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from anabranch.monitor.analysis import MonitorAnalysis
 from anabranch.monitor.answers import schema_of
+from anabranch.monitor.predictions import Terms
 from anabranch.transport.job import Specification
 
 
@@ -25,12 +26,24 @@ class MonitorSpec(Specification):
         return tuple(names.index(operand.stream.name.lower()) for operand in self.analysis.operands)
 
     @cached_property
-    def columns(self) -> tuple[int, ...]:
-        """The column of each value of the query: its index among the values of its stream."""
+    def values(self) -> tuple[Terms, ...]:
+        """For each value of the query its columns, by their index among the values of the stream, and their factors."""
+        names = [[name.lower() for name in self.layouts[stream].values] for stream in self.streams]
         return tuple(
-            [name.lower() for name in self.layouts[self.streams[operand]].values].index(column)
-            for operand, column in self.analysis.values
+            tuple((names[operand].index(name), factor) for name, factor in columns)
+            for operand, columns in self.analysis.values
         )
+
+    @cached_property
+    def sums(self) -> tuple[Terms, ...]:
+        """The values that are not a column of a stream."""
+        return tuple(dict.fromkeys(terms for terms in self.values if not _is_column(terms)))
+
+    @cached_property
+    def columns(self) -> tuple[int, ...]:
+        """The column of each value of the query: of the stream, or, behind the columns of all streams, its sum."""
+        width = max(len(layout.values) for layout in self.layouts)
+        return tuple(terms[0][0] if _is_column(terms) else width + self.sums.index(terms) for terms in self.values)
 
     @property
     def answer_schema(self) -> pa.Schema:
@@ -41,3 +54,7 @@ class MonitorSpec(Specification):
     def is_buffered(self) -> bool:
         """Whether a buffer of fixed size limits which predictions are compared; only on live inputs."""
         return self.live and self.analysis.query.buffer is not None and len(self.analysis.operands) > 1
+
+
+def _is_column(terms: Terms) -> bool:
+    return len(terms) == 1 and terms[0][1] == 1

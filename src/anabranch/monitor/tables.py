@@ -14,6 +14,11 @@ from anabranch.monitor.kernel.ellipsoid import PRECISION
 from anabranch.monitor.kernel.probabilities import Constraints
 from anabranch.monitor.kernel.regions import MatchRules
 from anabranch.monitor.numbers import ALL, Interval, Numbers, essential
+from anabranch.monitor.predictions import Terms
+from anabranch.transport.layout import PredictionColumns
+
+#: The errors of which the error of a value is the sum: the share of each in the total, and its standard deviation.
+ErrorParts = tuple[tuple[float, float], ...]
 
 _WIDEN = {EXPECTED: 0, MAY: 1, MUST: -1}
 
@@ -36,14 +41,14 @@ class Tables:
 
 
 def make_tables(
-    analysis: MonitorAnalysis, columns: Sequence[int], spreads: Sequence[float], uncertain: Sequence[bool]
+    analysis: MonitorAnalysis, columns: Sequence[int], parts: Sequence[ErrorParts], uncertain: Sequence[bool]
 ) -> Tables:
     """The tables of a query.
 
     Parameters
     ----------
-    columns : the index of each value among the values of its stream
-    spreads : the standard deviation of each value's error, 0 for uniform
+    columns : the column of each value
+    parts : the errors of which that of each value is the sum
     uncertain : whether each value has an error above 0
     """
     semantics = analysis.query.semantics
@@ -80,10 +85,34 @@ def make_tables(
         first,
         sets,
         np.array([[form in group for form in forms] for group in groups], np.bool_).reshape(len(groups), len(forms)),
-        np.array(spreads, np.float64),
+        *_matrices(parts),
         np.array([0 if analysis.one_instant else operand for operand in owners], np.int64),
     )
     return Tables(rules, constraints, analysis.dims)
+
+
+def error_parts(prediction: PredictionColumns, terms: Terms) -> ErrorParts:
+    """The independent errors of which the error of a value is the sum: the share and the standard deviation of each.
+
+    The analysis refuses several errors that are normal or differ from row to row, except for MUST, which has no
+    probabilities.
+    """
+    uncertain = [(column, abs(factor)) for column, factor in terms if prediction.errors[column]]
+    errors = [prediction.errors[column] for column, _ in uncertain]
+    amounts = [
+        error * factor for error, (_, factor) in zip(errors, uncertain, strict=True) if not isinstance(error, str)
+    ]
+    if len(uncertain) < 2 or len(amounts) < len(uncertain):
+        return ((1.0, sum((prediction.normals[column] or 0.0) * factor for column, factor in uncertain[:1])),)
+    return tuple((amount / sum(amounts), 0.0) for amount in amounts)
+
+
+def _matrices(parts: Sequence[ErrorParts]) -> tuple[F64, F64]:
+    """The shares and the standard deviations of all values, with zeros behind them."""
+    result = np.zeros((2, len(parts), max(map(len, parts), default=1)))
+    for value, own_parts in enumerate(parts):
+        result[:, value, : len(own_parts)] = np.array(own_parts).T
+    return result[0].copy(), result[1].copy()
 
 
 def _row(interval: Interval) -> tuple[float, float, float, float]:

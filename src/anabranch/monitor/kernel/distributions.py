@@ -98,6 +98,43 @@ def _convolved(z: float, e1: float, s1: float, e2: float, s2: float) -> tuple[fl
 
 
 @compiled
+def sum_of_errors(z: float, errors: F64, spreads: F64, n: int) -> tuple[float, float]:
+    """The probability that the sum of the first `n` independent errors is at most `z`, and the density at `z`.
+
+    With three or more, all are uniform and in ascending order. The last one is integrated over pieces in which the sum
+    of the others has a polynomial; as the widest, it is no small difference of large numbers.
+    """
+    if n == 1:
+        return at_most(z, errors[0], spreads[0]), density(z, errors[0], spreads[0]) if abs(z) <= errors[0] else 0.0
+    if n == 2:
+        return difference(z, errors[0], spreads[0], errors[1], spreads[1])
+    last, below, others = errors[n - 1], 0.0, 0.0
+    for k in range(n - 1):
+        others += errors[k]
+    if abs(z) >= others + last:
+        return 1.0 if z > 0.0 else 0.0, 0.0
+    dense = sum_of_errors(z + last, errors, spreads, n - 1)[0] - sum_of_errors(z - last, errors, spreads, n - 1)[0]
+    cuts = sorted_few(signed_sums(errors, n - 1), 1 << (n - 1))
+    for k in range(len(cuts)):  # from each cut to the next; above the last one, the others are at most this with 1
+        start, end = max(cuts[k], z - last), min(cuts[k + 1] if k + 1 < len(cuts) else np.inf, z + last)
+        half, middle = 0.5 * (end - start), 0.5 * (end + start)
+        for node in range(len(FEW_NODES) if half > 0.0 else 0):
+            at = middle + half * FEW_NODES[node]
+            below += half * FEW_WEIGHTS[node] * sum_of_errors(at, errors, spreads, n - 1)[0]
+    return min(1.0, 0.5 * below / last), 0.5 * dense / last
+
+
+@compiled
+def signed_sums(numbers: F64, n: int) -> F64:
+    """The sums of the first `n` numbers, each with either sign."""
+    sums = np.zeros(1 << n)
+    for k in range(len(sums)):
+        for j in range(n):
+            sums[k] += numbers[j] if k >> j & 1 else -numbers[j]
+    return sums
+
+
+@compiled
 def sorted_few(numbers: F64, n: int) -> F64:
     """The first `n` numbers in ascending order, by insertion sort: fast for a few numbers, and quickly compiled."""
     result = numbers[:n].copy()

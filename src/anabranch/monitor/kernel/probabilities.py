@@ -1,8 +1,9 @@
 """The probability that the true values satisfy all constraints, given the predictions at an instant.
 
-A *form* is a value, or the difference of two. Its constraints allow a set of numbers, a union of intervals. Forms that
-share no value are independent, and their probabilities are multiplied. Forms that share values are a *group*, whose
-joint probability is integrated.
+A *value* is a column of a prediction, or a sum of columns, whose error is the sum of theirs. A *form* is a value, or
+the difference of two. Its constraints allow a set of numbers, a union of intervals. Forms that share no value are
+independent, and their probabilities are multiplied. Forms that share values are a *group*, whose joint probability is
+integrated.
 
 In all functions, `center` has the predicted value of each value, and `e` its error.
 """
@@ -26,7 +27,9 @@ from anabranch.monitor.kernel.distributions import (
     at_most,
     density,
     difference,
+    signed_sums,
     sorted_few,
+    sum_of_errors,
 )
 
 #: The most intervals and the most bends of an integrand; no query has more.
@@ -42,7 +45,8 @@ class Constraints(NamedTuple):
     forms : (F, 2) the two values of each form; the second is -1 for a single value
     first, sets : the intervals of form f are sets[first[f] : first[f + 1]], each (low, high)
     groups : (G, F) whether a form belongs to a group; a form without error belongs to none
-    spreads : for each value the standard deviation of its error, 0 for uniform
+    shares : (V, P) the error of a value is the sum of independent errors; the share of each in the total, then zeros
+    spreads : (V, P) the standard deviation of each of them, 0 for uniform
     axis : for each value the axis of its instant
     """
 
@@ -50,6 +54,7 @@ class Constraints(NamedTuple):
     first: I64
     sets: F64
     groups: Bools
+    shares: F64
     spreads: F64
     axis: I64
 
@@ -57,20 +62,55 @@ class Constraints(NamedTuple):
 @compiled
 def form_probability(f: int, predicted: float, constraints: Constraints, e: F64) -> tuple[float, float]:
     """The probability that a form with this predicted value is in its set, and the derivative of that probability."""
-    u, v = constraints.forms[f, 0], constraints.forms[f, 1]
-    e1, s1 = e[u], constraints.spreads[u]
-    e2, s2 = (e[v], constraints.spreads[v]) if v >= 0 else (0.0, 0.0)
     total, slope = 0.0, 0.0
     for k in range(constraints.first[f], constraints.first[f + 1]):
         for side in range(2):
             sign, end = 2.0 * side - 1.0, constraints.sets[k, side]
             if abs(end) < np.inf:
-                below, density = difference(end - predicted, e1, s1, e2, s2)
+                below, density = _form_at_most(f, end - predicted, constraints, e)
                 total += sign * below
                 slope -= sign * density
             elif side == 1:
                 total += 1.0
     return min(1.0, max(0.0, total)), slope
+
+
+@compiled
+def _form_at_most(f: int, z: float, constraints: Constraints, e: F64) -> tuple[float, float]:
+    """The probability that a form is at most `z` above its prediction, and the density there."""
+    u, v = constraints.forms[f, 0], constraints.forms[f, 1]
+    if constraints.shares.shape[1] == 1:
+        e2, s2 = (e[v], constraints.spreads[v, 0]) if v >= 0 else (0.0, 0.0)
+        return difference(z, e[u], constraints.spreads[u, 0], e2, s2)
+    return _sum_at_most(u, v, z, constraints, e)
+
+
+@compiled
+def _sum_at_most(u: int, v: int, z: float, constraints: Constraints, e: F64) -> tuple[float, float]:
+    """The same for a difference of two values, or one if the second is -1, whose errors are sums."""
+    errors, spreads, n = np.empty(2 * constraints.shares.shape[1]), np.zeros(2 * constraints.shares.shape[1]), ZERO
+    for value in (u, v):
+        for k in range(constraints.shares.shape[1] if value >= 0 else 0):
+            if constraints.shares[value, k] * e[value] > 0.0:
+                errors[n], spreads[n] = constraints.shares[value, k] * e[value], constraints.spreads[value, k]
+                n += 1
+    return sum_of_errors(z, errors if n <= 2 else sorted_few(errors, n), spreads, n)
+
+
+@compiled
+def _value_at_most(v: int, x: float, constraints: Constraints, e: F64) -> float:
+    """The probability that the error of a value is at most `x`."""
+    if constraints.shares.shape[1] == 1:
+        return at_most(x, e[v], constraints.spreads[v, 0])
+    return _sum_at_most(v, NONE, x, constraints, e)[0]
+
+
+@compiled
+def _value_density(v: int, x: float, constraints: Constraints, e: F64) -> float:
+    """The density of the error of a value at `x`, which is within [-e, e]."""
+    if constraints.shares.shape[1] == 1:
+        return density(x, e[v], constraints.spreads[v, 0])
+    return _sum_at_most(v, NONE, x, constraints, e)[1]
 
 
 @compiled_inline
@@ -128,8 +168,9 @@ def joint_probability(g: int, center: F64, constraints: Constraints, e: F64) -> 
     truth = center.copy()
     nodes, weights = FEW_NODES, FEW_WEIGHTS
     for k in range(count):
-        if constraints.spreads[order[k]] > 0.0:
-            nodes, weights = NODES, WEIGHTS
+        for part in range(constraints.spreads.shape[1]):
+            if constraints.spreads[order[k], part] > 0.0:
+                nodes, weights = NODES, WEIGHTS
     probability = _integral(known, order[:count], truth, g, center, constraints, e, nodes, weights)
     return min(1.0, max(0.0, probability))
 
@@ -144,9 +185,8 @@ def _integral(
     total = 0.0
     if depth == len(order) - 1:
         for k in range(len(allowed)):
-            total += at_most(allowed[k, 1] - center[v], e[v], constraints.spreads[v]) - at_most(
-                allowed[k, 0] - center[v], e[v], constraints.spreads[v]
-            )
+            total += _value_at_most(v, allowed[k, 1] - center[v], constraints, e)
+            total -= _value_at_most(v, allowed[k, 0] - center[v], constraints, e)
         return total
     bends = _bends(depth, order, truth, g, center, constraints, e)
     for k in range(len(allowed)):
@@ -155,7 +195,7 @@ def _integral(
             half, middle = 0.5 * (cuts[piece + 1] - cuts[piece]), 0.5 * (cuts[piece + 1] + cuts[piece])
             for node in range(len(nodes)):
                 truth[v] = middle + half * nodes[node]
-                weight = half * weights[node] * density(truth[v] - center[v], e[v], constraints.spreads[v])
+                weight = half * weights[node] * _value_density(v, truth[v] - center[v], constraints, e)
                 total += weight * _integral(depth + 1, order, truth, g, center, constraints, e, nodes, weights)
     return total
 
@@ -225,10 +265,10 @@ def _bends(depth: int, order: I64, truth: F64, g: int, center: F64, constraints:
     for k in range(n):
         v = order[depth + k]
         for cut in range(len(CUTS)):
-            if constraints.spreads[v] > 0.0 and abs(CUTS[cut]) * constraints.spreads[v] < e[v]:
-                _add_end(ends, count, k, center[v] + CUTS[cut] * constraints.spreads[v])
-        _add_end(ends, count, k, center[v] - e[v])
-        _add_end(ends, count, k, center[v] + e[v])
+            if constraints.spreads[v, 0] > 0.0 and abs(CUTS[cut]) * constraints.spreads[v, 0] < e[v]:
+                _add_end(ends, count, k, center[v] + CUTS[cut] * constraints.spreads[v, 0])
+        for end in signed_sums(constraints.shares[v], constraints.shares.shape[1]):
+            _add_end(ends, count, k, center[v] + e[v] * end)
         for f in range(constraints.groups.shape[1]):
             if constraints.groups[g, f]:
                 sign, shift, applies = _as_bound(f, v, depth, order, truth, constraints)
