@@ -98,6 +98,15 @@ def test_a_default_may_be_a_column_of_another_component() -> None:
     ]
 
 
+def test_columns_that_are_equal_and_defaults_of_each_other_need_no_defaults() -> None:
+    """The query of the paper: without combined equalities, x and z could have different tags."""
+    equal = "x.tag[y.tag] = y.tag[x.tag] AND y.tag[z.tag] = z.tag[y.tag]"
+    query = f"(x, !y, z) FROM r WHERE x.reader = 'x' AND y.reader = 'y' AND z.reader = 'z' AND {equal} WITHIN 9"
+    assert answers_to(query, [*rows_of(("x", 0), tag="a"), *rows_of(("z", 5), tag="b")]) == []
+    assert answers_to(query, rows_of(("x", 0), ("z", 5))) == [(0, 5, 0, 5, 1.0)]
+    assert answers_to(query, rows_of(("x", 0), ("y", 2), ("z", 5))) == []
+
+
 def test_both_ends_may_be_open() -> None:
     query = (
         "(!x, y, !z) FROM r WHERE x.reader = 'x' AND y.reader = 'y' AND z.reader = 'z' AND x.tag = y.tag AND "

@@ -156,7 +156,8 @@ class ConditionBinder:
                 self.without_shift(left if is_shifted(left) else right)
             return compared
         if comparable(left.type, right.type):
-            return Operation(op, (left, right), Type.BOOLEAN, span)
+            sides = _without_mutual_defaults(left, right) if op == "=" else (left, right)
+            return Operation(op, sides, Type.BOOLEAN, span)
         message = f"{a_type(left.type)} cannot be compared with {a_type(right.type)}"
         self.findings.add("type-mismatch", message, span, comparison_hint(left, right))
         return None
@@ -316,3 +317,15 @@ _BINDERS: dict[type, Callable[[ConditionBinder, Any], Typed | None]] = {
 
 def _negated(typed: Typed, negated: bool, span: Span | None = None) -> Typed:
     return Operation("not", (typed,), Type.BOOLEAN, span or typed.span) if negated else typed
+
+
+def _without_mutual_defaults(left: Typed, right: Typed) -> tuple[Typed, Typed]:
+    """Two columns that are equated, without defaults if each is the default of the other: `x.id[y.id] = y.id[x.id]`.
+
+    Both forms hold if either event is missing. But only equalities without defaults are combined with others.
+    """
+    if isinstance(left, Reference) and isinstance(right, Reference):
+        plain = replace(left, default=None), replace(right, default=None)
+        if (right.default, left.default) == plain:
+            return plain
+    return left, right
