@@ -88,7 +88,7 @@ def answers(
     found: dict[Hashable, float] = defaultdict(float)
     for t in sorted({unit.first + n for unit in units for n in range(len(unit.likelihoods))}):
         for world, p in worlds(locations, initial, transition, units, stream.name, t, lag):
-            true = {result for result in results(query.goals, world, matcher) if result.t == t}
+            true = {result for result in results(query, world, matcher) if result.t == t}
             for answer in {answer_of(query, result) for result in true}:
                 found[answer] += p
     return dict(found)
@@ -113,7 +113,7 @@ def counts(
     for window in sorted({step // length for step in steps}):
         t = max(step for step in steps if step // length == window)
         for world, p in worlds(locations, initial, transition, units, stream.name, t, lag):
-            true = {answer_of(query, result) for result in results(query.goals, world, matcher)}
+            true = {answer_of(query, result) for result in results(query, world, matcher)}
             number: dict[Hashable, int] = defaultdict(int)
             for answer in true:
                 instant, *group = answer if isinstance(answer, tuple) else (answer,)

@@ -198,6 +198,8 @@ class Inference:
     def _infer(self, state: KeyState, sensors: Sensors, starts: I64, readings: I32, ahead: int) -> Inferred:
         chain, plain = self._chain, self.states.plain
         if self.method in WEIGHTED:
+            if not state.steps:  # the arrays of a state without steps do not show that it has a marginal
+                state.marginal = np.zeros_like(state.weights)
             return Inferred(
                 *kernel.pair_rows(
                     chain, sensors, starts, readings, state.steps > 0, state.weights, state.levels, state.marginal,
