@@ -39,6 +39,9 @@ ROLES: Mapping[str, type] = {"variable": np.int64, "old": np.bool_}
 MISS = 0.1
 """The probability that an event is lost, in the queries with losses."""
 
+NOTHING_ANSWERED = np.zeros((0, 0), np.bool_)
+"""The first events of earlier matches, for EMIT NEXT, which no query has."""
+
 Rows = np.ndarray
 """The events of the positive components of each match, one row per match; -1 for a missing event."""
 
@@ -166,13 +169,14 @@ class InProcess:
         """Return the matches of events with roles: groups by key, lists, and the search."""
         matcher = Matcher(self.batch, {}, inf)
         alive = np.zeros(len(matcher.roles), np.bool_)
-        return matcher.matches(self.analysis, self.search, np.arange(len(matcher.roles)), 0, alive, bounded)
+        roles = np.arange(len(matcher.roles))
+        return matcher.matches(self.analysis, self.search, roles, 0, alive, NOTHING_ANSWERED, bounded)
 
     def kernel(self, bounded: bool = True) -> SearchResult:
         """Run the kernel alone: lists and the search."""
-        component, event, group, n_groups, t, fresh, conditions, keyed = self._arrays
+        component, event, group, n_groups, t, chances, fresh, conditions, keyed = self._arrays
         lists = make_lists(component, event, group, np.arange(len(event)), keyed, n_groups)
-        return find(self.search.scores, conditions, lists, t, fresh, bounded, False, False)
+        return find(self.search.scores, conditions, lists, t, chances, fresh, NOTHING_ANSWERED, bounded, False, False)
 
     @cached_property
     def _arrays(self) -> tuple:
@@ -189,6 +193,7 @@ class InProcess:
             group,
             n_groups,
             self.batch.t.copy(),
+            matcher._chances,
             fresh,
             self.search.conditions._replace(matrix=matrix),
             keyed,
