@@ -109,7 +109,10 @@ def test_all_errors_are_reported_at_once(anabranch: Command, folder: Path) -> No
             "SEQUENCE (x, !y) FROM readings",
             "end with the event that completes the match, or add ENDING OPEN and WITHIN",
         ),
-        ("SEQUENCE (x) FROM readings MISS x 0.1 DELAY x EXPONENTIAL(1) WITHIN 9", "remove x from MISS"),
+        (
+            "SEQUENCE (x) FROM readings MISS x 0.1 DELAY x EXPONENTIAL(1) WITHIN 9",
+            "remove x from MISS, or add ENDING OPEN",
+        ),
         ("PATTERN readings(x, 220)", "write '220', or declare reader as an INTEGER"),
         ("PATTERN buses('220', _)", "write 220, or declare route as a STRING"),
         ("PATTERN buses(r, _) WHERE r = '220'", "write 220, or declare its column as a STRING"),

@@ -48,8 +48,8 @@ def test_method_exact_fails_instead_of_sampling() -> None:
 
 
 def test_method_exact_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "MOST_WORK", 2000)
-    monkeypatch.setattr(joint, "MOST_WORK", 2000)
+    monkeypatch.setattr(archive, "MOST_WORK", 10_000)
+    monkeypatch.setattr(joint, "MOST_WORK", 10_000)
     monkeypatch.setattr(joint, "WORK_PER_INSTANT", 0)
     assert {row["method"] for row in answers(WORKBOOK.format(options=""), people(2, 4))} == {"sampling"}
     assert {row["method"] for row in answers(WORKBOOK.format(options="METHOD EXACT"), people(2, 4))} == {"exact"}
