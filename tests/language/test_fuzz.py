@@ -25,6 +25,6 @@ def test_any_syntax_tree_is_declared_or_has_findings(workbook: nodes.Workbook) -
     findings = declare(parse(unparse(workbook)), catalog)
     assert all(finding.span for finding in findings)
     # OR REPLACE may declare a name again.
-    declared = {statement.name for statement in workbook.statements}
+    declared = {statement.name.lower() for statement in workbook.statements}
     assert findings or set(catalog.entries) == declared
     assert not findings or len(catalog.entries) < len(workbook.statements)
