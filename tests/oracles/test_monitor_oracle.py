@@ -335,10 +335,7 @@ def test_the_threshold_is_inclusive() -> None:
     assert answers_to(query.format(0.76), row("a", 0, 0, -1 / 8), error="1") == []
 
 
-@pytest.mark.parametrize(
-    "condition",
-    ["ABS(a.x) < 1", "a.x - b.x < 1", "a.x < b.x", "NOT a.x < 1", "ABS(a.x - a.y) < 1", "a.x + 1 < 2"],
-)
+@pytest.mark.parametrize("condition", ["a.x < b.x", "NOT a.x < 1"])
 def test_constraints_of_another_shape_are_refused(condition: str) -> None:
     with pytest.raises(NotImplementedError):
         answers_to(f"a, b FROM e WHERE {condition}", row("a", 0), row("b", 0))
