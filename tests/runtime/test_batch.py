@@ -116,6 +116,24 @@ def test_without_group_by_the_groups_are_combined(spark: SparkSession) -> None:
     assert same(collect(office(spark, ROWS, "THRESHOLD 0.3").run("coffee")), {(2,): 1 - 0.6 * 0.75})
 
 
+def test_queries_that_route_rows_differently_share_a_pass(spark: SparkSession) -> None:
+    queries = {
+        "by_person": "PATTERN at(x, 'coffee') GROUP BY x",
+        "by_place": "PATTERN at(_, y) GROUP BY y",
+        "anybody": "PATTERN at(_, 'hall') THEN at(_, 'coffee')",
+        "episodes": "PATTERN at(x, 'coffee') GROUP BY x PER EPISODE",
+    }
+    together, alone = Session(spark, partitions=3), Session(spark, partitions=3)
+    for session in (together, alone):
+        session.execute(stream("at") + "".join(f"CREATE QUERY {name} AS {text};" for name, text in queries.items()))
+        session.bind("at", spark.createDataFrame(ROWS, "person string, place string, t long, p double"))
+    assert len(together.groups(together.catalog.queries())) == 1
+    for name, answers in together.run_all().items():
+        expected = alone.run(name).toArrow().to_pylist()
+        assert expected
+        assert sorted(map(repr, answers.toArrow().to_pylist())) == sorted(map(repr, expected)), name
+
+
 def test_a_run_is_lazy_and_a_counter_sees_every_row(spark: SparkSession) -> None:
     session = office(spark, ROWS)
     with pytest.raises(AnabranchError, match="coffee has not been run yet"):

@@ -169,8 +169,11 @@ def _packet_rows(
     routed: Routed, stream: int, n_buckets: int, every: bool, unreadable: pa.Table | None = None, ended: bool = False
 ) -> pa.RecordBatch:
     """The packets of one batch as rows for the shuffle; the first row has the counts."""
-    blobs = dict(routed.packets)
-    buckets = list(range(n_buckets)) if every else (list(blobs) or [0])
+    # Queries that share a pass may send several packets to one bucket.
+    packets: list[tuple[int, bytes | None]] = list(routed.packets)
+    reached = {bucket for bucket, _ in packets}
+    packets += [(bucket, None) for bucket in range(n_buckets if every else not packets) if bucket not in reached]
+    buckets = [bucket for bucket, _ in packets]
     rejected = routed.rejected if unreadable is None else pa.concat_tables([routed.rejected, unreadable])
     unread = 0 if unreadable is None else unreadable.num_rows
     first = [True] + [False] * (len(buckets) - 1)
@@ -189,7 +192,7 @@ def _packet_rows(
                 pa.binary(),
             ),
             pa.array([routed.instants if head else None for head in first], pa.binary()),
-            pa.array([blobs.get(bucket) for bucket in buckets], pa.binary()),
+            pa.array([blob for _, blob in packets], pa.binary()),
         ],
         schema=_PACKET_ARROW,
     )
