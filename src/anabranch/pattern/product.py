@@ -193,7 +193,7 @@ def true_sets(
 ) -> TrueSets:
     """Update the weights by a batch, and return the probabilities of the sets of true operands.
 
-    Sets for which `like` is equal are not told apart: they count as one of them, or as the empty one.
+    Sets with equal values of `like` get one probability together. It is that of the first of them, or of the empty set.
     """
     alike: dict[Hashable, list[int]] = {like(0): [0]}
     for true in np.unique(automaton.true).tolist():

@@ -172,7 +172,9 @@ def _packet_rows(
     # Queries that share a pass may send several packets to one bucket.
     packets: list[tuple[int, bytes | None]] = list(routed.packets)
     reached = {bucket for bucket, _ in packets}
-    packets += [(bucket, None) for bucket in range(n_buckets if every else not packets) if bucket not in reached]
+    if every:
+        packets += [(bucket, None) for bucket in range(n_buckets) if bucket not in reached]
+    packets = packets or [(0, None)]
     buckets = [bucket for bucket, _ in packets]
     rejected = routed.rejected if unreadable is None else pa.concat_tables([routed.rejected, unreadable])
     unread = 0 if unreadable is None else unreadable.num_rows
