@@ -335,6 +335,13 @@ def test_the_threshold_is_inclusive() -> None:
     assert answers_to(query.format(0.76), row("a", 0, 0, -1 / 8), error="1") == []
 
 
+@pytest.mark.parametrize("condition", ["ABS(a.x) < 1", "a.x - b.x < 1", "ABS(a.x - a.y) < 1", "a.x + 1 < 2"])
+def test_linear_expressions_are_answered(condition: str) -> None:
+    answers = answers_to(f"a, b FROM e WHERE {condition}", row("a", 0), row("b", 0))
+    assert answers
+    assert all(answer["probability"] > 0 for answer in answers)
+
+
 @pytest.mark.parametrize("condition", ["a.x < b.x", "NOT a.x < 1"])
 def test_constraints_of_another_shape_are_refused(condition: str) -> None:
     with pytest.raises(NotImplementedError):
