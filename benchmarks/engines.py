@@ -92,7 +92,7 @@ def read_packets(job: Job, path: Path) -> BucketInput:
     """Run the first stage over one Parquet file and return its packets, all for one bucket."""
     tasks = pa.RecordBatch.from_pylist([{"path": str(path)}])
     bucket_input = BucketInput(len(job.layouts))
-    for batch in pack_files(Packing(job, stream=0, n_buckets=1))(iter([tasks])):
+    for batch in pack_files(Packing(job, stream=0, n_buckets=1), {})(iter([tasks])):
         for row in batch.to_pylist():
             bucket_input.add(row)
     return bucket_input

@@ -25,7 +25,7 @@ from anabranch.transport import inbox, packing, routing
 
 #: What is timed, in the order of the data: a label, and the functions of that label (their owners and names).
 STEPS: dict[str, tuple[tuple[Any, str], ...]] = {
-    "read Parquet": ((packets, "_read_parquet"),),
+    "read Parquet": ((packets, "read_tables"),),
     "check rows": ((routing, "check_rows"),),
     "times": ((routing, "encode_times"), (packing, "encode_times")),
     "encode keys": ((routing, "encode_tuples"),),

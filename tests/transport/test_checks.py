@@ -31,8 +31,9 @@ GOOD = {
 BAD = [
     (MARKOV, {"person": None}, "person is NULL"),
     (MARKOV, {"t": None}, "t is NULL"),
-    (MARKOV, {"t": END}, "t is out of range"),
-    (MARKOV, {"t": BEGINNING}, "t is out of range"),
+    (MARKOV, {"t": END}, "t is outside the range of times, -2^62 to 2^62"),
+    (MARKOV, {"t": BEGINNING}, "t is outside the range of times, -2^62 to 2^62"),
+    (MARKOV, {"t": 2**62}, "t is outside the range of times, -2^62 to 2^62"),
     (MARKOV, {"p": None}, "p is NULL"),
     (MARKOV, {"p": math.nan}, "p is not a number"),
     (MARKOV, {"p": -1e-9}, "p is outside [0, 1]"),
@@ -51,6 +52,8 @@ BAD = [
     (PREDICTED, {"x": math.nan}, "x is not a finite number"),
     (PREDICTED, {"y_rate": None}, "y_rate is NULL"),
     (PREDICTED, {"x_rate": math.inf}, "x_rate is not a finite number"),
+    (PREDICTED, {"x": 1e101}, "x is above 1e+100"),
+    (PREDICTED, {"x_rate": -1e308}, "x_rate is above 1e+100"),
     (PREDICTED, {"spread": None}, "spread is NULL"),
     (PREDICTED, {"spread": math.nan}, "spread is not a finite number"),
     (PREDICTED, {"spread": math.inf}, "spread is not a finite number"),
@@ -76,7 +79,7 @@ def test_a_bad_row_is_quarantined_with_its_reason(layout: Layout, change: dict, 
 
 
 def test_the_bounds_of_valid_ranges_are_valid() -> None:
-    rows = [GOOD[MARKOV] | {"p": p, "t": t} for p in (0.0, -0.0, 1.0) for t in (0, -1, END - 1, BEGINNING + 1)]
+    rows = [GOOD[MARKOV] | {"p": p, "t": t} for p in (0.0, -0.0, 1.0) for t in (0, -1, 2**62 - 1, 1 - 2**62)]
     kept, rejected = check_rows(table_of(MARKOV, rows), MARKOV)
     assert kept.num_rows == len(rows)
     assert rejected.num_rows == 0

@@ -24,7 +24,8 @@ Entry = Stream | Relation | Query
 Examine = Callable[[Query, BoundQuery], list[Finding]]
 
 #: Names that are no folder name: they would lead to another folder, or fail on some file systems.
-_INVALID_FOLDER = re.compile(r"""^[.]|[/\\:*?"<>|]""")
+#: `_quarantine` holds the rows that could not be used, next to the folders of the answers.
+_INVALID_FOLDER = re.compile(r"""^[.]|[/\\:*?"<>|]|^_quarantine$""")
 
 
 @dataclass(frozen=True, slots=True)

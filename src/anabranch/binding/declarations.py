@@ -12,6 +12,7 @@ from anabranch.binding.derived_streams import (
     derived_model,
 )
 from anabranch.binding.durations import checked_duration
+from anabranch.binding.file_options import check_options, extension_format
 from anabranch.binding.reading import has_reading
 from anabranch.binding.segment_laws import check_segment_law
 from anabranch.binding.stream_columns import check_column_types
@@ -335,6 +336,7 @@ class DeclarationBinder:
                     message = f"option {shown(option.name)} is given twice"
                     self.findings.add("name-twice", message, option.span, "remove one of them")
                 seen.add(option.name.lower())
+            check_options(source.options, extension_format(source.path), self.findings)
         elif isinstance(source, nodes.InferredSource):
             self.check_path(source.path, source.span)
             check_inference(source, self.findings)

@@ -13,7 +13,6 @@ from anabranch.cli.messages import RunFailed, say
 from anabranch.errors import AnabranchError, WorkbookError
 from anabranch.language.parser import parse
 from anabranch.language.reading import read_workbook
-from anabranch.language.types import Type
 from anabranch.planning.planner import Planner
 
 if TYPE_CHECKING:
@@ -100,24 +99,6 @@ def valid_rows(session: Session, stream: Stream) -> pa.Table:
     if rejected.num_rows:
         say(f"{stream.name}: {rejected.num_rows:,} invalid rows were left out")
     return valid
-
-
-def source_types(table: pa.Table) -> dict[str, Type]:
-    """The types of the columns; times may have more Arrow types than conditions."""
-    import pyarrow as pa
-
-    from anabranch.columns.conditions import ARROW_TYPES
-
-    known = {arrow: own for own, arrow in ARROW_TYPES.items()}
-    kinds = (
-        (pa.types.is_timestamp, Type.TIMESTAMP),
-        (pa.types.is_integer, Type.INTEGER),
-        (pa.types.is_floating, Type.DOUBLE),
-    )
-    return {
-        field.name.lower(): next((own for test, own in kinds if test(field.type)), known.get(field.type, Type.UNKNOWN))
-        for field in table.schema
-    }
 
 
 def known_stream(session: Session, name: str) -> Stream:

@@ -13,7 +13,7 @@ from anabranch.binding.binder import bind
 from anabranch.binding.typed import Member, walk
 from anabranch.catalog import Catalog, Query
 from anabranch.cli import options
-from anabranch.cli.common import chosen_queries, open_workbook, source_types, valid_rows
+from anabranch.cli.common import chosen_queries, open_workbook, valid_rows
 from anabranch.cli.messages import say
 from anabranch.cli.progress import progress
 from anabranch.errors import WorkbookError
@@ -137,6 +137,7 @@ def _notes(history: History) -> Iterator[str]:
 
 def _history(session: Session, query: Query, workbook: str) -> tuple[BoundSequence, History]:
     """The query with the types of its streams, and the passes through its components."""
+    from anabranch.columns.types import types_of_columns
     from anabranch.sequence.analysis import analyse
     from anabranch.sequence.history import make_history, objection
 
@@ -145,7 +146,7 @@ def _history(session: Session, query: Query, workbook: str) -> tuple[BoundSequen
         tables = {stream.name.lower(): valid_rows(session, stream) for stream in bound.streams}
         typed = Catalog(dict(session.catalog.entries))
         for stream in bound.streams:
-            typed.add(stream.with_types(source_types(tables[stream.name.lower()])))
+            typed.add(stream.with_types(types_of_columns(tables[stream.name.lower()].schema)))
         analysis = analyse(_sequence(query, typed))
         refused = objection(analysis)
         if refused is not None:

@@ -12,7 +12,7 @@ from anabranch.binding.segment_laws import MOST_PHASES
 from anabranch.binding.stream_columns import find_column
 from anabranch.catalog import Model, Stream
 from anabranch.cli import options
-from anabranch.cli.common import known_stream, open_workbook, source_types, valid_rows
+from anabranch.cli.common import known_stream, open_workbook, valid_rows
 from anabranch.cli.messages import say
 from anabranch.cli.progress import progress
 from anabranch.errors import DataError
@@ -82,12 +82,13 @@ def _intervals(session: Session, name: str, by: str | None) -> Stream:
 
 def _fits(session: Session, stream: Stream, by: str | None, most_k: int) -> tuple[list[SegmentFit], bool]:
     """The fitted distributions, and whether times are timestamps."""
+    from anabranch.columns.types import types_of_columns
     from anabranch.planning.layouts import layouts_for
     from anabranch.relate.fit import fit_durations
     from anabranch.relate.history import make_history
 
     table = valid_rows(session, stream)
-    typed = stream.with_types(source_types(table))
+    typed = stream.with_types(types_of_columns(table.schema))
     (layout,) = layouts_for([typed])
     history = make_history(table, layout, by)
     fits = fit_durations(history.lengths, history.classes, most_k)

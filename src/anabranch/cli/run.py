@@ -79,7 +79,7 @@ def command(
     with run_summary(workbook, summary) as report:
         session = open_workbook(workbook, input, master, verbose, once=True)
         queries = runnable_queries(session, workbook, query)
-        destination.check_queries(queries)
+        destination.check(queries)
         several = len(queries) > 1
         for group in session.groups(queries):
             with failures_of(workbook, group[0]):
@@ -131,13 +131,17 @@ class Destination:
         """The output folder, if there is one."""
         return None if self.output == STANDARD_OUTPUT else self.output
 
-    def check_queries(self, queries: Sequence[Query]) -> None:
-        """Refuse several queries in one CSV: their columns differ."""
+    def check(self, queries: Sequence[Query]) -> None:
+        """Refuse several queries in one CSV, because their columns differ, and folders with files of others."""
+        from anabranch.runtime.sinks.files import check_replaceable
+
         if self.output == STANDARD_OUTPUT and self.format == "csv" and len(queries) > 1:
             names = ", ".join(query.name for query in queries)
             raise typer.BadParameter(
                 f"--output - writes the answers of one query as csv, not of {names}; use --query or --format jsonl"
             )
+        for query in queries if self.folder else ():
+            check_replaceable(os.path.join(self.folder, query.name))
 
     def output_of(self, name: str) -> str | None:
         """Where the answers of a query are: its folder, `-`, or None."""

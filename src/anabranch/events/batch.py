@@ -12,7 +12,7 @@ from anabranch.columns.dictionary import flat
 from anabranch.columns.times import TimeKind
 from anabranch.events.kernel import gather_roles
 from anabranch.events.table import EventTable
-from anabranch.transport.checks import LATE, QUARANTINE, quarantine
+from anabranch.transport.checks import LATE, QUARANTINE, plain_rows, quarantine
 from anabranch.transport.layout import Layout
 from anabranch.transport.state import read_tables
 
@@ -176,7 +176,7 @@ class Batch:
     def quarantined_late(self) -> pa.Table:
         """The rows for the quarantine of late rows; a row is quarantined by the bucket that counts it."""
         counted = self.where(self.counted)
-        parts = [quarantine(table.layout.name, LATE, table.table.to_pylist()) for table in counted.tables]
+        parts = [quarantine(table.layout.name, LATE, plain_rows(table.table)) for table in counted.tables]
         return pa.concat_tables([QUARANTINE.empty_table(), *parts])
 
 

@@ -24,7 +24,7 @@ MAX_DEPTH = 100
 #: Goals of a PATTERN. A goal takes two bits (matched, accepted) of a 64-bit word, and two bits are reserved.
 MAX_GOALS = 31
 
-#: Characters of a name. Names become columns, folders and state keys; file systems allow 255 bytes.
+#: Bytes of a name in UTF-8. Names become columns, folders and state keys; file systems allow 255 bytes.
 MAX_NAME = 128
 
 #: Characters of a string. Strings are values, paths and polygons in text form.

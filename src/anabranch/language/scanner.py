@@ -200,8 +200,9 @@ class _Scanner:
 
     def check_name(self, name: str, start: int, end: int) -> None:
         """Report names that are too long for columns and folders."""
-        if len(name) > limits.MAX_NAME:
-            message = f"the name {shown(name)} has {len(name):,} characters (at most {limits.MAX_NAME} are allowed)"
+        size = len(name.encode(errors="surrogatepass"))
+        if size > limits.MAX_NAME:
+            message = f"the name {shown(name)} has {size:,} bytes (at most {limits.MAX_NAME} are allowed)"
             self.report("name-too-long", message, start, end, "shorten it")
 
     def scan_string(self, text: str, start: int, end: int) -> Token:

@@ -14,7 +14,6 @@ from operator import or_
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark_types
@@ -29,7 +28,8 @@ from anabranch.planning.layouts import preparation_of
 from anabranch.runtime.batch import Feed
 from anabranch.runtime.diagnosis import TextFormat
 from anabranch.runtime.filters import lower
-from anabranch.runtime.packets import ROWS_AT_ONCE, Packing, pack_files, pack_rows, quarantine_unreadable
+from anabranch.runtime.packets import Packing, pack_files, pack_rows, quarantine_unreadable
+from anabranch.runtime.parquet_files import tasks_of
 from anabranch.runtime.sources.files import FileInput, is_local
 from anabranch.runtime.sources.schema import CORRUPT, match_columns, types_of
 from anabranch.runtime.spark_mode import parallelism
@@ -151,14 +151,14 @@ class Input:
     def feed(self, spark: SparkSession, packing: Packing) -> Feed:
         """The existing rows."""
         if self.files is not None and self._by_workers(packing):
-            tasks = _parquet_tasks(self.files.paths(), parallelism(spark))
-            return Feed(spark.createDataFrame(tasks), pack_files(packing))
+            tasks = tasks_of(self.files.paths(), parallelism(spark))
+            return Feed(spark.createDataFrame(tasks), pack_files(packing, types_of(self.schema)))
         return self._row_feed(self._rows_now(), packing)
 
     def live_feed(self, packing: Packing, max_files: int | None) -> Feed:
         """The existing rows and those that will arrive."""
         if self.files is not None and self._by_workers(packing):
-            return Feed(self.files.stream_paths(max_files), pack_files(packing))
+            return Feed(self.files.stream_paths(max_files), pack_files(packing, types_of(self.schema)))
         frame = self.files.stream(self.schema, max_files) if self.files is not None else self._bound_frame()
         return self._row_feed(frame, packing)
 
@@ -242,8 +242,8 @@ class Input:
         if files is None or files.format != "parquet" or files.options or not is_local(files.path):
             return False
         needed = {name.lower() for name in packing.job.layouts[packing.stream].source_columns}
-        first = files.paths()[:1]
-        return bool(first) and needed <= {name.lower() for name in pq.read_schema(first[0]).names}
+        first = files.first_schema()
+        return first is not None and needed <= {name.lower() for name in first.names}
 
     def rows(self) -> pa.Table:
         """All rows of a relation, in the declared order and types."""
@@ -279,25 +279,3 @@ def are_small(inputs: Sequence[Input]) -> bool:
     """Whether one task should process the inputs: the size of each is known, and all together are small."""
     sizes = [source.n_bytes() for source in inputs]
     return all(sizes) and sum(sizes) <= _SMALL_BYTES
-
-
-def _parquet_tasks(paths: Sequence[str], n_cores: int) -> pa.Table:
-    """Tasks of consecutive row groups with about the same number of rows, several per core."""
-    groups: list[tuple[str, int, int]] = []
-    for path in paths:
-        try:
-            metadata = pq.read_metadata(path)
-        except (OSError, pa.ArrowInvalid) as error:
-            raise DataError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
-        groups += [(path, group, metadata.row_group(group).num_rows) for group in range(metadata.num_row_groups)]
-    share = min(ROWS_AT_ONCE, max(1, sum(rows for _, _, rows in groups) // (2 * n_cores)))
-    tasks: list[tuple[str, list[int]]] = []
-    filled = share
-    for path, group, rows in groups:
-        if filled >= share or tasks[-1][0] != path:
-            tasks.append((path, []))
-            filled = 0
-        tasks[-1][1].append(group)
-        filled += rows
-    schema = pa.schema([("path", pa.string()), ("groups", pa.list_(pa.int32()))])
-    return pa.table({"path": [path for path, _ in tasks], "groups": [chosen for _, chosen in tasks]}, schema=schema)

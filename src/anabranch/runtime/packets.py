@@ -5,23 +5,22 @@ Only blobs cross between Spark and Python: a packet row is (bucket, stream, newe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from anabranch.arrays import BEGINNING
-from anabranch.columns.times import midnights
 from anabranch.errors import DataError
+from anabranch.language.types import Type
+from anabranch.runtime.parquet_files import ROWS_AT_ONCE, UnreadableFile, read_tables
+from anabranch.transport import state
 from anabranch.transport.checks import QUARANTINE, UNREADABLE, quarantine
 from anabranch.transport.job import Job
-from anabranch.transport.layout import Layout
 from anabranch.transport.operator import Counts
 from anabranch.transport.routing import Routed, route
-from anabranch.transport.state import read_tables, write_tables
 
 #: One row per bucket and batch. `read`, `ignored` and `excluded` count rows, `rejected` holds a QUARANTINE table or is
 #: NULL, `instants` the distinct times of the valid rows, as codes, or is NULL.
@@ -45,9 +44,6 @@ _PACKET_ARROW = pa.schema(
         ("blob", pa.binary()),
     ]
 )
-
-#: A worker packs at most about this many rows at once, so its memory does not grow with the partition.
-ROWS_AT_ONCE = 2_000_000
 
 Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -80,6 +76,11 @@ class Packing:
         routed = route(table, self.stream, self.job, self.n_buckets, self.instants)
         return _packet_rows(routed, self.stream, self.n_buckets, self.every, unreadable)
 
+    def no_rows(self, unreadable: pa.Table) -> pa.RecordBatch:
+        """The packets of something that could not be read; it counts as one row."""
+        nothing = Routed([], 0, 0, BEGINNING, QUARANTINE.empty_table())
+        return _packet_rows(nothing, self.stream, self.n_buckets, self.every, unreadable)
+
 
 def pack_rows(packing: Packing, names: dict[str, str], corrupt: str | None) -> Stage:
     """A stage that packs rows that Spark has read.
@@ -101,45 +102,23 @@ def _pack_rows(packing: Packing, names, corrupt, batches):
         yield packing.packet_rows(table.select(list(names.values())).rename_columns(list(names)), unreadable)
 
 
-def pack_files(packing: Packing) -> Stage:
-    """A stage that gets paths of Parquet files, with row groups or without, and reads and packs their rows."""
-    return partial(_pack_files, packing)
+def pack_files(packing: Packing, types: Mapping[str, Type]) -> Stage:
+    """A stage that gets paths of Parquet files, with row groups or without, and reads and packs their rows.
+
+    `types` are those of the source columns, by lower-case name.
+    """
+    return partial(_pack_files, packing, types)
 
 
-def _pack_files(packing: Packing, batches):
+def _pack_files(packing: Packing, types, batches):
+    layout = packing.job.layouts[packing.stream]
     for batch in batches:
         for task in batch.to_pylist():
-            for table in _read_parquet(task["path"], task.get("groups"), packing.job.layouts[packing.stream]):
-                yield packing.packet_rows(table)
-
-
-def _read_parquet(path: str, groups: list[int] | None, layout) -> Iterator[pa.Table]:
-    """Tables of at most about ROWS_AT_ONCE rows, text columns as codes."""
-    path = path.removeprefix("file://").removeprefix("file:")
-    spelled = {name.lower(): name for name in pq.read_schema(path).names}
-    missing = [name for name in layout.source_columns if name.lower() not in spelled]
-    if missing:
-        raise DataError(f"{path} has no column {missing[0]}; it has {', '.join(spelled.values())}")
-    columns = [spelled[name.lower()] for name in layout.source_columns]
-    coded = [name for name in columns if name.lower() in layout.coded_sources]
-    with pq.ParquetFile(path, read_dictionary=coded) as file:
-        metadata = file.metadata
-        chosen: list[int] = []
-        rows = 0
-        for group in range(metadata.num_row_groups) if groups is None else groups:
-            chosen.append(group)
-            rows += metadata.row_group(group).num_rows
-            if rows >= ROWS_AT_ONCE:
-                yield _renamed(file.read_row_groups(chosen, columns=columns).select(columns), layout)
-                chosen, rows = [], 0
-        if chosen:
-            yield _renamed(file.read_row_groups(chosen, columns=columns).select(columns), layout)
-
-
-def _renamed(table: pa.Table, layout: Layout) -> pa.Table:
-    if layout.preparation is not None:
-        return table.rename_columns(layout.source_columns)
-    return midnights(table.rename_columns(layout.columns), layout.times)
+            try:
+                for table in read_tables(task["path"], task.get("groups"), layout, types):
+                    yield packing.packet_rows(table)
+            except UnreadableFile as error:
+                yield packing.no_rows(quarantine(layout.name, str(error), [{"file": task["path"]}]))
 
 
 def _tables(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -190,7 +169,7 @@ def _packet_rows(
             pa.array([routed.excluded if head else 0 for head in first], pa.int64()),
             pa.array([rejected.num_rows if head else 0 for head in first], pa.int64()),
             pa.array(
-                [write_tables({"rejected": rejected}) if head and rejected.num_rows else None for head in first],
+                [state.write_tables({"rejected": rejected}) if head and rejected.num_rows else None for head in first],
                 pa.binary(),
             ),
             pa.array([routed.instants if head else None for head in first], pa.binary()),
@@ -229,7 +208,7 @@ class BucketInput:
             read=row["read"], used=row["ignored"], quarantined=row["quarantined"], excluded=row["excluded"]
         )
         if row["rejected"] is not None:
-            self.rejected.append(read_tables(row["rejected"])["rejected"])
+            self.rejected.append(state.read_tables(row["rejected"])["rejected"])
         if row["instants"] is not None:
             self.instants.append(row["instants"])
         if row["blob"] is not None:

@@ -8,12 +8,12 @@ modes.
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
 
+from anabranch.runtime import atomic
 from anabranch.transport.operator import ROW_COUNTS, Counts
 
 
@@ -45,6 +45,4 @@ class StreamCounts:
         return Counts(**json.loads(self._path.read_text()))
 
     def _write(self) -> None:
-        draft = self._path.with_suffix(".draft")
-        draft.write_text(json.dumps(asdict(self._counts)))
-        os.replace(draft, self._path)
+        atomic.write_text(self._path, json.dumps(asdict(self._counts)))

@@ -16,7 +16,7 @@ from anabranch.relate.validation import invalid_entities
 from anabranch.runtime.inputs import Input
 from anabranch.runtime.packets import quarantine_unreadable
 from anabranch.runtime.readiness import make_ready
-from anabranch.transport.checks import OVERFULL, QUARANTINE, check_rows, overfull_rows, quarantine
+from anabranch.transport.checks import OVERFULL, QUARANTINE, check_rows, overfull_rows, plain_rows, quarantine
 from anabranch.transport.layout import Layout
 from anabranch.transport.preparing import prepare_rows
 
@@ -97,7 +97,7 @@ def validate(table: pa.Table, layout: Layout) -> pa.Table:
     parts = [rejected]
     if valid.num_rows:
         parts += [
-            quarantine(layout.name, reason, valid.filter(pa.array(invalid)).to_pylist())
+            quarantine(layout.name, reason, plain_rows(valid.filter(pa.array(invalid))))
             for reason, invalid in _invalid_together(valid, layout)
         ]
     return pa.concat_tables(parts)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from anabranch.arrays import BEGINNING, END, I32, I64, Bools
 from anabranch.columns.dictionary import encode_tuples
 from anabranch.columns.globe import beyond
-from anabranch.columns.times import TimeKind, encode_known_times, encode_times
+from anabranch.columns.times import TimeKind
 from anabranch.transport.interval_columns import ROLES, role_numbers, whole_numbers
 from anabranch.transport.kernel import in_unit_interval
 from anabranch.transport.layout import DistributionColumns, IntervalColumns, Layout, PredictionColumns, SpaceColumns
@@ -44,13 +44,16 @@ def check_rows(table: pa.Table, layout: Layout) -> tuple[pa.Table, pa.Table]:
     if not reasons:
         return table, QUARANTINE.empty_table()
     parts = [
-        quarantine(layout.name, reason, table.filter(pa.array(fresh)).select(layout.columns).to_pylist())
+        quarantine(layout.name, reason, plain_rows(table.filter(pa.array(fresh)).select(layout.columns)))
         for reason, fresh in reasons
     ]
     return table.filter(pa.array(~bad)), pa.concat_tables(parts)
 
 
 def _faults(table: pa.Table, layout: Layout) -> Iterable[tuple[str, Bools]]:
+    for name in (*layout.keys, *layout.values):
+        if not _is_text(table[name]):
+            yield f"{name} is not valid UTF-8", _invalid_text(table[name])
     for name in layout.keys:
         yield f"{name} is NULL", _is_null(table[name])
         if pa.types.is_floating(table[name].type):
@@ -79,12 +82,31 @@ def _time_faults(table: pa.Table, name: str, kind: TimeKind) -> Iterable[tuple[s
     if kind is TimeKind.DOUBLE:
         yield f"{name} is not a finite number", _not_finite(table[name])
         return
-    # The smallest and the largest 64-bit integer stand for unknown times.
-    ends = pc.min_max(table[name])
-    codes = encode_times(pa.array([ends["min"], ends["max"]]).drop_null(), kind)
-    if BEGINNING in codes or END in codes:
-        codes = encode_known_times(table[name], kind, unknown=0)
-        yield f"{name} is out of range", (codes == BEGINNING) | (codes == END)
+    range_of = _timestamp_range if kind is TimeKind.TIMESTAMP else _integer_range
+    column, lowest, highest, meaning = range_of(table[name])
+    ends = pc.min_max(column).as_py()
+    if ends["min"] is not None and (ends["min"] < lowest or ends["max"] > highest):
+        outside = pc.or_(pc.less(column, lowest), pc.greater(column, highest))
+        yield f"{name} is outside {meaning}", _true(outside)
+
+
+def _timestamp_range(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, int, int, str]:
+    """A TIMESTAMP column as integers in its unit, and the range of Python's and SQL's timestamps."""
+    per_second = _PER_SECOND[column.type.unit]
+    lowest = max(_FIRST_SECOND * per_second, BEGINNING + 1)
+    highest = min(_LAST_SECOND * per_second + per_second - 1, END - 1)
+    return pc.cast(column, pa.int64()), lowest, highest, "the years 1 to 9999"
+
+
+def _integer_range(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, int, int, str]:
+    """An INTEGER column, and the range in which the difference of two times is a 64-bit integer."""
+    most = 2**62 - 1
+    return pc.cast(column, pa.int64()), -most, most, "the range of times, -2^62 to 2^62"
+
+
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+#: The first second of year 1 and the last second of year 9999, since 1970.
+_FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 
 
 def _probability_faults(table: pa.Table, name: str) -> Iterable[tuple[str, Bools]]:
@@ -96,6 +118,10 @@ def _probability_faults(table: pa.Table, name: str) -> Iterable[tuple[str, Bools
     yield f"{name} is outside [0, 1]", _true(pc.or_(pc.less(p, 0.0), pc.greater(p, 1.0)))
 
 
+#: Larger predicted values, rates and errors would overflow where they are multiplied.
+_MOST = 1e100
+
+
 def _prediction_faults(
     table: pa.Table, values: tuple[str, ...], prediction: PredictionColumns
 ) -> Iterable[tuple[str, Bools]]:
@@ -103,6 +129,7 @@ def _prediction_faults(
     for name in dict.fromkeys((*values, *prediction.rates, *prediction.error_columns)):
         yield f"{name} is NULL", _is_null(table[name])
         yield f"{name} is not a finite number", _not_finite(table[name])
+        yield f"{name} is above {_MOST:g}", _true(pc.greater(pc.abs(pc.cast(table[name], pa.float64())), _MOST))
     for name in prediction.error_columns:
         yield f"{name} is negative", _true(pc.less(pc.cast(table[name], pa.float64()), 0.0))
 
@@ -169,6 +196,30 @@ def _not_finite(column: pa.ChunkedArray) -> Bools:
     return _true(pc.invert(pc.is_finite(pc.cast(column, pa.float64()))))
 
 
+def _is_text(column: pa.ChunkedArray) -> bool:
+    """Whether every text of a column is valid UTF-8; true for columns without texts. Parquet does not guarantee it."""
+    texts = [chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk for chunk in column.chunks]
+    try:
+        for text in texts:
+            if pa.types.is_string(text.type) or pa.types.is_large_string(text.type):
+                text.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _invalid_text(column: pa.ChunkedArray) -> Bools:
+    return np.array([_is_undecodable(cell) for cell in column], np.bool_)
+
+
+def _is_undecodable(cell: pa.Scalar) -> bool:
+    try:
+        cell.as_py()
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
 def _is_null(column: pa.ChunkedArray) -> Bools:
     if not column.null_count:
         return np.zeros(len(column), np.bool_)
@@ -197,6 +248,25 @@ def quarantine(stream: str, reason: str, rows: Iterable[dict[str, object]]) -> p
     """Rows that are quarantined for one reason."""
     texts = [json.dumps(_finite(row), default=_plain, ensure_ascii=False) for row in rows]
     return pa.table({"stream": [stream] * len(texts), "reason": [reason] * len(texts), "row": texts}, schema=QUARANTINE)
+
+
+def plain_rows(table: pa.Table) -> list[dict[str, object]]:
+    """The rows as Python values; a text or time that Python cannot represent is written as well as possible."""
+    try:
+        return table.to_pylist()
+    except (OverflowError, ValueError):
+        columns = [[_plain_cell(cell) for cell in column] for column in table.columns]
+        return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _plain_cell(cell: pa.Scalar) -> object:
+    try:
+        return cell.as_py()
+    except UnicodeDecodeError:
+        text = cell.value if isinstance(cell, pa.DictionaryScalar) else cell
+        return text.as_buffer().to_pybytes().decode(errors="replace")
+    except (OverflowError, ValueError):
+        return f"{cell.value} {cell.type.unit} since 1970"
 
 
 def _finite(row: dict[str, object]) -> dict[str, object]:

@@ -19,7 +19,7 @@ from anabranch.columns.conditions import ARROW_TYPES, evaluate, same_type
 from anabranch.columns.dictionary import encode_tuples, flat, plain
 from anabranch.errors import DataError
 from anabranch.language.types import Type
-from anabranch.transport.checks import QUARANTINE, quarantine
+from anabranch.transport.checks import QUARANTINE, plain_rows, quarantine
 from anabranch.transport.preparation import Preparation
 
 Relations = Mapping[str, pa.Table]
@@ -43,7 +43,7 @@ def prepare_rows(table: pa.Table, stream: str, preparation: Preparation, relatio
     for reason, found in [*source.time_faults, *source.faults()]:
         bad = found & kept
         if bad.any():
-            rows = table.filter(pa.array(bad)).to_pylist()
+            rows = plain_rows(table.filter(pa.array(bad)))
             rejected = pa.concat_tables([rejected, quarantine(stream, reason, rows)])
             kept &= ~bad
     made = pa.table(columns)

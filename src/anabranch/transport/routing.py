@@ -17,7 +17,7 @@ from anabranch.columns.dictionary import encode_tuples, flat
 from anabranch.columns.hashing import hash_tuples
 from anabranch.columns.times import encode_known_times
 from anabranch.transport.activations import TOO_LONG, readings_of
-from anabranch.transport.checks import QUARANTINE, check_rows, quarantine
+from anabranch.transport.checks import QUARANTINE, check_rows, plain_rows, quarantine
 from anabranch.transport.layout import Layout
 from anabranch.transport.packing import pack
 from anabranch.transport.preparing import prepare_rows
@@ -128,7 +128,7 @@ def route(table: pa.Table, stream: int, placement: Placement, n_buckets: int, in
     rejected = pa.concat_tables([unprepared, rejected])
     if layout.start is not None and layout.derivation is not None:
         good, too_long = readings_of(good, layout.start, layout.time, layout.derivation.step, layout.time_kind)
-        columns = too_long.select(layout.columns).to_pylist()
+        columns = plain_rows(too_long.select(layout.columns))
         rejected = pa.concat_tables([rejected, quarantine(layout.name, TOO_LONG, columns)])
     good = events_of(good, layout)
     if layout.runs is not None:

@@ -1,7 +1,8 @@
 """Answers as files that can be read at any time.
 
-A micro-batch becomes one file, which is written to a staging folder and renamed: a reader sees all of it or nothing. A
-batch that Spark replays after a failure replaces its own file, so no answer is lost or duplicated.
+Files are written to a staging folder and renamed: a reader sees all of them or nothing. A batch run replaces the
+answers of an earlier one. A micro-batch of a stream becomes one file; if Spark replays it after a failure, it replaces
+its own file, so no answer is lost or duplicated. Folders with files of others are never written to.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,6 +22,7 @@ from pyspark.sql.types import ArrayType, StructType
 
 from anabranch.columns.statuses import FINAL
 from anabranch.errors import AnabranchError, DataError
+from anabranch.runtime import atomic
 from anabranch.runtime.finishing import to_frame
 from anabranch.runtime.sources.files import is_local, local_folder
 from anabranch.runtime.spark import with_settings
@@ -29,20 +32,59 @@ FORMATS = ("parquet", "csv", "json")
 
 #: The file with the id of the checkpoint that an output folder belongs to.
 _OWNER = "_checkpoint"
+#: The file that marks the answers of a batch run.
+_WHOLE = "_anabranch"
+_STAGING = "_staging"
+
+
+def check_replaceable(folder: str) -> None:
+    """Refuse an output folder of a batch run that holds anything but the answers of an earlier batch run.
+
+    Nothing is known about a folder that is not local; there, Spark refuses one that exists.
+    """
+    target = _local(folder)
+    if target is None:
+        return
+    if (target / _OWNER).exists():
+        raise DataError(f"{folder} holds the answers of a stream; use another output folder")
+    if _has_files(target) and not (target / _WHOLE).exists():
+        raise DataError(f"{folder} holds files that are not answers; use another output folder")
 
 
 def write_whole(frame: DataFrame, folder: str, file_format: str) -> None:
-    """Write the answers of a batch run to a folder; replaces its files, but never those of a stream."""
-    if (Path(folder) / _OWNER).exists():
-        raise DataError(f"{folder} holds the answers of a stream; use another output folder")
-    # Spark's current folder is the one in which its JVM was started.
-    _save(frame, file_format, os.path.abspath(folder) if is_local(folder) else folder)
+    """Write the answers of a batch run to a folder; replaces those of an earlier batch run, and nothing else."""
+    check_replaceable(folder)
+    target = _local(folder)
+    if target is None:
+        _save(frame, file_format, folder)
+        return
+    staging = target.parent / _STAGING / target.name
+    shutil.rmtree(staging, ignore_errors=True)
+    _save(frame, file_format, str(staging / "new"))
+    (staging / "new" / _WHOLE).touch()
+    if target.exists():
+        os.rename(target, staging / "old")
+    os.rename(staging / "new", target)
+    shutil.rmtree(staging)
+    with suppress(OSError):  # another query is writing its answers there
+        staging.parent.rmdir()
+
+
+def _local(folder: str) -> Path | None:
+    """The absolute path of a local folder; None for the address of another file system."""
+    plain = folder.removeprefix("file://")
+    return Path(plain).resolve() if is_local(plain) else None
+
+
+def _has_files(folder: Path) -> bool:
+    """Whether there is anything at a path but hidden files: a killed process leaves drafts."""
+    return folder.is_file() or (folder.is_dir() and any(path.name[0] != "." for path in folder.iterdir()))
 
 
 def _save(frame: DataFrame, file_format: str, folder: str) -> None:
     if file_format == "csv":
         frame = without_structs(frame)
-    writer = frame.write.format(file_format).mode("overwrite")
+    writer = frame.write.format(file_format).mode("error")
     if file_format == "csv":
         writer = writer.option("header", "true")
     # Spark's default, INT96, is read by others as a time without a zone.
@@ -103,7 +145,7 @@ class _BatchFiles:
         self._format = file_format
         self._folder.mkdir(parents=True, exist_ok=True)
         # Files that a killed run left incomplete.
-        shutil.rmtree(self._folder / "_staging", ignore_errors=True)
+        shutil.rmtree(self._folder / _STAGING, ignore_errors=True)
 
     def write_answers(self, spark: SparkSession, answers: pa.Table, batch: int) -> int:
         """Write the answers of a micro-batch; provisional answers go to the subfolder `_provisional`."""
@@ -119,7 +161,7 @@ class _BatchFiles:
         """Write the rows of a micro-batch; returns how many there are."""
         target = self._folder / f"part-{batch:010d}.{self._format}"
         if table.num_rows:
-            staging = self._folder / "_staging" / str(batch)
+            staging = self._folder / _STAGING / str(batch)
             written = self._stage(spark, table, staging)
             _flush(written)
             os.replace(written, target)
@@ -135,6 +177,7 @@ class _BatchFiles:
             staging.mkdir(parents=True, exist_ok=True)
             pq.write_table(table, staging / "part.parquet")
             return staging / "part.parquet"
+        shutil.rmtree(staging, ignore_errors=True)  # of an attempt that failed
         _save(to_frame(spark, table).coalesce(1), self._format, str(staging))
         return next(path for path in staging.iterdir() if path.name.startswith("part-"))
 
@@ -157,4 +200,6 @@ def claim(folder: str, owner: str) -> None:
             f"{folder} holds the answers of another checkpoint; use a new output folder, "
             "or the checkpoint they came from"
         )
-    mark.write_text(owner)
+    if _has_files(mark.parent) and not mark.exists():
+        raise DataError(f"{folder} holds files that are not answers of this stream; use a new output folder")
+    atomic.write_text(mark, owner)

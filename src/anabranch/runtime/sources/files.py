@@ -9,7 +9,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Sequence
-from pathlib import PurePosixPath
+from contextlib import suppress
 from urllib.parse import urlparse
 
 import pyarrow as pa
@@ -20,24 +20,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.types import from_arrow_type
 
+from anabranch.binding.file_options import check_options, extension_format
 from anabranch.binding.reading import source_name
 from anabranch.catalog import Column, Relation, Stream
 from anabranch.errors import DataError, Finding, WorkbookError
 from anabranch.language import nodes
+from anabranch.language.findings import Findings
 from anabranch.language.types import Type
 from anabranch.runtime.sources.schema import CORRUPT, SPARK_TYPES, types_of
 
 #: Spark's error for a Parquet column of a type that it does not have.
 _UNSUPPORTED_TYPE = "PARQUET_TYPE_ILLEGAL"
 
-
-_FORMATS = {
-    ".parquet": "parquet",
-    ".csv": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-}
 _DEFAULTS: dict[str, dict[str, str]] = {
     # Without enforceSchema=false, a file with another column order would be read by position.
     "csv": {"header": "true", "enforceSchema": "false", "timeZone": "UTC", "columnNameOfCorruptRecord": CORRUPT},
@@ -59,10 +53,9 @@ def resolve(path: str, base: str) -> str:
 
 def format_of(path: str) -> str | None:
     """The format, by the extension of a path or of the files in a folder; extensions such as `.gz` are skipped."""
-    suffixes = [suffix.lower() for suffix in PurePosixPath(path).suffixes]
-    for suffix in reversed(suffixes):
-        if suffix in _FORMATS:
-            return _FORMATS[suffix]
+    stated = extension_format(path)
+    if stated is not None:
+        return stated
     if os.path.isdir(path):
         found = [os.path.join(path, name) for name in os.listdir(path)]
     else:
@@ -107,6 +100,11 @@ class FileInput:
         if kind is None:
             raise self._wrong(f"the format of '{source.path}' is unknown", "use .parquet, .csv, .json or .jsonl")
         self.format = kind
+        # The format of a folder is that of its files, which a check without data does not see.
+        findings = Findings()
+        check_options(source.options, kind, findings)
+        if findings:
+            raise WorkbookError(findings.items)
         self.options = _DEFAULTS[kind] | {option.name: str(option.value) for option in source.options}
 
     @property
@@ -131,7 +129,7 @@ class FileInput:
             found = reader.load(self.path).schema
         except (PySparkException, Py4JJavaError) as error:
             if self.format == "parquet" and _UNSUPPORTED_TYPE in str(error) and is_local(self.path):
-                return _schema_of(self.paths()[0], strict=False)
+                return _spark_schema(pq.read_schema(self.paths()[0]), strict=False)
             raise self._wrong(
                 f"'{self._source.path}' cannot be read: {_first_line(error)}", "check the file"
             ) from error
@@ -154,17 +152,24 @@ class FileInput:
         return spark_types.StructType(fields)
 
     def _plain_schema(self) -> spark_types.StructType | None:
-        """The schema of the first local Parquet file; None if Spark must read it.
+        """The schema of the first local Parquet file that can be read; None if Spark must read it.
 
         Spark would start a job. It is needed if folders are partition columns (k=v), or a type is not supported.
         """
-        paths = self.paths() if self.format == "parquet" and is_local(self.path) else []
-        if not paths or any("=" in path for path in paths):
+        found = self.first_schema() if self.format == "parquet" and is_local(self.path) else None
+        if found is None or any("=" in path for path in self.paths()):
             return None
         try:
-            return _schema_of(paths[0], strict=True)
-        except (OSError, pa.ArrowInvalid, PySparkTypeError):
+            return _spark_schema(found, strict=True)
+        except PySparkTypeError:
             return None
+
+    def first_schema(self) -> pa.Schema | None:
+        """The schema of the first local Parquet file that can be read; None if there is none."""
+        for path in self.paths():
+            with suppress(OSError, pa.ArrowException):
+                return pq.read_schema(path)
+        return None
 
     def batch(self, schema: spark_types.StructType) -> DataFrame:
         """The existing rows."""
@@ -222,10 +227,10 @@ def _hidden(name: str) -> bool:
     return name.startswith(("_", ".")) and "=" not in name
 
 
-def _schema_of(path: str, strict: bool) -> spark_types.StructType:
+def _spark_schema(schema: pa.Schema, strict: bool) -> spark_types.StructType:
     """The columns of a Parquet file. Columns of unsupported types are left out, or are an error if `strict`."""
     fields = []
-    for field in pq.read_schema(path):
+    for field in schema:
         try:
             fields.append(spark_types.StructField(field.name, from_arrow_type(field.type, prefer_timestamp_ntz=True)))
         except PySparkTypeError:
