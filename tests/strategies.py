@@ -175,6 +175,8 @@ def create_streams(draw: st.DrawFn) -> nodes.CreateStream:
         space=space,
         geodesic=geodesic,
         watermark=draw(maybe(durations)),
+        idle_after=draw(maybe(durations)),
+        max_ahead=draw(maybe(durations)),
         source=draw(maybe(st.one_of(sources, inferred_sources, predicted_sources, segmented_sources))),
         start=None if time is None else draw(maybe(time_columns)),
         or_replace=draw(st.booleans()),

@@ -20,6 +20,9 @@ from anabranch.language.unparse import unparse
 #: A summary lists at most this many names of each sort.
 _MAX_NAMES = 10
 
+#: MAX AHEAD of streams that do not state it, in seconds: a year. Times beyond it are errors of a clock or of a format.
+MAX_AHEAD = 366 * 86_400.0
+
 
 class Model(Enum):
     """What is uncertain about the rows of a stream."""
@@ -92,6 +95,20 @@ class Stream:
         """How late a row may arrive (WATERMARK): in seconds if it has a unit or the time is a TIMESTAMP."""
         watermark = self.declaration.watermark
         return 0.0 if watermark is None else float(amount_of(watermark))
+
+    @property
+    def idle_after(self) -> float | None:
+        """How far the stream may fall behind the others before it stops holding them back (IDLE AFTER)."""
+        idle = self.declaration.idle_after
+        return None if idle is None else float(amount_of(idle))
+
+    @property
+    def max_ahead(self) -> float | None:
+        """How far a row may be ahead of the clock when it is read, in seconds (MAX AHEAD); None for numeric times."""
+        ahead = self.declaration.max_ahead
+        if self.time.type is not Type.TIMESTAMP:
+            return None
+        return MAX_AHEAD if ahead is None else float(amount_of(ahead))
 
     @property
     def previous(self) -> tuple[Column, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.transport.layouts import CERTAIN, INDEPENDENT, MARKOV, POSITIONS, PREDICTED, table_of
 
 from anabranch.arrays import BEGINNING, END
+from anabranch.columns.times import TimeKind
 from anabranch.transport.checks import QUARANTINE, check_rows, quarantine
 from anabranch.transport.layout import Layout
 
@@ -76,6 +77,19 @@ def test_a_bad_row_is_quarantined_with_its_reason(layout: Layout, change: dict, 
     values = json.loads(row["row"])
     assert values.keys() == good.keys()
     assert all(values[name] == good[name] for name in good.keys() - change.keys())
+
+
+def test_a_time_far_ahead_of_the_clock_is_quarantined() -> None:
+    layout = replace(CERTAIN, time_kind=TimeKind.TIMESTAMP, max_ahead=86_400.0)
+    now = datetime.now(UTC)
+    times = [now + timedelta(days=days) for days in (-5000, 0, 0.9, 1.1, 400)] + [datetime(2999, 1, 1, tzinfo=UTC)]
+    for unit in ("s", "ms", "us", "ns"):
+        column = pa.array(times[:-1] if unit == "ns" else times, pa.timestamp("us", tz="UTC")).cast(
+            pa.timestamp(unit, tz="UTC"), safe=False
+        )
+        kept, rejected = check_rows(pa.table({"door": range(len(column)), "t": column}), layout)
+        assert kept["door"].to_pylist() == [0, 1, 2]
+        assert set(rejected["reason"].to_pylist()) == {"t is too far ahead of the clock (MAX AHEAD)"}
 
 
 def test_the_bounds_of_valid_ranges_are_valid() -> None:

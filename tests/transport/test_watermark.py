@@ -49,6 +49,31 @@ def test_with_a_common_clock_a_stream_without_rows_holds_nothing_back() -> None:
     assert clock.advance([BEGINNING, BEGINNING], ended=True) == 121
 
 
+def test_an_idle_stream_holds_the_others_back_only_for_a_time() -> None:
+    clock = Clock([PROMPT, replace(SLOW, idle_after=30.0)])
+    assert clock.advance([100, BEGINNING]) == 70, "it has had no row yet"
+    assert clock.advance([BEGINNING, 95]) == 85
+    assert clock.advance([120, BEGINNING]) == 90
+    assert clock.advance([130, BEGINNING]) == 100, "it is 35 behind"
+    assert clock.advance([BEGINNING, 128]) == 118, "it goes on"
+    assert clock.advance([BEGINNING, BEGINNING], ended=True) == 131
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 100)), min_size=1), st.integers(10, 60), st.data())
+def test_the_watermark_with_idle_streams_is_the_same_for_any_split(
+    rows: list[tuple[int, int]], idle: int, data: st.DataObject
+) -> None:
+    layouts = [replace(SLOW, idle_after=float(idle)), replace(SLOW, idle_after=float(idle + 5))]
+    whole, split = Clock(layouts), Clock(layouts)
+    newest = [max((t for stream, t in rows if stream == which), default=BEGINNING) for which in (0, 1)]
+    expected = whole.advance(newest)
+    while rows:
+        n = data.draw(st.integers(1, len(rows)))
+        part, rows = rows[:n], rows[n:]
+        found = split.advance([max((t for stream, t in part if stream == s), default=BEGINNING) for s in (0, 1)])
+    assert found == expected
+
+
 def test_a_bounded_stream_holds_nothing_back_once_its_rows_have_arrived() -> None:
     clock = Clock([PROMPT, SLOW], bounded={0})
     assert clock.advance([BEGINNING, 200]) == BEGINNING, "its rows have not arrived"

@@ -97,8 +97,14 @@ class DeclarationBinder:
 
     def check_no_reading(self, stream: Stream, source: nodes.DerivedSource) -> None:
         """Report clauses about the rows of a source in a stream that reads none."""
+        node = stream.declaration
+        for clause, stated in (("IDLE AFTER", node.idle_after), ("MAX AHEAD", node.max_ahead)):
+            if stated is not None:
+                message = (
+                    f"{clause} is for streams that are read, but {shown(stream.name)} is {derivation_word(source)}"
+                )
+                self.findings.add("derived-reading", message, stated.span, f"write it for {source.stream}")
         if has_reading(stream):
-            node = stream.declaration
             words = "AS, computed columns, FORMAT, ZONE, JOIN and WHERE are for streams that are read"
             message = f"{words}, but {shown(stream.name)} is {derivation_word(source)}"
             clause = next((name for name in ("WHERE", "FORMAT", "ZONE") if name in node.clause_spans), "KEY")
@@ -263,12 +269,27 @@ class DeclarationBinder:
             checked_duration(self.findings, "PERIOD", node.period, positive=True)
         if node.watermark is not None:
             checked_duration(self.findings, "WATERMARK", node.watermark, positive=False)
+        self.check_clock(stream)
         if node.error:
             self.check_error(node)
         for clause, law in stream.segment_laws:
             check_segment_law(self.findings, clause, law)
         if node.horizon is not None:
             self.check_horizon(node, *node.horizon, stream.time.type)
+
+    def check_clock(self, stream: Stream) -> None:
+        """Check IDLE AFTER, which cannot be shorter than the WATERMARK, and MAX AHEAD, which needs TIMESTAMP times."""
+        node = stream.declaration
+        if node.idle_after is not None:
+            idle = checked_duration(self.findings, "IDLE AFTER", node.idle_after, positive=False)
+            if idle < stream.lateness:
+                message = "IDLE AFTER is shorter than WATERMARK, so rows within the watermark would be late"
+                self.findings.add("out-of-range", message, node.idle_after.span, "write a longer IDLE AFTER")
+        if node.max_ahead is not None:
+            checked_duration(self.findings, "MAX AHEAD", node.max_ahead, positive=False)
+            if stream.time.type not in (Type.UNKNOWN, Type.TIMESTAMP):
+                message = "MAX AHEAD compares times with the clock, so they must be TIMESTAMP"
+                self.findings.add("clause-type", message, node.max_ahead.span, "remove MAX AHEAD")
 
     def check_error(self, node: nodes.CreateStream) -> None:
         """Report errors below 0, and value columns without an error or with two."""

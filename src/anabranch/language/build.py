@@ -190,6 +190,12 @@ class StatementBuilder(QueryBuilder):
     def watermark(self, span: Span, duration: nodes.Duration) -> Clause:
         return Clause("WATERMARK", {"watermark": duration}, span)
 
+    def idle(self, span: Span, duration: nodes.Duration) -> Clause:
+        return Clause("IDLE AFTER", {"idle_after": duration}, span)
+
+    def max_ahead(self, span: Span, duration: nodes.Duration) -> Clause:
+        return Clause("MAX AHEAD", {"max_ahead": duration}, span)
+
     def source(self, span: Span, source: nodes.Source) -> Clause:
         return Clause("FROM", {"source": source}, span)
 

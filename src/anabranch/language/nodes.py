@@ -350,6 +350,8 @@ class CreateStream(Clauses):
     computed: tuple[ColumnName, ...] = ()
     joins: tuple[Join, ...] = ()
     where: Expr | None = None
+    idle_after: Duration | None = None
+    max_ahead: Duration | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ _TERMINAL_NAMES = {
     "IN": "", "IS": "", "BETWEEN": "",
     "LPAR": "(", "RPAR": ")", "LSQB": "[", "RSQB": "]", "COMMA": "a comma", "DOT": "a dot", "VBAR": "|", "BANG": "!",
     "KLEENE_OPEN": "<", "KLEENE_CLOSE": ">", "$END": ";",
-    "GROUP": "GROUP BY", "MAX": "MAX DELAY", "INFERRED": "INFERRED FROM",
+    "GROUP": "GROUP BY", "IDLE": "IDLE AFTER", "MAX": "MAX AHEAD", "INFERRED": "INFERRED FROM",
     "PREDICTED": "PREDICTED FROM", "AT": "AT LEAST", "CALIBRATED": "CALIBRATED BY",
     "PRECEDED": "PRECEDED BY", "MET": "MET BY", "OVERLAPPED": "OVERLAPPED BY", "STARTED": "STARTED BY",
     "FINISHED": "FINISHED BY", "ENDS": "ENDS AFTER, ENDS BEFORE", "OR": "OR REPLACE",
@@ -34,6 +34,7 @@ _SYMBOLS = {
     "NOT": ("NOT", "IS"),
     "NULL": ("NULL", "TRUE"),
     "OR": ("OR", "STREAM"),
+    "MAX": ("MAX DELAY", "WATERMARK"),
 }
 
 #: Keywords of SQL and other languages, and what to write instead.

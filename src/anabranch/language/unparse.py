@@ -286,6 +286,8 @@ def _create_stream(node: nodes.CreateStream) -> str:
         *clause("PERIOD", node.period, unparse),
         *clause("SPACE", node.space, lambda space: f"({_names(space)}){geodesic}"),
         *clause("WATERMARK", node.watermark, unparse),
+        *clause("IDLE AFTER", node.idle_after, unparse),
+        *clause("MAX AHEAD", node.max_ahead, unparse),
         *([unparse(node.source)] if node.source else []),
         *map(unparse, node.joins),
         *clause("WHERE", node.where, unparse),

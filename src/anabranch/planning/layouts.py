@@ -67,6 +67,8 @@ def _layout(stream: Stream, kind: TimeKind, folder: str) -> Layout:
         time_kind=kind,
         start=None if stream.start is None else stream.start.name,
         lateness=stream.lateness,
+        idle_after=stream.idle_after,
+        max_ahead=stream.max_ahead,
         distribution=_distribution(stream) if uncertain else None,
         interval=interval_of(stream, kind, folder) if stream.model is Model.INTERVALS else None,
         prediction=prediction_of(stream) if stream.model is Model.PREDICTED else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 
@@ -67,6 +68,8 @@ def _faults(table: pa.Table, layout: Layout) -> Iterable[tuple[str, Bools]]:
     if layout.interval is not None:
         yield from _interval_faults(table, layout.time, layout.interval, layout.time_kind)
     yield from _time_faults(table, layout.time, layout.time_kind)
+    if layout.max_ahead is not None:
+        yield from _ahead_faults(table, layout.time, layout.max_ahead)
     if layout.start:
         yield from _time_faults(table, layout.start, layout.time_kind)
         yield f"{layout.start} is after {layout.time}", _true(pc.greater(table[layout.start], table[layout.time]))
@@ -88,6 +91,15 @@ def _time_faults(table: pa.Table, name: str, kind: TimeKind) -> Iterable[tuple[s
     if ends["min"] is not None and (ends["min"] < lowest or ends["max"] > highest):
         outside = pc.or_(pc.less(column, lowest), pc.greater(column, highest))
         yield f"{name} is outside {meaning}", _true(outside)
+
+
+def _ahead_faults(table: pa.Table, name: str, seconds: float) -> Iterable[tuple[str, Bools]]:
+    """Times that lie too far ahead of this moment. One of them would let the watermark pass all rows to come."""
+    column, _, highest, _ = _timestamp_range(table[name])
+    limit = min(highest, int((time.time() + seconds) * _PER_SECOND[table[name].type.unit]))
+    newest = pc.max(column).as_py()
+    if newest is not None and newest > limit:
+        yield f"{name} is too far ahead of the clock (MAX AHEAD)", _true(pc.greater(column, limit))
 
 
 def _timestamp_range(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, int, int, str]:

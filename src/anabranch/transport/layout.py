@@ -185,6 +185,8 @@ class Layout:
     time, time_kind : column and type of the event time; of events with a duration, the end
     start : column of the start of events with a duration
     lateness : the WATERMARK clause, in seconds for a TIMESTAMP, else in the unit of the time column
+    idle_after : the IDLE AFTER clause, in the same unit
+    max_ahead : how far a time may be ahead of the clock, in seconds; None for times that are not TIMESTAMP
     common_clock : whether a row is at most `lateness` behind the newest row of any stream of the query, instead of its
         own (MAX DELAY of a MONITOR)
     distribution, interval, prediction : the part of the model; all None for CERTAIN
@@ -203,6 +205,8 @@ class Layout:
     time_kind: TimeKind
     start: str | None = None
     lateness: float = 0.0
+    idle_after: float | None = None
+    max_ahead: float | None = None
     common_clock: bool = False
     distribution: DistributionColumns | None = None
     interval: IntervalColumns | None = None

@@ -2,8 +2,9 @@
 
 The watermark of a stream trails its newest row by the WATERMARK clause (its *lateness*). The watermark of a query is
 the smallest one of its streams (`Clock`), so a stream without new rows holds it back. Not with MAX DELAY, which says
-how long a row takes to arrive: then the watermark of each stream trails the newest row of any. Nor does a *bounded*
-stream, all rows of which arrive at once, after they have arrived. An instant is complete when the watermark is strictly
+how long a row takes to arrive: then the watermark of each stream trails the newest row of any. Nor with IDLE AFTER:
+then it trails the newest row of any by at most this long. Nor does a *bounded* stream, all rows of which arrive at
+once, after they have arrived. An instant is complete when the watermark is strictly
 past it, so rows of one instant may arrive in different micro-batches. Every bucket keeps a clock of its own. All clocks
 agree, because every packed batch sends its newest time to every bucket.
 
@@ -97,6 +98,9 @@ class Clock:
             earlier(last if layout.common_clock else known, layout.lateness, layout.time_kind)
             for known, layout in zip(self._newest, self._layouts, strict=True)
         ]
+        for stream, layout in enumerate(self._layouts):
+            if layout.idle_after is not None:
+                watermarks[stream] = max(watermarks[stream], earlier(last, layout.idle_after, layout.time_kind))
         of_others = [watermark for stream, watermark in enumerate(watermarks) if stream not in self._bounded]
         for stream in self._bounded if of_others else ():
             if self._newest[stream] > BEGINNING:
