@@ -1,6 +1,18 @@
-"""`python -m anabranch`: the command line."""
+"""The command `anabranch`, also as `python -m anabranch`."""
 
-from anabranch.cli.main import main
+import sys
+
+
+def main() -> None:
+    """Run the command line; Ctrl-C stops it at any moment, also while its modules are loaded."""
+    try:
+        from anabranch.cli.main import main as run
+
+        run()
+    except KeyboardInterrupt:
+        sys.stderr.write("anabranch: stopped\n")
+        sys.exit(130)
+
 
 if __name__ == "__main__":
     main()

@@ -89,8 +89,8 @@ def failures_of(workbook: str, query: Query | Stream) -> Iterator[None]:
     except (WorkbookError, BrokenPipeError):
         raise
     except Exception as error:
-        span = query.declaration.span
-        raise RunFailed(f"{workbook}:{span.line}:{span.column}: {query.name} failed: {translate(error)}") from error
+        span, reason = query.declaration.span, translate(error)
+        raise RunFailed(f"{workbook}:{span.line}:{span.column}: {query.name} failed: {reason}", reason) from error
 
 
 def valid_rows(session: Session, stream: Stream) -> pa.Table:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import signal
 import sys
-from typing import Annotated, Any
+import threading
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -13,6 +16,9 @@ from anabranch.errors import AnabranchError, WorkbookError
 
 # Typer has a Click of its own, and exports only the last of these classes.
 UsageError: type[Any] = typer.BadParameter.__mro__[2]
+
+#: The exit status after Ctrl-C, by convention and by Typer.
+_INTERRUPTED = 128 + signal.SIGINT
 
 app = typer.Typer(
     name="anabranch",
@@ -44,18 +50,37 @@ def _options(version: Version = False) -> None:
 
 
 def main() -> None:
-    """Run a command. Exit status: 0 done, 1 the run failed, 2 the workbook or the arguments are wrong."""
-    sys.exit(_status())
+    """Run a command.
+
+    Exit status: 0 done, 1 the run failed, 2 the workbook or the arguments are wrong, 130 stopped by Ctrl-C, 143 stopped
+    by SIGTERM.
+    """
+    # Py4J logs a traceback on the root logger where the connection to Java is lost; the error is raised anyway.
+    logging.getLogger().addHandler(logging.NullHandler())
+    terminated = threading.Event()
+
+    def terminate(number: int, frame: object) -> NoReturn:
+        terminated.set()
+        raise KeyboardInterrupt
+
+    # SIGTERM, by which systems stop a process, is handled as Ctrl-C. Only the main thread may set a handler.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, terminate)
+    status = _status()
+    sys.exit(128 + signal.SIGTERM if status == _INTERRUPTED and terminated.is_set() else status)
 
 
 def _status() -> int:
     try:
-        return app(prog_name="anabranch", standalone_mode=False) or 0
+        status = app(prog_name="anabranch", standalone_mode=False) or 0
+        if status == _INTERRUPTED:
+            say("anabranch: stopped")
+        return status
     except typer.Exit as error:
         return error.exit_code
     except (typer.Abort, KeyboardInterrupt):
         say("anabranch: stopped")
-        return FAILED
+        return _INTERRUPTED
     except WorkbookError as error:
         say(error.report())
         return WRONG

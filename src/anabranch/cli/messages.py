@@ -10,7 +10,11 @@ FAILED, WRONG = 1, 2
 
 
 class RunFailed(AnabranchError):
-    """A failed run, as one line with the location of its query."""
+    """A failed run, as one line with the location of its query; `reason` is the error without the location."""
+
+    def __init__(self, message: str, reason: AnabranchError) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 def say(text: str) -> None:

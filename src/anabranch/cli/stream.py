@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,10 +13,11 @@ import typer
 from anabranch.catalog import Query
 from anabranch.cli import options
 from anabranch.cli.common import failures_of, group_title, open_workbook, runnable_queries
-from anabranch.cli.messages import say
+from anabranch.cli.messages import FAILED, say
 from anabranch.cli.progress import progress
 from anabranch.cli.run import check_format
 from anabranch.cli.summary import summary_line
+from anabranch.cli.supervision import RunningStream, Supervisor, Watched
 
 if TYPE_CHECKING:
     from anabranch.session import Session
@@ -30,6 +32,18 @@ MaxFiles = Annotated[
 ]
 
 
+class Restart(Enum):
+    """When a query that has failed is restarted."""
+
+    NEVER = "never"
+    ON_FAILURE = "on-failure"
+
+
+RestartOption = Annotated[
+    Restart, typer.Option("--restart", help="Restart a query that has failed, after a pause. The others go on anyway.")
+]
+
+
 def command(
     workbook: options.Workbook,
     checkpoint: Checkpoint,
@@ -41,6 +55,7 @@ def command(
     max_files: MaxFiles = None,
     master: options.Master = None,
     strict: options.Strict = False,
+    restart: RestartOption = Restart.NEVER,
     verbose: options.Verbose = False,
 ) -> None:
     """Run the queries of a workbook on live inputs; a restarted stream resumes from its checkpoint."""
@@ -57,7 +72,7 @@ def command(
             with failures_of(workbook, group.queries[0]):
                 _once(group)
     else:
-        _forever(workbook, groups)
+        _forever(workbook, groups, restart is Restart.ON_FAILURE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +108,25 @@ class _Group:
 
     def rows(self) -> int:
         """How many rows have been read."""
-        name = self.queries[0].name
-        return self.session.counts(name).read if self.session.has_run(name) else 0
+        return self.session.counts(self.queries[0].name).read if self.has_run else 0
+
+    @property
+    def has_run(self) -> bool:
+        """Whether the stream was started."""
+        return self.session.has_run(self.queries[0].name)
+
+    def watched(self, workbook: str) -> Watched:
+        """The stream, for a supervisor."""
+
+        def start() -> RunningStream:
+            with failures_of(workbook, self.queries[0]):
+                return self.start(None)
+
+        def await_end(stream: RunningStream) -> None:
+            with failures_of(workbook, self.queries[0]):
+                stream.awaitTermination()
+
+        return Watched(self.name, start, await_end)
 
     def print_summary(self, began: float) -> None:
         """Print the counts of the rows."""
@@ -112,26 +144,22 @@ def _once(group: _Group) -> None:
     group.print_summary(began)
 
 
-def _forever(workbook: str, groups: list[_Group]) -> None:
-    """Run until interrupted; one failed stream stops the command."""
+def _forever(workbook: str, groups: list[_Group], restart: bool) -> None:
+    """Run until interrupted, or until every stream has failed."""
     began = time.monotonic()
-    running = []
+    supervisor = Supervisor([group.watched(workbook) for group in groups], restart)
     try:
-        for group in groups:
-            with failures_of(workbook, group.queries[0]):
-                running.append((group, group.start(None)))
+        supervisor.start()
         with progress("streaming", lambda: sum(group.rows() for group in groups)):
             # Not awaitTermination: Ctrl-C would interrupt the JVM call with a traceback.
-            while all(stream.isActive for _, stream in running):
+            while supervisor.poll():
                 time.sleep(0.5)
-        for group, stream in running:
-            if not stream.isActive:
-                with failures_of(workbook, group.queries[0]):
-                    stream.awaitTermination()
     except KeyboardInterrupt:
         say("stopping; a restarted stream resumes from the checkpoint")
     finally:
-        for _, stream in running:
-            stream.stop()
+        supervisor.stop()
     for group in groups:
-        group.print_summary(began)
+        if group.has_run:
+            group.print_summary(began)
+    if supervisor.failed:
+        raise typer.Exit(FAILED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
 from anabranch import errors
@@ -20,6 +21,10 @@ def translate(error: Exception) -> errors.AnabranchError:
     if isinstance(error, errors.AnabranchError):
         return error
     text = str(error)
+    if isinstance(error, (ConnectionRefusedError, ConnectionResetError, Py4JNetworkError)):
+        return errors.AnabranchError(
+            "the Java process of Spark has ended; if the machine ran out of memory, the system has killed it"
+        )
     known = _of_worker(text)
     if known is not None:
         return known
