@@ -14,6 +14,7 @@ FAMILIES = {
     "whole": "benchmarks.whole",
     "pattern": "benchmarks.pattern",
     "classes": "benchmarks.pattern.classes",
+    "objects": "benchmarks.pattern.objects",
     "inference": "benchmarks.inference",
     "quality_rfid": "benchmarks.quality",
     "sequence": "benchmarks.sequence",

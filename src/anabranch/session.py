@@ -428,8 +428,9 @@ class Session:
     ) -> StreamingQuery:
         """Start a group of queries that share one pass over their streams (see `groups`), each with its output folder.
 
-        They share a checkpoint, so adding or removing a query needs a new one. Quarantined rows are written once, next
-        to the answers of the first query.
+        They share a checkpoint. A later start may have other queries of the group: one that is missing is removed, and
+        a new one sees the events that are newer than all rows read before. Quarantined rows are written once, next to
+        the answers of the first query.
         """
         queries = [self.catalog.require_query(name) for name in names]
         if len(self.groups(queries, live=True)) != 1:
@@ -442,8 +443,8 @@ class Session:
         self, queries: Sequence[Query], folder: str, output: streaming.Output, trigger: dict[str, Any] | None,
         max_files: int | None, strict: bool,
     ) -> StreamingQuery:  # fmt: skip
-        earlier = self._runs.find(queries[0])
-        counts = earlier.counts if isinstance(earlier, streaming.StreamRun) else Counts()
+        runs = (self._runs.find(query) for query in queries)
+        counts = next((run.counts for run in runs if isinstance(run, streaming.StreamRun)), Counts())
         with self._workspace.errors_of(queries[0].name):
             checkpoint = Checkpoint(local_folder(folder))
             resolved = execution.resolve(self._workspace.planner, self._workspace.bindings, queries, checkpoint)

@@ -142,6 +142,36 @@ def test_the_error_for_a_changed_query_on_an_old_checkpoint_is_one_line(
     )
 
 
+def test_a_restarted_stream_names_the_queries_that_are_added_and_removed(
+    spark: SparkSession, tmp_path: Path, anabranch: Command
+) -> None:
+    workbook = tmp_path / "w.abq"
+    pairs = "CREATE QUERY {name} AS CONSTRAIN u, v FROM at WHERE u.person = v.person AND v.t - u.t IN [1, {most}];\n"
+    text = stream("at", "'in'")
+    arguments = ("stream", workbook, "--checkpoint", tmp_path / "cp", "--output", tmp_path / "out", "--once")
+    write_parquet(tmp_path / "in" / "1.parquet", [("ann", "hall", 1, 1.0), ("ann", "hall", 2, 1.0)])
+    workbook.write_text(text + pairs.format(name="one", most=1) + pairs.format(name="two", most=2))
+    first = anabranch(*arguments)
+    assert first.status == 0, first.err
+    assert "added" not in first.err
+    write_parquet(tmp_path / "in" / "2.parquet", [("ann", "hall", 3, 1.0), ("ann", "hall", 4, 1.0)])
+    workbook.write_text(text + pairs.format(name="three", most=3) + pairs.format(name="two", most=2))
+    second = anabranch(*arguments)
+    assert second.status == 0, second.err
+    assert [line for line in second.err.splitlines() if line.startswith(("added", "removed"))] == [
+        "added three: it sees the events that are newer than all rows read before",
+        "removed one: its answers so far stay in its folder",
+    ]
+    assert [path.name for path in (tmp_path / "cp").iterdir()] == ["one+two"]
+    tables = {name: pq.read_table(tmp_path / "out" / name).to_pylist() for name in ("one", "two", "three")}
+    times = {name: sorted((row["u"]["t"], row["v"]["t"]) for row in rows) for name, rows in tables.items()}
+    assert times == {"one": [(1, 2)], "two": [(1, 2), (1, 3), (2, 3), (2, 4), (3, 4)], "three": [(3, 4)]}
+    refused = anabranch(*arguments, "--query", "two")
+    assert refused.status == 1
+    assert "three is in the checkpoint" in refused.first
+    assert refused.first.endswith("start it too, or remove it from the workbook to end it")
+
+
 @pytest.mark.parametrize("damage", [b"", b"damaged"])
 def test_a_damaged_manifest_is_refused(
     spark: SparkSession, office: Path, tmp_path: Path, anabranch: Command, damage: bytes

@@ -15,6 +15,7 @@ from tests.splits import disordered_splits, splits
 
 from anabranch.constrain.analysis import STRATEGIES, analyse
 from anabranch.transport.routing import route
+from anabranch.transport.watermark import Progress
 
 
 def is_possible(case: Case) -> bool:
@@ -66,7 +67,8 @@ class ShuffledRun(ConstrainRun):
             for number, layout in enumerate(self.job.layouts)
             for row in rows.get(layout.name, ())
         ]
-        watermark = max((part.newest for part in routed), default=0) + 1
+        newest = max((part.newest for part in routed), default=0)
+        watermark = Progress.of_all(newest + 1, len(self.job.layouts))
         for bucket in range(self.n_buckets):
             packets = [(0, blob) for part in routed for number, blob in part.packets if number == bucket]
             operator = self.job.operator()

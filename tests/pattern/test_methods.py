@@ -39,6 +39,11 @@ def test_method_sampling_of_bindings() -> None:
         assert abs(row["probability"] - exact[row["t"], row["p"], row["q"]]) < 0.03
 
 
+def test_method_sampling_of_a_group_without_matching_rows() -> None:
+    text = WORKBOOK[: WORKBOOK.index("CREATE QUERY")] + "CREATE QUERY q AS PATTERN at(p, 'nowhere') GROUP BY p {};"
+    assert answers(text.format("METHOD SAMPLING"), people(2, 4)) == answers(text.format(""), people(2, 4)) == []
+
+
 def test_method_exact_fails_instead_of_sampling() -> None:
     rows = {"has": things("bob", 14, seed=2)}
     with pytest.raises(TooLarge, match="METHOD EXACT excludes sampling"):

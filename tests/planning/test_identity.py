@@ -82,5 +82,5 @@ def test_a_change_of_query_or_stream_is_another_identity(
 
 def test_another_version_or_state_format_is_named(tmp_path: Path) -> None:
     document = identity(STREAM.format(clauses="") + QUERY.format(threshold=""), tmp_path)
-    assert differences(document, document | {"version": 0}) == "has version 0, this version writes 1"
-    assert differences(document, document | {"state format": 1}) == "has state format 1, this version writes 2"
+    assert differences(document, document | {"version": 0}) == "has version 0, this version writes 2"
+    assert differences(document, document | {"state format": 1}) == "has state format 1, this version writes 3"

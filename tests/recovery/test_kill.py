@@ -5,13 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
-import subprocess
-import sys
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
@@ -20,6 +14,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from tests.monitor.compare import assert_same
 from tests.monitor.local import with_numbers
+from tests.recovery.killing import kill_after, started
 from tests.runtime.office import answers_of, collect, same, write_parquet
 
 from anabranch import Session
@@ -47,7 +42,6 @@ PLACES = ("hall", "coffee", "room")
 FILES = 20
 #: The stream is killed after these numbers of micro-batches and a random delay.
 KILLS = (2, 6, 11)
-TIMEOUT = 180
 
 
 def files_of_rows(rng: random.Random) -> list[list[tuple]]:
@@ -140,65 +134,6 @@ class Reader(threading.Thread):
         self.join()
 
 
-class Killable:
-    """A stream in its own process group."""
-
-    def __init__(self, folder: Path, *more: str) -> None:
-        code = "from anabranch.cli.main import main; main()"
-        arguments = ["stream", str(folder / "workbook.abq"), "--checkpoint", str(folder / "checkpoint")]
-        arguments += ["--output", str(folder / "out"), "--max-files", "1", "--master", "local[2]", *more]
-        scratch = folder / "scratch"
-        scratch.mkdir(exist_ok=True)
-        self._log_path = folder / "stderr.txt"
-        with open(self._log_path, "w") as log_file:
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", code, *arguments], stdout=log_file, stderr=log_file, start_new_session=True,
-                env=os.environ | {"SPARK_LOCAL_DIRS": str(scratch), "TMPDIR": str(scratch)},
-            )  # fmt: skip
-
-    @property
-    def log(self) -> str:
-        return self._log_path.read_text()
-
-    def kill(self) -> None:
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-
-    def finish(self) -> None:
-        assert self.process.wait(TIMEOUT) == 0, self.log
-
-
-@contextmanager
-def started(folder: Path, *more: str) -> Iterator[Killable]:
-    running = Killable(folder, *more)
-    try:
-        yield running
-    finally:
-        if running.process.poll() is None:
-            running.kill()
-
-
-def micro_batches(folder: Path) -> int:
-    """The number of micro-batches that Spark has committed."""
-    commits = folder / "checkpoint" / "coffee" / "spark" / "commits"
-    return sum(name.isdigit() for name in os.listdir(commits)) if commits.exists() else 0
-
-
-def kill_after(folder: Path, feeder: Feeder, count: int, delay: float) -> None:
-    """Run the stream until `count` micro-batches are done in total, and kill it after a delay."""
-    deadline = time.monotonic() + TIMEOUT
-    tick = threading.Event()
-    with started(folder) as running:
-        while (done := micro_batches(folder)) < count:
-            assert running.process.poll() is None, running.log
-            assert time.monotonic() < deadline, f"only {done} micro-batches: {running.log}"
-            feeder.add_up_to(done + 3)
-            tick.wait(0.02)
-        feeder.add_up_to(count + 3)
-        tick.wait(delay)
-        running.kill()
-
-
 def test_a_stream_that_is_killed_at_any_moment_gives_every_answer_once(spark: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(20260807)
     (tmp_path / "workbook.abq").write_text(WORKBOOK)
@@ -209,7 +144,7 @@ def test_a_stream_that_is_killed_at_any_moment_gives_every_answer_once(spark: Sp
     reader.start()
     try:
         for count in KILLS:
-            kill_after(tmp_path, feeder, count, delay=rng.uniform(0, 0.8))
+            kill_after(tmp_path, tmp_path / "checkpoint" / "coffee", feeder, count, delay=rng.uniform(0, 0.8))
         feeder.add_up_to(FILES)
         with started(tmp_path, "--once") as running:
             running.finish()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,6 +20,7 @@ from anabranch.cli.progress import progress
 from anabranch.cli.run import check_format
 from anabranch.cli.summary import summary_line
 from anabranch.cli.supervision import RunningStream, Supervisor, Watched
+from anabranch.errors import StateError
 
 if TYPE_CHECKING:
     from anabranch.session import Session
@@ -75,7 +78,7 @@ def command(
         _forever(workbook, groups, restart is Restart.ON_FAILURE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Group:
     """A group of queries that share one pass over their streams, or a single query."""
 
@@ -90,21 +93,44 @@ class _Group:
     @property
     def name(self) -> str:
         """The name of the group in the summary."""
-        return group_title([query.name for query in self.queries])
+        return group_title(self.names)
 
     @property
+    def names(self) -> list[str]:
+        """The names of the queries."""
+        return [query.name for query in self.queries]
+
+    @cached_property
     def checkpoint(self) -> str:
         """The checkpoint folder of the group."""
-        names = [query.name for query in self.queries]
-        return os.path.join(self.checkpoints, "+".join(names if len(names) <= 3 else [names[0], str(len(names) - 1)]))
+        from anabranch.runtime.checkpoint import folder_of
+
+        return folder_of(self.checkpoints, self.names)
 
     def start(self, trigger: dict | None):
-        """Start the stream."""
-        names = [query.name for query in self.queries]
-        folders = [os.path.join(self.output, name) for name in names]
-        return self.session.start_together(
-            names, self.checkpoint, folders, self.file_format, trigger, self.max_files, self.strict
+        """Start the stream; says which queries are added and removed."""
+        from anabranch.runtime.checkpoint import Checkpoint
+
+        changes = Checkpoint(self.checkpoint).changes(self.names)
+        self._refuse_to_leave_out(changes.removed)
+        folders = [os.path.join(self.output, name) for name in self.names]
+        stream = self.session.start_together(
+            self.names, self.checkpoint, folders, self.file_format, trigger, self.max_files, self.strict
         )
+        for name in changes.added:
+            say(f"added {name}: it sees the events that are newer than all rows read before")
+        for name in changes.removed:
+            say(f"removed {name}: its answers so far stay in its folder")
+        return stream
+
+    def _refuse_to_leave_out(self, removed: Sequence[str]) -> None:
+        """A query is removed by removing it from the workbook: --query must not lose its state."""
+        for name in removed:
+            if self.session.catalog.query(name) is not None:
+                raise StateError(
+                    f"{name} is in the checkpoint {self.checkpoint} and in the workbook, but not started; start it "
+                    "too, or remove it from the workbook to end it"
+                )
 
     def rows(self) -> int:
         """How many rows have been read."""

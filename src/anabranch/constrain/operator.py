@@ -16,8 +16,10 @@ from anabranch.constrain.solutions import Answers
 from anabranch.constrain.spec import ConstrainSpec
 from anabranch.constrain.waiting import Waiting
 from anabranch.events.batch import Batch
+from anabranch.events.members import Renumbering
 from anabranch.events.operator import EventOperator
 from anabranch.transport.operator import Counts, Outcome
+from anabranch.transport.watermark import Progress
 
 
 class ConstrainOperator(EventOperator):
@@ -50,8 +52,15 @@ class ConstrainOperator(EventOperator):
 
     def load(self, tables: Mapping[str, pa.Table]) -> None:
         """Load kept events, and the solutions that wait for events of variables with NOT."""
-        super().load(tables)
         self._waiting = Waiting.load(tables)
+        super().load(tables)
+
+    def renumber(self, new: Renumbering) -> Bools:
+        """Convert loaded state of another set of queries."""
+        is_kept = super().renumber(new)
+        self._waiting.rename(new.queries)
+        self._waiting.renumber(is_kept)
+        return is_kept
 
     def tables(self) -> dict[str, pa.Table]:
         """The tables of the state."""
@@ -99,10 +108,10 @@ class EarlyOperator(ConstrainOperator):
     passes them; held events are searched again in the next step, as far as new ones can be near them in time.
     """
 
-    def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
+    def step(self, packets: Sequence[tuple[int, bytes]], watermark: Progress, ended: bool) -> Outcome:
         """Process packets; return all solutions that are new, and those that are decided before the watermark."""
         advance = self._watermark.advance(watermark)
-        arrived = self._arrived(packets)
+        arrived = self._arrived(packets, watermark)
         is_late = advance.is_late(arrived.event_time, arrived.stream)
         rejected = arrived.where(is_late).quarantined_late()
         n_held = len(self._buffer.held)

@@ -8,6 +8,7 @@ from math import ceil
 
 import pyarrow as pa
 
+from anabranch.arrays import I64
 from anabranch.columns.times import TimeKind
 from anabranch.constrain.analysis import ConstrainAnalysis, strategy_of
 from anabranch.constrain.graph import Lowered, lower_queries
@@ -24,6 +25,11 @@ class ConstrainSpec(EventSpecification):
     def lowered(self) -> Lowered:
         """The queries as arrays."""
         return lower_queries(self.analyses, self.time_kind)
+
+    @property
+    def first_role(self) -> I64:
+        """The number of the first variable of each query, and the number of variables."""
+        return self.lowered.graph.first
 
     @property
     def has_early(self) -> bool:

@@ -56,6 +56,11 @@ class Waiting:
         number = np.cumsum(is_kept) - 1
         self._solutions = {query: number[solutions] for query, solutions in self._solutions.items()}
 
+    def rename(self, numbers: I64) -> None:
+        """Set the number of each query to a new one; the solutions of a query with a negative number are dropped."""
+        named = ((int(numbers[query]), solutions) for query, solutions in self._solutions.items())
+        self._solutions = {query: solutions for query, solutions in named if query >= 0}
+
     def save(self) -> dict[str, pa.Table]:
         """The solutions as a table, for `load`; nothing if there are none."""
         if not len(self):

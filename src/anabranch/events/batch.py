@@ -80,10 +80,7 @@ class Batch:
         batch.counted = rows["#counted"].to_numpy()
         counts = np.bincount(roles["row"].to_numpy(), minlength=rows.num_rows)
         batch.first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        batch.roles = {
-            name: roles[name].to_numpy().astype(kind) if name in roles.column_names else np.zeros(roles.num_rows, kind)
-            for name, kind in kinds.items()
-        }
+        batch.roles = _role_columns(roles, kinds)
         return batch
 
     @staticmethod
@@ -109,15 +106,15 @@ class Batch:
         return tables | {f"{name} events": pa.table(events), f"{name} roles": pa.table(self.roles)}
 
     @staticmethod
-    def load(tables: Mapping[str, pa.Table], name: str, layouts: Sequence[Layout]) -> Batch:
-        """Load a batch from the tables of `save`."""
+    def load(tables: Mapping[str, pa.Table], name: str, layouts: Sequence[Layout], kinds: Mapping[str, type]) -> Batch:
+        """Load a batch from the tables of `save`; role columns that it does not have are 0."""
         event_tables = [
             EventTable(tables[f"{name} {number}"].replace_schema_metadata(None), layout)
             for number, layout in enumerate(layouts)
         ]
         events, roles = tables[f"{name} events"], tables[f"{name} roles"]
         first = np.concatenate([[0], np.cumsum(events["roles"].to_numpy())]).astype(np.int64)
-        columns = {column: roles[column].to_numpy().copy() for column in roles.column_names}
+        columns = _role_columns(roles, kinds)
         return Batch(event_tables, events["stream"].to_numpy(), events["counted"].to_numpy(), first, columns)
 
     # ------------------------------------------------------------ selection
@@ -140,10 +137,29 @@ class Batch:
 
     def with_roles(self, alive: Bools, **changed: Numbers) -> Batch:
         """Keep only these roles and the events that have one; `changed` replaces role columns."""
+        batch = self.only_roles(alive, **changed)
+        return batch.where(batch.has_role)
+
+    def only_roles(self, alive: Bools, **changed: Numbers) -> Batch:
+        """Keep all events, but only these of their roles; `changed` replaces role columns."""
         roles = {name: column[alive] for name, column in (self.roles | changed).items()}
         counts = np.add.reduceat(np.append(alive, 0), self.first[:-1]) * (np.diff(self.first) > 0)
         first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        return Batch(self.tables, self.stream, self.counted, first, roles).where(counts > 0)
+        return Batch(self.tables, self.stream, self.counted, first, roles)
+
+    def renumbered(self, variables: I64) -> Batch:
+        """The events with new numbers of their variables, by the old number; roles with a negative one are dropped."""
+        variable = variables[self.roles["variable"]]
+        event = np.repeat(np.arange(len(self)), np.diff(self.first))
+        # The variables of an event ascend.
+        order = np.lexsort((variable, event))
+        roles = {name: column[order] for name, column in (self.roles | {"variable": variable}).items()}
+        return Batch(self.tables, self.stream, self.counted, self.first, roles).only_roles(roles["variable"] >= 0)
+
+    @property
+    def has_role(self) -> Bools:
+        """Which events have a role."""
+        return np.diff(self.first) > 0
 
     def by_time(self) -> Batch:
         """The same events in order of time."""
@@ -178,6 +194,14 @@ class Batch:
         counted = self.where(self.counted)
         parts = [quarantine(table.layout.name, LATE, plain_rows(table.table)) for table in counted.tables]
         return pa.concat_tables([QUARANTINE.empty_table(), *parts])
+
+
+def _role_columns(roles: pa.Table, kinds: Mapping[str, type]) -> dict[str, Numbers]:
+    """The role columns as arrays of the given types; those that the table does not have are 0."""
+    return {
+        name: roles[name].to_numpy().astype(kind) if name in roles.column_names else np.zeros(roles.num_rows, kind)
+        for name, kind in kinds.items()
+    }
 
 
 def lists_of_events(batch: Batch, stream: int, rows: I64, list_type: pa.ListType) -> pa.Array:

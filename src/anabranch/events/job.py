@@ -31,6 +31,11 @@ class EventSpecification(Specification):
     analyses: tuple[object, ...]
 
     @property
+    @abstractmethod
+    def first_role(self) -> Sequence[int] | I64:
+        """The number of the first variable of each query among those of all queries, and the number of variables."""
+
+    @property
     def event_fields(self) -> list[pa.Field]:
         """The answer columns with events: one list per stream."""
         return [

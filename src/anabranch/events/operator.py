@@ -8,12 +8,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from anabranch.arrays import Bools
 from anabranch.columns.times import TimeKind, restore_doubles
 from anabranch.events.batch import Batch
 from anabranch.events.job import EventSpecification
+from anabranch.events.members import Members, Renumbering
 from anabranch.transport.operator import Counts, Outcome
 from anabranch.transport.state import seal, unseal
-from anabranch.transport.watermark import ReorderBuffer, Watermark
+from anabranch.transport.watermark import Progress, ReorderBuffer, Watermark
 
 
 class EventOperator(ABC):
@@ -31,6 +33,7 @@ class EventOperator(ABC):
 
     def __init__(self, spec: EventSpecification, role_types: Mapping[str, type]) -> None:
         self._layouts, self._fingerprint, self._role_types = spec.layouts, spec.fingerprint, role_types
+        self._specification = spec
         self._no_answers = spec.answer_schema.empty_table()
         self.open(None)
 
@@ -52,6 +55,7 @@ class EventOperator(ABC):
     def open(self, state: bytes | None) -> None:
         """Start with an empty state, or resume from saved bytes."""
         empty = Batch.empty(self._layouts, self._role_types)
+        self._members = Members(self._specification)
         self._watermark = Watermark(self._layouts)
         self._buffer = ReorderBuffer(empty, Batch.concat)
         self.kept = empty
@@ -61,8 +65,21 @@ class EventOperator(ABC):
     def load(self, tables: Mapping[str, pa.Table]) -> None:
         """Set the state to that of saved tables."""
         self._watermark.at = tables["watermark"]["watermark"][0].as_py()
-        self._buffer.held = Batch.load(tables, "pending", self._layouts)
-        self.kept = Batch.load(tables, "kept", self._layouts)
+        self._buffer.held = Batch.load(tables, "pending", self._layouts, self._role_types)
+        self.kept = Batch.load(tables, "kept", self._layouts, self._role_types)
+        renumbering = self._members.load(tables["queries"])
+        if renumbering is not None:
+            self.renumber(renumbering)
+
+    def renumber(self, new: Renumbering) -> Bools:
+        """Convert loaded state of another set of queries; returns which of the kept events are still kept.
+
+        Events that are held are counted later, also if no query needs them any more.
+        """
+        self._buffer.held = self._buffer.held.renumbered(new.variables)
+        kept = self.kept.renumbered(new.variables)
+        self.kept = kept.where(kept.has_role)
+        return kept.has_role
 
     def save(self) -> bytes:
         """The state as bytes, for `open`."""
@@ -70,12 +87,13 @@ class EventOperator(ABC):
 
     def tables(self) -> dict[str, pa.Table]:
         """The state as tables, for `load`."""
-        tables = {"watermark": pa.table({"watermark": [self._watermark.at]})}
+        tables = {"watermark": pa.table({"watermark": [self._watermark.at]}), "queries": self._members.save()}
         return tables | self._buffer.held.save("pending") | self.kept.save("kept")
 
-    def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
+    def step(self, packets: Sequence[tuple[int, bytes]], watermark: Progress, ended: bool) -> Outcome:
         """Process packets; return all answers that are decided before the watermark."""
-        ready, late = self._buffer.receive(self._arrived(packets), self._watermark.advance(watermark))
+        arrived = self._arrived(packets, watermark)
+        ready, late = self._buffer.receive(arrived, self._watermark.advance(watermark))
         rejected = late.quarantined_late()
         fresh, duplicates = ready.without_duplicates()
         counts = Counts(used=int(ready.counted.sum()) - duplicates, duplicate=duplicates, late=rejected.num_rows)
@@ -83,7 +101,8 @@ class EventOperator(ABC):
         answers = self.answers_of(batch, ended, counts) if len(batch) else self._no_answers
         return Outcome(answers, rejected, counts)
 
-    def _arrived(self, packets: Sequence[tuple[int, bytes]]) -> Batch:
-        """The events of packets, in the order of the packets."""
+    def _arrived(self, packets: Sequence[tuple[int, bytes]], watermark: Progress) -> Batch:
+        """The events of packets, in the order of the packets, with the roles of the queries that see them."""
+        self._members.begin(watermark.newest_before)
         parts = [Batch.from_packet(stream, blob, self._layouts, self._role_types) for stream, blob in packets]
-        return Batch.concat([Batch.empty(self._layouts, self._role_types), *parts])
+        return self._members.seen(Batch.concat([Batch.empty(self._layouts, self._role_types), *parts]))

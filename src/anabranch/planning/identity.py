@@ -4,6 +4,9 @@ A checkpoint can be resumed by the same queries over the same streams. What "the
 by field, as a JSON document. It does not depend on internal classes: a new field with a default leaves the identity of
 existing queries as it is, because values that are not set are left out. Golden files in `tests/fixtures/identity` pin
 the documents. Where the data lie is no part of the identity, so that folders can be moved.
+
+Queries that share a pass may be added and removed, but not changed. Each has a part of the state, which is found by the
+hash of its definition.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import cast
 
 from anabranch.binding.words import condition_text
 from anabranch.language.unparse import unparse
@@ -20,7 +24,7 @@ from anabranch.transport.layout import IntervalColumns, Layout, PredictionColumn
 from anabranch.transport.state import FORMAT
 
 #: Increase it when the meaning of the document changes, and note it in CHANGELOG.md under "State format".
-VERSION = 1
+VERSION = 2
 
 Document = dict[str, object]
 
@@ -32,9 +36,10 @@ def identity_of(group: Sequence[Prepared], layouts: Sequence[Layout]) -> Documen
         "version": VERSION,
         "state format": FORMAT,
         # State does not depend on calibration maps: a restarted stream may have another one.
-        "queries": [
-            unparse(replace(prepared.query.declaration, or_replace=False, calibrated=None)) for prepared in group
-        ],
+        "queries": {
+            prepared.query.name.lower(): unparse(replace(prepared.query.declaration, or_replace=False, calibrated=None))
+            for prepared in group
+        },
         **({"operands": operands} if operands else {}),
         "streams": [
             {
@@ -46,9 +51,23 @@ def identity_of(group: Sequence[Prepared], layouts: Sequence[Layout]) -> Documen
     }
 
 
-def fingerprint_of(identity: Document) -> str:
-    """A hash of an identity, which marks the state of every bucket."""
-    text = json.dumps(identity, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+def fingerprint_of(identity: Document, shares_pass: bool = False) -> str:
+    """A hash of an identity, which marks the state of every bucket; without the queries if they may change."""
+    return _hash({name: part for name, part in identity.items() if not (shares_pass and name == "queries")})
+
+
+def query_fingerprints(identity: Document) -> tuple[str, ...]:
+    """A hash of the definition of each query, which marks its part of the state; 64 bits distinguish the queries."""
+    return tuple(_hash(definition)[:16] for definition in queries_in(identity).values())
+
+
+def queries_in(identity: Document) -> dict[str, str]:
+    """The definitions of the queries of an identity, by lower-case name."""
+    return cast(dict[str, str], identity["queries"])
+
+
+def _hash(document: object) -> str:
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -115,13 +134,16 @@ def _known(**fields: object) -> Document:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items() if value}
 
 
-def differences(ours: Document, saved: Document) -> str:
-    """In words, where two identities differ first; empty if they are equal."""
+def differences(ours: Document, saved: Document, shares_pass: bool = False) -> str:
+    """In words, where two identities differ first; empty if a checkpoint of the saved one can be resumed."""
     if ours == saved:
         return ""
     for name in ("version", "state format"):
         if ours[name] != saved.get(name):
             return f"has {name} {saved.get(name)}, this version writes {ours[name]}"
-    if any(ours.get(name) != saved.get(name) for name in ("queries", "operands")):
+    if shares_pass:
+        if queries_in(ours).keys().isdisjoint(queries_in(saved)):
+            return "belongs to other queries"
+    elif any(ours.get(name) != saved.get(name) for name in ("queries", "operands")):
         return "belongs to another query, or to an earlier version of this query"
-    return "was written for streams with other columns, types or clauses"
+    return "" if ours["streams"] == saved["streams"] else "was written for streams with other columns, types or clauses"

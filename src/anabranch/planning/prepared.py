@@ -130,6 +130,7 @@ def _contexts(group: Sequence[Prepared], context: JobContext) -> Iterator[tuple[
             context,
             layouts=tuple(context.layouts[stream] for stream in streams),
             folders=context.folders[number : number + 1],
+            queries=context.queries[number : number + 1],
             calibrations={} if calibration is None else {0: calibration},
             limits={} if limit is None else {0: limit},
         )
@@ -150,8 +151,12 @@ def _shared_job(group: Sequence[Prepared], context: JobContext, jobs: Sequence[S
 
 
 def streams_of(group: Sequence[Prepared]) -> tuple[Stream, ...]:
-    """The streams of a group, in the order of its job."""
-    return group[0].bound.streams
+    """The streams of a group, in the order of its job.
+
+    Queries that share a pass on a stream may be removed, also the first one, so the order depends on none of them.
+    """
+    streams, shares_pass = group[0].bound.streams, group[0].bound.shares_pass
+    return tuple(sorted(streams, key=lambda stream: stream.name.lower())) if shares_pass else streams
 
 
 def relations_of(group: Sequence[Prepared]) -> list[Relation]:

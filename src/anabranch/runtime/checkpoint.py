@@ -1,7 +1,8 @@
 """Checkpoint folders: Spark's own checkpoint, the control folder, and a manifest of what must not change.
 
 A checkpoint belongs to one identity (`planning/identity.py`), one number of buckets and one set of source columns.
-Opening it with others is refused in one line, instead of failing inside Spark.
+Opening it with others is refused in one line, instead of failing inside Spark. Queries that share a pass may be added
+and removed. The manifest says which the last start had; the state itself says which it was written for.
 """
 
 from __future__ import annotations
@@ -9,16 +10,25 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql.types import StructType
 
 from anabranch.errors import StateError
-from anabranch.planning.identity import Document, differences
+from anabranch.planning.identity import Document, differences, queries_in
 from anabranch.transport.state import FORMAT
 
 _MANIFEST = "anabranch.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The names of the queries that a start adds to a checkpoint, and of those that it removes."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
 
 
 class Checkpoint:
@@ -43,13 +53,35 @@ class Checkpoint:
         saved = self._manifest.get("schemas", {}).get(name)
         return StructType.fromJson(saved) if saved else None
 
-    def claim(self, identity: Document, n_buckets: int, schemas: Mapping[str, StructType]) -> None:
-        """Write the manifest of a new checkpoint; refuse a checkpoint of another identity."""
-        if "format" in self._manifest:
-            self._refuse_changes(identity, n_buckets)
-            return
-        self._manifest |= {"format": FORMAT, "buckets": n_buckets, "identity": identity}
-        self._manifest["schemas"] = {name: schema.jsonValue() for name, schema in schemas.items()}
+    @property
+    def queries(self) -> dict[str, str]:
+        """The definitions of the queries of the last start, by lower-case name; empty if there was none."""
+        return queries_in(self._manifest["identity"]) if self._has_current_format else {}
+
+    def changes(self, names: Collection[str]) -> Changes:
+        """The queries that a start of `names` adds, and those that it removes."""
+        started, saved = {name.lower(): name for name in names}, self.queries
+        if not saved:
+            return Changes()
+        added = tuple(name for key, name in started.items() if key not in saved)
+        return Changes(added, tuple(name for name in saved if name not in started))
+
+    def claim(
+        self, identity: Document, n_buckets: int, schemas: Mapping[str, StructType], shares_pass: bool = False
+    ) -> None:
+        """Write the manifest; refuse a checkpoint of another identity.
+
+        With `shares_pass`, queries may have been added or removed. Those that were removed stay in the manifest,
+        because their names belong to the answers that they have given.
+        """
+        saved = self._manifest
+        if "format" in saved:
+            self._refuse_changes(identity, n_buckets, shares_pass)
+            started = queries_in(identity)
+            saved["removed"] = {name: text for name, text in self._known.items() if name not in started}
+        new = {name: schema.jsonValue() for name, schema in schemas.items()}
+        saved["schemas"] = new | saved.get("schemas", {})
+        saved |= {"format": FORMAT, "buckets": n_buckets, "identity": identity}
         draft = self._folder / f".{_MANIFEST}.{uuid.uuid4().hex}"
         draft.write_text(json.dumps(self._manifest, indent=1))
         os.replace(draft, self._folder / _MANIFEST)
@@ -60,7 +92,16 @@ class Checkpoint:
         draft.write_text("end\n")
         os.replace(draft, Path(self.control) / f"end-{uuid.uuid4().hex}.txt")
 
-    def _refuse_changes(self, identity: Document, n_buckets: int) -> None:
+    @property
+    def _has_current_format(self) -> bool:
+        return self._manifest.get("format") == FORMAT
+
+    @property
+    def _known(self) -> dict[str, str]:
+        """The definitions of all queries that the checkpoint has had, by lower-case name."""
+        return self._manifest.get("removed", {}) | self.queries
+
+    def _refuse_changes(self, identity: Document, n_buckets: int, shares_pass: bool) -> None:
         saved = self._manifest
         if saved["format"] != FORMAT:
             reason = f"has state format {saved['format']}, this version writes {FORMAT}"
@@ -68,9 +109,15 @@ class Checkpoint:
             reason = f"was created with {saved['buckets']} buckets, not {n_buckets}"
         else:
             # Compared as JSON, in which tuples and lists are the same.
-            reason = differences(json.loads(json.dumps(identity)), saved["identity"])
+            reason = differences(json.loads(json.dumps(identity)), saved["identity"], shares_pass)
         if reason:
             raise StateError(f"the checkpoint {self._folder} {reason}; start with a new checkpoint folder")
+        for name, definition in queries_in(identity).items():
+            if self._known.get(name, definition) != definition:
+                raise StateError(
+                    f"the checkpoint {self._folder} has another definition of {name}; give the changed query a new "
+                    "name, or start with a new checkpoint folder"
+                )
 
     def _read(self) -> dict:
         path = self._folder / _MANIFEST
@@ -80,3 +127,26 @@ class Checkpoint:
             return json.loads(path.read_text())
         except ValueError as error:
             raise StateError(f"{path} is damaged; start with a new checkpoint folder") from error
+
+
+def folder_of(checkpoints: str, names: Collection[str]) -> str:
+    """The checkpoint folder of a group of queries in a folder of checkpoints.
+
+    It is the one that has a query of the group, because queries may have been added and removed since it was created.
+    A new one is named after the queries.
+    """
+    wanted = {name.lower() for name in names}
+    own = [
+        path.parent
+        for path in sorted(Path(checkpoints).glob(f"*/{_MANIFEST}"))
+        if not wanted.isdisjoint(Checkpoint(str(path.parent)).queries)
+    ]
+    if len(own) > 1:
+        shown = ", ".join(map(str, own))
+        raise StateError(
+            f"{', '.join(names)} have several checkpoints: {shown}; start their queries as before, with --query, or "
+            "use a new checkpoint folder"
+        )
+    first, *others = names
+    named = [first, *others] if len(others) < 3 else [first, str(len(others))]
+    return str(own[0]) if own else os.path.join(checkpoints, "+".join(named))

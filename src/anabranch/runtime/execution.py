@@ -16,7 +16,7 @@ from anabranch.columns.calibration import CalibrationMap, read_map
 from anabranch.errors import AnabranchError
 from anabranch.language import nodes
 from anabranch.planning.derived import layouts_of, reported, rows_job, with_types_of
-from anabranch.planning.identity import Document, fingerprint_of, identity_of
+from anabranch.planning.identity import Document, fingerprint_of, identity_of, query_fingerprints
 from anabranch.planning.layouts import layouts_for
 from anabranch.planning.planner import Planner
 from anabranch.planning.prepared import Prepared, relations_of, streams_of, with_job
@@ -103,13 +103,14 @@ def resolve(
     context = JobContext(
         layouts=layouts,
         relations=relations,
-        fingerprint=fingerprint_of(identity),
+        fingerprint=fingerprint_of(identity, group[0].bound.shares_pass),
         live=live,
         folders=tuple(bindings.folders[query.name.lower()] for query in queries),
         calibrations=_calibrations(queries, bindings),
         limits={
             number: prepared.bound.limit for number, prepared in enumerate(group) if prepared.bound.limit is not None
         },
+        queries=query_fingerprints(identity),
     )
     group, job = with_job(group, context)
     return Resolved(group, job, context, identity, inputs)
@@ -186,7 +187,7 @@ def start_stream(
     job, sources = resolved.job, resolved.sources
     ensure_kernels([job])
     schemas = {source.entry.name.lower(): source.schema for source in resolved.inputs.values()}
-    checkpoint.claim(resolved.identity, STREAM_BUCKETS, schemas)
+    checkpoint.claim(resolved.identity, STREAM_BUCKETS, schemas, resolved.prepared[0].bound.shares_pass)
     sink = output(checkpoint.id)
     instants = batch.needs_instants(job)
     packings = [Packing(job, number, STREAM_BUCKETS, every=True, instants=instants) for number in range(len(sources))]

@@ -30,13 +30,15 @@ class OpenRows:
 
     def __init__(self, folder: str, job: Job) -> None:
         self._folder = Path(folder)
-        self._fingerprint = job.fingerprint
+        self._job = job
         self.rules: dict[int, Finishing] = {}
         self._pers: dict[int, PerRule] = {}
         for query in range(job.n_queries):
             rules = job.finishing(query)
             if rules.per is not None:
                 self.rules[query], self._pers[query] = rules, rules.per
+        #: Also where queries with PER were removed: their open rows must not be found if they are added again.
+        self.is_used = bool(self.rules or self._numbers())
 
     def advance(self, answers: Mapping[int, pa.Table], now: Moment, batch: int) -> dict[int, pa.Table]:
         """Add the answers of a micro-batch, by number of the query; returns the rows that it gives.
@@ -44,7 +46,7 @@ class OpenRows:
         `answers` has every query of `rules`.
         """
         latest = max((number for number in self._numbers() if number < batch), default=None)
-        before = {} if latest is None else unseal(self._path(latest).read_bytes(), self._fingerprint)
+        before = {} if latest is None else unseal(self._path(latest).read_bytes(), self._job.fingerprint)
         if before:
             now = now.after(before["watermark"]["watermark"][0].as_py(), before["instants"]["instant"].to_numpy())
         after = {
@@ -53,11 +55,12 @@ class OpenRows:
         }
         rows = {}
         for query, rules in self.rules.items():
-            open_rows = before[str(query)].replace_schema_metadata(None) if before else None
+            name = f"query {self._job.query_id(query)}"
+            open_rows = before[name].replace_schema_metadata(None) if name in before else None
             step = advance(self._pers[query], open_rows, answers[query], now)
             rows[query] = with_calibration(rules, step.rows)
-            after[str(query)] = step.open_rows
-        self._write(batch, seal(after, self._fingerprint))
+            after[name] = step.open_rows
+        self._write(batch, seal(after, self._job.fingerprint))
         for number in self._numbers():
             if latest is not None and number < latest:
                 self._path(number).unlink()

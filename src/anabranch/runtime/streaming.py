@@ -156,7 +156,7 @@ def _deliver(job: Job, sink: Sink, counts: StreamCounts, open_rows: OpenRows, ou
     queries = {0} if job.n_queries == 1 else set(pc.unique(answers[QUERY]).to_pylist())
     alone = queries - open_rows.rules.keys()
     finished = {query: finish_micro_batch(spark, job.finishing(query), answers) for query in alone}
-    if open_rows.rules and collected.num_rows:
+    if open_rows.is_used and collected.num_rows:
         of_answers = {query: rules.of_answers() for query, rules in open_rows.rules.items()}
         selected = {query: finish_micro_batch(spark, rules, answers) for query, rules in of_answers.items()}
         # All buckets have the same watermark, and they all know the end of the input.

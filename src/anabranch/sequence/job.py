@@ -83,8 +83,8 @@ class SequenceJob(EventJob[SequenceSpec]):
             as_compared(events.columns[name], analysis.is_compared_as_double(equal_columns))
             for name, equal_columns in zip(columns, analysis.key, strict=True)
         ]
-        # A query without a key has one bucket, which depends on the number of the query.
-        codes = hash_tuples(values, len(events)) ^ np.uint64(0 if columns else query)
+        # A query without a key has one bucket, which depends on the query, but not on the others of its group.
+        codes = hash_tuples(values, len(events)) ^ np.uint64(0 if columns else int(self.spec.query_id(query), 16))
         return (mix_all(codes) % np.uint64(n_buckets)).astype(np.int64)
 
     def operator(self) -> Operator:

@@ -30,11 +30,13 @@ class JobContext:
     ----------
     layouts : of the streams of the queries, in order
     relations : the rows of the relations that conditions use, by lower-case name
-    fingerprint : identifies the queries; state with another fingerprint is refused
+    fingerprint : identifies the queries; state with another fingerprint is refused. That of queries which share a pass
+        on a stream identifies their streams only: these queries may change between two starts
     live : whether the inputs are live
     folders : the folder of each query's workbook, for the files that it names
     calibrations : the calibration map of each query that has one, by its number
     limits : how many rows are kept, for each query with ORDER BY ... LIMIT, by its number
+    queries : identifies each query, in hexadecimal digits; empty if there is no state
     """
 
     layouts: tuple[Layout, ...]
@@ -44,6 +46,11 @@ class JobContext:
     folders: tuple[str, ...] = ()
     calibrations: Mapping[int, CalibrationMap] = field(default_factory=dict)
     limits: Mapping[int, int] = field(default_factory=dict)
+    queries: tuple[str, ...] = ()
+
+    def query_id(self, number: int) -> str:
+        """Identifies a query of the group in saved state."""
+        return self.queries[number] if self.queries else f"{number:x}"
 
 
 @dataclass(frozen=True)
@@ -72,6 +79,10 @@ class Specification(ABC):
         """Identifies the queries; state with another fingerprint is refused."""
         return self.context.fingerprint
 
+    def query_id(self, number: int) -> str:
+        """Identifies a query of the group in saved state."""
+        return self.context.query_id(number)
+
     @property
     def live(self) -> bool:
         """Whether the inputs are live."""
@@ -93,6 +104,9 @@ class Job(Placement, Protocol):
     @property
     def fingerprint(self) -> str:
         """Identifies the queries; state with another fingerprint is refused."""
+
+    def query_id(self, number: int) -> str:
+        """Identifies a query of the group in saved state."""
 
     @property
     def answer_schema(self) -> pa.Schema:
@@ -146,6 +160,10 @@ class QueryJob(ABC, Generic[S]):
     def fingerprint(self) -> str:
         """Identifies the queries; state with another fingerprint is refused."""
         return self.spec.fingerprint
+
+    def query_id(self, number: int) -> str:
+        """Identifies a query of the group in saved state."""
+        return self.spec.query_id(number)
 
     @property
     def answer_schema(self) -> pa.Schema:

@@ -51,6 +51,10 @@ class SharedJob:
         """How many queries the job serves."""
         return len(self.jobs)
 
+    def query_id(self, number: int) -> str:
+        """Identifies a query of the group."""
+        return self.jobs[number].query_id(0)
+
     @property
     def relations(self) -> Mapping[str, pa.Table]:
         """The rows of the relations of all jobs."""

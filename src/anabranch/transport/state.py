@@ -14,7 +14,7 @@ import pyarrow as pa
 from anabranch.errors import StateError
 
 #: Increase it when the meaning of the bytes changes, and note it in CHANGELOG.md.
-FORMAT = 2
+FORMAT = 3
 
 _MAGIC = b"ANBR"
 _HEADER = struct.Struct("<4sHI16sI")

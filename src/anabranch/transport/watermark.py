@@ -44,15 +44,19 @@ class Progress(int):
     Attributes
     ----------
     before, now : the watermark of each stream before and after the micro-batch
+    newest_before : the newest time of any row before the micro-batch
     """
 
     before: tuple[int, ...]
     now: tuple[int, ...]
+    newest_before: int
 
-    def __new__(cls, watermark: int, before: tuple[int, ...], now: tuple[int, ...]) -> Self:
+    def __new__(
+        cls, watermark: int, before: tuple[int, ...], now: tuple[int, ...], newest_before: int = BEGINNING
+    ) -> Self:
         """Return a watermark, which is an integer for those who need no more."""
         progress = super().__new__(cls, watermark)
-        progress.before, progress.now = before, now
+        progress.before, progress.now, progress.newest_before = before, now, newest_before
         return progress
 
     @classmethod
@@ -63,7 +67,7 @@ class Progress(int):
     def of_streams(self, streams: Sequence[int]) -> Progress:
         """The progress of a query that has only these streams."""
         before, now = (tuple(times[stream] for stream in streams) for times in (self.before, self.now))
-        return Progress(self, before, now)
+        return Progress(self, before, now, self.newest_before)
 
 
 class Clock:
@@ -82,14 +86,14 @@ class Clock:
         If the input has `ended`, the watermark passes every row seen so far, including those of this micro-batch, and
         nothing else, so that the stream can be resumed.
         """
-        before = self._of_streams()
+        before, newest_before = self._of_streams(), max(self._newest)
         self._newest = [max(known, now) for known, now in zip(self._newest, newest, strict=True)]
         watermarks = self._of_streams()
         if ended:
             last = max(self._newest)
             end = max(_end_of(last, layout) for layout in self._layouts) if last > BEGINNING else BEGINNING
             watermarks = (end,) * len(watermarks)
-        return Progress(min(watermarks), before, watermarks)
+        return Progress(min(watermarks), before, watermarks, newest_before)
 
     def _of_streams(self) -> tuple[int, ...]:
         """The watermark of each stream."""
