@@ -34,6 +34,11 @@ How the definitions are interpreted
 - With ENDING OPEN, the first components may be missing or negative too. The gap before the first event then begins
   WITHIN before the last event, and the gap after the last event ends WITHIN after the first one.
 - A negative without MISS that was not read did not happen: it has no effect on the score of a gap.
+- A run (`y+`) is not chosen: it is every event of its component that fits between the observed single events around
+  it, as an event of a negative would; there must be one. At the ends it reaches as far as the window. Gaps and
+  negatives next to it end at its first event and begin at its last one. Of runs with the same single events in several
+  disjuncts, those with the same first event, last event and count are one answer. With probabilities, matches with the
+  same single events are one answer, whatever the runs of the worlds: its run has the events that can be in it.
 - With OCCURS, a gap between two observed events is scored by its length (`tests/oracles/occurrence.py`). A gap at an
   end of the window has the joint score.
 
@@ -46,9 +51,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 from anabranch.binding.typed import Member, Operation, Reference, Typed, walk
@@ -103,30 +109,45 @@ def matches(query: BoundSequence, rows: Rows, relations: Relations = NO_RELATION
 class Candidate:
     """A choice of events that satisfies all conditions, with any probability.
 
-    `weakest` is the lowest of the probabilities that are compared with the threshold.
+    `weakest` is the lowest of the probabilities that are compared with the threshold. `runs` are the events of each run
+    in order.
     """
 
     status: str
     chosen: Chosen
     probability: float
     weakest: float
+    runs: Mapping[str, Sequence[Event]] = field(default_factory=dict)
 
-    def key(self) -> Hashable:
-        """Identifies the choice."""
-        return frozenset((name, id(event)) for name, event in self.chosen.items())
+    def key(self, with_runs: bool = True) -> Hashable:
+        """Identifies the choice; a run is identified by what is reported of it."""
+        runs = {(name, len(run), id(run[0]), id(run[-1])) for name, run in self.runs.items()} if with_runs else set()
+        return frozenset((name, id(event)) for name, event in self.chosen.items()) | runs
+
+    def ends(self, query: BoundSequence) -> list[tuple[str, Event | None, Event | None]]:
+        """For each positive component its name, and its event twice, or the first and the last event of its run."""
+        ends = []
+        for component in query.components:
+            if not component.negative:
+                event = self.chosen.get(component.name)
+                run = self.runs.get(component.name, [event])
+                ends.append((component.name, run[0], run[-1]))
+        return ends
 
     def answer(self, query: BoundSequence) -> Match:
         """The choice as a row of answers."""
         positives = [component for component in query.components if not component.negative]
-        events = [self.chosen[component.name] for component in positives if component.name in self.chosen]
-        first, last = (event.row[event.stream.time.name] for event in (events[0], events[-1]))
+        ends = [(first, last) for _, first, last in self.ends(query) if first and last]
+        first, last = (event.row[event.stream.time.name] for event in (ends[0][0], ends[-1][1]))
         closes = query.ending_open or self.status == EXPIRED
         answer: Match = {
             "t": _later(first, query.within) if closes else last, "t_start": first, "probability": self.probability,
         }  # fmt: skip
         for component in positives:
-            event = self.chosen.get(component.name)
+            event, run = self.chosen.get(component.name), self.runs.get(component.name)
             answer[component.label] = event and event.row
+            if run is not None:
+                answer[component.label] = {"count": len(run), "first": run[0].row, "last": run[-1].row}
         return {**answer, "status": self.status} if EXPIRED in query.emit else answer
 
 
@@ -140,12 +161,20 @@ def candidates(query: BoundSequence, rows: Rows, relations: Relations = NO_RELAT
     expected: dict[Hashable, Candidate] = {}
     for weight, events in worlds(events_by_stream(query.streams, rows)):
         for candidate in _candidates_in(query, events, relations):
-            known = expected.get(candidate.key())
+            key = candidate.key(not query.has_probabilities)
+            known = expected.get(key)
             before = 0.0 if known is None else known.probability
             total = candidate.probability if weight == 1 else before + float(weight) * candidate.probability
             weakest = candidate.weakest if weight == 1 else total
-            expected[candidate.key()] = replace(candidate, probability=total, weakest=weakest)
+            runs = candidate.runs if known is None else _united(known.runs, candidate.runs)
+            expected[key] = replace(candidate, probability=total, weakest=weakest, runs=runs)
     return list(expected.values())
+
+
+def _united(one: Mapping[str, Sequence[Event]], other: Mapping[str, Sequence[Event]]) -> dict[str, list[Event]]:
+    """The events of the runs of two worlds, in order."""
+    both = {name: {id(event): event for event in (*one[name], *other[name])} for name in one}
+    return {name: sorted(events.values(), key=lambda event: event.order) for name, events in both.items()}
 
 
 def worlds(events: Mapping[str, Sequence[Event]]) -> Iterator[tuple[Fraction, dict[str, list[Event]]]]:
@@ -210,6 +239,7 @@ def _best(query: BoundSequence, found: Iterable[Candidate]) -> list[Candidate]:
     best: dict[Hashable, Candidate] = {}
     for candidate in found:
         opens = query.ending_open or candidate.status == EXPIRED
+        # With an open ending, a match begins with a single event; otherwise it ends with one.
         name, event = list(candidate.chosen.items())[0 if opens else -1]
         trigger = (candidate.status, name, id(event))
         if trigger not in best or _is_better(query, candidate, best[trigger]):
@@ -224,8 +254,11 @@ def _is_better(query: BoundSequence, one: Candidate, other: Candidate) -> bool:
     if len(one.chosen) != len(other.chosen):
         return len(one.chosen) > len(other.chosen)
     order = [
-        [candidate.chosen[component.name].order if component.name in candidate.chosen else ()
-         for component in reversed(query.components) if not component.negative]
+        [
+            *(event.order if event else () for _, first, last in reversed(candidate.ends(query))
+              for event in (last, first)),
+            *(len(run) for run in candidate.runs.values()),
+        ]
         for candidate in (one, other)
     ]  # fmt: skip
     return order[0] > order[1]
@@ -235,7 +268,7 @@ def _next(query: BoundSequence, found: Iterable[Candidate]) -> list[Candidate]:
     """The first candidate of each first event: a match if there is one, else the first expired sequence."""
     first: dict[Hashable, Candidate] = {}
     for candidate in found:
-        name, event = next(iter(candidate.chosen.items()))
+        name, event = next((name, event) for name, event, _ in candidate.ends(query) if event)
         known = first.get((name, id(event)))
         if known is None or _order_of(query, candidate) < _order_of(query, known):
             first[name, id(event)] = candidate
@@ -244,9 +277,10 @@ def _next(query: BoundSequence, found: Iterable[Candidate]) -> list[Candidate]:
 
 def _order_of(query: BoundSequence, candidate: Candidate) -> tuple[Any, ...]:
     """Sorts candidates with the same first event: by their end, by missing events, then by their events."""
-    events = [candidate.chosen.get(component.name) for component in query.components if not component.negative]
+    events = [event for _, *ends in candidate.ends(query) for event in ends]
     by_event = [(event is None, event.order if event else ()) for event in events]
-    return candidate.status != MATCHED, candidate.answer(query)["t"], events.count(None), by_event
+    counts = [len(run) for run in candidate.runs.values()]
+    return candidate.status != MATCHED, candidate.answer(query)["t"], events.count(None), by_event, counts
 
 
 def _later(time: Any, within: float | None) -> Any:
@@ -319,7 +353,10 @@ class DisjunctSearch:
         self.relations = relations
         self.names = [component.name for component in query.components]
         self.negatives = {component.name for component in query.components if component.negative}
-        self.positives = [index for index, component in enumerate(query.components) if not component.negative]
+        self.positives = [
+            index for index, component in enumerate(query.components) if not (component.negative or component.run)
+        ]
+        self.runs = [component for component in query.components if component.run]
         # Conditions on one component are evaluated first only to save time.
         self.fitting = {component.name: list(self._fitting(component)) for component in query.components}
 
@@ -333,10 +370,26 @@ class DisjunctSearch:
     def matches(self) -> Iterator[Candidate]:
         """Every match with a probability above 0."""
         for chosen in filter(None, self._chains({}, self.positives)):
-            if self._is_true(chosen) and not self._is_violated(chosen, self.query.components):
-                probability = self._score(chosen, 0, len(self.names))
+            runs = {component.name: self._run(component, chosen) for component in self.runs}
+            if not all(runs.values()) or not self._is_true(chosen):
+                continue
+            if not self._is_violated(chosen, self.query.components, runs=runs):
+                probability = self._score(chosen, 0, len(self.names), runs)
                 if probability > 0:
-                    yield Candidate(MATCHED, chosen, probability, probability)
+                    yield Candidate(MATCHED, chosen, probability, probability, runs)
+
+    def _run(self, component: BoundComponent, chosen: Chosen) -> list[Event]:
+        """Every event that fits a run between the chosen single events around it."""
+        return [
+            event
+            for event in self.fitting[component.name]
+            if self._lies_in_gap(event, component, self._ends(chosen, {})) and self._fits(event, component, chosen, ())
+        ]
+
+    def _ends(self, chosen: Chosen, runs: Mapping[str, Sequence[Event]]) -> list[tuple[int, Event, Event]]:
+        """The number of each component with an event, in order, and its event twice, or the ends of its run."""
+        events = {**{name: [event] for name, event in chosen.items()}, **runs}
+        return [(number, events[name][0], events[name][-1]) for number, name in enumerate(self.names) if name in events]
 
     def _chains(self, chosen: Chosen, numbers: Sequence[int]) -> Iterator[Chosen]:
         """Every choice for these components with ascending times within WITHIN; components with MISS may be missing."""
@@ -400,7 +453,7 @@ class DisjunctSearch:
             return
         start = self.names.index(next(iter(chosen)))
         until_state = self._score(chosen, start, state + 1)
-        probability = until_state * self._at_an_end(watched, self._to_close(chosen))
+        probability = until_state * self._at_an_end(watched, self._rest(self._ends(chosen, {})))
         if probability > 0:
             yield Candidate(EXPIRED, chosen, probability, min(until_state, probability))
 
@@ -430,23 +483,28 @@ class DisjunctSearch:
                 return False
         return True
 
-    def _is_violated(self, chosen: Chosen, components: Iterable[BoundComponent], undecided: Iterable[str] = ()) -> bool:
+    def _is_violated(
+        self, chosen: Chosen, components: Iterable[BoundComponent], undecided: Iterable[str] = (),
+        runs: Mapping[str, Sequence[Event]] = MappingProxyType({}),
+    ) -> bool:  # fmt: skip
         """Whether there is an event that must not exist.
 
         It is an event of a negative, or with SCORING POSTERIOR of a component that is missing from the match.
         """
+        ends = self._ends(chosen, runs)
+        present = {*chosen, *runs}
         for component in components:
-            if component.negative or (self.query.scoring == POSTERIOR and component.name not in chosen):
+            if component.negative or (self.query.scoring == POSTERIOR and component.name not in present):
                 for event in self.fitting[component.name]:
-                    if self._lies_in_gap(event, component, chosen) and self._fits(event, component, chosen, undecided):
+                    if self._lies_in_gap(event, component, ends) and self._fits(event, component, chosen, undecided):
                         return True
         return False
 
-    def _lies_in_gap(self, event: Event, component: BoundComponent, chosen: Chosen) -> bool:
+    def _lies_in_gap(self, event: Event, component: BoundComponent, ends: Sequence[tuple[int, Event, Event]]) -> bool:
         number = self.names.index(component.name)
-        before = [other for name, other in chosen.items() if self.names.index(name) < number]
-        after = [other for name, other in chosen.items() if self.names.index(name) > number]
-        first, *_, last = [*chosen.values()] * 2
+        before = [last for other, _, last in ends if other < number]
+        after = [first for other, first, _ in ends if other > number]
+        first, last = ends[0][1], ends[-1][2]
         starts = before[-1].time < event.time if before else seconds(event, last) <= self._within
         ends = event.time < after[0].time if after else seconds(first, event) <= self._within
         return starts and ends
@@ -459,37 +517,36 @@ class DisjunctSearch:
 
     # ------------------------------------------------------------ probability
 
-    def _score(self, chosen: Chosen, start: int, end: int) -> float:
+    def _score(
+        self, chosen: Chosen, start: int, end: int, runs: Mapping[str, Sequence[Event]] = MappingProxyType({})
+    ) -> float:
         """The product of the scores of the gaps among the components from `start` to `end`."""
+        ends = self._ends(chosen, runs)
+        by_number = {number: (first, last) for number, first, last in ends}
         score = 1.0
         gap: list[BoundComponent] = []
         before: Event | None = None
-        for component in self.query.components[start:end]:
-            event = chosen.get(component.name)
-            if event is None:
+        for number, component in enumerate(self.query.components[start:end], start):
+            if number not in by_number:
                 gap.append(component)
                 continue
+            event, last = by_number[number]
             if gap and before is None:
-                score *= self._at_an_end(gap, self._from_opening(chosen))
+                score *= self._at_an_end(gap, self._rest(ends))
             elif gap and self.query.has_occurs:
                 score *= occurrence_score(gap, component, seconds(before, event))
             elif gap:
                 score *= gap_score(parts_of(gap), seconds(before, event), self.query.scoring)
-            gap, before = [], event
-        return score * self._at_an_end(gap, self._to_close(chosen)) if gap else score
+            gap, before = [], last
+        return score * self._at_an_end(gap, self._rest(ends)) if gap else score
 
     def _at_an_end(self, gap: Sequence[BoundComponent], length: float) -> float:
         """The score of a gap at the beginning or the end of the window."""
         return gap_score(parts_of(gap), length, JOINT if self.query.has_occurs else self.query.scoring)
 
-    def _from_opening(self, chosen: Chosen) -> float:
-        """The time from the opening of the window, which ends with the last event, to the first event."""
-        first, *_, last = [*chosen.values()] * 2
-        return float(as_written(float(self._within)) - as_written(float(seconds(first, last))))
-
-    def _to_close(self, chosen: Chosen) -> float:
-        """The time from the last event to the close of the window, which opened with the first event."""
-        return self._from_opening(chosen)
+    def _rest(self, ends: Sequence[tuple[int, Event, Event]]) -> float:
+        """The part of the window before the first event, if it ends with the last; or after the last one."""
+        return float(as_written(float(self._within)) - as_written(float(seconds(ends[0][1], ends[-1][2]))))
 
     @property
     def _within(self) -> float:

@@ -1,4 +1,4 @@
-"""SEQUENCE on Spark: EMIT NEXT, both ends open, and events with probabilities give the answers of the oracle."""
+"""SEQUENCE on Spark: EMIT NEXT, open ends, runs, and events with probabilities give the answers of the oracle."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tests.oracles.events import frozen
 from tests.oracles.sequence import matches
 
 from anabranch import Session
+from anabranch.runtime.sinks.files import without_structs
 
 WORKBOOK = """
 CREATE STREAM r KEY (tag STRING) VALUE (reader STRING) TIME t INTEGER;
@@ -25,6 +26,13 @@ CREATE QUERY following AS SEQUENCE (x, y, z) FROM r
 CREATE QUERY alone AS SEQUENCE (!x, y, z) FROM r
   WHERE x.reader = 'x' AND y.reader = 'y' AND z.reader = 'z' AND x.tag = y.tag AND y.tag = z.tag
   MISS x 0.1, z 0.3 DELAY x UNIFORM(0, 4), z UNIFORM(0, 4) WITHIN 4 ENDING OPEN;
+CREATE QUERY run AS SEQUENCE (x, y+, w, z) FROM r
+  WHERE x.reader = 'x' AND y.reader IN ('y', 'z') AND w.reader = 'w' AND z.reader = 'z' AND x.tag = y.tag
+    AND y.tag = w.tag AND w.tag = z.tag AND y.t >= x.t
+  MISS w 0.5 DELAY w UNIFORM(0, 4) WITHIN 14;
+CREATE QUERY likely_run AS SEQUENCE (x, y+, z) FROM guess
+  WHERE x.reader = 'x' AND y.reader IN ('y', 'w') AND z.reader = 'z' AND x.tag = y.tag AND y.tag = z.tag
+  WITHIN 8 EMIT NEXT;
 CREATE QUERY likely AS SEQUENCE (x, !y, z) FROM guess
   WHERE x.reader = 'x' AND y.reader IN ('y', 'w') AND z.reader = 'z' AND x.tag = y.tag AND y.tag = z.tag
   MISS y 0.2 DELAY y UNIFORM(0, 9) WITHIN 8 EMIT NEXT THRESHOLD 0.01;
@@ -42,7 +50,8 @@ ROWS: dict[str, list[dict[str, Any]]] = {
     "r": [dict(zip(("tag", "reader", "t"), row, strict=True)) for row in READS],
     "guess": [dict(zip(("tag", "reader", "t", "p"), row, strict=True)) for row in GUESSES],
 }
-NAMES = ("following", "alone", "likely")
+CERTAIN, LIKELY = ("following", "alone", "run"), ("likely", "likely_run")
+NAMES = (*CERTAIN, *LIKELY)
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +86,15 @@ def test_a_batch_gives_the_answers_of_the_oracle(session: Session, name: str) ->
     assert probabilities(answers) == pytest.approx(truth_of(name), abs=1e-9)
 
 
+def test_csv_files_have_a_column_for_each_part_of_a_run(session: Session) -> None:
+    names = without_structs(session.run("run")).columns
+    assert names[6:13] == [
+        "y.count", "y.first.tag", "y.first.reader", "y.first.t", "y.last.tag", "y.last.reader", "y.last.t",
+    ]  # fmt: skip
+
+
 def test_streams_give_the_answers_of_the_oracle(session: Session, tmp_path: Path) -> None:
-    for names in (NAMES[:2], NAMES[2:]):
+    for names in (CERTAIN, LIKELY):
         checkpoint, outputs = str(tmp_path / f"checkpoint_{names[0]}"), [str(tmp_path / name) for name in names]
         started = session.start_together(names, checkpoint, outputs, max_files=1)
         started.processAllAvailable()

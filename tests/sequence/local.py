@@ -35,7 +35,11 @@ class SequenceRun(local.LocalRun):
         answer: Answer = {name: row[name] for name in ("t", "t_start", "probability")}
         for component in bound.components:
             if not component.negative:
-                answer[component.label] = events[self.job.spec.stream_number(component.stream.name)].pop(0)
+                of_stream = events[self.job.spec.stream_number(component.stream.name)]
+                answer[component.label] = of_stream.pop(0)
+                if component.run:
+                    ends = {"first": answer[component.label], "last": of_stream.pop(0)}
+                    answer[component.label] = {"count": row["counts"].pop(0), **ends}
         assert not any(events)
         if "expired" in bound.emit:
             answer["status"] = row["status"]

@@ -38,6 +38,7 @@ from tests.cases import (
 from tests.local import bound_query
 from tests.oracles.sequence import BEST, EXPIRED, candidates, matches
 
+from anabranch.sequence.analysis import analyse
 from anabranch.sequence.files import given_name
 from anabranch.sequence.query import BoundDelay, BoundSequence
 
@@ -139,10 +140,16 @@ class Component:
     negative: bool
     model: Row
     miss: float = 0.0
+    run: bool = False
 
     def text(self) -> str:
         """The component in the syntax of SEQUENCE."""
-        return f"!{self.name}" if self.negative else self.name
+        return f"!{self.name}" if self.negative else f"{self.name}+" if self.run else self.name
+
+    @property
+    def is_always_read(self) -> bool:
+        """Whether every match has exactly one event of it."""
+        return not (self.negative or self.run or self.miss > 0)
 
     @property
     def may_be_missing(self) -> bool:
@@ -203,6 +210,7 @@ def sequence_cases(
     watermark: int | float | None = None,
     occurs: bool = False,
     probabilities: bool = False,
+    runs: bool = False,
 ) -> Case:
     """A query with data of at most 12 rows; with probabilities, of at most 8.
 
@@ -228,6 +236,8 @@ def sequence_cases(
         Whether there is an OCCURS; then SCORING is POSTERIOR, and there is a WITHIN, which makes tables small.
     probabilities : bool
         Whether the events of some streams have probabilities; then conditions have no OR.
+    runs : bool
+        Whether some components are runs; there is no EXPIRED then, and with OPEN the first component is always read.
     """
     time_type = draw(st.sampled_from(time_types))
     instants = (DECIMAL_INSTANTS if decimals else INSTANTS)[time_type]
@@ -247,6 +257,8 @@ def sequence_cases(
     scoring, ending, emit = (draw(st.sampled_from(list(choices))) for choices in (scorings, endings, emits))
     ending = "" if EXPIRED in emit.lower() else ending
     components = draw(_components(shapes, most_components, ending, emit))
+    if runs:
+        components = draw(_with_runs(components, ending))
     rows = draw(_rows(components))
     if probabilities:
         rows = _possible(rows)
@@ -255,6 +267,9 @@ def sequence_cases(
     declarations = [shape.text() for shape in dict.fromkeys(component.shape for component in components)]
     declarations += [f"CREATE RELATION {name} (reader STRING);" for name in relations]
     case = Case(workbook_of(declarations, query), QUERY, rows, relations, delays)
+    if runs:
+        # Conditions that relate a run to another run, or to a negative, are refused.
+        assume(analyse(bound_case(case)).objection() is None)
     assume(not is_contested(case))
     return case
 
@@ -343,6 +358,26 @@ def _components(draw: Draw, shapes: Sequence[Shape], most: int, ending: str, emi
 
 
 @st.composite
+def _with_runs(draw: Draw, components: Sequence[Component], ending: str) -> list[Component]:
+    """Some of the components as runs, where the language allows it."""
+    chosen = list(components)
+    numbers = range(1, len(chosen)) if ending else range(len(chosen) - 1)
+    if not numbers:
+        return chosen
+    if ending:
+        chosen[0] = replace(chosen[0], negative=False, miss=0.0)
+    wanted = [number for number in numbers if draw(one_in(2))] or [draw(st.sampled_from(list(numbers)))]
+    for number in wanted:
+        beside = itertools.chain(
+            itertools.takewhile(lambda component: not component.is_always_read, reversed(chosen[:number])),
+            itertools.takewhile(lambda component: not component.is_always_read, chosen[number + 1 :]),
+        )
+        if all(chosen[number].shape.is_certain and not component.run for component in beside):
+            chosen[number] = replace(chosen[number], negative=False, miss=0.0, run=True)
+    return chosen
+
+
+@st.composite
 def _rows(draw: Draw, components: Sequence[Component]) -> Rows:
     """Most of the models, and a few more rows; some rows are repeated, and some have another value."""
     rows: Rows = {component.shape.name: [] for component in components}
@@ -350,6 +385,10 @@ def _rows(draw: Draw, components: Sequence[Component]) -> Rows:
     for component in components:
         if draw(one_in(6)) if component.negative else not draw(one_in(2 if component.miss > 0 else 12)):
             rows[component.shape.name].append(component.model)
+        for _ in range(draw(st.integers(0, 3)) if component.run else 0):
+            other = draw(component.shape.rows())
+            changed = {name: other[name] for name in draw(st.sampled_from([["t"], ["t", "temp"], ["id"], ["t", "id"]]))}
+            rows[component.shape.name].append({**component.model, **changed})
     for _ in range(draw(st.sampled_from([0, 2, 4, 6, 3, 5, 1]))):
         # Rows that differ from a model in one column, or in all.
         similar = draw(st.sampled_from(components))
@@ -417,7 +456,7 @@ def _queries(
 def _occurs(draw: Draw, components: Sequence[Component]) -> list[str]:
     """The items of OCCURS: every component but the last has one, so that WITHOUT can name it."""
     chances = [0.5, 0.9, 0.2, 1, 0]
-    return [f"{component.name} {draw(st.sampled_from(chances))}" for component in components[:-1]]
+    return [f"{component.name} {draw(st.sampled_from(chances))}" for component in components[:-1] if not component.run]
 
 
 @st.composite
@@ -425,9 +464,9 @@ def _given(draw: Draw, components: Sequence[Component], style: Style) -> list[Gi
     """Laws WITH and WITHOUT other components."""
     given = []
     for index, component in enumerate(components[2:], 2):
-        others = tuple(other.name for other in components[1:index])
+        others = tuple(other.name for other in components[1:index] if not other.run)
         for happened in (True, False):
-            for chosen in draw(st.sampled_from([[], [others], [others[-1:]], [others[:1]]])):
+            for chosen in draw(st.sampled_from([[], [others], [others[-1:]], [others[:1]]])) if others else ():
                 given.append(Given(component.name, happened, chosen, draw(_delays(component, style))))
     return given
 
@@ -527,7 +566,7 @@ def _defaulted(draw: Draw, component: Component, column: str, components: Sequen
     others = [
         other
         for other in components
-        if not other.negative and other is not component
+        if not (other.negative or other.run or other is component)
         and (column != "temp" or other.shape.temp_type == component.shape.temp_type)
     ]  # fmt: skip
     chosen = draw(st.permutations(others))[: draw(st.integers(0, 3))] if draw(one_in(2)) else []

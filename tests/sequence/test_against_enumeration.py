@@ -36,6 +36,21 @@ CLAUSES = {
     },
     "both ends open": {"endings": [BOTH], "scorings": ["", "POSTERIOR"], "emits": ["", "BEST", "NEXT"]},
     "expired": {"emits": ["EXPIRED", "BEST, EXPIRED"], "scorings": ["", "POSTERIOR"]},
+    "runs": {
+        "runs": True,
+        "emits": ["", "", "BEST", "NEXT"],
+        "endings": ["", "", "OPEN"],
+        "scorings": ["", "POSTERIOR"],
+    },
+    "runs with probabilities": {
+        "runs": True,
+        "probabilities": True,
+        "emits": ["", "", "BEST", "NEXT"],
+        "endings": ["", "", "OPEN"],
+        "scorings": ["", "POSTERIOR"],
+        "logic": False,
+    },
+    "runs with occurs": {"runs": True, "occurs": True, "most_components": 4, "laws": SMOOTH_LAWS},
     "occurs": {"occurs": True, "most_components": 4, "emits": ["", "BEST", "EXPIRED"], "laws": SMOOTH_LAWS},
 }
 ANY_CLAUSE = st.sampled_from(sorted(CLAUSES))
@@ -51,7 +66,7 @@ def same(answers: dict[Any, float], truth: dict[Any, float], error: float = 1e-9
 
 
 #: The largest error of the score of a match by clause: a gap with OCCURS is tabulated less exactly.
-ERROR = {"occurs": 2e-7}
+ERROR = {"occurs": 2e-7, "runs with occurs": 2e-7}
 
 
 @examples(40)
@@ -69,6 +84,17 @@ def test_every_clause_gives_the_answers_of_the_oracle(data: st.DataObject, claus
     truth = truth_of(case)
     event(f"{clause}: {'some' if truth else 'no'} answers")
     assert same(answers_of(case, [case.rows], n_buckets), truth, ERROR.get(clause, 1e-9))
+
+
+@examples(60)
+@given(st.data(), st.sampled_from(sorted(clause for clause in CLAUSES if clause.startswith("runs"))))
+def test_runs_give_the_answers_of_the_oracle_for_any_split(data: st.DataObject, clause: str) -> None:
+    case = data.draw(sequence_cases(windowed=True, **CLAUSES[clause]))
+    truth = truth_of(case)
+    event(f"{clause}: {'some' if truth else 'no'} answers")
+    assert same(answers_of(case, [case.rows], data.draw(BUCKETS)), truth, ERROR.get(clause, 1e-9))
+    batches = data.draw(splits(case.rows, clock=seconds))
+    assert same(answers_of(case, batches, data.draw(BUCKETS)), truth, ERROR.get(clause, 1e-9))
 
 
 @examples(20)

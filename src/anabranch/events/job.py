@@ -18,7 +18,7 @@ from anabranch.binding.typed import Typed
 from anabranch.events.packets import pack_events
 from anabranch.events.roles import roles_of
 from anabranch.events.table import EventTable, arrow_type_of
-from anabranch.transport.finishing import QUERY, Finishing, ResultColumn
+from anabranch.transport.finishing import QUERY, Finishing, ResultColumn, StructColumn
 from anabranch.transport.job import QueryJob, Specification
 from anabranch.transport.per import KeyColumn, PerRule
 from anabranch.transport.routing import Packets
@@ -83,7 +83,7 @@ class EventJob(QueryJob[S]):
         """
 
     @abstractmethod
-    def result_columns(self, query: int) -> Sequence[ResultColumn]:
+    def result_columns(self, query: int) -> Sequence[ResultColumn | StructColumn]:
         """The result columns of one query."""
 
     @abstractmethod

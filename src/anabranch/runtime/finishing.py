@@ -13,7 +13,16 @@ from anabranch.binding.bound import CALIBRATED
 from anabranch.columns.calibration import Piece
 from anabranch.runtime.blocks import in_blocks
 from anabranch.runtime.per import quoted, rows_of_frame
-from anabranch.transport.finishing import QUERY, AnyOf, Finishing, Pairing, ResultColumn, SumOf, finish_table
+from anabranch.transport.finishing import (
+    QUERY,
+    AnyOf,
+    Finishing,
+    Pairing,
+    ResultColumn,
+    StructColumn,
+    SumOf,
+    finish_table,
+)
 
 
 def finish_frame(rules: Finishing, answers: DataFrame, instants: DataFrame | None = None) -> DataFrame:
@@ -111,9 +120,11 @@ def _add(rule: SumOf, answers: DataFrame) -> DataFrame:
     return probability.where((F.col("probability") > 0) & (F.col("probability") >= rule.least))
 
 
-def _column(column: ResultColumn) -> str:
+def _column(column: ResultColumn | StructColumn) -> str:
     """A result column as text: one call to the JVM for all columns, instead of several per column."""
-    if column.source is None:
+    if isinstance(column, StructColumn):
+        expression = f"struct({', '.join(map(_column, column.fields))})"
+    elif column.source is None:
         expression = f"{column.constant}L" if isinstance(column.constant, int) else f"'{column.constant}'"
     elif column.index is None:
         expression = quoted(column.source)

@@ -79,7 +79,8 @@ def _keys(key: KeyColumn) -> str:
     if key.several:
         fields = ", ".join(f"event.{quoted(field)} AS {quoted(field)}" for field in key.fields)
         return f"array_sort(transform({column}, event -> struct({fields}))) AS {column}"
-    fields = ", ".join(f"{column}.{quoted(field)} AS {quoted(field)}" for field in key.fields)
+    event = column if key.event is None else f"{column}.{quoted(key.event)}"
+    fields = ", ".join(f"{event}.{quoted(field)} AS {quoted(field)}" for field in key.fields)
     return f"IF({column} IS NULL, NULL, struct({fields})) AS {column}"
 
 

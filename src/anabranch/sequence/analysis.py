@@ -13,6 +13,7 @@ from itertools import product
 
 from anabranch.binding.equalities import equated_columns, merge_overlapping
 from anabranch.binding.typed import Constant, Operation, Reference, Typed, conjunction, of_event, walk
+from anabranch.binding.words import condition_text
 from anabranch.errors import Finding
 from anabranch.language.findings import shown
 from anabranch.language.types import Type
@@ -59,12 +60,31 @@ class SequenceAnalysis:
         """The numbers of the positive components."""
         return tuple(number for number, component in enumerate(self.query.components) if not component.negative)
 
+    @property
+    def runs(self) -> tuple[int, ...]:
+        """The numbers of the components that are runs."""
+        return tuple(number for number, component in enumerate(self.query.components) if component.run)
+
+    @property
+    def singles(self) -> tuple[int, ...]:
+        """The numbers of the positive components that are one event."""
+        return tuple(number for number in self.positives if not self.query.components[number].run)
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """The component of each event of a match: a run has two, its first and its last event."""
+        return tuple(sorted((*self.positives, *self.runs)))
+
     @cached_property
     def key(self) -> tuple[tuple[ComponentColumn, ...], ...]:
-        """The classes by which events are grouped: each has a column of every component, or of every positive one."""
-        all_names = {component.name for component in self.query.components}
-        positive_names = {component.name for component in self.query.components if not component.negative}
-        return self._common_classes(all_names) or self._common_classes(positive_names)
+        """The classes by which events are grouped: each has a column of every component.
+
+        If there is none, a column of every positive component is enough, or of every single one.
+        """
+        components = self.query.components
+        choices = (range(len(components)), self.positives, self.singles)
+        found = (self._common_classes({components[number].name for number in numbers}) for numbers in choices)
+        return next(filter(None, found), ())
 
     def _common_classes(self, names: set[str]) -> tuple[tuple[ComponentColumn, ...], ...]:
         """The classes that every disjunct has, and that have a column of each of these components."""
@@ -113,10 +133,19 @@ class SequenceAnalysis:
             names = sorted({name for name, _ in equal_columns}, key=order.index)
             column_of = dict(sorted(equal_columns))
             in_key = {name for name, _ in next((key for key in keys if key <= equal_columns), set())}
+            by_read = any(component.is_always_read and component.name in names for component in self.query.components)
             for i, first in enumerate(names):
                 for second in names[i + 1 :]:
-                    if not {first, second} <= in_key:
+                    # If both are equal to an event that is always read, they are equal to each other.
+                    if not ({first, second} <= in_key or (by_read and self._relates_run({first, second}))):
                         yield self._equal(first, column_of[first], second, column_of[second])
+
+    def _relates_run(self, names: set[str]) -> bool:
+        """Whether these components are a run and another run, or a negative component: neither is one event."""
+        components = [component for component in self.query.components if component.name in names]
+        return any(component.run for component in components) and (
+            sum(component.run or component.negative for component in components) > 1
+        )
 
     def _equal(self, first: str, column: str, second: str, other: str) -> Typed:
         sides = (
@@ -138,7 +167,14 @@ class SequenceAnalysis:
                     example = f"{component.label}.column = 'value'{alternatives}"
                     hint = f"add a condition such as {example}, or use a separate stream"
                     return Finding("no-own-condition", message, hint, component.span)
-        if self.query.has_probabilities and self.query.excludes_events and len(self.disjuncts) > 1:
+        for disjunct in self.disjuncts if self.query.has_runs else ():
+            for condition in (*disjunct.joint, *self.equalities(disjunct)):
+                if self._relates_run(owners(condition)):
+                    run = next(component for component in self.query.components if component.run)
+                    message = f"{condition_text(condition)} does not say which event of a run is compared"
+                    return Finding("run-condition", message, "compare a run with single components", run.span)
+        by_world = self.query.excludes_events or self.query.has_runs
+        if self.query.has_probabilities and by_world and len(self.disjuncts) > 1:
             message = (
                 f"the WHERE of {self.query.name} has alternatives that exclude different events with probabilities"
             )

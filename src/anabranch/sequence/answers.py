@@ -32,28 +32,32 @@ class Answers(EventAnswers):
     def add(self, query: int, parts: Sequence[Matches], expired: bool, answered: Bools) -> None:
         """Add the matches of a query, one part per disjunct.
 
-        With EMIT NEXT, `answered` is (m, events) the first events of the matches so far; those of new ones are added.
+        With EMIT NEXT, `answered` is (slots, events) the first events of the matches so far; new ones are added.
         """
         analysis = self._spec.analyses[query]
-        events = np.concatenate([part.events for part in parts])
-        scores = np.concatenate([part.scores for part in parts])
+        events, scores, counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         if not len(events):
             return
         if len(parts) > 1:
-            events, scores = _without_duplicates(events, scores)
+            distinct = _distinct(events, scores, counts)
+            events, scores, counts = events[distinct], scores[distinct], counts[distinct]
         forward = not (expired or analysis.query.ending_open)
         first = np.argmax(events >= 0, axis=1)
         if "best" in analysis.query.emit:
             begin = events[np.arange(len(events)), first] * events.shape[1] + first
             best = self._best(events, scores, events[:, -1] if forward else begin)
-            events, scores, first = events[best], scores[best], first[best]
+            events, scores, counts, first = events[best], scores[best], counts[best], first[best]
         if "next" in analysis.query.emit:
             following = self._next(events, first, forward, answered)
-            events, scores, first = events[following], scores[following], first[following]
+            events, scores, counts = events[following], scores[following], counts[following]
+            first = first[following]
         start = self._t[events[np.arange(len(events)), first]]
         decided = self._t[events[:, -1]] if forward else self._close(start, self._spec.window(query))
         status = pa.repeat(pa.scalar(EXPIRED if expired else MATCHED), len(events))
         columns = [self._times(decided), self._times(start), pa.array(scores), status]
+        if self._spec.has_runs:
+            ends = np.arange(len(counts) + 1, dtype=np.int32) * counts.shape[1]
+            columns.append(pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(counts.ravel())))
         streams = range(len(self._spec.layouts))
         self._append(query, columns, [self._events(stream, analysis, events) for stream in streams])
 
@@ -114,15 +118,16 @@ class Answers(EventAnswers):
 
     def _events(self, stream: int, analysis: SequenceAnalysis, events: I64) -> pa.Array:
         """The events of one stream as one list per match, NULL for a missing event."""
-        components = [analysis.query.components[number] for number in analysis.positives]
+        components = [analysis.query.components[number] for number in analysis.slots]
         streams = [self._spec.stream_number(component.stream.name) for component in components]
         of_stream = events[:, [index for index, number in enumerate(streams) if number == stream]]
         return self._lists(stream, np.where(of_stream < 0, -1, self._row[of_stream]))
 
 
-def _without_duplicates(events: I64, scores: F64) -> tuple[I64, F64]:
-    """Each choice of events once, with its highest score."""
-    order = np.lexsort([scores, *events.T])
+def _distinct(events: I64, scores: F64, counts: I64) -> I64:
+    """The index of each choice of events once, where it has its highest score."""
+    choices = np.hstack([counts, events])
+    order = np.lexsort([scores, *choices.T])
     is_last = np.ones(len(order), np.bool_)
-    is_last[:-1] = (events[order][1:] != events[order][:-1]).any(axis=1)
-    return events[order[is_last]], scores[order[is_last]]
+    is_last[:-1] = (choices[order][1:] != choices[order][:-1]).any(axis=1)
+    return order[is_last]

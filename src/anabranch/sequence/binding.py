@@ -26,6 +26,7 @@ from anabranch.sequence.query import (
     BoundSequence,
     Check,
     GivenDelay,
+    beside_run,
 )
 from anabranch.sequence.syntax import Delay, Miss, MissBy, Occurs, Sequence
 
@@ -73,7 +74,7 @@ class Binder(QueryBinder):
             BoundComponent(
                 node.name, node.name.lower(), known_stream(streams, node.name), node.negative,
                 miss.get(node.name.lower(), 0.0), laws.get(node.name.lower()), occurs.get(node.name.lower()),
-                tuple(given.get(node.name.lower(), ())), span=node.span,
+                tuple(given.get(node.name.lower(), ())), node.run, span=node.span,
             )
             for node in body.components
         )  # fmt: skip
@@ -120,10 +121,12 @@ class Binder(QueryBinder):
     ) -> dict[str, float | None]:
         """The components whose loss probability depends on the reader: all whose stream has the column."""
         components: dict[str, float | None] = {}
-        last = body.components[-1].name.lower()
+        always_read = {node.name.lower() for node in body.components if node.run}
+        if body.ending != "OPEN":
+            always_read.add(body.components[-1].name.lower())
         for name, stream in streams.items():
             column = None if stream is None else find_column(stream, rates.column)
-            if column is None or (name == last and body.ending != "OPEN"):
+            if column is None or name in always_read:
                 continue
             if not comparable(column.type, rates.relation.columns[0].type):
                 reader = rates.relation.columns[0]
@@ -274,6 +277,7 @@ class Binder(QueryBinder):
     def check_components(self, body: Sequence, components: tuple[BoundComponent, ...]) -> None:
         """Report components that need a clause which is missing, or that cannot be first or last."""
         self.check_sources(components)
+        self.check_runs(body, components)
         (self.check_open if body.ending == "OPEN" else self.check_ending)(body, components)
         unchecked = components if body.ending == "OPEN" else components[:-1]
         if body.occurs:
@@ -308,15 +312,55 @@ class Binder(QueryBinder):
             hint = f"write its rows with `anabranch rows`, and declare a stream of them with MODEL {model}"
             self.findings.add("derived-stream", message, derived.span, hint)
 
+    def check_runs(self, body: Sequence, components: tuple[BoundComponent, ...]) -> None:
+        """Report runs (`y+`) that could be missing, and those whose first or last event would not be determined."""
+        runs = [(number, component) for number, component in enumerate(components) if component.run]
+        if runs and "EXPIRED" in body.emit:
+            message = f"EMIT EXPIRED reports single events, but {shown(runs[0][1].text)} is a run"
+            self.findings.add("run-expired", message, body.clause_span("EMIT"), "remove EXPIRED, or use ENDING OPEN")
+        for number, component in runs:
+            self.check_run(body, component)
+            beside = [components[other] for other in beside_run(components, number)]
+            next_run = next((other for other in components[number + 1 :] if other.run and other in beside), None)
+            if next_run is not None:
+                message = f"nothing that is always read separates the runs {component.text} and {next_run.text}"
+                hint = "put a component without MISS between them"
+                self.findings.add("run-beside-run", message, next_run.span, hint)
+            elif component.stream.model is Model.INDEPENDENT and beside:
+                message = (
+                    f"{shown(beside[0].text)} depends on which event of {component.text} is the first or the last one, "
+                    f"but the events of {shown(component.stream.name)} have probabilities"
+                )
+                hint = f"put a component without MISS between them, or remove {beside[0].text}"
+                self.findings.add("uncertain-run", message, beside[0].span, hint)
+
+    def check_run(self, body: Sequence, component: BoundComponent) -> None:
+        """Report a run that is negative, or may be missing."""
+        label = component.label
+        if component.negative:
+            message = f"!{label} excludes every event of {label}, so {component.text} means the same"
+            self.findings.add("negative-run", message, component.span, f"write !{label}")
+        elif component.may_miss or component.occurs is not None:
+            clause = "MISS" if component.may_miss else "OCCURS"
+            message = f"{component.text} is one event or more, so it cannot be missing"
+            hint = f"remove {label} from {clause}, or write {label} without +"
+            self.findings.add("run-missing", message, body.clause_span(clause), hint)
+
     def check_defaults(self, where: Typed | None, components: tuple[BoundComponent, ...]) -> None:
-        """Report a default that is a column of the same component, or of a negative one, which has no event."""
-        negatives = {component.name for component in components if component.negative}
+        """Report a default that is a column of the same component, or of one without an event, or with several."""
+        unusable = {component.name: "is negative and has no event" for component in components if component.negative}
+        unusable |= {component.name: "is a run of several events" for component in components if component.run}
+        runs = {component.name for component in components if component.run}
         for reference in [] if where is None else [node for node in walk(where) if isinstance(node, Reference)]:
+            if reference.owner in runs and reference.default is not None:
+                column = f"{reference.owner}.{reference.name}"
+                message = f"{reference.owner}+ cannot be missing, so {column} needs no default"
+                self.findings.add("default-of", message, reference.span, f"write {column}")
             tried = [reference.owner]
             default = reference.default
             while isinstance(default, Reference):
-                if default.owner in tried or default.owner in negatives:
-                    why = "is missing too" if default.owner in tried else "is negative and has no event"
+                if default.owner in tried or default.owner in unusable:
+                    why = "is missing too" if default.owner in tried else unusable[default.owner or ""]
                     message = (
                         f"the default of {reference.owner}.{reference.name} is a column of {default.owner}, which {why}"
                     )
@@ -330,6 +374,10 @@ class Binder(QueryBinder):
         first, last = components[0], components[-1]
         if last.negative:
             message = f"the last component {shown(last.label)} cannot be negative"
+            hint = f"end with the event that completes the match{_or_open(body, components)}"
+            self.findings.add("last-component", message, last.span, hint)
+        elif last.run:
+            message = f"the last component {shown(last.text)} has no end: a later event could always continue it"
             hint = f"end with the event that completes the match{_or_open(body, components)}"
             self.findings.add("last-component", message, last.span, hint)
         elif last.may_miss:
@@ -352,11 +400,18 @@ class Binder(QueryBinder):
         if all(component.negative for component in components):
             message = "a match needs an event, but all components are negative"
             self.findings.add("no-positive", message, components[0].span, "add a positive component")
+        if any(component.run for component in components) and not components[0].is_always_read:
+            message = (
+                "with ENDING OPEN and a run, the window begins with the first component, which must be always read"
+            )
+            self.findings.add("run-open", message, components[0].span, "begin with a single component without MISS")
 
 
 def _or_open(body: Sequence, components: tuple[BoundComponent, ...]) -> str:
     """The hint to add ENDING OPEN, where `check_open` would allow it."""
     if body.occurs or "EXPIRED" in body.emit or all(component.negative for component in components):
+        return ""
+    if any(component.run for component in components) and not components[0].is_always_read:
         return ""
     return ", or add ENDING OPEN" if body.within is not None else ", or add ENDING OPEN and WITHIN"
 

@@ -34,10 +34,11 @@ _UNBOUNDED = "without WITHIN, events would be kept forever; add WITHIN, such as 
 
 
 def _classification(query: BoundSequence) -> str:
-    positives = sum(not component.negative for component in query.components)
-    negatives = len(query.components) - positives
+    negatives = sum(component.negative for component in query.components)
+    runs = sum(component.run for component in query.components)
     missing = [component.label for component in query.components if component.may_miss]
-    events = f"sequence of {count_of(positives, 'event')}"
+    events = f"sequence of {count_of(len(query.components) - negatives - runs, 'event')}"
+    events += f" and {count_of(runs, 'run')} of events" if runs else ""
     events += f" with {negatives} that must not happen" if negatives else ""
     return f"{events}; readings of {listed(missing, 'and')} may be lost" if missing else f"{events}; no reading is lost"
 
@@ -49,7 +50,7 @@ def _why(analysis: SequenceAnalysis) -> Iterator[str]:
             yield f"alternative {number + 1} of {len(analysis.disjuncts)} of WHERE (each is searched separately):"
         for component, own in zip(query.components, disjunct.own, strict=True):
             condition = f"has {condition_text(own)}" if own is not None else "is any event"
-            yield f"{'!' if component.negative else ''}{component.label} {condition} (stream {component.stream.name})"
+            yield f"{component.text} {condition} (stream {component.stream.name})"
     for component in query.components:
         if component.may_miss:
             yield _loss_text(query, component)
@@ -99,9 +100,9 @@ def _routing(analysis: SequenceAnalysis) -> str:
 
 
 def _cost(query: BoundSequence) -> str:
-    if query.within is None:
-        return "time grows with events and answers; memory grows with all events that match a component"
-    return "time grows with events and answers; memory grows with the events in a window that match a component"
+    answers = "answers with the events of their runs" if query.has_runs else "answers"
+    kept = "all events" if query.within is None else "the events in a window"
+    return f"time grows with events and {answers}; memory grows with {kept} that match a component"
 
 
 def _steps(analysis: SequenceAnalysis) -> Iterator[Step]:
@@ -114,6 +115,9 @@ def _steps(analysis: SequenceAnalysis) -> Iterator[Step]:
         "forward from each first event, when its window closes" if query.ending_open else "back from each last event"
     )
     yield Step("search", f"{direction}; scores of gaps are looked up in tables")
+    runs = listed([component.label for component in query.components if component.run], "and")
+    if runs:
+        yield Step("runs", f"add all events of {runs} between the events around them, at least one each")
     joint = dict.fromkeys(
         condition_text(condition)
         for disjunct in analysis.disjuncts
@@ -129,7 +133,8 @@ def _steps(analysis: SequenceAnalysis) -> Iterator[Step]:
     yield Step("score", by_length if query.has_occurs else scores[query.scoring])
     if query.has_probabilities:
         excluded = ", and that no event happened that excludes the match" if query.excludes_events else ""
-        yield Step("weigh", f"times the probability that its events happened{excluded}")
+        of_runs = f", with at least one of {runs}" if runs else ""
+        yield Step("weigh", f"times the probability that its events happened{of_runs}{excluded}")
     if "best" in query.emit:
         yield Step("emit", "the most probable match of each " + ("first" if query.ending_open else "last") + " event")
     if "next" in query.emit:

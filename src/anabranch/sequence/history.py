@@ -87,6 +87,10 @@ def objection(analysis: SequenceAnalysis) -> Finding | None:
     if len(analysis.disjuncts) != 1:
         message = f"{query.name} has several alternatives (OR), but delays can be learned from one only"
         return Finding("alternatives", message, "learn from a query with one of them", query.span)
+    run = next((component for component in query.components if component.run), None)
+    if run is not None:
+        message = f"{run.text} is a run of any number of events, but delays are learned between single events"
+        return Finding("run-history", message, f"learn from a query with {run.label} instead of {run.text}", run.span)
     return analysis.objection()
 
 

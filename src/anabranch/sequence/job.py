@@ -22,12 +22,15 @@ from anabranch.sequence.groups import as_compared
 from anabranch.sequence.lowering import lower
 from anabranch.sequence.operator import SequenceOperator
 from anabranch.sequence.query import BoundComponent
-from anabranch.sequence.spec import SequenceSpec
+from anabranch.sequence.spec import COUNTS, SequenceSpec
 from anabranch.splitmix import mix_all
-from anabranch.transport.finishing import ResultColumn
+from anabranch.transport.finishing import ResultColumn, StructColumn
 from anabranch.transport.job import JobContext
 from anabranch.transport.operator import Operator
 from anabranch.transport.per import PerRule
+
+#: The field of a run with its first event, whose keys are those of the run.
+FIRST = "first"
 
 
 @dataclass(frozen=True)
@@ -93,16 +96,28 @@ class SequenceJob(EventJob[SequenceSpec]):
 
     # ------------------------------------------------------------ answers
 
-    def result_columns(self, query: int) -> Sequence[ResultColumn]:
+    def result_columns(self, query: int) -> Sequence[ResultColumn | StructColumn]:
         """The result columns of one query."""
         bound = self.spec.analyses[query].query
         index = [0] * len(self.layouts)
-        columns = [ResultColumn(name, name) for name in ("t", "t_start", "probability")]
+        columns: list[ResultColumn | StructColumn] = [
+            ResultColumn(name, name) for name in ("t", "t_start", "probability")
+        ]
+        runs = 0
         for component in bound.components:
-            if not component.negative:
-                stream = self.spec.stream_number(component.stream.name)
-                columns.append(ResultColumn(component.label, f"events_{stream}", index[stream]))
+            if component.negative:
+                continue
+            stream = self.spec.stream_number(component.stream.name)
+            event = ResultColumn(component.label, f"events_{stream}", index[stream])
+            index[stream] += 1
+            if component.run:
+                last = replace(event, name="last", index=index[stream])
+                fields = (ResultColumn("count", COUNTS, runs), replace(event, name=FIRST), last)
                 index[stream] += 1
+                runs += 1
+                columns.append(StructColumn(component.label, fields))
+            else:
+                columns.append(event)
         if "expired" in bound.emit:
             columns.append(ResultColumn("status", "status"))
         return columns
@@ -110,7 +125,11 @@ class SequenceJob(EventJob[SequenceSpec]):
     def per_rule(self, query: int) -> PerRule | None:
         """How the answers of one query become rows of several; None without PER."""
         bound = self.spec.analyses[query].query
-        return self.rule_of(bound.per, [(component, False) for component in bound.components if not component.negative])
+        rule = self.rule_of(bound.per, [(component, False) for component in bound.components if not component.negative])
+        runs = {component.label for component in bound.components if component.run}
+        if rule is None or not runs:
+            return rule
+        return replace(rule, keys=tuple(replace(key, event=FIRST) if key.name in runs else key for key in rule.keys))
 
 
 def _of_events(component: BoundComponent, condition: Typed | None) -> Typed | None:

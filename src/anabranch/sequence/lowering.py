@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from math import inf, prod
 from sys import float_info
 
@@ -15,11 +16,11 @@ from anabranch.columns.conditions import Relations
 from anabranch.columns.times import TimeKind
 from anabranch.sequence.analysis import Disjunct, SequenceAnalysis, owners
 from anabranch.sequence.gaps import Between, gap_table
-from anabranch.sequence.kernel.query import ALWAYS, NEVER, Conditions, Scores, Window
+from anabranch.sequence.kernel.query import ALWAYS, NEVER, Conditions, Runs, Scores, Window
 from anabranch.sequence.kernel.tables import Table, joined
 from anabranch.sequence.occurrence import occurrence_table
 from anabranch.sequence.programs import ColumnOf, Programs
-from anabranch.sequence.query import BoundComponent
+from anabranch.sequence.query import BoundComponent, beside_run
 from anabranch.sequence.rates import with_rates
 
 
@@ -35,6 +36,7 @@ class Search:
     expired : whether it searches for expired sequences
     scores, conditions : the arrays for the kernel; the matrix of event values is added in each step
     columns : the values that programs load
+    runs : the arrays for the kernel that finds runs; None without runs
     """
 
     disjunct: int
@@ -44,6 +46,13 @@ class Search:
     scores: Scores
     conditions: Conditions
     columns: tuple[ColumnOf, ...]
+    runs: Runs | None = None
+
+    @property
+    def guarded(self) -> I64:
+        """The components whose events are looked for between others: those that must have none, and runs."""
+        guards = self.conditions.guards[:, 0]
+        return guards if self.runs is None else np.append(guards, self.runs.conditions.guards[:, 0])
 
 
 def lower(analysis: SequenceAnalysis, relations: Relations, kind: TimeKind) -> tuple[Search, ...]:
@@ -62,7 +71,7 @@ def _directions(analysis: SequenceAnalysis) -> Iterator[tuple[bool, int, bool]]:
     yield query.ending_open, 0, False
     if query.ending_open:
         # If the first positive components are missing, the window begins with a later one.
-        for skipped, number in enumerate(analysis.positives[:-1], 1):
+        for skipped, number in enumerate(analysis.singles[:-1], 1):
             if not query.components[number].may_miss:
                 break
             yield True, skipped, False
@@ -115,54 +124,79 @@ class _Lowering:
         self.kind, self.tables = kind, tables
         self.reverse, self.skipped, self.expired = reverse, skipped, expired
         self.components = with_rates(analysis.query, disjunct, relations)
-        self.positives = analysis.positives[skipped:]
+        self.positives = analysis.singles[skipped:]
+        self.threshold = max(analysis.query.least_probability, float_info.min)
+        self.used: list[Table] = []
 
     def search(self) -> Search:
         """The arrays of the search."""
         programs = Programs(self.analysis.query, self.relations)
-        scores, conditions = self._scores(), self._conditions(programs)
+        conditions, run_conditions = self._conditions(programs)
+        runs = self._runs(run_conditions) if self.analysis.runs else None
         columns = tuple(programs.columns)
-        return Search(self.number, self.reverse, self.skipped, self.expired, scores, conditions, columns)
+        return Search(self.number, self.reverse, self.skipped, self.expired, self._scores(), conditions, columns, runs)
 
     # ------------------------------------------------------------ scores
 
     def _scores(self) -> Scores:
         query, m = self.analysis.query, len(self.positives)
-        threshold = max(query.least_probability, float_info.min)
-        used: list[Table] = []
-
-        def number_of(between: Sequence[BoundComponent], end: BoundComponent | None = None) -> int:
-            """The number of the table for the components in a gap that ends with `end`, or ALWAYS or NEVER."""
-            is_weighed = query.has_occurs and end is not None
-            if any(not component.negative and not component.miss for component in between):
-                return NEVER
-            if not any(component.miss or is_weighed for component in between):
-                return ALWAYS
-            losses = prod(component.miss or 0.0 for component in between if not component.negative)
-            if query.scoring == "joint" and losses < threshold:
-                return NEVER  # no table is made for it
-            table = self.tables.of(between, end)
-            if table.highest < threshold:
-                return NEVER
-            used.append(table)
-            return len(used) - 1
-
         gap = np.full((m, m), NEVER, np.int64)
         for i in range(m):
             for j in range(i + 1, m):
                 first, second = (m - 1 - j, m - 1 - i) if self.reverse else (i, j)
-                start, end = self.positives[first], self.positives[second]
-                gap[i, j] = number_of(self.components[start + 1 : end], self.components[end])
-        head = np.array([number_of(self._before(i)) for i in range(m)], np.int64)
-        lead = number_of(self.components[: self.positives[0]]) if self.reverse and not self.expired else ALWAYS
+                gap[i, j] = self._gap_number(self.positives[first], self.positives[second])
+        head = np.array([self._head_number(i) for i in range(m)], np.int64)
+        lead = self._gap_number(-1, self.positives[0]) if self.reverse and not self.expired else ALWAYS
         return Scores(
-            joined(used), gap, head, lead,
-            np.array([table.rising for table in used], np.bool_),
-            np.array([table.falling for table in used], np.bool_),
-            np.array([table.highest for table in used], np.float64),
+            joined(self.used), gap, head, lead,
+            np.array([table.rising for table in self.used], np.bool_),
+            np.array([table.falling for table in self.used], np.bool_),
+            np.array([table.highest for table in self.used], np.float64),
             Window(window_of(query.within, self.kind), ROUNDING if self.kind is TimeKind.DOUBLE else 0.0),
-            self._unit(), threshold,
+            self._unit(), self.threshold,
         )  # fmt: skip
+
+    def _runs(self, conditions: Conditions) -> Runs:
+        """The runs, with the tables of the gaps before and after them."""
+        runs, end = self.analysis.runs, len(self.components)
+        before = np.full((len(runs), end), NEVER, np.int64)
+        after = np.full((len(runs), end + 1), NEVER, np.int64)
+        for number, run in enumerate(runs):
+            for single in (*self.positives, -1, end):
+                if single < run:
+                    before[number, single + 1] = self._gap_number(single, run)
+                else:
+                    after[number, single] = self._gap_number(run, single)
+        return Runs(np.array(runs, np.int64), before, after, conditions)
+
+    def _gap_number(self, start: int, end: int) -> int:
+        """The number of the table for the gap between two components, or ALWAYS or NEVER.
+
+        -1 and the number of components are the ends of the window. If a run is in the gap, the gaps before and after it
+        are scored when it is known, and this one has score 1.
+        """
+        run = next((number for number in range(start + 1, end) if self.components[number].run), None)
+        if run is not None:
+            return NEVER if NEVER in (self._gap_number(start, run), self._gap_number(run, end)) else ALWAYS
+        at_an_end = start < 0 or end == len(self.components)
+        return self._table_number(self.components[start + 1 : end], None if at_an_end else self.components[end])
+
+    def _table_number(self, between: Sequence[BoundComponent], end: BoundComponent | None = None) -> int:
+        """The number of the table for the components in a gap that ends with `end`, or ALWAYS or NEVER."""
+        query = self.analysis.query
+        is_weighed = query.has_occurs and end is not None
+        if any(not component.negative and not component.miss for component in between):
+            return NEVER
+        if not any(component.miss or is_weighed for component in between):
+            return ALWAYS
+        losses = prod(component.miss or 0.0 for component in between if not component.negative)
+        if query.scoring == "joint" and losses < self.threshold:
+            return NEVER  # no table is made for it
+        table = self.tables.of(between, end)
+        if table.highest < self.threshold:
+            return NEVER
+        self.used.append(table)
+        return len(self.used) - 1
 
     def _unit(self) -> float:
         """The unit of event times, in the unit of delays.
@@ -171,20 +205,20 @@ class _Lowering:
         """
         return 1.0 if self.kind.per_unit == 1 else (1 + ROUNDING) / self.kind.per_unit
 
-    def _before(self, number: int) -> Sequence[BoundComponent]:
-        """The components between a positive component and the end of the sequence to which a search goes."""
+    def _head_number(self, number: int) -> int:
+        """The number of the table for the gap between a number and the end of the sequence to which a search goes."""
         if not self.reverse:
-            return self.components[: self.positives[number]]
-        after = self.components[self.positives[len(self.positives) - 1 - number] + 1 :]
+            return self._gap_number(-1, self.positives[number])
+        start = self.positives[len(self.positives) - 1 - number]
         if not self.expired:
-            return after
+            return self._gap_number(start, len(self.components))
         # An expired sequence waits for the next positive component; a negative before that one ends the wait.
-        next_positive = next((index for index, component in enumerate(after) if not component.negative), len(after))
-        return after[:next_positive]
+        return self._table_number(list(takewhile(lambda component: component.negative, self.components[start + 1 :])))
 
     # ------------------------------------------------------------ conditions
 
-    def _conditions(self, programs: Programs) -> Conditions:
+    def _conditions(self, programs: Programs) -> tuple[Conditions, Conditions]:
+        """The conditions of the search, and those of runs and of the components next to them."""
         m = len(self.positives)
         names = [component.name for component in self.components]
         numbers = {names[index]: m - 1 - n if self.reverse else n for n, index in enumerate(self.positives)}
@@ -200,8 +234,17 @@ class _Lowering:
         guards: list[tuple[int, int, int]] = []
         guard_programs: list[list[int]] = []
         due_guards: list[list[int]] = [[] for _ in range(m + 1)]
+
+        def programs_on(component: int) -> list[int]:
+            return [program for program, owned in written if names[component] in owned and len(owned) > 1]
+
+        beside = {other for run in self.analysis.runs for other in beside_run(self.components, run)}
+        at_runs = [(run, 0, 0) for run in self.analysis.runs]
         for component, after, as_missing in self._guards(numbers):
-            on_guard = [program for program, owned in written if names[component] in owned and len(owned) > 1]
+            if component in beside:
+                at_runs.append((component, after, as_missing))
+                continue
+            on_guard = programs_on(component)
             # The stretch beyond the trigger ends with the window of the last event that is found.
             decided = -1 if after == m else after if as_missing else after - 1
             if not self.expired:
@@ -210,18 +253,25 @@ class _Lowering:
             due_guards[1 + decided].append(len(guards))
             guards.append((component, after, as_missing))
             guard_programs.append(on_guard)
-        return Conditions(
+        conditions = Conditions(
             np.array(list(self.positives[::-1] if self.reverse else self.positives), np.int64),
             np.array(programs.rows, np.int64).reshape(-1, 4), np.array(programs.first, np.int64),
             *_flat(due_programs), np.array(guards, np.int64).reshape(-1, 3), *_flat(guard_programs),
             *_flat(due_guards), np.zeros((0, 0)), np.array(programs.members, np.float64),
             np.zeros(len(programs.rows) + 1),
         )  # fmt: skip
+        run_programs, run_program_starts = _flat([programs_on(component) for component, _, _ in at_runs])
+        return conditions, conditions._replace(
+            guards=np.array(at_runs, np.int64).reshape(-1, 3),
+            guard_programs=run_programs, guard_program_starts=run_program_starts,
+        )  # fmt: skip
 
     def _guards(self, numbers: dict[str, int]) -> Iterator[tuple[int, int, int]]:
         """The components that must have no event between two others, as rows of `Conditions.guards`."""
         m, before = len(self.positives), -self.skipped
         for index, component in enumerate(self.components):
+            if component.run:
+                continue
             if component.negative:
                 after = m - max(before, 0) if self.reverse else before
                 if after < m or not self.expired:

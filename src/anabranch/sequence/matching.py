@@ -9,11 +9,12 @@ import numpy as np
 
 from anabranch.arrays import F64, I64, Bools, Numbers
 from anabranch.columns.conditions import Relations
-from anabranch.events.batch import Batch
+from anabranch.events.batch import Batch, row_numbers
 from anabranch.sequence.analysis import SequenceAnalysis
 from anabranch.sequence.groups import Groups
 from anabranch.sequence.kernel.lists import Lists, make_lists
-from anabranch.sequence.kernel.query import Chances, Window
+from anabranch.sequence.kernel.query import Chances, Runs, Scores, Window
+from anabranch.sequence.kernel.runs import find_runs
 from anabranch.sequence.kernel.search import SearchResult
 from anabranch.sequence.kernel.search import search as find
 from anabranch.sequence.lowering import Search
@@ -44,13 +45,19 @@ class Roles:
 
 
 class Matches(NamedTuple):
-    """The matches of a search: `events` has shape (n, m).
+    """The matches of a search.
 
-    It holds the event of each positive component, in the order of the query, -1 if it is missing.
+    Attributes
+    ----------
+    events : (n, slots) the events of each match, -1 if a component is missing; `SequenceAnalysis.slots` has their
+        components
+    scores : (n,) their scores
+    counts : (n, runs) the number of events of each run
     """
 
     events: I64
     scores: F64
+    counts: I64
 
 
 class Matcher:
@@ -83,7 +90,7 @@ class Matcher:
         ----------
         roles : the roles that can be components of the search
         first : the variable of the first component
-        answered : (m, events) the first events of earlier matches, as `Matcher.answered`
+        answered : (slots, events) the first events of earlier matches, as `Matcher.answered`
         bounded : whether arrivals are pruned by their bounds
         """
         component, event = self.roles.variable[roles] - first, self.roles.event[roles]
@@ -98,10 +105,11 @@ class Matcher:
         lists = make_lists(component[chosen], event[chosen], group[chosen], chosen, keyed, n_groups)
         matrix = matrix_of(self._batch, search.columns, self._relations)
         conditions = search.conditions._replace(matrix=matrix)
-        best = "best" in analysis.query.emit
+        # The score of a match with runs, and the event that it begins with, are not known in the search.
+        best = "best" in analysis.query.emit and search.runs is None
         bounded = bounded and not search.expired
         # A search that starts with the first event finds all its matches at once.
-        firsts = answered[:0] if search.reverse else answered
+        firsts = answered[:0] if search.reverse or search.runs is not None else answered
         result = find(search.scores, conditions, lists, t, self._chances, fresh, firsts, bounded, best, search.expired)
         needed = self._needed(analysis, search, roles, first, lists, result)
         self._useful[self.roles.event[roles[needed]]] = True
@@ -110,7 +118,42 @@ class Matcher:
             length, rounding = search.scores.window
             alive[roles[~self._has_closed(Window(2 * length, rounding))[event]]] = True
         missing = np.full((len(result.events), search.skipped), -1, np.int64)
-        return Matches(np.hstack([missing, result.events[:, ::-1]]) if search.reverse else result.events, result.scores)
+        singles = np.hstack([missing, result.events[:, ::-1]]) if search.reverse else result.events
+        if search.runs is None:
+            return Matches(singles, result.scores, np.zeros((len(singles), 0), np.int64))
+        runs = search.runs._replace(conditions=search.runs.conditions._replace(matrix=matrix))
+        ordered = self._in_report_order(analysis, component, event)
+        lists = make_lists(component[ordered], event[ordered], group[ordered], ordered, keyed, n_groups)
+        trigger = 0 if search.reverse else -1
+        is_trigger = component == analysis.singles[trigger]
+        group_of = np.zeros(len(self._t), np.int64)
+        group_of[event[is_trigger]] = group[is_trigger]
+        groups = group_of[singles[:, trigger]]
+        return self._with_runs(analysis, runs, search.scores, lists, singles, groups, result.scores)
+
+    def _in_report_order(self, analysis: SequenceAnalysis, component: I64, event: I64) -> I64:
+        """The roles in order of time; those of runs at the same time are ordered by key, then by the other columns."""
+        ordered = np.arange(len(event))
+        rows = row_numbers(self._batch.stream, len(self._batch.tables))
+        for run in analysis.runs:
+            at = np.flatnonzero(component == run)
+            if len(at):
+                table = self._batch.tables[self._batch.stream[event[at[0]]]]
+                ordered[at] = at[np.argsort(table.ranks(rows[event[at]]))]
+        return ordered
+
+    def _with_runs(
+        self, analysis: SequenceAnalysis, runs: Runs, tables: Scores, lists: Lists, singles: I64, groups: I64,
+        scores: F64,
+    ) -> Matches:  # fmt: skip
+        """The matches that have an event of every run, with their runs, given their single events."""
+        components, singles = np.array(analysis.singles, np.int64), np.ascontiguousarray(singles)
+        found = find_runs(runs, tables, lists, self._t, self._chances, components, singles, groups, scores)
+        # Each run has two slots: the first and the last event.
+        order = np.argsort([*analysis.singles, *analysis.runs, *analysis.runs], kind="stable")
+        events = np.hstack([singles, found.first, found.last])[:, order]
+        kept = found.scores > 0
+        return Matches(events[kept], found.scores[kept], found.count[kept])
 
     def _spent(self, roles: I64) -> Bools:
         """The events of roles that begin no match any more."""
@@ -120,7 +163,7 @@ class Matcher:
         return events
 
     def answered(self, analysis: SequenceAnalysis, roles: I64, first: int) -> Bools:
-        """(m, events): whether a match of an earlier step begins with an event as a positive; empty without EMIT NEXT.
+        """(slots, events): whether a match of an earlier step begins with an event; empty without EMIT NEXT.
 
         Parameters
         ----------
@@ -131,15 +174,15 @@ class Matcher:
             return np.zeros((0, 0), np.bool_)
         spent = roles[self._batch.roles[SPENT][roles]]
         number = self._numbers(analysis, spent, first)
-        answered = np.zeros((len(analysis.positives), len(self._t)), np.bool_)
+        answered = np.zeros((len(analysis.slots), len(self._t)), np.bool_)
         answered[number[number >= 0], self.roles.event[spent[number >= 0]]] = True
         return answered
 
     def _numbers(self, analysis: SequenceAnalysis, roles: I64, first: int) -> I64:
-        """The index of each role among the positives of its query; -1 for negatives."""
+        """The slot of each role in matches, the first one of a run; -1 for negatives."""
         components = analysis.query.components
         numbers = np.full(len(components), -1, np.int64)
-        numbers[list(analysis.positives)] = np.arange(len(analysis.positives))
+        numbers[list(analysis.positives)] = np.searchsorted(analysis.slots, analysis.positives)
         return numbers[(self.roles.variable[roles] - first) % len(components)]
 
     def spent(self, analysis: SequenceAnalysis, roles: I64, first: int, answered: Bools, window: Window) -> Bools:
@@ -158,8 +201,8 @@ class Matcher:
         queued = np.zeros(len(roles), np.bool_)
         queued[lists.roles] = result.queued
         component = self.roles.variable[roles] - first
-        queued[component == analysis.positives[-1]] = False
-        return queued | np.isin(component, search.conditions.guards[:, 0])
+        queued[component == analysis.singles[-1]] = False
+        return queued | np.isin(component, search.guarded)
 
     def _has_closed(self, window: Window) -> Bools:
         """Whether the window that begins at each event closed before the watermark; as `is_past` of the kernel."""

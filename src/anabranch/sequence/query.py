@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import ClassVar
 
 from anabranch.binding.bound import BoundOperand, BoundQuery, Wanted, relations_in, streams_of, wanted_in
@@ -76,6 +77,7 @@ class BoundComponent(BoundOperand):
 
     `miss` is the probability that its reading is lost; None if it depends on the reader (`BoundSequence.rates`).
     `occurs` is the probability that it happens at all, None without OCCURS. `given` are its laws WITH or WITHOUT some.
+    A *run* (`y+`) is all events that fit between its neighbours, at least one; a *single* component is one event.
     """
 
     negative: bool = False
@@ -83,11 +85,31 @@ class BoundComponent(BoundOperand):
     delay: BoundDelay | None = None
     occurs: float | None = None
     given: tuple[GivenDelay, ...] = ()
+    run: bool = False
+
+    @property
+    def is_always_read(self) -> bool:
+        """Whether every match has exactly one event of it."""
+        return not (self.negative or self.run or self.may_miss)
+
+    @property
+    def text(self) -> str:
+        """The component as it is written."""
+        return f"{'!' if self.negative else ''}{self.label}{'+' if self.run else ''}"
 
     @property
     def may_miss(self) -> bool:
         """Whether the query allows that its reading is lost."""
         return self.miss is None or self.miss > 0
+
+
+def beside_run(components: Sequence[BoundComponent], number: int) -> tuple[int, ...]:
+    """The numbers of the components between a run and the nearest ones that are always read, or the ends."""
+
+    def until_read(numbers: Iterable[int]) -> Iterator[int]:
+        return takewhile(lambda other: not components[other].is_always_read, numbers)
+
+    return (*until_read(range(number - 1, -1, -1)), *until_read(range(number + 1, len(components))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +150,11 @@ class BoundSequence(BoundQuery):
         """Whether a match can be excluded by an event: of a negative, or with POSTERIOR of a missing component."""
         by_loss = self.scoring == "posterior"
         return any(component.negative or (by_loss and component.may_miss) for component in self.components)
+
+    @property
+    def has_runs(self) -> bool:
+        """Whether a component is a run, `y+`."""
+        return any(component.run for component in self.components)
 
     @property
     def has_open_start(self) -> bool:

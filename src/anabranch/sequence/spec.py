@@ -12,6 +12,9 @@ from anabranch.events.job import EventSpecification
 from anabranch.sequence.analysis import SequenceAnalysis
 from anabranch.sequence.lowering import Search, window_of
 
+#: The answer column with the number of events of each run.
+COUNTS = "counts"
+
 
 @dataclass(frozen=True)
 class SequenceSpec(EventSpecification):
@@ -32,6 +35,11 @@ class SequenceSpec(EventSpecification):
         queries = [analysis.query for analysis in self.analyses]
         return any("next" in query.emit or query.has_open_start for query in queries)
 
+    @property
+    def has_runs(self) -> bool:
+        """Whether matches may have runs: then answers have a column with the counts of their events."""
+        return any(analysis.query.has_runs for analysis in self.analyses)
+
     def window(self, query: int) -> float:
         """WITHIN in the unit of event times."""
         return window_of(self.analyses[query].query.within, self.time_kind)
@@ -40,6 +48,5 @@ class SequenceSpec(EventSpecification):
     def answer_schema(self) -> pa.Schema:
         """One row per match: its query, and one list of events per stream, NULL for a missing event."""
         time = self.time_kind.arrow_type
-        return self.answer_fields(
-            ("t", time), ("t_start", time), ("probability", pa.float64()), ("status", pa.string())
-        )
+        fields = [("t", time), ("t_start", time), ("probability", pa.float64()), ("status", pa.string())]
+        return self.answer_fields(*fields, *([(COUNTS, pa.list_(pa.int64()))] if self.has_runs else []))

@@ -16,10 +16,11 @@ from anabranch.language.unparse import clause, joined, string, unparse
 
 @dataclass(frozen=True, slots=True)
 class Component(nodes.Node):
-    """`x` or `!y` of a SEQUENCE."""
+    """`x`, `!y` or `y+` of a SEQUENCE."""
 
     name: str
     negative: bool = False
+    run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +98,8 @@ class Builder(QueryBuilder):
             Sequence, span, parts[len(components) + 1 :], components=components, operands=parts[len(components)]
         )
 
-    def component(self, span: Span, bang: Token | None, name: Token) -> Component:
-        return Component(name.value, bang is not None, span=span)
+    def component(self, span: Span, bang: Token | None, name: Token, plus: Token | None) -> Component:
+        return Component(name.value, bang is not None, plus is not None, span=span)
 
     def miss(self, span: Span, *items: Miss | MissBy) -> Clause:
         return Clause("MISS", {"miss": items}, span)
@@ -141,7 +142,7 @@ class Builder(QueryBuilder):
 
 @unparse.register
 def _component(node: Component) -> str:
-    return ("!" if node.negative else "") + quoted(node.name)
+    return ("!" if node.negative else "") + quoted(node.name) + ("+" if node.run else "")
 
 
 @unparse.register

@@ -44,6 +44,14 @@ class ResultColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class StructColumn:
+    """A column of a result that is a struct of others."""
+
+    name: str
+    fields: tuple[ResultColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AnyOf:
     """Combines independent rows: the probability that at least one is true, 1 - prod(1 - p), summed as logarithms.
 
@@ -122,7 +130,7 @@ class Finishing:
     pairing: Pairing | None = None
     any_of: AnyOf | None = None
     sum_of: SumOf | None = None
-    columns: tuple[ResultColumn, ...] | None = None
+    columns: tuple[ResultColumn | StructColumn, ...] | None = None
     per: PerRule | None = None
     calibration: CalibrationMap | None = None
     limit: int | None = None
@@ -187,7 +195,10 @@ def _add(rule: SumOf, answers: pa.Table) -> pa.Table:
     )
 
 
-def _column(column: ResultColumn, answers: pa.Table) -> pa.ChunkedArray | pa.Array:
+def _column(column: ResultColumn | StructColumn, answers: pa.Table) -> pa.ChunkedArray | pa.Array:
+    if isinstance(column, StructColumn):
+        fields = [_column(field, answers) for field in column.fields]
+        return pc.make_struct(*fields, field_names=[field.name for field in column.fields])
     if column.source is None:
         return pa.repeat(column.constant, answers.num_rows)
     source = answers[column.source]

@@ -55,11 +55,13 @@ class KeyColumn:
     name : of the answer column with its event, and of the column of the row
     fields : the key columns of the event; empty if the column is a key itself
     several : whether the column has a list of interchangeable events; their keys are sorted
+    event : the field of the column that is the event; None if the column is the event itself
     """
 
     name: str
     fields: tuple[str, ...]
     several: bool = False
+    event: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,8 @@ def _keys_of(key: KeyColumn, events: pa.Array) -> pa.Array:
     """The key columns of events; NULL for a missing event."""
     if not key.fields:
         return events
+    if key.event is not None:
+        events = pc.struct_field(events, key.event)
     if not key.several:
         return _structs([pc.struct_field(events, field) for field in key.fields], key, pc.is_null(events))
     of_events = events.flatten()

@@ -93,17 +93,23 @@ def _save(frame: DataFrame, file_format: str, folder: str) -> None:
 
 
 def without_structs(frame: DataFrame) -> DataFrame:
-    """The frame with a column `a.key` for each field of a struct `a`, and arrays as JSON: CSV has neither."""
+    """The frame with a column `a.key` for each field of a struct `a`, and arrays as JSON: CSV has neither.
+
+    The fields of a struct in a struct, such as the first event of a run, become columns `a.first.key`.
+    """
     columns = []
+    nested = False
     for field in frame.schema.fields:
         column = F.col(f"`{field.name}`")
         if isinstance(field.dataType, StructType):
             columns += [column[name].alias(f"{field.name}.{name}") for name in field.dataType.names]
+            nested |= any(isinstance(inner.dataType, StructType) for inner in field.dataType.fields)
         elif isinstance(field.dataType, ArrayType):
             columns.append(F.to_json(column).alias(field.name))
         else:
             columns.append(column)
-    return frame.select(*columns)
+    flat = frame.select(*columns)
+    return without_structs(flat) if nested else flat
 
 
 class AnswerFiles:

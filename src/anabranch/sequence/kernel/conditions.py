@@ -72,7 +72,7 @@ def _is_violated(
     begin, end = _stretch(conditions, lists, times, group, bound, t, window, guard)
     for item in range(begin, end):
         event = lists.events[item]
-        if chance_of(chances, event) == 1.0 and _fits(conditions, bound, guard, event):
+        if chance_of(chances, event) == 1.0 and fits(conditions, bound, guard, event):
             return True
     return False
 
@@ -93,13 +93,28 @@ def absence(
         if conditions.guards[guard, 2] and bound[component] >= 0:
             continue
         begin, end = _stretch(conditions, lists, times, group, bound, t, window, guard)
-        for item in range(begin, end):
-            event = lists.events[item]
-            if not chances.is_listed[event] and _fits(conditions, bound, guard, event):
-                chances.is_listed[event] = True
-                chances.mass[chances.instance[event]] += chances.p[event]
-                chances.listed[count] = event
-                count += 1
+        count = list_fitting(conditions, lists, bound, chances, guard, begin, end, count)
+    return none_happened(chances, count)
+
+
+@compiled_inline
+def list_fitting(
+    conditions: Conditions, lists: Lists, bound: I64, chances: Chances, guard: int, begin: int, end: int, count: int
+) -> int:
+    """Add the events of a guard among some items to those that are listed; returns how many are listed."""
+    for item in range(begin, end):
+        event = lists.events[item]
+        if not chances.is_listed[event] and fits(conditions, bound, guard, event):
+            chances.is_listed[event] = True
+            chances.mass[chances.instance[event]] += chances.p[event]
+            chances.listed[count] = event
+            count += 1
+    return count
+
+
+@compiled_inline
+def none_happened(chances: Chances, count: int) -> float:
+    """The probability that none of the listed events happened; the list is empty then."""
     none = 1.0
     for k in range(count):
         event = chances.listed[k]
@@ -150,15 +165,15 @@ def _stretch(
 
 
 @compiled_inline
-def _fits(conditions: Conditions, bound: I64, guard: int, event: int) -> bool:
+def fits(conditions: Conditions, bound: I64, guard: int, event: int) -> bool:
     """Whether an event satisfies the conditions on a guard and the bound events."""
     component = conditions.guards[guard, 0]
     bound[component] = event
-    fits = True
+    is_fitting = True
     for k in range(conditions.guard_program_starts[guard], conditions.guard_program_starts[guard + 1]):
         program = conditions.guard_programs[k]
         if _result(conditions, program, bound, bound[conditions.positives[len(conditions.positives) - 1]]) == FAILS:
-            fits = False
+            is_fitting = False
             break
     bound[component] = -1
-    return fits
+    return is_fitting

@@ -4,6 +4,9 @@ Positive components have *numbers*, 0 to m - 1, in the order of the search. The 
 starts a search, which goes back in time. A search that starts with the first event of a sequence gets the components in
 reverse order, and times with the opposite sign.
 
+A run (`y+`) has no number: the search finds single events, and `runs.py` finds the runs between them. A gap with a run
+has score 1 in the search.
+
 A search decides the components from the last to the first. When it goes from number j to number i, it has chosen an
 event for i, and the components between them are missing: numbers i to j - 1 are decided. When it goes to the *head*,
 which is number -1, the remaining numbers are decided. A condition is evaluated as soon as the lowest number of its
@@ -110,3 +113,22 @@ class Conditions(NamedTuple):
     matrix: F64
     members: F64
     stack: F64
+
+
+class Runs(NamedTuple):
+    """The runs of a query.
+
+    Attributes
+    ----------
+    components : (r,) the components that are runs
+    before : (r, components) the number of the table of the gap before a run, at the index of the component that it
+        begins with plus 1; index 0 is the beginning of the window
+    after : (r, components + 1) likewise of the gap after it, at the index of the component that it ends with; the last
+        index is the end of the window
+    conditions : those of the query; the first guards are the runs, and the others must have no event next to a run
+    """
+
+    components: I64
+    before: I64
+    after: I64
+    conditions: Conditions

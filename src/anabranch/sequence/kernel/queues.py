@@ -141,6 +141,13 @@ def gap_between(scores: Scores, t: float, now: float) -> float:
 
 
 @compiled_inline
+def rest_of_window(scores: Scores, t: float, now: float) -> float:
+    """What the time from `t` to `now` leaves of the window, in the unit of the tables; rounded up."""
+    rest = scores.window.length * scores.unit - gap_between(scores, t, now)
+    return max(0.0, rest + 2 * scores.window.rounding * max(abs(t), abs(now)))
+
+
+@compiled_inline
 def first_within(times: npt.NDArray[Any], low: int, high: int, now: float, window: Window) -> int:
     """The index of the first of ascending times that is within the window before `now`."""
     while low < high:

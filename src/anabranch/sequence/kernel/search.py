@@ -26,6 +26,7 @@ from anabranch.sequence.kernel.queues import (
     new_queues,
     next_arrival,
     open_group,
+    rest_of_window,
 )
 from anabranch.sequence.kernel.tables import score
 
@@ -184,8 +185,7 @@ def _completed(
     if _is_answered(firsts, t, j, first, now):
         return 0.0
     if scores.head[j] != ALWAYS or scores.lead != ALWAYS:
-        rest = scores.window.length * scores.unit - gap_between(scores, t[first], now)
-        rest = max(0.0, rest + 2 * scores.window.rounding * max(abs(t[first]), abs(now)))
+        rest = rest_of_window(scores, t[first], now)
         for table in (scores.head[j], scores.lead):
             total *= 1.0 if table == ALWAYS else score(scores.tables, table, rest)
     if total < least:
