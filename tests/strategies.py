@@ -120,7 +120,16 @@ file_sources = st.builds(nodes.FileSource, strings, several(options, 0))
 table_sources = st.builds(nodes.TableSource, several(names).map(lambda parts: ".".join(quoted(part) for part in parts)))
 query_sources = st.builds(nodes.QuerySource, names)
 inferred_sources = st.builds(
-    nodes.InferredSource, names, upper_words, strings, upper_words, maybe(numbers), maybe(durations), maybe(numbers)
+    nodes.InferredSource,
+    names,
+    upper_words,
+    strings,
+    upper_words,
+    maybe(numbers),
+    maybe(durations),
+    maybe(numbers),
+    maybe(durations),
+    maybe(names),
 )
 predicted_sources = st.builds(nodes.PredictedSource, names, upper_words, several(numbers, 0, 2))
 segmented_sources = st.builds(

@@ -2,7 +2,8 @@
 
 - `home_adl`: the activity of a person in each minute, from sensors that stay on. A third of the days is held out.
 - `rfid_batteryless`: the activity of a person in each second with a reading of a tag without battery, from the antenna
-  and what the tag measures. A third of the trials of each room is held out.
+  and what the tag measures. A third of the trials of each room is held out. There is a model for each room
+  (`fit hmm --by room`), and for comparison one for both.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +22,7 @@ from anabranch.arrays import F64, I32
 from anabranch.inference.fit import Smoothing, fit_hmm
 from anabranch.inference.history import History, make_history, point_rows
 from anabranch.inference.hmm import Hmm, Sensing
-from anabranch.inference.infer import Inference
+from anabranch.inference.infer import Inference, advance_keys
 from anabranch.inference.labels import Labelled, truth_indexes
 from anabranch.inference.tempering import fit_tempering
 from benchmarks.calibration.results import Result
@@ -113,22 +115,33 @@ def _minutes(path: Path, column: str, only_starts: bool = False) -> pa.Table:
 
 
 def _tag_tasks(seeds: Sequence[int]) -> Iterator[tuple[int, Task, Variant]]:
+    """A model for each room, and for comparison one for both."""
     seconds = _seconds(pd.read_csv(DATA / "rfid_batteryless" / "reads.csv.gz"))
-    fit = partial(fit_hmm, sensing=Sensing.EMISSION, smoothing=Smoothing(alpha_unseen=0.2), initial="all")
+    rooms = [sorted({key for key in seconds["key"] if key.startswith(room)}) for room in ("d1", "d2")]
+    tempered = VARIANTS[-1]
+    normal = (Variant("Gaussian"), replace(tempered, name=f"Gaussian, {tempered.name}"))
+    in_common = Variant("plain HMM, one for both rooms"), Variant("Gaussian, one for both rooms")
     for seed in seeds:
-        for room in ("d1", "d2"):
-            rows = seconds[seconds["key"].str.startswith(room)]
-            trials = sorted(rows["key"].unique())
-            held_out = _codes(trials, _third(trials, seed))
-            truth = pa.Table.from_pandas(_filled(rows), preserve_index=False)
-            for reader, measured in (("binned", ()), ("antenna", MEASURED)):
-                readings = pa.Table.from_pandas(rows[["key", reader, *measured, "t"]], preserve_index=False)
-                history = make_history(truth, readings, 1.0, measured)
-                learn = partial(fit, quantities=measured)
-                task = Task("rfid_batteryless", "activity in each second with a reading", history, held_out, learn)
-                normal = (Variant("Gaussian"), replace(VARIANTS[-1], name=f"Gaussian, {VARIANTS[-1].name}"))
-                for variant in normal if measured else (PLAIN, *VARIANTS):
-                    yield seed, task, variant
+        held_out = {key for room in rooms for key in _third(room, seed)}
+        for room in rooms:
+            binned, measured = _tag_histories(seconds, room, held_out)
+            yield from ((seed, binned, variant) for variant in (PLAIN, *VARIANTS))
+            yield from ((seed, measured, variant) for variant in normal)
+        for task, variant in zip(_tag_histories(seconds, [*rooms[0], *rooms[1]], held_out), in_common, strict=True):
+            yield seed, task, variant
+
+
+def _tag_histories(seconds: pd.DataFrame, trials: Sequence[str], held_out: set[str]) -> Iterator[Task]:
+    """The history of some trials: with binned measurements, and with measurements as they are."""
+    rows = seconds[seconds["key"].isin(trials)]
+    truth = pa.Table.from_pandas(_filled(rows), preserve_index=False)
+    for reader, measured in (("binned", ()), ("antenna", MEASURED)):
+        readings = pa.Table.from_pandas(rows[["key", reader, *measured, "t"]], preserve_index=False)
+        fit = partial(
+            fit_hmm, sensing=Sensing.EMISSION, smoothing=Smoothing(alpha_unseen=0.2), initial="all", quantities=measured
+        )
+        history, codes = make_history(truth, readings, 1.0, measured), _codes(trials, held_out)
+        yield Task("rfid_batteryless", "activity in each second with a reading", history, codes, fit)
 
 
 def _seconds(reads: pd.DataFrame) -> pd.DataFrame:
@@ -223,8 +236,8 @@ def _likeliest(hmm: Hmm, method: str, truth: Labelled, readings: Labelled) -> tu
     index = readings.step + np.array([shift[key] for key in readings.key.tolist()], np.int64)
     order = np.argsort(index, kind="stable")
     inference = Inference(hmm, method)
-    inferred = inference.advance_keys(
-        [inference.start() for _ in firsts], step_starts,
+    inferred = advance_keys(
+        repeat(inference), [inference.start() for _ in firsts], step_starts,
         np.searchsorted(index[order], np.arange(step_starts[-1] + 1)).astype(np.int64), readings.code[order],
         None if readings.quantities is None else readings.quantities[order],
     )  # fmt: skip

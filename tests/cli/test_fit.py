@@ -212,3 +212,70 @@ def test_labels_are_given_or_not(
     wrong = anabranch("fit", "hmm", history, "--readings", "seen", "--output", tmp_path / "model", *options)
     assert wrong.status == 2
     assert message in " ".join(wrong.err.split())
+
+
+BY_KIND = """
+CREATE STREAM truth KEY (tag) VALUE (place) TIME t FROM 'truth.csv';
+CREATE STREAM seen KEY (tag STRING) VALUE (antenna STRING, kind STRING) TIME t INTEGER FROM 'seen.csv';
+CREATE STREAM at KEY (tag STRING) VALUE (place STRING) TIME t INTEGER
+  INFERRED FROM seen USING HMM 'model' BY kind METHOD JOINT;
+CREATE QUERY moved AS PATTERN at(x, 'hall') THEN at(x, 'lab') GROUP BY x;
+"""
+
+
+@pytest.fixture
+def kinds(tmp_path: Path) -> Path:
+    """A cart that never moves, and a person who moves every second step."""
+    places = {"ann": ["hall", "lab"] * 3, "cart": ["hall"] * 6}
+    write(
+        tmp_path / "truth.csv", "tag,place,t", *(f"{k},{x},{t}" for k, xs in places.items() for t, x in enumerate(xs))
+    )
+    rows = [f"ann,east,staff,{t}" for t in (0, 2, 4)] + [f"cart,east,cart,{t}" for t in range(0, 6, 2)]
+    write(tmp_path / "seen.csv", "tag,antenna,kind,t", *rows, "dog,east,dog,5")
+    path = tmp_path / "kinds.abq"
+    path.write_text(BY_KIND)
+    return path
+
+
+def test_classes_of_keys_are_learned_and_used_in_batch_and_streaming(
+    spark: SparkSession, kinds: Path, tmp_path: Path, anabranch: Command
+) -> None:
+    options = ("--truth", "truth", "--readings", "seen", "--by", "kind", "--output", tmp_path / "model")
+    history = (tmp_path / "seen.csv").read_text()
+    without_dog = history.replace("dog,east,dog,5\n", "")
+    (tmp_path / "seen.csv").write_text(without_dog)
+    done = anabranch("fit", "hmm", kinds, *options, "--smoothing", "0")
+    assert done.status == 0, done.err
+    assert done.err.splitlines()[0].startswith("kind = cart: 1 locations, 1 readers, 1 transitions")
+    assert done.err.splitlines()[-1].endswith("USING HMM 'model' BY kind METHOD ...")
+    assert table(tmp_path / "model" / "kind=staff" / "transition.csv")["hall", "lab"] == 1.0
+    assert read_hmm(tmp_path / "model" / "kind=cart").locations == ("hall",)
+    (tmp_path / "seen.csv").write_text(history)
+    batch = anabranch("run", kinds, "--output", tmp_path / "batch")
+    assert batch.status == 0, batch.err
+    assert "1 quarantined" in batch.err, "the dog has no model"
+    stream = anabranch("stream", kinds, "--once", "--output", tmp_path / "live", "--checkpoint", tmp_path / "state")
+    assert stream.status == 0, stream.err
+    for folder in ("batch", "live"):
+        rows = pq.read_table(tmp_path / folder / "moved").to_pylist()
+        assert {(row["t"], row["x"]): row["probability"] for row in rows} == pytest.approx(
+            {(1, "ann"): 1.0, (3, "ann"): 1.0, (5, "ann"): 1.0}, abs=1e-9
+        )
+
+
+@pytest.mark.parametrize(
+    ("by", "status", "message"),
+    [
+        ("colour", 2, "--by colour is no class of keys; seen has the columns tag, kind"),
+        ("kind", 1, "ann has the classes cart and staff; a key has one class"),
+    ],
+)
+def test_wrong_classes_are_refused(
+    by: str, status: int, message: str, spark: SparkSession, kinds: Path, tmp_path: Path, anabranch: Command
+) -> None:
+    with (tmp_path / "seen.csv").open("a") as file:
+        file.write("ann,east,cart,5\n")
+    options = ("--readings", "seen", "--unlabelled", "--by", by, "--output", tmp_path / "model")
+    wrong = anabranch("fit", "hmm", kinds, *options)
+    assert wrong.status == status
+    assert message in " ".join(wrong.err.split())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.testing import assert_array_equal
 
 from anabranch.binding.derived_streams import METHOD_MODELS, WHOLE_ARCHIVE
 from anabranch.catalog import Model
-from anabranch.inference.infer import Inference, Inferred, KeyState
+from anabranch.inference.infer import Inference, Inferred, KeyState, advance_keys
 from tests.inference.models import Dense, cases, packed, random_model
 
 Case = tuple[Dense, list[list[int]]]
@@ -92,8 +93,8 @@ def test_many_keys_in_one_call_equal_one_call_per_key(case: Case, method: str) -
     inference = make(model, method)
     lengths = [2, 0, 1, len(readings) - 3] if len(readings) > 3 else [0, len(readings)]
     step_starts = np.concatenate([[0], np.cumsum(lengths)])
-    one_call = inference.advance_keys(
-        [inference.start(key) for key in range(len(lengths))], step_starts, *packed(readings)
+    one_call = advance_keys(
+        repeat(inference), [inference.start(key) for key in range(len(lengths))], step_starts, *packed(readings)
     )
     parts = []
     for key, (start, end) in enumerate(zip(step_starts, step_starts[1:], strict=False)):
@@ -103,7 +104,7 @@ def test_many_keys_in_one_call_equal_one_call_per_key(case: Case, method: str) -
 
 def test_no_keys_give_no_rows() -> None:
     inference = make(random_model(3, 2, seed=1), "SMOOTH")
-    assert len(inference.advance_keys([], np.array([0]), np.array([0]), np.array([], np.int32)).p) == 0
+    assert len(advance_keys([inference], [], np.array([0]), np.array([0]), np.array([], np.int32)).p) == 0
 
 
 @pytest.mark.parametrize("method", sorted(METHOD_MODELS))

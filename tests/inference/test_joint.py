@@ -52,7 +52,7 @@ def joint_job(text: str, model: Dense, live: bool, lag: int = 0, expire: int | N
     at = catalog.stream("at")
     (layout,) = layouts_for([catalog.stream("readings")])
     inference = Inference(model.hmm(), at.source.method, lag=lag)
-    derivation = InferredFrom(inference, layout.value_types[0], 1.0, expire=expire)
+    derivation = InferredFrom((inference,), layout.value_types[0], 1.0, expire=expire)
     return make_job(
         [bound_query(text, "q")], JobContext((replace(layout, derivation=derivation),), {}, FINGERPRINT, live)
     )
@@ -72,16 +72,16 @@ def reading_rows(seen: dict[str, list[list[int]]], firsts: dict[str, int]) -> li
     ]
 
 
-def units_of(model: Dense, rows: Sequence[dict], expire: float = np.inf) -> list[oracle.Stay]:
-    """The stays of all keys, to the last step of any."""
-    last = max(row["t"] for row in rows)
+def units_of(model: Dense, rows: Sequence[dict], expire: float = np.inf, last: int | None = None) -> list[oracle.Stay]:
+    """The stays of all keys, to the last step of any, or to `last`."""
+    last = max(row["t"] for row in rows) if last is None else last
     units = []
     for key, first, end in oracle.stays([(row["tag"], row["t"]) for row in rows], last, expire):
         codes = [
             [int(row["reader"][1:]) for row in rows if (row["tag"], row["t"]) == (key, t) and row["reader"]]
             for t in range(first, end + 1)
         ]
-        units.append(oracle.Stay(key, first, model.likelihoods(codes)))
+        units.append(oracle.Stay(key, first, model.likelihoods(codes), names(model), model.initial, model.transition))
     return units
 
 
@@ -110,9 +110,7 @@ def test_answers_are_given_the_readings_so_far_or_a_lag_later(query: str, data: 
     model, rows = data.draw(situations())
     lag = data.draw(st.integers(0, 3))
     text = workbook(query, lag)
-    expected = oracle.answers(
-        bound_query(text, "q"), names(model), model.initial, model.transition, units_of(model, rows), lag
-    )
+    expected = oracle.answers(bound_query(text, "q"), units_of(model, rows), lag)
     run = LocalRun(joint_job(text, model, live=False, lag=lag))
     run.step({"readings": rows}, end=True)
     assert visible(run.answers()) == pytest.approx(visible(expected), abs=1e-9)
@@ -129,9 +127,7 @@ def test_windows_are_given_the_readings_up_to_their_end(data: st.DataObject) -> 
     model, rows = data.draw(situations())
     lag, times = data.draw(st.integers(0, 2)), data.draw(st.integers(1, 2))
     text = workbook(f"at(x, 'x0') THEN at(x, r) WHERE r <> 'x0' GROUP BY x PER 2 AT LEAST {times} TIMES", lag)
-    expected = oracle.counts(
-        bound_query(text, "q"), names(model), model.initial, model.transition, units_of(model, rows), 2, times, lag
-    )
+    expected = oracle.counts(bound_query(text, "q"), units_of(model, rows), 2, times, lag)
     job = joint_job(text, model, live=True, lag=lag)
     for parts in ([{"readings": rows}], data.draw(splits({"readings": rows}))):
         run = LocalRun(job)
@@ -156,7 +152,7 @@ def test_a_key_that_is_not_read_any_more_expires_and_begins_anew(query: str, dat
     lag, expire = data.draw(st.integers(0, 2)), data.draw(st.integers(1, 2))
     text = workbook(query, lag)
     units = units_of(model, rows, expire)
-    expected = oracle.answers(bound_query(text, "q"), names(model), model.initial, model.transition, units, lag)
+    expected = oracle.answers(bound_query(text, "q"), units, lag)
     for parts in ([{"readings": rows}], data.draw(splits({"readings": rows}))):
         run = LocalRun(joint_job(text, model, live=True, lag=lag, expire=expire))
         for part in parts:
@@ -167,7 +163,7 @@ def test_a_key_that_is_not_read_any_more_expires_and_begins_anew(query: str, dat
     text = WORKBOOK.format(query=query, method="SMOOTH")
     run = LocalRun(joint_job(text, model, live=True, expire=expire))
     run.step({"readings": rows}, end=True)
-    given_all = oracle.answers(bound_query(text, "q"), names(model), model.initial, model.transition, units, lag=99)
+    given_all = oracle.answers(bound_query(text, "q"), units, lag=99)
     assert visible(run.answers()) == pytest.approx(visible(given_all), abs=1e-9)
 
 

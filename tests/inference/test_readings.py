@@ -77,7 +77,7 @@ def test_every_part_of_a_model_is_part_of_its_identity() -> None:
         replace(building(), gaussians=normal),
         replace(building(), gaussians=replace(normal, mean=np.ones((1, 3)))),
     ]
-    digests = {InferredFrom(Inference(hmm, "FILTER"), None, 1.0).identity()["model"] for hmm in models}
+    digests = {InferredFrom((Inference(hmm, "FILTER"),), None, 1.0).identity()["model"] for hmm in models}
     assert len(digests) == len(models)
 
 

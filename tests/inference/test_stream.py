@@ -165,7 +165,7 @@ def test_a_reading_that_the_model_cannot_explain_is_quarantined() -> None:
     text = workbook_text("at")
     declare(parse(text), catalog)
     (layout,) = layouts_for([catalog.stream("readings")])
-    layout = replace(layout, derivation=InferredFrom(Inference(hmm, "FILTER"), pa.string(), 1.0))
+    layout = replace(layout, derivation=InferredFrom((Inference(hmm, "FILTER"),), pa.string(), 1.0))
     run = LocalRun(make_job([bound_query(text, "q")], JobContext((layout,), {}, FINGERPRINT, True)), 1)
     run.step(
         {"readings": [{"tag": "a", "reader": r, "t": t} for t, r in enumerate(["east", "west", "east"])]}, end=True
@@ -177,7 +177,7 @@ def test_a_reading_that_the_model_cannot_explain_is_quarantined() -> None:
 
 def test_models_with_different_silence_have_different_identities() -> None:
     identities = [
-        InferredFrom(Inference(replace(building(), silence=quiet), "FILTER"), pa.string(), 1.0).identity()
+        InferredFrom((Inference(replace(building(), silence=quiet), "FILTER"),), pa.string(), 1.0).identity()
         for quiet in (None, np.full(3, 0.5), np.full(3, 0.25))
     ]
     assert len({identity["model"] for identity in identities}) == 3

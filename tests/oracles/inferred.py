@@ -22,11 +22,18 @@ from tests.untraced import untraced
 
 @dataclass(frozen=True)
 class Stay:
-    """A key from its first step on: `likelihoods` is (steps, locations), P[readings of the step | location]."""
+    """A key from its first step on, with its model.
+
+    `locations` are the names of the model's locations, `initial` and `transition` its tables. `likelihoods` is (steps,
+    locations), P[readings of the step | location].
+    """
 
     key: str
     first: int
     likelihoods: Any
+    locations: Sequence[str]
+    initial: Any
+    transition: Any
 
 
 def stays(readings: Iterable[tuple[str, int]], last: int, expire: float = math.inf) -> list[tuple[str, int, int]]:
@@ -54,22 +61,20 @@ def stays(readings: Iterable[tuple[str, int]], last: int, expire: float = math.i
     return found
 
 
-def worlds(
-    locations: Sequence[str], initial: Any, transition: Any, units: Sequence[Stay], stream: str, t: int, lag: int
-) -> Iterator[tuple[tuple[Event, ...], float]]:
+def worlds(units: Sequence[Stay], stream: str, t: int, lag: int) -> Iterator[tuple[tuple[Event, ...], float]]:
     """Every history of all keys up to t, with its probability given the readings up to t + lag."""
     histories = []
     for unit in units:
         n_read = min(t + lag - unit.first + 1, len(unit.likelihoods))
         if unit.first > t:
             continue
-        known, _ = hmm.without_impossible(initial, transition, unit.likelihoods)
+        known, _ = hmm.without_impossible(unit.initial, unit.transition, unit.likelihoods)
         prefixes: dict[tuple[int, ...], float] = defaultdict(float)
-        for path, p in hmm.posterior(hmm.paths(initial, transition, known[:n_read])).items():
+        for path, p in hmm.posterior(hmm.paths(unit.initial, unit.transition, known[:n_read])).items():
             prefixes[path[: t - unit.first + 1]] += p
         histories.append(
             [
-                ([Event(stream, (unit.key, locations[x]), unit.first + n) for n, x in enumerate(path)], p)
+                ([Event(stream, (unit.key, unit.locations[x]), unit.first + n) for n, x in enumerate(path)], p)
                 for path, p in prefixes.items()
             ]
         )
@@ -79,15 +84,13 @@ def worlds(
 
 
 @untraced
-def answers(
-    query: BoundPattern, locations: Sequence[str], initial: Any, transition: Any, units: Sequence[Stay], lag: int = 0
-) -> dict[Hashable, float]:
+def answers(query: BoundPattern, units: Sequence[Stay], lag: int = 0) -> dict[Hashable, float]:
     """The probability of every answer of a query over one inferred stream."""
     (stream,) = query.streams
     matcher = Matcher({})
     found: dict[Hashable, float] = defaultdict(float)
     for t in sorted({unit.first + n for unit in units for n in range(len(unit.likelihoods))}):
-        for world, p in worlds(locations, initial, transition, units, stream.name, t, lag):
+        for world, p in worlds(units, stream.name, t, lag):
             true = {result for result in results(query, world, matcher) if result.t == t}
             for answer in {answer_of(query, result) for result in true}:
                 found[answer] += p
@@ -95,16 +98,7 @@ def answers(
 
 
 @untraced
-def counts(
-    query: BoundPattern,
-    locations: Sequence[str],
-    initial: Any,
-    transition: Any,
-    units: Sequence[Stay],
-    length: int,
-    times: int,
-    lag: int = 0,
-) -> dict[Hashable, float]:
+def counts(query: BoundPattern, units: Sequence[Stay], length: int, times: int, lag: int = 0) -> dict[Hashable, float]:
     """P[at least `times` answers of a window are true | readings up to its last step, and the lag], by group."""
     (stream,) = query.streams
     matcher = Matcher({})
@@ -112,7 +106,7 @@ def counts(
     steps = sorted({unit.first + n for unit in units for n in range(len(unit.likelihoods))})
     for window in sorted({step // length for step in steps}):
         t = max(step for step in steps if step // length == window)
-        for world, p in worlds(locations, initial, transition, units, stream.name, t, lag):
+        for world, p in worlds(units, stream.name, t, lag):
             true = {answer_of(query, result) for result in results(query, world, matcher)}
             number: dict[Hashable, int] = defaultdict(int)
             for answer in true:

@@ -156,7 +156,7 @@ def check_derived(entry: Stream, source: nodes.DerivedSource, catalog: Catalog, 
         message = f"streams can only be {derived} from point events, but {name} {duration}"
         findings.add("event-duration", message, source.span, f"declare {name} with TIME {input_stream.time.name}")
     elif isinstance(source, nodes.InferredSource):
-        _check_readings(entry, input_stream, findings)
+        _check_readings(entry, source, input_stream, findings)
         check_step(source, input_stream, findings)
     elif isinstance(source, nodes.SegmentedSource):
         _check_runs(entry, input_stream, source, catalog, findings)
@@ -175,22 +175,37 @@ def report_missing(kind: str, name: str, catalog: Catalog, span: Span, findings:
         findings.add(f"not-a-{kind}", message, span)
 
 
-def _check_readings(entry: Stream, readings: Stream, findings: Findings) -> None:
-    """Readings have as many keys as the inferred stream, a reader, and numbers that they measure besides it."""
+def _check_readings(entry: Stream, source: nodes.InferredSource, readings: Stream, findings: Findings) -> None:
+    """Readings have as many keys as the inferred stream, a reader, the class of BY, and numbers that they measure."""
     if len(entry.values) != 1:
         message = f"inference takes one VALUE column, but {shown(entry.name)} has {len(entry.values)}"
         findings.add("value-columns", message, entry.declaration.span, "name only the hidden state in VALUE")
     if not readings.values:
         message = f"inference needs the reader as a VALUE column, but {shown(readings.name)} has none"
         findings.add("value-columns", message, readings.declaration.span, "name the reader in VALUE")
+    by = "" if source.by is None else source.by.lower()
+    _check_class(source, readings, findings)
     for column in readings.values[1:]:
-        if column.declared and not column.type.is_numeric:
+        if column.declared and not column.type.is_numeric and column.name.lower() != by:
             message = f"what a reading measures must be a number, but {shown(column.name)} is {a_type(column.type)}"
             findings.add("value-type", message, readings.declaration.span, "name the reader first, then numbers")
     if len(entry.keys) != len(readings.keys):
         counts = f"{count_of(len(entry.keys), 'KEY column')}, but {shown(readings.name)} has {len(readings.keys)}"
         message = f"{shown(entry.name)} has {counts}"
         findings.add("key-columns", message, entry.declaration.span, "declare the same keys, in the same order")
+
+
+def _check_class(source: nodes.InferredSource, readings: Stream, findings: Findings) -> None:
+    """Report BY with a column that is not the class of a key: a KEY column, or a VALUE column besides the reader."""
+    if source.by is None:
+        return
+    available = _names((*readings.keys, *readings.values[1:]))
+    if readings.values and readings.values[0].name.lower() == source.by.lower():
+        message = f"{shown(source.by)} is the reader, which differs from reading to reading; a key has one class"
+        findings.add("class-column", message, source.span, "name a KEY column, or another VALUE column, in BY")
+    elif source.by.lower() not in (name.lower() for name in available):
+        where = f"KEY and VALUE of {readings.name}"
+        findings.unknown("column", source.by, available, source.span, f"it has {listed(available, 'and')}", where)
 
 
 def check_step(source: nodes.InferredSource, readings: Stream, findings: Findings) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,8 +20,9 @@ from anabranch.cli.common import known_stream, open_workbook, valid_rows
 from anabranch.cli.messages import say
 from anabranch.cli.progress import progress
 from anabranch.errors import DataError
+from anabranch.inference.classes import class_folder
 from anabranch.inference.fit import Smoothing, fit_hmm
-from anabranch.inference.history import History, make_history, make_readings, point_rows
+from anabranch.inference.history import History, make_history, make_readings, point_rows, split_history
 from anabranch.inference.hmm import MOST_STAGES, Hmm, Sensing
 from anabranch.inference.labels import Labelled
 from anabranch.inference.model import write_hmm
@@ -89,6 +92,25 @@ Locations = Annotated[
 ]
 
 
+By = Annotated[
+    str | None,
+    typer.Option("--by", metavar="COLUMN", help="Learn one model for each value of this column of the readings."),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """The options that say how a model is learned."""
+
+    sensing: Sensing
+    smoothing: float
+    step: float
+    stages: int
+    tempered: bool
+    between: str | None
+    locations: int | None
+
+
 @app.command("hmm")
 def fit_hmm_command(
     workbook: options.Workbook,
@@ -97,6 +119,7 @@ def fit_hmm_command(
     truth: Truth = None,
     unlabelled: Unlabelled = False,
     locations: Locations = None,
+    by: By = None,
     smoothing: Added = 0.5,
     step: Step = 1.0,
     sensing: Kind = "detection",
@@ -116,26 +139,27 @@ def fit_hmm_command(
         raise typer.BadParameter(f"--smoothing is at least 0, not {smoothing:g}")
     if not 1 <= stages <= MOST_STAGES:
         raise typer.BadParameter(f"--stages is from 1 to {MOST_STAGES}, not {stages}")
-    chosen = Sensing(sensing)
+    if locations is not None and locations < 1:
+        raise typer.BadParameter(f"--locations is at least 1, not {locations}")
     if unlabelled:
         _refuse_labels(truth is not None, stages > 1, tempered, between is not None)
     elif truth is None:
         raise typer.BadParameter("--truth is missing; name the stream with the true locations, or use --unlabelled")
     elif locations is not None:
         raise typer.BadParameter("--locations is for --unlabelled; a truth has its own locations")
-    _refuse_mixture(output, chosen)
+    settings = _Settings(Sensing(sensing), smoothing, step, stages, tempered, between, locations)
+    _refuse_mixture(output, settings.sensing)
     session = open_workbook(workbook, input, master, verbose)
-    if truth is None:
-        stream = _certain(session, readings)
-        with progress("learning", lambda: 0):
-            fitted = _unlabelled(session, stream, step, chosen, smoothing, locations)
-            write_hmm(fitted.hmm, output)
-        say(_convergence(fitted))
-    else:
-        stream = _fit_labelled(session, truth, readings, step, chosen, smoothing, stages, tempered, between, output)
+    streams = [_certain(session, name) for name in (truth, readings) if name is not None]
+    _check_streams(streams, by)
+    with progress("learning", lambda: 0):
+        reports = _fit(session, streams, by, settings, output)
+    for report in reports:
+        say(report)
     # Paths in a workbook are relative to it.
     path = os.path.relpath(output, os.path.dirname(workbook) or ".")
-    say(f"written to {output}; next: INFERRED FROM {stream.name} USING HMM '{path}' METHOD ...")
+    clause = f"USING HMM '{path}'" if by is None else f"USING HMM '{path}' BY {by}"
+    say(f"written to {output}; next: INFERRED FROM {streams[-1].name} {clause} METHOD ...")
 
 
 def _refuse_labels(truth: bool, stages: bool, tempered: bool, between: bool) -> None:
@@ -146,41 +170,78 @@ def _refuse_labels(truth: bool, stages: bool, tempered: bool, between: bool) -> 
             raise typer.BadParameter(f"{option} needs true locations, which --unlabelled does without; remove one")
 
 
-def _fit_labelled(
-    session: Session, truth: str, readings: str, step: float, chosen: Sensing, smoothing: float, stages: int,
-    tempered: bool, between: str | None, output: Path,
-) -> Stream:  # fmt: skip
-    """Learn from the true locations, and write the model; returns the stream of readings."""
-    streams = [_certain(session, name) for name in (truth, readings)]
-    if len(streams[0].values) > 1:
-        raise typer.BadParameter(f"{truth} has {len(streams[0].values)} VALUE columns, but a truth has one")
-    if len(streams[0].keys) != len(streams[1].keys):
-        numbers = " and ".join(f"{stream.name} has {len(stream.keys)} KEY columns" for stream in streams)
-        raise typer.BadParameter(f"{numbers}; declare the same keys for both, in the same order")
-    with progress("learning", lambda: 0):
-        known, read = (_rows(session, stream, step) for stream in streams)
-        quantities = tuple(column.name for column in streams[1].values[1:])
-        history = make_history(known, read, step, quantities, between)
-        fit = partial(_fitted, history, chosen, smoothing, stages)
+def _check_streams(streams: Sequence[Stream], by: str | None) -> None:
+    """Refuse streams that cannot be a history: the truth, if there is one, and the readings."""
+    *truth, readings = streams
+    classes = [column.name for column in (*readings.keys, *readings.values[1:])]
+    if by is not None and by.lower() not in (name.lower() for name in classes):
+        raise typer.BadParameter(f"--by {by} is no class of keys; {readings.name} has the columns {', '.join(classes)}")
+    if truth:
+        if len(truth[0].values) > 1:
+            raise typer.BadParameter(f"{truth[0].name} has {len(truth[0].values)} VALUE columns, but a truth has one")
+        if len(truth[0].keys) != len(readings.keys):
+            numbers = " and ".join(f"{stream.name} has {len(stream.keys)} KEY columns" for stream in streams)
+            raise typer.BadParameter(f"{numbers}; declare the same keys for both, in the same order")
+    elif len(_quantities(readings, by)) > 0:
+        raise typer.BadParameter(
+            f"{readings.name} has {len(readings.values)} VALUE columns; --unlabelled learns from one"
+        )
+
+
+def _quantities(readings: Stream, by: str | None) -> tuple[str, ...]:
+    """The columns of what readings measure."""
+    return tuple(column.name for column in readings.values[1:] if column.name.lower() != (by or "").lower())
+
+
+def _fit(
+    session: Session, streams: Sequence[Stream], by: str | None, settings: _Settings, output: Path
+) -> Sequence[str]:
+    """Learn a model, or one for each class, and write them; returns what was learned."""
+    *truth, read = (_rows(session, stream, settings.step) for stream in streams)
+    quantities = _quantities(streams[-1], by)
+    if by is None:
+        return [_fit_rows(truth, read, quantities, settings, output)]
+    reports = []
+    for name, (part_truth, part_read) in _parts(truth, read, streams[-1], by).items():
+        folder = class_folder(output, by, name)
+        _refuse_mixture(folder, settings.sensing)
+        try:
+            report = _fit_rows(part_truth, part_read, quantities, settings, folder)
+        except DataError as error:
+            raise DataError(f"{by} = {name}: {error}") from error
+        reports.append("\n".join(f"{by} = {name}: {line}" for line in report.splitlines()))
+    return reports
+
+
+def _parts(
+    truth: Sequence[pa.Table], read: pa.Table, readings: Stream, by: str
+) -> dict[str, tuple[list[pa.Table], pa.Table]]:
+    """The rows of each class."""
+    keys = [column.name.lower() for column in readings.keys]
+    if by.lower() in keys:
+        position = keys.index(by.lower())
+        return split_history(truth, read, len(keys), [table.column(position) for table in (*truth, read)])
+    names = [name for name in read.column_names if name.lower() == by.lower()]
+    return split_history(truth, read.drop_columns(names), len(keys), [read[names[0]]])
+
+
+def _fit_rows(
+    truth: Sequence[pa.Table], read: pa.Table, quantities: tuple[str, ...], settings: _Settings, output: Path
+) -> str:
+    """Learn a model from rows, with true locations or without, and write it; returns what was learned."""
+    if truth:
+        history = make_history(truth[0], read, settings.step, quantities, settings.between)
+        fit = partial(_fitted, history, settings)
         hmm = fit(history.truth, history.readings)
-        if tempered:
+        if settings.tempered:
             hmm = fit_tempering(history.truth, history.readings, fit).temper(hmm)
         write_hmm(hmm, output)
-    say(_summary(history, hmm, tempered))
-    return streams[1]
-
-
-def _unlabelled(
-    session: Session, stream: Stream, step: float, sensing: Sensing, smoothing: float, locations: int | None
-) -> Fitted:
-    """Learn from readings alone."""
-    if len(stream.values) > 1:
-        raise typer.BadParameter(f"{stream.name} has {len(stream.values)} VALUE columns; --unlabelled learns from one")
-    rows, readers = make_readings(_rows(session, stream, step), step)
-    n_locations = len(readers) if locations is None else locations
-    if n_locations < 1:
-        raise typer.BadParameter(f"--locations is at least 1, not {locations}")
-    return fit_unlabelled(rows, readers, n_locations, sensing, smoothing)
+        return _summary(history, hmm, settings.tempered)
+    rows, readers = make_readings(read, settings.step)
+    n_locations = len(readers) if settings.locations is None else settings.locations
+    fitted = fit_unlabelled(rows, readers, n_locations, settings.sensing, settings.smoothing)
+    write_hmm(fitted.hmm, output)
+    return _convergence(fitted)
 
 
 def _convergence(fitted: Fitted) -> str:
@@ -217,14 +278,14 @@ def _certain(session: Session, name: str) -> Stream:
     return stream
 
 
-def _fitted(history: History, sensing: Sensing, alpha: float, stages: int, truth: Labelled, readings: Labelled) -> Hmm:
+def _fitted(history: History, settings: _Settings, truth: Labelled, readings: Labelled) -> Hmm:
     """A model of a part of the history."""
     return fit_hmm(
-        truth, readings, history.locations, history.readers, sensing, Smoothing(alpha),
+        truth, readings, history.locations, history.readers, settings.sensing, Smoothing(settings.smoothing),
         # An inferred key starts at its first reading, which may be at any location.
         initial="all",
-        silence=sensing is Sensing.EMISSION and history.n_silent > 0,
-        stages=stages,
+        silence=settings.sensing is Sensing.EMISSION and history.n_silent > 0,
+        stages=settings.stages,
         quantities=history.quantities,
     )  # fmt: skip
 

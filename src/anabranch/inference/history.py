@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -109,6 +110,49 @@ def make_readings(readings: pa.Table, step: float = 1.0) -> tuple[Labelled, tupl
     readers, reader = _names(readings)
     step_of_reading = steps_of(encode_times(readings.column(-1), kind), step, kind)
     return Labelled(key.astype(np.int64), step_of_reading, reader), readers
+
+
+def split_history(
+    truth: Sequence[pa.Table], readings: pa.Table, n_keys: int, classes: Sequence[pa.ChunkedArray]
+) -> dict[str, tuple[list[pa.Table], pa.Table]]:
+    """The rows of each class of keys, sorted by the name of the class; keys without a class are left out.
+
+    Parameters
+    ----------
+    truth, readings : tables that begin with `n_keys` key columns; there may be no truth
+    classes : the class of each row of all tables, one after the other, or of each reading
+
+    Raises
+    ------
+    DataError
+        If a key has two classes, or no key has one.
+    """
+    tables = [*truth, readings]
+    columns = [
+        pa.chunked_array([chunk for table in tables for chunk in table.column(number).chunks])
+        for number in range(n_keys)
+    ]
+    key, _ = encode_tuples(columns, sum(table.num_rows for table in tables))
+    names_of_rows = pc.cast(pa.chunked_array([chunk for column in classes for chunk in column.chunks]), pa.string())
+    classified = key[len(key) - len(names_of_rows) :]
+    names = sorted(pc.unique(names_of_rows.drop_null()).to_pylist())
+    if not names:
+        raise DataError("no reading has a class; check the column of --by")
+    number = pc.fill_null(pc.index_in(names_of_rows, pa.array(names, pa.string())), -1).to_numpy()
+    of_key = np.full(key.max() + 1, -1)
+    of_key[classified[number >= 0]] = number[number >= 0]
+    conflicts = np.flatnonzero((number >= 0) & (number != of_key[classified]))
+    if conflicts.size:
+        row = int(conflicts[0])
+        key_text = ", ".join(str(column[len(key) - len(classified) + row].as_py()) for column in columns)
+        two = f"{names[number[row]]} and {names[of_key[classified[row]]]}"
+        raise DataError(f"{key_text} has the classes {two}; a key has one class")
+    of_tables = np.split(of_key[key], np.cumsum([table.num_rows for table in truth]))
+    parts = {}
+    for code, name in enumerate(names):
+        *known, read = (table.filter(of_rows == code) for table, of_rows in zip(tables, of_tables, strict=True))
+        parts[name] = known, read
+    return parts
 
 
 def point_rows(table: pa.Table, start: str, end: str, step: float) -> pa.Table:

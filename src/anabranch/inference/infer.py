@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
 
@@ -179,22 +179,6 @@ class Inference:
         state.steps += len(starts) - 1 - ahead
         return inferred
 
-    def advance_keys(
-        self, states: Sequence[KeyState], step_starts: I64, reading_starts: I64, readings: I32,
-        quantities: F64 | None = None, ahead: Sequence[int] | None = None,
-    ) -> Inferred:  # fmt: skip
-        """`advance` for many keys: key k has the steps step_starts[k]:step_starts[k + 1], ahead[k] of them ahead."""
-        parts = []
-        spans = zip(states, step_starts[:-1].tolist(), step_starts[1:].tolist(), ahead or repeat(0), strict=False)
-        for state, start, end, n_ahead in spans:
-            part = self.advance(state, reading_starts[start : end + 1], readings, quantities, n_ahead)
-            parts.append(replace(part, step=part.step + np.int32(start), impossible=part.impossible + np.int32(start)))
-        if not parts:
-            return self._certain(np.empty(0, np.int32), np.empty(0, np.int32))
-        names = ("step", "prev", "location", "p", "impossible")
-        columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-        return Inferred(**columns, dropped=sum(part.dropped for part in parts))
-
     def _infer(self, state: KeyState, sensors: Sensors, starts: I64, readings: I32, ahead: int) -> Inferred:
         chain, plain = self._chain, self.states.plain
         if self.method in WEIGHTED:
@@ -216,12 +200,10 @@ class Inference:
             return Inferred(step, prev, location, p, impossible, dropped)
         if self.method == "VITERBI":
             path, impossible = kernel.viterbi_path(chain, sensors, starts, readings)
-            return self._certain(self.states.location[path], impossible)
+            return _certain(self.states.location[path], impossible)
         started = state.steps > 0
         if self.method == "MLE" and plain:
-            return self._certain(
-                *kernel.mle_path(chain, sensors, starts, readings, started, state.weights, state.levels)
-            )
+            return _certain(*kernel.mle_path(chain, sensors, starts, readings, started, state.weights, state.levels))
         # Rows are pruned by the probability of a location, which is that of all its stages.
         prune = self.prune if plain else 0.0
         if self.method in ("FILTER", "MLE"):
@@ -239,7 +221,7 @@ class Inference:
             step, location, p = self._by_location(step, location, p)
             step, location, p, dropped = _pruned(step, location, p, self.prune)
         if self.method == "MLE":
-            return self._certain(location[_likeliest(step, p)], impossible)
+            return _certain(location[_likeliest(step, p)], impossible)
         return Inferred(step, np.full_like(location, -1), location, p, impossible, dropped)
 
     def _by_location(self, step: I32, state: I32, p: F64) -> tuple[I32, I32, F64]:
@@ -249,10 +231,31 @@ class Inference:
         total = np.add.reduceat(p, firsts) if len(p) else p
         return step[firsts], location[firsts], total
 
-    @staticmethod
-    def _certain(path: I32, impossible: I32) -> Inferred:
-        step = np.arange(len(path), dtype=np.int32)
-        return Inferred(step, np.full_like(path, -1), path, np.ones(len(path)), impossible)
+
+def advance_keys(
+    inferences: Iterable[Inference], states: Sequence[KeyState], step_starts: I64, reading_starts: I64, readings: I32,
+    quantities: F64 | None = None, ahead: Sequence[int] | None = None,
+) -> Inferred:  # fmt: skip
+    """`Inference.advance` for many keys, each with its own inference.
+
+    Key k has the steps step_starts[k]:step_starts[k + 1], ahead[k] of them ahead.
+    """
+    parts = []
+    steps = zip(step_starts[:-1].tolist(), step_starts[1:].tolist(), strict=True)
+    for inference, state, (start, end), n_ahead in zip(inferences, states, steps, ahead or repeat(0), strict=False):
+        part = inference.advance(state, reading_starts[start : end + 1], readings, quantities, n_ahead)
+        parts.append(replace(part, step=part.step + np.int32(start), impossible=part.impossible + np.int32(start)))
+    if not parts:
+        return _certain(np.empty(0, np.int32), np.empty(0, np.int32))
+    names = ("step", "prev", "location", "p", "impossible")
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    return Inferred(**columns, dropped=sum(part.dropped for part in parts))
+
+
+def _certain(path: I32, impossible: I32) -> Inferred:
+    """Rows of a single path."""
+    step = np.arange(len(path), dtype=np.int32)
+    return Inferred(step, np.full_like(path, -1), path, np.ones(len(path)), impossible)
 
 
 def _likeliest(step: I32, p: F64) -> I64:

@@ -8,24 +8,28 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.arrays import BEGINNING, F64, I32, I64
+from anabranch.arrays import BEGINNING, F64, I32, I64, Bools
 from anabranch.catalog import Model
 from anabranch.columns.dictionary import Dictionary
 from anabranch.columns.hashing import hash_tuples
 from anabranch.columns.times import TimeKind, step_times, steps_before, steps_of
+from anabranch.inference.classes import KeyClasses, assign_classes
 from anabranch.inference.hmm import Hmm
-from anabranch.inference.infer import Inference, Inferred, KeyState
+from anabranch.inference.infer import Inference, Inferred, KeyState, advance_keys
 from anabranch.inference.presence import FOREVER, Readings, Spans, spans_of
 from anabranch.transport.derivation import Derived
 from anabranch.transport.rows import Rows
 
 UNKNOWN_READER = "the model does not know this reader"
+UNKNOWN_CLASS = "there is no model for this class"
+OTHER_CLASS = "the key has another class since its first reading"
 IMPOSSIBLE = "the model cannot explain this reading after the previous ones"
 
 #: The next step of keys that have none, in saved state.
@@ -37,30 +41,35 @@ class InferredFrom:
     """How a stream is inferred: the method and its model, the type of the locations, and the length of a step.
 
     `quantities` are the positions of the model's measured quantities among the VALUE columns of the readings. A key is
-    forgotten after more than `expire` steps without a reading.
+    forgotten after more than `expire` steps without a reading. With `classes`, there is an inference for each class,
+    and they differ only in their models.
     """
 
-    inference: Inference
+    inferences: tuple[Inference, ...]
     value_type: pa.DataType
     step: float
     quantities: tuple[int, ...] = ()
     expire: int | None = None
+    classes: KeyClasses | None = None
 
     @property
     def lag(self) -> int:
         """How many steps after a step have readings that count."""
-        return self.inference.lag
+        return self.inferences[0].lag
 
     def identity(self) -> dict[str, object]:
-        """The method and a digest of the model: state is valid for the same model only."""
+        """The method and a digest of each model: state is valid for the same models only."""
+        inference, digests = self.inferences[0], [digest_of(inference.hmm) for inference in self.inferences]
         identity: dict[str, object] = {
-            "method": self.inference.method,
-            "particles": self.inference.particles,
-            "prune": self.inference.prune,
+            "method": inference.method,
+            "particles": inference.particles,
+            "prune": inference.prune,
             "step": self.step,
             "value type": str(self.value_type),
-            "model": digest_of(self.inference.hmm),
+            "model": digests[0] if self.classes is None else dict(zip(self.classes.names, digests, strict=True)),
         }
+        if self.classes is not None:
+            identity["by"] = self.classes.column.lower()
         if self.lag:
             identity["lag"] = self.lag
         if self.expire is not None:
@@ -69,7 +78,7 @@ class InferredFrom:
 
     def for_people(self) -> InferredFrom:
         """The same with rows that have probabilities, also where queries need weights."""
-        return replace(self, inference=self.inference.with_pairs())
+        return replace(self, inferences=tuple(inference.with_pairs() for inference in self.inferences))
 
     def open(self, kind: TimeKind) -> InferredKeys:
         """The keys of one bucket."""
@@ -96,33 +105,42 @@ class InferredKeys:
     """The inferred keys of one bucket: the state of each that is present."""
 
     def __init__(self, derivation: InferredFrom, kind: TimeKind) -> None:
-        self._inference = derivation.inference
+        self._inferences = derivation.inferences
+        self._classes = derivation.classes
         self._step = derivation.step
         self._kind = kind
         self._longest = FOREVER if derivation.expire is None else derivation.expire
         self._quantities = derivation.quantities
-        #: For each key, its state, None while it is absent, and the step of its last reading.
+        #: For each key, its state, None while it is absent, the step of its last reading, and its class: the number of
+        #: its inference, -1 while it is unknown.
         self._states: list[KeyState | None] = []
         self._last = np.zeros(0, np.int64)
+        self._class = np.zeros(0, np.int64)
         #: The first step of which no rows have been made; None before the first key.
         self._done: int | None = None
         #: The readings of steps that LAG has only looked at.
         self._held = Readings.none(len(derivation.quantities))
-        self.values = _values(self._inference, derivation.value_type)
+        self.values, codes = _values(self._inferences, derivation.value_type)
+        #: The values of the states of each inference, one inference after the other; each begins with *nothing*.
+        self._codes = np.concatenate(codes)
+        self._first_code = np.cumsum([0, *map(len, codes[:-1])])
 
     def advance(self, rows: Rows, keys: Dictionary, readings: Dictionary, watermark: int, ended: bool) -> Derived:
         """Take the readings before the watermark, and infer all steps for which no later reading counts."""
         n_new = len(keys) - len(self._states)
         self._states += [None] * n_new
         self._last = np.concatenate([self._last, np.zeros(n_new, np.int64)])
-        reader, measured = self._readings(readings, rows.value)
-        unknown = (reader < 0) & (rows.value != 0)
+        refused = self._classify(rows, keys, readings, n_new)
+        reader, measured, nothing = self._readings(readings, rows)
+        classified = ~np.logical_or.reduce([np.zeros(len(rows), np.bool_), *refused.values()])
+        unknown = (reader < 0) & ~nothing & classified
+        usable = classified & ~unknown
         step = steps_of(rows.t, self._step, self._kind)
-        arrived = Readings(rows.key.astype(np.int64), step, reader, measured).where(~unknown)
+        arrived = Readings(rows.key.astype(np.int64), step, reader, measured).where(usable)
         known = self._held.followed_by(arrived)
         done = -FOREVER if self._done is None else self._done
         end = done if watermark == BEGINNING else max(done, steps_before(watermark, self._step, self._kind))
-        final_end = end if ended else max(done, end - self._inference.lag)
+        final_end = end if ended else max(done, end - self._inferences[0].lag)
         present = np.flatnonzero([state is not None for state in self._states])
         spans = spans_of(present, self._last[present], done, known, self._longest, final_end, end)
         step_starts = np.concatenate([[0], np.cumsum(spans.end - spans.first)])
@@ -133,28 +151,53 @@ class InferredKeys:
         made = self._rows(spans, states, step_starts, inferred)
         instants = self._finish(spans, states, known, final_end)
         impossible = np.zeros(len(rows), np.bool_)
-        impossible[~unknown] = np.isin(step_index[len(known.key) - len(arrived.key) :], inferred.impossible)
+        impossible[usable] = np.isin(step_index[len(known.key) - len(arrived.key) :], inferred.impossible)
         impossible &= reader >= 0
-        duplicates = _count_duplicates(rows.where(~unknown & ~impossible))
-        return Derived(made, {UNKNOWN_READER: unknown, IMPOSSIBLE: impossible}, duplicates, instants)
+        duplicates = _count_duplicates(rows.where(usable & ~impossible))
+        rejected = {**refused, UNKNOWN_READER: unknown, IMPOSSIBLE: impossible}
+        return Derived(made, rejected, duplicates, instants)
 
-    def _readings(self, readings: Dictionary, value: I32) -> tuple[I64, F64]:
-        """The model's code of each reader, -1 for unknown readers and for *nothing*; and what the readings measured."""
-        codes = {name: code for code, name in enumerate(self._inference.hmm.readers)}
-        names, *columns = readings.take(np.arange(len(readings), dtype=np.int32))
-        reader = np.array([codes.get(name, -1) for name in pc.cast(names, pa.string()).to_pylist()], np.int64)
-        numbers = [pc.fill_null(pc.cast(columns[at - 1], pa.float64()), np.nan) for at in self._quantities]
-        measured = np.zeros((len(readings), len(numbers)))
-        for at, column in enumerate(numbers):
-            measured[:, at] = column.to_numpy()
-        return reader[value], measured[value]
+    def _classify(self, rows: Rows, keys: Dictionary, readings: Dictionary, n_new: int) -> dict[str, Bools]:
+        """Give new keys their class, and return which rows have no class, or another than their key."""
+        if self._classes is None:
+            self._class = np.zeros(len(keys), np.int64)
+            return {}
+        if self._classes.in_key:
+            new = keys.take(np.arange(len(keys) - n_new, len(keys), dtype=np.int32))
+            self._class = np.append(self._class, self._classes.numbers(new[self._classes.position]))
+            return {UNKNOWN_CLASS: self._class[rows.key] < 0}
+        self._class = np.append(self._class, np.full(n_new, -1))
+        columns = readings.take(np.arange(len(readings), dtype=np.int32))
+        of_reading = self._classes.numbers(columns[self._classes.position])[rows.value]
+        assign_classes(self._class, rows.key, rows.t, of_reading)
+        unknown = of_reading < 0
+        return {UNKNOWN_CLASS: unknown, OTHER_CLASS: ~unknown & (of_reading != self._class[rows.key])}
+
+    def _readings(self, readings: Dictionary, rows: Rows) -> tuple[I64, F64, Bools]:
+        """The model's code of each reader, -1 if it has none; what was measured; and whether *nothing* was read."""
+        columns = readings.take(np.arange(len(readings), dtype=np.int32))
+        names = pc.cast(columns[0], pa.string()).to_pylist()
+        codes = [{name: code for code, name in enumerate(each.hmm.readers)} for each in self._inferences]
+        reader = np.array([[of_model.get(name, -1) for name in names] for of_model in codes], np.int64)
+        measured = np.zeros((len(readings), len(self._quantities)))
+        for number, at in enumerate(self._quantities):
+            measured[:, number] = pc.fill_null(pc.cast(columns[at], pa.float64()), np.nan).to_numpy()
+        nothing = columns[0].is_null().to_numpy(zero_copy_only=False) & np.isnan(measured).all(axis=1)
+        return reader[self._class[rows.key], rows.value], measured[rows.value], nothing[rows.value]
 
     def _begin(self, spans: Spans, keys: Dictionary) -> list[KeyState]:
         """The state of each span: that of its key, or a new one."""
         new = spans.key[spans.begins].astype(np.int32)
         seeds = iter(hash_tuples(keys.take(new), len(new)).tolist())
         present = (None if begins else self._states[key] for key, begins in zip(spans.key, spans.begins, strict=True))
-        return [self._inference.start(next(seeds)) if state is None else state for state in present]
+        return [
+            inference.start(next(seeds)) if state is None else state
+            for inference, state in zip(self._of_spans(spans), present, strict=True)
+        ]
+
+    def _of_spans(self, spans: Spans) -> list[Inference]:
+        """The inference of each span: that of its key."""
+        return [self._inferences[number] for number in self._class[spans.key]]
 
     def _infer(
         self, states: list[KeyState], spans: Spans, step_starts: I64, step_index: I64, known: Readings
@@ -162,9 +205,10 @@ class InferredKeys:
         """Infer the steps of all spans, and update their states."""
         seen = spans.order[known.reader[spans.order] >= 0]
         reading_starts = np.searchsorted(step_index[seen], np.arange(step_starts[-1] + 1))
-        return self._inference.advance_keys(
-            states, step_starts, reading_starts.astype(np.int64), known.reader[seen].astype(np.int32),
-            known.measured[seen] if self._quantities else None, (spans.end - spans.final).tolist(),
+        return advance_keys(
+            self._of_spans(spans), states, step_starts, reading_starts.astype(np.int64),
+            known.reader[seen].astype(np.int32), known.measured[seen] if self._quantities else None,
+            (spans.end - spans.final).tolist(),
         )  # fmt: skip
 
     def _rows(self, spans: Spans, states: list[KeyState], step_starts: I64, inferred: Inferred) -> Rows:
@@ -173,7 +217,7 @@ class InferredKeys:
         number = np.arange(step_starts[-1]) - (step_starts[:-1] - spans.first)[of_step]
         step, span = inferred.step, of_step[inferred.step]
         rows = self._make_rows(spans.key[span], number[step], inferred.prev, inferred.location, inferred.p)
-        if self._inference.model is not Model.MARKOV or self._inference.pairs:
+        if self._inferences[0].model is not Model.MARKOV or self._inferences[0].pairs:
             return rows
         leaving = [
             self._leaving_rows(spans, left, states[left], step_starts, inferred)
@@ -194,11 +238,12 @@ class InferredKeys:
         return self._make_rows(np.full(n, key), np.full(n, step), prev, location, np.tile(p, len(before)))
 
     def _make_rows(self, key: I64, step: I64, prev: I32 | I64, location: I32, p: F64) -> Rows:
+        nothing = 0 if self._classes is None else self._first_code[self._class[key]]
         return Rows(
             stream=np.zeros(len(p), np.int32),
             key=key.astype(np.int32),
-            value=(location + 1).astype(np.int32),
-            prev=(prev + 1).astype(np.int32),
+            value=self._codes[nothing + location + 1],
+            prev=self._codes[nothing + prev + 1],
             t=step_times(step, self._step, self._kind),
             p=p,
         )
@@ -231,41 +276,47 @@ class InferredKeys:
         }
         if self._longest < FOREVER:
             columns["last"] = self._last
-        if self._inference.lag:
+        if self._classes is not None:
+            columns["class"] = self._class
+        if self._inferences[0].lag:
             columns |= self._held.to_columns(len(states))
         return pa.table(columns)
 
     def load(self, saved: pa.Table) -> None:
         """Restore what `save` returned."""
-        n_states = len(self._inference.states.location)
         nexts = saved["next"].to_numpy()
+        self._class = np.zeros(len(nexts), np.int64) if self._classes is None else saved["class"].to_numpy().copy()
+        n_states = [len(self._inferences[number].states.location) for number in self._class]
         self._done = int(nexts.min()) if len(nexts) and nexts.min() < _NOT_BEGUN else None
         self._states = [
-            KeyState.from_arrays(np.array(floats, np.float64), np.array(ints, np.int64), n_states) if begun else None
-            for begun, floats, ints in zip(
-                *(saved[name].to_pylist() for name in ("begun", "floats", "ints")), strict=True
+            KeyState.from_arrays(np.array(floats, np.float64), np.array(ints, np.int64), n) if begun else None
+            for n, begun, floats, ints in zip(
+                n_states, *(saved[name].to_pylist() for name in ("begun", "floats", "ints")), strict=True
             )
         ]
         self._last = saved["last"].to_numpy().copy() if "last" in saved.column_names else np.zeros(len(nexts), np.int64)
-        if self._inference.lag:
+        if self._inferences[0].lag:
             self._held = Readings.of_columns(saved, len(self._quantities))
 
 
-def _values(inference: Inference, kind: pa.DataType) -> Dictionary:
-    """The values of the inferred rows, by code; the first is *nothing*.
+def _values(inferences: Sequence[Inference], kind: pa.DataType) -> tuple[Dictionary, list[I32]]:
+    """The values of the inferred rows, and for each inference those of *nothing* (0) and of its locations, by code.
 
     In a MARKOV stream, the codes are those of the states. So a location has a value for each stage, and conditions see
     only the location.
     """
-    states, locations = inference.states, inference.hmm.locations
-    if inference.model is not Model.MARKOV or states.plain:
-        values = Dictionary([kind])
-        values.encode(pa.table({"0": pa.array([None, *locations], pa.string()).cast(kind)}))
-        return values
-    values = Dictionary([kind, pa.int32()])
-    names = pa.array([None, *(locations[x] for x in states.location)], pa.string()).cast(kind)
-    values.encode(pa.table({"0": names, "1": pa.array([None, *states.stage.tolist()], pa.int32())}))
-    return values
+    markov = inferences[0].model is Model.MARKOV
+    staged = markov and not all(inference.states.plain for inference in inferences)
+    values = Dictionary([kind, pa.int32()] if staged else [kind])
+    codes = []
+    for inference in inferences:
+        states, locations = inference.states, inference.hmm.locations
+        names = [locations[x] for x in states.location] if markov else locations
+        columns = {"0": pa.array([None, *names], pa.string()).cast(kind)}
+        if staged:
+            columns["1"] = pa.array([None, *states.stage.tolist()], pa.int32())
+        codes.append(values.encode(pa.table(columns)))
+    return values, codes
 
 
 def _count_duplicates(rows: Rows) -> int:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 import numpy as np
 
 from anabranch.arrays import F64, Bools
 from anabranch.inference.hmm import Hmm
-from anabranch.inference.infer import Inference
+from anabranch.inference.infer import Inference, advance_keys
 from anabranch.inference.labels import Labelled, truth_indexes
 
 #: The exponents that are tried: from 1 to 1/32, closer near 1. Scores are flat around their minimum.
@@ -104,8 +105,13 @@ def _scores(hmm: Hmm, truth: Labelled, readings: Labelled) -> list[float]:
     for method in METHODS:
         inference = Inference(hmm, method)
         states = [inference.start() for _ in run_starts]
-        inferred = inference.advance_keys(
-            states, np.append(run_starts, len(truth.key)), reading_starts, readings.code[order], quantities
+        inferred = advance_keys(
+            repeat(inference),
+            states,
+            np.append(run_starts, len(truth.key)),
+            reading_starts,
+            readings.code[order],
+            quantities,
         )
         # The sum over the locations of a step is 1 - 2 p(truth) + the sum of p².
         true = inferred.location == truth.code[inferred.step]

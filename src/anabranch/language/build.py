@@ -227,14 +227,16 @@ class StatementBuilder(QueryBuilder):
         stream: Token,
         family: Token,
         path: Token,
+        by: Token | None,
         method: Token,
         argument: int | float | nodes.Duration | None,
         *options: Clause,
     ) -> Clause:
         fields, _ = self.collect_clauses(options)
         source = nodes.InferredSource(
-            stream.value, family.value.upper(), path.value, method.value.upper(), argument, **fields, span=span
-        )
+            stream.value, family.value.upper(), path.value, method.value.upper(), argument, **fields,
+            by=None if by is None else by.value, span=span,
+        )  # fmt: skip
         # A stream has one source, so FROM, INFERRED FROM and PREDICTED FROM count as the same clause.
         return Clause("FROM", {"source": source}, span)
 

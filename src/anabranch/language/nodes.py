@@ -216,7 +216,8 @@ class QuerySource(Node):
 class InferredSource(Node):
     """`INFERRED FROM readings USING HMM 'building/' METHOD PARTICLE(100) STEP 5 SECONDS PRUNE 1e-6 EXPIRE 1 HOUR`.
 
-    `argument` is a number in brackets, or a duration (`METHOD LAG 5 SECONDS`).
+    `argument` is a number in brackets, or a duration (`METHOD LAG 5 SECONDS`). `by` is the column of the readings that
+    says which of several models a key has (`USING HMM 'building/' BY kind`).
     """
 
     stream: str
@@ -227,6 +228,7 @@ class InferredSource(Node):
     step: Duration | None = None
     prune: int | float | None = None
     expire: Duration | None = None
+    by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,8 +197,9 @@ def _inferred_source(node: nodes.InferredSource) -> str:
     step = f" STEP {unparse(node.step)}" if node.step is not None else ""
     prune = f" PRUNE {node.prune!r}" if node.prune is not None else ""
     expire = f" EXPIRE {unparse(node.expire)}" if node.expire is not None else ""
+    by = f" BY {quoted(node.by)}" if node.by is not None else ""
     return (
-        f"INFERRED FROM {quoted(node.stream)} USING {quoted(node.family)} {string(node.path)} "
+        f"INFERRED FROM {quoted(node.stream)} USING {quoted(node.family)} {string(node.path)}{by} "
         f"METHOD {quoted(node.method)}{argument}{step}{prune}{expire}"
     )
 

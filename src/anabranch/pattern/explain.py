@@ -232,10 +232,11 @@ def _formula_text(formula: Truth, names: Sequence[str]) -> str:
 
 def _inference(source: nodes.InferredSource) -> str:
     """The method, and what it costs where that is not clear."""
+    by = "" if source.by is None else f" with a model for each {source.by}"
     if not isinstance(source.argument, nodes.Duration):
-        return source.method
+        return f"{source.method}{by}"
     lag = unparse(source.argument)
-    return f"{source.method} {lag}: each step looks {lag} ahead again, and answers come {lag} later"
+    return f"{source.method} {lag}{by}: each step looks {lag} ahead again, and answers come {lag} later"
 
 
 def plan_tree(plan: Project, analysis: PatternAnalysis) -> Iterator[str]:
