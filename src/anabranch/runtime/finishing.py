@@ -13,7 +13,7 @@ from anabranch.binding.bound import CALIBRATED
 from anabranch.columns.calibration import Piece
 from anabranch.runtime.blocks import in_blocks
 from anabranch.runtime.per import quoted, rows_of_frame
-from anabranch.transport.finishing import QUERY, AnyOf, Finishing, Pairing, ResultColumn, SumOf, finish_table
+from anabranch.transport.finishing import QUERY, REST, AnyOf, Finishing, Pairing, ResultColumn, SumOf, finish_table
 
 
 def finish_frame(rules: Finishing, answers: DataFrame, instants: DataFrame | None = None) -> DataFrame:
@@ -120,7 +120,9 @@ def _column(column: ResultColumn) -> str:
     elif column.count is None:
         expression = f"get({quoted(column.source)}, {column.index})"
     else:
-        expression = f"slice({quoted(column.source)}, {column.index + 1}, {column.count})"
+        source = quoted(column.source)
+        count = f"size({source})" if column.count == REST else column.count
+        expression = f"slice({source}, {column.index + 1}, {count})"
     return f"{expression} AS {quoted(column.name)}"
 
 
