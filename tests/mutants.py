@@ -337,7 +337,15 @@ MUTANTS = [
     ], compiled=True),
     *_mutants("constrain", ["constrain/test_negation.py"], [
         ("waiting", "solutions) < now", "solutions) <= now"),
-        ("placement", "t - whole * is_negated", "t"),
+        ("placement", "(before, after) if is_awaited else (after,)", "(after,)"),
+    ], compiled=True),
+    *_mutants("constrain/kernel", ["constrain/test_sets.py::test_the_sets_of_any_graph_are_found"], [
+        ("sets", "for index in range(levels[depth, START], at):", "for index in range(at, at):"),
+        ("sets", "n_open > 0 and depth + 2 + n_open >= least", "n_open > 0 and depth + 2 + n_open > least"),
+    ], compiled=True),
+    *_mutants("constrain", ["constrain/test_sets.py"], [
+        ("sets", "self.event < self.anchor[self.row]", "self.event > self.anchor[self.row]"),
+        ("query", "return self.grows or self.is_negated", "return self.is_negated"),
     ], compiled=True),
     *_mutants("constrain", ["constrain/test_probabilities.py"], [
         ("probabilities", "np.where(excluded, 0.0, ", "np.where(False, 0.0, "),

@@ -264,7 +264,7 @@ def monitors(draw: st.DrawFn) -> Monitor:
 
 constrains = st.builds(
     Constrain,
-    several(st.builds(Counted, names, st.integers(1, 9))),
+    several(st.builds(Counted, names, st.integers(1, 9), grows=st.booleans())),
     operands=operands,
     where=maybe(conditions()),
     strategy=maybe(upper_words),

@@ -27,10 +27,11 @@ class ConstrainRun(local.LocalRun):
     def _answer(self, query: int, row: dict[str, Any]) -> Solution:
         events = self.events_of(row)
         answer: Solution = {"t": row["t"]}
-        for variable in self.job.spec.analyses[query].query.present:
+        for variable in sorted(self.job.spec.analyses[query].query.present, key=lambda variable: variable.grows):
             remaining = events[self.job.spec.stream_number(variable.stream.name)]
-            chosen, remaining[: variable.count] = tuple(remaining[: variable.count]), []
-            answer[variable.label] = chosen if variable.count > 1 else chosen[0]
+            count = len(remaining) if variable.grows else variable.count
+            chosen, remaining[:count] = tuple(remaining[:count]), []
+            answer[variable.label] = chosen if variable.is_set else chosen[0]
         assert not any(events)
         return answer
 

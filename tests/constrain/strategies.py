@@ -70,6 +70,7 @@ def constrain_cases(
     unknown_locations: bool = True,
     decimals: bool = False,
     negated: bool = False,
+    growing: bool = False,
     watermark: int | float | None = None,
 ) -> Case:
     """A query with data of at most 14 rows.
@@ -95,6 +96,8 @@ def constrain_cases(
         Whether times are tenths: then rounded differences of doubles can miss a bound.
     negated : bool
         Whether variables have NOT: one or two of at least two.
+    growing : bool
+        Whether a variable has AT LEAST.
     watermark : number or None
         The WATERMARK of every stream, in the unit of its time; None for no WATERMARK.
     """
@@ -102,6 +105,8 @@ def constrain_cases(
     instants = (DECIMAL_INSTANTS if decimals else INSTANTS)[time_type]
     shapes = draw(_shapes(time_type, instants, spaces, most_streams, unknown_locations, watermark))
     without_models = draw(_variables(shapes, most_variables, counted))
+    if growing:
+        without_models = draw(_with_at_least(without_models))
     if negated:
         without_models = draw(_with_not(without_models))
     rows, variables = draw(_rows(without_models))
@@ -182,6 +187,15 @@ def _variables(draw: Draw, shapes: Sequence[Shape], most: int, counted: bool) ->
 
 
 @st.composite
+def _with_at_least(draw: Draw, variables: list[Variable]) -> list[Variable]:
+    """Two variables at most, of which the first has AT LEAST, with two or three models; a set may have fewer events."""
+    first, *others = variables[:2]
+    count = draw(st.sampled_from([2, 3]))
+    least = draw(st.sampled_from([2, 1, 3, 2]))
+    return [replace(first, count=count, least=least), *(replace(other, count=1) for other in others)]
+
+
+@st.composite
 def _with_not(draw: Draw, variables: list[Variable]) -> list[Variable]:
     """The variables, of which the last one or two have NOT; there is one more if there is only one."""
     if len(variables) == 1:
@@ -211,7 +225,8 @@ def _rows(draw: Draw, variables: Sequence[Variable]) -> tuple[Rows, list[Variabl
     """
     needed = sum(variable.count for variable in variables)
     shapes = list(dict.fromkeys(variable.shape for variable in variables))
-    most = MOST_ROWS[needed] - MOST_REPEATED
+    # The oracle tries sets of every size for AT LEAST.
+    most = MOST_ROWS[6 if any(variable.least for variable in variables) else needed] - MOST_REPEATED
     sizes = [min(most, needed + more) for more in (1, 3, 5, 8, 12, 2, 12, 4, 6, 10, 12, 5)]
     size = draw(st.sampled_from([*sizes, 0, *sizes[:6], needed - 1]))
     used = [variable.shape for variable in variables for _ in range(variable.count)]

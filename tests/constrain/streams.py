@@ -85,18 +85,24 @@ class Shape:
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable, and its models: rows of the case that can be its events, one for each of them."""
+    """A variable, and its models: rows of the case that can be its events, one for each of them.
+
+    With `least` above 0, it is written with AT LEAST this number.
+    """
 
     name: str
     shape: Shape
     count: int = 1
     models: tuple[Row, ...] = ()
     negated: bool = False
+    least: int = 0
 
     def text(self) -> str:
         """The variable in the syntax of CONSTRAIN."""
         if self.negated:
             return f"NOT {self.name}"
+        if self.least:
+            return f"AT LEAST {self.least} {self.name}"
         return self.name if self.count == 1 else f"{self.name}*{self.count}"
 
 

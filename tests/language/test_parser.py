@@ -210,8 +210,8 @@ def test_queries_of_the_other_kinds() -> None:
         "CREATE QUERY q AS MONITOR a FROM c BUFFER 5 DISCARD least contribution MAX DELAY 5 EVERY 1 SECOND"
     ).body
     assert (monitor.buffer, monitor.discard, monitor.max_delay) == (5, "LEAST CONTRIBUTION", Duration(5, None))
-    constrain = statement("CREATE QUERY q AS CONSTRAIN v*5, w FROM e").body
-    assert constrain.names == (Counted("v", 5), Counted("w"))
+    constrain = statement("CREATE QUERY q AS CONSTRAIN v*5, w, AT LEAST 3 u FROM e").body
+    assert constrain.names == (Counted("v", 5), Counted("w"), Counted("u", 3, grows=True))
 
 
 def test_statements_may_be_empty_and_the_last_semicolon_is_optional() -> None:

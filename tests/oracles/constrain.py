@@ -21,6 +21,8 @@ How the definitions are interpreted
   combinations of their events are tested. A condition that names v three times is refused by the binder; `v*1` is `v`.
 - With `NOT u`, a solution of the other variables is an answer if no event can be added to it as u: the solution with
   this event, which is none of its others, would satisfy all conditions, also those that name u.
+- `AT LEAST k v` is a set of k or more different events. For given events of the other variables, it is an answer if it
+  satisfies all conditions (as `v*n` with the number of its events), and no set with one more event does.
 - Over INDEPENDENT streams, the probability of a solution is that of the worlds in which it is one (`probabilities`).
 - SPAN and a difference of TIMESTAMPs are in seconds.
 - DISTANCE is Euclidean; with GEODESIC it is the great circle by the haversine formula, on the sphere of RADIUS metres.
@@ -41,6 +43,7 @@ import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 from anabranch.binding.typed import Reference, Typed, walk
@@ -57,6 +60,9 @@ RADIUS = 6_371_008.8
 #: The event of each variable, by its name as written, and `t`, the latest time. The events of a counted variable are a
 #: tuple ordered by time, then key, then the other columns (NULL first).
 Solution = dict[str, Any]
+
+#: The events of each variable, by its name in conditions.
+Chosen = dict[str, tuple[Event, ...]]
 
 
 # ---------------------------------------------------------------- solutions
@@ -76,13 +82,16 @@ def solutions(query: BoundConstrain, rows: Rows, relations: Relations = NO_RELAT
     """
     events = events_by_stream(query.streams, rows)
     present = [variable for variable in query.variables if variable.count > 0]
-    answers = list(_choices(query, present, events, relations))
-    for variable in query.variables:
-        if variable.count == 0:
-            with_event = _choices(query, [*present, replace(variable, count=1)], events, relations)
-            void = {tuple(chosen[other.name] for other in present) for chosen in with_event}
-            answers = [chosen for chosen in answers if tuple(chosen.values()) not in void]
-    return [_solution(present, chosen) for chosen in answers]
+    answers = []
+    for sized, chosen in _maximal(query, present, events, relations):
+        void = (
+            any(_choices(query, [*sized, replace(variable, count=1)], events, relations, chosen))
+            for variable in query.variables
+            if variable.count == 0
+        )
+        if not any(void):
+            answers.append(_solution(present, chosen))
+    return answers
 
 
 @untraced
@@ -116,13 +125,44 @@ def probabilities(query: BoundConstrain, rows: Rows, relations: Relations = NO_R
     return answers
 
 
+def _maximal(
+    query: BoundConstrain,
+    variables: Sequence[BoundCounted],
+    events: Mapping[str, Sequence[Event]],
+    relations: Relations,
+) -> Iterator[tuple[Sequence[BoundCounted], Chosen]]:
+    """Every choice of events, in which no event can be added to the set of AT LEAST; with the variables as `v*n`."""
+    growing = next((variable for variable in variables if variable.grows), None)
+    if growing is None:
+        yield from ((variables, chosen) for chosen in _choices(query, variables, events, relations))
+        return
+    name = growing.name
+    # If no set of n events satisfies the conditions, which are about each event and every two, no larger one does.
+    by_size: list[tuple[Sequence[BoundCounted], list[Chosen]]] = []
+    while not by_size or by_size[-1][1]:
+        sized = [replace(v, count=len(by_size) + 1) if v is growing else v for v in variables]
+        by_size.append((sized, list(_choices(query, sized, events, relations))))
+    for (sized, smaller), (_, larger) in itertools.pairwise(by_size[growing.count - 1 :]):
+        for chosen in smaller:
+            extended = (
+                set(chosen[name]) < set(other[name]) and all(other[n] == chosen[n] for n in chosen if n != name)
+                for other in larger
+            )
+            if not any(extended):
+                yield sized, chosen
+
+
 def _choices(
     query: BoundConstrain,
     variables: Sequence[BoundCounted],
     events: Mapping[str, Sequence[Event]],
     relations: Relations,
-) -> Iterator[dict[str, tuple[Event, ...]]]:
-    """Every choice of a set of events for each of these variables that satisfies all conditions on them."""
+    begun: Mapping[str, tuple[Event, ...]] = MappingProxyType({}),
+) -> Iterator[Chosen]:
+    """Every choice of a set of events for each of these variables that satisfies all conditions on them.
+
+    The first variables may have their events already (`begun`).
+    """
     names = [variable.name for variable in variables]
     mentions = [(condition, _mentions(condition)) for condition in query.conditions]
     mentions = [(condition, mentioned) for condition, mentioned in mentions if set(mentioned) <= set(names)]
@@ -131,14 +171,14 @@ def _choices(
     for condition, mentioned in mentions:
         due[max((names.index(owner) + 1 for owner in mentioned), default=0)].append((condition, mentioned))
 
-    def true(chosen: dict[str, tuple[Event, ...]]) -> bool:
+    def true(chosen: Chosen) -> bool:
         return all(
             holds(condition, bindings, relations, FUNCTIONS)
             for condition, mentioned in due[len(chosen)]
             for bindings in _assignments(mentioned, chosen)
         )
 
-    def extended(chosen: dict[str, tuple[Event, ...]]) -> Iterator[dict[str, tuple[Event, ...]]]:
+    def extended(chosen: Chosen) -> Iterator[Chosen]:
         if not true(chosen):
             return
         if len(chosen) == len(names):
@@ -150,7 +190,7 @@ def _choices(
         for combination in itertools.combinations(free, variable.count):
             yield from extended({**chosen, variable.name: combination})
 
-    return extended({})
+    return extended(dict(begun))
 
 
 def _mentions(condition: Typed) -> dict[str, list[int]]:
@@ -179,7 +219,7 @@ def _solution(variables: Sequence[BoundCounted], chosen: Mapping[str, tuple[Even
     answer: Solution = {}
     for variable in variables:
         rows = tuple(event.row for event in chosen[variable.name])
-        answer[variable.label] = rows if variable.count > 1 else rows[0]
+        answer[variable.label] = rows if variable.is_set else rows[0]
     latest = max(itertools.chain.from_iterable(chosen.values()), key=lambda event: event.time)
     return {**answer, "t": latest.row[latest.stream.time.name]}
 

@@ -32,9 +32,12 @@ CREATE QUERY twice AS CONSTRAIN u, v FROM e
 CREATE QUERY quiet AS CONSTRAIN u, v, NOT w FROM e
   WHERE u.kind = 'A' AND v.kind = 'B' AND w.kind = 'C' AND DISTANCE(u, v) < 3 AND v.t - u.t IN [0, 8]
     AND DISTANCE(w, u) < 3 AND w.t - u.t IN [-5, 12] AND (w.temp > u.temp OR w.temp > v.temp);
+CREATE QUERY crowds AS CONSTRAIN u, AT LEAST 2 v FROM e
+  WHERE u.kind = 'A' AND u.temp < 0.2 AND v.temp > 0.5 AND DISTANCE(u, v) <= 4 AND u.t - v.t IN [0, 8]
+    AND v.id <> v.id AND DISTANCE(v, v) <= 6;
 CREATE QUERY never AS CONSTRAIN u, v FROM e WHERE u.kind = 'X' AND SPAN(u, v) <= 3;
 """
-NAMES = ("near", "crowd", "twice", "quiet", "never")
+NAMES = ("near", "crowd", "twice", "quiet", "crowds", "never")
 
 
 def rows() -> list[dict]:

@@ -71,6 +71,11 @@ class ConstrainAnalysis:
         return [slot for slot, variable in enumerate(self.slots) if variable.is_negated]
 
     @cached_property
+    def awaited(self) -> list[int]:
+        """The slots of variables with NOT or AT LEAST: an answer waits for their later events."""
+        return [slot for slot, variable in enumerate(self.slots) if variable.is_awaited]
+
+    @cached_property
     def pairs(self) -> list[tuple[int, int]]:
         """The ordered pairs of slots; two variables with NOT are never compared."""
         slots = range(len(self.slots))
@@ -109,8 +114,11 @@ class ConstrainAnalysis:
 
     @property
     def delay(self) -> float:
-        """The longest time for which an answer must wait, after its latest event, for events of variables with NOT."""
-        return max([0.0, *(self.times.value[i, j] for i, j in self.pairs if j in self.negated)])
+        """The longest time for which an answer waits, after its latest event, for events that could still change it.
+
+        These are events of variables with NOT, and events that could be added to a set of AT LEAST.
+        """
+        return max([0.0, *(self.times.value[i, j] for i, j in self.pairs if j in self.awaited)])
 
     @property
     def extent(self) -> float:
@@ -197,7 +205,7 @@ def strategy_of(analyses: Sequence[ConstrainAnalysis]) -> str:
 
 def slots_of(query: BoundConstrain) -> list[BoundCounted]:
     """The variable of each slot."""
-    return [variable for variable in query.variables for _ in range(2 if variable.count > 1 else 1)]
+    return [variable for variable in query.variables for _ in range(2 if variable.is_set else 1)]
 
 
 def moments_of(query: BoundConstrain) -> list[Moment]:

@@ -38,6 +38,7 @@ class Binder(QueryBinder):
         self.check_clauses(body)
         conditions = self.conditions(body, streams)
         self.check_negated(body, conditions)
+        self.check_growing(body, streams)
         if self.findings:
             return None
         variables = tuple(
@@ -46,6 +47,7 @@ class Binder(QueryBinder):
                 node.name.lower(),
                 known_stream(streams, node.name),
                 0 if node.negated else node.count,
+                node.grows,
                 span=node.span,
             )
             for node in body.names
@@ -70,7 +72,8 @@ class Binder(QueryBinder):
                 message = (
                     f"{shown(counted.name)} stands for {counted.count} events (1 to {limits.MAX_COUNT} are allowed)"
                 )
-                self.findings.add("out-of-range", message, counted.span, f"write {counted.name}*5")
+                hint = f"write AT LEAST 5 {counted.name}" if counted.grows else f"write {counted.name}*5"
+                self.findings.add("out-of-range", message, counted.span, hint)
         stated = [("STRATEGY", word, STRATEGIES) for word in filter(None, [body.strategy])]
         for clause, word, options in [*stated, *(("EMIT", word, EMITTED) for word in body.emit)]:
             if word not in options:
@@ -96,13 +99,34 @@ class Binder(QueryBinder):
                 message = f"a condition cannot compare {names}, which are both NOT"
                 self.findings.add("two-negated", message, condition.span, "compare each with another variable")
 
+    def check_growing(self, body: Constrain, streams: dict[str, Stream | None]) -> None:
+        """Report AT LEAST where it has no meaning: twice, with EMIT EARLY, or over a stream with probabilities."""
+        growing = [node for node in body.names if node.grows]
+        if not growing:
+            return
+        first, *others = growing
+        clause = f"AT LEAST {first.count} {first.name}"
+        if others:
+            message = f"{shown(first.name)} and {shown(others[0].name)} both have AT LEAST"
+            hint = "a set is maximal for fixed events of the other variables; use AT LEAST once"
+            self.findings.add("two-growing", message, others[0].span, hint)
+        if "EARLY" in body.emit:
+            message = f"EMIT EARLY cannot be used with {clause}: a later event can extend a set"
+            self.findings.add("early-growth", message, body.clause_span("EMIT"), "remove EMIT EARLY")
+        if any(stream is not None and stream.model is not Model.CERTAIN for stream in streams.values()):
+            message = (
+                f"{clause} needs CERTAIN streams: with probabilities, every part of a set is maximal in some world"
+            )
+            hint = f"write {first.name}*{first.count}, which has the probability of each set of {first.count}"
+            self.findings.add("uncertain-growth", message, first.span, hint)
+
     def conditions(self, body: Constrain, streams: dict[str, Stream | None]) -> tuple[Typed, ...]:
         """Bind the conjuncts of WHERE.
 
         Each is bound separately, because the mentions of a counted variable are counted in the text of the user:
         `v.kind IN ('A', 'B')` names v once, although it becomes two comparisons.
         """
-        counted = {node.name.lower() for node in body.names if node.count > 1}
+        counted = {node.name.lower() for node in body.names if node.count > 1 or node.grows}
         where = body.where
         parts = where.items if isinstance(where, nodes.And) else () if where is None else (where,)
         bound: list[Typed] = []

@@ -98,14 +98,15 @@ def _unbounded_text(one: str, other: str) -> str:
 
 def _classification(analysis: ConstrainAnalysis) -> str:
     variables = analysis.query.variables
-    events = sum(variable.count for variable in variables)
+    number = sum(variable.count for variable in variables)
+    events = f"{number} or more events" if analysis.query.growing else count_of(number, "event")
     absent = " and ".join(f"no {variable.label}" for variable in variables if variable.is_negated)
-    return f"configuration of {count_of(events, 'event')}{absent and f', and {absent} with them'}"
+    return f"configuration of {events}{absent and f', and {absent} with them'}"
 
 
 def _why(analysis: ConstrainAnalysis) -> Iterator[str]:
     for variable, own in zip(analysis.query.variables, analysis.unary, strict=True):
-        each = "each event of " if variable.count > 1 else "NOT " if variable.is_negated else ""
+        each = "each event of " if variable.is_set else "NOT " if variable.is_negated else ""
         condition = f"has {condition_text(own)}" if own is not None else "is any event"
         yield f"{each}{variable.label} {condition} (stream {variable.stream.name})"
     for edge in _edges(analysis):
@@ -138,7 +139,9 @@ def _cost(analysis: ConstrainAnalysis) -> str:
         return "time grows with the events that match each variable; memory grows with all of them"
     within = f"within {_amount(analysis, analysis.span)} of each other"
     near = f" and at most {_length(analysis, analysis.extent)} apart" if analysis.extent < inf else ""
-    return f"time and memory grow with the events that match a variable {within}{near}, and with the answers"
+    growing = analysis.query.growing
+    sets = f"; the number of sets of {growing.label} can grow exponentially with these events" if growing else ""
+    return f"time and memory grow with the events that match a variable {within}{near}, and with the answers{sets}"
 
 
 def _steps(analysis: ConstrainAnalysis) -> Iterator[Step]:
@@ -154,11 +157,13 @@ def _steps(analysis: ConstrainAnalysis) -> Iterator[Step]:
     for condition in rest:
         added = [f" with {absent[owner]}" for owner, _ in mentions(condition) if owner in absent]
         yield Step("filter", f"{condition_text(condition)}: tested on complete configurations{''.join(added)}")
+    if query.growing is not None:
+        yield Step("grow", f"from the first event of {query.growing.label} to all maximal sets that begin with it")
     if absent:
         yield Step("exclude", f"configurations to which an event can be added as {' or '.join(absent.values())}")
-        if 0 < analysis.delay < inf:
-            longest = f"at most {_amount(analysis, analysis.delay)} after its latest event"
-            yield Step("wait", f"on a stream, until the watermark has passed every event that can be added, {longest}")
+    if 0 < analysis.delay < inf:
+        longest = f"at most {_amount(analysis, analysis.delay)} after its latest event"
+        yield Step("wait", f"on a stream, until the watermark has passed every event that can be added, {longest}")
     if not query.is_certain:
         absent_text = ", and that no event happened which can be added" if absent else ""
         yield Step("weigh", f"the product over different keys and times{absent_text}; alternatives exclude each other")
@@ -193,6 +198,8 @@ def _graph(analysis: ConstrainAnalysis) -> ConstraintGraph:
 def _node_name(variable: BoundCounted) -> str:
     if variable.is_negated:
         return f"NOT {variable.label}"
+    if variable.grows:
+        return f"AT LEAST {variable.count} {variable.label}"
     return f"{variable.label}*{variable.count}" if variable.count > 1 else variable.label
 
 

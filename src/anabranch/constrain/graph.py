@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from anabranch.arrays import F64, I64, ROUNDING
+from anabranch.arrays import F64, I64, ROUNDING, Bools
 from anabranch.binding.typed import Typed
 from anabranch.columns.globe import RADIUS
 from anabranch.columns.times import TimeKind
@@ -19,6 +19,7 @@ from anabranch.constrain.comparisons import Check, ColumnOf, Columns, checks_of
 from anabranch.constrain.kernel import tables
 from anabranch.constrain.kernel.checks import straight
 from anabranch.constrain.kernel.tables import CHECK, Graph, Table, pair_type, variable_type
+from anabranch.constrain.query import BoundCounted
 
 #: Implied bounds on DOUBLE times are widened by this share, because sums of bounds are rounded; the checks decide.
 _SLACK = 1e-12
@@ -66,11 +67,17 @@ def _graph(analyses: Sequence[ConstrainAnalysis], first: I64, checks: Sequence[C
     radius = RADIUS if any(_is_geodesic(analysis) for analysis in analyses) else 0.0
     variables = _variables(analyses, first, kind)
     pairs, check_table = _pairs(analyses, variables, checks, kind, radius)
-    variables["longest"] = _longest(variables, pairs)
+    awaited = np.array([variable.is_awaited for variable in _operands(analyses)])
+    variables["longest"] = _longest(variables, pairs, awaited)
     extents = [analysis.extent if _excludes(analysis.extent, radius) else inf for analysis in analyses]
     reach = [straight(extent, radius) * (1 + 1e-9) if extent < inf else inf for extent in extents]
     scale = 1e6 if kind is TimeKind.TIMESTAMP else 1.0
-    return Graph(first.astype(np.int64), np.array(reach), variables, pairs, check_table, scale, radius)
+    return Graph(first.astype(np.int64), np.array(reach), awaited, variables, pairs, check_table, scale, radius)
+
+
+def _operands(analyses: Sequence[ConstrainAnalysis]) -> list[BoundCounted]:
+    """The variables of all queries."""
+    return [variable for analysis in analyses for variable in analysis.query.variables]
 
 
 def _is_geodesic(analysis: ConstrainAnalysis) -> bool:
@@ -82,7 +89,8 @@ def _variables(analyses: Sequence[ConstrainAnalysis], first: I64, kind: TimeKind
     variables = np.zeros(first[-1], variable_type(_time_type(kind)))
     variables["query"] = np.repeat(np.arange(len(sizes)), sizes)
     variables["first"], variables["size"] = np.repeat(first[:-1], sizes), np.repeat(sizes, sizes)
-    variables["count"] = [variable.count for analysis in analyses for variable in analysis.query.variables]
+    operands = _operands(analyses)
+    variables["count"] = [1 if variable.grows else variable.count for variable in operands]
     variables["pair"] = np.concatenate([[0], np.cumsum(variables["size"])[:-1]])
     return variables
 
@@ -184,7 +192,7 @@ def _in_units(bounds: F64, kind: TimeKind) -> npt.NDArray[Any]:
     return units.astype(np.int64)
 
 
-def _longest(variables: Table, pairs: Table) -> npt.NDArray[Any]:
+def _longest(variables: Table, pairs: Table, awaited: Bools) -> npt.NDArray[Any]:
     """For each variable, the longest time for which its events are needed: `longest` of `variable_type`.
 
     The pair of a variable with itself counts only if it has several events.
@@ -192,15 +200,16 @@ def _longest(variables: Table, pairs: Table) -> npt.NDArray[Any]:
     latest = pairs["latest"].copy()
     never = -inf if latest.dtype == np.float64 else -_FOREVER
     with_itself = variables["pair"] + np.arange(len(variables)) - variables["first"]
-    latest[with_itself[variables["count"] <= 1]] = never
+    has_one = (variables["count"] == 1) & ~awaited
+    latest[with_itself[has_one | (variables["count"] == 0)]] = never
     # The second variable of each pair.
     second = np.arange(len(pairs)) + np.repeat(variables["first"] - variables["pair"], variables["size"])
     is_absent = variables["count"][second] == 0
     longest = np.maximum.reduceat(np.where(is_absent, never, latest), variables["pair"])
-    if is_absent.any():
+    if awaited.any():
         # A solution waits after each of its events; two variables with NOT are not compared.
-        waits = is_absent & np.repeat(variables["count"] > 0, variables["size"])
+        waits = awaited[second] & np.repeat(variables["count"] > 0, variables["size"])
         longest_waits = np.maximum.reduceat(np.where(waits, np.maximum(latest, 0), 0), variables["pair"])
         longest_waits = np.maximum.reduceat(longest_waits, np.unique(variables["first"]))
-        longest += np.where(variables["count"] == 0, longest_waits[variables["query"]], 0)
+        longest += np.where(awaited, longest_waits[variables["query"]], 0)
     return longest

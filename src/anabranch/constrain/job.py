@@ -18,11 +18,12 @@ from anabranch.constrain.events import locations_of
 from anabranch.constrain.functions import holds_of_events
 from anabranch.constrain.operator import ConstrainOperator, EarlyOperator
 from anabranch.constrain.placement import Placement, placement_of, radius_of
+from anabranch.constrain.solutions import in_lists
 from anabranch.constrain.spec import ConstrainSpec
 from anabranch.events.job import EventJob
 from anabranch.events.table import EventTable
 from anabranch.thresholds import least_reaching
-from anabranch.transport.finishing import ResultColumn
+from anabranch.transport.finishing import REST, ResultColumn
 from anabranch.transport.job import JobContext
 from anabranch.transport.operator import Operator
 from anabranch.transport.per import PerRule
@@ -81,9 +82,9 @@ class ConstrainJob(EventJob[ConstrainSpec]):
             placement = self.placements[query]
             names = placement.equal[number - int(self.spec.lowered.graph.first[query])]
             values = [events.columns[name].take(pa.array(row[roles])) for name in names]
-            is_negated = bool(self.spec.lowered.graph.variables["count"][number] == 0)
+            is_awaited = bool(self.spec.lowered.graph.awaited[number])
             role, bucket, is_primary = placement.copies(
-                values, locations[row[roles]], events.t[row[roles]], n_buckets, is_negated
+                values, locations[row[roles]], events.t[row[roles]], n_buckets, is_awaited
             )
             parts.append((roles[role], bucket, is_primary))
         role, bucket, is_primary = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
@@ -111,18 +112,20 @@ class ConstrainJob(EventJob[ConstrainSpec]):
     def result_columns(self, query: int) -> Sequence[ResultColumn]:
         """The result columns of one query."""
         index = [0] * len(self.layouts)
-        columns = [ResultColumn("t", "t")]
-        for variable in self.spec.analyses[query].query.present:
+        of_events: dict[str, ResultColumn] = {}
+        present = self.spec.analyses[query].query.present
+        for variable in in_lists(present):
             stream = self.spec.stream_number(variable.stream.name)
-            count = None if variable.count == 1 else variable.count
-            columns.append(ResultColumn(variable.label, f"events_{stream}", index[stream], count))
+            count = REST if variable.grows else variable.count if variable.is_set else None
+            of_events[variable.name] = ResultColumn(variable.label, f"events_{stream}", index[stream], count)
             index[stream] += variable.count
-        return [*columns, ResultColumn("probability", "probability")]
+        events = (of_events[variable.name] for variable in present)
+        return [ResultColumn("t", "t"), *events, ResultColumn("probability", "probability")]
 
     def per_rule(self, query: int) -> PerRule | None:
         """How the answers of one query become rows of several; None without PER."""
         bound = self.spec.analyses[query].query
-        rule = self.rule_of(bound.per, [(variable, variable.count > 1) for variable in bound.present])
+        rule = self.rule_of(bound.per, [(variable, variable.is_set) for variable in bound.present])
         delay = self.spec.analyses[query].delay
         return rule if rule is None or not delay else replace(rule, delay=delay * (1 + _MARGIN))
 

@@ -51,7 +51,7 @@ class ConstrainOperator(EventOperator):
         super().open(state)
 
     def load(self, tables: Mapping[str, pa.Table]) -> None:
-        """Load kept events, and the solutions that wait for events of variables with NOT."""
+        """Load kept events, and the solutions that wait for later events."""
         self._waiting = Waiting.load(tables)
         super().load(tables)
 
@@ -69,7 +69,7 @@ class ConstrainOperator(EventOperator):
     def _take(self, query: int, solutions: I64, answers: Answers) -> None:
         """Add solutions to the answers, or to those that wait."""
         fitting = answers.fitting(query, solutions)
-        if self._spec.analyses[query].negated:
+        if self._spec.analyses[query].awaited:
             self._waiting.add(query, answers.possible(query, fitting))
         else:
             answers.add(query, fitting)
@@ -77,7 +77,8 @@ class ConstrainOperator(EventOperator):
     def _decide(self, run: Run, answers: Answers, ended: bool) -> None:
         """Add the waiting solutions to the answers that can be decided, and are not false."""
         for query, solutions in self._waiting.decided(self._spec.lowered.graph, run, self.now, ended):
-            answers.add(query, solutions, answers.absence(query, solutions, run))
+            for complete in answers.grown(query, solutions, run):
+                answers.add(query, complete, answers.absence(query, complete, run))
 
     def _keep(self, batch: Batch, run: Run, is_needed: Bools) -> None:
         """Set `kept` to the roles that are needed, and to the events of waiting solutions."""

@@ -50,7 +50,7 @@ class Placement:
     takes_unknown: bool = False
 
     def copies(
-        self, values: list[pa.Array], locations: F64, t: npt.NDArray[Any], n_buckets: int, is_negated: bool = False
+        self, values: list[pa.Array], locations: F64, t: npt.NDArray[Any], n_buckets: int, is_awaited: bool = False
     ) -> tuple[I64, I64, I64]:
         """The copies of roles of one variable: the index of the role, the bucket, and 1 for the primary copy.
 
@@ -58,7 +58,7 @@ class Placement:
         ----------
         values : the columns that are equal in all events of a solution, one entry per role
         locations, t : locations and times of the roles
-        is_negated : whether the variable has NOT: then a solution needs the role also if it is later than the solution
+        is_awaited : whether a solution needs the role also if it is later: the variable has NOT, or AT LEAST
         """
         n = len(t)
         if n_buckets == 1:
@@ -77,7 +77,7 @@ class Placement:
         else:
             role, code, is_primary = np.arange(n), np.zeros(n, np.uint64), np.ones(n, np.bool_)
         if self.window < inf:
-            role, code, is_primary = _slices(role, code, is_primary, t, self.window, is_negated)
+            role, code, is_primary = _slices(role, code, is_primary, t, self.window, is_awaited)
         return role, (mix_all(code) % np.uint64(n_buckets)).astype(np.int64), is_primary.astype(np.int64)
 
 
@@ -129,28 +129,26 @@ def _cells(locations: F64, reach: float) -> tuple[I64, U64, Bools]:
 
 
 def _slices(
-    role: I64, code: U64, is_primary: Bools, t: npt.NDArray[Any], window: float, is_negated: bool
+    role: I64, code: U64, is_primary: Bools, t: npt.NDArray[Any], window: float, is_awaited: bool
 ) -> tuple[I64, U64, Bools]:
     """Put each copy into the slice of its time, and a second copy into the next slice if it may be needed there.
 
-    A role of a variable with NOT may also be needed in the slice before.
+    A role of an awaited variable may also be needed in the slice before.
     """
     if t.dtype == np.float64:
         length = _WIDTH * window * (1 + 1e-9) or 1.0
-        slack = 1e-9 * window + CHAIN_ROUNDING * np.abs(t)
-        earliest = t - window - slack if is_negated else t
-        first, last = (_whole(np.floor(time / length)) for time in (earliest, t + window + slack))
+        reached = window + 1e-9 * window + CHAIN_ROUNDING * np.abs(t)
+        own, before, after = (_whole(np.floor(time / length)) for time in (t, t - reached, t + reached))
     else:
         whole = int(min(np.ceil(window), 2.0**59))
         length = max(1, int(_WIDTH) * whole)
-        first, last = (t - whole * is_negated) // length, (t + whole) // length
-    role, code, is_primary = [np.concatenate([column, column]) for column in (role, code, is_primary)]
-    half = len(role) // 2
-    time_slice = np.concatenate([first[role[:half]], last[role[half:]]])
-    is_primary[half:] = False
-    chosen = np.ones(len(role), np.bool_)
-    chosen[half:] = first[role[half:]] != last[role[half:]]
-    return role[chosen], mix_all(code[chosen] ^ time_slice[chosen].view(np.uint64)), is_primary[chosen]
+        own, before, after = t // length, (t - whole) // length, (t + whole) // length
+    parts = [(role, code, is_primary, own[role])]
+    for time_slice in (before, after) if is_awaited else (after,):
+        chosen = time_slice[role] != own[role]
+        parts.append((role[chosen], code[chosen], np.zeros(int(chosen.sum()), np.bool_), time_slice[role[chosen]]))
+    role, code, is_primary, slices = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return role, mix_all(code ^ slices.view(np.uint64)), is_primary
 
 
 def _whole(numbers: F64) -> I64:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -22,15 +23,27 @@ class BoundCounted(BoundOperand):
     """A variable of a CONSTRAIN, and the number of its events in an answer.
 
     With a `count` above 1 it stands for that many interchangeable events. `NOT u` has none: no event satisfies its
-    conditions together with the events of the answer.
+    conditions together with the events of the answer. `AT LEAST 5 v` grows: it stands for a maximal set of `count` or
+    more interchangeable events.
     """
 
     count: int = 1
+    grows: bool = False
 
     @property
     def is_negated(self) -> bool:
         """Whether this is `NOT u`."""
         return self.count == 0
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether an answer waits for later events of this variable, which could change it."""
+        return self.grows or self.is_negated
+
+    @property
+    def is_set(self) -> bool:
+        """Whether this stands for a set of interchangeable events, which is an array in answers."""
+        return self.grows or self.count > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +82,11 @@ class BoundConstrain(BoundQuery):
         return tuple(variable for variable in self.variables if not variable.is_negated)
 
     @property
+    def growing(self) -> BoundCounted | None:
+        """The variable with AT LEAST; None if there is none."""
+        return next((variable for variable in self.variables if variable.grows), None)
+
+    @property
     def stream_of(self) -> dict[str, Stream]:
         """The stream of each variable, by its name in conditions."""
         return {variable.name: variable.stream for variable in self.variables}
@@ -77,6 +95,12 @@ class BoundConstrain(BoundQuery):
     def streams(self) -> tuple[Stream, ...]:
         """The distinct streams of the query, in order of appearance."""
         return streams_of(self.variables)
+
+
+def counts_in(variables: Sequence[BoundCounted], width: int) -> list[int]:
+    """The number of events of each variable in solutions of `width` events; AT LEAST has the remaining ones."""
+    remaining = width - sum(variable.count for variable in variables if not variable.grows)
+    return [remaining if variable.grows else variable.count for variable in variables]
 
 
 def mentions(condition: Typed) -> set[tuple[str, int]]:

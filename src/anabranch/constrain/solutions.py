@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import permutations, product
 
 import numpy as np
@@ -17,9 +17,9 @@ from anabranch.constrain.analysis import ConstrainAnalysis
 from anabranch.constrain.functions import holds_of_events
 from anabranch.constrain.kernel.run import Run
 from anabranch.constrain.probabilities import Chances
-from anabranch.constrain.query import BoundConstrain, BoundCounted, mentions
+from anabranch.constrain.query import BoundConstrain, BoundCounted, counts_in, mentions
+from anabranch.constrain.sets import Groups
 from anabranch.constrain.spec import ConstrainSpec
-from anabranch.constrain.waiting import absent_of, owners_of
 from anabranch.events.answers import EventAnswers
 from anabranch.events.batch import Batch
 from anabranch.thresholds import least_reaching
@@ -38,7 +38,7 @@ class Answers(EventAnswers):
     def add(self, query: int, solutions: I64, absent: F64 | None = None) -> None:
         """Add solutions of a query as answers, if they are possible and reach its threshold.
 
-        A solution is a row with the events of its variables; a counted variable has several columns. `absent` is the
+        A solution is a row with the events of its variables; a set of events has several columns. `absent` is the
         probability that no event of a variable with NOT happened.
         """
         analysis = self._spec.analyses[query]
@@ -65,28 +65,80 @@ class Answers(EventAnswers):
         variables = self._spec.analyses[query].query.variables
         absent = {variable.name for variable in variables if variable.is_negated}
         conditions = [c for c in self._spec.lowered.others[query] if not absent & {owner for owner, _ in mentions(c)}]
-        return solutions[self._satisfying(query, conditions, solutions, _columns_by_owner(variables))]
+        return solutions[self._satisfying(query, conditions, solutions, _columns_by_owner(variables, solutions))]
 
     def possible(self, query: int, solutions: I64) -> I64:
         """The solutions that can reach the threshold of a query, whatever the probability of missing events is."""
         bound = self._spec.analyses[query].query
         return solutions[_reaches(bound, self._probability(bound, solutions))]
 
-    def absence(self, query: int, solutions: I64, run: Run) -> F64:
-        """The probability that no event happened which can be added as a variable with NOT, if a solution did."""
-        graph, variables = self._spec.lowered.graph, self._spec.analyses[query].query.variables
-        found = [np.zeros((0, 2), np.int64)]
-        for number in absent_of(graph, query):
-            variable = variables[number - int(graph.first[query])]
-            added = run.companions(number, owners_of(graph, query), solutions)
-            extended = np.column_stack([solutions[added[:, 0]], added[:, 1]])
-            columns = _columns_by_owner(variables) | {variable.name: range(solutions.shape[1], extended.shape[1])}
-            others = self._spec.lowered.others[query]
-            conditions = [c for c in others if variable.name in {owner for owner, _ in mentions(c)}]
-            found.append(added[self._satisfying(query, conditions, extended, columns)])
-        return self._chances.of_none(solutions, np.concatenate(found))
+    def absence(self, query: int, solutions: I64, run: Run) -> F64 | None:
+        """The probability that no event happened which can be added as a variable with NOT, if a solution did.
 
-    def _satisfying(self, query: int, conditions: Sequence[Typed], solutions: I64, columns: Mapping[str, range]) -> I64:
+        None if there is no such variable.
+        """
+        negated = [variable for variable in self._spec.analyses[query].query.variables if variable.is_negated]
+        if not negated:
+            return None
+        added = [self._companions(query, variable, solutions, run) for variable in negated]
+        return self._chances.of_none(solutions, np.concatenate(added))
+
+    def grown(self, query: int, solutions: I64, run: Run) -> Iterator[I64]:
+        """The solutions with complete sets of the variable with AT LEAST; those of each number of events together.
+
+        Each of the solutions has the first event of a set. Events that can be added to it are candidates. Every maximal
+        set of candidates that agree with each other makes a solution if it has no earlier event: so each is found once.
+        """
+        bound = self._spec.analyses[query].query
+        variable = bound.growing
+        if variable is None:
+            yield solutions
+            return
+        added = self._companions(query, variable, solutions, run)
+        added = added[np.lexsort(added.T[::-1])]
+        column = _columns_by_owner(bound.variables, solutions)[variable.name][0]
+        group, event = added.T.copy()
+        groups = Groups(solutions[:, column], group, event, variable.count, f"{bound.name}: {variable.label}")
+        for row, events in groups.maximal_sets(partial(self._agreements, query, variable, solutions, run)):
+            yield np.column_stack([solutions[row, :column], events, solutions[row, column + 1 :]])
+
+    def _agreements(
+        self, query: int, variable: BoundCounted, solutions: I64, run: Run, rows: I64, members: I64, starts: I64
+    ) -> Bools:
+        """Whether every two candidates for a set agree: one matrix per solution, which are `rows` (see `Groups`)."""
+        variables = self._spec.analyses[query].query.variables
+        number = int(self._spec.lowered.graph.first[query]) + variables.index(variable)
+        matrix = run.agreements(number, members, starts)
+        conditions = [c for c in self._spec.lowered.others[query] if (variable.name, 2) in mentions(c)]
+        if conditions:
+            entries = np.flatnonzero(matrix)
+            sizes = np.diff(starts)
+            blocks = np.cumsum(sizes**2) - sizes**2
+            group = np.searchsorted(blocks + sizes**2, entries, side="right")
+            one, other = (starts[group] + part for part in np.divmod(entries - blocks[group], sizes[group]))
+            pairs = np.column_stack([solutions[rows[group]], members[one], members[other]])
+            columns: dict[str, Sequence[int]] = dict(_columns_by_owner(variables, solutions))
+            columns[variable.name] = range(solutions.shape[1], pairs.shape[1])
+            matrix[:] = False
+            matrix[entries[self._satisfying(query, conditions, pairs, columns)]] = True
+        return matrix
+
+    def _companions(self, query: int, variable: BoundCounted, solutions: I64, run: Run) -> I64:
+        """(m, 2): the solution, and the event, for each event that can be added to it as an awaited variable."""
+        variables = self._spec.analyses[query].query.variables
+        first = int(self._spec.lowered.graph.first[query])
+        owners = np.repeat(first + np.arange(len(variables)), counts_in(variables, solutions.shape[1]))
+        added = run.companions(first + variables.index(variable), owners, solutions)
+        extended = np.column_stack([solutions[added[:, 0]], added[:, 1]])
+        columns: dict[str, Sequence[int]] = dict(_columns_by_owner(variables, solutions))
+        columns[variable.name] = [*columns[variable.name], solutions.shape[1]]
+        others = self._spec.lowered.others[query]
+        conditions = [c for c in others if variable.name in {owner for owner, _ in mentions(c)}]
+        return added[self._satisfying(query, conditions, extended, columns)]
+
+    def _satisfying(
+        self, query: int, conditions: Sequence[Typed], solutions: I64, columns: Mapping[str, Sequence[int]]
+    ) -> I64:
         """The indices of the solutions that satisfy conditions; `columns` are those of each variable."""
         chosen = np.arange(len(solutions))
         for condition in conditions:
@@ -97,12 +149,11 @@ class Answers(EventAnswers):
 
     def _events(self, stream: int, analysis: ConstrainAnalysis, solutions: I64) -> pa.Array:
         """The events of one stream as one list per solution."""
-        of_stream, column = [], 0
-        for variable in analysis.query.present:
+        of_stream, columns = [], _columns_by_owner(analysis.query.variables, solutions)
+        for variable in in_lists(analysis.query.present):
             if self._spec.stream_number(variable.stream.name) == stream:
-                events = solutions[:, column : column + variable.count]
-                of_stream.append(self._by_rank(stream, events) if variable.count > 1 else events)
-            column += variable.count
+                events = solutions[:, columns[variable.name]]
+                of_stream.append(self._by_rank(stream, events) if variable.is_set else events)
         rows = self._row[np.concatenate(of_stream, axis=1)] if of_stream else np.zeros((len(solutions), 0), np.int64)
         return self._lists(stream, rows)
 
@@ -143,13 +194,19 @@ def _columns_of(condition: Typed, owner: str, known: dict[str, pa.Array]) -> Seq
     return list(known) if "*" in named else [name for name in known if name in named]
 
 
-def _columns_by_owner(variables: Sequence[BoundCounted]) -> dict[str, range]:
+def in_lists(variables: Sequence[BoundCounted]) -> list[BoundCounted]:
+    """The variables in the order of their events in the lists of answers: a set of any size is at the end."""
+    return sorted(variables, key=lambda variable: variable.grows)
+
+
+def _columns_by_owner(variables: Sequence[BoundCounted], solutions: I64) -> dict[str, range]:
     """The columns of each variable in an array of solutions, by its name in conditions."""
-    ends = np.cumsum([variable.count for variable in variables]).tolist()
-    return {variable.name: range(end - variable.count, end) for variable, end in zip(variables, ends, strict=True)}
+    counts = counts_in(variables, solutions.shape[1])
+    ends = np.cumsum(counts).tolist()
+    return {v.name: range(end - count, end) for v, count, end in zip(variables, counts, ends, strict=True)}
 
 
-def _assignments(columns: Mapping[str, range], condition: Typed) -> Iterator[Assignment]:
+def _assignments(columns: Mapping[str, Sequence[int]], condition: Typed) -> Iterator[Assignment]:
     """Every assignment of different columns to the events that a condition mentions."""
     mentioned = sorted(mentions(condition))
     owners = dict.fromkeys(owner for owner, _ in mentioned)

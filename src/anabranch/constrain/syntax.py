@@ -16,11 +16,12 @@ from anabranch.language.unparse import clause, joined, unparse
 
 @dataclass(frozen=True, slots=True)
 class Counted(nodes.Node):
-    """`v`, `v*5` or `NOT u` of a CONSTRAIN."""
+    """`v`, `v*5`, `NOT u` or `AT LEAST 5 v` of a CONSTRAIN; `count` is the least number of events if it `grows`."""
 
     name: str
     count: int = 1
     negated: bool = False
+    grows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +56,18 @@ class Builder(QueryBuilder):
     def negated(self, span: Span, name: Token) -> Counted:
         return Counted(name.value, negated=True, span=span)
 
+    def growing(self, span: Span, count: Token, name: Token) -> Counted:
+        number = self.integer(f"AT LEAST n {name.value}", count.value, self.span_of(count))
+        return Counted(name.value, number, grows=True, span=span)
+
 
 # ---------------------------------------------------------------- to text
 
 
 @unparse.register
 def _counted(node: Counted) -> str:
+    if node.grows:
+        return f"AT LEAST {node.count} {quoted(node.name)}"
     prefix = "NOT " if node.negated else ""
     return prefix + quoted(node.name) + (f"*{node.count}" if node.count != 1 else "")
 

@@ -1,7 +1,8 @@
-"""Solutions that events of variables with NOT can still make false: they wait until the watermark has passed these.
+"""Solutions that later events can still change: they wait until the watermark has passed these.
 
-A solution is an answer if no event happened that can be added to it as a variable with NOT. It is decided once, when
-all events that could be added are known. Until then, its events are kept, and the state has their numbers.
+A solution is an answer if no event happened that can be added to it as a variable with NOT. The events that can be
+added as a variable with AT LEAST make it grow; until then, it has the first event of a set only. It is decided once,
+when all events that could be added are known. Until then, its events are kept, and the state has their numbers.
 """
 
 from __future__ import annotations
@@ -30,16 +31,18 @@ class Waiting:
         return sum(map(len, self._solutions.values()))
 
     def add(self, query: int, solutions: I64) -> None:
-        """Add solutions of a query with NOT."""
+        """Add solutions of a query that has an awaited variable."""
         known = self._solutions.get(query)
         self._solutions[query] = solutions if known is None else np.concatenate([known, solutions])
 
     def decided(self, graph: Graph, run: Run, now: Any, ended: bool) -> Iterator[tuple[int, I64]]:
-        """Remove and return the solutions that no event at `now` or later can make false, by query."""
+        """Remove and return the solutions that no event at `now` or later can change, by query."""
         for query, solutions in self._solutions.items():
             is_decided = np.ones(len(solutions), np.bool_)
-            for variable in () if ended else absent_of(graph, query):
-                is_decided &= run.last_companions(variable, owners_of(graph, query), solutions) < now
+            first, end = graph.first[query : query + 2]
+            owners = np.repeat(np.arange(first, end), graph.variables["count"][first:end])
+            for variable in () if ended else first + np.flatnonzero(graph.awaited[first:end]):
+                is_decided &= run.last_companions(int(variable), owners, solutions) < now
             self._solutions[query] = solutions[~is_decided]
             if is_decided.any():
                 yield query, solutions[is_decided]
@@ -81,15 +84,3 @@ class Waiting:
                 rows = table["events"].filter(pa.array(queries == query)).to_pylist()
                 waiting.add(int(query), np.array(rows, np.int64))
         return waiting
-
-
-def owners_of(graph: Graph, query: int) -> I64:
-    """The variable of each column of the solutions of a query."""
-    first, end = graph.first[query : query + 2]
-    return np.repeat(np.arange(first, end), graph.variables["count"][first:end])
-
-
-def absent_of(graph: Graph, query: int) -> list[int]:
-    """The variables of a query that have NOT."""
-    first, end = graph.first[query : query + 2]
-    return [int(first + number) for number in np.flatnonzero(graph.variables["count"][first:end] == 0)]

@@ -15,6 +15,7 @@ from anabranch.runtime.blocks import in_blocks
 from anabranch.runtime.per import quoted, rows_of_frame
 from anabranch.transport.finishing import (
     QUERY,
+    REST,
     AnyOf,
     Finishing,
     Pairing,
@@ -131,7 +132,9 @@ def _column(column: ResultColumn | StructColumn) -> str:
     elif column.count is None:
         expression = f"get({quoted(column.source)}, {column.index})"
     else:
-        expression = f"slice({quoted(column.source)}, {column.index + 1}, {column.count})"
+        source = quoted(column.source)
+        count = f"size({source})" if column.count == REST else column.count
+        expression = f"slice({source}, {column.index + 1}, {count})"
     return f"{expression} AS {quoted(column.name)}"
 
 

@@ -22,6 +22,9 @@ from anabranch.transport.per import PerRule
 #: The column that says which query of a group an answer belongs to, where a job serves several.
 QUERY = "query"
 
+#: The `count` of a result column that has all elements of a list from its `index` on.
+REST = -1
+
 
 @dataclass(frozen=True, slots=True)
 class ResultColumn:
@@ -32,7 +35,7 @@ class ResultColumn:
     name : of the result column
     source : the column of the operators' answers; None for a constant
     index : of an element of `source`, where that is a list; None for the column itself
-    count : how many elements from `index` on stay a list; None for one element
+    count : how many elements from `index` on stay a list, all for `REST`; None for one element
     constant : the value of every row, where there is no source
     """
 
@@ -206,4 +209,4 @@ def _column(column: ResultColumn | StructColumn, answers: pa.Table) -> pa.Chunke
         return source
     if column.count is None:
         return pc.list_element(source, column.index)
-    return pc.list_slice(source, column.index, column.index + column.count)
+    return pc.list_slice(source, column.index, None if column.count == REST else column.index + column.count)

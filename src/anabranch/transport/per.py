@@ -171,10 +171,11 @@ def _keys_of(key: KeyColumn, events: pa.Array) -> pa.Array:
     order = pc.sort_indices(distinct, [(name, "ascending") for name in distinct.column_names]).to_numpy()
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
-    size = len(of_events) // max(1, len(events))
-    ranks = np.sort(rank[codes].reshape(len(events), size), axis=1).ravel()
+    sizes = pc.list_value_length(events).to_numpy()
+    ranks = rank[codes]
+    ranks = ranks[np.lexsort([ranks, np.repeat(np.arange(len(sizes)), sizes)])]
     chosen = [flat(column).take(pa.array(order[ranks])) for column in distinct.columns]
-    offsets = pa.array(np.arange(len(events) + 1, dtype=np.int32) * size)
+    offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
     return pa.ListArray.from_arrays(offsets, _structs(chosen, key))
 
 
@@ -230,14 +231,18 @@ def _key_codes(rule: PerRule, partial: pa.Table) -> I64:
         if not key.fields:
             columns.append(pa.chunked_array([column]))
             continue
-        if key.several:
-            of_events = column.flatten()
-            size = len(of_events) // max(1, len(column))
-            parts = [of_events.take(pa.array(np.arange(at, len(of_events), size))) for at in range(size)]
-        else:
-            parts = [column]
-        columns += [pa.chunked_array([pc.struct_field(part, field)]) for part in parts for field in key.fields]
+        events = column.flatten() if key.several else column
+        fields = [pa.chunked_array([pc.struct_field(events, field)]) for field in key.fields]
+        columns += _positions(fields, pc.list_value_length(column).to_numpy()) if key.several else fields
     return encode_tuples(columns, partial.num_rows)[0].astype(np.int64)
+
+
+def _positions(fields: Sequence[pa.ChunkedArray], sizes: I64) -> list[pa.ChunkedArray]:
+    """Lists of these sizes as columns: the code of the first event of each list, of the second, and so on; else -1."""
+    codes, _ = encode_tuples(fields, int(sizes.sum()))
+    table = np.full((len(sizes), int(sizes.max(initial=0))), -1, np.int64)
+    table[np.arange(table.shape[1]) < sizes[:, None]] = codes
+    return [pa.chunked_array([pa.array(column)]) for column in table.T]
 
 
 def _changes(values: I64) -> Bools:

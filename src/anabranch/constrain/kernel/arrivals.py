@@ -143,4 +143,5 @@ def _expiry(variables: Table, pairs: Table, events: Table, roles: Table, tight: 
             count = variables[variables[v].first + u].count
             if missing and count > (1 if variables[v].first + u == v else 0):
                 least = min(least, pairs[variables[v].pair + u].latest)
-    return events[roles[role].event].t + least + events[roles[role].event].slack
+    # The slack of a bound to another event, and of the bounds from there on: that event may wait for others.
+    return events[roles[role].event].t + least + 4 * events[roles[role].event].slack

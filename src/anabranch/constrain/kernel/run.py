@@ -13,6 +13,7 @@ from anabranch.arrays import I64, U64, Bools
 from anabranch.compiled import compiled
 from anabranch.constrain.kernel.arrivals import arrive
 from anabranch.constrain.kernel.companions import companions, deadlines
+from anabranch.constrain.kernel.sets import agreements
 from anabranch.constrain.kernel.store import keep, new_store
 from anabranch.constrain.kernel.tables import Events, Graph, Table
 
@@ -72,6 +73,14 @@ class Run:
             graph.variables, graph.pairs, graph.checks, events, columns, roles, graph.scale, graph.radius,
             store.base, store.cells, by_list, starts, variable, owners, solutions,
         )  # fmt: skip
+
+    def agreements(self, variable: int, members: I64, starts: I64) -> Bools:
+        """Whether every two events of a group agree as events of a variable: see `kernel/sets.py`."""
+        graph, (events, columns, _) = self._graph, self._arrays
+        number = int(graph.variables["pair"][variable] + variable - graph.variables["first"][variable])
+        return agreements(
+            graph.pairs, graph.checks, events, columns, number, graph.scale, graph.radius, members, starts
+        )
 
     def last_companions(self, variable: int, owners: I64, solutions: I64) -> npt.NDArray[Any]:
         """The last time at which an event of a variable can agree with each solution."""

@@ -47,9 +47,10 @@ def variable_type(time: npt.DTypeLike) -> np.dtype[np.void]:
     """A variable.
 
     query, first, size : its query, the first variable of that query, and the number of variables of that query
-    count : the number of its events in a solution; 0 for a variable with NOT
+    count : the number of its events in a solution; 0 for a variable with NOT, and 1 for one with AT LEAST: the first
+        event of a set
     pair : its pair with the first variable of its query; its pairs with the others follow
-    longest : the longest time by which any other event of a solution may be later; for a variable with NOT, also the
+    longest : the longest time by which any other event of a solution may be later; for an awaited variable, also the
         time for which a solution waits for its events
     """
     names = ("query", "first", "size", "count", "pair")
@@ -110,12 +111,14 @@ class Graph(NamedTuple):
     ----------
     first : the first variable of each query; one entry more than queries
     reach : the greatest straight distance between two events of a solution of each query; infinite if not bounded
+    awaited : for each variable, whether solutions wait for later events of it: it has NOT, or AT LEAST
     scale : the number of units of event time in one unit of the value of a check
     radius : of the globe in metres, or 0 for the plane
     """
 
     first: I64
     reach: F64
+    awaited: Bools
     variables: Table
     pairs: Table
     checks: Table
