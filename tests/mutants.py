@@ -311,6 +311,12 @@ MUTANTS = [
         ("distributions", "end = max(cuts[k], z - last)", "end = max(cuts[k], z)"),
         ("distributions", "else -numbers[j]", "else numbers[j]"),
     ]),
+    *_mutants("monitor/kernel", ["monitor/test_trees.py"], [
+        ("trees", "total += _at_most(v, x - low, curves)", "total += _at_most(v, x + low, curves)"),
+        ("trees", "n = _add(ends, n, curves.ends[k] + bound)", "n = _add(ends, n, curves.ends[k])"),
+        ("trees", "is_inside |= constraints.sets[j, 0] < number", "is_inside |= constraints.sets[j, 0] < x"),
+        ("trees", "if len(tree.order) <= 4 and", "if len(tree.order) <= 8 and"),
+    ]),
     *_mutants("monitor/kernel", ["monitor/test_certain.py"], [
         ("certain", "1.0, -1.0, body.planes[0, dims + 1]", "-1.0, 1.0, body.planes[0, dims + 1]"),
         ("certain", "total, size = below, abs(below)", "total, size = 0.0, abs(below)"),

@@ -15,6 +15,13 @@ Times are processor times (`time.process_time`). Without --quick the charts in d
 """
 
 from benchmarks.monitor.accuracy import functions, objects, policies
+from benchmarks.monitor.chains import probabilities_of_chains
 from benchmarks.monitor.throughput import throughput_by_vehicles
 
-PARTS = {"objects": objects, "functions": functions, "policies": policies, "throughput": throughput_by_vehicles}
+PARTS = {
+    "objects": objects,
+    "functions": functions,
+    "policies": policies,
+    "throughput": throughput_by_vehicles,
+    "chains": probabilities_of_chains,
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -21,8 +22,8 @@ from anabranch.plan import Sampling
 EXPECTED, MAY, MUST = "EXPECTED", "MAY", "MUST"
 
 #: The most uncertain values (uniform, and normal) that are integrated jointly; each further value takes about ten times
-#: as long.
-MOST_TOGETHER, MOST_NORMAL = 4, 3
+#: as long. If differences connect the values like a tree, each takes about as long as the first.
+MOST_TOGETHER, MOST_NORMAL, MOST_IN_TREE = 4, 3, 8
 
 #: A value: the number of its operand, and its columns in lower case with their factors. Most have one column, times 1.
 Value = tuple[int, tuple[tuple[str, float], ...]]
@@ -80,6 +81,20 @@ class MonitorAnalysis:
         return merge_overlapping(
             set().union(*(self.uncertain_columns(value) for value in form if value >= 0)) for form, _ in self.forms
         )
+
+    def is_tree(self, columns: Set[tuple[int, str]]) -> bool:
+        """Whether differences connect the values of a group of columns like a tree: `a.x - b.x`, `b.x - c.x`."""
+        values = [value for value in range(len(self.values)) if self.uncertain_columns(value) & columns]
+        differences = [form for form in self.forms_of(columns) if set(form) <= set(values)]
+        return len(differences) == len(values) - 1
+
+    def forms_of(self, columns: Set[tuple[int, str]]) -> list[Form]:
+        """The forms with any of these columns."""
+        return [
+            form
+            for form, _ in self.forms
+            if any(self.uncertain_columns(value) & columns for value in form if value >= 0)
+        ]
 
     def uncertain_columns(self, value: int) -> set[tuple[int, str]]:
         """The columns of a value that have an error, each with the number of its operand."""
@@ -210,15 +225,16 @@ def objection(analysis: MonitorAnalysis) -> Finding | None:
         return Finding("not-supported", message, hint, query.span)
     if query.semantics == MUST:
         return None
-    n_connected = max(map(len, analysis.connected_columns), default=0)
     is_normal = any(error.normal is not None for stream in query.streams for error in stream.errors)
-    most = MOST_NORMAL if is_normal else MOST_TOGETHER
-    if n_connected > most:
-        kind = "normal errors" if is_normal else "errors"
-        values = f"{n_connected} values with {kind} that constraints connect"
-        message = f"{query.name} has {values} (at most {most} are allowed)"
-        hint = "use fewer values, or SEMANTICS MUST"
-        return Finding("not-supported", message, hint, query.span)
+    for columns in analysis.connected_columns:
+        is_tree = analysis.is_tree(columns)
+        most = MOST_IN_TREE if is_tree else MOST_NORMAL if is_normal else MOST_TOGETHER
+        if len(columns) > most:
+            kind = "normal errors" if is_normal else "errors"
+            values = f"{len(columns)} values with {kind} that constraints connect{'' if is_tree else ' in a cycle'}"
+            message = f"{query.name} has {values} (at most {most} are allowed)"
+            hint = "use fewer values, or SEMANTICS MUST"
+            return Finding("not-supported", message, hint, query.span)
     return _objection_to_expressions(analysis)
 
 

@@ -93,7 +93,7 @@ def _steps(analysis: MonitorAnalysis) -> Iterator[Step]:
         yield Step("search", "find candidates with a grid over time and over the values whose difference is bounded")
     yield Step("clip", "compute a polygon of matching instants and a validity interval for each connected region")
     if query.semantics != MUST:
-        yield Step("weigh", "find the highest probability over each region")
+        yield Step("weigh", f"find the highest probability over each region{_integration(analysis)}")
     if query.threshold > 0 and query.per is None:
         yield Step("certain", f"find when the probability is at least {query.threshold:g}")
     passed = "the watermark" if query.max_delay is None else f"the watermark minus MAX DELAY {query.max_delay:g}"
@@ -107,6 +107,16 @@ def _steps(analysis: MonitorAnalysis) -> Iterator[Step]:
         buffer = f"at most {query.buffer:,} predictions per stream are kept, in one bucket"
         yield Step("note", f"streaming: {buffer}; the prediction with the policy {policy} is discarded first")
         yield Step("note", "batch: BUFFER is ignored")
+
+
+def _integration(analysis: MonitorAnalysis) -> str:
+    """How constraints that share values are integrated; nothing if none do."""
+    groups = [columns for columns in analysis.connected_columns if len(analysis.forms_of(columns)) > 1]
+    if not groups:
+        return ""
+    if all(map(analysis.is_tree, groups)):
+        return "; constraints that share values are integrated value by value"
+    return "; constraints that share values are integrated jointly"
 
 
 def _graph(analysis: MonitorAnalysis) -> ConstraintGraph:

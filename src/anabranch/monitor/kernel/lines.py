@@ -12,9 +12,9 @@ from anabranch.monitor.kernel.probabilities import (
     error_of,
     form_probability,
     forms_of,
-    joint_probability,
     predicted_form,
 )
+from anabranch.monitor.kernel.trees import group_probability
 
 
 class Lines(NamedTuple):
@@ -70,7 +70,7 @@ def probability_at(point: F64, lines: Lines, constraints: Constraints, slope: F6
             if value > 0.0:
                 _add_slope(only, -derivative / value, lines, constraints, slope)
         else:
-            value = joint_probability(g, center, constraints, e)
+            value = group_probability(g, center, constraints, e)
             if value > 0.0:
                 _add_joint_slope(g, value, center, lines, constraints, slope)
         if value <= 0.0:
@@ -97,7 +97,7 @@ def _add_joint_slope(g: int, value: float, center: F64, lines: Lines, constraint
             step = 1e-8 * (largest(lines.error) + 1e-3 * abs(center[v]))
             original = center[v]
             center[v] = original + step
-            after = joint_probability(g, center, constraints, lines.error)
+            after = group_probability(g, center, constraints, lines.error)
             center[v] = original
             slope[constraints.axis[v]] += (value - after) / (step * value) * lines.rate[v]
 

@@ -106,7 +106,7 @@ def _value_at_most(v: int, x: float, constraints: Constraints, e: F64) -> float:
 
 
 @compiled
-def _value_density(v: int, x: float, constraints: Constraints, e: F64) -> float:
+def value_density(v: int, x: float, constraints: Constraints, e: F64) -> float:
     """The density of the error of a value at `x`, which is within [-e, e]."""
     if constraints.shares.shape[1] == 1:
         return density(x, e[v], constraints.spreads[v, 0])
@@ -195,7 +195,7 @@ def _integral(
             half, middle = 0.5 * (cuts[piece + 1] - cuts[piece]), 0.5 * (cuts[piece + 1] + cuts[piece])
             for node in range(len(nodes)):
                 truth[v] = middle + half * nodes[node]
-                weight = half * weights[node] * _value_density(v, truth[v] - center[v], constraints, e)
+                weight = half * weights[node] * value_density(v, truth[v] - center[v], constraints, e)
                 total += weight * _integral(depth + 1, order, truth, g, center, constraints, e, nodes, weights)
     return total
 
