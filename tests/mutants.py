@@ -323,6 +323,15 @@ MUTANTS = [
         ("certain", "return (2.0 * middle - end, end)", "return (lower, end)"),
         ("certain", "if top < level - PRECISION:", "if top < level:"),
     ]),
+    *_mutants("monitor/kernel", ["monitor/test_distance.py"], [
+        ("shapes", "max(abs(x) + ex * -which, 0.0)", "max(abs(x) + ex * which, 0.0)"),
+        ("shapes", "low, high = max(low, begin), min(high, end)", "low, high = max(low, begin), max(high, end)"),
+        ("shapes", "inner_slack = slack if inner_open else -slack", "inner_slack = slack"),
+        ("distances", "weight * cosine * (below_top - below_bottom)", "weight * (below_top - below_bottom)"),
+        ("distances", "p - inner, by_x - inner_by_x", "p + inner, by_x - inner_by_x"),
+        ("curves", "if 2.0 * far <= tolerance or", "if 0.01 * far <= tolerance or"),
+        ("curves", "middle[j] += 0.5 * max(last, 0.0) * direction[j]", "middle[j] += max(last, 0.0) * direction[j]"),
+    ]),
     # ------------------------------------------------------------ CONSTRAIN
     # Compiled: in plain Python a record has no fields.
     *_mutants("constrain/kernel", [

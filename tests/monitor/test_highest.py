@@ -16,6 +16,7 @@ from anabranch.monitor.kernel.highest import highest
 from anabranch.monitor.kernel.lines import Lines, probability_at
 from anabranch.monitor.kernel.polygons import Body
 from anabranch.monitor.kernel.probabilities import Constraints
+from anabranch.monitor.kernel.shapes import Shapes
 
 #: The length of the sides of the simplex of instants.
 SIDE = 4.0
@@ -56,6 +57,12 @@ def lattice(dims: int) -> Iterator[np.ndarray]:
             yield np.array(steps) * SIDE / STEPS[dims]
 
 
+def no_shapes() -> Shapes:
+    """The areas of a query without any."""
+    pairs, flags = np.zeros((0, 2)), np.zeros(0, np.bool_)
+    return Shapes(np.zeros((0, 2), np.int64), pairs, pairs, np.zeros((0, 2), np.bool_), flags, flags, 0)
+
+
 def arrays_of(dims: int, forms: Sequence[Form]) -> tuple[Lines, Constraints]:
     """Forms that share no value, as input of the kernel."""
     values = [value for form_values, _ in forms for value in form_values]
@@ -74,6 +81,7 @@ def arrays_of(dims: int, forms: Sequence[Form]) -> tuple[Lines, Constraints]:
         np.ones((len(values), 1)),
         spread.astype(float).reshape(-1, 1),
         axis,
+        no_shapes(),
     )
     return Lines(
         base.astype(float), rate.astype(float), error.astype(float), np.abs(base) + SIDE * np.abs(rate),

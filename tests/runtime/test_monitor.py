@@ -19,7 +19,8 @@ from anabranch import Session
 from anabranch.simulate.vehicles import Options, simulate
 
 STREAM = """
-CREATE STREAM cars KEY (car INTEGER) VALUE (x DOUBLE, y DOUBLE) TIME t DOUBLE MODEL PREDICTED ERROR 25 PERIOD 30;
+CREATE STREAM cars KEY (car INTEGER) VALUE (x DOUBLE, y DOUBLE) TIME t DOUBLE SPACE (x, y)
+  MODEL PREDICTED ERROR 25 PERIOD 30;
 """
 QUERIES = """
 CREATE QUERY near AS
@@ -29,13 +30,15 @@ CREATE QUERY near AS
 CREATE QUERY diagonal AS
   MONITOR a, b FROM cars AS a, cars AS b
   WHERE ABS(a.x + a.y - b.x - b.y) <= 40 AND a.car < b.car AND a.car < 10 SEMANTICS MAY THRESHOLD 0.25;
+CREATE QUERY round AS
+  MONITOR a, b FROM cars AS a, cars AS b WHERE DISTANCE(a, b) <= 200 AND a.car < b.car SEMANTICS MAY THRESHOLD 0.5;
 CREATE QUERY north AS MONITOR a FROM cars AS a WHERE a.y > 2000 SEMANTICS MUST;
 CREATE QUERY three AS
   MONITOR a, b, c FROM cars AS a, cars AS b, cars AS c
   WHERE ABS(a.x - b.x) <= 300 AND ABS(b.x - c.x) <= 300 AND ABS(a.y - b.y) <= 300 AND ABS(b.y - c.y) <= 300
     AND a.car < b.car AND b.car < c.car;
 """
-LABELS = {"near": ["a", "b"], "diagonal": ["a", "b"], "north": ["a"], "three": ["a", "b", "c"]}
+LABELS = {"near": ["a", "b"], "diagonal": ["a", "b"], "round": ["a", "b"], "north": ["a"], "three": ["a", "b", "c"]}
 FILES = 4
 
 
@@ -93,7 +96,7 @@ def test_each_answer_is_found_once_with_any_number_of_partitions(
         assert counts.read == counts.used == pq.ParquetDataset(folder).read(["t"]).num_rows
 
 
-@pytest.mark.parametrize("name", ["near", "diagonal"])
+@pytest.mark.parametrize("name", ["near", "diagonal", "round"])
 def test_a_live_stream_validates_the_answers_of_the_archive(
     spark: SparkSession, folder: Path, tmp_path: Path, expected: dict, name: str
 ) -> None:

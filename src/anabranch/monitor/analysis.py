@@ -15,6 +15,7 @@ from anabranch.errors import Finding
 from anabranch.language.temporal import amount_of
 from anabranch.language.types import Type
 from anabranch.monitor.alternatives import Form
+from anabranch.monitor.areas import Area, merged_areas, objection_to_areas
 from anabranch.monitor.numbers import ALL, Numbers, common, mirrored, satisfying
 from anabranch.monitor.query import BoundConstraint, BoundMonitor, Combination, bound_of, error_of
 from anabranch.plan import Sampling
@@ -39,11 +40,14 @@ class MonitorAnalysis:
         The values in constraints.
     forms : tuple of (Form, Numbers)
         For each constrained value or difference, the numbers that satisfy all its constraints.
+    areas : tuple of Area
+        The areas in which locations, or differences of locations, must be.
     """
 
     query: BoundMonitor
     values: tuple[Value, ...]
     forms: tuple[tuple[Form, Numbers], ...]
+    areas: tuple[Area, ...] = ()
 
     @property
     def operands(self) -> tuple[BoundOperand, ...]:
@@ -72,7 +76,8 @@ class MonitorAnalysis:
         """The pairs of operands, the smaller number first, to which the window WITHIN applies."""
         if len(self.operands) == 2:
             return frozenset({(0, 1)})
-        pairs = ((self.values[u][0], self.values[v][0]) for (u, v), _ in self.forms if v >= 0)
+        forms = [*(form for form, _ in self.forms), *(area.forms[0] for area in self.areas)]
+        pairs = ((self.values[u][0], self.values[v][0]) for u, v in forms if v >= 0)
         return frozenset((min(pair), max(pair)) for pair in pairs if pair[0] != pair[1])
 
     @cached_property
@@ -196,7 +201,20 @@ def analyse(query: BoundMonitor) -> MonitorAnalysis:
         minus = None if constraint.minus is None else number_of(constraint.minus)
         form, numbers = _form(constraint, plus, minus)
         allowed[form] = common(allowed.get(form, ALL), numbers)
-    return MonitorAnalysis(query, tuple(values), tuple(allowed.items()))
+    areas = []
+    for area in query.areas:
+        others: tuple[Reference | None, ...] = area.other or (None, None)
+        x, y = (
+            (number_of(Combination(((one, 1.0),))), -1 if other is None else number_of(Combination(((other, 1.0),))))
+            for one, other in zip(area.one, others, strict=True)
+        )
+        areas.append(((_in_order(x), _in_order(y)), area.point, area.op, area.bound))
+    return MonitorAnalysis(query, tuple(values), tuple(allowed.items()), merged_areas(areas))
+
+
+def _in_order(form: Form) -> Form:
+    """A form or its negative, with the smaller number first; distances are the same for both."""
+    return form if form[1] < 0 or form[0] < form[1] else (form[1], form[0])
 
 
 def _form(constraint: BoundConstraint, plus: int, minus: int | None) -> tuple[Form, Numbers]:
@@ -223,8 +241,9 @@ def objection(analysis: MonitorAnalysis) -> Finding | None:
         )
         hint = "use <= or <, SEMANTICS EXPECTED or WITHIN 0, or write a query for each pair"
         return Finding("not-supported", message, hint, query.span)
-    if query.semantics == MUST:
-        return None
+    to_areas = objection_to_areas(analysis)
+    if to_areas is not None or query.semantics == MUST:
+        return to_areas
     is_normal = any(error.normal is not None for stream in query.streams for error in stream.errors)
     for columns in analysis.connected_columns:
         is_tree = analysis.is_tree(columns)

@@ -14,7 +14,8 @@ from anabranch.catalog import Model, Stream
 from anabranch.errors import Span
 from anabranch.language.findings import listed, shown
 from anabranch.monitor.constraints import Conditions, split_conditions
-from anabranch.monitor.query import BoundConstraint, BoundMonitor, error_of
+from anabranch.monitor.query import BoundArea, BoundConstraint, BoundMonitor, error_of
+from anabranch.monitor.spatial import FUNCTIONS, SpatialBinder, is_spatial
 from anabranch.monitor.syntax import Monitor
 
 SEMANTICS = ("EXPECTED", "MAY", "MUST")
@@ -48,14 +49,17 @@ class Binder(QueryBinder):
         streams = self.operands(names, body.operands)
         for stream in {stream.name.lower(): stream for stream in streams.values() if stream is not None}.values():
             check_column_types(stream, self.findings, declared=False)
-        where = self.condition(body.where, OperandScope(self.kind, streams, self.findings))
-        conditions = Conditions()
+        where = self.condition(body.where, OperandScope(self.kind, streams, self.findings, ("ABS", *FUNCTIONS)))
+        conditions, areas = Conditions(), tuple[BoundArea, ...]()
         # If a stream or a condition is invalid, a missing constraint is not reported as well.
         if all(stream is not None and stream.model is Model.PREDICTED for stream in streams.values()):
-            conditions = split_conditions(conjuncts(where), streams, self.findings)
+            spatial = [condition for condition in conjuncts(where) if is_spatial(condition)]
+            others = [condition for condition in conjuncts(where) if condition not in spatial]
+            conditions = split_conditions(others, streams, self.findings)
+            areas = SpatialBinder(streams, self.catalog, self.findings).areas(spatial)
             self.check_equalities(conditions.constraints, streams)
-            if not conditions.refused and (body.where is None or where is not None):
-                self.check_constraints(body, names, conditions.constraints, streams)
+            if not conditions.refused and len(areas) == len(spatial) and (body.where is None or where is not None):
+                self.check_constraints(body, names, (*conditions.constraints, *areas), streams)
         self.check_clauses(body)
         within = self.duration("WITHIN", body.within) or 0.0
         every = self.duration("EVERY", body.every, positive=True)
@@ -69,7 +73,7 @@ class Binder(QueryBinder):
         return BoundMonitor(
             self.query.name, operands, conjuncts(where), within, body.semantics or SEMANTICS[0], every, max_delay,
             body.buffer, discard, self.threshold, self.query.span, conditions.constraints,
-            conditions.of_rows,
+            conditions.of_rows, areas,
         )  # fmt: skip
 
     def check_clauses(self, body: Monitor) -> None:
@@ -95,7 +99,7 @@ class Binder(QueryBinder):
                 self.findings.add("equality-of-uncertain", message, constraint.span, hint)
 
     def check_constraints(
-        self, body: Monitor, names: Named, constraints: Sequence[BoundConstraint], streams: Streams
+        self, body: Monitor, names: Named, constraints: Sequence[BoundConstraint | BoundArea], streams: Streams
     ) -> None:
         """Report a query without a constraint, and names that no constraint connects with the others."""
         labels = list({label.lower(): label for label, _ in names}.values())
@@ -114,7 +118,7 @@ class Binder(QueryBinder):
                 self.findings.add("not-connected", message, span, f"add a constraint such as ABS({pair}) <= 5")
 
 
-def connected(name: str, constraints: Iterable[BoundConstraint]) -> set[str]:
+def connected(name: str, constraints: Iterable[BoundConstraint | BoundArea]) -> set[str]:
     """The operands connected to `name`, directly or indirectly, by constraints on two values; includes `name`."""
     pairs = [{value.owner or "" for value in constraint.values} for constraint in constraints]
     reached = {name}

@@ -164,7 +164,8 @@ class Combinations:
     def _bounded_differences(self, one: int, other: int) -> list[tuple[int, int, float, float]]:
         """At most two bounded differences between values of two operands: (value, value, low, high)."""
         differences = []
-        for (u, v), numbers in self._analysis.forms:
+        implied = [bounds for area in self._analysis.areas for bounds in area.implied]
+        for (u, v), numbers in (*self._analysis.forms, *implied):
             if v < 0 or {self._analysis.values[u][0], self._analysis.values[v][0]} != {one, other}:
                 continue
             low, high = reach(numbers)

@@ -9,6 +9,7 @@ from math import inf
 from anabranch.errors import Finding
 from anabranch.monitor.alternatives import Form, closed_choices
 from anabranch.monitor.analysis import MUST, MonitorAnalysis, analyse
+from anabranch.monitor.areas import contradiction_of_areas
 from anabranch.monitor.numbers import Numbers, essential
 from anabranch.monitor.query import BoundConstraint, error_of
 
@@ -31,7 +32,8 @@ def contradiction(analysis: MonitorAnalysis) -> Finding | None:
             elif len(needed) == 1:
                 reason, hint = "no values satisfy a constraint", "change or remove it"
             return Finding("contradiction", f"{query.name}: {reason}: {texts}", hint, needed[-1].span)
-    return _never_certain(analysis) if query.semantics == MUST else None
+    never = _never_certain(analysis) if query.semantics == MUST else None
+    return never or contradiction_of_areas(analysis)
 
 
 def _is_consistent(analysis: MonitorAnalysis, with_errors: bool) -> bool:

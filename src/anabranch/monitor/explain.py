@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from anabranch.language.nodes import PredictedSource
 from anabranch.monitor.analysis import EXPECTED, MUST, MonitorAnalysis, objection
+from anabranch.monitor.areas import text_of
 from anabranch.monitor.contradictions import contradiction
 from anabranch.monitor.numbers import Interval, Numbers
 from anabranch.monitor.query import BoundMonitor
@@ -46,6 +47,8 @@ def _streams(query: BoundMonitor) -> str:
 def _why(analysis: MonitorAnalysis) -> Iterator[str]:
     for form, numbers in analysis.forms:
         yield f"{analysis.text_of(form)} must be {_numbers(numbers)}"
+    for area in analysis.areas:
+        yield f"{text_of(area, analysis)} must be {_numbers(area.distances)}"
     yield _SEMANTICS[analysis.query.semantics]
     if len(analysis.operands) > 1:
         within = analysis.query.within
@@ -123,9 +126,10 @@ def _graph(analysis: MonitorAnalysis) -> ConstraintGraph:
     """The operands, and the constraints between them."""
     own: dict[int, list[str]] = {number: [] for number in range(len(analysis.operands))}
     edges = []
-    for form, numbers in analysis.forms:
+    labels = [(form, f"{analysis.text_of(form)} {_numbers(numbers)}") for form, numbers in analysis.forms]
+    labels += [(area.forms[0], f"{text_of(area, analysis)} {_numbers(area.distances)}") for area in analysis.areas]
+    for form, label in labels:
         owners = sorted({analysis.values[value][0] for value in form if value >= 0})
-        label = f"{analysis.text_of(form)} {_numbers(numbers)}"
         if len(owners) == 1:
             own[owners[0]].append(label)
         else:

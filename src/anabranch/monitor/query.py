@@ -53,12 +53,34 @@ class BoundConstraint:
 
 
 @dataclass(frozen=True, slots=True)
+class BoundArea:
+    """`DISTANCE(a, b) op bound`, or `DISTANCE(a, 'POINT(1 2)') op bound`.
+
+    `one` and `other` are the x and the y of the two locations; `other` is None if the second is `point`. `op` is one of
+    `< <= > >=`. A `bound` of None is NULL: no location satisfies it.
+    """
+
+    one: tuple[Reference, Reference]
+    other: tuple[Reference, Reference] | None
+    point: tuple[float, float]
+    op: str
+    bound: float | None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    @property
+    def values(self) -> tuple[Reference, ...]:
+        """The constrained values."""
+        return (*self.one, *(self.other or ()))
+
+
+@dataclass(frozen=True, slots=True)
 class BoundMonitor(BoundQuery):
     """A MONITOR query over one to four operands.
 
-    `conditions` are the conjuncts of WHERE. Those without predicted values are also in `row_conditions`, the others are
-    also `constraints`. `semantics` is EXPECTED, MAY or MUST. `every`, `max_delay` and `buffer` are None without their
-    clause; `discard` is the policy of a full buffer, None without BUFFER.
+    `conditions` are the conjuncts of WHERE. Those without predicted values are also in `row_conditions`, those on
+    locations are also `areas`, and the others are also `constraints`. `semantics` is EXPECTED, MAY or MUST. `every`,
+    `max_delay` and `buffer` are None without their clause; `discard` is the policy of a full buffer, None without
+    BUFFER.
     """
 
     kind: ClassVar[str] = "MONITOR"
@@ -76,6 +98,7 @@ class BoundMonitor(BoundQuery):
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     constraints: tuple[BoundConstraint, ...] = ()
     row_conditions: tuple[Typed, ...] = ()
+    areas: tuple[BoundArea, ...] = ()
 
     @property
     def wanted_values(self) -> tuple[Wanted, ...]:

@@ -12,7 +12,7 @@ from anabranch.arrays import F64, I64, Bools, Numbers
 from anabranch.columns.times import TimeKind
 from anabranch.monitor.analysis import MAY, MonitorAnalysis
 from anabranch.monitor.kernel.polygons import ROUNDING
-from anabranch.monitor.kernel.regions import PredictionArrays
+from anabranch.monitor.kernel.regions import PredictionArrays, outlines
 from anabranch.monitor.kernel.regions import regions as kernel_regions
 from anabranch.monitor.predictions import Predictions, Terms, exact_times, unit_of
 from anabranch.monitor.tables import Tables, error_parts, make_tables
@@ -179,7 +179,11 @@ class Evaluator:
             tables.constraints,
             tables.dims,
             tables.most_corners,
+            tables.most_choices,
         )
+        if tables.constraints.shapes.is_curved.any():
+            own_members, own_shifts = (np.ascontiguousarray(array[combination]) for array in (members, shifts))
+            corners, starts = outlines(own_members, own_shifts, arrays, rules, tables.constraints, corners, starts)
         regions = Regions(members[combination], interval, certain, probability, sample, corners, starts)
         if several:
             regions = _merged(regions, combination)

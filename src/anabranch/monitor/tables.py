@@ -13,7 +13,8 @@ from anabranch.monitor.analysis import EXPECTED, MAY, MUST, MonitorAnalysis
 from anabranch.monitor.kernel.ellipsoid import PRECISION
 from anabranch.monitor.kernel.probabilities import Constraints
 from anabranch.monitor.kernel.regions import MatchRules
-from anabranch.monitor.numbers import ALL, Interval, Numbers, essential
+from anabranch.monitor.kernel.shapes import MOST_PIECES, Shapes
+from anabranch.monitor.numbers import ALL, Interval, Numbers, common, essential
 from anabranch.monitor.predictions import Terms
 from anabranch.transport.layout import PredictionColumns
 
@@ -36,8 +37,14 @@ class Tables:
         """An upper bound for the number of corners of a region."""
         links = self.rules.links
         planes = 2 * len(links) + int(links.sum()) + 2 * len(self.constraints.forms)
+        planes += 2 * len(self.constraints.shapes.forms)
         # A plane adds at most 1 corner in two dimensions, 2 in three, and as many as there are planes in four.
         return {1: 2, 2: planes + 2, 3: 2 * planes}.get(self.dims, planes * planes // 2)
+
+    @property
+    def most_choices(self) -> int:
+        """An upper bound for the number of choices of one piece per area."""
+        return int(MOST_PIECES ** np.count_nonzero(~self.constraints.shapes.is_curved))
 
 
 def make_tables(
@@ -58,10 +65,15 @@ def make_tables(
         form: essential(numbers) if is_uncertain[form] and not is_expected else numbers
         for form, numbers in analysis.forms
     }
+    for area in analysis.areas:
+        for form, numbers in area.implied:
+            allowed[form] = common(allowed.get(form, ALL), numbers)
     cells = list(closed_choices(allowed) if semantics == MAY else all_choices(allowed))
+    if not all(area.distances for area in analysis.areas):
+        cells = []
     forms = list(dict.fromkeys([*allowed, *(form for cell in cells for form in cell)]))
     first, sets = _sets(forms, dict(analysis.forms), is_uncertain)
-    groups = [] if semantics == MUST else _groups([form for form in allowed if is_uncertain[form]], uncertain)
+    groups = [] if semantics == MUST else _groups([form for form in is_uncertain if is_uncertain[form]], uncertain)
     operands = len(analysis.operands)
     links = np.zeros((operands, operands), np.bool_)
     for one, other in analysis.links:
@@ -87,8 +99,26 @@ def make_tables(
         np.array([[form in group for form in forms] for group in groups], np.bool_).reshape(len(groups), len(forms)),
         *_matrices(parts),
         np.array([0 if analysis.one_instant else operand for operand in owners], np.int64),
+        _shapes(analysis, forms, uncertain),
     )
     return Tables(rules, constraints, analysis.dims)
+
+
+def _shapes(analysis: MonitorAnalysis, forms: Sequence[Form], uncertain: Sequence[bool]) -> Shapes:
+    """The areas of a query; those without any distance are not needed, because then there are no cells."""
+    areas, semantics = [area for area in analysis.areas if area.distances], analysis.query.semantics
+    has_error = [any(value >= 0 and uncertain[value] for form in area.forms for value in form) for area in areas]
+    return Shapes(
+        np.array([[forms.index(form) for form in area.forms] for area in areas], np.int64).reshape(-1, 2),
+        np.array([area.center for area in areas], np.float64).reshape(-1, 2),
+        np.array([(area.distances[0].low, area.distances[0].high) for area in areas]).reshape(-1, 2),
+        np.array([(area.distances[0].low_open, area.distances[0].high_open) for area in areas], np.bool_).reshape(
+            -1, 2
+        ),
+        np.array([analysis.dims > 1 and area.forms[0][1] >= 0 for area in areas], np.bool_),
+        np.array([weighed and semantics != MUST for weighed in has_error], np.bool_),
+        _WIDEN[semantics],
+    )
 
 
 def error_parts(prediction: PredictionColumns, terms: Terms) -> ErrorParts:

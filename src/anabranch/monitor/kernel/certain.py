@@ -15,12 +15,14 @@ import numpy as np
 
 from anabranch.arrays import F64
 from anabranch.compiled import assign, compiled, compiled_inline
+from anabranch.monitor.kernel.curves import is_contact, outline, outside_curve
 from anabranch.monitor.kernel.distributions import ZERO
 from anabranch.monitor.kernel.ellipsoid import PRECISION
 from anabranch.monitor.kernel.highest import highest
 from anabranch.monitor.kernel.lines import Lines, plane_of, probability_at
-from anabranch.monitor.kernel.polygons import ROUNDING, Body, cut, excess, extent
+from anabranch.monitor.kernel.polygons import ROUNDING, Body, cut, earliest_in_plane, excess, extent, latest
 from anabranch.monitor.kernel.probabilities import Constraints, error_of, form_probability, is_uncertain
+from anabranch.monitor.kernel.rings import are_disks, has_weighed_shape
 
 #: The most tangents per extreme. Each halves the distance at worst, and squares it if the boundary is smooth.
 _MOST_CUTS = 40
@@ -38,18 +40,27 @@ def certain_range(
 
     `top` is the highest probability, which `point` has, and `interval` is the range of the latest instant of the set.
     """
-    if len(constraints.groups) == 0:
+    if len(constraints.groups) == 0 and not has_weighed_shape(constraints):
         return interval[0], interval[1]
     if top < level - PRECISION:
         return np.nan, np.nan
     if top < level:
         begin = end = _latest(point)
-    elif _has_one_interval_each(constraints):
+    elif _has_one_interval_each(constraints) and are_disks(constraints):
         begin, end = _cut_to_level(body, lines, constraints, level, point)
     else:
         begin, end = _bisected(body, lines, constraints, level, point, interval)
     # Rounding errors, and points on the other side of the diagonal only, must not move it out of the interval.
     return min(max(begin, interval[0]), interval[1]), max(min(end, interval[1]), interval[0])
+
+
+@compiled
+def curved_interval(body: Body, lines: Lines, constraints: Constraints, middle: F64) -> tuple[float, float]:
+    """The range of the latest instant of the points of a polygon that are inside a curve; `middle` is one of them."""
+    if is_contact(middle, lines, constraints):  # tangents would find it up to the root of a rounding error only
+        boundary = outline(body.corners[: body.n], lines, constraints)
+        return earliest_in_plane(boundary, len(boundary)), latest(boundary, len(boundary))
+    return _cut_to_level(body, lines, constraints, 0.0, middle)
 
 
 @compiled_inline
@@ -73,14 +84,14 @@ def _has_one_interval_each(constraints: Constraints) -> bool:
 
 @compiled
 def _cut_to_level(body: Body, lines: Lines, constraints: Constraints, level: float, point: F64) -> tuple[float, float]:
-    """The range if the points that reach the level are a convex set.
+    """The range if the points that reach the level are a convex set; all points reach a level of 0.
 
     The earliest of the latest instants is the least coordinate of an axis, among the points at which this axis is the
     latest. The first planes express that; the others are shared by all extremes.
     """
     dims = len(point)
     planes = np.zeros((dims - 1 + 2 * constraints.groups.shape[1] + 2 * dims * _MOST_CUTS, dims + 2))
-    n = _bands(body, lines, constraints, level, planes, ZERO + dims - 1)
+    n = _bands(body, lines, constraints, level, planes, ZERO + dims - 1) if level > 0.0 else ZERO + dims - 1
     begin, end = np.inf, -np.inf
     for axis in range(dims):
         farthest, n = _extreme(body, planes, n, axis, 1.0, lines, constraints, level, point)
@@ -175,11 +186,16 @@ def _extreme(
             if sign * corners[k, axis] > farthest:
                 farthest = sign * corners[k, axis]
                 assign(corner, corners[k])
-        if count == 0 or probability_at(corner, lines, constraints, slope) >= level - _ERROR:
+        if count == 0:
             break
         assign(at, corner)
-        value = _near_level(point, at, lines, constraints, level, slope)
-        n = _add_tangent(at, slope, math.log(value / level), planes, n)
+        if level > 0.0 and probability_at(corner, lines, constraints, slope) < level - _ERROR:
+            below = math.log(_near_level(point, at, lines, constraints, level, slope) / level)
+        else:
+            below = -outside_curve(corner, lines, constraints, slope)
+            if below >= 0.0:
+                break
+        n = _add_tangent(at, slope, below, planes, n)
         if excess(planes[n - 1], corner) <= planes[n - 1, dims + 1]:  # rounding errors dominate
             break
     return farthest, n
@@ -207,7 +223,8 @@ def _near_level(inside: F64, outside: F64, lines: Lines, constraints: Constraint
 def _add_tangent(at: F64, slope: F64, below: float, planes: F64, n: int) -> int:
     """Add the plane beyond which the tangent at a point is below the level; returns the number of planes.
 
-    `slope` is the negative gradient of the logarithm, and `below` (less than 0) the logarithm relative to the level.
+    `slope` is the negative gradient of the logarithm, and `below` (less than 0) the logarithm relative to the level. Or
+    `slope` is the gradient of a distance, and `below` is by how much the distance is too large, negated.
     """
     dims = len(at)
     total, size = below, abs(below)

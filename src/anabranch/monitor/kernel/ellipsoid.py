@@ -8,6 +8,7 @@ import numpy as np
 
 from anabranch.arrays import F64
 from anabranch.compiled import assign, compiled, compiled_inline
+from anabranch.monitor.kernel.curves import outside_curve
 from anabranch.monitor.kernel.distributions import ZERO
 from anabranch.monitor.kernel.lines import Lines, probability_at
 from anabranch.monitor.kernel.polygons import Body, excess, extent, largest
@@ -135,12 +136,13 @@ def climb(
     at, slope, rise = np.empty(len(point)), np.empty(dims), np.empty(len(point))
     top = probability_at(point, lines, constraints, rise)
     for _ in range(250 * dims):
-        violated = _most_violated(x, half, body)
+        violated, is_outside = _most_violated(x, half, body), False
         if violated >= 0:
             assign(slope, body.planes[violated, :dims])
         else:
             from_frame(x, frame, at)
-            value = probability_at(at, lines, constraints, rise)
+            is_outside = outside_curve(at, lines, constraints, rise) > 0.0
+            value = -1.0 if is_outside else probability_at(at, lines, constraints, rise)
             for i in range(dims):
                 slope[i] = 0.0
                 for j in range(len(rise)):
@@ -152,7 +154,9 @@ def climb(
                 break
         length = _halve(x, factor, slope)
         # The ellipsoid is so thin that rounding errors dominate.
-        if not length > 1e-14 * largest(slope) * largest(half) or (violated < 0 and length < PRECISION):
+        if not length > 1e-14 * largest(slope) * largest(half) or (
+            violated < 0 and not is_outside and length < PRECISION
+        ):
             break
     return top
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from anabranch.arrays import F64
 from anabranch.compiled import assign, compiled, compiled_inline
+from anabranch.monitor.kernel.curves import curve_of
 from anabranch.monitor.kernel.distributions import NONE, ZERO
 from anabranch.monitor.kernel.ellipsoid import PRECISION, Frame, box, climb, flattened, from_frame, to_frame
 from anabranch.monitor.kernel.lines import Lines, plane_of, predict_values, probability_at
@@ -24,6 +25,7 @@ from anabranch.monitor.kernel.probabilities import (
     is_uncertain,
     predicted_form,
 )
+from anabranch.monitor.kernel.rings import are_certain, are_disks, has_weighed_shape
 
 _GOLDEN = 0.6180339887498949
 
@@ -35,17 +37,43 @@ def highest(body: Body, lines: Lines, constraints: Constraints, threshold: float
     Below `threshold` it is only an upper bound, because such answers are dropped.
     """
     mean(body.corners, body.n, point)
-    if _is_certain(point, lines, constraints):  # true for the mean of the corners of most regions
+    return highest_from(body, lines, constraints, threshold, point)
+
+
+@compiled
+def highest_from(body: Body, lines: Lines, constraints: Constraints, threshold: float, point: F64) -> float:
+    """The same from any instants of the set, which `point` has at first."""
+    # True for the mean of the corners of most regions.
+    if _is_certain(point, lines, constraints) and are_certain(lines, constraints):
         return 1.0
+    if has_weighed_shape(constraints) or curve_of(constraints) >= 0:
+        return _in_shapes(body, lines, constraints, point)
     bound, groups, is_alone, is_convex = _bound(body, lines, constraints, point)
     if groups == 0 or (groups == 1 and is_alone) or bound < threshold or bound == 0.0:
         return bound
     if _in_bands(body, lines, constraints, bound, point):
         return bound
+    if is_convex and groups == 2 and is_alone and len(point) == 2 and body.n > 2:
+        return _on_edges(body, lines, constraints, point)
+    return _searched(body, lines, constraints, is_convex, bound, point)
+
+
+@compiled
+def _in_shapes(body: Body, lines: Lines, constraints: Constraints, point: F64) -> float:
+    """The highest probability if locations must be in areas; only the forms have a bound that is easily found."""
+    at = point.copy()
+    bound, _, _, is_convex = _bound(body, lines, constraints, at)
+    is_convex &= are_disks(constraints)
+    if bound == 0.0:
+        return 0.0
+    return _searched(body, lines, constraints, is_convex, bound, point)
+
+
+@compiled
+def _searched(body: Body, lines: Lines, constraints: Constraints, is_convex: bool, bound: float, point: F64) -> float:
+    """The highest probability by search, from the instants of `point`."""
     if body.n <= 2:
         return _on_segment(body, lines, constraints, is_convex, point)
-    if is_convex and groups == 2 and is_alone and len(point) == 2:
-        return _on_edges(body, lines, constraints, point)
     flat, frame = flattened(body)
     if is_convex:
         low, high = box(flat)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from anabranch.arrays import F64
 from anabranch.compiled import compiled, compiled_inline
+from anabranch.monitor.kernel.distances import ring_probability
 from anabranch.monitor.kernel.polygons import ROUNDING, largest
 from anabranch.monitor.kernel.probabilities import (
     Constraints,
@@ -68,7 +70,7 @@ def probability_at(point: F64, lines: Lines, constraints: Constraints, slope: F6
         if count == 1:
             value, derivative = form_probability(only, predicted_form(only, constraints, center), constraints, e)
             if value > 0.0:
-                _add_slope(only, -derivative / value, lines, constraints, slope)
+                add_slope(only, -derivative / value, lines, constraints, slope)
         else:
             value = group_probability(g, center, constraints, e)
             if value > 0.0:
@@ -77,11 +79,35 @@ def probability_at(point: F64, lines: Lines, constraints: Constraints, slope: F6
             _slope_away_from_sets(g, center, lines, constraints, slope)
             return 0.0
         product *= value
+    for s in range(len(constraints.shapes.is_weighed)):
+        if constraints.shapes.is_weighed[s]:
+            value, by_x, by_y = ring_probability(s, center, constraints, e)
+            if value <= 0.0:
+                _slope_away_from_center(s, center, lines, constraints, slope)
+                return 0.0
+            add_slope(constraints.shapes.forms[s, 0], -by_x / value, lines, constraints, slope)
+            add_slope(constraints.shapes.forms[s, 1], -by_y / value, lines, constraints, slope)
+            product *= value
     return product
 
 
 @compiled
-def _add_slope(f: int, decline: float, lines: Lines, constraints: Constraints, slope: F64) -> None:
+def _slope_away_from_center(s: int, center: F64, lines: Lines, constraints: Constraints, slope: F64) -> None:
+    """Write a slope for a point at which a distance is in its ring with probability 0: it points away from the center.
+
+    Only the search over a disk needs it.
+    """
+    slope[:] = 0.0
+    for k in range(2):
+        f = constraints.shapes.forms[s, k]
+        offset = predicted_form(f, constraints, center) - constraints.shapes.centers[s, k]
+        beyond = abs(offset) - error_of(f, constraints, lines.error)
+        if beyond > 0.0:
+            add_slope(f, math.copysign(beyond, offset), lines, constraints, slope)
+
+
+@compiled
+def add_slope(f: int, decline: float, lines: Lines, constraints: Constraints, slope: F64) -> None:
     """Add the slope of a function that declines at this rate with the predicted value of a form."""
     u, v = constraints.forms[f, 0], constraints.forms[f, 1]
     slope[constraints.axis[u]] += decline * lines.rate[u]
@@ -114,9 +140,9 @@ def _slope_away_from_sets(g: int, center: F64, lines: Lines, constraints: Constr
                 constraints.sets[constraints.first[f + 1] - 1, 1] - error,
             )
             if predicted < low:
-                _add_slope(f, -1.0, lines, constraints, slope)
+                add_slope(f, -1.0, lines, constraints, slope)
             elif predicted > high:
-                _add_slope(f, 1.0, lines, constraints, slope)
+                add_slope(f, 1.0, lines, constraints, slope)
 
 
 @compiled

@@ -31,6 +31,7 @@ from anabranch.monitor.kernel.distributions import (
     sorted_few,
     sum_of_errors,
 )
+from anabranch.monitor.kernel.shapes import Shapes
 
 #: The most intervals and the most bends of an integrand; no query has more.
 _MOST_INTERVALS = 32
@@ -48,6 +49,7 @@ class Constraints(NamedTuple):
     shares : (V, P) the error of a value is the sum of independent errors; the share of each in the total, then zeros
     spreads : (V, P) the standard deviation of each of them, 0 for uniform
     axis : for each value the axis of its instant
+    shapes : the areas in which locations must be
     """
 
     forms: I64
@@ -57,6 +59,7 @@ class Constraints(NamedTuple):
     shares: F64
     spreads: F64
     axis: I64
+    shapes: Shapes
 
 
 @compiled
@@ -67,7 +70,7 @@ def form_probability(f: int, predicted: float, constraints: Constraints, e: F64)
         for side in range(2):
             sign, end = 2.0 * side - 1.0, constraints.sets[k, side]
             if abs(end) < np.inf:
-                below, density = _form_at_most(f, end - predicted, constraints, e)
+                below, density = form_at_most(f, end - predicted, constraints, e)
                 total += sign * below
                 slope -= sign * density
             elif side == 1:
@@ -76,7 +79,7 @@ def form_probability(f: int, predicted: float, constraints: Constraints, e: F64)
 
 
 @compiled
-def _form_at_most(f: int, z: float, constraints: Constraints, e: F64) -> tuple[float, float]:
+def form_at_most(f: int, z: float, constraints: Constraints, e: F64) -> tuple[float, float]:
     """The probability that a form is at most `z` above its prediction, and the density there."""
     u, v = constraints.forms[f, 0], constraints.forms[f, 1]
     if constraints.shares.shape[1] == 1:

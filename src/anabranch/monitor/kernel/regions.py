@@ -13,10 +13,12 @@ import numpy as np
 
 from anabranch.arrays import F64, I64, Bools
 from anabranch.compiled import assign, compiled, compiled_inline
-from anabranch.monitor.kernel.certain import certain_range
+from anabranch.monitor.kernel.certain import certain_range, curved_interval
+from anabranch.monitor.kernel.curves import curve_of, outline, trim
 from anabranch.monitor.kernel.distributions import ZERO
-from anabranch.monitor.kernel.highest import highest
+from anabranch.monitor.kernel.highest import highest_from
 from anabranch.monitor.kernel.lines import Lines, plane_of
+from anabranch.monitor.kernel.pieces import count_choices, piece_planes
 from anabranch.monitor.kernel.polygons import (
     ROUNDING,
     Body,
@@ -26,10 +28,12 @@ from anabranch.monitor.kernel.polygons import (
     earliest_in_plane,
     is_beyond,
     latest,
+    mean,
     touches_only,
     vertices,
 )
 from anabranch.monitor.kernel.probabilities import Constraints, error_of
+from anabranch.monitor.kernel.shapes import MOST_PIECES
 
 #: The largest share of the magnitude of an instant that is taken as its rounding error, however flat its line is.
 _ILL_CONDITIONED = 1e-9
@@ -80,11 +84,13 @@ def regions(
     constraints: Constraints,
     dims: int,
     most_corners: int,
+    most_choices: int,
 ) -> tuple[I64, F64, F64, F64, F64, F64, I64]:
     """The regions of combinations of predictions.
 
     `members` (n, operands) has the indexes of the predictions. `shifts` (n, operands + 1) has the difference of each
-    one's time from that of the first, and then the rounding error of these differences.
+    one's time from that of the first, and then the rounding error of these differences. A combination has at most
+    `most_choices` regions per cell. If a query has a curve, the corners are those of the polygon that the curve cuts.
 
     Returns
     -------
@@ -92,43 +98,48 @@ def regions(
     sample (dims); all corners, and the index of the first corner of each region
     """
     n, operands = members.shape
-    capacity = n * len(rules.cells)
+    capacity = n * len(rules.cells) * most_choices
     combination, interval, probability = np.empty(capacity, np.int64), np.empty((capacity, 2)), np.empty(capacity)
     certain = np.full((capacity, 2), np.nan)
     sample, corners = np.empty((capacity, dims)), np.empty((capacity * most_corners, dims))
     starts = np.zeros(capacity + 1, np.int64)
     n_values = len(rules.value_of)
-    lines = Lines(
-        np.empty(n_values), np.empty(n_values), np.empty(n_values), np.empty(n_values), np.empty(n_values),
-        np.empty(dims + 2),
-    )  # fmt: skip
+    n_shapes, is_curved = len(constraints.shapes.forms), curve_of(constraints) >= 0
+    pieces, n_pieces = np.empty((n_shapes, MOST_PIECES, 4)), np.empty(n_shapes, np.int64)
+    lines = empty_lines(n_values, dims)
     low, high = np.empty(operands), np.empty(operands)
-    planes = np.empty((2 * operands + operands * operands + 2 * len(constraints.forms), dims + 2))
+    planes = np.empty((2 * operands + operands * operands + 2 * len(constraints.forms) + 2 * n_shapes, dims + 2))
     is_open, scratch, point = np.empty(len(planes), np.bool_), np.empty((2, most_corners + 8, dims)), np.empty(dims)
-    count = 0
+    middle, count = np.empty(dims), 0
     for k in range(n):
-        reach = _align(members[k], shifts[k], predictions, rules, low, high, lines)
-        for cell in range(len(rules.cells)):
+        reach = align(members[k], shifts[k], predictions, rules, low, high, lines)
+        choices = count_choices(reach, lines, constraints, pieces, n_pieces)
+        for number in range(len(rules.cells) * choices):
+            cell = rules.cells[number // choices]
             n_planes = _limit_planes(low, high, reach, rules, planes, is_open)
-            n_planes = _constraint_planes(rules.cells[cell], rules.widen, constraints, lines, planes, is_open, n_planes)
+            n_planes = _constraint_planes(cell, rules.widen, constraints, lines, planes, is_open, n_planes)
+            n_planes = piece_planes(number % choices, reach, constraints, pieces, n_pieces, planes, is_open, n_planes)
             region, n_corners = _corners(low, high, planes, is_open, n_planes, scratch)
+            mean(region, n_corners, middle)
+            if is_curved and n_corners > 0:
+                n_corners = trim(Body(region, n_corners, planes, n_planes), is_open, lines, constraints, middle)
             if n_corners == 0:
                 continue
             body = Body(region, n_corners, planes, n_planes)
-            p = highest(body, lines, constraints, rules.threshold, point)
+            assign(point, middle)
+            p = highest_from(body, lines, constraints, rules.threshold, point)
             if p < rules.threshold or p <= 0.0:
                 continue
             interval[count, 0], interval[count, 1] = _earliest(body, scratch[1]), latest(region, n_corners)
+            if is_curved and n_corners > 2:
+                interval[count, 0], interval[count, 1] = curved_interval(body, lines, constraints, middle)
             combination[count], probability[count] = k, p
             if rules.level > 0.0:
                 certain[count, 0], certain[count, 1] = certain_range(
                     body, lines, constraints, rules.level, p, point, interval[count]
                 )
             for j in range(dims):
-                middle = 0.0
-                for corner in range(n_corners):
-                    middle += region[corner, j] / n_corners
-                sample[count, j] = point[j] + _INWARD * (middle - point[j])
+                sample[count, j] = point[j] + _INWARD * (middle[j] - point[j])
             assign(corners[starts[count] :], region[:n_corners])
             starts[count + 1] = starts[count] + n_corners
             count += 1
@@ -138,8 +149,46 @@ def regions(
     )  # fmt: skip
 
 
+@compiled
+def outlines(
+    members: I64,
+    shifts: F64,
+    predictions: PredictionArrays,
+    rules: MatchRules,
+    constraints: Constraints,
+    corners: F64,
+    starts: I64,
+) -> tuple[F64, I64]:
+    """The boundaries of regions that a curve cuts, and the index of the first point of each.
+
+    All arguments are by region. Region k is inside the polygon corners[starts[k] : starts[k + 1]].
+    """
+    lines = empty_lines(len(rules.value_of), corners.shape[1])
+    low, high = np.empty(members.shape[1]), np.empty(members.shape[1])
+    points, firsts = np.empty((1024, corners.shape[1])), np.zeros(len(starts), np.int64)
+    for k in range(len(members)):
+        align(members[k], shifts[k], predictions, rules, low, high, lines)
+        boundary = outline(corners[starts[k] : starts[k + 1]], lines, constraints)
+        firsts[k + 1] = firsts[k] + len(boundary)
+        if firsts[k + 1] > len(points):
+            larger = np.empty((2 * firsts[k + 1], corners.shape[1]))
+            assign(larger, points[: firsts[k]])
+            points = larger
+        assign(points[firsts[k] :], boundary)
+    return points[: firsts[len(members)]].copy(), firsts
+
+
+@compiled
+def empty_lines(n_values: int, dims: int) -> Lines:
+    """Room for the lines of a combination."""
+    return Lines(
+        np.empty(n_values), np.empty(n_values), np.empty(n_values), np.empty(n_values), np.empty(n_values),
+        np.empty(dims + 2),
+    )  # fmt: skip
+
+
 @compiled_inline
-def _align(
+def align(
     members: I64, shifts: F64, predictions: PredictionArrays, rules: MatchRules, low: F64, high: F64, lines: Lines
 ) -> float:
     """Write when each prediction of a combination applies, and its lines, relative to the time of the first one.

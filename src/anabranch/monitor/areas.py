@@ -1,0 +1,139 @@
+"""The areas of a query: sets in the plane in which locations, or differences of locations, must be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import hypot, inf
+from typing import TYPE_CHECKING
+
+from anabranch.errors import Finding
+from anabranch.monitor.alternatives import Form
+from anabranch.monitor.numbers import ALL, Interval, Numbers, common, satisfying
+from anabranch.monitor.query import error_of
+
+if TYPE_CHECKING:
+    from anabranch.monitor.analysis import MonitorAnalysis
+
+#: No distance is below 0.
+_DISTANCES: Numbers = (Interval((0.0, 0), (inf, 0)),)
+#: A MUST bound that is computed from decimal errors may be too small by a rounding error.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """The distance of a location from `center` must be in `distances`, which is one interval, or empty.
+
+    `forms` are the x and the y: values of one operand, or differences of those of two.
+    """
+
+    forms: tuple[Form, Form]
+    center: tuple[float, float]
+    distances: Numbers
+
+    @property
+    def high(self) -> float:
+        """The largest distance."""
+        return self.distances[0].high if self.distances else -inf
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether all points between two points of the area are in it."""
+        return not self.distances or self.distances[0].begin <= (0.0, 0)
+
+    @property
+    def implied(self) -> tuple[tuple[Form, Numbers], ...]:
+        """The numbers in which each form must be: the sides of a square around the area."""
+        if not self.high < inf:
+            return tuple((form, ALL) for form in self.forms)
+        middles = zip(self.forms, self.center, strict=True)
+        return tuple((form, (Interval((at - self.high, 0), (at + self.high, 1)),)) for form, at in middles)
+
+
+def merged_areas(areas: Iterable[tuple[tuple[Form, Form], tuple[float, float], str, float | None]]) -> tuple[Area, ...]:
+    """The areas of conditions (forms, center, operator, bound), one for all conditions on the same distance."""
+    allowed: dict[tuple[tuple[Form, Form], tuple[float, float]], Numbers] = {}
+    for forms, center, op, bound in areas:
+        numbers = common(allowed.get((forms, center), _DISTANCES), satisfying(op, bound, absolute=False))
+        allowed[forms, center] = numbers
+    return tuple(Area(forms, center, numbers) for (forms, center), numbers in allowed.items())
+
+
+def text_of(area: Area, analysis: MonitorAnalysis) -> str:
+    """The distance as a query states it."""
+    one, *others = [analysis.values[value][0] for value in area.forms[0] if value >= 0]
+    first = analysis.operands[one].label
+    x, y = area.center
+    second = analysis.operands[others[0]].label if others else f"'POINT({x:g} {y:g})'"
+    return f"DISTANCE({first}, {second})"
+
+
+def contradiction_of_areas(analysis: MonitorAnalysis) -> Finding | None:
+    """Why no locations satisfy the conditions of a query; None if some may."""
+    query = analysis.query
+    if any(area.bound is None for area in query.areas):
+        return None
+    for area in analysis.areas:
+        text, span = text_of(area, analysis), query.areas[-1].span
+        if not area.distances:
+            message = f"{query.name}: no locations satisfy the conditions on {text}"
+            return Finding("contradiction", message, "relax or remove one of them", span)
+        error = hypot(*(_error_of(form, analysis) for form in area.forms))
+        if query.semantics == "MUST" and area.high * (1 + _ROUNDING) < error < inf:
+            message = (
+                f"{query.name}: {text} below {area.high:g} is never certain (SEMANTICS MUST): the true locations may "
+                f"be {error:g} off"
+            )
+            return Finding("contradiction", message, "allow a longer distance, or use SEMANTICS MAY", span)
+    return None
+
+
+def objection_to_areas(analysis: MonitorAnalysis) -> Finding | None:
+    """Why the regions or the probabilities of the areas cannot be computed; None if they can."""
+    query = analysis.query
+    for area in analysis.areas:
+        text, operands = text_of(area, analysis), len(_operands(area, analysis))
+        if operands == 2 and analysis.dims > 2:
+            names = f"over {len(analysis.operands)} names with WITHIN above 0"
+            hint = "use WITHIN 0, or write a query for each pair"
+            return Finding("not-supported", f"{query.name}: {text} is not supported {names}", hint, query.span)
+        if operands == 2 and analysis.dims == 2 and not area.is_convex:
+            message = f"{query.name}: {text} > ... with WITHIN above 0 leaves regions with holes, and is not supported"
+            return Finding("not-supported", message, "use <= or <, or WITHIN 0", query.span)
+        if operands == 2 and analysis.dims == 2 and analysis.alternatives:
+            others = "constraints that allow two intervals, such as ABS(...) > 5"
+            message = f"{query.name}: {text} with WITHIN above 0 cannot be combined with {others}"
+            return Finding("not-supported", message, "use WITHIN 0, or write a query for each", query.span)
+    return None if query.semantics == "MUST" else _shared_value(analysis)
+
+
+def _shared_value(analysis: MonitorAnalysis) -> Finding | None:
+    """A value with an error that is in an area and in another constraint."""
+    query = analysis.query
+    groups = [(text_of(area, analysis), area.forms) for area in analysis.areas]
+    groups += [(analysis.text_of(form), (form, form)) for form, _ in analysis.forms]
+    columns = [_uncertain(forms, analysis) for _, forms in groups]
+    for number in range(len(analysis.areas)):
+        for other in range(number + 1, len(groups)):
+            for operand, name in sorted(columns[number] & columns[other]):
+                label = f"{analysis.operands[operand].label}.{name}"
+                both = f"{groups[number][0]} and {groups[other][0]}"
+                message = f"{query.name}: {label} has an error and is in two constraints, {both}"
+                return Finding("not-supported", message, "write a query for each, or use SEMANTICS MUST", query.span)
+    return None
+
+
+def _uncertain(forms: Sequence[Form], analysis: MonitorAnalysis) -> set[tuple[int, str]]:
+    """The columns of forms that have an error, each with the number of its operand."""
+    return set().union(*(analysis.uncertain_columns(value) for form in forms for value in form if value >= 0))
+
+
+def _operands(area: Area, analysis: MonitorAnalysis) -> set[int]:
+    return {analysis.values[value][0] for form in area.forms for value in form if value >= 0}
+
+
+def _error_of(form: Form, analysis: MonitorAnalysis) -> float:
+    """How far a coordinate can be from its prediction; infinite if each row has its own error."""
+    columns = [(operand, name) for operand, ((name, _),) in (analysis.values[value] for value in form if value >= 0)]
+    return sum(error_of(analysis.operands[operand].stream, name) for operand, name in columns)

@@ -1,0 +1,43 @@
+"""What the areas of a query are: whether they have a probability, are convex, and are certain at some instants."""
+
+from __future__ import annotations
+
+from anabranch.compiled import compiled_inline
+from anabranch.monitor.kernel.lines import Lines
+from anabranch.monitor.kernel.probabilities import Constraints, error_of, predicted_form
+from anabranch.monitor.kernel.shapes import FARTHEST, NEAREST, distance_from
+
+
+@compiled_inline
+def has_weighed_shape(constraints: Constraints) -> bool:
+    """Whether the probability depends on an area."""
+    for is_weighed in constraints.shapes.is_weighed:
+        if is_weighed:
+            return True
+    return False
+
+
+@compiled_inline
+def are_disks(constraints: Constraints) -> bool:
+    """Whether all areas are disks; then the logarithm of the probability is concave."""
+    for s in range(len(constraints.shapes.distances)):
+        if constraints.shapes.distances[s, 0] > 0.0:
+            return False
+    return True
+
+
+@compiled_inline
+def are_certain(lines: Lines, constraints: Constraints) -> bool:
+    """Whether locations are in their areas for all possible errors, at the instants of `lines.center`."""
+    shapes = constraints.shapes
+    for s in range(len(shapes.is_weighed)):
+        if not shapes.is_weighed[s]:
+            continue
+        fx, fy = shapes.forms[s, 0], shapes.forms[s, 1]
+        x = predicted_form(fx, constraints, lines.center) - shapes.centers[s, 0]
+        y = predicted_form(fy, constraints, lines.center) - shapes.centers[s, 1]
+        ex, ey = error_of(fx, constraints, lines.error), error_of(fy, constraints, lines.error)
+        farthest, nearest = distance_from(x, y, ex, ey, FARTHEST), distance_from(x, y, ex, ey, NEAREST)
+        if not (nearest >= shapes.distances[s, 0] and farthest <= shapes.distances[s, 1]):
+            return False
+    return True
