@@ -140,8 +140,9 @@ class Destination:
             raise typer.BadParameter(
                 f"--output - writes the answers of one query as csv, not of {names}; use --query or --format jsonl"
             )
-        for query in queries if self.folder else ():
-            check_replaceable(os.path.join(self.folder, query.name))
+        if self.folder is not None:
+            for query in queries:
+                check_replaceable(os.path.join(self.folder, query.name))
 
     def output_of(self, name: str) -> str | None:
         """Where the answers of a query are: its folder, `-`, or None."""
