@@ -318,6 +318,16 @@ def test_the_state_is_bounded(clauses: str) -> None:
     assert max(sizes[32:]) <= max(sizes[20:32]) + 64
 
 
+@pytest.mark.parametrize("clauses", ["", " WITHIN 2", " BUFFER 50"])
+def test_keys_without_predictions_are_forgotten(clauses: str) -> None:
+    run = run_over(f"{PAIR}{clauses}")
+    sizes = []
+    for t in range(300):
+        run.step({"e": [row(10 * t + key, float(t), 0.1 * key, 0.01) for key in range(10)]})
+        sizes.append(len(run.states[0] or b""))
+    assert max(sizes[200:]) <= 1.05 * max(sizes[50:100])
+
+
 def test_old_predictions_are_removed_when_time_advances() -> None:
     run = run_over(
         f"{PAIR} WITHIN 2", [row(key, 0.1 * key) for key in range(10)], [row(99, 1e6, 1e6)], [row(99, 1e6 + 1, 1e6)]

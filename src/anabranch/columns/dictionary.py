@@ -95,6 +95,15 @@ class Dictionary:
             ]
         return codes
 
+    def keep(self, chosen: Bools) -> I32:
+        """Remove all tuples but the chosen ones; returns the new number of each tuple, -1 for those removed."""
+        numbers = np.where(chosen, np.cumsum(chosen) - 1, -1).astype(np.int32)
+        self._columns = [column.filter(pa.array(chosen)) for column in self._columns]
+        self._numbers = {
+            entry: int(number) for entry, number in zip(self._numbers, numbers, strict=True) if number >= 0
+        }
+        return numbers
+
     def take(self, codes: I32) -> list[pa.Array]:
         """The columns of the tuples with these numbers."""
         chosen = pa.array(codes)

@@ -8,6 +8,7 @@ they are compared when they arrive.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,10 @@ from anabranch.transport.layout import Layout, require_prediction
 from anabranch.transport.operator import Counts
 from anabranch.transport.state import read_tables
 from anabranch.transport.watermark import Advance, ReorderBuffer
+
+
+#: The keys of a stream are not tidied up below this number.
+_FEW_KEYS = 64
 
 
 class Arrivals:
@@ -141,6 +146,22 @@ class Arrivals:
         }
 
     # ------------------------------------------------------------ state
+
+    def forget_keys(self, held: Predictions) -> Predictions:
+        """Remove the keys of which no prediction is held, once they are the majority; returns `held` with new numbers.
+
+        The keys of sensors stay: what a sensor reports depends on its earlier reports.
+        """
+        key = held.key.copy()
+        for stream, (keys, sensors) in enumerate(zip(self.keys, self._sensors, strict=True)):
+            is_used = np.zeros(len(keys), np.bool_)
+            rows = held.stream == stream
+            is_used[held.key[rows]] = True
+            if sensors is not None or len(keys) <= max(_FEW_KEYS, 2 * int(is_used.sum())):
+                continue
+            key[rows] = keys.keep(is_used)[held.key[rows]]
+            self._key_parts[stream] = self._key_parts[stream][is_used]
+        return replace(held, key=key)
 
     def save(self) -> dict[str, pa.Table]:
         """The state as tables."""

@@ -264,8 +264,8 @@ class MonitorOperator:
         window = self._spec.analysis.query.within
         until = self._until(self._watermark.at, self._held.code)
         needed |= self._held.buffered & (self._held.end + window >= until)
-        if needed.all():
-            return
-        new_index = np.cumsum(needed) - 1
-        self._held = self._held.take(needed)
-        self._members = new_index[self._members]
+        if not needed.all():
+            new_index = np.cumsum(needed) - 1
+            self._held = self._held.take(needed)
+            self._members = new_index[self._members]
+        self._held = self._arrivals.forget_keys(self._held)
