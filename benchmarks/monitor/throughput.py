@@ -6,12 +6,15 @@ from collections.abc import Iterator
 
 from anabranch.simulate.vehicles import Options as Vehicles
 from benchmarks.harness import CPU_PER_SECOND, Options, Record, Recorder, load_records, recorder
-from benchmarks.monitor.accuracy import compile_kernels
+from benchmarks.monitor.accuracy import OBJECTS, compile_kernels
 from benchmarks.monitor.run import EveryPair, ThroughputRun, run_micro_batches
 from benchmarks.monitor.scenarios import make_monitor_job, simulate_scenario
 
 BATCH, WARM_UP, MEASURED = 6.0, 36.0, 24.0
 """Seconds of stream: in a micro-batch, before counting begins (all vehicles report twice in it), and counted."""
+
+SHARE_IN_WEST = 0.25
+"""The share of the square in which vehicles satisfy the value constraint."""
 
 
 def throughput_by_vehicles(options: Options) -> Iterator[Record]:
@@ -39,6 +42,33 @@ def throughput_by_vehicles(options: Options) -> Iterator[Record]:
             ticking = run_micro_batches(make_monitor_job(vehicles, clauses="EVERY 1"), scenario, BATCH, WARM_UP)
             ratio = ticking.total / run.total
             yield record("with EVERY 1: processor time", ticking.total, CPU_PER_SECOND, "without EVERY", ratio)
+        yield from load_records(record)
+
+
+def value_constraints(options: Options) -> Iterator[Record]:
+    """Processor time without and with a value constraint, which few vehicles satisfy, by the number of vehicles.
+
+    The constraint is checked before predictions are compared. The answers must be those of comparing every pair.
+    """
+    compile_kernels()
+    for count in (30, 60) if options.quick else OBJECTS:
+        vehicles = Vehicles(objects=count, duration=WARM_UP + MEASURED)
+        scenario = simulate_scenario(vehicles, options.seed)
+        west = SHARE_IN_WEST * vehicles.side
+        workload = f"{count:,} vehicles in {vehicles.area:g} km2, micro-batches of {BATCH:g} s, one bucket"
+        record = recorder("monitor.values", workload, options)
+        plain = run_micro_batches(make_monitor_job(vehicles), scenario, BATCH, WARM_UP)
+        constrained = run_micro_batches(make_monitor_job(vehicles, at_most=west), scenario, BATCH, WARM_UP)
+        every = run_micro_batches(make_monitor_job(vehicles, at_most=west), scenario, BATCH, WARM_UP, EveryPair)
+        check_same(constrained, every)
+        yield record("without a value constraint: processor time", plain.total, CPU_PER_SECOND)
+        name = f"only in the western {SHARE_IN_WEST:.0%}"
+        ratio = constrained.total / plain.total
+        yield record(f"{name}: processor time", constrained.total, CPU_PER_SECOND, "without", ratio)
+        for what in ("candidates", "answers"):
+            before, after = (getattr(run, what) / run.stream for run in (plain, constrained))
+            yield record(f"without a value constraint: {what}", before, "per second")
+            yield record(f"{name}: {what}", after, "per second", "without", after / before if before else None)
         yield from load_records(record)
 
 
