@@ -1,7 +1,7 @@
 """RELATE and the algorithms of the SimpMatch paper on the same data: figures 8 to 11 of its section 4, and figure 13.
 
 The data are those of the paper: 500 pairs of segmented intervals whose events follow a Poisson process, and all pairs
-of congested sectors of a motorway (`workloads.py`); the bus journeys of figure 13 are simulated. *Noise* is the share of
+of congested sectors of a motorway (`workloads.py`); the journeys of figure 13 are simulated. *Noise* is the share of
 lost events. An event is a point event of either entity of a pair, lost or not; an entity in several pairs counts in
 each.
 
