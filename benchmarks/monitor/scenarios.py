@@ -20,12 +20,16 @@ _WORKBOOK = """
     CREATE QUERY near AS
       MONITOR a, b FROM cars AS a, cars AS b
       WHERE ABS(a.x - b.x) <= {near} AND ABS(a.y - b.y) <= {near} AND a.car < b.car {conditions}
-      WITHIN {within} SEMANTICS EXPECTED {clauses};
+      WITHIN {within} SEMANTICS {semantics} {clauses};
     """
 
 
 def make_monitor_job(
-    vehicles: Options, within: float = 3.0, clauses: str = "", at_most: float | None = None
+    vehicles: Options,
+    within: float = 3.0,
+    clauses: str = "",
+    at_most: float | None = None,
+    semantics: str = "EXPECTED",
 ) -> MonitorJob:
     """Return the job of the live query.
 
@@ -36,8 +40,9 @@ def make_monitor_job(
     """
     conditions = "" if at_most is None else f"AND a.x <= {at_most} AND b.x <= {at_most}"
     workbook = _WORKBOOK.format(
-        error=vehicles.error, period=vehicles.period, near=NEAR, within=within, clauses=clauses, conditions=conditions
-    )
+        error=vehicles.error, period=vehicles.period, near=NEAR, within=within, clauses=clauses,
+        conditions=conditions, semantics=semantics,
+    )  # fmt: skip
     return make_job(workbook, "near", live=True)
 
 

@@ -11,7 +11,14 @@ import pytest
 from benchmarks.__main__ import main
 from benchmarks.monitor import charts
 from benchmarks.monitor.accuracy import POLICIES, REPORTING, UNLIMITED
-from benchmarks.monitor.run import AccuracyRun, ThroughputRun, run_seconds, step_seconds
+from benchmarks.monitor.run import (
+    AccuracyRun,
+    EveryPair,
+    ThroughputRun,
+    run_micro_batches,
+    run_seconds,
+    step_seconds,
+)
 from benchmarks.monitor.scenarios import Scenario, cached_scenario, make_monitor_job, plain_reports
 from benchmarks.monitor.scores import CurrentAnswers, Score, ideal_pairs, pair_codes, window_pairs
 from benchmarks.monitor.throughput import check_same
@@ -146,6 +153,16 @@ def test_a_value_constraint_leaves_the_answers_about_vehicles_that_satisfy_it() 
     assert 20 < len(inside) < len(constrained) < len(plain)
 
 
+def test_predictions_that_cannot_satisfy_a_value_constraint_are_not_compared() -> None:
+    vehicles = Options(objects=40, duration=24.0)
+    scenario, job = cached_scenario(vehicles, 3), make_monitor_job(vehicles, at_most=vehicles.side / 4)
+    run = run_micro_batches(job, scenario, 6.0, 0.0)
+    check_same(run, run_micro_batches(job, scenario, 6.0, 0.0, EveryPair))
+    everywhere = run_micro_batches(make_monitor_job(vehicles), scenario, 6.0, 0.0)
+    assert 0 < run.answers < everywhere.answers / 2
+    assert 0 < run.candidates < everywhere.candidates / 2
+
+
 def test_reports_arrive_late_but_within_their_delay() -> None:
     vehicles = Options(objects=40, duration=24.0)
     late = replace(cached_scenario(vehicles, 3), most_delay=4.0)
@@ -176,7 +193,7 @@ def test_a_quick_run_prints_tables_and_draws_nothing(chart_folder: Path, capsys:
         "3 s, OLDEST: recall",
         "every pair compared",
         "up to 2 s late, OLDEST: recall",
-        "only in the western 25%: processor time",
+        "MUST, only in the western 25%: processor time",
     ):
         assert text in printed
     assert chart_names(chart_folder) == []
