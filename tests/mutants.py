@@ -63,6 +63,12 @@ MUTANTS = [
     ], [
         ("watermark", "return min([to, *(int", "return max([to, *(int"),
     ], compiled=True),
+    # ------------------------------------------------------------ events
+    *_mutants("events", ["events/test_members.py"], [
+        ("members", "self.after[self._added] = newest", "self.after[self._added] = newest - 1"),
+        ("members", "self._added[queries[still]] = False", "self._added[queries[still]] = True"),
+        ("batch", "order = np.lexsort((variable, event))", "order = np.lexsort((event, variable))"),
+    ], compiled=True),
     # ------------------------------------------------------------ PATTERN
     *_mutants("pattern/kernel", [
         "pattern/test_kernel.py::test_rows_are_ordered_as_lexsort_orders_them",

@@ -1,4 +1,4 @@
-"""CONSTRAIN as in *Continuous Constraint Query Evaluation for Spatiotemporal Streams*: figures 5 to 7 of its section 5.
+"""CONSTRAIN as in *Continuous Constraint Query Evaluation for Spatiotemporal Streams*: section 5, with figures 5 to 7.
 
 The data are real measurements of buoys (`data.py`), the queries are random (`queries.py`, `tuning.py`). The three
 strategies run over the same events, and their alerts must be the same. A rate is the number of events divided by the
@@ -9,12 +9,22 @@ Two parts compare with other implementations: the search for matching events (`i
 (`joins.py`). Without --quick the charts in docs/images are drawn again.
 """
 
-from benchmarks.constrain.figures import index_search, length, queries_by_count, spark_joins, verbosity
+from benchmarks.constrain.figures import (
+    constraints,
+    index_search,
+    length,
+    queries_by_count,
+    spark_joins,
+    variables,
+    verbosity,
+)
 
 PARTS = {
     "verbosity": verbosity,
     "queries": queries_by_count,
     "length": length,
+    "variables": variables,
+    "constraints": constraints,
     "index": index_search,
     "spark": spark_joins,
 }

@@ -8,7 +8,7 @@ from functools import cache
 from anabranch.constrain.analysis import LOOSE, NOINDEX, TIGHT
 from benchmarks.constrain import charts, index, joins
 from benchmarks.constrain.data import Measurements, part_of, read_measurements
-from benchmarks.constrain.queries import Query, draw_configurations
+from benchmarks.constrain.queries import Query, Shape, draw_configurations
 from benchmarks.constrain.strategies import Outcome, compare_strategies
 from benchmarks.constrain.tuning import MAX_SHARE, RULE, selective, tune
 from benchmarks.harness import Options, Record, Recorder, load_records, recorder
@@ -16,6 +16,10 @@ from benchmarks.harness import Options, Record, Recorder, load_records, recorder
 VERBOSITIES = (0.001, 0.005, 0.01, 0.02, 0.05)
 QUERIES = (5, 10, 25, 50, 100)
 LENGTHS = (5, 10, 20, 40)
+VARIABLES = (2, 3, 4, 5)
+LINKS = (3, 4, 5, 6)
+"""Of four variables: three links connect them, and six link every pair. A link is a condition on the time between two
+events, and one on their distance."""
 
 FEW, VERBOSITY = 5, 0.01
 """The number of queries, and the alerts per event of each, where they do not vary."""
@@ -59,14 +63,32 @@ def queries_by_verbosity(options: Options) -> dict[float, list[Query]]:
 def queries_by_length(options: Options) -> dict[int, list[Query]]:
     """Return the same configurations for all lengths; they are selective at the shortest, so at all."""
     data = measurements(options)
-    queries = selective(data, FEW, options.seed, VERBOSITY, min(LENGTHS))
+    queries = selective(data, FEW, options.seed, VERBOSITY, Shape(min(LENGTHS)))
     return {
         days: tune(data, [query.configuration.with_length(days) for query in queries], VERBOSITY, MAX_SHARE)
         for days in LENGTHS
     }
 
 
-# ------------------------------------------------------------ figures 5 to 7
+@cache
+def queries_by_variables(options: Options) -> dict[int, list[Query]]:
+    """Return queries for each number of variables."""
+    data = measurements(options)
+    return {count: selective(data, FEW, options.seed, VERBOSITY, Shape(variables=count)) for count in VARIABLES}
+
+
+@cache
+def queries_by_links(options: Options) -> dict[int, list[Query]]:
+    """Return the same configurations for all numbers of links; they are selective with the most, so with all."""
+    data = measurements(options)
+    queries = selective(data, FEW, options.seed, VERBOSITY, Shape(variables=min(LINKS) + 1, links=max(LINKS)))
+    return {
+        count: tune(data, [query.configuration.with_links(count) for query in queries], VERBOSITY, MAX_SHARE)
+        for count in LINKS
+    }
+
+
+# ------------------------------------------------------------ figures 5 to 7, and what the paper says next to them
 
 
 def verbosity(options: Options) -> Iterator[Record]:
@@ -105,6 +127,25 @@ def length(options: Options) -> Iterator[Record]:
         yield from _records(record, f"{days} days", outcomes, len(data))
     yield from load_records(record)
     _draw(options, "length", compared)
+
+
+def variables(options: Options) -> Iterator[Record]:
+    """Rates and events kept by the number of variables; the paper reports that rates do not depend on it."""
+    yield from _by_size("variables", "variables", queries_by_variables(options), options)
+
+
+def constraints(options: Options) -> Iterator[Record]:
+    """Rates and events kept by the number of linked pairs of four variables; the paper reports that rates stay."""
+    unit = f"linked pairs of {min(LINKS) + 1} variables"
+    yield from _by_size("constraints", unit, queries_by_links(options), options)
+
+
+def _by_size(part: str, unit: str, queries: Mapping[int, list[Query]], options: Options) -> Iterator[Record]:
+    data = measurements(options)
+    record = _recorder(part, f"{FEW} queries, verbosity {VERBOSITY:.0%}", options)
+    for count, of_size in queries.items():
+        yield from _records(record, f"{count} {unit}", compare_strategies(data, of_size, one_by_one=True), len(data))
+    yield from load_records(record)
 
 
 def _recorder(part: str, workload: str, options: Options) -> Recorder:

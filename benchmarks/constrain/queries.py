@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
@@ -71,6 +72,10 @@ class Configuration:
         ]
         return replace(self, links=tuple(links))
 
+    def with_links(self, count: int) -> Configuration:
+        """Return the configuration with its first links only; the first ones connect all variables."""
+        return replace(self, links=self.links[:count])
+
     def text(self, name: str, share: float, quantile: Quantile, strategy: str) -> str:
         """Return the CREATE QUERY statement."""
         names = [f"v{number + 1}" for number in range(len(self.ranges))]
@@ -112,17 +117,37 @@ def query_names(queries: Sequence[Query]) -> list[str]:
 # ------------------------------------------------------------ random configurations
 
 
-def draw_configurations(count: int, seed: int, length: int = LENGTH) -> list[Configuration]:
-    """Return configurations of two to four variables; the first ones do not depend on the count or the length."""
-    return [draw_configuration(number, seed, length) for number in range(count)]
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The size of random configurations.
+
+    Attributes
+    ----------
+    length : the maximum time in days between two linked variables
+    variables : two to four in turn if it is 0
+    links : at least one less than variables, which connects them
+    """
+
+    length: int = LENGTH
+    variables: int = 0
+    links: int = 0
 
 
-def draw_configuration(number: int, seed: int, length: int = LENGTH) -> Configuration:
+ANY_SHAPE = Shape()
+
+
+def draw_configurations(count: int, seed: int, shape: Shape = ANY_SHAPE) -> list[Configuration]:
+    """Return random configurations; the first ones do not depend on the count or the length."""
+    return [draw_configuration(number, seed, shape) for number in range(count)]
+
+
+def draw_configuration(number: int, seed: int, shape: Shape = ANY_SHAPE) -> Configuration:
     """Return the configuration of a number and a seed."""
-    return _draw(np.random.default_rng((seed, number)), 2 + number % 3, length)
+    return _draw(np.random.default_rng((seed, number)), shape.variables or 2 + number % 3, shape)
 
 
-def _draw(rng: np.random.Generator, variables: int, length: int) -> Configuration:
+def _draw(rng: np.random.Generator, variables: int, shape: Shape) -> Configuration:
+    length = shape.length
     sides = ("above", "below", "around")
     ranges = [ValueRange(str(rng.choice(PROPERTIES)), str(rng.choice(sides)), rng.random()) for _ in range(variables)]
     links = []
@@ -131,4 +156,8 @@ def _draw(rng: np.random.Generator, variables: int, length: int) -> Configuratio
         # At the same time or later, only later, or in any order.
         earliest = (0, 1, -length)[rng.integers(3)]
         links.append(Link(first, second, earliest, length, int(rng.choice(METRES))))
+    linked = {(link.first, link.second) for link in links}
+    others = [pair for pair in combinations(range(variables), 2) if pair not in linked]
+    for first, second in others[: max(0, shape.links - len(links))]:
+        links.append(Link(first, second, -length, length, int(rng.choice(METRES))))
     return Configuration(tuple(ranges), tuple(links))

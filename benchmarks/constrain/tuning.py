@@ -8,7 +8,7 @@ import numpy as np
 
 from anabranch.constrain.analysis import NOINDEX
 from benchmarks.constrain.data import Measurements
-from benchmarks.constrain.queries import LENGTH, Configuration, Query, draw_configuration, draw_configurations
+from benchmarks.constrain.queries import ANY_SHAPE, Configuration, Query, Shape, draw_configuration, draw_configurations
 from benchmarks.constrain.run import InProcess
 
 RELATIVE_ERROR = 0.03
@@ -91,7 +91,7 @@ def selective(
     count: int,
     seed: int,
     verbosity: float,
-    length: int = LENGTH,
+    shape: Shape = ANY_SHAPE,
     first: Sequence[Query] = (),
 ) -> list[Query]:
     """Return tuned queries that accept at most MAX_SHARE; other configurations are drawn again from the next seed.
@@ -106,12 +106,12 @@ def selective(
         If TRIES seeds are not enough: the data do not have enough matching events.
     """
     last_seed = seed + TRIES
-    queries = list(first) or tune(measurements, draw_configurations(count, seed, length), verbosity, MAX_SHARE)
+    queries = list(first) or tune(measurements, draw_configurations(count, seed, shape), verbosity, MAX_SHARE)
     while redrawn := [number for number, query in enumerate(queries) if query.share >= MAX_SHARE]:
         seed += 1
         if seed == last_seed:
             raise ValueError(f"{len(redrawn)} of {count} configurations cannot have a verbosity of {verbosity:.1%}")
-        configurations = [draw_configuration(number, seed, length) for number in redrawn]
+        configurations = [draw_configuration(number, seed, shape) for number in redrawn]
         for number, query in zip(redrawn, tune(measurements, configurations, verbosity, MAX_SHARE), strict=True):
             queries[number] = query
     return queries

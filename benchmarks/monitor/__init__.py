@@ -1,4 +1,4 @@
-"""MONITOR as in *A Query Processor for Prediction-Based Monitoring of Data Streams*: figures 5 to 7 of its section 6.
+"""MONITOR as in *A Query Processor for Prediction-Based Monitoring of Data Streams*: section 6, with figures 5 to 7.
 
 Vehicles in a square report their positions and speeds. The query: which two vehicles are within 400 m of each other, in
 x and in y, at instants at most 3 s apart? The live operator is stepped once per second in this process.
@@ -14,14 +14,16 @@ seconds.
 Times are processor times (`time.process_time`). Without --quick the charts in docs/images are drawn again.
 """
 
-from benchmarks.monitor.accuracy import functions, objects, policies
+from benchmarks.monitor.accuracy import delays, functions, objects, policies
 from benchmarks.monitor.chains import probabilities_of_chains
-from benchmarks.monitor.throughput import throughput_by_vehicles
+from benchmarks.monitor.throughput import throughput_by_vehicles, value_constraints
 
 PARTS = {
     "objects": objects,
     "functions": functions,
     "policies": policies,
+    "delays": delays,
     "throughput": throughput_by_vehicles,
+    "values": value_constraints,
     "chains": probabilities_of_chains,
 }

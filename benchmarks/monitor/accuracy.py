@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 
 from anabranch.simulate.vehicles import Options as Vehicles
@@ -19,6 +20,9 @@ WINDOWS = (1.0, 3.0, 5.0, 10.0)
 POLICIES = ("LEAST CONTRIBUTION", "OLDEST", "RANDOM", "NEWEST")
 UNLIMITED = "unlimited"
 """The windows of the join in seconds, and the policies of a full buffer."""
+
+DELAYS, DELAYED_WINDOW = (0.0, 1.0, 3.0, 6.0), 3.0
+"""How late reports arrive at most, in seconds, and the window of the join then."""
 
 CROWD, BUFFER = 300, 325
 """The vehicles and the size of the buffer when policies are compared."""
@@ -51,7 +55,7 @@ def run_objects(objects: int, reporting: str, options: Options) -> AccuracyRun:
     return run_seconds(make_monitor_job(vehicles), cached_scenario(vehicles, options.seed, is_predicting))
 
 
-def run_policy(within: float, policy: str, options: Options) -> AccuracyRun:
+def run_policy(within: float, policy: str, options: Options, most_delay: float = 0.0) -> AccuracyRun:
     """Run vehicles that turn more often, with a buffer that is too small for them."""
     compile_kernels()
     objects, size = (20, 22) if options.quick else (CROWD, BUFFER)
@@ -59,7 +63,8 @@ def run_policy(within: float, policy: str, options: Options) -> AccuracyRun:
         objects=objects, duration=_duration(options), sample=1.0, turn_period=5.0, turn_probability=0.75, density=30.0
     )
     clauses = "" if policy == UNLIMITED else f"BUFFER {size} DISCARD {policy}"
-    return run_seconds(make_monitor_job(vehicles, within, clauses), cached_scenario(vehicles, options.seed))
+    scenario = replace(cached_scenario(vehicles, options.seed), most_delay=most_delay)
+    return run_seconds(make_monitor_job(vehicles, within, clauses), scenario)
 
 
 def _duration(options: Options) -> float:
@@ -120,15 +125,29 @@ def policies(options: Options) -> Iterator[Record]:
         for within in _windows(options)
     }
     for within, runs in compared.items():
-        best = runs[UNLIMITED].score
-        for policy, run in runs.items():
-            for name in ("recall", "precision", "f"):
-                value = getattr(run.score, name)
-                yield record(f"{within:g} s, {policy}: {name}", value, "", UNLIMITED, value / getattr(best, name))
-            yield record(f"{within:g} s, {policy}: F in the window", run.window_score.f, "")
+        yield from _policy_records(record, f"{within:g} s", runs)
     yield from load_records(record)
     if not options.quick:
         charts.draw_policies(compared)
+
+
+def delays(options: Options) -> Iterator[Record]:
+    """Accuracy by how late reports arrive, for each policy of a buffer that is too small."""
+    workload = f"{CROWD} vehicles, BUFFER {BUFFER}, window {DELAYED_WINDOW:g} s, vehicles as for the policies"
+    record = recorder("monitor.delays", workload, options)
+    for delay in (0.0, 2.0) if options.quick else DELAYS:
+        runs = {policy: run_policy(DELAYED_WINDOW, policy, options, delay) for policy in (UNLIMITED, *POLICIES)}
+        yield from _policy_records(record, f"up to {delay:g} s late", runs)
+    yield from load_records(record)
+
+
+def _policy_records(record: Recorder, prefix: str, runs: Mapping[str, AccuracyRun]) -> Iterator[Record]:
+    best = runs[UNLIMITED].score
+    for policy, run in runs.items():
+        for name in ("recall", "precision", "f"):
+            value = getattr(run.score, name)
+            yield record(f"{prefix}, {policy}: {name}", value, "", UNLIMITED, value / getattr(best, name))
+        yield record(f"{prefix}, {policy}: F in the window", run.window_score.f, "")
 
 
 def _score_records(record: Recorder, prefix: str, run: AccuracyRun) -> Iterator[Record]:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.arrays import I64, Bools
@@ -48,11 +49,13 @@ class AccuracyRun:
 
 def step_seconds(job: MonitorJob, scenario: Scenario) -> Iterator[tuple[float, Outcome, float]]:
     """Step a live operator once per second; yield the instant, the outcome and its processor time."""
-    rows, times = scenario.report_rows(), scenario.reports.t
+    order = np.argsort(scenario.arrivals, kind="stable")
+    rows, arrivals = scenario.report_rows().take(pa.array(order)), scenario.arrivals[order]
     live_operator = job.operator()
     for now in np.arange(0.0, scenario.vehicles.duration, 1.0):
-        begin, end = np.searchsorted(times, [now - 1.0, now], side="right")
-        watermark = Progress.of_all(int(order_doubles(np.array([now]))[0]), len(job.layouts))
+        begin, end = np.searchsorted(arrivals, [now - 1.0, now], side="right")
+        passed = int(order_doubles(np.array([now - scenario.most_delay]))[0])
+        watermark = Progress.of_all(passed, len(job.layouts))
         start = time.process_time()
         packets = packets_of(job, rows.slice(begin, end - begin))
         outcome = live_operator.step(packets, watermark, ended=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -19,24 +19,52 @@ _WORKBOOK = """
       MODEL PREDICTED ERROR {error} PERIOD {period};
     CREATE QUERY near AS
       MONITOR a, b FROM cars AS a, cars AS b
-      WHERE ABS(a.x - b.x) <= {near} AND ABS(a.y - b.y) <= {near} AND a.car < b.car
-      WITHIN {within} SEMANTICS EXPECTED {clauses};
+      WHERE ABS(a.x - b.x) <= {near} AND ABS(a.y - b.y) <= {near} AND a.car < b.car {conditions}
+      WITHIN {within} SEMANTICS {semantics} {clauses};
     """
 
 
-def make_monitor_job(vehicles: Options, within: float = 3.0, clauses: str = "") -> MonitorJob:
-    """Return the job of the live query; `clauses` are further clauses such as BUFFER."""
-    workbook = _WORKBOOK.format(error=vehicles.error, period=vehicles.period, near=NEAR, within=within, clauses=clauses)
+def make_monitor_job(
+    vehicles: Options,
+    within: float = 3.0,
+    clauses: str = "",
+    at_most: float | None = None,
+    semantics: str = "EXPECTED",
+) -> MonitorJob:
+    """Return the job of the live query.
+
+    Parameters
+    ----------
+    clauses : further clauses such as BUFFER
+    at_most : a value constraint, in metres from the west: only vehicles there are of interest
+    """
+    conditions = "" if at_most is None else f"AND a.x <= {at_most} AND b.x <= {at_most}"
+    workbook = _WORKBOOK.format(
+        error=vehicles.error, period=vehicles.period, near=NEAR, within=within, clauses=clauses,
+        conditions=conditions, semantics=semantics,
+    )  # fmt: skip
     return make_job(workbook, "near", live=True)
 
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """Simulated vehicles: their true positions, and their reports."""
+    """Simulated vehicles: their true positions, and their reports.
+
+    Attributes
+    ----------
+    most_delay : how long a report takes to arrive at most, in seconds
+    """
 
     vehicles: Options
     positions: F64
     reports: Reports
+    most_delay: float = 0.0
+
+    @cached_property
+    def arrivals(self) -> F64:
+        """When each report arrives: up to `most_delay` seconds late, so not in order of time."""
+        delays = np.random.default_rng(len(self.reports.t)).uniform(0.0, self.most_delay, len(self.reports.t))
+        return self.reports.t + delays
 
     @property
     def tuples(self) -> float:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from anabranch.simulate.vehicles import Options as Vehicles
 from benchmarks.harness import CPU_PER_SECOND, Options, Record, Recorder, load_records, recorder
-from benchmarks.monitor.accuracy import compile_kernels
+from benchmarks.monitor.accuracy import OBJECTS, compile_kernels
 from benchmarks.monitor.run import EveryPair, ThroughputRun, run_micro_batches
 from benchmarks.monitor.scenarios import make_monitor_job, simulate_scenario
 
 BATCH, WARM_UP, MEASURED = 6.0, 36.0, 24.0
 """Seconds of stream: in a micro-batch, before counting begins (all vehicles report twice in it), and counted."""
+
+SHARE_IN_WEST = 0.25
+"""The share of the square in which vehicles satisfy the value constraint."""
 
 
 def throughput_by_vehicles(options: Options) -> Iterator[Record]:
@@ -40,6 +44,41 @@ def throughput_by_vehicles(options: Options) -> Iterator[Record]:
             ratio = ticking.total / run.total
             yield record("with EVERY 1: processor time", ticking.total, CPU_PER_SECOND, "without EVERY", ratio)
         yield from load_records(record)
+
+
+def value_constraints(options: Options) -> Iterator[Record]:
+    """Processor time without and with a value constraint, which few vehicles satisfy, by the number of vehicles.
+
+    The constraint is checked before predictions are compared. The answers must be those of comparing every pair. With
+    EXPECTED, an answer has a probability, which takes longer to compute if constraints connect more values.
+    """
+    compile_kernels()
+    for count in (30, 60) if options.quick else OBJECTS:
+        vehicles = Vehicles(objects=count, duration=WARM_UP + MEASURED)
+        scenario = simulate_scenario(vehicles, options.seed)
+        workload = f"{count:,} vehicles in {vehicles.area:g} km2, micro-batches of {BATCH:g} s, one bucket"
+        record = recorder("monitor.values", workload, options)
+        for semantics in ("MUST", "EXPECTED"):
+            job = partial(make_monitor_job, vehicles, semantics=semantics)
+            west = job(at_most=SHARE_IN_WEST * vehicles.side)
+            plain, constrained = (run_micro_batches(each, scenario, BATCH, WARM_UP) for each in (job(), west))
+            check_same(constrained, run_micro_batches(west, scenario, BATCH, WARM_UP, EveryPair))
+            yield from _value_records(record, semantics, plain, constrained)
+        yield from load_records(record)
+
+
+def _value_records(
+    record: Recorder, semantics: str, plain: ThroughputRun, constrained: ThroughputRun
+) -> Iterator[Record]:
+    """Yield what runs without and with a value constraint took, and the ratio of the second to the first."""
+    without, name = f"{semantics}, no value constraint", f"{semantics}, only in the western {SHARE_IN_WEST:.0%}"
+    yield record(f"{without}: processor time", plain.total, CPU_PER_SECOND)
+    ratio = constrained.total / plain.total
+    yield record(f"{name}: processor time", constrained.total, CPU_PER_SECOND, without, ratio)
+    for what in ("candidates", "answers"):
+        before, after = (getattr(run, what) / run.stream for run in (plain, constrained))
+        yield record(f"{without}: {what}", before, "per second")
+        yield record(f"{name}: {what}", after, "per second", without, after / before if before else None)
 
 
 def _records(record: Recorder, run: ThroughputRun) -> Iterator[Record]:

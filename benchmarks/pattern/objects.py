@@ -63,11 +63,11 @@ def safe_plans(options: Options) -> Iterator[Record]:
             spec = Spec(model, count, _instants(options), seed=options.seed)
             doors = Spec("INDEPENDENT", 2, spec.instants, seed=options.seed + 1)
             tables = [make_stream(spec), make_stream(doors)]
-            runs: dict[str, Run] = {
-                SAFE_PLAN: partial(run_archive, make_job(workbook(clauses=""), "q"), tables),
-                SAMPLED: partial(run_archive, make_job(workbook(clauses=SAMPLING), "q"), tables),
-            }
-            yield from _compared(record, count, spec, runs, options)
+            clauses = {SAFE_PLAN: "", SAMPLED: SAMPLING}
+            jobs = {name: make_job(workbook(clauses=text), "q") for name, text in clauses.items()}
+            runs = {name: partial(run_archive, job, tables) for name, job in jobs.items()}
+            n_rows = dict.fromkeys(runs, sum(table.num_rows for table in tables))
+            yield from _compared(record, spec, runs, n_rows, options)
 
 
 def _by_objects(
@@ -77,13 +77,16 @@ def _by_objects(
         record = recorder(benchmark, f"{name}, {model}, {_instants(options)} instants", options)
         for count in _objects(options):
             spec = Spec(model, count, _instants(options), seed=options.seed)
-            table = make_stream(spec)
-            runs: dict[str, Run] = {
-                EXACT: partial(run_archive, job_of(model, query), [table]),
-                MOST_LIKELY: partial(run_archive, job_of("CERTAIN", query), [most_likely(spec, table)]),
-                SAMPLED: partial(run_archive, job_of(model, f"{query} {SAMPLING}"), [table]),
+            rows = make_stream(spec)
+            tables = {EXACT: rows, MOST_LIKELY: most_likely(spec, rows), SAMPLED: rows}
+            jobs = {
+                EXACT: job_of(model, query),
+                MOST_LIKELY: job_of("CERTAIN", query),
+                SAMPLED: job_of(model, f"{query} {SAMPLING}"),
             }
-            yield from _compared(record, count, spec, runs, options)
+            runs = {name: partial(run_archive, job, [tables[name]]) for name, job in jobs.items()}
+            n_rows = {name: table.num_rows for name, table in tables.items()}
+            yield from _compared(record, spec, runs, n_rows, options)
 
 
 def _objects(options: Options) -> tuple[int, ...]:
@@ -99,19 +102,22 @@ def job_of(model: str, query: str) -> Job:
     return make_job(f"{STREAM.format(model=model)} CREATE QUERY q AS {query};", "q")
 
 
-def _compared(record: Recorder, count: int, spec: Spec, runs: Mapping[str, Run], options: Options) -> Iterator[Record]:
-    """Yield the rate of each way to answer, and its ratio to the first, which is exact."""
+def _compared(
+    record: Recorder, spec: Spec, runs: Mapping[str, Run], n_rows: Mapping[str, int], options: Options
+) -> Iterator[Record]:
+    """Yield the rates of each way to answer, and their ratios to the first, which is exact."""
     exact, *_ = runs
     answers = {name: run() for name, run in runs.items()}
     difference = largest_difference(answers[exact], answers[SAMPLED])
     if difference > tolerance():
         raise AssertionError(f"sampled probabilities differ from exact ones by {difference}")
     seconds = processor_seconds(runs, options.rounds)
-    for name, run_seconds in seconds.items():
-        rate, ratio = spec.keys * spec.instants / run_seconds, seconds[exact] / run_seconds
-        baseline = (None, None) if name == exact else (exact, ratio)
-        yield record(f"{count} objects: {name}", rate, "(object, t)/s", *baseline)
-    yield record(f"{count} objects: largest error of {SAMPLED}", difference, "probability")
+    for unit, counts in (("(object, t)/s", dict.fromkeys(runs, spec.keys * spec.instants)), ("rows/s", n_rows)):
+        rates = {name: counts[name] / run_seconds for name, run_seconds in seconds.items()}
+        for name, rate in rates.items():
+            baseline = (None, None) if name == exact else (exact, rate / rates[exact])
+            yield record(f"{spec.keys} objects: {name}", rate, unit, *baseline)
+    yield record(f"{spec.keys} objects: largest error of {SAMPLED}", difference, "probability")
 
 
 # ------------------------------------------------------------ answers

@@ -24,7 +24,7 @@ from benchmarks.relate.algorithms import (
     is_tree,
     node_counts,
 )
-from benchmarks.relate.workloads import Workload, all_workloads, poisson
+from benchmarks.relate.workloads import Workload, all_workloads, journeys, poisson
 
 LIMIT = 100_000
 """The maximum number of nodes of a pair's tree when it is timed."""
@@ -39,6 +39,9 @@ SLOW = 1.0
 """Algorithms that take longer than this many seconds are run once."""
 
 NOISES = tuple(n / 100 for n in range(0, 41, 5))
+LOST = (4, 6, 8, 10, 12, 14)
+"""The lost events of two bus journeys in a window, as in the paper."""
+
 SAME_NOISE = 0.2
 """The noise at which k and the threshold vary."""
 
@@ -169,6 +172,22 @@ def selectivity(options: Options) -> Iterator[Record]:
             yield from result.records(record, f"k = {k}")
     if not options.quick:
         charts.draw_selectivity(drawn)
+
+
+def lost_events(options: Options) -> Iterator[Record]:
+    """The time for a pair by the number of lost events in its window, and what pruning saves (figure 13)."""
+    record = recorder("relate.lost", f"pairs of journeys, k = {journeys(options, 4, options.seed).at_least}", options)
+    for lost in (4, 6) if options.quick else LOST:
+        workload = journeys(options, lost, options.seed)
+        speeds = measure(workload, (ANABRANCH, TREE, EARLY_STOP), options).estimated
+        times = {name: 1e6 * workload.events / speed / len(workload.pairs) for name, speed in speeds.items()}
+        for name, microseconds in times.items():
+            ratio = None if name == ANABRANCH else microseconds / times[ANABRANCH]
+            yield record(f"{lost} lost: {name}", microseconds, "us/pair", ANABRANCH if ratio else None, ratio)
+        nodes = {name: float(node_counts(workload, name).mean()) for name in (TREE, EARLY_STOP)}
+        yield record(f"{lost} lost: {TREE}, nodes", nodes[TREE], "per pair")
+        share = nodes[EARLY_STOP] / nodes[TREE]
+        yield record(f"{lost} lost: {EARLY_STOP}, nodes", nodes[EARLY_STOP], "per pair", TREE, share)
 
 
 def k_values(segments: int, options: Options) -> Sequence[int]:

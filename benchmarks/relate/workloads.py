@@ -25,6 +25,9 @@ from benchmarks.harness import Options
 
 SOME = 1
 
+GAP = 5.0
+"""The mean time between two events of a journey."""
+
 _WORKBOOK = """
     CREATE STREAM intervals KEY (id INTEGER) TIME t DOUBLE MODEL INTERVALS ORDER seq;
     CREATE QUERY q AS
@@ -131,6 +134,30 @@ def road(options: Options, threshold: float, seed: int) -> Workload:
     entities, _ = traffic.simulate_road(traffic_options, np.random.default_rng(seed))
     pairs = np.stack(np.triu_indices(len(entities.counts), 1), axis=1)
     return Workload(f"road, {threshold:g} km/h", entities, pairs, SOME)
+
+
+def journeys(options: Options, lost: int, seed: int) -> Workload:
+    """Return pairs of journeys of which only the ends of a time window are known, as those of buses in the paper.
+
+    All stops in the window are lost, two events each: `lost` events of both journeys together, at least two of each. A
+    journey of one stop has two segments. The second journey begins while the first one is under way.
+    """
+    pairs = 20 if options.quick else 500
+    stops = lost // 2
+    sizes = np.tile([2 * (stops // 2) + 2, 2 * (stops - stops // 2) + 2], pairs)
+    rng = np.random.default_rng((seed, lost))
+    starts = np.append(0, np.cumsum(sizes))
+    entity = np.repeat(np.arange(2 * pairs), sizes)
+    waits = rng.exponential(GAP, len(entity))
+    times = np.cumsum(waits)
+    times -= times[starts[:-1]][entity]
+    lengths = times[starts[1:] - 1]
+    begins = np.zeros(2 * pairs)
+    begins[1::2] = rng.uniform(0.0, lengths[::2])
+    is_end = np.isin(np.arange(len(entity)), [*starts[:-1], *(starts[1:] - 1)])
+    times += begins[entity]
+    entities = Entities({"id": np.arange(2 * pairs)}, starts, times, ~is_end, (0.0, float(times.max())))
+    return Workload(f"{lost} lost events", entities, np.arange(2 * pairs).reshape(-1, 2), 2)
 
 
 def all_workloads(options: Options, seed: int | None = None) -> list[Workload]:

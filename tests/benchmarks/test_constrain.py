@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from benchmarks.__main__ import main
 from benchmarks.constrain import charts, figures, index, joins, strategies
 from benchmarks.constrain.data import PROPERTIES, Measurements, events_of, part_of
-from benchmarks.constrain.queries import Query, draw_configurations
+from benchmarks.constrain.queries import Query, Shape, draw_configurations
 from benchmarks.constrain.strategies import checksum, compare_strategies, sorted_alerts
 from benchmarks.constrain.tuning import MAX_SHARE, selective, tune
 
@@ -52,10 +53,13 @@ def small_data(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(figures, "QUERIES", (2, 4))
     monkeypatch.setattr(figures, "VERBOSITIES", (0.01, 0.02))
     monkeypatch.setattr(figures, "LENGTHS", (5, 10))
+    monkeypatch.setattr(figures, "VARIABLES", (2, 3))
+    monkeypatch.setattr(figures, "LINKS", (2, 3))
     monkeypatch.setattr(strategies, "ROUNDS", 1)
     cached = (
         figures.measurements, figures.first_queries, figures.many_queries,
-        figures.queries_by_verbosity, figures.queries_by_length,
+        figures.queries_by_verbosity, figures.queries_by_length, figures.queries_by_variables,
+        figures.queries_by_links,
     )  # fmt: skip
     for function in cached:
         function.cache_clear()
@@ -87,9 +91,18 @@ def test_selective_queries_replace_only_unselective_ones(measurements: Measureme
 
 
 def test_configurations_of_two_lengths_differ_only_in_the_length() -> None:
-    for short, long in zip(draw_configurations(9, 7, 5), draw_configurations(9, 7, 20), strict=True):
+    for short, long in zip(draw_configurations(9, 7, Shape(5)), draw_configurations(9, 7, Shape(20)), strict=True):
         assert short != long
         assert short.with_length(20) == long
+
+
+def test_more_links_are_added_to_those_that_connect_all_variables() -> None:
+    few = draw_configurations(9, 7, Shape(variables=4))
+    many = draw_configurations(9, 7, Shape(variables=4, links=6))
+    for one, other in zip(few, many, strict=True):
+        assert len(one.links) == 3
+        assert {(link.first, link.second) for link in other.links} == set(combinations(range(4), 2))
+        assert other.with_links(3) == one
 
 
 def test_an_impossible_verbosity_is_an_error(measurements: Measurements) -> None:
@@ -136,6 +149,16 @@ def test_tables_and_charts(chart_folder: Path, capsys: pytest.CaptureFixture[str
     for text in ("2.0%: TIGHT", "4 queries: LOOSE", "none drawn again", "10 days: NOINDEX", "load average"):
         assert text in printed
     assert len(chart_names(chart_folder)) == 6
+
+
+@pytest.mark.usefixtures("small_data", "wide_terminal")
+def test_strategies_have_the_same_alerts_for_any_number_of_variables_and_links(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["constrain.variables", "constrain.constraints"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    for text in ("3 variables: TIGHT", "2 variables: alerts", "3 linked pairs of 3 variables: LOOSE keeps at most"):
+        assert text in printed
 
 
 def test_trees_and_lists_find_the_same_events(

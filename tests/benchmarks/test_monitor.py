@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,14 @@ import pytest
 from benchmarks.__main__ import main
 from benchmarks.monitor import charts
 from benchmarks.monitor.accuracy import POLICIES, REPORTING, UNLIMITED
-from benchmarks.monitor.run import AccuracyRun, ThroughputRun, run_seconds, step_seconds
+from benchmarks.monitor.run import (
+    AccuracyRun,
+    EveryPair,
+    ThroughputRun,
+    run_micro_batches,
+    run_seconds,
+    step_seconds,
+)
 from benchmarks.monitor.scenarios import Scenario, cached_scenario, make_monitor_job, plain_reports
 from benchmarks.monitor.scores import CurrentAnswers, Score, ideal_pairs, pair_codes, window_pairs
 from benchmarks.monitor.throughput import check_same
@@ -122,6 +130,50 @@ def test_plain_values_are_reported_if_they_are_too_far_off_or_too_old() -> None:
     assert not reports.rates.any()
 
 
+def test_a_value_constraint_leaves_the_answers_about_vehicles_that_satisfy_it() -> None:
+    """An answer stays as it is if both predictions satisfy the constraint always, and none is added."""
+    vehicles = Options(objects=40, duration=24.0)
+    west = vehicles.side / 2
+    reports = cached_scenario(vehicles, 3).report_rows().to_pylist()
+    furthest = {(row["car"], row["t"]): max(row["x"], row["x"] + vehicles.period * row["x_rate"]) for row in reports}
+
+    def found(at_most: float | None) -> dict[tuple, bool]:
+        """Each answer, and whether both vehicles are in the west as long as their predictions are valid."""
+        found = {}
+        for _, outcome, _ in step_seconds(make_monitor_job(vehicles, at_most=at_most), cached_scenario(vehicles, 3)):
+            for row in outcome.answers.to_pylist():
+                key = row["a"]["car"], row["b"]["car"], row["valid_from"], row["valid_to"], row["status"]
+                found[key] = max(furthest[row[name]["car"], row[name]["t"]] for name in "ab") <= west
+        return found
+
+    plain, constrained = found(None), found(west)
+    inside = {answer for answer, is_inside in plain.items() if is_inside}
+    assert inside <= constrained.keys()
+    assert {answer[:2] for answer in constrained} <= {answer[:2] for answer in plain}
+    assert 20 < len(inside) < len(constrained) < len(plain)
+
+
+def test_predictions_that_cannot_satisfy_a_value_constraint_are_not_compared() -> None:
+    vehicles = Options(objects=40, duration=24.0)
+    scenario, job = cached_scenario(vehicles, 3), make_monitor_job(vehicles, at_most=vehicles.side / 4)
+    run = run_micro_batches(job, scenario, 6.0, 0.0)
+    check_same(run, run_micro_batches(job, scenario, 6.0, 0.0, EveryPair))
+    everywhere = run_micro_batches(make_monitor_job(vehicles), scenario, 6.0, 0.0)
+    assert 0 < run.answers < everywhere.answers / 2
+    assert 0 < run.candidates < everywhere.candidates / 2
+
+
+def test_reports_arrive_late_but_within_their_delay() -> None:
+    vehicles = Options(objects=40, duration=24.0)
+    late = replace(cached_scenario(vehicles, 3), most_delay=4.0)
+    delays = late.arrivals - late.reports.t
+    assert 0.0 <= delays.min() < 1.0
+    assert 3.0 < delays.max() <= 4.0
+    assert sum(outcome.rejected.num_rows for _, outcome, _ in step_seconds(make_monitor_job(vehicles), late)) == 0
+    in_time, delayed = (run_seconds(make_monitor_job(vehicles), replace(late, most_delay=d)) for d in (0.0, 4.0))
+    assert 0.5 < delayed.score.f < in_time.score.f
+
+
 def test_different_answers_are_an_error() -> None:
     one = ThroughputRun(statuses={"tentative": 3}, checksum=12.0)
     check_same(one, ThroughputRun(statuses={"tentative": 3}, checksum=12.0))
@@ -140,6 +192,8 @@ def test_a_quick_run_prints_tables_and_draws_nothing(chart_folder: Path, capsys:
         "values, same tuple rate",
         "3 s, OLDEST: recall",
         "every pair compared",
+        "up to 2 s late, OLDEST: recall",
+        "MUST, only in the western 25%: processor time",
     ):
         assert text in printed
     assert chart_names(chart_folder) == []

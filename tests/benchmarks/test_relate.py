@@ -26,7 +26,7 @@ from benchmarks.relate.algorithms import (
 from benchmarks.relate.answers import Answers, answer_all
 from benchmarks.relate.spark import answers_in_process, sizes, with_types
 from benchmarks.relate.speed import Throughput, measure
-from benchmarks.relate.workloads import Workload, all_workloads, poisson
+from benchmarks.relate.workloads import Workload, all_workloads, journeys, poisson
 
 from anabranch.simulate import traffic
 from anabranch.simulate.segmented import Entities
@@ -76,6 +76,31 @@ def test_losses_do_not_depend_on_times() -> None:
     inner = np.ones(len(waits), bool)
     inner[entities.starts[:-1]] = inner[entities.starts[1:] - 1] = False
     assert abs(np.corrcoef(waits[inner], entities.lost[inner])[0, 1]) < 0.02
+
+
+def test_only_the_ends_of_journeys_are_known() -> None:
+    for lost in (4, 6, 14):
+        workload = journeys(QUICK, lost, seed=7)
+        entities, (first, second) = workload.entities, workload.pairs.T
+        counts = np.add.reduceat(entities.lost, entities.starts[:-1])
+        assert (counts[first] + counts[second] == lost).all()
+        assert (counts >= 2).all()
+        assert not entities.lost[entities.starts[:-1]].any()
+        assert not entities.lost[entities.starts[1:] - 1].any()
+        inside = np.setdiff1d(np.arange(1, len(entities.times)), entities.starts[:-1])
+        assert (entities.times[inside] > entities.times[inside - 1]).all()
+        begins, ends = entities.times[entities.starts[:-1]], entities.times[entities.starts[1:] - 1]
+        assert ((begins[first] <= begins[second]) & (begins[second] <= ends[first])).all()
+
+
+def test_the_tree_agrees_about_journeys() -> None:
+    workload = journeys(QUICK, 6, seed=7)
+    algorithms = all_algorithms(1_000_000)
+    results = {name: algorithms[name](workload) for name in (ANABRANCH, TREE, EARLY_STOP)}
+    assert results[TREE].complete.all()
+    assert check_same(results[TREE], results[ANABRANCH]) < 1e-9
+    assert check_same(results[EARLY_STOP], results[ANABRANCH]) < 1e-9
+    assert ((results[ANABRANCH].probability > 0.01) & (results[ANABRANCH].probability < 0.99)).mean() > 0.5
 
 
 def test_a_subset_of_the_pairs_has_their_entities() -> None:

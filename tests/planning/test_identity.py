@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.planning.identity import Document, differences, fingerprint_of, identity_of
+from anabranch.planning.identity import Document, differences, fingerprint_of, identity_of, query_fingerprints
 from anabranch.transport.layout import Layout
 from tests.planning.golden_identity import WORKBOOKS, golden, group_of
 
@@ -84,3 +84,26 @@ def test_another_version_or_state_format_is_named(tmp_path: Path) -> None:
     document = identity(STREAM.format(clauses="") + QUERY.format(threshold=""), tmp_path)
     assert differences(document, document | {"version": 0}) == "has version 0, this version writes 2"
     assert differences(document, document | {"state format": 1}) == "has state format 1, this version writes 3"
+
+
+PAIR = "CREATE QUERY {name} AS CONSTRAIN u, v FROM {first} AS u, {second} AS v WHERE SPAN(u, v) <= {most};"
+
+
+def group_identity(folder: Path, *queries: str) -> Document:
+    streams = "".join(f"CREATE STREAM {name} KEY (k STRING) TIME t INTEGER;" for name in "ab")
+    return identity(streams + "".join(queries), folder)
+
+
+def test_queries_that_share_a_pass_are_added_and_removed_but_not_changed(tmp_path: Path) -> None:
+    one = PAIR.format(name="one", first="b", second="a", most=1)
+    two = PAIR.format(name="two", first="a", second="b", most=2)
+    both, first, second = (group_identity(tmp_path, *texts) for texts in ((one, two), (one,), (two,)))
+    for other in (first, second):
+        assert fingerprint_of(other, shares_pass=True) == fingerprint_of(both, shares_pass=True)
+        assert differences(other, both, shares_pass=True) == differences(both, other, shares_pass=True) == ""
+        assert differences(other, both) == "belongs to another query, or to an earlier version of this query"
+    assert differences(first, second, shares_pass=True) == "belongs to other queries"
+    assert [stream["layout"]["name"] for stream in both["streams"]] == ["a", "b"], "the order depends on no query"
+    assert query_fingerprints(both) == (*query_fingerprints(first), *query_fingerprints(second))
+    changed = group_identity(tmp_path, one.replace("<= 1", "<= 9"))
+    assert query_fingerprints(changed) != query_fingerprints(first)

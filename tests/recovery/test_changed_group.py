@@ -20,7 +20,7 @@ STREAM = "CREATE STREAM seen KEY (car STRING) VALUE (x DOUBLE) TIME t INTEGER WA
 QUERIES = {
     "passing": "u, v FROM seen AS u, seen AS v WHERE v.t - u.t IN [0, 1] AND v.x - u.x IN [0, 4] AND u.car <> v.car",
     "close": "u, v FROM seen AS u, seen AS v WHERE v.t - u.t IN [0, 3] AND u.car < v.car AND v.x - u.x IN [-1, 1]",
-    "lonely": "u, NOT v FROM seen AS u, seen AS v WHERE SPAN(u, v) <= 2 AND u.car <> v.car AND v.x - u.x IN [-3, 3]",
+    "lonely": "u, NOT v FROM seen AS u, seen AS v WHERE SPAN(u, v) <= 1 AND u.car <> v.car AND v.x - u.x IN [-1, 1]",
 }
 FILES = 16
 

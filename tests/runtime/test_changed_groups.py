@@ -16,6 +16,9 @@ from tests.oracles.events import frozen
 
 from anabranch import Session
 from anabranch.errors import StateError
+from anabranch.planning.identity import VERSION
+from anabranch.runtime.checkpoint import Changes, Checkpoint, folder_of
+from anabranch.transport.state import FORMAT
 
 STREAMS = """
 CREATE STREAM e KEY (id STRING) VALUE (kind STRING) TIME t INTEGER SPACE (x, y) WATERMARK 5;
@@ -183,3 +186,21 @@ def test_a_changed_query_needs_a_new_name(spark: SparkSession, tmp_path: Path) -
         group.process("near", "quiet", near=changed)
     with pytest.raises(StateError, match="belongs to other queries; start with a new checkpoint folder"):
         group.process("soon")
+
+
+def test_a_group_finds_the_checkpoint_that_has_one_of_its_queries(tmp_path: Path) -> None:
+    def claim(folder: str, *names: str) -> None:
+        identity = {"version": VERSION, "state format": FORMAT, "queries": dict.fromkeys(names, "text"), "streams": []}
+        Checkpoint(folder).claim(identity, 16, {}, shares_pass=True)
+
+    first = folder_of(str(tmp_path), ["a", "B"])
+    assert first == str(tmp_path / "a+B")
+    assert folder_of(str(tmp_path), ["a", "b", "c", "d", "e"]) == str(tmp_path / "a+4")
+    claim(first, "a", "b")
+    assert folder_of(str(tmp_path), ["c", "b"]) == first
+    claim(first, "b", "c")
+    assert folder_of(str(tmp_path), ["a"]) == str(tmp_path / "a"), "a was removed"
+    assert Checkpoint(first).changes(["B", "d"]) == Changes(added=("d",), removed=("c",))
+    claim(str(tmp_path / "d"), "d")
+    with pytest.raises(StateError, match=r"c, d have several checkpoints: .*a\+B, .*d; start their queries as before"):
+        folder_of(str(tmp_path), ["c", "d"])

@@ -104,8 +104,9 @@ class _Group:
     def checkpoint(self) -> str:
         """The checkpoint folder of the group."""
         from anabranch.runtime.checkpoint import folder_of
+        from anabranch.runtime.sources.files import local_folder
 
-        return folder_of(self.checkpoints, self.names)
+        return folder_of(local_folder(self.checkpoints), self.names)
 
     def start(self, trigger: dict | None):
         """Start the stream; says which queries are added and removed."""

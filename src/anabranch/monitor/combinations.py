@@ -118,6 +118,7 @@ class Combinations:
 
     def _pairs(self, held: Predictions, one: int, other: int, firsts: I64, seconds: I64) -> Iterator[I64]:
         """The pairs of predictions of two operands whose boxes intersect, in chunks."""
+        firsts, seconds = self._allowed(held, one, firsts), self._allowed(held, other, seconds)
         if not len(firsts) or not len(seconds):
             return
         # In the order of time, predictions that match are near each other in memory.
@@ -174,6 +175,18 @@ class Combinations:
             if isfinite(low) and isfinite(high):
                 differences.append((u, v, low, high))
         return differences[:2]
+
+    def _allowed(self, held: Predictions, operand: int, rows: I64) -> I64:
+        """The predictions of an operand that the constraints on its values alone do not exclude."""
+        for (u, v), numbers in self._analysis.forms:
+            if v >= 0 or self._analysis.values[u][0] != operand:
+                continue
+            low, high = reach(numbers)
+            least, most = self._value_range(held, rows, u)
+            # More than the rounding errors.
+            slack = 1e-9 * (np.abs(least) + np.abs(most) + 1e-9)
+            rows = rows[(most + slack >= low - 1e-9 * abs(low)) & (least - slack <= high + 1e-9 * abs(high))]
+        return rows
 
     def _value_range(self, held: Predictions, rows: I64, value: int) -> tuple[F64, F64]:
         """The smallest and the largest prediction of a value while its predictions apply; for MAY, with the errors."""
