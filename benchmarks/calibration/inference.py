@@ -228,6 +228,12 @@ def _sorted(rows: Labelled) -> Labelled:
 
 def _likeliest(hmm: Hmm, method: str, truth: Labelled, readings: Labelled) -> tuple[F64, I32]:
     """The probability of the most probable location of each known step, and the location."""
+    known = probabilities_of(hmm, method, truth, readings)
+    return known.max(axis=1), known.argmax(axis=1).astype(np.int32)
+
+
+def probabilities_of(hmm: Hmm, method: str, truth: Labelled, readings: Labelled) -> F64:
+    """(known steps, locations): the probability of each location in each known step."""
     firsts = np.flatnonzero(np.concatenate([[True], np.diff(truth.key) != 0]))
     lasts = np.append(firsts[1:], len(truth.key)) - 1
     # Every step of a key is inferred, from its first known location to its last, also those without a known one.
@@ -243,5 +249,5 @@ def _likeliest(hmm: Hmm, method: str, truth: Labelled, readings: Labelled) -> tu
     )  # fmt: skip
     probabilities = np.zeros((step_starts[-1], len(hmm.locations)))
     probabilities[inferred.step, inferred.location] = inferred.p
-    known = probabilities[truth.step + np.array([shift[key] for key in truth.key.tolist()], np.int64)]
-    return known.max(axis=1), known.argmax(axis=1).astype(np.int32)
+    at_truth: F64 = probabilities[truth.step + np.array([shift[key] for key in truth.key.tolist()], np.int64)]
+    return at_truth

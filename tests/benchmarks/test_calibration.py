@@ -10,9 +10,13 @@ from types import ModuleType
 import numpy as np
 import pytest
 from benchmarks.__main__ import main
-from benchmarks.calibration import collecting, live
+from benchmarks.calibration import collecting, independent, live
 from benchmarks.calibration.collecting import collect, rows_of
+from benchmarks.calibration.inference import Learned
 from benchmarks.calibration.results import Result
+
+from anabranch.inference.hmm import Entries, Sensing, make_hmm
+from anabranch.inference.labels import Labelled
 
 TRUE = np.array([True, False, True, True])
 
@@ -93,3 +97,26 @@ def test_answers_with_correlations_are_better_than_independent_ones(
     for question in live.QUERIES:
         assert losses[question, "SMOOTH"] < losses[question, "JOINT"] < losses[question, "FILTER"]
     assert "reads.csv.gz is missing" in capsys.readouterr().out
+
+
+def test_events_with_probabilities_are_compared_with_the_true_activities(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two seconds with a reading: walking is most probable, then sitting on the bed. Both are right."""
+    sensing = np.array([[0.2, 0.5, 0.8], [0.8, 0.5, 0.2]])
+    prior = np.full(3, 1 / 3)
+    activities = ["1", "3", "4"]
+    hmm = make_hmm(
+        activities, ["r0", "r1"], prior, Entries.of_dense(np.eye(3)), Sensing.EMISSION, Entries.of_dense(sensing)
+    )
+    truth = Labelled(np.zeros(3, np.int64), np.arange(3), np.array([2, 1, 0], np.int32))
+    readings = Labelled(np.zeros(2, np.int64), np.array([0, 2]), np.array([0, 1], np.int32))
+    learned = Learned("tags", hmm, truth, readings, 7)
+    assert independent.one_reading(learned) == pytest.approx(sensing / 1.5)
+    monkeypatch.setattr(independent, "learned_tags", lambda seeds: [learned])
+    found = {(result.task, result.method): result for result in independent.results([7])}
+    lay, near = independent.QUESTIONS[0].name, independent.QUESTIONS[3].name
+    assert found[lay, "one reading"].probabilities == pytest.approx([5 / 15 * 8 / 15])
+    assert found[lay, "one reading"].true.tolist() == [False], "the person walked at first"
+    assert found[lay, "most probable activity"].probabilities.tolist() == [0.0]
+    assert sorted(found[near, "one reading"].probabilities) == pytest.approx([4 / 225, 64 / 225])
+    assert sorted(found[near, "one reading"].true.tolist()) == [False, True]
+    assert found[near, "most probable activity"].probabilities.tolist().count(1.0) == 1

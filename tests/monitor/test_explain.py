@@ -37,6 +37,23 @@ def test_a_plan_lists_the_forms_and_their_numbers() -> None:
     assert [step.id for step in explained.steps] == ["read", "apply", "search", "clip", "note"]
 
 
+@pytest.mark.parametrize("on_positions", [True, False])
+def test_the_plan_says_how_degrees_become_metres(on_positions: bool) -> None:
+    columns, space = "KEY (car STRING) VALUE (lon DOUBLE, lat DOUBLE) TIME t DOUBLE", "SPACE (lon, lat) GEODESIC ORIGIN"
+    origin = f"{space} (8.25, -46.5)"
+    catalog = declared(
+        f"CREATE STREAM fixes {columns} {origin if on_positions else ''};"
+        f"CREATE STREAM cars {columns} {'' if on_positions else origin} PREDICTED FROM fixes ERROR 5 PERIOD 30;"
+        "CREATE QUERY q AS MONITOR a FROM cars AS a WHERE a.lon > 5;"
+        f"CREATE STREAM flat {columns} PREDICTED FROM plain ERROR 5 PERIOD 30; CREATE STREAM plain {columns};"
+        "CREATE QUERY plane AS MONITOR a FROM flat AS a WHERE a.lon > 5;"
+    )
+    steps = [(step.id, step.does) for step in Planner(catalog).prepare(catalog.query("q")).plan.steps]
+    projected = "positions in metres, by a local projection around longitude 8.25, latitude -46.5"
+    assert ("prepare", f"cars: {projected}") in steps
+    assert all(step.id != "prepare" for step in Planner(catalog).prepare(catalog.query("plane")).plan.steps)
+
+
 def test_all_intervals_of_a_form_are_listed() -> None:
     explained = plan("a FROM e AS a WHERE ABS(a.x) >= 3 AND a.x <> 7")
     assert explained.why[0] == "a.x must be in (-inf, -3] or in [3, 7) or in (7, inf)"

@@ -232,6 +232,19 @@ def test_with_a_single_goal_every_key_is_a_chain() -> None:
     assert named.group_by == (("d", 1), ("p", 0))
 
 
+@pytest.mark.parametrize(("method", "readings"), [("SMOOTH", "all readings"), ("FILTER", "readings so far")])
+def test_a_plan_says_what_the_model_of_an_inferred_stream_may_have(method: str, readings: str) -> None:
+    declarations = (
+        "CREATE STREAM reads KEY (who STRING) VALUE (reader STRING) TIME t INTEGER;"
+        "CREATE STREAM here KEY (who STRING) VALUE (l STRING) TIME t INTEGER "
+        f"INFERRED FROM reads USING HMM 'rooms/' METHOD {method};"
+    )
+    explained = plan(analyse(bound_query(f"{declarations} CREATE QUERY q AS PATTERN here(p, 'a') GROUP BY p;", "q")))
+    (model,) = [step.does for step in explained.steps if step.id == "model"]
+    assert model.startswith("rooms/; if it has stages.csv, stays go through stages")
+    assert model.endswith(f"have its exponent for {readings}")
+
+
 def test_a_plan_is_printed_as_text_and_as_html() -> None:
     explained = plan(
         analyse(bound_query(f"{DECLARATIONS} CREATE QUERY q AS PATTERN at(p, 'a') THEN at(p, '<b>') GROUP BY p;", "q"))

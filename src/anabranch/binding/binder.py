@@ -21,7 +21,7 @@ from anabranch.language.findings import Findings, shown
 Entry = Stream | Relation | Query
 
 #: Returns the errors of a bound query that its analysis finds.
-Examine = Callable[[Query, BoundQuery], list[Finding]]
+Examine = Callable[[Query, BoundQuery, Catalog], list[Finding]]
 
 #: Names that are no folder name: they would lead to another folder, or fail on some file systems.
 #: `_quarantine` holds the rows that could not be used, next to the folders of the answers.
@@ -46,7 +46,7 @@ def bind_workbook(workbook: nodes.Workbook, catalog: Catalog, examine: Examine |
 
     Statements may refer to each other in any order, and to entries of the catalog. CREATE OR REPLACE replaces an entry
     of the same name. If there are findings, the catalog does not change. `examine` finds further errors in queries that
-    the binder accepts.
+    the binder accepts, given all entries.
     """
     findings = Findings()
     draft = Catalog(dict(catalog.entries))
@@ -70,7 +70,7 @@ def bind_workbook(workbook: nodes.Workbook, catalog: Catalog, examine: Examine |
             findings.extend(query_findings)
             if bound is not None:
                 queries[entry.name.lower()] = bound
-                findings.items += [] if examine is None else examine(entry, bound)
+                findings.items += [] if examine is None else examine(entry, bound, draft)
     if not findings:
         for entry in entries:
             catalog.add(entry)

@@ -167,6 +167,7 @@ def _steps(analysis: PatternAnalysis, planned: bool) -> Iterator[Step]:
         if isinstance(stream.source, nodes.InferredSource):
             source = stream.source
             yield Step("infer", f"{stream.name} from {source.stream} by {_inference(source)}, for each key")
+            yield Step("model", _model(source))
     if isinstance(analysis, CombinedAnalysis):
         yield from _operand_steps(analysis)
     goals = count_of(len(analysis.tests), "goal")
@@ -237,6 +238,15 @@ def _inference(source: nodes.InferredSource) -> str:
         return f"{source.method}{by}"
     lag = unparse(source.argument)
     return f"{source.method} {lag}{by}: each step looks {lag} ahead again, and answers come {lag} later"
+
+
+def _model(source: nodes.InferredSource) -> str:
+    """The model, and what its optional files change: a plan reads no files."""
+    readings = "all readings" if source.method in WHOLE_ARCHIVE else "readings so far"
+    return (
+        f"{source.path}; if it has stages.csv, stays go through stages, and if it has tempering.csv, the likelihoods "
+        f"of readings have its exponent for {readings}"
+    )
 
 
 def plan_tree(plan: Project, analysis: PatternAnalysis) -> Iterator[str]:

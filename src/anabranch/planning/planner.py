@@ -28,9 +28,9 @@ class Planner:
         """Declare the statements of a workbook; with findings, nothing is declared."""
         prepared: dict[str, Prepared] = {}
 
-        def examine(query: Query, bound: BoundQuery) -> list[Finding]:
+        def examine(query: Query, bound: BoundQuery, catalog: Catalog) -> list[Finding]:
             try:
-                prepared[query.name.lower()] = prepare(query, bound)
+                prepared[query.name.lower()] = prepare(query, bound, catalog)
             except WorkbookError as error:
                 return error.findings
             return []
@@ -62,7 +62,7 @@ class Planner:
         """
         name = query.name.lower()
         if name not in self._prepared:
-            self._prepared[name] = prepare(query, self.bound(query))
+            self._prepared[name] = prepare(query, self.bound(query), self.catalog)
         return self._prepared[name]
 
     def with_types(self, group: Sequence[Prepared], entries: Mapping[str, Stream | Relation]) -> list[Prepared]:
@@ -74,7 +74,7 @@ class Planner:
         if not changed:
             return list(group)
         typed = Catalog({**self.catalog.entries, **changed})
-        return [prepare(prepared.query, bind(prepared.query, typed)) for prepared in group]
+        return [prepare(prepared.query, bind(prepared.query, typed), typed) for prepared in group]
 
     def groups(self, queries: Sequence[Query], live: bool = False) -> list[list[Query]]:
         """Queries that share one pass over their streams, together; every other query alone.

@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from anabranch.binding.bound import BoundQuery
+from anabranch.binding.derived_streams import projected_space
 from anabranch.binding.per import described
-from anabranch.catalog import Query, Relation, Stream
+from anabranch.catalog import Catalog, Query, Relation, Stream
 from anabranch.errors import Finding, WorkbookError
 from anabranch.kinds import load_kind_module
+from anabranch.language.nodes import PredictedSource
 from anabranch.language.unparse import unparse
 from anabranch.plan import Plan, Sampling, Step
 
@@ -66,8 +68,8 @@ class Prepared:
             raise WorkbookError([Finding("cannot-stream", message, "", self.plan.span)])
 
 
-def prepare(query: Query, bound: BoundQuery) -> Prepared:
-    """Analyse and plan a bound query.
+def prepare(query: Query, bound: BoundQuery, catalog: Catalog | None = None) -> Prepared:
+    """Analyse and plan a bound query; the plan says how its streams follow from others if they are in `catalog`.
 
     Raises
     ------
@@ -78,7 +80,7 @@ def prepare(query: Query, bound: BoundQuery) -> Prepared:
     plan: Plan = load_kind_module(bound.kind, "explain").plan(analysis)
     # After the step that reads the streams.
     n_read = sum(step.id == "read" for step in plan.steps)
-    plan = replace(plan, steps=(*plan.steps[:n_read], *_reading_steps(bound.streams), *plan.steps[n_read:]))
+    plan = replace(plan, steps=(*plan.steps[:n_read], *_reading_steps(bound.streams, catalog), *plan.steps[n_read:]))
     if bound.per is not None:
         plan = replace(plan, steps=(*plan.steps, Step("per", described(bound.per, bound.streams[0].time.type))))
     path = query.declaration.calibrated
@@ -92,7 +94,7 @@ def prepare(query: Query, bound: BoundQuery) -> Prepared:
     return Prepared(query, bound, analysis, plan)
 
 
-def _reading_steps(streams: Iterable[Stream]) -> Iterator[Step]:
+def _reading_steps(streams: Iterable[Stream], catalog: Catalog | None) -> Iterator[Step]:
     """What is done to the rows of sources before they are rows of their streams."""
     for stream in streams:
         node = stream.declaration
@@ -108,6 +110,19 @@ def _reading_steps(streams: Iterable[Stream]) -> Iterator[Step]:
         if node.time_format is not None or node.zone is not None:
             written = "ISO 8601" if node.time_format is None else node.time_format
             yield Step("prepare", f"{stream.name}: times as {written}, in {node.zone or 'UTC'}")
+        origin = _origin(stream, catalog)
+        if origin is not None:
+            centre = f"longitude {origin[0]:g}, latitude {origin[1]:g}"
+            yield Step("prepare", f"{stream.name}: positions in metres, by a local projection around {centre}")
+
+
+def _origin(stream: Stream, catalog: Catalog | None) -> tuple[float, float] | None:
+    """The centre of the projection of positions that a stream is predicted from; None if they are not projected."""
+    if catalog is None or not isinstance(stream.source, PredictedSource):
+        return None
+    positions = catalog.stream(stream.source.stream)
+    projected = None if positions is None else projected_space(stream, positions)
+    return None if projected is None else projected[1]
 
 
 def with_job(group: Sequence[Prepared], context: JobContext) -> tuple[list[Prepared], Job]:

@@ -153,7 +153,7 @@ class Matcher:
         order = np.argsort([*analysis.singles, *analysis.runs, *analysis.runs], kind="stable")
         events = np.hstack([singles, found.first, found.last])[:, order]
         kept = found.scores > 0
-        return Matches(events[kept], found.scores[kept], found.count[kept])
+        return Matches(events[kept], found.scores[kept], found.counts[kept])
 
     def _spent(self, roles: I64) -> Bools:
         """The events of roles that begin no match any more."""

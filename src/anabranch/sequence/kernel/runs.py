@@ -35,13 +35,13 @@ class FoundRuns(NamedTuple):
     ----------
     scores : (n,) the scores of the matches with their runs; 0 if one has no event, or the threshold is not reached
     first, last : (n, r) the first and the last event of each run
-    count : (n, r) the number of its events
+    counts : (n, r) the number of its events
     """
 
     scores: F64
     first: I64
     last: I64
-    count: I64
+    counts: I64
 
 
 class Match(NamedTuple):
@@ -180,8 +180,8 @@ def find_runs(
         for run in range(r):
             component = runs.components[run]
             begin, end = _between(match, component, lists, times, t, scores.window)
-            found.count[k, run] = _find(match, run, runs, lists, begin, end, chances)
-            if found.count[k, run] == 0:
+            found.counts[k, run] = _find(match, run, runs, lists, begin, end, chances)
+            if found.counts[k, run] == 0:
                 total = 0.0
                 break
             found.first[k, run], found.last[k, run] = match.first[component], match.last[component]
