@@ -326,6 +326,11 @@ class PatternAnalysis:
     @property
     def objection(self) -> Finding | None:
         """Why the query is refused."""
+        return self.weighted_objection
+
+    @property
+    def weighted_objection(self) -> Finding | None:
+        """Why it is refused over a stream that is inferred by JOINT or LAG."""
         stream = next((stream for stream in self.streams if is_weighted(stream)), None)
         if stream is None or not isinstance(stream.source, nodes.InferredSource):
             return None

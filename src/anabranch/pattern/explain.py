@@ -43,10 +43,6 @@ def plan(analysis: PatternAnalysis) -> Plan:
 
 
 def _streams(analysis: PatternAnalysis) -> str:
-    if isinstance(analysis, CombinedAnalysis) and not analysis.by_automaton:
-        return (
-            "operands with WITHIN, or with variables that are not keys of all operands, are combined over archives only"
-        )
     for stream in analysis.streams:
         if isinstance(stream.source, nodes.InferredSource) and stream.source.method in WHOLE_ARCHIVE:
             return f"{stream.name} is inferred by {stream.source.method}, which needs all readings; use METHOD JOINT"

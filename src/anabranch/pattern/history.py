@@ -55,6 +55,10 @@ class Outcomes:
         return dict(alternatives)
 
 
+#: Gives the distribution of a Markov key before the rows of a step, if it had rows.
+Earlier = Callable[[int], Mapping[int, float] | None]
+
+
 @dataclass(slots=True)
 class Past:
     """The distribution of the value of each MARKOV key that has had no effect on a chain.
@@ -66,7 +70,7 @@ class Past:
     earlier : gives the distribution of a key before the rows of this step, if it had rows
     """
 
-    earlier: Callable[[int], Mapping[int, float] | None] | None = None
+    earlier: Earlier | None = None
     _now: dict[int, Mapping[int, float]] = field(default_factory=dict)
 
     def of(self, key: int) -> Mapping[int, float]:
