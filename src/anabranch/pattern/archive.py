@@ -19,13 +19,13 @@ import pyarrow as pa
 from anabranch.arrays import I32, I64
 from anabranch.columns.dictionary import encode_tuples
 from anabranch.errors import TooLarge
-from anabranch.pattern.analysis import by_plan
 from anabranch.pattern.automaton import MAX_MOVES, Automaton
 from anabranch.pattern.bindings import Bindings
 from anabranch.pattern.chain import EXACT_FACTOR, Carrying
 from anabranch.pattern.general import answer_table, hash_chains
 from anabranch.pattern.history import Histories, History
 from anabranch.pattern.intake import Intake, Received
+from anabranch.pattern.interval_plans import by_plan
 from anabranch.pattern.machine import LEAST_WORK, Machine, SetMachine, Transitions
 from anabranch.pattern.safe import Events, SafePlan
 from anabranch.pattern.safe_plan import common_positions

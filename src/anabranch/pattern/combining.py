@@ -17,7 +17,9 @@ from anabranch.catalog import Stream
 from anabranch.errors import Finding
 from anabranch.language import nodes
 from anabranch.language.types import comparable
-from anabranch.pattern.analysis import EXTENDED, REGULAR, UNSAFE, GoalTest, PatternAnalysis, analyse
+from anabranch.pattern.analysis import PatternAnalysis, analyse
+from anabranch.pattern.classes import EXTENDED, REGULAR, UNSAFE
+from anabranch.pattern.goal_tests import GoalTest
 from anabranch.pattern.query import BoundCombination
 from anabranch.pattern.safe_plan import common_positions
 
