@@ -319,7 +319,12 @@ def test_explain_shows_operands_states_and_method() -> None:
                  "r(p, 'a') THEN r(p, 'b')", "one row for each group and instant", "streaming  yes"):  # fmt: skip
         assert part in text
     text = plan_text("a AND joined")
-    for part in ("class      unsafe", "joined (unsafe)", "exact if the joint state of a chain is small, else sampling"):
+    for part in (
+        "class      unsafe",
+        "joined (unsafe)",
+        "streaming  yes",
+        "exact if the joint state of a chain is small, else sampling",
+    ):
         assert part in text
 
 

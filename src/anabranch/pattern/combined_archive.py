@@ -56,15 +56,17 @@ class CombinedArchive(ArchiveChains):
         try:
             return self._by_automaton(chains), chains[:0]
         except TooLarge:
-            # Whether a chain is too large must not depend on the other chains of its bucket.
-            parts, others = [nothing], []
-        for chain in chains if len(chains) > 1 else []:
+            if len(chains) == 1:
+                return nothing, chains
+        # Whether a chain is too large must not depend on the other chains of its bucket.
+        parts, others = [nothing], []
+        for chain in chains.tolist():
             self._sets.next_chain()
             try:
                 parts.append(self._by_automaton(np.array([chain])))
             except TooLarge:
                 others.append(chain)
-        return TrueSets.concat(parts), np.array(others if len(chains) > 1 else chains, np.int64)
+        return TrueSets.concat(parts), np.array(others, np.int64)
 
     def _by_automaton(self, chains: I64) -> TrueSets:
         """The sets of some chains by the automaton of the partial results of all operands.

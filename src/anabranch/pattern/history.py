@@ -127,7 +127,7 @@ class Histories:
         """
         received = self._received
         t, key = received.rows.t[rows], received.key[rows]
-        ends = np.append(np.flatnonzero((np.diff(t) != 0) | (np.diff(key) != 0)) + 1, len(rows))
+        ends = np.append(np.flatnonzero((np.diff(t) != 0) | (np.diff(key) != 0)) + 1, len(rows))[: len(rows)]
         history: list[tuple[int, list[Outcomes]]] = []
         start = 0
         for end in ends.tolist():
