@@ -121,6 +121,13 @@ MUTANTS = [
         ("product", "united[:, one | other] +=", "united[:, one & other] +="),
         ("product", "p[:, 0] = 1.0 - p[:, 1:].sum(axis=1)", "p[:, 0] = 1.0"),
     ]),
+    *_mutants("pattern", ["pattern/test_combination.py::test_any_split_into_micro_batches_equals_worlds"], [
+        ("combined_machine", "after |= {number_on(partial, first)", "after |= {number_on(partial, 0)"),
+        ("joint", "following, true = steps[partials, letter]", "following, true = steps[partials, letter][0], 1"),
+    ]),
+    *_mutants("pattern", ["pattern/test_combination.py::test_an_exact_and_a_sampled_chain_of_a_group_are_combined"], [
+        ("combined_group", "sets >> operand & 1 == 1", "sets == operand"),
+    ]),
     *_mutants("pattern", ["pattern/test_combination.py::test_a_negation_has_a_row_at_every_instant"
                           "_of_all_its_streams_from_the_first_of_its_key"], [
         ("combined", "+ 1, END, np.int64)", "+ 1, 0, np.int64)"),

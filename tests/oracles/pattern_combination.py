@@ -19,6 +19,7 @@ from anabranch.pattern.query import BoundPattern
 from tests.local import parsed
 from tests.oracles.conditions import Relations
 from tests.oracles.pattern import Matcher, Row, Time, answer_of, bind_query, results, worlds
+from tests.oracles.pattern_per import PerRows, span_rows
 from tests.untraced import untraced
 
 Group = tuple[Any, ...]
@@ -29,14 +30,44 @@ def ask(
     workbook: str, name: str, rows: Mapping[str, Iterable[Row]], relations: Relations | None = None
 ) -> dict[Hashable, float]:
     """The probability of every answer above 0, by t, or with GROUP BY by (t, value of each grouping variable)."""
-    declarations = {statement.name.lower(): statement for statement in parsed(workbook).statements}
-    body = declarations[name.lower()].body
-    given = () if body.given is None else (body.given,)
-    named = {operand.name.lower() for formula in (body.formula, *given) for operand in leaves(formula, declarations)}
-    operands = {operand: bind_query(workbook, operand) for operand in sorted(named)}
-    streams = {stream.name: stream for operand in operands.values() for stream in operand.streams}
     asked: dict[Hashable, list[float]] = defaultdict(list)
     conditions: dict[Hashable, list[float]] = defaultdict(list)
+    for true, given, probability in in_worlds(workbook, name, rows, relations):
+        for answer in given:
+            conditions[answer].append(probability)
+        for answer in true & given:
+            asked[answer].append(probability)
+    return {answer: math.fsum(parts) / math.fsum(conditions[answer]) for answer, parts in asked.items()}
+
+
+@untraced
+def ask_per(workbook: str, name: str, rows: Mapping[str, Iterable[Row]], relations: Relations | None = None) -> PerRows:
+    """The rows of a combination with `PER d` or `PER EPISODE`, without GIVEN: an answer is one (group, instant)."""
+    combination = bind_query(workbook, name)
+    truths = [
+        ({_truth(answer) for answer in true}, probability)
+        for true, _, probability in in_worlds(workbook, name, rows, relations)
+    ]
+    instants = {row[stream.time.name] for stream in combination.streams for row in rows.get(stream.name, ())}
+    return span_rows(combination.per, truths, sorted(instants))
+
+
+def _truth(answer: Any) -> tuple[Group, Group, Time]:
+    t, *group = answer if isinstance(answer, tuple) else (answer,)
+    return tuple(group), (), t
+
+
+def in_worlds(
+    workbook: str, name: str, rows: Mapping[str, Iterable[Row]], relations: Relations | None = None
+) -> Iterator[tuple[set[Hashable], set[Hashable], float]]:
+    """For each world, the answers for which the formula is true, those for which GIVEN is, and its probability."""
+    declarations = {statement.name.lower(): statement for statement in parsed(workbook).statements}
+    body = declarations[name.lower()].body
+    conditions = () if body.given is None else (body.given,)
+    formulas = (body.formula, *conditions)
+    named = {operand.name.lower() for formula in formulas for operand in leaves(formula, declarations)}
+    operands = {operand: bind_query(workbook, operand) for operand in sorted(named)}
+    streams = {stream.name: stream for operand in operands.values() for stream in operand.streams}
     matcher = Matcher(relations or {})
     answers = list(existing(operands.values(), streams.values(), rows))
     for world, probability in worlds(streams.values(), rows):
@@ -44,12 +75,11 @@ def ask(
             operand: {answer_of(query, result) for result in results(query, world, matcher)}
             for operand, query in operands.items()
         }
-        for answer in answers:
-            if all(holds(formula, declarations, true, answer) for formula in given):
-                conditions[answer].append(probability)
-                if holds(body.formula, declarations, true, answer):
-                    asked[answer].append(probability)
-    return {answer: math.fsum(parts) / math.fsum(conditions[answer]) for answer, parts in asked.items()}
+        asked = {answer for answer in answers if holds(body.formula, declarations, true, answer)}
+        given = {
+            answer for answer in answers if all(holds(formula, declarations, true, answer) for formula in conditions)
+        }
+        yield asked, given, probability
 
 
 def leaves(formula: Formula, declarations: Mapping[str, nodes.CreateQuery]) -> Iterator[Any]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from anabranch.binding.per import PerEpisode, PerKeys, PerWindow
@@ -40,18 +40,24 @@ ROUNDING = 1e-12
 def per_rows(query: BoundPattern, rows: Mapping[str, Iterable[Row]], relations: Relations | None = None) -> PerRows:
     """The rows of a query with PER, by (t_from, group...); THRESHOLD is not applied."""
     relations = relations or {}
-    if isinstance(query.per, PerWindow):
-        return _windows(query, rows, relations, query.per)
-    if isinstance(query.per, PerEpisode):
-        return _episodes(query, rows, relations, query.per)
-    assert isinstance(query.per, PerKeys)
-    return _keys(query, rows, relations)
+    if isinstance(query.per, PerKeys):
+        return _keys(query, rows, relations)
+    assert isinstance(query.per, PerWindow | PerEpisode)
+    instants = sorted({row[stream.time.name] for stream in query.streams for row in rows.get(stream.name, ())})
+    return span_rows(query.per, list(_truths(query, rows, relations)), instants)
 
 
-def _windows(query: BoundPattern, rows: Any, relations: Relations, per: PerWindow) -> PerRows:
+def span_rows(
+    per: PerWindow | PerEpisode, of_worlds: Sequence[tuple[set[Truth], float]], instants: Sequence[Time]
+) -> PerRows:
+    """The rows of `PER d` or `PER EPISODE`, given what is true in each world and its probability."""
+    return _windows(of_worlds, per) if isinstance(per, PerWindow) else _episodes(of_worlds, instants, per)
+
+
+def _windows(of_worlds: Sequence[tuple[set[Truth], float]], per: PerWindow) -> PerRows:
     probability: dict[Any, list[float]] = defaultdict(list)
     expected: dict[Any, list[float]] = defaultdict(list)
-    for truths, p in _truths(query, rows, relations):
+    for truths, p in of_worlds:
         counts: dict[Any, int] = defaultdict(int)
         for group, _, t in truths:
             counts[_window(t, per.length), group] += 1
@@ -78,10 +84,14 @@ def _start(t: Time, length: float, later: int) -> Time:
     return t + later * length
 
 
-def _episodes(query: BoundPattern, rows: Any, relations: Relations, per: PerEpisode) -> PerRows:
-    instants = sorted({row[stream.time.name] for stream in query.streams for row in rows.get(stream.name, ())})
+def _episodes(of_worlds: Sequence[tuple[set[Truth], float]], instants: Sequence[Time], per: PerEpisode) -> PerRows:
     episodes: list[tuple[Group, list[Time], list[float]]] = []
-    for group, answers in _answers_of_groups(query, rows, relations).items():
+    single: dict[Group, dict[Time, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for truths, p in of_worlds:
+        for group, t in {(group, t) for group, _, t in truths}:
+            single[group][t].append(p)
+    for group, parts in single.items():
+        answers = {t: math.fsum(ps) for t, ps in parts.items()}
         above = [(t, p) for t, p in sorted(answers.items()) if p > per.above + ROUNDING]
         for number, (t, p) in enumerate(above):
             last = above[number - 1][0] if number else None
@@ -91,7 +101,7 @@ def _episodes(query: BoundPattern, rows: Any, relations: Relations, per: PerEpis
             else:
                 episodes.append((group, [t], [p]))
     seen: dict[int, list[float]] = defaultdict(list)
-    for truths, p in _truths(query, rows, relations):
+    for truths, p in of_worlds:
         for number, (group, times, _) in enumerate(episodes):
             if any(of == group and times[0] <= t <= times[-1] for of, _, t in truths):
                 seen[number].append(p)
@@ -100,9 +110,9 @@ def _episodes(query: BoundPattern, rows: Any, relations: Relations, per: PerEpis
             "t_to": times[-1],
             "count": len(times),
             "probability": math.fsum(seen[number]),
-            "expected": math.fsum(single),
+            "expected": math.fsum(above),
         }
-        for number, (group, times, single) in enumerate(episodes)
+        for number, (group, times, above) in enumerate(episodes)
     }
 
 

@@ -390,8 +390,7 @@ def combination_cases(
         class_ = draw(st.sampled_from([class_ for class_ in classes if class_ != SAFE]))
         used = draw(lists(st.sampled_from(declared), sizes=[1, 2, 2, 3]))
         goals = draw(_goals(class_, used, rows, tables))
-        # Combinations with WITHIN do not stream.
-        within = draw(_withins(used)) if GENERAL in classes and draw(one_in(6)) else ""
+        within = draw(_withins(used)) if draw(one_in(6)) else ""
         drawn.append((goals, draw(_patterns(class_, goals, tables, within))))
     grouped = all("p0" in _independent_variables(goals) for goals, _ in drawn) and not draw(one_in(4))
     group_by = " GROUP BY p0" if grouped else ""

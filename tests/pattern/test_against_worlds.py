@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.cases import Case
 from tests.drawn import examples
-from tests.local import local_job
+from tests.local import Rows, local_job
 from tests.oracles.pattern import at_least, bind_query, probabilities
 from tests.pattern.local import LocalRun, assert_same, job_of, run_whole
 from tests.pattern.strategies import CLASSES, pattern_cases
 from tests.splits import disordered_splits, splits
+
+from anabranch.pattern.job import PatternJob
 
 DELAY = 2
 
@@ -26,11 +30,29 @@ def _as_sets(case: Case) -> dict[str, set[tuple]]:
     return {name: set(rows) for name, rows in case.relations.items()}
 
 
+def assert_worlds(case: Case, n_buckets: int = 3) -> None:
+    """Check that a run over an archive gives the answers of the enumeration."""
+    job = job_of(case)
+    assert_same(run_whole(job, case.rows, n_buckets), expected(case), job.spec.analysis.query.threshold)
+
+
+def assert_worlds_of_parts(case: Case, parts: Sequence[Rows]) -> None:
+    """Check that micro-batches give the answers of the enumeration."""
+    job = job_of(case, live=True)
+    assert_same(answers_of_parts(job, parts), expected(case), job.spec.analysis.query.threshold)
+
+
+def answers_of_parts(job: PatternJob, parts: Sequence[Rows]) -> dict[tuple, float]:
+    run = LocalRun(job, n_buckets=2)
+    run.run(parts)
+    assert run.counts.late == run.counts.quarantined == 0
+    return run.answers()
+
+
 @pytest.mark.usefixtures("nothing_is_too_large")
 @given(pattern_cases(classes=CLASSES), st.integers(1, 4))
 def test_batch_equals_worlds(case: Case, n_buckets: int) -> None:
-    job = job_of(case)
-    assert_same(run_whole(job, case.rows, n_buckets), expected(case), job.spec.analysis.query.threshold)
+    assert_worlds(case, n_buckets)
 
 
 @pytest.mark.usefixtures("nothing_is_too_large")
@@ -38,13 +60,7 @@ def test_batch_equals_worlds(case: Case, n_buckets: int) -> None:
 @given(st.data())
 def test_any_split_into_micro_batches_equals_worlds(data: st.DataObject) -> None:
     case = data.draw(pattern_cases(classes=CLASSES))
-    job = job_of(case, live=True)
-    run = LocalRun(job, n_buckets=2)
-    for part in data.draw(splits(case.rows)):
-        run.step(part)
-    run.step({}, end=True)
-    assert run.counts.late == 0
-    assert_same(run.answers(), expected(case), job.spec.analysis.query.threshold)
+    assert_worlds_of_parts(case, data.draw(splits(case.rows)))
 
 
 @pytest.mark.usefixtures("nothing_is_too_large")
@@ -53,13 +69,8 @@ def test_any_split_into_micro_batches_equals_worlds(data: st.DataObject) -> None
 def test_any_order_within_the_watermark_gives_the_batch_answers(data: st.DataObject) -> None:
     case = data.draw(pattern_cases(classes=CLASSES, watermark=DELAY))
     job = job_of(case, live=True)
-    run = LocalRun(job, n_buckets=2)
-    for part in data.draw(disordered_splits(case.rows, DELAY)):
-        run.step(part)
-    run.step({}, end=True)
-    assert run.counts.late == 0
-    assert run.counts.read == run.counts.used + run.counts.duplicate
-    assert_same(run.answers(), run_whole(job, case.rows), job.spec.analysis.query.threshold)
+    answers = answers_of_parts(job, data.draw(disordered_splits(case.rows, DELAY)))
+    assert_same(answers, run_whole(job, case.rows), job.spec.analysis.query.threshold)
 
 
 @given(pattern_cases(classes=CLASSES))

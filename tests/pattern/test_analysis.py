@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.local import bound_query
 
-from anabranch.pattern.analysis import EXTENDED, REGULAR, SAFE, UNSAFE, analyse, why_not_by_intervals
+from anabranch.pattern.analysis import analyse
+from anabranch.pattern.classes import EXTENDED, REGULAR, SAFE, UNSAFE
 from anabranch.pattern.explain import plan
+from anabranch.pattern.interval_plans import why_not_by_intervals
 
 DECLARATIONS = """
 CREATE STREAM at KEY (person STRING) VALUE (place STRING) TIME t INTEGER MODEL MARKOV;

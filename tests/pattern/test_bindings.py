@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tests.cases import Case
 from tests.drawn import examples
 from tests.local import local_job
-from tests.pattern.local import LocalRun, run_whole
+from tests.pattern.local import assert_same, job_of, run_whole
 from tests.pattern.strategies import CLASSES, pattern_cases
-from tests.pattern.test_against_worlds import assert_same, expected, job_of
+from tests.pattern.test_against_worlds import answers_of_parts, assert_worlds, assert_worlds_of_parts
 from tests.splits import disordered_splits, splits
 
 from anabranch.errors import TooLarge
@@ -23,18 +23,16 @@ DELAY = 2
 @examples(60)
 @given(pattern_cases(classes=CLASSES, any_group=True), st.integers(1, 3))
 def test_batch_equals_worlds(case: Case, n_buckets: int) -> None:
-    job = job_of(case)
-    assert_same(run_whole(job, case.rows, n_buckets), expected(case), job.spec.analysis.query.threshold)
+    assert_worlds(case, n_buckets)
 
 
 @pytest.mark.usefixtures("nothing_is_too_large")
 @examples(20)
 @given(pattern_cases(classes=CLASSES, any_group=True))
 def test_bindings_in_blocks_equal_worlds(case: Case) -> None:
-    job = job_of(case)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bindings, "MOST_ROWS", 2)
-        assert_same(run_whole(job, case.rows, 1), expected(case), job.spec.analysis.query.threshold)
+        assert_worlds(case, 1)
 
 
 def test_too_many_bindings_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,12 +51,7 @@ def test_too_many_bindings_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None
 @given(st.data())
 def test_any_split_into_micro_batches_equals_worlds(data: st.DataObject) -> None:
     case = data.draw(pattern_cases(classes=CLASSES, any_group=True, most_worlds=300))
-    job = job_of(case, live=True)
-    run = LocalRun(job, n_buckets=2)
-    for part in data.draw(splits(case.rows)):
-        run.step(part)
-    run.step({}, end=True)
-    assert_same(run.answers(), expected(case), job.spec.analysis.query.threshold)
+    assert_worlds_of_parts(case, data.draw(splits(case.rows)))
 
 
 @pytest.mark.usefixtures("nothing_is_too_large")
@@ -67,9 +60,5 @@ def test_any_split_into_micro_batches_equals_worlds(data: st.DataObject) -> None
 def test_any_order_within_the_watermark_gives_the_batch_answers(data: st.DataObject) -> None:
     case = data.draw(pattern_cases(classes=CLASSES, watermark=DELAY, any_group=True))
     job = job_of(case, live=True)
-    run = LocalRun(job, n_buckets=2)
-    for part in data.draw(disordered_splits(case.rows, DELAY)):
-        run.step(part)
-    run.step({}, end=True)
-    assert run.counts.late == 0
-    assert_same(run.answers(), run_whole(job, case.rows), job.spec.analysis.query.threshold)
+    answers = answers_of_parts(job, data.draw(disordered_splits(case.rows, DELAY)))
+    assert_same(answers, run_whole(job, case.rows), job.spec.analysis.query.threshold)

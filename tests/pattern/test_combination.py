@@ -13,18 +13,19 @@ from hypothesis import strategies as st
 from tests.cases import Case
 from tests.drawn import examples
 from tests.local import LocalRun as PlainRun
-from tests.local import local_job, prepared_query
+from tests.local import Rows, local_job, prepared_query
 from tests.oracles import pattern_combination as oracle
 from tests.oracles.pattern import at_least
 from tests.pattern.local import LocalRun, assert_same, job_of, run_whole
-from tests.pattern.strategies import EXTENDED, REGULAR, combination_cases
+from tests.pattern.strategies import EXTENDED, GENERAL, REGULAR, combination_cases
 from tests.planning.golden_identity import group_of
 from tests.splits import disordered_splits, splits
 
 from anabranch.errors import TooLarge
 from anabranch.language.parser import parse
 from anabranch.language.unparse import unparse
-from anabranch.pattern import archive, combined_archive, joint
+from anabranch.pattern import archive, joint
+from anabranch.pattern.job import PatternJob
 from anabranch.pattern.product import united
 from anabranch.planning.identity import differences, identity_of
 from anabranch.planning.planner import Planner
@@ -47,24 +48,23 @@ def test_batch_equals_worlds(case: Case, n_buckets: int) -> None:
     assert_same(run_whole(job, case.rows, n_buckets), expected(case), job.spec.analysis.query.threshold)
 
 
-@examples(25)
+@pytest.mark.usefixtures("nothing_is_too_large")
 @given(st.data())
 def test_any_split_into_micro_batches_equals_worlds(data: st.DataObject) -> None:
-    case = data.draw(combination_cases(classes=STREAMABLE))
+    case = data.draw(combination_cases())
     job = job_of(case, live=True)
-    assume(job.spec.analysis.by_automaton)
     run = LocalRun(job, n_buckets=2)
     run.run(data.draw(splits(case.rows)))
     assert run.counts.late == 0
     assert_same(run.answers(), expected(case), job.spec.analysis.query.threshold)
 
 
-@examples(15)
+@pytest.mark.usefixtures("nothing_is_too_large")
+@examples(25)
 @given(st.data())
 def test_any_order_within_the_watermark_gives_the_batch_answers(data: st.DataObject) -> None:
-    case = data.draw(combination_cases(classes=STREAMABLE, watermark=DELAY))
+    case = data.draw(combination_cases(watermark=DELAY))
     job = job_of(case, live=True)
-    assume(job.spec.analysis.by_automaton)
     run = LocalRun(job, n_buckets=2)
     # A stream that the combination does not name has no watermark in it.
     rows = {layout.name: case.rows[layout.name] for layout in job.layouts}
@@ -160,7 +160,7 @@ LARGE = rows_of(
 @pytest.mark.parametrize("formula", ["joined AND b", "NOT joined", "joined GIVEN NOT b", "NOT joined GIVEN b"])
 def test_the_joint_state_gives_the_answers_of_the_automaton(formula: str, monkeypatch: pytest.MonkeyPatch) -> None:
     by_automaton = ask(formula, LARGE)
-    monkeypatch.setattr(combined_archive, "MAX_MOVES", 0)
+    monkeypatch.setattr(archive, "MAX_MOVES", 0)
     by_joint_state = ask(formula, LARGE)
     assert by_automaton == pytest.approx(by_joint_state, abs=1e-12)
     assert by_automaton
@@ -190,6 +190,58 @@ def test_the_same_seed_gives_the_same_rows_in_any_bucket() -> None:
     formula = "NOT joined OR b METHOD SAMPLING ACCURACY 0.05"
     assert sampled_rows(formula, 1) == sampled_rows(formula, 4)
     assert sampled_rows(formula, 1) != sampled_rows(f"{formula} SEED 9", 1)
+
+
+def rows_of_run(job: PatternJob, parts: Sequence[Rows], n_buckets: int = 2) -> list[dict]:
+    run = PlainRun(job, n_buckets)
+    for part in parts[:-1]:
+        run.step(part)
+    run.step(parts[-1], end=True)
+    assert run.counts.late == 0
+    rows = [row for outcome in run.outcomes for row in outcome.answers.to_pylist()]
+    return sorted(rows, key=lambda row: list(map(str, row.values())))
+
+
+@pytest.mark.usefixtures("little_is_too_large")
+@examples(25)
+@given(st.data())
+def test_any_split_has_the_worlds_of_the_archive(data: st.DataObject) -> None:
+    """Chains are sampled at some instant, or from the beginning, whatever their other operands and chains are."""
+    case = data.draw(combination_cases(classes=(GENERAL, EXTENDED)))
+    method = data.draw(st.sampled_from(["", " METHOD SAMPLING"]))
+    formula = data.draw(st.sampled_from(["a AND NOT b", "NOT a OR c", "a GIVEN NOT b"]))
+    workbook = f"{case.workbook} CREATE QUERY sampled AS {formula} ACCURACY 0.2{method};"
+    live, archived = (local_job(workbook, "sampled", case.relations, live) for live in (True, False))
+    assume(not live.spec.analysis.by_automaton)
+    whole = rows_of_run(live, [case.rows])
+    assert rows_of_run(live, data.draw(splits(case.rows)), 3) == whole
+    if method:
+        assert rows_of_run(archived, [case.rows]) == whole
+
+
+@pytest.fixture
+def little_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most chains are sampled after some instants."""
+    monkeypatch.setattr(joint, "MOST_WORK", 20)
+    monkeypatch.setattr(joint, "WORK_PER_INSTANT", 1)
+
+
+def test_an_exact_and_a_sampled_chain_of_a_group_are_combined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """k1 is sampled, and k2 exact: the combination is true in worlds that draw what is true for k2."""
+    queries = """
+    CREATE QUERY a AS PATTERN r(p, x) THEN r(p, x);
+    CREATE QUERY b AS PATTERN r(p, 'a') THEN r(p, 'b');
+    CREATE QUERY q AS a AND NOT b;
+    """
+    rows = rows_of(*(("r", "k1", value, t, 0.3) for value in "abc" for t in range(1, 6)),
+                   *(("r", "k2", value, t, 0.4) for value in "ab" for t in range(4, 6)))  # fmt: skip
+    exact = run_whole(local_job(STREAMS + queries, "q", live=True), rows)
+    monkeypatch.setattr(joint, "MOST_WORK", 300)
+    monkeypatch.setattr(joint, "WORK_PER_INSTANT", 0)
+    found = rows_of_run(local_job(STREAMS + queries, "q", live=True), [rows])
+    assert {row["method"] for row in found} == {"exact", "sampling"}
+    for row in found:
+        assert row["lower"] - 1e-9 <= exact[row["t"],] <= row["upper"] + 1e-9
 
 
 def test_what_is_too_large_is_sampled_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,8 +276,6 @@ def findings(query: str, more: str = "") -> list[str]:
          "CREATE QUERY c AS PATTERN e(_, p) GROUP BY p;", "'p' is STRING in a, but INTEGER in c"),
         ("a AND c", "CREATE QUERY c AS a GIVEN b;", "query 'c' has a GIVEN, which stands outermost only"),
         ("q OR a", "", "'q' depends on itself: q reads q; combine other queries"),
-        ("NOT a PER 3", "", "a combination of queries does not take PER d"),
-        ("NOT a PER EPISODE", "", "a combination of queries does not take PER EPISODE"),
         ("NOT a ACCURACY 2", "", "ACCURACY must be above 0 and below 1, not 2"),
     ],
 )  # fmt: skip
@@ -269,7 +319,12 @@ def test_explain_shows_operands_states_and_method() -> None:
                  "r(p, 'a') THEN r(p, 'b')", "one row for each group and instant", "streaming  yes"):  # fmt: skip
         assert part in text
     text = plan_text("a AND joined")
-    for part in ("class      unsafe", "joined (unsafe)", "exact if the joint state of a chain is small, else sampling"):
+    for part in (
+        "class      unsafe",
+        "joined (unsafe)",
+        "streaming  yes",
+        "exact if the joint state of a chain is small, else sampling",
+    ):
         assert part in text
 
 

@@ -16,7 +16,8 @@ from tests.pattern.strategies import EXTENDED, pattern_cases
 from tests.pattern.test_against_worlds import assert_same, expected, job_of
 from tests.splits import splits
 
-from anabranch.pattern.analysis import UNSAFE, analyse
+from anabranch.pattern.analysis import analyse
+from anabranch.pattern.classes import UNSAFE
 from anabranch.pattern.explain import plan
 
 #: {0}, {1} and {2} are goals for any event of one key, with the values v0, v1 and v2.

@@ -9,7 +9,7 @@ from tests.oracles.pattern import bind_query, probabilities
 from tests.pattern.local import LocalRun, run_whole
 
 from anabranch.pattern import archive, joint
-from anabranch.pattern.analysis import by_plan
+from anabranch.pattern.interval_plans import by_plan
 from anabranch.pattern.safe_plan import compile_plan
 
 DECLARATIONS = """

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from tests.cases import Case
 from tests.drawn import examples
 from tests.local import local_job
-from tests.pattern.local import LocalRun
+from tests.pattern.local import LocalRun, run_whole
 from tests.pattern.strategies import CLASSES, pattern_cases
 from tests.pattern.test_against_worlds import expected, job_of
 
@@ -175,3 +175,12 @@ def test_a_joint_state_that_is_too_large_for_a_stream_is_an_error_with_its_size(
     run = LocalRun(local_job(THINGS.format(group=""), "q", live=True), 1)
     with pytest.raises(TooLarge, match=r"14 Markov keys feed one chain, .* \(limit 1,048,576\)"):
         run.step({"has": things("bob", 14, seed=2)}, end=True)
+
+
+def test_a_chain_without_events_has_no_answers() -> None:
+    """Its only row says that nothing happened, so no row of it is read."""
+    workbook = """
+    CREATE STREAM r KEY (k STRING) VALUE (v STRING) TIME t INTEGER MODEL INDEPENDENT;
+    CREATE QUERY q AS PATTERN r(p, 'a') THEN r(p, 'b') GROUP BY p METHOD SAMPLING;
+    """
+    assert run_whole(local_job(workbook, "q"), {"r": [{"k": "x", "v": None, "t": 1, "p": 1.0}]}) == {}

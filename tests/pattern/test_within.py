@@ -13,7 +13,7 @@ from tests.drawn import examples
 from tests.local import local_job
 from tests.pattern.local import LocalRun, run_whole
 from tests.pattern.strategies import CLASSES, pattern_cases
-from tests.pattern.test_against_worlds import assert_same, expected, job_of
+from tests.pattern.test_against_worlds import assert_worlds, assert_worlds_of_parts
 from tests.splits import splits
 
 from anabranch.columns.times import TimeKind
@@ -30,16 +30,14 @@ CREATE QUERY q AS PATTERN r(p, 'a') THEN r(p, 'b') WITHIN {within} GROUP BY p;
 @pytest.mark.usefixtures("nothing_is_too_large")
 @given(pattern_cases(classes=CLASSES, within=True), st.integers(1, 3))
 def test_batch_equals_worlds(case: Case, n_buckets: int) -> None:
-    job = job_of(case)
-    assert_same(run_whole(job, case.rows, n_buckets), expected(case), job.spec.analysis.query.threshold)
+    assert_worlds(case, n_buckets)
 
 
 @pytest.mark.usefixtures("nothing_is_too_large")
 @examples(20)
 @given(pattern_cases(classes=CLASSES, any_group=True, within=True))
 def test_groups_by_any_variables_equal_worlds(case: Case) -> None:
-    job = job_of(case)
-    assert_same(run_whole(job, case.rows), expected(case), job.spec.analysis.query.threshold)
+    assert_worlds(case)
 
 
 @pytest.mark.usefixtures("nothing_is_too_large")
@@ -47,24 +45,18 @@ def test_groups_by_any_variables_equal_worlds(case: Case) -> None:
 @given(st.data())
 def test_any_split_into_micro_batches_equals_worlds(data: st.DataObject) -> None:
     case = data.draw(pattern_cases(classes=CLASSES, within=True, any_group=data.draw(st.booleans()), most_worlds=300))
-    job = job_of(case, live=True)
-    run = LocalRun(job, n_buckets=2)
-    for part in data.draw(splits(case.rows)):
-        run.step(part)
-    run.step({}, end=True)
-    assert_same(run.answers(), expected(case), job.spec.analysis.query.threshold)
+    assert_worlds_of_parts(case, data.draw(splits(case.rows)))
 
 
 @examples(20)
 @given(pattern_cases(classes=CLASSES, within=True))
 def test_the_joint_state_equals_worlds(case: Case) -> None:
     """The automaton of all chains is too large, so each chain is answered by the sets that it can reach."""
-    job = job_of(case)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(archive, "MAX_MOVES", 1)
         patch.setattr(archive, "MOST_WORK", 10**9)
         patch.setattr(joint, "MOST_WORK", 10**9)
-        assert_same(run_whole(job, case.rows), expected(case), job.spec.analysis.query.threshold)
+        assert_worlds(case)
 
 
 def test_sampled_worlds_drop_what_began_too_long_ago() -> None:

@@ -11,6 +11,7 @@ state. A carried chain has only the states that its data can reach.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,14 +19,14 @@ import pyarrow as pa
 from anabranch.arrays import I32, I64
 from anabranch.columns.dictionary import encode_tuples
 from anabranch.errors import TooLarge
-from anabranch.pattern.analysis import by_plan
 from anabranch.pattern.automaton import MAX_MOVES, Automaton
 from anabranch.pattern.bindings import Bindings
 from anabranch.pattern.chain import EXACT_FACTOR, Carrying
 from anabranch.pattern.general import answer_table, hash_chains
 from anabranch.pattern.history import Histories, History
 from anabranch.pattern.intake import Intake, Received
-from anabranch.pattern.machine import LEAST_WORK, Machine, Partial, SetMachine
+from anabranch.pattern.interval_plans import by_plan
+from anabranch.pattern.machine import LEAST_WORK, Machine, SetMachine, Transitions
 from anabranch.pattern.safe import Events, SafePlan
 from anabranch.pattern.safe_plan import common_positions
 from anabranch.pattern.signatures import Signed
@@ -40,18 +41,20 @@ MOST_WORK = 200_000
 _NO_ANSWERS: Answers = (np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0))
 
 
-class ArchiveOperator:
-    """The operator of one bucket of a PATTERN query over an archive: it takes all rows in one step."""
+class ArchiveChains:
+    """The chains of one bucket over an archive: all rows come in one step."""
 
-    def __init__(self, spec: GroupSpec) -> None:
+    _signed: Signed
+    _automaton_class: type[Automaton[Any]] = Automaton
+
+    def __init__(self, spec: GroupSpec, machine: Transitions) -> None:
         self._spec = spec
         self._analysis = spec.analysis
         self._intake = Intake(spec)
-        self._machine = Machine(spec.analysis, spec.relations)
         self._most_work = MOST_WORK * (EXACT_FACTOR if spec.analysis.query.method == "EXACT" else 1)
-        self._carrying = Carrying(spec.analysis.query, self._machine, spec.time_kind, spec.times)
+        self._carrying = Carrying(spec.analysis.query, machine, spec.time_kind, spec.times)
         #: The automata of all chains share their steps.
-        self._sets = SetMachine(self._machine, self._most_work)
+        self._sets = SetMachine(machine, self._most_work)
 
     def open(self, state: bytes | None) -> None:
         """Start; there is no state to resume from."""
@@ -62,6 +65,60 @@ class ArchiveOperator:
         """No bytes: a run over an archive is not resumed."""
         return b""
 
+    @property
+    def _received(self) -> Received:
+        return self._signed.received
+
+    def _rows_of(self, chains: Sequence[int]) -> list[I64]:
+        """The rows of each chain, without the keys that never match a goal."""
+        received, mask = self._received, self._signed.mask
+        rows_of_chains = [received.used[received.starts[chain] : received.starts[chain + 1]] for chain in chains]
+        return [rows[np.isin(received.key[rows], received.key[rows[mask[rows] != 0]])] for rows in rows_of_chains]
+
+    def _histories_of(self, chains: Sequence[int]) -> dict[int, History]:
+        """The rows of each chain, as carried chains take them."""
+        signed, seed = self._signed, self._analysis.query.seed
+        makes = Histories(self._intake, signed.received, signed.signature, signed.signatures, seed)
+        return dict(zip(chains, map(makes.of, self._rows_of(chains)), strict=True))
+
+    def _automaton_of(self, chains: Sequence[int]) -> tuple[Weights, Any, Batch]:
+        """New weights, the automaton (`_automaton_class`) of the partial results of some chains, and their rows.
+
+        Raises
+        ------
+        TooLarge
+            If the automaton is too large.
+        """
+        received, analysis = self._received, self._analysis
+        rows_of_chains = self._rows_of(chains)
+        rows = np.concatenate([*rows_of_chains, np.zeros(0, np.int64)])
+        starts = np.concatenate([[0], np.cumsum([len(chain_rows) for chain_rows in rows_of_chains])]).astype(np.int64)
+        weights = weights_for(analysis.single, analysis.markov)
+        # Each entry of the tables takes some work, so an automaton that takes too much is soon found to be too large.
+        most_moves = min(MAX_MOVES, self._most_work // LEAST_WORK)
+        within = analysis.query.within
+        timed = None if within is None else self._sets
+        automaton = self._automaton_class(self._sets, weights.unites, most_moves, timed)
+        distinct, distinct_index = np.unique(self._signed.signature[rows], return_inverse=True)
+        letters = [self._sets.letter_of(self._signed.signatures[signature]) for signature in distinct]
+        automaton.extend(letters)
+        letter = np.zeros(len(received.rows), np.int32)
+        letter[rows] = automaton.index_of(letters)[distinct_index]
+        batch = Batch(
+            rows, starts, received.rows.t, received.key, received.model, received.rows.prev, received.rows.value,
+            received.rows.p, letter, self._intake.n_values,
+        )  # fmt: skip
+        if within is not None:
+            batch = Clock(within, self._spec.time_kind).timed(batch, automaton)
+        return weights, automaton, batch
+
+
+class ArchiveOperator(ArchiveChains):
+    """The operator of one bucket of a PATTERN query over an archive: it takes all rows in one step."""
+
+    def __init__(self, spec: GroupSpec) -> None:
+        super().__init__(spec, Machine(spec.analysis, spec.relations))
+
     def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
         """Take all packets and return all answers."""
         received = self._intake.receive(packets, watermark, ended)
@@ -71,10 +128,6 @@ class ArchiveOperator:
         else:
             answers = self._answers()
         return Outcome(answers, received.rejected, received.counts)
-
-    @property
-    def _received(self) -> Received:
-        return self._signed.received
 
     # ------------------------------------------------------------ bindings
 
@@ -118,12 +171,6 @@ class ArchiveOperator:
         answer_chain, times, p = (np.concatenate(columns) for columns in zip(*answers, strict=True))
         return (answer_chain, times, p), too_large
 
-    def _rows_of(self, chains: Sequence[int]) -> list[I64]:
-        """The rows of each chain, without the keys that never match a goal."""
-        received, mask = self._received, self._signed.mask
-        rows_of_chains = [received.used[received.starts[chain] : received.starts[chain + 1]] for chain in chains]
-        return [rows[np.isin(received.key[rows], received.key[rows[mask[rows] != 0]])] for rows in rows_of_chains]
-
     def _by_automaton(self, chains: Sequence[int]) -> Answers:
         """The answers of some chains by the automaton of their partial results.
 
@@ -136,31 +183,6 @@ class ArchiveOperator:
         weights.grow(len(chains), len(automaton.states))
         chain_indexes, times, p = weights.step(batch, automaton)
         return np.array(chains, np.int32)[chain_indexes], times, p
-
-    def _automaton_of(self, chains: Sequence[int]) -> tuple[Weights, Automaton[frozenset[Partial]], Batch]:
-        """New weights, the automaton of the partial results of some chains, and their rows."""
-        received, analysis = self._received, self._analysis
-        rows_of_chains = self._rows_of(chains)
-        rows = np.concatenate([*rows_of_chains, np.zeros(0, np.int64)])
-        starts = np.concatenate([[0], np.cumsum([len(chain_rows) for chain_rows in rows_of_chains])]).astype(np.int64)
-        weights = weights_for(analysis.single, analysis.markov)
-        # Each entry of the tables takes some work, so an automaton that takes too much is soon found to be too large.
-        most_moves = min(MAX_MOVES, self._most_work // LEAST_WORK)
-        within = analysis.query.within
-        timed = None if within is None else self._sets
-        automaton = Automaton(self._sets, weights.unites, most_moves, timed)
-        distinct, distinct_index = np.unique(self._signed.signature[rows], return_inverse=True)
-        letters = [self._sets.letter_of(self._signed.signatures[signature]) for signature in distinct]
-        automaton.extend(letters)
-        letter = np.zeros(len(received.rows), np.int32)
-        letter[rows] = automaton.index_of(letters)[distinct_index]
-        batch = Batch(
-            rows, starts, received.rows.t, received.key, received.model, received.rows.prev, received.rows.value,
-            received.rows.p, letter, self._intake.n_values,
-        )  # fmt: skip
-        if within is not None:
-            batch = Clock(within, self._spec.time_kind).timed(batch, automaton)
-        return weights, automaton, batch
 
     def _by_any_method(self, chain: int) -> Answers:
         try:
@@ -233,13 +255,11 @@ class ArchiveOperator:
 
     def _carried(self, group_of: I32 | I64, chains: Sequence[int]) -> Iterator[tuple[int, Tally, dict[int, History]]]:
         """The groups of chains that are carried, with the rows of each chain."""
-        signed, spec = self._signed, self._spec
-        makes = Histories(self._intake, signed.received, signed.signature, signed.signatures, self._analysis.query.seed)
+        spec = self._spec
         for group in np.unique(group_of[np.array(chains, np.int64)]).tolist():
             members = [chain for chain in chains if group_of[chain] == group]
             started = {chain: self._carrying.start(self._hash_of(chain)) for chain in members}
-            histories = dict(zip(members, map(makes.of, self._rows_of(members)), strict=True))
-            yield group, tally_of(spec.spans, spec.time_kind, started), histories
+            yield group, tally_of(spec.spans, spec.time_kind, started), self._histories_of(members)
 
     def _hash_of(self, number: int) -> int:
         """The hash of the variables of a chain."""

@@ -18,11 +18,11 @@ import pyarrow as pa
 from anabranch.arrays import END, F64, I64
 from anabranch.binding.per import PerEpisode, PerWindow
 from anabranch.errors import TooLarge
-from anabranch.pattern.analysis import by_plan, why_not_by_intervals
 from anabranch.pattern.archive import ArchiveOperator
 from anabranch.pattern.counting import OUTSIDE, Counted, SpanCounts
 from anabranch.pattern.episodes import Runs, Touching, extend_runs, group_answers, is_above, run_of
 from anabranch.pattern.general import answer_table
+from anabranch.pattern.interval_plans import by_plan, why_not_by_intervals
 from anabranch.pattern.safe import SafePlan
 from anabranch.pattern.spec import GroupSpec
 from anabranch.pattern.tally import EXACT, Answer, Episodes

@@ -76,10 +76,6 @@ class Binder(QueryBinder):
         """Bind a combination of queries."""
         combining = Combining(self.query.name, self.catalog, self.findings, self.operand)
         accuracy, confidence = self.sampling_options(body)
-        if isinstance(self.per, PerWindow | PerEpisode):
-            message = f"a combination of queries does not take PER {self.per.form}"
-            hint = "use PER KEYS, or PER on a query that is not combined"
-            self.findings.add("no-per", message, self.query.clause_span("PER"), hint)
         combination = combining.bind(body)
         if combination is None or self.findings:
             return None

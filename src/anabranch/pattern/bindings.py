@@ -24,8 +24,8 @@ from anabranch.columns.conditions import holds
 from anabranch.columns.dictionary import Dictionary
 from anabranch.errors import TooLarge
 from anabranch.pattern import kernel
-from anabranch.pattern.analysis import BINDING, GoalTest
 from anabranch.pattern.automaton import accept_bit, match_bit
+from anabranch.pattern.goal_tests import BINDING, GoalTest
 from anabranch.pattern.intake import Distinct, Intake, Received
 from anabranch.pattern.spec import PatternSpec
 

@@ -7,8 +7,8 @@ large, worlds are drawn from it, and carried from then on. When that is depends 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,7 +19,7 @@ from anabranch.errors import TooLarge
 from anabranch.pattern import kernel
 from anabranch.pattern.history import Outcomes, Past
 from anabranch.pattern.joint import JointState
-from anabranch.pattern.machine import Machine, Partial, SetMachine, Signature
+from anabranch.pattern.machine import Partial, SetMachine, Signature, Transitions
 from anabranch.pattern.query import BoundPattern
 from anabranch.pattern.sampling import Worlds, sample, words_for
 from anabranch.splitmix import GOLDEN, mix
@@ -34,14 +34,21 @@ class Carrying:
     """What the chains of a bucket share; `times` is where the count of PER stops, 0 without PER."""
 
     query: BoundPattern
-    machine: Machine
+    machine: Transitions
     kind: TimeKind
     times: int = 0
 
-    def oldest(self, partials: Iterable[Partial], t: int) -> int:
-        """With WITHIN, the earliest beginning of a partial result that may still end at t."""
+    def recent(self, partials: Collection[Partial], t: int) -> Callable[[Partial], bool]:
+        """With WITHIN, says which of some partial results may still end at t."""
         began = np.unique([t, *(partial.began for partial in partials)])
-        return int(began[later(began, self.query.within or 0.0, self.kind) >= t][0])
+        withins = {within for partial in partials if (within := self.machine.within_of(partial.goal)) is not None}
+        oldest = {within: int(began[later(began, within, self.kind) >= t][0]) for within in withins}
+
+        def is_recent(partial: Partial) -> bool:
+            within = self.machine.within_of(partial.goal)
+            return within is None or partial.began >= oldest[within]
+
+        return is_recent
 
     @cached_property
     def sets(self) -> SetMachine:
@@ -73,15 +80,20 @@ class Truth:
     Attributes
     ----------
     possible : whether some event may end a match
-    p : the probability, if it is exact
-    worlds : the worlds in which it is true, if they are sampled
+    sets : the probability that it is true (1), if it is exact; for several queries, of each set of true ones
+    worlds : the worlds in which it is true, if they are sampled; for several queries, one row for each
     drawn : the count of PER before the instant in each world, if the worlds were drawn at this instant
     """
 
     possible: bool
-    p: float = 0.0
+    sets: Mapping[int, float] = field(default_factory=dict)
     worlds: U64 | None = None
     drawn: I64 | None = None
+
+    @property
+    def p(self) -> float:
+        """The probability that it is true, if it is exact."""
+        return sum(self.sets.values())
 
 
 @dataclass(slots=True)
@@ -99,9 +111,9 @@ class Chain:
     def advance(self, t: int, keys: Sequence[Outcomes], past: Past) -> Truth:
         """Process one instant."""
         carrying, now = self.carrying, 0
-        if carrying.query.within is not None:
+        if carrying.machine.timed:
             now = t
-            self.state.forget(carrying.oldest(self.state.partials(), t))
+            self.state.forget(carrying.recent(self.state.partials(), t))
         feeding, partials = [], list(self.state.partials())
         for outcomes in keys:
             effective = {

@@ -34,18 +34,24 @@ class Combined(nodes.Node):
 Formula = NamedQuery | Combined
 
 
-@dataclass(frozen=True, slots=True)
-class Combination(nodes.QueryBody):
-    """`formula GIVEN formula ACCURACY e CONFIDENCE c SEED n`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledBody(nodes.QueryBody):
+    """A query that may be sampled: `METHOD m ACCURACY e CONFIDENCE c SEED n`."""
 
     kind: ClassVar[str] = "PATTERN"
 
-    formula: Formula
-    given: Formula | None = None
     accuracy: int | float | None = None
     confidence: int | float | None = None
     seed: int | None = None
     method: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Combination(SampledBody):
+    """`formula GIVEN formula`."""
+
+    formula: Formula
+    given: Formula | None = None
 
     @property
     def stream_names(self) -> tuple[str, ...]:

@@ -7,24 +7,29 @@ key on. So every bucket gets the instants of all rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
 
 from anabranch.arrays import END, F64, I32, I64
 from anabranch.columns.times import decode_times
+from anabranch.pattern.chain import Chain
+from anabranch.pattern.combined_group import CarriedGroup
 from anabranch.pattern.combining import CombinedAnalysis
 from anabranch.pattern.groups import Groups
+from anabranch.pattern.history import Earlier, History
 from anabranch.pattern.intake import Intake, Received
 from anabranch.pattern.operator import PatternOperator, regular_machine
 from anabranch.pattern.product import ProductAutomaton, ProductMachine, TrueSets, true_sets, united
-from anabranch.pattern.spec import GroupSpec
+from anabranch.pattern.sampling import interval
+from anabranch.pattern.spec import GroupSpec, PatternSpec
 from anabranch.pattern.weights import Batch
 from anabranch.transport.operator import Outcome
 from anabranch.transport.rows import Rows
-from anabranch.transport.state import seal, unseal
+from anabranch.transport.state import unseal
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,27 @@ class CombinedSpec(GroupSpec):
     def n_sets(self) -> int:
         """How many sets of operands there are."""
         return 1 << len(self.analysis.operands)
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether an operand has WITHIN."""
+        return any(operand.query.within is not None for operand in self.analysis.operands)
+
+    @property
+    def kept_values(self) -> list[tuple[list[str], list[str]]]:
+        """The columns of all operands: variables of different operands may have the same name."""
+        operands = enumerate(self.analysis.operands)
+        return [names for number, operand in operands for names in self._kept_values(operand, f"value {number} ")]
+
+    @property
+    def value_types(self) -> dict[str, pa.DataType]:
+        """The types of these columns."""
+        operands = enumerate(self.analysis.operands)
+        return {
+            name: kind
+            for number, operand in operands
+            for name, kind in self._value_types(operand, f"value {number} ").items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +100,14 @@ class GroupAnswers:
         #: For each set of operands, whether the combination is true, and whether its GIVEN is.
         self._asked, self._given = np.array(truths, np.float64).T
 
+    def load(self, tables: dict[str, pa.Table]) -> None:
+        """Restore what `save` returned."""
+        self.first = tables["first instants"]["t"].to_numpy()
+
+    def save(self) -> dict[str, pa.Table]:
+        """The state as a table."""
+        return {"first instants": pa.table({"t": self.first})}
+
     def note(self, received: Received) -> None:
         """Take note of the chains that begin with a step."""
         self.first = np.append(self.first, np.full(self._intake.n_chains - len(self.first), END, np.int64))
@@ -94,6 +128,23 @@ class GroupAnswers:
         asked, given = p @ self._asked, p @ self._given
         ratio = np.divide(asked, given, out=np.zeros(len(p)), where=given > 0.0)
         return _certain(pairs[0, first], pairs[1, first], np.minimum(ratio, 1.0))
+
+    def carried_rows(
+        self, group: int, chains: Mapping[int, Chain], histories: Mapping[int, History], earlier: Earlier | None = None
+    ) -> list[GroupRows]:
+        """The rows of a group whose chains are carried: the exact ones, and the sampled ones."""
+        query = self._spec.analysis.combination
+        rows = CarriedGroup(chains, query, np.stack([self._asked, self._given], axis=1)).advance(histories, earlier)
+        parts = []
+        for sampled, own in groupby(sorted(rows, key=lambda row: row.sampled), key=lambda row: row.sampled):
+            t, asked, given = (np.array(column) for column in list(zip(*own, strict=True))[:3])
+            p = np.divide(asked, given, out=np.zeros(len(t)), where=given > 0)
+            bounds = (np.minimum(p, 1.0),) * 2
+            if sampled:
+                # Among the worlds in which GIVEN is true, the combination is true independently of each other.
+                bounds = interval(asked, given, 1.0 - query.confidence)
+            parts.append(GroupRows(np.full(len(t), group), t, np.minimum(p, 1.0), *bounds, sampled=sampled))
+        return parts
 
     def default_rows(self, known: Sequence[GroupRows], instants: I64) -> GroupRows:
         """The rows of groups and instants without other rows, where no operand is true, if there are any."""
@@ -131,45 +182,23 @@ def _certain(group: I64, t: I64, p: F64) -> GroupRows:
     return GroupRows(group, t, p, p, p)
 
 
-class CombinedOperator(PatternOperator):
-    """The operator of one bucket of a combination of regular queries."""
+class ProductOperator(PatternOperator):
+    """The operator of one bucket of a combination of regular queries, whose automata run as one.
 
-    def __init__(self, spec: CombinedSpec) -> None:
-        self._combined = spec
+    With PER, each group is one chain, and the automaton accepts where the combination is true.
+    """
+
+    def __init__(self, spec: PatternSpec, analysis: CombinedAnalysis) -> None:
+        self._analysis = analysis
         super().__init__(spec)
 
-    def open(self, state: bytes | None) -> None:
-        """Start empty (None), or resume from saved bytes."""
-        super().open(state)
-        self._group_answers = GroupAnswers(self._combined, self._intake)
-        if state is not None:
-            tables = unseal(state, self._spec.fingerprint)
-            self._group_answers.first = tables["first instants"]["t"].to_numpy()
-
-    def save(self) -> bytes:
-        """The state as bytes, for `open`."""
-        first = pa.table({"t": self._group_answers.first})
-        return seal(self._tables() | {"first instants": first}, self._spec.fingerprint)
-
-    def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
-        """Take packets and return all answers about instants before the watermark."""
-        received = self._intake.receive(packets, watermark, ended)
-        self._group_answers.note(received)
-        batch = Batch.of(received, self._letters(received.rows), self._intake.n_values)
-        self._weights.grow(self._intake.n_chains, len(self._automaton.states))
-        sets = true_sets(self._weights, batch, self._product, self._combined.n_sets, self._like)
-        rows = self._group_answers.exact_rows(sets)
-        rest = self._group_answers.default_rows([rows], received.instants)
-        return Outcome(self._group_answers.table([rows, rest]), received.rejected, received.counts)
-
-    def _like(self, true: int) -> object:
-        """What has to be known of a set of operands: with one chain per group, only the truth of the combination."""
-        return self._combined.analysis.combination.truth_of_set(true) if self._spec.direct else true
-
     def _open_automaton(self) -> None:
-        operands = self._combined.analysis.on_streams
+        operands = self._analysis.on_streams
         self._machine = ProductMachine([regular_machine(operand) for operand in operands])
-        self._automaton = self._product = ProductAutomaton(self._machine, union_closed=self._weights.unites)
+        truths = [self._analysis.combination.truth_of_set(true)[0] for true in range(1 << len(operands))]
+        self._automaton = self._product = ProductAutomaton(
+            self._machine, union_closed=self._weights.unites, truths=np.array(truths)
+        )
         self._operands = operands
 
     def _load_automaton(self, tables: dict[str, pa.Table]) -> None:
@@ -197,3 +226,36 @@ class CombinedOperator(PatternOperator):
             self._automaton.extend(letters)
             letter[events.rows] = self._automaton.index_of(letters)[index.reshape(-1)][events.event]
         return letter
+
+
+class CombinedOperator(ProductOperator):
+    """The same without PER: the sets of true operands of the chains of a group are united."""
+
+    def __init__(self, spec: CombinedSpec) -> None:
+        self._combined = spec
+        super().__init__(spec, spec.analysis)
+
+    def open(self, state: bytes | None) -> None:
+        """Start empty (None), or resume from saved bytes."""
+        super().open(state)
+        self._group_answers = GroupAnswers(self._combined, self._intake)
+        if state is not None:
+            self._group_answers.load(unseal(state, self._spec.fingerprint))
+
+    def _tables(self) -> dict[str, pa.Table]:
+        return super()._tables() | self._group_answers.save()
+
+    def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
+        """Take packets and return all answers about instants before the watermark."""
+        received = self._intake.receive(packets, watermark, ended)
+        self._group_answers.note(received)
+        batch = Batch.of(received, self._letters(received.rows), self._intake.n_values)
+        self._weights.grow(self._intake.n_chains, len(self._automaton.states))
+        sets = true_sets(self._weights, batch, self._product, self._combined.n_sets, self._like)
+        rows = self._group_answers.exact_rows(sets)
+        rest = self._group_answers.default_rows([rows], received.instants)
+        return Outcome(self._group_answers.table([rows, rest]), received.rejected, received.counts)
+
+    def _like(self, true: int) -> object:
+        """What has to be known of a set of operands: with one chain per group, only the truth of the combination."""
+        return self._combined.analysis.combination.truth_of_set(true) if self._spec.direct else true

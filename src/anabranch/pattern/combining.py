@@ -11,11 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from anabranch.binding.per import PerEpisode, PerWindow
 from anabranch.binding.typed import Typed, disjunction
 from anabranch.catalog import Stream
+from anabranch.errors import Finding
 from anabranch.language import nodes
 from anabranch.language.types import comparable
-from anabranch.pattern.analysis import EXTENDED, REGULAR, UNSAFE, GoalTest, PatternAnalysis, analyse
+from anabranch.pattern.analysis import PatternAnalysis, analyse
+from anabranch.pattern.classes import EXTENDED, REGULAR, UNSAFE
+from anabranch.pattern.goal_tests import GoalTest
 from anabranch.pattern.query import BoundCombination
 from anabranch.pattern.safe_plan import common_positions
 
@@ -53,6 +57,27 @@ class CombinedAnalysis(PatternAnalysis):
     def takes_weighted(self) -> bool:
         """Whether it can be answered over a stream that is inferred by JOINT or LAG."""
         return self.exactly
+
+    @property
+    def objection(self) -> Finding | None:
+        """Why the combination is refused: PER needs one automaton that counts the instants at which it is true."""
+        per = self.query.per
+        if not isinstance(per, PerWindow | PerEpisode):
+            return self.weighted_objection
+        reason = ""
+        if self.combination.given is not None:
+            reason = "its GIVEN differs from instant to instant"
+        elif self.combination.true_by_default:
+            reason = "it is also true at instants at which no operand has an event"
+        elif not self.exactly:
+            reason = f"it is {self.classification}, or may be sampled"
+        elif len(self.chain) > len(self.group_by):
+            reason = "a group has several keys, whose counts cannot be added"
+        if not reason:
+            return self.weighted_objection
+        message = f"this combination of queries does not take PER {per.form}: {reason}"
+        hint = "use PER KEYS, or PER on a query that is not combined"
+        return Finding("no-per", message, hint, self.query.span)
 
     @property
     def last_values(self) -> bool:

@@ -10,8 +10,10 @@ from anabranch.binding.per import PerEpisode, PerWindow
 from anabranch.binding.words import count_of
 from anabranch.language import nodes
 from anabranch.language.unparse import unparse
-from anabranch.pattern.analysis import UNSAFE, PatternAnalysis, by_plan, why_not_by_intervals
+from anabranch.pattern.analysis import PatternAnalysis
+from anabranch.pattern.classes import UNSAFE
 from anabranch.pattern.combining import CombinedAnalysis
+from anabranch.pattern.interval_plans import by_plan, why_not_by_intervals
 from anabranch.pattern.query import BoundGoal, Truth
 from anabranch.pattern.safe_plan import Project, Seq
 from anabranch.plan import Plan, Step
@@ -43,10 +45,6 @@ def plan(analysis: PatternAnalysis) -> Plan:
 
 
 def _streams(analysis: PatternAnalysis) -> str:
-    if isinstance(analysis, CombinedAnalysis) and not analysis.by_automaton:
-        return (
-            "operands with WITHIN, or with variables that are not keys of all operands, are combined over archives only"
-        )
     for stream in analysis.streams:
         if isinstance(stream.source, nodes.InferredSource) and stream.source.method in WHOLE_ARCHIVE:
             return f"{stream.name} is inferred by {stream.source.method}, which needs all readings; use METHOD JOINT"

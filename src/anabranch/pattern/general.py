@@ -20,8 +20,8 @@ from anabranch.pattern.bindings import Bindings
 from anabranch.pattern.carried_state import CarriedState
 from anabranch.pattern.chain import Carrying, Chain
 from anabranch.pattern.history import Histories, History
-from anabranch.pattern.intake import Intake
-from anabranch.pattern.machine import Machine
+from anabranch.pattern.intake import Intake, Received
+from anabranch.pattern.machine import Machine, Transitions
 from anabranch.pattern.markov_past import MarkovPast
 from anabranch.pattern.sampling import words_for
 from anabranch.pattern.signatures import Signed
@@ -39,8 +39,12 @@ class GeneralOperator:
     def __init__(self, spec: GroupSpec) -> None:
         self._spec = spec
         self._analysis = spec.analysis
-        self._machine = Machine(spec.analysis, spec.relations)
+        self._machine = self._transitions()
         self.open(None)
+
+    def _transitions(self) -> Transitions:
+        """How partial results are updated."""
+        return Machine(self._spec.analysis, self._spec.relations)
 
     def open(self, state: bytes | None) -> None:
         """Start empty (None), or resume from saved bytes."""
@@ -68,25 +72,34 @@ class GeneralOperator:
 
     def save(self) -> bytes:
         """The state as bytes, for `open`."""
+        return seal(self._tables(), self._spec.fingerprint)
+
+    def _tables(self) -> dict[str, pa.Table]:
         tables = self._intake.save() | self._past.save()
         if self._bindings is not None:
             tables |= self._bindings.save()
         tables["last instant"] = pa.table({"t": [self._last_instant]})
-        tables |= CarriedState(self._spec).tables(self._chains, self._tallies)
-        return seal(tables, self._spec.fingerprint)
+        return tables | CarriedState(self._spec).tables(self._chains, self._tallies)
 
     def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
         """Take packets and return all answers about instants before the watermark."""
         received = self._intake.receive(packets, watermark, ended)
-        signed = self._grown(Signed.of(self._intake, self._analysis, received))
-        histories = self._histories(signed)
+        histories = self._histories(self._grown(self._signed(received)))
         instants = np.unique(np.append(received.instants, self._last_instant))
         self._last_instant = int(instants[-1])
         now = Moment(self._intake.watermark, ended, instants)
-        answers = self._table([*self._advance(histories, now)])
+        answers = self._answers(received, histories, now)
         if self._analysis.markov:
             self._past.step(received, self._intake.n_values)
         return Outcome(answers, received.rejected, received.counts)
+
+    def _signed(self, received: Received) -> Signed:
+        """The rows of a step, with their signatures."""
+        return Signed.of(self._intake, self._analysis, received)
+
+    def _answers(self, received: Received, histories: dict[int, History], now: Moment) -> pa.Table:
+        """Process a step, and return its answers."""
+        return self._table([*self._advance(histories, now)])
 
     # ------------------------------------------------------------ chains
 

@@ -55,6 +55,10 @@ class Outcomes:
         return dict(alternatives)
 
 
+#: Gives the distribution of a Markov key before the rows of a step, if it had rows.
+Earlier = Callable[[int], Mapping[int, float] | None]
+
+
 @dataclass(slots=True)
 class Past:
     """The distribution of the value of each MARKOV key that has had no effect on a chain.
@@ -66,7 +70,7 @@ class Past:
     earlier : gives the distribution of a key before the rows of this step, if it had rows
     """
 
-    earlier: Callable[[int], Mapping[int, float] | None] | None = None
+    earlier: Earlier | None = None
     _now: dict[int, Mapping[int, float]] = field(default_factory=dict)
 
     def of(self, key: int) -> Mapping[int, float]:
@@ -123,7 +127,7 @@ class Histories:
         """
         received = self._received
         t, key = received.rows.t[rows], received.key[rows]
-        ends = np.append(np.flatnonzero((np.diff(t) != 0) | (np.diff(key) != 0)) + 1, len(rows))
+        ends = np.append(np.flatnonzero((np.diff(t) != 0) | (np.diff(key) != 0)) + 1, len(rows))[: len(rows)]
         history: list[tuple[int, list[Outcomes]]] = []
         start = 0
         for end in ends.tolist() if len(rows) else ():

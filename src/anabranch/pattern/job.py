@@ -8,14 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from anabranch.binding.per import PerKeys, PerWindow
+from anabranch.binding.per import PerEpisode, PerKeys, PerWindow
 from anabranch.binding.typed import Typed
 from anabranch.columns.times import encode_times
 from anabranch.pattern.analysis import PatternAnalysis
 from anabranch.pattern.archive import ArchiveOperator
 from anabranch.pattern.archive_spans import SpanOperator
-from anabranch.pattern.combined import CombinedOperator, CombinedSpec
+from anabranch.pattern.combined import CombinedOperator, CombinedSpec, ProductOperator
 from anabranch.pattern.combined_archive import CombinedArchive
+from anabranch.pattern.combined_general import CombinedGeneral
 from anabranch.pattern.combining import CombinedAnalysis
 from anabranch.pattern.general import GeneralOperator
 from anabranch.pattern.grouped import GroupedOperator
@@ -63,11 +64,15 @@ class PatternJob(QueryJob[PatternSpec], KeyPlacement):
         """The operator of one bucket."""
         spec = self.spec
         if isinstance(spec, CombinedSpec):
-            return CombinedOperator(spec) if spec.live or spec.analysis.exactly else CombinedArchive(spec)
+            if spec.analysis.by_automaton if spec.live else spec.analysis.exactly:
+                return CombinedOperator(spec)
+            return CombinedGeneral(spec) if spec.live else CombinedArchive(spec)
         if isinstance(spec, GroupSpec):
             if spec.live:
                 return GeneralOperator(spec)
             return ArchiveOperator(spec) if spec.spans is None else SpanOperator(spec, spec.spans)
+        if isinstance(spec.analysis, CombinedAnalysis):
+            return ProductOperator(spec, spec.analysis)
         if spec.analysis.last_values or spec.analysis.query.within is not None:
             return LastValuesOperator(spec)
         return GroupedOperator(spec) if spec.analysis.bound else PatternOperator(spec)
@@ -103,7 +108,8 @@ def make_job(analyses: Sequence[PatternAnalysis], context: JobContext) -> Patter
     """The job of a query: an automaton answers it where it always can, and on live inputs where its state is small."""
     (analysis,) = analyses
     if isinstance(analysis, CombinedAnalysis):
-        return PatternJob(CombinedSpec(context, analysis))
+        counts = isinstance(analysis.query.per, PerWindow | PerEpisode)
+        return PatternJob((PatternSpec if counts else CombinedSpec)(context, analysis))
     if context.live and not analysis.by_automaton:
         return PatternJob(GroupSpec(context, analysis.for_streams()))
     by_weights = analysis.by_weights and analysis.query.method != "SAMPLING"

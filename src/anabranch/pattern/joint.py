@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -29,12 +29,12 @@ WORK_PER_INSTANT = 2_000
 #: The most states between two instants: what a stream saves.
 MOST_STATES = 20_000
 
-#: The values of the Markov keys, and the set of partial results; for several queries, see `ProductSets`.
-State = tuple[tuple[int, ...], Any]
+#: The values of the Markov keys, and the set of partial results.
+State = tuple[tuple[int, ...], frozenset[Partial]]
 #: The probability of a state; with PER, that of each count.
 Weight = Any
 #: A state, and the letter of the keys read so far at the instant.
-_Reading = tuple[tuple[int, ...], Any, int]
+_Reading = tuple[tuple[int, ...], frozenset[Partial], int]
 #: For each previous value: the possible values, with their letters and probabilities.
 _Table = dict[int, list[tuple[int, int, float]]]
 
@@ -45,11 +45,11 @@ class Sets(Protocol):
     def letter_of(self, signature: Signature) -> int:
         """The letter of one event; 0 if it matches no goal."""
 
-    def work(self, state: Any, letter: int) -> int:
+    def work(self, state: frozenset[Partial], letter: int) -> int:
         """The work of a step."""
 
-    def step(self, state: Any, letter: int, now: int) -> tuple[Any, bool]:
-        """The state after a letter, and whether the query is true at it."""
+    def step(self, state: frozenset[Partial], letter: int, now: int) -> tuple[frozenset[Partial], int]:
+        """The state after a letter, and whether the query is true at it: 1 or 0, or the set of those that are."""
 
 
 @dataclass(slots=True)
@@ -60,7 +60,8 @@ class JointState:
     ----------
     axes : the index of each Markov key in the tuple of values
     states : the weight of each state
-    accepted : with PER, the part of the last instant at which the query is true, until `settle`
+    accepted : with PER, the part of the last instant at which the query is true, until `settle`. For several queries,
+        that at which any is
     work, instants : what the chain has taken so far
     """
 
@@ -88,16 +89,18 @@ class JointState:
         """Every partial result that the chain may have."""
         return {partial for partials in {partials for _, partials in self.states} for partial in partials}
 
-    def forget(self, oldest: int) -> None:
-        """Drop the partial results that began before a time (WITHIN)."""
+    def forget(self, is_recent: Callable[[Partial], bool]) -> None:
+        """Drop the partial results that began too long ago (WITHIN)."""
         states: dict[State, Weight] = {}
         for (values, partials), weight in self.states.items():
-            state = values, frozenset(partial for partial in partials if partial.began >= oldest)
+            state = values, frozenset(filter(is_recent, partials))
             states[state] = states[state] + weight if state in states else weight
         self.states = states
 
-    def advance(self, sets: Sets, keys: Sequence[Outcomes], past: Past, factor: int, now: int = 0) -> float:
-        """Process one instant and return the probability that the query is true at it.
+    def advance(self, sets: Sets, keys: Sequence[Outcomes], past: Past, factor: int, now: int = 0) -> dict[int, float]:
+        """Process one instant and return the probability that the query is true at it (1).
+
+        For several queries, it is that of each set of true ones (a bit mask) that is possible and not empty.
 
         Raises
         ------
@@ -124,10 +127,10 @@ class JointState:
             readings = _with_key(readings, table, axes.get(outcomes.key))
         steps = {(partials, letter) for _, partials, letter in readings}
         work += _require(sum(sets.work(*step) for step in steps), allowed - work)
-        quiet, true = _after(readings, {step: sets.step(*step, now) for step in steps})
-        _require(len(quiet) + len(true), factor * MOST_STATES)
+        after = _after(readings, {step: sets.step(*step, now) for step in steps})
+        _require(sum(map(len, after.values())), factor * MOST_STATES)
         self.axes, self.work, self.instants = axes, work, self.instants + 1
-        return self._accept(quiet, true)
+        return self._accept(after)
 
     def _least_states(self, keys: Sequence[Outcomes], past: Past) -> int:
         """A lower bound of the states after an instant: keys are independent, so every combination of values is one."""
@@ -141,13 +144,15 @@ class JointState:
                 sizes[outcomes.key] = len(after)
         return math.prod(sizes.values())
 
-    def _accept(self, quiet: dict[State, Weight], true: dict[State, Weight]) -> float:
-        """Take the weights after an instant: where the query is not true at it, and where it is."""
-        self.states, self.accepted = quiet, true
-        probability = float(np.sum(list(true.values())))
-        if not any(isinstance(weight, np.ndarray) for weight in true.values()):
+    def _accept(self, after: dict[int, dict[State, Weight]]) -> dict[int, float]:
+        """Take the weights after an instant, by what is true at it; returns the probability of each."""
+        self.states, self.accepted = after.pop(0, {}), {}
+        for states in after.values():
+            for state, weight in states.items():
+                self.accepted[state] = self.accepted[state] + weight if state in self.accepted else weight
+        if not any(isinstance(weight, np.ndarray) for weight in self.accepted.values()):
             self.settle()
-        return probability
+        return {true: float(np.sum(list(states.values()))) for true, states in after.items()}
 
     def settle(self, fresh: bool = False) -> None:
         """Count the last instant; if it is the first of a span (`fresh`), the counts so far are dropped."""
@@ -187,14 +192,14 @@ def _require(needed: int, left: int) -> int:
 
 
 def _after(
-    readings: dict[_Reading, Weight], steps: dict[tuple[frozenset[Partial], int], tuple[frozenset[Partial], bool]]
-) -> tuple[dict[State, Weight], dict[State, Weight]]:
-    """The states after an instant, where the query is not true at it, and where it is."""
-    after: tuple[dict[State, Weight], ...] = defaultdict(float), defaultdict(float)
+    readings: dict[_Reading, Weight], steps: dict[tuple[frozenset[Partial], int], tuple[frozenset[Partial], int]]
+) -> dict[int, dict[State, Weight]]:
+    """The states after an instant, by what is true at it."""
+    after: dict[int, dict[State, Weight]] = defaultdict(lambda: defaultdict(float))
     for (values, partials, letter), weight in readings.items():
-        following, accepted = steps[partials, letter]
-        after[accepted][values, following] = after[accepted][values, following] + weight
-    return dict(after[0]), dict(after[1])
+        following, true = steps[partials, letter]
+        after[true][values, following] = after[true][values, following] + weight
+    return {true: dict(states) for true, states in after.items()}
 
 
 def _with_key(readings: dict[_Reading, Weight], table: _Table, axis: int | None) -> dict[_Reading, Weight]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -53,6 +53,33 @@ class Match:
 Signature = tuple[Match | None, ...]
 
 
+class Transitions(Protocol):
+    """What carried chains and automata need of a `Machine`, or of the machines of a combination."""
+
+    @property
+    def timed(self) -> bool:
+        """Whether there is a WITHIN."""
+
+    def within_of(self, goal: int) -> float | None:
+        """The WITHIN that limits the partial results of a goal; None without it."""
+
+    def advance(
+        self,
+        partials: Mapping[Partial, Mask],
+        events: Mapping[Signature, Mask],
+        everywhere: Mask,
+        now: int,
+        oldest: int,
+    ) -> tuple[dict[Partial, Mask], Mask]:
+        """The partial results after an instant, and the worlds in which the query is true; a tuple for several."""
+
+    def is_last(self, number: int) -> bool:
+        """Whether an alternative, by its index in a signature, ends a match."""
+
+    def effective(self, partials: Iterable[Partial], signature: Signature) -> Signature:
+        """A signature without the matches that have no effect on these partial results."""
+
+
 class Machine:
     """The transitions of one query; see the module.
 
@@ -65,7 +92,7 @@ class Machine:
     def __init__(self, analysis: PatternAnalysis, relations: Relations) -> None:
         goals, kept = analysis.query.goals, analysis.kept
         self.n_goals = len(goals)
-        self._within = analysis.query.within is not None
+        self._within = analysis.query.within
         self._alternatives = [
             [index for index, test in enumerate(analysis.tests) if test.goal == number] for number in range(len(goals))
         ]
@@ -84,6 +111,15 @@ class Machine:
             if goal.kleene:
                 moves.append(_Move(number, names.repeating, names.exposed, keeps, joins, relations))
             self._moves.append(moves)
+
+    @property
+    def timed(self) -> bool:
+        """Whether the query has WITHIN."""
+        return self._within is not None
+
+    def within_of(self, goal: int) -> float | None:
+        """The WITHIN of the query, whatever the goal."""
+        return self._within
 
     def advance(
         self,
@@ -107,7 +143,7 @@ class Machine:
         -------
         The partial results after the instant, and the worlds in which the query is true at it.
         """
-        if self._within:
+        if self.timed:
             partials = {partial: mask for partial, mask in partials.items() if partial.began >= oldest}
         after = dict(partials)
         true = everywhere & ~everywhere
@@ -117,7 +153,7 @@ class Machine:
             if not matches:
                 continue
             for move, sources in zip(moves, self._sources(goal, partials, everywhere), strict=False):
-                for source, worlds, consumed, hits in move.take(sources, matches, now if self._within else 0):
+                for source, worlds, consumed, hits in move.take(sources, matches, now if self.timed else 0):
                     if source is not None:
                         after[source] = after[source] & ~consumed
                     for results, mask in hits:
@@ -127,7 +163,7 @@ class Machine:
                             true = true | both
         for partial, mask in new_partials:
             after[partial] = after[partial] | mask if partial in after else mask
-        return _without_earlier(after) if self._within else after, true
+        return _without_earlier(after) if self.timed else after, true
 
     def is_last(self, number: int) -> bool:
         """Whether an alternative, by its index in a signature, is one of the last goal."""
@@ -206,7 +242,7 @@ class SetMachine:
 
     Parameters
     ----------
-    machine : Machine
+    machine : Transitions
     most_work : int
         How many pairs of a partial result and an event are tried for one chain before TooLarge is raised: there can be
         as many states as sets of partial results.
@@ -214,12 +250,12 @@ class SetMachine:
 
     start: frozenset[Partial] = frozenset()
 
-    def __init__(self, machine: Machine, most_work: int) -> None:
+    def __init__(self, machine: Transitions, most_work: int) -> None:
         self._machine = machine
         self._most_work = self._work_left = most_work
         self._signatures: list[Signature] = []
         self._numbers: dict[Signature, int] = {}
-        self._known: dict[tuple[frozenset[Partial], int, int], tuple[frozenset[Partial], bool]] = {}
+        self._known: dict[tuple[frozenset[Partial], int, int], tuple[frozenset[Partial], int]] = {}
 
     def next_chain(self) -> None:
         """Begin to count the work of another chain; steps of earlier chains stay known."""
@@ -246,8 +282,8 @@ class SetMachine:
         """The partial results at the next instant, from which the `reach` instants before are not too long ago."""
         return frozenset(replace(partial, began=partial.began - 1) for partial in state if partial.began > -reach)
 
-    def step(self, state: frozenset[Partial], letter: int, now: int = 0) -> tuple[frozenset[Partial], bool]:
-        """The partial results after a letter, and whether the query is true at it.
+    def step(self, state: frozenset[Partial], letter: int, now: int = 0) -> tuple[frozenset[Partial], int]:
+        """The partial results after a letter, and whether the query is true at it; of several, the set of true ones.
 
         With WITHIN, `now` is the number of the instant; the state has no partial results that began too long ago.
 
@@ -266,8 +302,13 @@ class SetMachine:
             oldest = min((partial.began for partial in state), default=now)
             after, true = self._machine.advance(dict.fromkeys(state, 1), events, 1, now, oldest)
             partials = frozenset(partial for partial, mask in after.items() if mask)
-            self._known[state, letter, now] = partials, bool(true)
+            self._known[state, letter, now] = partials, _as_set(true)
         return self._known[state, letter, now]
+
+
+def _as_set(true: Mask) -> int:
+    """Whether a query is true in a single world: 1 or 0. Of several, a bit for each."""
+    return sum(bool(mask) << number for number, mask in enumerate(true if isinstance(true, tuple) else (true,)))
 
 
 def _bits(letter: int) -> Iterator[int]:

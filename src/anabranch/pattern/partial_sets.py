@@ -18,9 +18,9 @@ class PartialSets:
         self._types = spec.value_types
         #: With WITHIN, when a partial result began.
         self._fixed = {"state": pa.int64(), "goal": pa.int64(), "repeating": pa.bool_()}
-        if spec.analysis.query.within is not None:
+        if spec.is_timed:
             self._fixed["began"] = pa.int64()
-        self._kept = [(kept.waiting, kept.repeating) for kept in spec.analysis.kept]
+        self._kept = spec.kept_values
 
     def table(self, sets: Sequence[frozenset[Partial]]) -> pa.Table:
         """One row for each partial result of each set, which has its index; an empty set has a row without goal."""
@@ -31,7 +31,7 @@ class PartialSets:
                 if partial is not None:
                     names = self._kept[partial.goal][partial.repeating]
                     values |= {"goal": partial.goal, "repeating": partial.repeating, "began": partial.began}
-                    values |= {f"value {name}": value for name, value in zip(names, partial.values, strict=True)}
+                    values |= dict(zip(names, partial.values, strict=True))
                 for name, column in columns.items():
                     column.append(values.get(name))
         kinds = {**self._fixed, **self._types}
@@ -44,6 +44,6 @@ class PartialSets:
             partials = sets[row["state"]]
             if row["goal"] is not None:
                 names = self._kept[row["goal"]][row["repeating"]]
-                values = tuple(row[f"value {name}"] for name in names)
+                values = tuple(row[name] for name in names)
                 partials.add(Partial(row["goal"], row["repeating"], values, row.get("began") or 0))
         return [frozenset(sets[number]) for number in sorted(sets)]

@@ -15,10 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from anabranch.arrays import F64, I64
-from anabranch.columns.times import TimeKind, later
+from anabranch.arrays import F64, I64, Bools
 from anabranch.pattern.automaton import Automaton, FixedTables, Machine
-from anabranch.pattern.machine import Partial, SetMachine, Signature
 from anabranch.pattern.weights import Answers, Batch, Weights
 
 #: What the probabilities of all sets leave over is a rounding error if it is less than this.
@@ -76,82 +74,21 @@ class ProductMachine:
         return tuple(after), true
 
 
-class ProductAutomaton(Automaton[States]):
-    """The automaton of a `ProductMachine`; `true` has the sets that `accept` only says to be empty or not."""
+class ProductAutomaton(Automaton[Any]):
+    """The automaton of a `ProductMachine`, or of another machine that returns sets of operands.
+
+    `true` has the sets. `accept` says whether they are not empty, or with `truths`, whether these are true for them.
+    """
+
+    def __init__(self, *arguments: Any, truths: Bools | None = None, **options: Any) -> None:
+        self._truths = truths
+        super().__init__(*arguments, **options)
 
     def _make_tables(self) -> None:
         super()._make_tables()
         self.true = np.array([[true for _, true in moves] for moves in self._moves], np.int32)
-
-
-@dataclass(frozen=True, slots=True)
-class Age:
-    """WITHIN of an operand: whether a partial result may still end at an instant; always, without WITHIN."""
-
-    within: float | None
-    kind: TimeKind
-
-    def is_recent(self, partial: Partial, now: int) -> bool:
-        """Whether a partial result began recently enough."""
-        return self.within is None or int(later(np.array([partial.began]), self.within, self.kind)[0]) >= now
-
-
-class ProductSets:
-    """The sets of partial results of several queries, for the joint state of a chain (`joint.py`).
-
-    A state has the sets of all operands, and which operands are true at the last instant.
-    """
-
-    def __init__(self, sets: Sequence[SetMachine], ages: Sequence[Age], n_tests: Sequence[int]) -> None:
-        self._sets = sets
-        self._ages = ages
-        ends = np.cumsum(n_tests).tolist()
-        self._parts = [slice(end - size, end) for end, size in zip(ends, n_tests, strict=True)]
-        self.machine = ProductMachine(sets)
-        self.start = (self.machine.start, 0)
-
-    @property
-    def timed(self) -> bool:
-        """Whether an operand has WITHIN."""
-        return any(age.within is not None for age in self._ages)
-
-    def next_chain(self) -> None:
-        """Begin to count the work of another chain."""
-        for part in self._sets:
-            part.next_chain()
-
-    def without_old(self, states: dict[Any, Any], now: int) -> dict[Any, Any]:
-        """The states of a chain at an instant, without partial results that began too long ago."""
-        if not self.timed:
-            return states
-        recent: dict[Any, Any] = {}
-        for (values, (parts, true)), weight in states.items():
-            kept = tuple(
-                frozenset(partial for partial in part if age.is_recent(partial, now))
-                for part, age in zip(parts, self._ages, strict=True)
-            )
-            recent[values, (kept, true)] = recent.get((values, (kept, true)), 0.0) + weight
-        return recent
-
-    def letter_of(self, signature: Signature) -> int:
-        """The letter of one event, whose signature has the goals of all operands; 0 if it matches none."""
-        return self.machine.letter_of(
-            [part.letter_of(signature[own]) for part, own in zip(self._sets, self._parts, strict=True)]
-        )
-
-    @staticmethod
-    def work(state: tuple[tuple[Any, ...], int], letter: int) -> int:
-        """The work of a step."""
-        return sum(SetMachine.work(part, letter) for part in state[0])
-
-    def step(self, state: tuple[Any, int], letter: int, now: int = 0) -> tuple[tuple[States, int], bool]:
-        """The state after a letter at the time `now` (with WITHIN), and whether any operand is true at it."""
-        after, true = list(state[0]), 0
-        for operand, own in enumerate(self.machine.letters_of(letter)):
-            if own:
-                after[operand], is_true = self._sets[operand].step(state[0][operand], own, now)
-                true |= is_true << operand
-        return (tuple(after), true), true != 0
+        if self._truths is not None:
+            self.accept = self._truths[self.true]
 
 
 # ---------------------------------------------------------------- sets of true operands

@@ -7,7 +7,7 @@ hashes of the seed, the chain or key, the instant and the world, so worlds depen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -19,7 +19,7 @@ from anabranch.pattern import kernel
 from anabranch.pattern.history import Outcomes, Past
 from anabranch.pattern.joint import JointState
 from anabranch.pattern.kernel.words import draw_values
-from anabranch.pattern.machine import Machine, Partial, Signature
+from anabranch.pattern.machine import Partial, Signature, Transitions
 from anabranch.splitmix import GOLDEN, mix_all
 
 _EVERYWHERE = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -51,7 +51,7 @@ def words_for(accuracy: float, confidence: float) -> int:
     return high
 
 
-def interval(hits: I64, worlds: int, error: float) -> tuple[F64, F64]:
+def interval(hits: I64, worlds: int | I64, error: float) -> tuple[F64, F64]:
     """The Clopper-Pearson interval: it does not contain the true probability with probability at most `error`.
 
     Examples
@@ -90,16 +90,19 @@ class Worlds:
         """The Markov keys that have had an effect on the chain."""
         return self.values.keys()
 
-    def partials(self) -> Iterable[Partial]:
+    def partials(self) -> set[Partial]:
         """Every partial result that the chain has in some world."""
-        return self.results.keys()
+        return set(self.results)
 
-    def forget(self, oldest: int) -> None:
-        """Drop the partial results that began before a time (WITHIN)."""
-        self.results = {partial: worlds for partial, worlds in self.results.items() if partial.began >= oldest}
+    def forget(self, is_recent: Callable[[Partial], bool]) -> None:
+        """Drop the partial results that began too long ago (WITHIN)."""
+        self.results = {partial: worlds for partial, worlds in self.results.items() if is_recent(partial)}
 
-    def advance(self, machine: Machine, keys: Sequence[Outcomes], past: Past, now: int = 0) -> U64:
-        """Process one instant, with WITHIN at the time `now`; returns the worlds in which the query is true at it."""
+    def advance(self, machine: Transitions, keys: Sequence[Outcomes], past: Past, now: int = 0) -> U64:
+        """Process one instant, with WITHIN at the time `now`; returns the worlds in which the query is true at it.
+
+        Of several queries, one row for each.
+        """
         everywhere = np.full(self.n_words, _EVERYWHERE)
         events: dict[Signature, U64] = {}
         for outcomes in keys:

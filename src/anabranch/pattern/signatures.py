@@ -72,6 +72,18 @@ class Signed:
         """The rows that a step received."""
         return cls(received, *read_signatures(intake, analysis, received.rows))
 
+    @classmethod
+    def of_operands(cls, intake: Intake, operands: Sequence[PatternAnalysis], received: Received) -> Signed:
+        """The same with the signatures for the goals of several queries; `mask` says whether any matches."""
+        read = [read_signatures(intake, operand, received.rows) for operand in operands]
+        indexes, index = np.unique(np.stack([signature for signature, _, _ in read]), axis=1, return_inverse=True)
+        signatures = [
+            tuple(match for number, (_, known, _) in zip(numbers, read, strict=True) for match in known[number])
+            for numbers in indexes.T.tolist()
+        ]
+        mask = np.bitwise_or.reduce([own for _, _, own in read])
+        return cls(received, index.reshape(-1).astype(np.int32), signatures, mask)
+
     def repeated(self, expansion: Expansion, n_nodes: int) -> Signed:
         """The rows, repeated for each binding that they can change; the chains are bindings from here on."""
         received, rows = self.received, expansion.rows

@@ -62,12 +62,32 @@ class PatternSpec(Specification):
         ]
 
     @property
+    def is_timed(self) -> bool:
+        """Whether partial results have a time at which they began."""
+        return self.analysis.query.within is not None
+
+    @property
+    def kept_values(self) -> list[tuple[list[str], list[str]]]:
+        """For each goal, the columns of saved state with what its results keep while they wait, and to repeat it."""
+        return self._kept_values(self.analysis, "value ")
+
+    @property
     def value_types(self) -> dict[str, pa.DataType]:
-        """The types of the variables that partial results keep, by the names of their columns in saved state."""
-        goals = self.analysis.query.alternatives
-        names = sorted({name for kept in self.analysis.kept for name in (*kept.waiting, *kept.repeating)})
+        """The types of these columns."""
+        return self._value_types(self.analysis, "value ")
+
+    @staticmethod
+    def _kept_values(analysis: PatternAnalysis, prefix: str) -> list[tuple[list[str], list[str]]]:
+        return [
+            ([prefix + name for name in kept.waiting], [prefix + name for name in kept.repeating])
+            for kept in analysis.kept
+        ]
+
+    def _value_types(self, analysis: PatternAnalysis, prefix: str) -> dict[str, pa.DataType]:
+        goals = analysis.query.alternatives
+        names = sorted({name for kept in analysis.kept for name in (*kept.waiting, *kept.repeating)})
         types = {name: [kind for goal in goals for kind in self._types_in(goal, name)] for name in names}
-        return {f"value {name}": _common_type(kinds) for name, kinds in types.items()}
+        return {prefix + name: _common_type(kinds) for name, kinds in types.items()}
 
     def _types_in(self, goal: BoundGoal, name: str) -> list[pa.DataType]:
         """The types of the columns of a goal that have a variable, if the goal exports it."""

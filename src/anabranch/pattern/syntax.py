@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 from lark import Token
 
@@ -12,7 +12,7 @@ from anabranch.language import nodes
 from anabranch.language.build_clauses import Clause, QueryFields
 from anabranch.language.names import quoted
 from anabranch.language.unparse import clause, joined, unparse
-from anabranch.pattern.combination import CombinationBuilder, sampling_clauses
+from anabranch.pattern.combination import CombinationBuilder, SampledBody, sampling_clauses
 
 Term = nodes.Variable | nodes.Literal | nodes.Wildcard
 
@@ -54,19 +54,13 @@ class Step(nodes.Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern(nodes.QueryBody):
+class Pattern(SampledBody):
     """`PATTERN step THEN step ... WHERE ... GROUP BY ...`."""
-
-    kind: ClassVar[str] = "PATTERN"
 
     steps: tuple[Step, ...]
     where: nodes.Expr | None = None
     group_by: tuple[nodes.Variable, ...] = ()
     within: nodes.Duration | None = None
-    accuracy: int | float | None = None
-    confidence: int | float | None = None
-    seed: int | None = None
-    method: str | None = None
 
     @property
     def stream_names(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ some chain of a group is sampled and may be true, all chains of the group go on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
@@ -20,7 +20,7 @@ from anabranch.columns.counts import summed_counts
 from anabranch.columns.times import TimeKind
 from anabranch.pattern.chain import Chain, Truth
 from anabranch.pattern.episodes import Touching, is_above
-from anabranch.pattern.history import History, Outcomes, Past
+from anabranch.pattern.history import Earlier, History, Outcomes, Past
 from anabranch.pattern.joint import JointState
 from anabranch.pattern.kernel.words import count_bits
 from anabranch.pattern.sampling import as_worlds, interval
@@ -55,6 +55,13 @@ class Answer:
         return replace(other, log_none=self.log_none + other.log_none)
 
 
+def by_instant(histories: Mapping[int, History]) -> Iterator[tuple[int, list[tuple[int, Sequence[Outcomes]]]]]:
+    """The instants of the chains of a group, in order of time, each with the chains that have rows at it."""
+    rows = [(t, number, keys) for number, history in histories.items() for t, keys in history]
+    for t, instant in groupby(sorted(rows, key=itemgetter(0, 1)), key=itemgetter(0)):
+        yield t, [(number, keys) for _, number, keys in instant]
+
+
 def probabilities(answers: Sequence[Answer], worlds: int, error: float) -> tuple[F64, F64, F64]:
     """The probability of each answer, and its interval; equal where it is exact."""
     hits = np.array([answer.hits for answer in answers], np.int64)
@@ -85,17 +92,14 @@ class Instants:
     chains: dict[int, Chain]
     now: dict[int, Truth] = field(default_factory=dict)
 
-    def advance(
-        self, histories: Mapping[int, History], earlier: Callable[[int], Mapping[int, float] | None] | None = None
-    ) -> Iterator[Answer]:
+    def advance(self, histories: Mapping[int, History], earlier: Earlier | None = None) -> Iterator[Answer]:
         """Process the instants of the chains of a group, given by the numbers of the chains, in order of time.
 
         `earlier` gives the distribution of Markov keys before these instants (`Past`).
         """
         pasts = {number: Past(earlier) for number in histories}
-        rows = [(t, number, keys) for number, history in histories.items() for t, keys in history]
-        for t, instant in groupby(sorted(rows, key=itemgetter(0, 1)), key=itemgetter(0)):
-            yield from self._process(t, [(number, keys) for _, number, keys in instant], pasts)
+        for t, instant in by_instant(histories):
+            yield from self._process(t, instant, pasts)
 
     def _process(
         self, t: int, instant: Sequence[tuple[int, Sequence[Outcomes]]], pasts: Mapping[int, Past]
