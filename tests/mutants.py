@@ -331,6 +331,9 @@ MUTANTS = [
         ("sets", "for index in range(levels[depth, START], at):", "for index in range(at, at):"),
         ("sets", "n_open > 0 and depth + 2 + n_open >= least", "n_open > 0 and depth + 2 + n_open > least"),
     ], compiled=True),
+    *_mutants("constrain/kernel", ["constrain/test_heights.py"], [
+        ("checks", "return x * x + y * y + z * z", "return x * x + y * y"),
+    ], compiled=True),
     *_mutants("constrain", ["constrain/test_sets.py"], [
         ("sets", "self.event < self.anchor[self.row]", "self.event > self.anchor[self.row]"),
         ("query", "return self.grows or self.is_negated", "return self.is_negated"),

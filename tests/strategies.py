@@ -150,7 +150,7 @@ probabilities = maybe(names).map(lambda name: {"probability": name}) | st.builds
 @st.composite
 def create_streams(draw: st.DrawFn) -> nodes.CreateStream:
     """CREATE STREAM with any choice of clauses, sensible or not."""
-    space = draw(maybe(several(names, 1, 2)))
+    space = draw(maybe(several(names)))
     geodesic = space is not None and draw(st.booleans())
     degrees = st.floats(-360, 360, allow_subnormal=False)
     time = draw(maybe(time_columns))

@@ -94,6 +94,11 @@ class Stream:
         return 0.0 if watermark is None else float(amount_of(watermark))
 
     @property
+    def has_height(self) -> bool:
+        """Whether the location has a third coordinate."""
+        return len(self.declaration.space or ()) == 3
+
+    @property
     def previous(self) -> tuple[Column, ...]:
         """The `prev_<value>` columns of a MARKOV stream."""
         if self.model is not Model.MARKOV:

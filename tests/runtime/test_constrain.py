@@ -168,6 +168,36 @@ def test_probabilities_are_the_same_in_batch_and_streaming(spark: SparkSession, 
         assert answers == pytest.approx(expected)
 
 
+HIGH = """
+CREATE STREAM e KEY (id STRING) VALUE (kind STRING) TIME t INTEGER SPACE (x, y, temp) WATERMARK 5;
+CREATE QUERY high AS CONSTRAIN u, v FROM e
+  WHERE u.kind = 'A' AND v.kind = 'B' AND v.t - u.t IN [0, 8] AND DISTANCE(u, v) <= 0.9;
+"""
+
+
+def test_three_coordinates_in_batch_and_streaming(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    answers = batch_and_streaming(spark, folder, tmp_path, HIGH, "high")
+    flat = batch_and_streaming(spark, folder, tmp_path / "flat", HIGH.replace("(x, y, temp)", "(x, y)"), "high")
+    assert 20 < len(answers) < len(flat)
+
+
+def batch_and_streaming(spark: SparkSession, folder: Path, tmp_path: Path, workbook: str, name: str) -> Counter:
+    """The answers of one bucket in this process, which are also those of Spark, in batch and as a stream."""
+    run = ConstrainRun(local_job(workbook, name), 1)
+    run.step({"e": rows()}, end=True)
+    expected = Counter(map(frozen, run.answers()))
+    session = Session(spark, partitions=7)
+    session.execute(workbook)
+    session.bind("e", str(folder))
+    checkpoint, out = str(tmp_path / "checkpoint"), str(tmp_path / "out")
+    for _ in range(2):
+        session.start(name, checkpoint, out, trigger={"availableNow": True}, max_files=1).awaitTermination()
+        session.end_input(checkpoint)
+    for frame in (session.run(name), spark.read.parquet(out)):
+        assert counted(frame) == expected
+    return expected
+
+
 def test_arrays_of_events_are_json_in_csv(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
     from anabranch.runtime.sinks.files import write_whole
 

@@ -201,7 +201,7 @@ class DeclarationBinder:
             self.findings.add("event-duration", message, node.clause_span("TIME"), hint)
 
     def check_space(self, stream: Stream) -> None:
-        """Report GEODESIC geometries: geometries are planar, and only points can be on the globe."""
+        """Report GEODESIC geometries, which are planar, and a projection of three coordinates."""
         node = stream.declaration
         if stream.shape is not None and node.geodesic:
             message = "GEODESIC is only allowed for points: geometries are planar"
@@ -210,6 +210,9 @@ class DeclarationBinder:
         if node.origin is not None and not (abs(node.origin[0]) <= 180 and abs(node.origin[1]) <= 90):
             message = f"ORIGIN must be a longitude and a latitude in degrees, not {node.origin}"
             self.findings.add("out-of-range", message, node.clause_span("SPACE"), "write ORIGIN (8.2, 46.8)")
+        if node.origin is not None and stream.has_height:
+            message = "ORIGIN projects a longitude and a latitude, but SPACE has three columns"
+            self.findings.add("projected-height", message, node.clause_span("SPACE"), "write SPACE (lon, lat)")
 
     # ------------------------------------------------------------ columns
 

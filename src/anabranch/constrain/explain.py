@@ -59,7 +59,11 @@ def _too_many(query: BoundConstrain) -> Finding | None:
 
 
 def _two_spaces(query: BoundConstrain) -> Finding | None:
-    """Report a query with events both in the plane and on the globe."""
+    """Report a query with events both in the plane and on the globe, or both with two and with three coordinates."""
+    heights = {stream.has_height: stream for stream in query.streams if len(stream.declaration.space or ()) > 1}
+    if len(heights) == 2:
+        message = f"stream {heights[True].name} has three coordinates, but stream {heights[False].name} has two"
+        return Finding("different-space", message, "give both a SPACE with as many columns", query.span)
     spaces = {stream.declaration.geodesic: stream for stream in query.streams if stream.declaration.space}
     if len(spaces) < 2:
         return None

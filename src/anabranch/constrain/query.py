@@ -77,6 +77,11 @@ class BoundConstrain(BoundQuery):
         return all(stream.model is Model.CERTAIN for stream in self.streams)
 
     @property
+    def is_on_sphere(self) -> bool:
+        """Whether distances are great circles: events are on the globe, and have no height."""
+        return any(stream.declaration.geodesic and not stream.has_height for stream in self.streams)
+
+    @property
     def present(self) -> tuple[BoundCounted, ...]:
         """The variables with events in answers: those without NOT."""
         return tuple(variable for variable in self.variables if not variable.is_negated)
