@@ -331,6 +331,11 @@ MUTANTS = [
         ("sets", "for index in range(levels[depth, START], at):", "for index in range(at, at):"),
         ("sets", "n_open > 0 and depth + 2 + n_open >= least", "n_open > 0 and depth + 2 + n_open > least"),
     ], compiled=True),
+    *_mutants("constrain", ["constrain/test_location_errors.py"], [
+        ("location_errors", "self.is_upper == (semantics == MAY)", "self.is_upper"),
+        ("location_errors", "is_below or (is_great_circle", "False or (is_great_circle"),
+        ("binding", "OPPOSITE[body.semantics] if is_absent else body.semantics", "body.semantics"),
+    ], compiled=True),
     *_mutants("constrain/kernel", ["constrain/test_heights.py"], [
         ("checks", "return x * x + y * y + z * z", "return x * x + y * y"),
     ], compiled=True),

@@ -257,6 +257,7 @@ constrains = st.builds(
     operands=operands,
     where=maybe(conditions()),
     strategy=maybe(upper_words),
+    semantics=maybe(upper_words),
 )
 
 

@@ -121,6 +121,11 @@ class Stream:
         return tuple(bound for bound in by_value if bound is not None)
 
     @property
+    def location_error(self) -> nodes.ErrorBound | None:
+        """How far the true location of an event can be from its reading; None if it is known."""
+        return self.declaration.error[0] if self.declaration.error and self.model is not Model.PREDICTED else None
+
+    @property
     def error_columns(self) -> tuple[str, ...]:
         """The distinct columns that hold the errors of a row."""
         return tuple(dict.fromkeys(bound.source for bound in self.errors if bound.source is not None))

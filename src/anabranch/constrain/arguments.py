@@ -95,8 +95,7 @@ def _check_distance(node: Operation, streams: Streams, findings: Findings) -> No
         findings.add("different-space", message, node.span, "give both a SPACE with GEODESIC, or both one without")
         return
     for argument in node.arguments:
-        text = argument.value if isinstance(argument, Constant) else None
-        if _point_of(argument, streams) is None and not (isinstance(text, str) and _POINT.match(text)):
+        if _point_of(argument, streams) is None and not is_point_text(argument):
             message = "a DISTANCE on the globe is between events, or to a point, and this geometry is planar"
             hint = "write a text 'POINT(lon lat)', or declare the stream without GEODESIC"
             findings.add("planar-geometry", message, argument.span, hint)
@@ -109,6 +108,12 @@ def _check_high_points(node: Operation, streams: Streams, findings: Findings) ->
         if _point_of(argument, streams) is None and not (isinstance(text, str) and _HIGH_POINT.fullmatch(text)):
             message = "a DISTANCE from an event with three coordinates is to an event or point with three"
             findings.add("planar-geometry", message, argument.span, "write a text 'POINT Z (1 2 3)'")
+
+
+def is_point_text(argument: Typed) -> bool:
+    """Whether an argument is the text of a point."""
+    text = argument.value if isinstance(argument, Constant) else None
+    return isinstance(text, str) and _POINT.match(text) is not None
 
 
 def _stream_of(argument: Typed, streams: Streams) -> Stream | None:
