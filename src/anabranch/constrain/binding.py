@@ -75,10 +75,12 @@ class Binder(QueryBinder):
                 )
                 hint = f"write AT LEAST 5 {counted.name}" if counted.grows else f"write {counted.name}*5"
                 self.findings.add("out-of-range", message, counted.span, hint)
-        stated = [("STRATEGY", word, STRATEGIES) for word in filter(None, [body.strategy])]
-        stated += [("SEMANTICS", word, SEMANTICS) for word in filter(None, [body.semantics])]
-        for clause, word, options in [*stated, *(("EMIT", word, EMITTED) for word in body.emit)]:
-            if word not in options:
+        for clause, word, options in (
+            ("STRATEGY", body.strategy, STRATEGIES),
+            ("SEMANTICS", body.semantics, SEMANTICS),
+            *(("EMIT", word, EMITTED) for word in body.emit),
+        ):
+            if word is not None and word not in options:
                 span, hint = body.clause_span(clause), f"use {listed(options)}"
                 self.findings.unknown(f"{clause} option", word, options, span, hint)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from math import pi
+from math import inf, pi
 
 from anabranch.binding.time_bounds import comparison
 from anabranch.binding.typed import Constant, Operation, Reference, Typed, walk
@@ -63,8 +63,10 @@ class TrueDistance:
 
     def _is_decided(self, is_great_circle: bool) -> bool:
         """Whether the condition has the same value for all distances, so that errors do not change it."""
-        is_below = self.bound < 0 or (self.bound == 0 and self.op in ("<", ">="))
-        return is_below or (is_great_circle and self.bound >= _HALF_CIRCUMFERENCE)
+        greatest = _HALF_CIRCUMFERENCE if is_great_circle else inf
+        if self.op in ("<", ">="):
+            return self.bound <= 0 or self.bound > greatest
+        return self.bound < 0 or self.bound >= greatest
 
 
 def names_uncertain_location(condition: Typed, streams: Mapping[str, Stream | None]) -> bool:
@@ -85,8 +87,7 @@ def true_distance(condition: Typed) -> TrueDistance | None:
         return None
     if not all(_is_event(part) or is_point_text(part) for part in left.arguments):
         return None
-    is_number = isinstance(right.value, int | float) and not isinstance(right.value, bool)
-    return TrueDistance(op, left, right.value, condition) if is_number else None
+    return TrueDistance(op, left, right.value, condition) if isinstance(right.value, int | float) else None
 
 
 def _error(event: Reference, stream: Stream) -> Decimal | Reference | None:
