@@ -358,12 +358,12 @@ MUTANTS = [
         ("store", "items[index - 1].t >= earlier", "items[index - 1].t > earlier"),
         ("arrivals", "least = min(least, pairs[", "least = min(least, -pairs["),
     ], compiled=True),
-    *_mutants("constrain/kernel", ["constrain/test_negation.py"], [
+    *_mutants("constrain/kernel", ["constrain/test_awaited.py", "constrain/test_negation.py"], [
         ("companions", "events[roles[by_list[index]].event].t <= last", "events[roles[by_list[index]].event].t < last"),
         ("companions", "max(first, low), min(last, high)", "max(first, low), max(last, high)"),
         ("arrivals", "+ variables[roles[role].variable].longest + 4", "+ 4"),
     ], compiled=True),
-    *_mutants("constrain", ["constrain/test_negation.py"], [
+    *_mutants("constrain", ["constrain/test_awaited.py", "constrain/test_negation.py"], [
         ("waiting", "solutions) < now", "solutions) <= now"),
         ("placement", "(before, after) if is_awaited else (after,)", "(after,)"),
     ], compiled=True),
@@ -371,7 +371,15 @@ MUTANTS = [
         ("sets", "for index in range(levels[depth, START], at):", "for index in range(at, at):"),
         ("sets", "n_open > 0 and depth + 2 + n_open >= least", "n_open > 0 and depth + 2 + n_open > least"),
     ], compiled=True),
-    *_mutants("constrain", ["constrain/test_sets.py"], [
+    *_mutants("constrain", ["constrain/test_location_errors.py"], [
+        ("location_errors", "self.is_upper == (semantics == MAY)", "self.is_upper"),
+        ("location_errors", "return self.bound <= 0 or self.bound > greatest", "return self.bound > greatest"),
+        ("binding", "OPPOSITE[body.semantics] if is_absent else body.semantics", "body.semantics"),
+    ], compiled=True),
+    *_mutants("constrain/kernel", ["constrain/test_heights.py"], [
+        ("checks", "return x * x + y * y + z * z", "return x * x + y * y"),
+    ], compiled=True),
+    *_mutants("constrain", ["constrain/test_awaited.py", "constrain/test_sets.py"], [
         ("sets", "self.event < self.anchor[self.row]", "self.event > self.anchor[self.row]"),
         ("query", "return self.grows or self.is_negated", "return self.is_negated"),
     ], compiled=True),

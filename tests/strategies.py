@@ -159,7 +159,7 @@ probabilities = maybe(names).map(lambda name: {"probability": name}) | st.builds
 @st.composite
 def create_streams(draw: st.DrawFn) -> nodes.CreateStream:
     """CREATE STREAM with any choice of clauses, sensible or not."""
-    space = draw(maybe(several(names, 1, 2)))
+    space = draw(maybe(several(names)))
     geodesic = space is not None and draw(st.booleans())
     degrees = st.floats(-360, 360, allow_subnormal=False)
     time = draw(maybe(time_columns))
@@ -268,6 +268,7 @@ constrains = st.builds(
     operands=operands,
     where=maybe(conditions()),
     strategy=maybe(upper_words),
+    semantics=maybe(upper_words),
 )
 
 

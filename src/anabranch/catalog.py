@@ -111,6 +111,11 @@ class Stream:
         return MAX_AHEAD if ahead is None else float(amount_of(ahead))
 
     @property
+    def has_height(self) -> bool:
+        """Whether the location has a third coordinate."""
+        return len(self.declaration.space or ()) == 3
+
+    @property
     def previous(self) -> tuple[Column, ...]:
         """The `prev_<value>` columns of a MARKOV stream."""
         if self.model is not Model.MARKOV:
@@ -131,6 +136,11 @@ class Stream:
         bounds = {(bound.column or "").lower(): bound for bound in self.declaration.error}
         by_value = (bounds.get(value.name.lower(), bounds.get("")) for value in self.values)
         return tuple(bound for bound in by_value if bound is not None)
+
+    @property
+    def location_error(self) -> nodes.ErrorBound | None:
+        """How far the true location of an event can be from its reading; None if it is known."""
+        return self.declaration.error[0] if self.declaration.error and self.model is not Model.PREDICTED else None
 
     @property
     def error_columns(self) -> tuple[str, ...]:

@@ -11,8 +11,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 from tests.cases import INTEGER, MIRRORED, TIMESTAMP, Draw, Row, constant_text, number_text, one_in, seconds
-from tests.constrain.streams import GLOBE, NOWHERE, PLANE, STEPS, Shape, Style, Variable
-from tests.oracles.constrain import great_circle
+from tests.constrain.streams import AIR, GLOBE, NOWHERE, PLANE, SPACE, STEPS, Shape, Style, Variable
+from tests.oracles.constrain import from_centre, great_circle
 
 #: Distances in metres that are independent of the events of a case; the last is almost half of the equator.
 METRES = (1, 20_000, 28_000, 111_000, 2_000_000, 20_015_000)
@@ -244,6 +244,8 @@ def _distance(a: Row, b: Row, shape: Shape) -> float | None:
     one, other = (tuple(row[axis] for axis in shape.axes) for row in (a, b))
     if None in (*one, *other):
         return None
+    if shape.space == AIR:
+        one, other = from_centre(*one), from_centre(*other)
     return great_circle(*one, *other) if shape.space == GLOBE else math.dist(one, other)
 
 
@@ -256,11 +258,11 @@ def _spatial(draw: Draw, u: Variable, v: Variable, style: Style) -> str:
     known = tuple(distance for distance in distances if distance is not None)
     text = f"DISTANCE({u.name}, {v.name})"
     kept = draw(_keeps(style))
-    if u.shape.space == GLOBE:
+    if u.shape.space in (GLOBE, AIR):
         measure = Measure(text, known, None, METRES)
         return draw(_compared(measure, kept, ("<=", "<", ">=", ">", "<>")))
     # A distance that is not a multiple of the step is bounded by one that is.
-    step = 1.0 if u.shape.space == PLANE else 0.25
+    step = 1.0 if u.shape.space in (PLANE, SPACE) else 0.25
     up, down = (tuple(round_(d / step) * step for d in known) for round_ in (math.ceil, math.floor))
     op = draw(st.sampled_from(["<=", "<", ">=", ">", "<=", "in", "temp", "="]))
     if op == "temp" and u is not v and (not kept or _is_near(u, v)):
@@ -282,11 +284,11 @@ def _is_near(u: Variable, v: Variable) -> bool:
 
 def _polygons(shape: Shape) -> st.SearchStrategy[str]:
     """Polygons with corners at possible locations of events; on the globe only boxes."""
-    (left, *_, right), (low, *_, high) = (sorted(numbers) for numbers in shape.coordinates)
-    inner_x, inner_y = (sorted(numbers)[1] for numbers in shape.coordinates)
+    (left, *_, right), (low, *_, high) = (sorted(numbers) for numbers in shape.coordinates[:2])
+    inner_x, inner_y = (sorted(numbers)[1] for numbers in shape.coordinates[:2])
     box = f"({left} {low}, {inner_x} {low}, {inner_x} {high}, {left} {high}, {left} {low})"
     texts = [f"POLYGON({box})"]
-    if shape.space != GLOBE:
+    if shape.space not in (GLOBE, AIR):
         hole = f"({left} {low}, {right} {low}, {right} {high}, {left} {high}, {left} {low})"
         texts += [
             f"POLYGON(({left} {low}, {right} {low}, {left} {high}, {left} {low}))",

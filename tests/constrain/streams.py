@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 from tests.cases import DOUBLE, INTEGER, STRING, TIMESTAMP, Row, moment, watermark_of
 
-#: Locations on integers, on quarters, in degrees on the globe, and streams without locations.
-PLANE, QUARTERS, GLOBE, NOWHERE = "plane", "quarters", "globe", "nowhere"
+#: Locations on integers, on quarters, in degrees on the globe, and streams without locations. In space there is a third
+#: coordinate, and in the air a height above the globe.
+PLANE, QUARTERS, GLOBE, NOWHERE, SPACE, AIR = "plane", "quarters", "globe", "nowhere", "space", "air"
 SPACES = (PLANE, QUARTERS, GLOBE, PLANE, NOWHERE)
 
 KEYS = {STRING: ("a", "b", "c", "d"), INTEGER: (1, 2, 3, 10)}
@@ -37,7 +38,16 @@ COORDINATES = {
         ((0.0, 90.0, 179.5, -120.0), (90.0, 89.75, 89.5)),
     ],
     NOWHERE: [((), ())],
+    SPACE: [((0.0, 3.0, 6.0), (0.0, 4.0), (0.0, 12.0)), ((0.0, 3.0, 1.0, 6.0), (0.0, 4.0, 8.0), (0.0, 12.0, 1.0))],
+    AIR: [
+        ((10.0, 10.25, 10.5), (50.0, 50.25), (0.0, 9000.0, 10000.5)),
+        ((179.75, -180.0, -179.75), (0.0, 0.25), (0.0, 9000.0, -50.0)),
+    ],
 }
+
+
+#: The columns of locations that are not x and y.
+AXES = {GLOBE: ("lon", "lat"), NOWHERE: (), SPACE: ("x", "y", "z"), AIR: ("lon", "lat", "height")}
 
 
 @dataclass(frozen=True)
@@ -50,20 +60,20 @@ class Shape:
     time_type: str
     instants: tuple[int | float, ...]
     space: str
-    coordinates: tuple[tuple[float, ...], tuple[float, ...]]
+    coordinates: tuple[tuple[float, ...], ...]
     unknown_locations: bool
     watermark: int | float | None = None
 
     @property
     def axes(self) -> tuple[str, ...]:
         """The columns of a location."""
-        return {GLOBE: ("lon", "lat"), NOWHERE: ()}.get(self.space, ("x", "y"))
+        return AXES.get(self.space, ("x", "y"))
 
     def text(self) -> str:
         """The declaration."""
         columns = f"KEY (id {self.key_type}) VALUE (kind STRING, temp {self.temp_type}) TIME t {self.time_type}"
         space = f" SPACE ({', '.join(self.axes)})" if self.axes else ""
-        geodesic = " GEODESIC" if self.space == GLOBE else ""
+        geodesic = " GEODESIC" if self.space in (GLOBE, AIR) else ""
         return f"CREATE STREAM {self.name} {columns}{space}{geodesic}{watermark_of(self.watermark)};"
 
     def rows(self) -> st.SearchStrategy[Row]:

@@ -1,65 +1,27 @@
-"""NOT in CONSTRAIN: the answers of the oracle, which tries every event, in batch and for every split."""
+"""NOT in CONSTRAIN: when answers are given, and what bounds and routing make of an absent event."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import assume, event, given
+from hypothesis import given
 from hypothesis import strategies as st
-from tests.cases import Case, seconds
-from tests.constrain.local import ConstrainRun, answers_of, job_of, operators_long_after, truth_of
-from tests.constrain.strategies import constrain_cases
-from tests.constrain.test_against_loops import is_possible
+from tests.cases import Case
+from tests.constrain.local import ConstrainRun, answers_of, truth_of
 from tests.constrain.test_early import by_step
 from tests.drawn import examples
-from tests.local import FINGERPRINT, bound_query, declared, in_context, local_job, make_job, prepared_query
+from tests.local import FINGERPRINT, bound_query, declared, local_job, make_job, prepared_query
 from tests.oracles.events import frozen
-from tests.rows import CLAUSES, assert_rows, with_clause
-from tests.splits import disordered_splits, splits
+from tests.splits import disordered_splits
 
 from anabranch.binding.binder import bind
-from anabranch.constrain.analysis import STRATEGIES, analyse
+from anabranch.constrain.analysis import analyse
 from anabranch.planning.layouts import layouts_for
 from anabranch.transport.job import JobContext
 
 STREAM = "CREATE STREAM e KEY (id STRING) VALUE (kind STRING) TIME t INTEGER SPACE (x, y) WATERMARK 2;"
-
-
-@examples(60)
-@given(constrain_cases(negated=True), st.sampled_from([1, 2, 7]), st.sampled_from(["", *STRATEGIES]))
-def test_batch_gives_the_solutions_to_which_no_event_can_be_added(case: Case, n_buckets: int, strategy: str) -> None:
-    assume(is_possible(case))
-    truth = truth_of(case)
-    event(f"{'some' if truth else 'no'} answers")
-    assert answers_of(case, [case.rows], n_buckets, strategy) == truth
-
-
-@examples(25)
-@given(constrain_cases(negated=True, decimals=True, spaces=["plane"], tables=False), st.sampled_from([1, 3]))
-def test_times_are_compared_as_decimals(case: Case, n_buckets: int) -> None:
-    assume(is_possible(case))
-    assert answers_of(case, [case.rows], n_buckets) == truth_of(case)
-
-
-@examples(50)
-@given(st.data(), st.sampled_from([0, 1, 2]), st.sampled_from(STRATEGIES))
-def test_any_arrival_gives_the_answers_of_the_whole(data: st.DataObject, delay: int, strategy: str) -> None:
-    case = data.draw(constrain_cases(negated=True, connected=True, consistent=True, watermark=delay))
-    assume(is_possible(case))
-    batches = data.draw(disordered_splits(case.rows, delay, clock=seconds))
-    assert answers_of(case, batches, data.draw(st.sampled_from([1, 2, 7])), strategy) == truth_of(case)
-
-
-@examples(20)
-@given(st.data(), st.sampled_from(CLAUSES), st.sampled_from([1, 7]))
-def test_rows_of_several_answers_wait_for_them(data: st.DataObject, clause: str, n_buckets: int) -> None:
-    case = data.draw(constrain_cases(negated=True, connected=True, consistent=True))
-    assume(is_possible(case))
-    job = job_of(replace(case, workbook=with_clause(case.workbook, clause)))
-    assert_rows(job, job_of(case), case.rows, data.draw(splits(case.rows, clock=seconds)), n_buckets)
 
 
 def at(id_: str, t: int, kind: str, x: float | None = 0.0) -> dict[str, Any]:
@@ -146,16 +108,6 @@ def test_queries_in_one_pass_give_the_same_answers_as_alone(data: st.DataObject,
     for number, text in enumerate(texts):
         case = Case(query(text), "q", {"e": rows})
         assert Counter(map(frozen, together.answers(number))) == truth_of(case)
-
-
-@examples(25)
-@given(st.data())
-def test_no_event_is_kept_that_cannot_be_needed(data: st.DataObject) -> None:
-    case = data.draw(constrain_cases(negated=True, connected=True, consistent=True, time_types=["INTEGER"]))
-    assume(is_possible(case))
-    for operator in operators_long_after(case, in_context(job_of(case), live=True)):
-        assert len(operator.kept) <= 2
-        assert not len(operator._waiting)
 
 
 def test_the_plan_says_how_long_an_answer_waits() -> None:

@@ -1,77 +1,27 @@
-"""AT LEAST in CONSTRAIN: the maximal sets of the oracle, which tries every set, in batch and for every split."""
+"""AT LEAST in CONSTRAIN: maximal sets, when they are given, and how many there may be."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, event, given
+from hypothesis import given
 from hypothesis import strategies as st
-from tests.cases import Case, seconds
-from tests.constrain.local import ConstrainRun, answers_of, job_of, operators_long_after, truth_of
-from tests.constrain.strategies import constrain_cases
-from tests.constrain.test_against_loops import is_possible
+from tests.cases import Case
+from tests.constrain.local import ConstrainRun, truth_of
 from tests.constrain.test_early import by_step
 from tests.constrain.test_negation import STREAM, at, group, query
 from tests.drawn import examples
-from tests.local import in_context, local_job, prepared_query
+from tests.local import local_job, prepared_query
 from tests.oracles.events import frozen
-from tests.rows import CLAUSES, RowsRun, assert_rows, with_clause
-from tests.splits import disordered_splits, splits
+from tests.rows import RowsRun
+from tests.splits import disordered_splits
 
 from anabranch.constrain import sets
-from anabranch.constrain.analysis import STRATEGIES
 from anabranch.errors import TooLarge
-
-
-@examples(60)
-@given(constrain_cases(growing=True), st.sampled_from([1, 2, 7]), st.sampled_from(["", *STRATEGIES]))
-def test_batch_gives_every_maximal_set_once(case: Case, n_buckets: int, strategy: str) -> None:
-    assume(is_possible(case))
-    truth = truth_of(case)
-    event(f"{'some' if truth else 'no'} answers")
-    assert answers_of(case, [case.rows], n_buckets, strategy) == truth
-
-
-@examples(25)
-@given(constrain_cases(growing=True, decimals=True, spaces=["plane"], tables=False), st.sampled_from([1, 3]))
-def test_times_are_compared_as_decimals(case: Case, n_buckets: int) -> None:
-    assume(is_possible(case))
-    assert answers_of(case, [case.rows], n_buckets) == truth_of(case)
-
-
-@examples(60)
-@given(st.data(), st.sampled_from([0, 1, 2]), st.sampled_from(STRATEGIES), st.booleans())
-def test_any_arrival_gives_the_answers_of_the_whole(
-    data: st.DataObject, delay: int, strategy: str, negated: bool
-) -> None:
-    case = data.draw(constrain_cases(growing=True, negated=negated, connected=True, consistent=True, watermark=delay))
-    assume(is_possible(case))
-    batches = data.draw(disordered_splits(case.rows, delay, clock=seconds))
-    assert answers_of(case, batches, data.draw(st.sampled_from([1, 2, 7])), strategy) == truth_of(case)
-
-
-@examples(25)
-@given(st.data(), st.sampled_from(CLAUSES), st.sampled_from([1, 7]))
-def test_rows_of_several_answers_wait_for_them(data: st.DataObject, clause: str, n_buckets: int) -> None:
-    case = data.draw(constrain_cases(growing=True, connected=True, consistent=True))
-    assume(is_possible(case))
-    job = job_of(replace(case, workbook=with_clause(case.workbook, clause)))
-    assert_rows(job, job_of(case), case.rows, data.draw(splits(case.rows, clock=seconds)), n_buckets)
-
-
-@examples(20)
-@given(st.data())
-def test_no_event_is_kept_that_cannot_be_needed(data: st.DataObject) -> None:
-    case = data.draw(constrain_cases(growing=True, connected=True, consistent=True, time_types=["INTEGER"]))
-    assume(is_possible(case))
-    for operator in operators_long_after(case, in_context(job_of(case), live=True)):
-        assert len(operator.kept) <= 2
-
 
 NEAR = "AT LEAST 2 v FROM e WHERE SPAN(v, v) <= 3 AND DISTANCE(v, v) <= 1"
 

@@ -26,6 +26,7 @@ How the definitions are interpreted
 - Over INDEPENDENT streams, the probability of a solution is that of the worlds in which it is one (`probabilities`).
 - SPAN and a difference of TIMESTAMPs are in seconds.
 - DISTANCE is Euclidean; with GEODESIC it is the great circle by the haversine formula, on the sphere of RADIUS metres.
+  With a height above this sphere, in metres, it is the straight line.
   Between extended geometries it is the distance of their nearest points, 0 if they touch; not on the globe.
 - WITHIN and INTERSECTS include boundaries, also those of holes. They are planar, also for degrees: the edges of a
   polygon are straight on the map, not on the globe.
@@ -271,7 +272,11 @@ def distance(u: Event | str, v: Event | str) -> float | None:
     if isinstance(u, Event) and isinstance(v, Event):
         if u.location is None or v.location is None:
             return None
-        return great_circle(*u.location, *v.location) if _is_geodesic(u, v) else math.dist(u.location, v.location)
+        if not _is_geodesic(u, v):
+            return math.dist(u.location, v.location)
+        if len(u.location) == 3:
+            return math.dist(from_centre(*u.location), from_centre(*v.location))
+        return great_circle(*u.location, *v.location)
     a, b = _geometry(u), _geometry(v)
     if a is None or b is None:
         return None
@@ -311,6 +316,12 @@ def great_circle(lon: float, lat: float, other_lon: float, other_lat: float) -> 
     return 2 * RADIUS * math.asin(min(1.0, math.sqrt(by_latitude + by_longitude)))
 
 
+def from_centre(lon: float, lat: float, height: float) -> tuple[float, float, float]:
+    """A point in metres from the centre of the globe: turned by its latitude, then by its longitude."""
+    lon, lat, radius = math.radians(lon), math.radians(lat), RADIUS + height
+    return radius * math.cos(lat) * math.cos(lon), radius * math.cos(lat) * math.sin(lon), radius * math.sin(lat)
+
+
 def _is_geodesic(*arguments: Event | str) -> bool:
     """Whether the events are on the globe; either all of them are, or none."""
     kinds = {argument.stream.declaration.geodesic for argument in arguments if isinstance(argument, Event)}
@@ -327,7 +338,7 @@ def _geometry(argument: Event | str) -> Geometry | None:
     """The point of an event, or a geometry from text; None for an unknown location, and for any other text."""
     if isinstance(argument, str):
         return geometry(argument)
-    return None if argument.location is None else Geometry((_point(*argument.location),))
+    return None if argument.location is None else Geometry((_point(*argument.location[:2]),))
 
 
 def geometry(text: str) -> Geometry | None:

@@ -44,10 +44,10 @@ class Event:
         return self.columns[self.stream.time.name.lower()]
 
     @property
-    def location(self) -> tuple[float, float] | None:
-        """The coordinates; None if they are not known."""
-        x, y = (self.columns[name.lower()] for name in self.stream.declaration.space or ())
-        return None if is_missing(x) or is_missing(y) else (x, y)
+    def location(self) -> tuple[float, ...] | None:
+        """The coordinates, two or three; None if they are not known."""
+        coordinates = tuple(self.columns[name.lower()] for name in self.stream.declaration.space or ())
+        return None if any(map(is_missing, coordinates)) else coordinates
 
 
 def events_by_stream(streams: Sequence[Stream], rows: Rows) -> dict[str, list[Event]]:

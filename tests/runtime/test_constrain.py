@@ -33,7 +33,7 @@ CREATE QUERY quiet AS CONSTRAIN u, v, NOT w FROM e
   WHERE u.kind = 'A' AND v.kind = 'B' AND w.kind = 'C' AND DISTANCE(u, v) < 3 AND v.t - u.t IN [0, 8]
     AND DISTANCE(w, u) < 3 AND w.t - u.t IN [-5, 12] AND (w.temp > u.temp OR w.temp > v.temp);
 CREATE QUERY crowds AS CONSTRAIN u, AT LEAST 2 v FROM e
-  WHERE u.kind = 'A' AND u.temp < 0.2 AND v.temp > 0.5 AND DISTANCE(u, v) <= 4 AND u.t - v.t IN [0, 8]
+  WHERE u.kind = 'A' AND v.temp > 0.3 AND DISTANCE(u, v) <= 5 AND u.t - v.t IN [0, 8]
     AND v.id <> v.id AND DISTANCE(v, v) <= 6;
 CREATE QUERY never AS CONSTRAIN u, v FROM e WHERE u.kind = 'X' AND SPAN(u, v) <= 3;
 """
@@ -166,6 +166,49 @@ def test_probabilities_are_the_same_in_batch_and_streaming(spark: SparkSession, 
     for frame in (session.run("likely"), spark.read.parquet(out)):
         answers = {frozen(row): row["probability"] for row in frame.toArrow().to_pylist()}
         assert answers == pytest.approx(expected)
+
+
+HIGH = """
+CREATE STREAM e KEY (id STRING) VALUE (kind STRING) TIME t INTEGER SPACE (x, y, temp) WATERMARK 5;
+CREATE QUERY high AS CONSTRAIN u, v FROM e
+  WHERE u.kind = 'A' AND v.kind = 'B' AND v.t - u.t IN [0, 8] AND DISTANCE(u, v) <= 2.5;
+"""
+
+
+def test_three_coordinates_in_batch_and_streaming(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    answers = batch_and_streaming(spark, folder, tmp_path, HIGH, "high")
+    flat = batch_and_streaming(spark, folder, tmp_path / "flat", HIGH.replace("(x, y, temp)", "(x, y)"), "high")
+    assert 20 < len(answers) < len(flat)
+
+
+BLURRED = """
+CREATE STREAM e KEY (id STRING) VALUE (kind STRING, temp DOUBLE) TIME t INTEGER SPACE (x, y) ERROR temp WATERMARK 5;
+CREATE QUERY blurred AS CONSTRAIN u, v FROM e
+  WHERE u.kind = 'A' AND v.kind = 'B' AND v.t - u.t IN [0, 8] AND DISTANCE(u, v) <= 2 SEMANTICS MUST;
+"""
+
+
+def test_locations_with_an_error_in_batch_and_streaming(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    answers = batch_and_streaming(spark, folder, tmp_path, BLURRED, "blurred")
+    others = batch_and_streaming(spark, folder, tmp_path / "may", BLURRED.replace("MUST", "MAY"), "blurred")
+    assert 5 < len(answers) < len(others)
+
+
+def batch_and_streaming(spark: SparkSession, folder: Path, tmp_path: Path, workbook: str, name: str) -> Counter:
+    """The answers of one bucket in this process, which are also those of Spark, in batch and as a stream."""
+    run = ConstrainRun(local_job(workbook, name), 1)
+    run.step({"e": rows()}, end=True)
+    expected = Counter(map(frozen, run.answers()))
+    session = Session(spark, partitions=7)
+    session.execute(workbook)
+    session.bind("e", str(folder))
+    checkpoint, out = str(tmp_path / "checkpoint"), str(tmp_path / "out")
+    for _ in range(2):
+        session.start(name, checkpoint, out, trigger={"availableNow": True}, max_files=1).awaitTermination()
+        session.end_input(checkpoint)
+    for frame in (session.run(name), spark.read.parquet(out)):
+        assert counted(frame) == expected
+    return expected
 
 
 def test_arrays_of_events_are_json_in_csv(spark: SparkSession, folder: Path, tmp_path: Path) -> None:

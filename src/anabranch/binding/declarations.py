@@ -34,7 +34,7 @@ _CLAUSE_MODELS: dict[str, tuple[Model, ...]] = {
     "WINDOW": (Model.INTERVALS,),
     "DURATION": (Model.INTERVALS,),
     "GAP": (Model.INTERVALS,),
-    "ERROR": (Model.PREDICTED,),
+    "ERROR": (Model.CERTAIN, Model.INDEPENDENT, Model.PREDICTED),
     "PERIOD": (Model.PREDICTED,),
 }
 
@@ -208,7 +208,7 @@ class DeclarationBinder:
             self.findings.add("event-duration", message, node.clause_span("TIME"), hint)
 
     def check_space(self, stream: Stream) -> None:
-        """Report GEODESIC geometries: geometries are planar, and only points can be on the globe."""
+        """Report GEODESIC geometries, which are planar, and a projection of three coordinates."""
         node = stream.declaration
         if stream.shape is not None and node.geodesic:
             message = "GEODESIC is only allowed for points: geometries are planar"
@@ -217,6 +217,9 @@ class DeclarationBinder:
         if node.origin is not None and not (abs(node.origin[0]) <= 180 and abs(node.origin[1]) <= 90):
             message = f"ORIGIN must be a longitude and a latitude in degrees, not {node.origin}"
             self.findings.add("out-of-range", message, node.clause_span("SPACE"), "write ORIGIN (8.2, 46.8)")
+        if node.origin is not None and stream.has_height:
+            message = "ORIGIN projects a longitude and a latitude, but SPACE has three columns"
+            self.findings.add("projected-height", message, node.clause_span("SPACE"), "write SPACE (lon, lat)")
 
     # ------------------------------------------------------------ columns
 
@@ -270,7 +273,9 @@ class DeclarationBinder:
         if node.watermark is not None:
             checked_duration(self.findings, "WATERMARK", node.watermark, positive=False)
         self.check_clock(stream)
-        if node.error:
+        if stream.location_error is not None:
+            self.check_location_error(stream, stream.location_error)
+        elif node.error:
             self.check_error(node)
         for clause, law in stream.segment_laws:
             check_segment_law(self.findings, clause, law)
@@ -311,11 +316,29 @@ class DeclarationBinder:
                 message = f"ERROR has no value for {shown(label)}"
                 self.findings.add("clause-missing", message, node.clause_span("ERROR"), f"add {label} = 25")
 
+    def check_location_error(self, stream: Stream, bound: nodes.ErrorBound) -> None:
+        """Report the ERROR of a stream without points, and any ERROR that is not a radius around them."""
+        node = stream.declaration
+        if len(node.space or ()) < 2:
+            message = f"ERROR is that of a location or of a prediction, and {shown(stream.name)} has none"
+            self.findings.add(
+                "clause-model", message, node.clause_span("ERROR"), "add SPACE (x, y), or MODEL PREDICTED"
+            )
+        elif bound.column is not None or bound.normal is not None:
+            message = "the ERROR of a location is the greatest distance to the true one, in any direction"
+            self.findings.add("error-column", message, bound.span, "write ERROR 10, or ERROR and a column of VALUE")
+        elif bound.source is not None and bound.source.lower() not in (value.name.lower() for value in node.values):
+            values = [value.name for value in node.values]
+            hint = f"the values are {listed(values, 'and')}" if values else f"add VALUE ({bound.source})"
+            self.findings.unknown("column", bound.source, values, bound.span, hint, "VALUE")
+        else:
+            self.check_error_amount(node, bound)
+
     def check_error_amount(self, node: nodes.CreateStream, bound: nodes.ErrorBound) -> None:
         """Report an error below 0, an error column with PREDICTED FROM, or a standard deviation of 0 or less."""
         if bound.amount is not None and bound.amount < 0:
             message = f"ERROR must be 0 or more, not {bound.amount}"
-            self.findings.add("out-of-range", message, bound.span, "write the update threshold")
+            self.findings.add("out-of-range", message, bound.span, "write how far the truth can be away")
         if bound.source is not None and isinstance(node.source, nodes.PredictedSource):
             message = f"with PREDICTED FROM, ERROR must be a number, not the column {shown(bound.source)}"
             self.findings.add("error-column", message, bound.span, "write the update threshold, such as 25")

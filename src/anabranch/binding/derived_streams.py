@@ -299,7 +299,7 @@ def projected_space(entry: Stream, positions: Stream) -> tuple[tuple[str, ...], 
     for declaration in (entry.declaration, positions.declaration):
         if declaration.geodesic and declaration.space and values & {name.lower() for name in declaration.space}:
             origin = entry.declaration.origin or positions.declaration.origin
-            return declaration.space, origin
+            return declaration.space[:2], origin
     return None
 
 

@@ -53,6 +53,9 @@ def check_column_types(stream: Stream, findings: Findings, declared: bool) -> No
             checked = [column for column in columns if column is not None and column.declared is declared]
             _check_numbers(stream, clause, what, checked, findings)
 
+    error = find_column(stream, stream.location_error.source or "") if stream.location_error is not None else None
+    if error is not None and error.declared is declared:
+        _check_numbers(stream, "ERROR", "an error", [error], findings)
     for clause, law in stream.segment_laws:
         column = find_column(stream, law.column or "")
         if law.path is None and column is not None and column.declared is declared:

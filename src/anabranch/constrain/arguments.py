@@ -21,6 +21,7 @@ _SHAPE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _POINT = re.compile(r"\s*POINT\s*(?:Z\s*)?\(", re.IGNORECASE)
+_HIGH_POINT = re.compile(r"\s*POINT\s*(?:Z\s*)?\(\s*\S+\s+\S+\s+\S+\s*\)\s*", re.IGNORECASE)
 
 Streams = Mapping[str, Stream | None]
 
@@ -76,9 +77,16 @@ def _is_closed(text: str) -> bool:
 
 
 def _check_distance(node: Operation, streams: Streams, findings: Findings) -> None:
-    """Report a DISTANCE between plane and globe, and a distance on the globe to anything but a point."""
+    """Report a DISTANCE between plane and globe, and one on the globe or in space to anything but a point."""
     points = [stream for argument in node.arguments if (stream := _point_of(argument, streams)) is not None]
     globe = [stream for stream in points if stream.declaration.geodesic]
+    if len({stream.has_height for stream in points}) == 2:
+        high, flat = sorted(points, key=lambda stream: not stream.has_height)
+        message = f"{high.name} has three coordinates, but {flat.name} has two"
+        findings.add("different-space", message, node.span, "give both a SPACE with as many columns")
+        return
+    if any(stream.has_height for stream in points):
+        _check_high_points(node, streams, findings)
     if not globe:
         return
     if len(points) == 2 and len(globe) == 1:
@@ -87,11 +95,25 @@ def _check_distance(node: Operation, streams: Streams, findings: Findings) -> No
         findings.add("different-space", message, node.span, "give both a SPACE with GEODESIC, or both one without")
         return
     for argument in node.arguments:
-        text = argument.value if isinstance(argument, Constant) else None
-        if _point_of(argument, streams) is None and not (isinstance(text, str) and _POINT.match(text)):
+        if _point_of(argument, streams) is None and not is_point_text(argument):
             message = "a DISTANCE on the globe is between events, or to a point, and this geometry is planar"
             hint = "write a text 'POINT(lon lat)', or declare the stream without GEODESIC"
             findings.add("planar-geometry", message, argument.span, hint)
+
+
+def _check_high_points(node: Operation, streams: Streams, findings: Findings) -> None:
+    """Report a DISTANCE from an event with three coordinates to anything but a point with three."""
+    for argument in node.arguments:
+        text = argument.value if isinstance(argument, Constant) else None
+        if _point_of(argument, streams) is None and not (isinstance(text, str) and _HIGH_POINT.fullmatch(text)):
+            message = "a DISTANCE from an event with three coordinates is to an event or point with three"
+            findings.add("planar-geometry", message, argument.span, "write a text 'POINT Z (1 2 3)'")
+
+
+def is_point_text(argument: Typed) -> bool:
+    """Whether an argument is the text of a point."""
+    text = argument.value if isinstance(argument, Constant) else None
+    return isinstance(text, str) and _POINT.match(text) is not None
 
 
 def _stream_of(argument: Typed, streams: Streams) -> Stream | None:

@@ -12,6 +12,7 @@ from anabranch.binding.stream_columns import check_column_types
 from anabranch.binding.typed import Reference, Typed, conjuncts, walk, with_references
 from anabranch.catalog import Model, Stream
 from anabranch.constrain.arguments import check_functions
+from anabranch.constrain.location_errors import OPPOSITE, SEMANTICS, names_uncertain_location, true_distance
 from anabranch.constrain.query import EMITTED, STRATEGIES, BoundConstrain, BoundCounted, mentions
 from anabranch.constrain.syntax import Constrain
 from anabranch.language import limits, nodes
@@ -54,7 +55,7 @@ class Binder(QueryBinder):
         )
         return BoundConstrain(
             self.query.name, variables, conditions, self.threshold, self.query.span, body.strategy,
-            "EARLY" in body.emit,
+            "EARLY" in body.emit, body.semantics,
         )  # fmt: skip
 
     def check_rows(self, operand: nodes.Operand) -> None:
@@ -66,7 +67,7 @@ class Binder(QueryBinder):
             self.findings.add("inferred-stream", message, operand.span, hint)
 
     def check_clauses(self, body: Constrain) -> None:
-        """Report a wrong number of events, or an unknown option of STRATEGY or EMIT."""
+        """Report a wrong number of events, or an unknown option of STRATEGY, SEMANTICS or EMIT."""
         for counted in body.names:
             if not 1 <= counted.count <= limits.MAX_COUNT:
                 message = (
@@ -74,9 +75,12 @@ class Binder(QueryBinder):
                 )
                 hint = f"write AT LEAST 5 {counted.name}" if counted.grows else f"write {counted.name}*5"
                 self.findings.add("out-of-range", message, counted.span, hint)
-        stated = [("STRATEGY", word, STRATEGIES) for word in filter(None, [body.strategy])]
-        for clause, word, options in [*stated, *(("EMIT", word, EMITTED) for word in body.emit)]:
-            if word not in options:
+        for clause, word, options in (
+            ("STRATEGY", body.strategy, STRATEGIES),
+            ("SEMANTICS", body.semantics, SEMANTICS),
+            *(("EMIT", word, EMITTED) for word in body.emit),
+        ):
+            if word is not None and word not in options:
                 span, hint = body.clause_span(clause), f"use {listed(options)}"
                 self.findings.unknown(f"{clause} option", word, options, span, hint)
 
@@ -135,7 +139,41 @@ class Binder(QueryBinder):
             bound.extend(conjuncts(ConditionBinder(self.catalog, self.findings, scope).condition(part)))
         for condition in bound:
             check_functions(condition, streams, self.findings)
-        return tuple(_with_first_mentions(condition) for condition in bound)
+        of_readings = self.conditions_on_readings(body, bound, streams)
+        return tuple(_with_first_mentions(condition) for condition in of_readings)
+
+    def conditions_on_readings(
+        self, body: Constrain, conditions: list[Typed], streams: dict[str, Stream | None]
+    ) -> list[Typed]:
+        """Replace conditions on true locations by conditions on readings, for streams with an ERROR."""
+        known = {name: stream for name, stream in streams.items() if stream is not None}
+        uncertain = [stream.name for stream in known.values() if stream.location_error is not None]
+        if body.semantics is not None and not uncertain:
+            message = "SEMANTICS is about locations with an error, but no stream of this query has an ERROR"
+            hint = "remove SEMANTICS, or add ERROR 10 to CREATE STREAM"
+            self.findings.add("no-error", message, body.clause_span("SEMANTICS"), hint)
+        negated = {node.name.lower() for node in body.names if node.negated}
+        changed: list[Typed] = []
+        for condition in conditions:
+            if not names_uncertain_location(condition, streams):
+                changed.append(condition)
+                continue
+            distance = true_distance(condition)
+            if distance is None:
+                message = (
+                    "a location with an ERROR can only be used in a bound on a distance, such as DISTANCE(u, v) < 5"
+                )
+                hint = "use <, <=, > or >= and a number, and join such bounds by AND"
+                self.findings.add("uncertain-location", message, condition.span, hint)
+            elif body.semantics is None:
+                message = f"the locations of {shown(uncertain[0])} have an ERROR, but the query has no SEMANTICS"
+                hint = "write SEMANTICS MAY (the bound can be true) or SEMANTICS MUST (it is true for all locations)"
+                self.findings.add("no-semantics", message, condition.span, hint)
+            elif body.semantics in SEMANTICS and not self.findings:
+                is_absent = bool({owner for owner, _ in mentions(condition)} & negated)
+                semantics = OPPOSITE[body.semantics] if is_absent else body.semantics
+                changed.append(distance.of_readings(semantics, known))
+        return changed
 
 
 def _with_first_mentions(condition: Typed) -> Typed:

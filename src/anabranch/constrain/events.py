@@ -31,15 +31,14 @@ def locations_of(events: EventTable) -> F64:
     space = events.layout.space
     if space is None or space.shape_type is not None:
         return np.full((len(events), 3), np.nan)
-    x, y = (numbers_of(events.columns[name.lower()]) for name in space.columns)
-    return geometry.on_sphere(x, y) if space.geodesic else geometry.in_plane(x, y)
+    return geometry.locations([numbers_of(events.columns[name.lower()]) for name in space.columns], space.geodesic)
 
 
 def _shapes(events: EventTable, name: str, on_globe: bool) -> geometry.Shapes:
     """The geometries of a column, or the points of the events themselves ("*")."""
     if name != "*":
         return geometry.shapes_of(events.columns[name], on_globe)
-    names = events.layout.space.columns if events.layout.space else ()
+    names = events.layout.space.columns[:2] if events.layout.space else ()
     return geometry.points_of(*(numbers_of(events.columns[name.lower()]) for name in names))
 
 

@@ -11,6 +11,7 @@ from anabranch.binding.words import condition_text, count_of, duration_text
 from anabranch.constrain.analysis import LOOSE, NOINDEX, TIGHT, ConstrainAnalysis, strategy_of
 from anabranch.constrain.arguments import SPATIAL
 from anabranch.constrain.comparisons import Columns, checks_of
+from anabranch.constrain.location_errors import MAY, MUST
 from anabranch.constrain.query import BoundConstrain, BoundCounted, mentions
 from anabranch.errors import Finding
 from anabranch.plan import ConstraintGraph, Edge, Plan, Step
@@ -22,6 +23,12 @@ _STRATEGIES = {
     LOOSE: "in a spatial grid, until no event of another variable can follow",
     TIGHT: "in a spatial grid, as long as every other variable has, or can still get, a matching event",
     NOINDEX: "in one list per variable, as long as every other variable has, or can still get, a matching event",
+}
+
+
+_SEMANTICS = {
+    MAY: "bounds on distances are widened by both errors: each bound can be true, considered alone (MAY)",
+    MUST: "bounds on distances are narrowed by both errors: all of them are true for any true locations (MUST)",
 }
 
 
@@ -59,7 +66,11 @@ def _too_many(query: BoundConstrain) -> Finding | None:
 
 
 def _two_spaces(query: BoundConstrain) -> Finding | None:
-    """Report a query with events both in the plane and on the globe."""
+    """Report a query with events both in the plane and on the globe, or both with two and with three coordinates."""
+    heights = {stream.has_height: stream for stream in query.streams if len(stream.declaration.space or ()) > 1}
+    if len(heights) == 2:
+        message = f"stream {heights[True].name} has three coordinates, but stream {heights[False].name} has two"
+        return Finding("different-space", message, "give both a SPACE with as many columns", query.span)
     spaces = {stream.declaration.geodesic: stream for stream in query.streams if stream.declaration.space}
     if len(spaces) < 2:
         return None
@@ -109,6 +120,10 @@ def _why(analysis: ConstrainAnalysis) -> Iterator[str]:
         each = "each event of " if variable.is_set else "NOT " if variable.is_negated else ""
         condition = f"has {condition_text(own)}" if own is not None else "is any event"
         yield f"{each}{variable.label} {condition} (stream {variable.stream.name})"
+    for stream in analysis.query.streams if analysis.query.semantics else ():
+        if stream.location_error is not None:
+            amount = stream.location_error.source or _length(analysis, float(stream.location_error.amount or 0))
+            yield f"true locations of {stream.name} are at most {amount} from the readings, which are compared below"
     for edge in _edges(analysis):
         yield f"{edge.one} and {edge.other}: {edge.label}{'' if edge.stated else ' (implied)'}"
 
@@ -157,6 +172,8 @@ def _steps(analysis: ConstrainAnalysis) -> Iterator[Step]:
     for condition in rest:
         added = [f" with {absent[owner]}" for owner, _ in mentions(condition) if owner in absent]
         yield Step("filter", f"{condition_text(condition)}: tested on complete configurations{''.join(added)}")
+    if query.semantics is not None:
+        yield Step("error", _SEMANTICS[query.semantics])
     if query.growing is not None:
         yield Step("grow", f"from the first event of {query.growing.label} to all maximal sets that begin with it")
     if absent:

@@ -66,12 +66,16 @@ def _values(function: Operation, columns: Columns, streams: Streams, n: int) -> 
     one, other = function.arguments
     if function.op == "span":
         return _span(_time(one, columns, streams), _time(other, columns, streams))
-    if function.op == "distance" and (_is_on_globe(one, streams) or _is_on_globe(other, streams)):
-        metres = geometry.great_circle(*_location(one, columns, streams, n), *_location(other, columns, streams, n))
-        return pa.array(metres, mask=np.isnan(metres))
-    if function.op == "distance" and _is_event(one) and _is_event(other):
-        (x, y), (other_x, other_y) = _location(one, columns, streams, n), _location(other, columns, streams, n)
-        distance = np.hypot(x - other_x, y - other_y)
+    events = [streams[_reference(value).owner or ""] for value in (one, other) if _is_event(value)]
+    on_globe = any(stream.declaration.geodesic for stream in events)
+    has_height = any(stream.has_height for stream in events)
+    if function.op == "distance" and (on_globe or has_height or len(events) == 2):
+        points = [
+            geometry.locations(_coordinates(value, columns, streams, n, 3 if has_height else 2), on_globe)
+            for value in (one, other)
+        ]
+        measure = geometry.straight_distance if has_height or not on_globe else geometry.great_circle
+        distance = measure(*points)
         return pa.array(distance, mask=np.isnan(distance))
     return geometry.related(function.op, _shapes(one, columns, streams, n), _shapes(other, columns, streams, n))
 
@@ -85,10 +89,6 @@ def _reference(value: Typed) -> Reference:
 
 def _is_event(value: Typed) -> bool:
     return isinstance(value, Reference) and value.name == "*"
-
-
-def _is_on_globe(value: Typed, streams: Streams) -> bool:
-    return isinstance(value, Reference) and value.name == "*" and streams[value.owner or ""].declaration.geodesic
 
 
 def column_of(reference: Reference, name: str, columns: Columns) -> pa.Array:
@@ -109,14 +109,14 @@ def _span(one: pa.Array, other: pa.Array) -> pa.Array:
     return pc.abs(pc.subtract(one, other))
 
 
-def _location(value: Typed, columns: Columns, streams: Streams, n: int) -> tuple[F64, F64]:
-    """The coordinates of an event, or of a constant point."""
+def _coordinates(value: Typed, columns: Columns, streams: Streams, n: int, count: int) -> list[F64]:
+    """The first coordinates of an event, or of a constant point."""
     if isinstance(value, Constant):
-        point = shapely.from_wkt(str(value.value))
-        return np.full(n, point.x), np.full(n, point.y)
+        (point,) = shapely.get_coordinates(shapely.from_wkt(str(value.value)), include_z=count == 3)
+        return [np.full(n, coordinate) for coordinate in point]
     event = _reference(value)
-    x, y = (numbers_of(column_of(event, name, columns)) for name in streams[event.owner or ""].declaration.space or ())
-    return x, y
+    names = (streams[event.owner or ""].declaration.space or ())[:count]
+    return [numbers_of(column_of(event, name, columns)) for name in names]
 
 
 def _shapes(value: Typed, columns: Columns, streams: Streams, n: int) -> geometry.Shapes:
@@ -125,5 +125,5 @@ def _shapes(value: Typed, columns: Columns, streams: Streams, n: int) -> geometr
     if isinstance(value, Constant):
         return np.full(n, geometry.shape_of(str(value.value), on_globe), object)
     if _is_event(value):
-        return geometry.points_of(*_location(value, columns, streams, n))
+        return geometry.points_of(*_coordinates(value, columns, streams, n, 2))
     return geometry.shapes_of(column_of(_reference(value), _reference(value).name, columns), on_globe)

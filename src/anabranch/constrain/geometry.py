@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,15 +78,31 @@ def on_sphere(lon: F64, lat: F64) -> F64:
     return np.stack([horizontal * np.cos(longitude), horizontal * np.sin(longitude), np.sin(latitude)], axis=1)
 
 
-def in_plane(x: F64, y: F64) -> F64:
-    """(n, 3): points in the plane; the third coordinate is 0, or NaN if a coordinate is NaN."""
-    return np.stack([x, y, np.where(np.isnan(x) | np.isnan(y), np.nan, 0.0)], axis=1)
+def locations(coordinates: Sequence[F64], geodesic: bool) -> F64:
+    """(n, 3): where events are; all coordinates are NaN if one is not known.
+
+    On the globe, degrees become points of the unit sphere, or, with a height, points in metres from its centre. A plane
+    is at height 0.
+    """
+    first, second, *height = coordinates
+    if geodesic:
+        return on_sphere(first, second) * (RADIUS + height[0][:, None] if height else 1.0)
+    third = height[0] if height else np.zeros(len(first))
+    points = np.stack([first, second, third], axis=1)
+    points[np.isnan(points).any(axis=1)] = np.nan
+    return points
 
 
-def great_circle(lon: F64, lat: F64, other_lon: F64, other_lat: F64) -> F64:
-    """The distance in metres between points in degrees."""
-    half = np.linalg.norm(on_sphere(lon, lat) - on_sphere(other_lon, other_lat), axis=1) / 2.0
+def great_circle(one: F64, other: F64) -> F64:
+    """The distance in metres between points (n, 3) of the unit sphere."""
+    half = np.linalg.norm(one - other, axis=1) / 2.0
     return 2.0 * RADIUS * np.arcsin(np.minimum(1.0, half))
+
+
+def straight_distance(one: F64, other: F64) -> F64:
+    """The distance between points (n, 3), as the kernel calculates it."""
+    x, y, z = (one - other).T
+    return np.hypot(np.hypot(x, y), z)
 
 
 def related(relation: str, one: Shapes, other: Shapes) -> pa.Array:

@@ -64,7 +64,7 @@ def lower_queries(analyses: Sequence[ConstrainAnalysis], kind: TimeKind) -> Lowe
 
 
 def _graph(analyses: Sequence[ConstrainAnalysis], first: I64, checks: Sequence[Check], kind: TimeKind) -> Graph:
-    radius = RADIUS if any(_is_geodesic(analysis) for analysis in analyses) else 0.0
+    radius = RADIUS if any(analysis.query.is_on_sphere for analysis in analyses) else 0.0
     variables = _variables(analyses, first, kind)
     pairs, check_table = _pairs(analyses, variables, checks, kind, radius)
     awaited = np.array([variable.is_awaited for variable in _operands(analyses)])
@@ -78,10 +78,6 @@ def _graph(analyses: Sequence[ConstrainAnalysis], first: I64, checks: Sequence[C
 def _operands(analyses: Sequence[ConstrainAnalysis]) -> list[BoundCounted]:
     """The variables of all queries."""
     return [variable for analysis in analyses for variable in analysis.query.variables]
-
-
-def _is_geodesic(analysis: ConstrainAnalysis) -> bool:
-    return any(stream.declaration.geodesic for stream in analysis.query.streams)
 
 
 def _variables(analyses: Sequence[ConstrainAnalysis], first: I64, kind: TimeKind) -> Table:

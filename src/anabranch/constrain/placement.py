@@ -93,8 +93,8 @@ def placement_of(analysis: ConstrainAnalysis, radius: float, scale: float) -> Pl
 
 
 def radius_of(analysis: ConstrainAnalysis) -> float:
-    """The radius of the globe, or 0 if the events of a query are in the plane."""
-    return RADIUS if any(stream.declaration.geodesic for stream in analysis.query.streams) else 0.0
+    """The radius of the globe if the distances of a query are great circles, or 0 if they are straight."""
+    return RADIUS if analysis.query.is_on_sphere else 0.0
 
 
 def _as_doubles(column: pa.Array) -> pa.Array:

@@ -52,7 +52,8 @@ class BoundConstrain(BoundQuery):
 
     A condition that names a counted variable once applies to each of its events; one that names it twice has references
     with `mention` 1 and 2, and applies to every pair. `strategy` is LOOSE, TIGHT, NOINDEX, or None without STRATEGY.
-    With `is_early`, a stream reports an answer when its last event arrives, not when the watermark has passed it.
+    With `is_early`, a stream reports an answer when its last event arrives, not when the watermark has passed it. With
+    `semantics`, MAY or MUST, streams have locations with an error; the conditions are those on the readings.
     """
 
     kind: ClassVar[str] = "CONSTRAIN"
@@ -65,6 +66,7 @@ class BoundConstrain(BoundQuery):
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     strategy: str | None = None
     is_early: bool = False
+    semantics: str | None = None
 
     @property
     def wanted_values(self) -> tuple[Wanted, ...]:
@@ -75,6 +77,11 @@ class BoundConstrain(BoundQuery):
     def is_certain(self) -> bool:
         """Whether every event has probability 1."""
         return all(stream.model is Model.CERTAIN for stream in self.streams)
+
+    @property
+    def is_on_sphere(self) -> bool:
+        """Whether distances are great circles: events are on the globe, and have no height."""
+        return any(stream.declaration.geodesic and not stream.has_height for stream in self.streams)
 
     @property
     def present(self) -> tuple[BoundCounted, ...]:

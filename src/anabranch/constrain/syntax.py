@@ -26,7 +26,7 @@ class Counted(nodes.Node):
 
 @dataclass(frozen=True, slots=True)
 class Constrain(nodes.OperandQueryBody):
-    """`CONSTRAIN v1, v2 FROM e WHERE ... STRATEGY TIGHT EMIT EARLY`; `strategy` and `emit` are in upper case."""
+    """`CONSTRAIN v1, v2 FROM e WHERE ... SEMANTICS MAY STRATEGY TIGHT EMIT EARLY`; the options are in upper case."""
 
     kind: ClassVar[str] = "CONSTRAIN"
 
@@ -34,6 +34,7 @@ class Constrain(nodes.OperandQueryBody):
     where: nodes.Expr | None = None
     strategy: str | None = None
     emit: tuple[str, ...] = ()
+    semantics: str | None = None
 
 
 # ---------------------------------------------------------------- from the parse tree
@@ -77,6 +78,7 @@ def _constrain(node: Constrain) -> str:
     query = f"CONSTRAIN {joined(node.names)} FROM {joined(node.operands)}"
     clauses = [
         *clause("WHERE", node.where, unparse),
+        *clause("SEMANTICS", node.semantics, quoted),
         *clause("STRATEGY", node.strategy, quoted),
         *clause("EMIT", node.emit, lambda names: ", ".join(map(quoted, names))),
     ]

@@ -178,8 +178,9 @@ class StatementBuilder(QueryBuilder):
     def period(self, span: Span, duration: nodes.Duration) -> Clause:
         return Clause("PERIOD", {"period": duration}, span)
 
-    def space(self, span: Span, first: Token, second: Token | None, geodesic: list[float] | None) -> Clause:
-        names = tuple(name.value for name in (first, second) if name is not None)
+    def space(self, span: Span, *parts: Any) -> Clause:
+        *columns, geodesic = parts
+        names = tuple(name.value for name in columns if name is not None)
         origin = tuple(geodesic or ()) or None
         return Clause("SPACE", {"space": names, "geodesic": geodesic is not None, "origin": origin}, span)
 

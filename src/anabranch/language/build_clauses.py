@@ -94,6 +94,9 @@ class QueryBuilder(ExpressionBuilder):
     def emit(self, span: Span, *names: Token) -> Clause:
         return Clause("EMIT", {"emit": tuple(name.value.upper() for name in names)}, span)
 
+    def semantics(self, span: Span, name: Token) -> Clause:
+        return Clause("SEMANTICS", {"semantics": name.value.upper()}, span)
+
     def operands(self, span: Span, *operands: nodes.Operand) -> tuple[nodes.Operand, ...]:
         return operands
 

@@ -318,9 +318,9 @@ class Join(Node):
 class CreateStream(Clauses):
     """`CREATE STREAM`. A clause that is not written is None or empty.
 
-    `TIME (a, b)` sets `start` to a and `time` to b; a type after the parentheses applies to both. `space` has the two
-    columns of coordinates, or one column of geometries. `time_format` and `zone` say how times are written. `computed`
-    has the computed column of `PROBABILITY p = percent / 100`.
+    `TIME (a, b)` sets `start` to a and `time` to b; a type after the parentheses applies to both. `space` has two
+    or three columns of coordinates, or one column of geometries. `time_format` and `zone` say how times are written.
+    `computed` has the computed column of `PROBABILITY p = percent / 100`.
     """
 
     #: What messages call it.

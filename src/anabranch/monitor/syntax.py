@@ -40,9 +40,6 @@ class Builder(QueryBuilder):
         names = tuple(part for part in parts if isinstance(part, nodes.Variable))
         return self.query_body(Monitor, span, parts[len(names) + 1 :], names=names, operands=parts[len(names)])
 
-    def semantics(self, span: Span, name: Token) -> Clause:
-        return Clause("SEMANTICS", {"semantics": name.value.upper()}, span)
-
     def every(self, span: Span, duration: nodes.Duration) -> Clause:
         return Clause("EVERY", {"every": duration}, span)
 

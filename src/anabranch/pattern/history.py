@@ -130,7 +130,7 @@ class Histories:
         ends = np.append(np.flatnonzero((np.diff(t) != 0) | (np.diff(key) != 0)) + 1, len(rows))[: len(rows)]
         history: list[tuple[int, list[Outcomes]]] = []
         start = 0
-        for end in ends.tolist() if len(rows) else ():
+        for end in ends.tolist():
             time = int(t[start])
             if not history or history[-1][0] != time:
                 history.append((time, []))

@@ -148,9 +148,9 @@ def _prediction_faults(
 
 def _space_faults(table: pa.Table, space: SpaceColumns) -> Iterable[tuple[str, Bools]]:
     """A coordinate may be NULL: then the location of the event is unknown."""
-    for name, most in zip(space.columns, (180, 90), strict=True):
+    for name, most in zip(space.columns, (180, 90, None), strict=False):
         yield f"{name} is not a finite number", _not_finite(table[name])
-        if space.geodesic:
+        if space.geodesic and most is not None:
             outside = pc.greater(pc.abs(pc.cast(table[name], pa.float64())), float(most))
             yield f"{name} is outside [-{most}, {most}] degrees", _true(outside)
     if space.origin is not None:

@@ -163,7 +163,9 @@ class PredictionColumns:
 
 @dataclass(frozen=True, slots=True)
 class SpaceColumns:
-    """Where an event is: two coordinates, planar or in degrees, or one column of geometries of `shape_type`.
+    """Where an event is: two or three coordinates, or one column of geometries of `shape_type`.
+
+    If they are `geodesic`, the first two coordinates are in degrees, and a third one is a height in metres.
 
     `origin` is that of the local projection, in degrees, where coordinates are projected.
     """

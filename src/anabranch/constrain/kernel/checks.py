@@ -64,9 +64,9 @@ def _square(events: Table, i: int, j: int) -> float:
 
 @compiled_inline
 def distance(events: Table, i: int, j: int, radius: float) -> float:
-    """The distance between two events, in the unit of the plane, or in metres on the globe."""
+    """The distance between two events: straight, or on the globe the great circle in metres."""
     if radius == 0.0:
-        return np.hypot(events[i].x - events[j].x, events[i].y - events[j].y)
+        return np.hypot(np.hypot(events[i].x - events[j].x, events[i].y - events[j].y), events[i].z - events[j].z)
     return 2.0 * radius * np.arcsin(min(1.0, np.sqrt(_square(events, i, j)) / 2.0))
 
 

@@ -79,7 +79,7 @@ def event_type(time: npt.DTypeLike) -> np.dtype[np.void]:
 
     t, begin : its end and its start
     slack : how much implied bounds from it are widened, because a sum of a DOUBLE time and a bound is rounded
-    x, y, z : its location in the plane or on the unit sphere; NaN if unknown
+    x, y, z : its location in the plane, in space, or on the unit sphere; NaN if unknown
     role : its first role; an additional last entry is the number of roles
     """
     times = [(name, time) for name in ("t", "begin", "slack")]
@@ -113,7 +113,7 @@ class Graph(NamedTuple):
     reach : the greatest straight distance between two events of a solution of each query; infinite if not bounded
     awaited : for each variable, whether solutions wait for later events of it: it has NOT, or AT LEAST
     scale : the number of units of event time in one unit of the value of a check
-    radius : of the globe in metres, or 0 for the plane
+    radius : of the globe in metres if distances are great circles; 0 if they are straight
     """
 
     first: I64

@@ -1,0 +1,197 @@
+"""Locations with an ERROR: the answers of the oracle, which tries true locations, in batch and for every split."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import assume, event, given
+from hypothesis import strategies as st
+from tests.cases import Case
+from tests.constrain.local import ConstrainRun, answers_of
+from tests.constrain.test_against_loops import is_possible
+from tests.drawn import examples
+from tests.local import bound_query, local_job, prepared_query
+from tests.oracles.events import frozen
+from tests.oracles.locations import Near, tuples
+from tests.splits import disordered_splits
+
+from anabranch.binding.binder import declare
+from anabranch.catalog import Catalog
+from anabranch.columns.globe import RADIUS
+from anabranch.constrain.analysis import analyse
+from anabranch.constrain.location_errors import SEMANTICS
+from anabranch.language.parser import parse
+
+NAMES = ("u", "v", "w")
+
+rows_of_events = st.lists(
+    st.fixed_dictionaries(
+        {
+            "id": st.integers(0, 9),
+            "off": st.sampled_from([0.0, 0.5, 1.0, 2.0, 0.5, 1.0, 0.0, None, -1.0]),
+            "t": st.integers(0, 4),
+            "x": st.sampled_from([0.0, 3.0, 6.0, 1.5, 0.0, 3.0, None]),
+            "y": st.sampled_from([0.0, 4.0, 8.0]),
+        }
+    ),
+    min_size=2,
+    max_size=7,
+    unique_by=lambda row: row["id"],
+)
+bounds = st.builds(
+    Near,
+    st.just(0),
+    st.just(1),
+    st.sampled_from(["<=", "<", "<=", ">=", ">"]),
+    st.sampled_from([5.0, 6.0, 3.0, 4.0, 7.0, 9.0, 4.5, 7.5, 2.0, 1.0, 0.0, -1.0]),
+)
+
+
+@st.composite
+def cases(draw: Any, semantics: str) -> tuple[Case, Counter]:
+    """A query on two or three events, with an error that is a number or a column, and its answers."""
+    rows, size = draw(rows_of_events), draw(st.sampled_from([2, 2, 3]))
+    near = [draw(bounds) for _ in range(draw(st.sampled_from([1, 2])))]
+    if size == 3:
+        near += [draw(bounds)._replace(i=1, j=2)]
+    constant = draw(st.sampled_from([None, 0, 0.5, 1, 2]))
+    errors = [constant if constant is not None else row["off"] for row in rows]
+    errors = [None if error is None or error < 0 else error for error in errors]
+    names = NAMES[:size]
+    where = [f"DISTANCE({names[c.i]}, {names[c.j]}) {c.op} {c.bound:g}" for c in near]
+    where += [f"SPAN({a}, {b}) <= 3" for a in names for b in names if a < b]
+    stream = (
+        "CREATE STREAM e KEY (id INTEGER) VALUE (off DOUBLE) TIME t INTEGER SPACE (x, y) "
+        f"ERROR {'off' if constant is None else constant} WATERMARK 2;"
+    )
+    text = f"CONSTRAIN {', '.join(names)} FROM e WHERE {' AND '.join(where)} SEMANTICS {semantics}"
+    case = Case(f"{stream} CREATE QUERY q AS {text};", "q", {"e": rows})
+    answers = (
+        dict(zip(names, chosen, strict=True)) | {"t": max(row["t"] for row in chosen)}
+        for chosen in tuples(rows, errors, near, 3, semantics, size)
+    )
+    return case, Counter(map(frozen, answers))
+
+
+@examples(60)
+@given(st.data(), st.sampled_from(SEMANTICS), st.sampled_from([1, 7]))
+def test_batch_gives_the_answers_of_the_oracle(data: st.DataObject, semantics: str, n_buckets: int) -> None:
+    case, truth = data.draw(cases(semantics))
+    event(f"{semantics}: {'some' if truth else 'no'} answers")
+    if not is_possible(case):
+        assert not truth
+        return
+    assert answers_of(case, [case.rows], n_buckets) == truth
+
+
+@examples(40)
+@given(st.data(), st.sampled_from(SEMANTICS), st.sampled_from([1, 7]))
+def test_any_arrival_gives_the_answers_of_the_whole(data: st.DataObject, semantics: str, n_buckets: int) -> None:
+    case, truth = data.draw(cases(semantics))
+    assume(is_possible(case))
+    assert answers_of(case, data.draw(disordered_splits(case.rows, 2)), n_buckets) == truth
+
+
+STREAM = "CREATE STREAM e KEY (id INTEGER) TIME t INTEGER SPACE (x, y) ERROR 1;"
+
+
+def count(where: str, locations: list[float], stream: str = STREAM, names: str = "u, v") -> int:
+    """The number of answers for events at these x, at one time."""
+    job = local_job(f"{stream} CREATE QUERY q AS CONSTRAIN {names} FROM e WHERE {where};", "q")
+    run = ConstrainRun(job, 5)
+    run.run([{"e": [{"id": i, "t": 0, "x": x, "y": 0.0} for i, x in enumerate(locations)]}])
+    return len(run.answers())
+
+
+@pytest.mark.parametrize(("semantics", "least", "most"), [("MAY", 3.0, 7.0), ("MUST", 7.0, 3.0)])
+def test_both_errors_widen_or_narrow_a_bound(semantics: str, least: float, most: float) -> None:
+    """The bound is 5, and both errors are 1."""
+    for bound, at, op in ((most, "<=", "<"), (least, ">=", ">")):
+        pair = "u.id < v.id AND DISTANCE(u, v)"
+        assert count(f"{pair} {at} 5 SEMANTICS {semantics}", [0.0, bound]) == 1
+        assert count(f"{pair} {op} 5 SEMANTICS {semantics}", [0.0, bound]) == 0
+
+
+def test_sums_of_errors_are_decimals() -> None:
+    """0.1 + 0.1 + 0.1 is a little more than 0.3 in doubles."""
+    stream = STREAM.replace("ERROR 1", "ERROR 0.1")
+    assert count("u.id < v.id AND DISTANCE(u, v) <= 0.1 SEMANTICS MAY", [0.0, 0.3], stream) == 1
+    assert count("u.id < v.id AND DISTANCE(u, v) < 0.1 SEMANTICS MAY", [0.0, 0.3], stream) == 0
+
+
+def test_an_event_that_may_be_there_is_not_absent_for_sure() -> None:
+    """Events at 0 and 4: they are at least 2 and at most 6 apart."""
+    for bound, may, must in ((1, 2, 2), (3, 2, 0), (7, 0, 0)):
+        where = f"DISTANCE(u, v) <= {bound} SEMANTICS"
+        assert count(f"{where} MAY", [0.0, 4.0], names="u, NOT v") == may
+        assert count(f"{where} MUST", [0.0, 4.0], names="u, NOT v") == must
+
+
+def test_sets_of_any_size_have_errors_too() -> None:
+    where = "DISTANCE(v, v) <= 2 AND SPAN(v, v) <= 1 SEMANTICS"
+    assert count(f"{where} MAY", [0.0, 2.0, 4.0], names="AT LEAST 3 v") == 1
+    assert count(f"{where} MUST", [0.0, 2.0, 4.0], names="AT LEAST 2 v") == 0
+
+
+def test_a_fixed_point_has_no_error() -> None:
+    where = "DISTANCE(u, 'POINT(0 0)') <= 2 SEMANTICS"
+    assert count(f"{where} MAY", [1.0, 3.0, 3.5], names="u") == 2
+    assert count(f"{where} MUST", [1.0, 3.0, 3.5], names="u") == 1
+
+
+def test_on_the_globe_no_distance_is_more_than_half_the_circumference() -> None:
+    stream = "CREATE STREAM e KEY (id INTEGER) TIME t INTEGER SPACE (x, y) GEODESIC ERROR 1000;"
+    half = math.pi * RADIUS
+    pair = "u.id < v.id AND DISTANCE(u, v)"
+    assert count(f"{pair} <= {half + 1} SEMANTICS MUST", [0.0, 180.0], stream) == 1
+    assert count(f"{pair} >= {half + 1} SEMANTICS MAY", [0.0, 180.0], stream) == 0
+    assert count(f"{pair} <= 110000 SEMANTICS MAY", [0.0, 1.0], stream) == 1
+    assert count(f"{pair} <= 109000 SEMANTICS MAY", [0.0, 1.0], stream) == 0
+
+
+def test_the_bounds_of_readings_route_events() -> None:
+    text = f"{STREAM} CREATE QUERY q AS CONSTRAIN u, v FROM e WHERE DISTANCE(u, v) <= 5 AND SPAN(u, v) <= 3 SEMANTICS"
+    extents = [analyse(bound_query(f"{text} {semantics};", "q")).extent for semantics in SEMANTICS]
+    assert extents == [7.0, 3.0]
+    plan = prepared_query(f"{text} MAY;", "q").plan
+    assert "true locations of e are at most 1 from the readings, which are compared below" in plan.why
+    assert "each bound can be true, considered alone (MAY)" in {step.id: step.does for step in plan.steps}["error"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            f"{STREAM} {{}} WHERE DISTANCE(u, v) < 1;",
+            "the locations of 'e' have an ERROR, but the query has no SEMANTICS",
+        ),
+        (f"{STREAM} {{}} WHERE DISTANCE(u, v) < 1 SEMANTICS EXPECTED;", "there is no SEMANTICS option 'EXPECTED'"),
+        (
+            f"{STREAM} {{}} WHERE DISTANCE(u, v) = 1 SEMANTICS MAY;",
+            "a location with an ERROR can only be used in a bound",
+        ),
+        (f"{STREAM} {{}} WHERE (DISTANCE(u, v) < 1 OR u.t < v.t) SEMANTICS MAY;", "a location with an ERROR can only"),
+        (f"{STREAM} {{}} WHERE WITHIN(u, 'POLYGON((0 0, 1 0, 1 1, 0 0))') SEMANTICS MAY;", "a location with an ERROR"),
+        (
+            "CREATE STREAM e KEY (id) TIME t INTEGER SPACE (x, y); {} SEMANTICS MAY;",
+            "SEMANTICS is about locations with an",
+        ),
+        (
+            "CREATE STREAM e KEY (id) TIME t ERROR 1;",
+            "ERROR is that of a location or of a prediction, and 'e' has none",
+        ),
+        ("CREATE STREAM e KEY (id) TIME t SPACE (x, y) ERROR 1 NORMAL 1;", "the ERROR of a location is the greatest"),
+        ("CREATE STREAM e KEY (id) TIME t SPACE (x, y) ERROR -1;", "ERROR must be 0 or more, not -1"),
+        ("CREATE STREAM e KEY (id) VALUE (a) TIME t SPACE (x, y) ERROR b;", "there is no column 'b' in VALUE"),
+        (
+            "CREATE STREAM e KEY (id) VALUE (a STRING) TIME t SPACE (x, y) ERROR a;",
+            "an error must be a number, but 'a' is",
+        ),
+    ],
+)
+def test_what_cannot_be_decided_is_refused(text: str, message: str) -> None:
+    findings = declare(parse(text.format("CREATE QUERY q AS CONSTRAIN u, v FROM e")), Catalog())
+    assert any(message in finding.message for finding in findings), findings
