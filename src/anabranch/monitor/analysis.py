@@ -193,7 +193,7 @@ def analyse(query: BoundMonitor) -> MonitorAnalysis:
             (number_of(Combination(((one, 1.0),))), -1 if other is None else number_of(Combination(((other, 1.0),))))
             for one, other in zip(area.one, others, strict=True)
         )
-        areas.append(((_in_order(x), _in_order(y)), area.point, area.op, area.bound))
+        areas.append(((_in_order(x), _in_order(y)), area))
     return MonitorAnalysis(query, tuple(values), tuple(allowed.items()), merged_areas(areas))
 
 
