@@ -11,7 +11,7 @@ from anabranch.errors import Finding
 from anabranch.monitor.alternatives import Form
 from anabranch.monitor.numbers import ALL, Interval, Numbers, common, satisfying
 from anabranch.monitor.polygons import Ring, is_convex
-from anabranch.monitor.query import BoundArea, error_of
+from anabranch.monitor.query import BoundArea
 
 if TYPE_CHECKING:
     from anabranch.monitor.analysis import MonitorAnalysis
@@ -105,7 +105,7 @@ def contradiction_of_areas(analysis: MonitorAnalysis) -> Finding | None:
         if not area.distances:
             message = f"{query.name}: no locations satisfy the conditions on {text}"
             return Finding("contradiction", message, "relax or remove one of them", span)
-        error = hypot(*(_error_of(form, analysis) for form in area.forms))
+        error = hypot(*(analysis.error_of(form) for form in area.forms))
         if query.semantics == "MUST" and not area.rings and area.high * (1 + _ROUNDING) < error < inf:
             message = (
                 f"{query.name}: {text} below {area.high:g} is never certain (SEMANTICS MUST): the true locations may "
@@ -155,9 +155,3 @@ def _shared_value(analysis: MonitorAnalysis) -> Finding | None:
 def _uncertain(forms: Sequence[Form], analysis: MonitorAnalysis) -> set[tuple[int, str]]:
     """The columns of forms that have an error, each with the number of its operand."""
     return set().union(*(analysis.uncertain_columns(value) for form in forms for value in form if value >= 0))
-
-
-def _error_of(form: Form, analysis: MonitorAnalysis) -> float:
-    """How far a coordinate can be from its prediction; infinite if each row has its own error."""
-    columns = [(operand, name) for operand, ((name, _),) in (analysis.values[value] for value in form if value >= 0)]
-    return sum(error_of(analysis.operands[operand].stream, name) for operand, name in columns)

@@ -20,9 +20,9 @@ def has_weighed_shape(constraints: Constraints) -> bool:
 
 @compiled_inline
 def are_convex(constraints: Constraints) -> bool:
-    """Whether all areas are convex; then the logarithm of the probability is concave."""
-    for is_convex in constraints.shapes.is_convex:
-        if not is_convex:
+    """Whether the areas on which the probability depends are convex; then its logarithm is concave."""
+    for s in range(len(constraints.shapes.is_convex)):
+        if constraints.shapes.is_weighed[s] and not constraints.shapes.is_convex[s]:
             return False
     return True
 
