@@ -16,7 +16,6 @@ An instant that matches although those around it do not, or the other way round,
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,10 +92,10 @@ class Zone:
         return [(begin, end, best) for begin, end, best in found]
 
     def highest(self, low: float, high: float) -> float:
-        """The largest value of the polynomial through three instants."""
+        """The largest value of the polynomial through three instants in between; at the ends it may jump."""
         if float(self.x.error) == float(self.y.error) == 0:
             return 1.0
-        values: Sequence[float] = [self.share(at) for at in (low, (low + high) / 2, high)]
-        two, one, zero = np.polyfit([0.0, 0.5, 1.0], values, 2)
-        top = -one / (2 * two) if abs(two) > 1e-12 else 0.0
-        return max(*values, zero + one * top + two * top * top if 0 < top < 1 else 0.0)
+        shares = np.array([0.25, 0.5, 0.75])
+        polynomial = np.polynomial.Polynomial.fit(shares, [self.share(low + at * (high - low)) for at in shares], 2)
+        tops = [float(top.real) for top in polynomial.deriv().roots() if 0 < top.real < 1]
+        return min(1.0, max(float(polynomial(at)) for at in (0.0, 1.0, *tops)))

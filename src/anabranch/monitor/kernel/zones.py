@@ -76,6 +76,8 @@ def pieces_in_polygon(
 ) -> int:  # fmt: skip
     """Write where a line matches: (from, to, whether each is excluded); returns the number of pieces."""
     which = which_point(ex, ey, shapes.widen)
+    if which == PREDICTED:
+        ex = ey = 0.0
     cuts = _cuts(s, x, dx, y, dy, ex, ey, which, reach, slack, shapes)
     n, n_cuts, is_open = ZERO, len(cuts), True
     for k in range(n_cuts + 1):  # the part before cut k, then the cut itself
