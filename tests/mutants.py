@@ -345,6 +345,17 @@ MUTANTS = [
         ("curves", "if 2.0 * far <= tolerance or", "if 0.01 * far <= tolerance or"),
         ("curves", "middle[j] += 0.5 * max(last, 0.0) * direction[j]", "middle[j] += max(last, 0.0) * direction[j]"),
     ]),
+    *_mutants("monitor/kernel", ["monitor/test_polygon.py"], [
+        ("zones", "slack = slack if which == PREDICTED else -slack", "slack = abs(slack)"),
+        ("zones", "return inside and not touches if which == FARTHEST", "return inside if which == FARTHEST"),
+        ("zones", "widen = abs(nx) * ex + abs(ny) * ey", "widen = max(ex, ey)"),
+        ("zones", "pieces[n - 1, 1], pieces[n - 1, 3] = after, 1.0", "pieces[n - 1, 3] = 1.0"),
+        ("distances", "p += weight * (y1 - y0) * below", "p += weight * (x1 - x0) * below"),
+        ("distances", "more, more_by_x, more_by_y = -more, -more_by_x, -more_by_y", "more = abs(more)"),
+    ]),
+    *_mutants("monitor", ["monitor/test_polygon.py"], [
+        ("polygons", "(_doubled_area(ring) > 0) != is_hole", "(_doubled_area(ring) > 0)"),
+    ]),
     # ------------------------------------------------------------ CONSTRAIN
     # Compiled: in plain Python a record has no fields.
     *_mutants("constrain/kernel", [

@@ -60,7 +60,10 @@ def lattice(dims: int) -> Iterator[np.ndarray]:
 def no_shapes() -> Shapes:
     """The areas of a query without any."""
     pairs, flags = np.zeros((0, 2)), np.zeros(0, np.bool_)
-    return Shapes(np.zeros((0, 2), np.int64), pairs, pairs, np.zeros((0, 2), np.bool_), flags, flags, 0)
+    return Shapes(
+        pairs.astype(np.int64), pairs, pairs, pairs.astype(np.bool_), np.zeros(1, np.int64), np.zeros((0, 4)), flags,
+        flags, flags, flags, 0,
+    )  # fmt: skip
 
 
 def arrays_of(dims: int, forms: Sequence[Form]) -> tuple[Lines, Constraints]:

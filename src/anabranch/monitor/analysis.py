@@ -106,6 +106,15 @@ class MonitorAnalysis:
         operand, columns = self.values[value]
         return {(operand, name) for name, _ in columns if error_of(self.operands[operand].stream, name) > 0}
 
+    def error_of(self, form: Form) -> float:
+        """How far a form can be from its prediction; infinite if each row has its own error."""
+        values = [self.values[value] for value in form if value >= 0]
+        return sum(
+            abs(factor) * error_of(self.operands[operand].stream, name)
+            for operand, columns in values
+            for name, factor in columns
+        )
+
     def text_of(self, form: Form) -> str:
         """A form as a query states it: `a.x + 2 * a.y - b.x`."""
         text = ""
@@ -208,7 +217,7 @@ def analyse(query: BoundMonitor) -> MonitorAnalysis:
             (number_of(Combination(((one, 1.0),))), -1 if other is None else number_of(Combination(((other, 1.0),))))
             for one, other in zip(area.one, others, strict=True)
         )
-        areas.append(((_in_order(x), _in_order(y)), area.point, area.op, area.bound))
+        areas.append(((_in_order(x), _in_order(y)), area))
     return MonitorAnalysis(query, tuple(values), tuple(allowed.items()), merged_areas(areas))
 
 

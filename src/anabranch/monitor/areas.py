@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING
 from anabranch.errors import Finding
 from anabranch.monitor.alternatives import Form
 from anabranch.monitor.numbers import ALL, Interval, Numbers, common, satisfying
-from anabranch.monitor.query import error_of
+from anabranch.monitor.polygons import Ring, is_convex
+from anabranch.monitor.query import BoundArea
 
 if TYPE_CHECKING:
     from anabranch.monitor.analysis import MonitorAnalysis
+
+#: The operators of polygons.
+WITHIN, OUTSIDE = "WITHIN", "OUTSIDE"
 
 #: No distance is below 0.
 _DISTANCES: Numbers = (Interval((0.0, 0), (inf, 0)),)
@@ -25,12 +29,15 @@ _ROUNDING = 1e-12
 class Area:
     """The distance of a location from `center` must be in `distances`, which is one interval, or empty.
 
-    `forms` are the x and the y: values of one operand, or differences of those of two.
+    `forms` are the x and the y: values of one operand, or differences of those of two. If there are `rings`, the
+    location must be within this polygon instead, or, if `is_outside`, outside of it.
     """
 
     forms: tuple[Form, Form]
     center: tuple[float, float]
     distances: Numbers
+    rings: tuple[Ring, ...] = ()
+    is_outside: bool = False
 
     @property
     def high(self) -> float:
@@ -40,30 +47,49 @@ class Area:
     @property
     def is_convex(self) -> bool:
         """Whether all points between two points of the area are in it."""
+        if self.rings:
+            return not self.is_outside and is_convex(self.rings)
         return not self.distances or self.distances[0].begin <= (0.0, 0)
 
     @property
     def implied(self) -> tuple[tuple[Form, Numbers], ...]:
-        """The numbers in which each form must be: the sides of a square around the area."""
+        """The numbers in which each form must be: the sides of a rectangle around the area."""
+        if self.rings and not self.is_outside:
+            axes = (sorted(point[axis] for ring in self.rings for point in ring) for axis in range(2))
+            return tuple(
+                (form, (Interval((ends[0], 0), (ends[-1], 1)),)) for form, ends in zip(self.forms, axes, strict=True)
+            )
         if not self.high < inf:
             return tuple((form, ALL) for form in self.forms)
         middles = zip(self.forms, self.center, strict=True)
         return tuple((form, (Interval((at - self.high, 0), (at + self.high, 1)),)) for form, at in middles)
 
 
-def merged_areas(areas: Iterable[tuple[tuple[Form, Form], tuple[float, float], str, float | None]]) -> tuple[Area, ...]:
-    """The areas of conditions (forms, center, operator, bound), one for all conditions on the same distance."""
+def merged_areas(areas: Iterable[tuple[tuple[Form, Form], BoundArea]]) -> tuple[Area, ...]:
+    """The areas of conditions with their forms; one for all conditions on the same distance."""
     allowed: dict[tuple[tuple[Form, Form], tuple[float, float]], Numbers] = {}
-    for forms, center, op, bound in areas:
-        numbers = common(allowed.get((forms, center), _DISTANCES), satisfying(op, bound, absolute=False))
-        allowed[forms, center] = numbers
-    return tuple(Area(forms, center, numbers) for (forms, center), numbers in allowed.items())
+    polygons: dict[Area, None] = {}
+    for forms, area in areas:
+        if area.rings:
+            polygons[Area(forms, area.point, _DISTANCES, area.rings, area.op == OUTSIDE)] = None
+            continue
+        key = (forms, area.point)
+        allowed[key] = common(allowed.get(key, _DISTANCES), satisfying(area.op, area.bound, absolute=False))
+    return (*(Area(*key, numbers) for key, numbers in allowed.items()), *polygons)
+
+
+def is_curved(area: Area, analysis: MonitorAnalysis) -> bool:
+    """Whether the matching instants of an area have a curved boundary: a distance of locations at two instants."""
+    return analysis.dims > 1 and area.forms[0][1] >= 0
 
 
 def text_of(area: Area, analysis: MonitorAnalysis) -> str:
-    """The distance as a query states it."""
+    """The distance, or the condition on a polygon, as a query states it."""
     one, *others = [analysis.values[value][0] for value in area.forms[0] if value >= 0]
     first = analysis.operands[one].label
+    if area.rings:
+        rings = ", ".join(f"({', '.join(f'{x:g} {y:g}' for x, y in (*ring, ring[0]))})" for ring in area.rings)
+        return f"{'NOT ' if area.is_outside else ''}WITHIN({first}, 'POLYGON({rings})')"
     x, y = area.center
     second = analysis.operands[others[0]].label if others else f"'POINT({x:g} {y:g})'"
     return f"DISTANCE({first}, {second})"
@@ -79,8 +105,8 @@ def contradiction_of_areas(analysis: MonitorAnalysis) -> Finding | None:
         if not area.distances:
             message = f"{query.name}: no locations satisfy the conditions on {text}"
             return Finding("contradiction", message, "relax or remove one of them", span)
-        error = hypot(*(_error_of(form, analysis) for form in area.forms))
-        if query.semantics == "MUST" and area.high * (1 + _ROUNDING) < error < inf:
+        error = hypot(*(analysis.error_of(form) for form in area.forms))
+        if query.semantics == "MUST" and not area.rings and area.high * (1 + _ROUNDING) < error < inf:
             message = (
                 f"{query.name}: {text} below {area.high:g} is never certain (SEMANTICS MUST): the true locations may "
                 f"be {error:g} off"
@@ -93,15 +119,17 @@ def objection_to_areas(analysis: MonitorAnalysis) -> Finding | None:
     """Why the regions or the probabilities of the areas cannot be computed; None if they can."""
     query = analysis.query
     for area in analysis.areas:
-        text, operands = text_of(area, analysis), len(_operands(area, analysis))
-        if operands == 2 and analysis.dims > 2:
+        if not is_curved(area, analysis):
+            continue
+        text = text_of(area, analysis)
+        if analysis.dims > 2:
             names = f"over {len(analysis.operands)} names with WITHIN above 0"
             hint = "use WITHIN 0, or write a query for each pair"
             return Finding("not-supported", f"{query.name}: {text} is not supported {names}", hint, query.span)
-        if operands == 2 and analysis.dims == 2 and not area.is_convex:
+        if not (area.is_convex and area.high < inf):
             message = f"{query.name}: {text} > ... with WITHIN above 0 leaves regions with holes, and is not supported"
             return Finding("not-supported", message, "use <= or <, or WITHIN 0", query.span)
-        if operands == 2 and analysis.dims == 2 and analysis.alternatives:
+        if analysis.alternatives:
             others = "constraints that allow two intervals, such as ABS(...) > 5"
             message = f"{query.name}: {text} with WITHIN above 0 cannot be combined with {others}"
             return Finding("not-supported", message, "use WITHIN 0, or write a query for each", query.span)
@@ -127,13 +155,3 @@ def _shared_value(analysis: MonitorAnalysis) -> Finding | None:
 def _uncertain(forms: Sequence[Form], analysis: MonitorAnalysis) -> set[tuple[int, str]]:
     """The columns of forms that have an error, each with the number of its operand."""
     return set().union(*(analysis.uncertain_columns(value) for form in forms for value in form if value >= 0))
-
-
-def _operands(area: Area, analysis: MonitorAnalysis) -> set[int]:
-    return {analysis.values[value][0] for form in area.forms for value in form if value >= 0}
-
-
-def _error_of(form: Form, analysis: MonitorAnalysis) -> float:
-    """How far a coordinate can be from its prediction; infinite if each row has its own error."""
-    columns = [(operand, name) for operand, ((name, _),) in (analysis.values[value] for value in form if value >= 0)]
-    return sum(error_of(analysis.operands[operand].stream, name) for operand, name in columns)

@@ -11,7 +11,7 @@ from anabranch.monitor.alternatives import Form, closed_choices
 from anabranch.monitor.analysis import MUST, MonitorAnalysis, analyse
 from anabranch.monitor.areas import contradiction_of_areas
 from anabranch.monitor.numbers import Numbers, essential
-from anabranch.monitor.query import BoundConstraint, error_of
+from anabranch.monitor.query import BoundConstraint
 
 #: A MUST bound that is the sum of decimal errors may be too small by a rounding error.
 _ROUNDING = 1e-12
@@ -39,7 +39,7 @@ def contradiction(analysis: MonitorAnalysis) -> Finding | None:
 def _is_consistent(analysis: MonitorAnalysis, with_errors: bool) -> bool:
     """Whether some true values satisfy all constraints; with errors, other values than single numbers."""
     allowed = {
-        form: essential(numbers) if with_errors and 0 < _error(analysis, form) < inf else numbers
+        form: essential(numbers) if with_errors and 0 < analysis.error_of(form) < inf else numbers
         for form, numbers in analysis.forms
     }
     return any(True for _ in closed_choices(allowed))
@@ -59,7 +59,7 @@ def _never_certain(analysis: MonitorAnalysis) -> Finding | None:
     """A form that must be in a range that is narrower than its errors."""
     query = analysis.query
     for form, numbers in analysis.forms:
-        error = _error(analysis, form)
+        error = analysis.error_of(form)
         if 0 < error < inf and _width(numbers) < 2 * error * (1 - _ROUNDING):
             constraint = next(c for c in query.constraints if _is_about(analysis, c, form))
             message = (
@@ -72,16 +72,6 @@ def _never_certain(analysis: MonitorAnalysis) -> Finding | None:
 
 def _width(numbers: Numbers) -> float:
     return max((interval.high - interval.low for interval in essential(numbers)), default=0.0)
-
-
-def _error(analysis: MonitorAnalysis, form: Form) -> float:
-    """How far a form can be from its prediction; infinite if each row has its own error."""
-    values = [analysis.values[value] for value in form if value >= 0]
-    return sum(
-        abs(factor) * error_of(analysis.operands[operand].stream, name)
-        for operand, columns in values
-        for name, factor in columns
-    )
 
 
 def _is_about(analysis: MonitorAnalysis, constraint: BoundConstraint, form: Form) -> bool:

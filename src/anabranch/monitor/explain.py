@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from anabranch.language.nodes import PredictedSource
 from anabranch.monitor.analysis import EXPECTED, MUST, MonitorAnalysis, objection
-from anabranch.monitor.areas import text_of
+from anabranch.monitor.areas import is_curved, text_of
 from anabranch.monitor.contradictions import contradiction
 from anabranch.monitor.numbers import Interval, Numbers
 from anabranch.monitor.query import BoundMonitor
@@ -48,7 +48,7 @@ def _why(analysis: MonitorAnalysis) -> Iterator[str]:
     for form, numbers in analysis.forms:
         yield f"{analysis.text_of(form)} must be {_numbers(numbers)}"
     for area in analysis.areas:
-        yield f"{text_of(area, analysis)} must be {_numbers(area.distances)}"
+        yield f"{text_of(area, analysis)} must {'hold' if area.rings else f'be {_numbers(area.distances)}'}"
     yield _SEMANTICS[analysis.query.semantics]
     if len(analysis.operands) > 1:
         within = analysis.query.within
@@ -95,6 +95,8 @@ def _steps(analysis: MonitorAnalysis) -> Iterator[Step]:
     if len(query.operands) > 1:
         yield Step("search", "find candidates with a grid over time and over the values whose difference is bounded")
     yield Step("clip", "compute a polygon of matching instants and a validity interval for each connected region")
+    if any(is_curved(area, analysis) for area in analysis.areas):
+        yield Step("bend", "cut the polygons by the curves of distances; boundaries are polygons within 1e-6 of them")
     if query.semantics != MUST:
         yield Step("weigh", f"find the highest probability over each region{_integration(analysis)}")
     if query.threshold > 0 and query.per is None:
@@ -127,7 +129,9 @@ def _graph(analysis: MonitorAnalysis) -> ConstraintGraph:
     own: dict[int, list[str]] = {number: [] for number in range(len(analysis.operands))}
     edges = []
     labels = [(form, f"{analysis.text_of(form)} {_numbers(numbers)}") for form, numbers in analysis.forms]
-    labels += [(area.forms[0], f"{text_of(area, analysis)} {_numbers(area.distances)}") for area in analysis.areas]
+    for area in analysis.areas:
+        numbers = "" if area.rings else f" {_numbers(area.distances)}"
+        labels.append((area.forms[0], f"{text_of(area, analysis)}{numbers}"))
     for form, label in labels:
         owners = sorted({analysis.values[value][0] for value in form if value >= 0})
         if len(owners) == 1:

@@ -11,6 +11,7 @@ from anabranch.binding.typed import Reference, Typed
 from anabranch.catalog import Stream
 from anabranch.errors import Span
 from anabranch.language.nodes import NOWHERE, ErrorBound
+from anabranch.monitor.polygons import Ring
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +55,11 @@ class BoundConstraint:
 
 @dataclass(frozen=True, slots=True)
 class BoundArea:
-    """`DISTANCE(a, b) op bound`, or `DISTANCE(a, 'POINT(1 2)') op bound`.
+    """`DISTANCE(a, b) op bound`, `DISTANCE(a, 'POINT(1 2)') op bound`, or `[NOT] WITHIN(a, 'POLYGON(...)')`.
 
     `one` and `other` are the x and the y of the two locations; `other` is None if the second is `point`. `op` is one of
-    `< <= > >=`. A `bound` of None is NULL: no location satisfies it.
+    `< <= > >=`, or WITHIN or OUTSIDE for a polygon, which has `rings`. A `bound` of None is NULL: no location satisfies
+    it.
     """
 
     one: tuple[Reference, Reference]
@@ -65,6 +67,7 @@ class BoundArea:
     point: tuple[float, float]
     op: str
     bound: float | None
+    rings: tuple[Ring, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     @property

@@ -142,7 +142,10 @@ class Evaluator:
         for at in range(0, len(members), _CHUNK):
             chunk = members[at : at + _CHUNK]
             for uncertain, chosen in self._by_errors(held, chunk):
-                parts.append(self._evaluate(arrays, times, chunk[chosen], self._tables_for(uncertain)))
+                tables = self._tables_for(uncertain)
+                # Each combination takes room for all regions that it may have.
+                for own in np.array_split(chosen, -(-len(chosen) * tables.most_choices // _CHUNK) or 1):
+                    parts.append(self._evaluate(arrays, times, chunk[own], tables))
         return Regions.concat(parts)
 
     def _by_errors(self, held: Predictions, members: I64) -> Iterator[tuple[tuple[bool, ...], I64]]:

@@ -1,4 +1,4 @@
-"""Binds conditions on locations: `DISTANCE(a, b) <= 400`, `DISTANCE(a, 'POINT(1 2)') <= 5`.
+"""Binds conditions on locations: `DISTANCE(a, b) <= 400`, `DISTANCE(a, 'POINT(1 2)') <= 5`, `WITHIN(a, 'POLYGON...')`.
 
 The location of a prediction are the two columns of SPACE, which are also values of its stream.
 """
@@ -14,10 +14,12 @@ from anabranch.binding.typed import MIRRORED, Constant, Operation, Reference, Ty
 from anabranch.catalog import Catalog, Stream
 from anabranch.language.findings import Findings, shown
 from anabranch.language.nodes import PredictedSource
+from anabranch.monitor.areas import OUTSIDE, WITHIN
+from anabranch.monitor.polygons import EXAMPLE, NotAnArea, rings_of
 from anabranch.monitor.query import BoundArea
 
 #: The functions of locations.
-FUNCTIONS = ("DISTANCE",)
+FUNCTIONS = ("DISTANCE", "WITHIN", "CONTAINS")
 
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
@@ -27,8 +29,7 @@ _EXAMPLE = "write, for example, DISTANCE(a, b) <= 5"
 
 def is_spatial(condition: Typed) -> bool:
     """Whether a condition is about locations."""
-    functions = {name.lower() for name in FUNCTIONS}
-    return any(isinstance(node, Operation) and node.op in functions for node in walk(condition))
+    return any(isinstance(node, Operation) and node.op in ("distance", "within") for node in walk(condition))
 
 
 class SpatialBinder:
@@ -46,6 +47,8 @@ class SpatialBinder:
         """One condition; NOT is resolved."""
         if isinstance(condition, Operation) and condition.op == "not":
             return self.area(condition.arguments[0], not negated)
+        if isinstance(condition, Operation) and condition.op == "within":
+            return self.within(condition, negated)
         if not (isinstance(condition, Operation) and condition.op in MIRRORED):
             message = "conditions on locations can only be joined by AND"
             self.findings.add("not-a-constraint", message, condition.span, "write a query for each part")
@@ -77,7 +80,7 @@ class SpatialBinder:
                 message = f"{shown(str(other.value))} is not the well-known text of a point"
                 self.findings.add("not-a-geometry", message, other.span, "write a point, such as 'POINT(1 2)'")
                 return None
-            return BoundArea(first, None, (float(match[1]), float(match[2])), op, bound, call.span)
+            return BoundArea(first, None, (float(match[1]), float(match[2])), op, bound, span=call.span)
         second = self.location(other)
         if second is None:
             return None
@@ -85,7 +88,24 @@ class SpatialBinder:
             message = "this is the DISTANCE of a location from itself, which is 0"
             self.findings.add("not-a-constraint", message, call.span, "name two operands")
             return None
-        return BoundArea(first, second, (0.0, 0.0), op, bound, call.span)
+        return BoundArea(first, second, (0.0, 0.0), op, bound, span=call.span)
+
+    def within(self, call: Operation, negated: bool) -> BoundArea | None:
+        """A polygon that an operand must be in, or outside of."""
+        argument, area = call.arguments
+        if not isinstance(area, Constant):
+            message = "WITHIN takes an operand and a polygon"
+            self.findings.add("not-a-constraint", message, call.span, "write WITHIN(a, 'POLYGON(...)')")
+            return None
+        location = self.location(argument)
+        if location is None:
+            return None
+        try:
+            rings = rings_of(str(area.value))
+        except NotAnArea as reason:
+            self.findings.add("not-a-geometry", f"{shown(str(area.value))} {reason}", area.span, EXAMPLE)
+            return None
+        return BoundArea(location, None, (0.0, 0.0), OUTSIDE if negated else WITHIN, 0.0, rings, call.span)
 
     def location(self, argument: Typed) -> tuple[Reference, Reference] | None:
         """The x and the y of an operand; reports one whose location is not predicted."""
@@ -102,9 +122,10 @@ class SpatialBinder:
             self.findings.add("not-a-location", message, argument.span, f"add {missing[0]} to VALUE")
             return None
         if self.is_on_globe(stream):
-            message = f"{stream.name} is GEODESIC, and MONITOR has no DISTANCE on the globe"
-            x, y = stream.declaration.space or ("lon", "lat")
-            hint = f"bound the metres east and north: ABS(a.{x} - b.{x}) <= 5 AND ABS(a.{y} - b.{y}) <= 5"
+            message = f"{stream.name} is GEODESIC, but MONITOR has DISTANCE and WITHIN only in the plane"
+            one, other = stream.declaration.space or ("lon", "lat")
+            bounds = f"ABS(a.{one} - b.{one}) <= 5 AND ABS(a.{other} - b.{other}) <= 5"
+            hint = f"bound the metres east and north instead: {bounds}"
             self.findings.add("not-supported", message, argument.span, hint)
             return None
         x, y = (values[name.lower()] for name in stream.declaration.space or ())

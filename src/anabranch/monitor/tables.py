@@ -10,11 +10,13 @@ import numpy as np
 from anabranch.arrays import F64, I64
 from anabranch.monitor.alternatives import Form, all_choices, closed_choices
 from anabranch.monitor.analysis import EXPECTED, MAY, MUST, MonitorAnalysis
+from anabranch.monitor.areas import is_curved
 from anabranch.monitor.kernel.ellipsoid import PRECISION
 from anabranch.monitor.kernel.probabilities import Constraints
 from anabranch.monitor.kernel.regions import MatchRules
-from anabranch.monitor.kernel.shapes import MOST_PIECES, Shapes
+from anabranch.monitor.kernel.shapes import MOST_IN_RING, Shapes
 from anabranch.monitor.numbers import ALL, Interval, Numbers, common, essential
+from anabranch.monitor.polygons import edges_of
 from anabranch.monitor.predictions import Terms
 from anabranch.transport.layout import PredictionColumns
 
@@ -44,7 +46,9 @@ class Tables:
     @property
     def most_choices(self) -> int:
         """An upper bound for the number of choices of one piece per area."""
-        return int(MOST_PIECES ** np.count_nonzero(~self.constraints.shapes.is_curved))
+        shapes = self.constraints.shapes
+        own = np.where(shapes.is_curved, 1, np.maximum(MOST_IN_RING, 2 * np.diff(shapes.first) + 1))
+        return int(np.prod(own))
 
 
 def make_tables(
@@ -108,6 +112,7 @@ def _shapes(analysis: MonitorAnalysis, forms: Sequence[Form], uncertain: Sequenc
     """The areas of a query; those without any distance are not needed, because then there are no cells."""
     areas, semantics = [area for area in analysis.areas if area.distances], analysis.query.semantics
     has_error = [any(value >= 0 and uncertain[value] for form in area.forms for value in form) for area in areas]
+    edges = [edges_of(area.rings) for area in areas]
     return Shapes(
         np.array([[forms.index(form) for form in area.forms] for area in areas], np.int64).reshape(-1, 2),
         np.array([area.center for area in areas], np.float64).reshape(-1, 2),
@@ -115,7 +120,11 @@ def _shapes(analysis: MonitorAnalysis, forms: Sequence[Form], uncertain: Sequenc
         np.array([(area.distances[0].low_open, area.distances[0].high_open) for area in areas], np.bool_).reshape(
             -1, 2
         ),
-        np.array([analysis.dims > 1 and area.forms[0][1] >= 0 for area in areas], np.bool_),
+        np.cumsum([0, *map(len, edges)]).astype(np.int64),
+        np.array([edge for own_edges in edges for edge in own_edges], np.float64).reshape(-1, 4),
+        np.array([area.is_outside for area in areas], np.bool_),
+        np.array([area.is_convex for area in areas], np.bool_),
+        np.array([is_curved(area, analysis) for area in areas], np.bool_),
         np.array([weighed and semantics != MUST for weighed in has_error], np.bool_),
         _WIDEN[semantics],
     )

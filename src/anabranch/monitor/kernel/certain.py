@@ -20,9 +20,9 @@ from anabranch.monitor.kernel.distributions import ZERO
 from anabranch.monitor.kernel.ellipsoid import PRECISION
 from anabranch.monitor.kernel.highest import highest
 from anabranch.monitor.kernel.lines import Lines, plane_of, probability_at
+from anabranch.monitor.kernel.locations import are_convex, has_weighed_shape
 from anabranch.monitor.kernel.polygons import ROUNDING, Body, cut, earliest_in_plane, excess, extent, latest
 from anabranch.monitor.kernel.probabilities import Constraints, error_of, form_probability, is_uncertain
-from anabranch.monitor.kernel.rings import are_disks, has_weighed_shape
 
 #: The most tangents per extreme. Each halves the distance at worst, and squares it if the boundary is smooth.
 _MOST_CUTS = 40
@@ -46,7 +46,7 @@ def certain_range(
         return np.nan, np.nan
     if top < level:
         begin = end = _latest(point)
-    elif _has_one_interval_each(constraints) and are_disks(constraints):
+    elif _has_one_interval_each(constraints) and are_convex(constraints):
         begin, end = _cut_to_level(body, lines, constraints, level, point)
     else:
         begin, end = _bisected(body, lines, constraints, level, point, interval)

@@ -1,8 +1,11 @@
-"""The probability that a distance is in a ring, if both coordinates have independent errors.
+"""The probability that a location is in an area, if both coordinates have independent errors.
 
 The probability of a disk is the integral over x of the density of x times the probability that y is between the two
 points of the circle above and below x. With x = r sin(a), these are at r cos(a) and -r cos(a): the integrand is smooth
 in a, except where a coordinate is at a bend of its distribution. It is summed over the parts between these bends.
+
+The probability of a polygon is an integral along its edges, by Green's theorem: of the probability that the true x is
+to the left, times the density of y. With uniform errors it is the exact area of the polygon in the box of the errors.
 """
 
 from __future__ import annotations
@@ -22,8 +25,8 @@ _MOST_BENDS = 4 + 5 * len(CUTS)
 
 
 @compiled
-def ring_probability(s: int, center: F64, constraints: Constraints, e: F64) -> tuple[float, float, float]:
-    """The probability that a distance is in its ring, and its derivatives by the predicted x and y.
+def area_probability(s: int, center: F64, constraints: Constraints, e: F64) -> tuple[float, float, float]:
+    """The probability that a location is in its area, and its derivatives by the predicted x and y.
 
     `center` has the predicted value of each value, and `e` its error.
     """
@@ -31,6 +34,9 @@ def ring_probability(s: int, center: F64, constraints: Constraints, e: F64) -> t
     fx, fy = shapes.forms[s, 0], shapes.forms[s, 1]
     x = predicted_form(fx, constraints, center) - shapes.centers[s, 0]
     y = predicted_form(fy, constraints, center) - shapes.centers[s, 1]
+    if shapes.first[s] < shapes.first[s + 1]:
+        p, by_x, by_y = _polygon(s, x, y, constraints, e)
+        return (1.0 - p, -by_x, -by_y) if shapes.is_outside[s] else (p, by_x, by_y)
     p, by_x, by_y = _disk(fx, fy, x, y, shapes.distances[s, 1], constraints, e)
     if shapes.distances[s, 0] > 0.0:
         inner, inner_by_x, inner_by_y = _disk(fx, fy, x, y, shapes.distances[s, 0], constraints, e)
@@ -128,3 +134,68 @@ def _bends(f: int, constraints: Constraints, e: F64, bends: F64) -> int:
                 bends[n] = center + CUTS[k] * spread
                 n += 1
     return n
+
+
+# ---------------------------------------------------------------- polygons
+
+
+@compiled
+def _polygon(s: int, x: float, y: float, constraints: Constraints, e: F64) -> tuple[float, float, float]:
+    """The probability that a location is in a polygon, and its derivatives by the predicted x and y."""
+    shapes = constraints.shapes
+    fx, fy = shapes.forms[s, 0], shapes.forms[s, 1]
+    is_exact_x, is_exact_y = error_of(fx, constraints, e) == 0.0, error_of(fy, constraints, e) == 0.0
+    p, by_x, by_y = 0.0, 0.0, 0.0
+    for k in range(shapes.first[s], shapes.first[s + 1]):
+        x0, y0, x1, y1 = shapes.edges[k, 0] - x, shapes.edges[k, 1] - y, shapes.edges[k, 2] - x, shapes.edges[k, 3] - y
+        if is_exact_y:
+            more, more_by_x, more_by_y = _crossing(fx, x0, y0, x1, y1, constraints, e)
+        elif is_exact_x:
+            more, more_by_y, more_by_x = _crossing(fy, y0, x0, y1, x1, constraints, e)
+            more, more_by_x, more_by_y = -more, -more_by_x, -more_by_y
+        else:
+            more, more_by_x, more_by_y = _along(fx, fy, x0, y0, x1, y1, constraints, e)
+        p, by_x, by_y = p + more, by_x + more_by_x, by_y + more_by_y
+    return min(1.0, max(0.0, p)), by_x, by_y
+
+
+@compiled
+def _crossing(
+    f: int, u0: float, v0: float, u1: float, v1: float, constraints: Constraints, e: F64
+) -> tuple[float, float, float]:
+    """The part of an edge if v is exact: at the u where the edge crosses v = 0.
+
+    Returns the signed probability that the true u is less, and its derivatives by the predicted u and v.
+    """
+    if (v0 > 0.0) == (v1 > 0.0):
+        return 0.0, 0.0, 0.0
+    sign, tilt = 1.0 if v1 > v0 else -1.0, (u1 - u0) / (v1 - v0)
+    below, density = form_at_most(f, u0 - v0 * tilt, constraints, e)
+    return sign * below, -sign * density, sign * density * tilt
+
+
+@compiled
+def _along(
+    fx: int, fy: int, x0: float, y0: float, x1: float, y1: float, constraints: Constraints, e: F64
+) -> tuple[float, float, float]:
+    """The integral along an edge, from bend to bend; coordinates are relative to the prediction."""
+    shares, n = np.empty(2 * _MOST_BENDS + 2), ZERO + 2
+    shares[0], shares[1] = 0.0, 1.0
+    bends = np.empty(_MOST_BENDS)
+    for f, start, end in ((fx, x0, x1), (fy, y0, y1)):
+        for k in range(_bends(f, constraints, e, bends) if start != end else 0):
+            shares[n] = min(max((bends[k] - start) / (end - start), 0.0), 1.0)
+            n += 1
+    shares = sorted_few(shares, n)
+    p, by_x, by_y = 0.0, 0.0, 0.0
+    for k in range(n - 1):
+        half, middle = 0.5 * (shares[k + 1] - shares[k]), 0.5 * (shares[k + 1] + shares[k])
+        for node in range(len(NODES) if half > 0.0 else 0):
+            at = middle + half * NODES[node]
+            below, density_x = form_at_most(fx, x0 + at * (x1 - x0), constraints, e)
+            _, density_y = form_at_most(fy, y0 + at * (y1 - y0), constraints, e)
+            weight = half * WEIGHTS[node] * density_y
+            p += weight * (y1 - y0) * below
+            by_x -= weight * (y1 - y0) * density_x
+            by_y += weight * (x1 - x0) * density_x
+    return p, by_x, by_y

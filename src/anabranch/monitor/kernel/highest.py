@@ -16,6 +16,7 @@ from anabranch.monitor.kernel.curves import curve_of
 from anabranch.monitor.kernel.distributions import NONE, ZERO
 from anabranch.monitor.kernel.ellipsoid import PRECISION, Frame, box, climb, flattened, from_frame, to_frame
 from anabranch.monitor.kernel.lines import Lines, plane_of, predict_values, probability_at
+from anabranch.monitor.kernel.locations import are_certain, are_convex, has_weighed_shape
 from anabranch.monitor.kernel.polygons import ROUNDING, Body, between, cut, extent, mean
 from anabranch.monitor.kernel.probabilities import (
     Constraints,
@@ -25,7 +26,6 @@ from anabranch.monitor.kernel.probabilities import (
     is_uncertain,
     predicted_form,
 )
-from anabranch.monitor.kernel.rings import are_certain, are_disks, has_weighed_shape
 
 _GOLDEN = 0.6180339887498949
 
@@ -63,7 +63,7 @@ def _in_shapes(body: Body, lines: Lines, constraints: Constraints, point: F64) -
     """The highest probability if locations must be in areas; only the forms have a bound that is easily found."""
     at = point.copy()
     bound, _, _, is_convex = _bound(body, lines, constraints, at)
-    is_convex &= are_disks(constraints)
+    is_convex &= are_convex(constraints)
     if bound == 0.0:
         return 0.0
     return _searched(body, lines, constraints, is_convex, bound, point)

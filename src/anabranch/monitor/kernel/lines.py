@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from anabranch.arrays import F64
 from anabranch.compiled import compiled, compiled_inline
-from anabranch.monitor.kernel.distances import ring_probability
+from anabranch.monitor.kernel.distances import area_probability
 from anabranch.monitor.kernel.polygons import ROUNDING, largest
 from anabranch.monitor.kernel.probabilities import (
     Constraints,
@@ -81,7 +81,7 @@ def probability_at(point: F64, lines: Lines, constraints: Constraints, slope: F6
         product *= value
     for s in range(len(constraints.shapes.is_weighed)):
         if constraints.shapes.is_weighed[s]:
-            value, by_x, by_y = ring_probability(s, center, constraints, e)
+            value, by_x, by_y = area_probability(s, center, constraints, e)
             if value <= 0.0:
                 _slope_away_from_center(s, center, lines, constraints, slope)
                 return 0.0
@@ -93,9 +93,9 @@ def probability_at(point: F64, lines: Lines, constraints: Constraints, slope: F6
 
 @compiled
 def _slope_away_from_center(s: int, center: F64, lines: Lines, constraints: Constraints, slope: F64) -> None:
-    """Write a slope for a point at which a distance is in its ring with probability 0: it points away from the center.
+    """Write a slope for a point at which a location is in its area with probability 0: it points away from the center.
 
-    Only the search over a disk needs it.
+    Only the search over a disk or a convex polygon needs it.
     """
     slope[:] = 0.0
     for k in range(2):

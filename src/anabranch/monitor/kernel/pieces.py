@@ -11,6 +11,7 @@ from anabranch.monitor.kernel.lines import Lines, plane_of
 from anabranch.monitor.kernel.polygons import ROUNDING
 from anabranch.monitor.kernel.probabilities import Constraints, error_of
 from anabranch.monitor.kernel.shapes import pieces_in_ring
+from anabranch.monitor.kernel.zones import pieces_in_polygon
 
 
 @compiled
@@ -39,6 +40,8 @@ def _write_pieces(s: int, reach: float, lines: Lines, constraints: Constraints, 
     y, dy, slack = plane[dims] - shapes.centers[s, 1], plane[axis], slack + plane[dims + 1]
     ex, ey = error_of(fx, constraints, lines.error), error_of(fy, constraints, lines.error)
     slack += ROUNDING * (abs(shapes.centers[s, 0]) + abs(shapes.centers[s, 1]) + ex + ey + shape_size(s, constraints))
+    if shapes.first[s] < shapes.first[s + 1]:
+        return pieces_in_polygon(s, x, dx, y, dy, ex, ey, reach, slack, shapes, pieces)
     return pieces_in_ring(s, x, dx, y, dy, ex, ey, reach, slack, shapes, pieces)
 
 
@@ -50,9 +53,13 @@ def shape_axis(s: int, constraints: Constraints) -> int:
 
 @compiled
 def shape_size(s: int, constraints: Constraints) -> float:
-    """The largest finite distance of a ring."""
-    outer = constraints.shapes.distances[s, 1]
-    return outer if outer < np.inf else constraints.shapes.distances[s, 0]
+    """The magnitude of the numbers of an area: the largest finite distance of a ring, or coordinate of a polygon."""
+    shapes = constraints.shapes
+    size = shapes.distances[s, 1] if shapes.distances[s, 1] < np.inf else shapes.distances[s, 0]
+    for k in range(shapes.first[s], shapes.first[s + 1]):
+        for coordinate in shapes.edges[k]:
+            size = max(size, abs(coordinate))
+    return size
 
 
 @compiled

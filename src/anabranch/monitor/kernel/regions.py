@@ -33,7 +33,7 @@ from anabranch.monitor.kernel.polygons import (
     vertices,
 )
 from anabranch.monitor.kernel.probabilities import Constraints, error_of
-from anabranch.monitor.kernel.shapes import MOST_PIECES
+from anabranch.monitor.kernel.shapes import most_pieces
 
 #: The largest share of the magnitude of an instant that is taken as its rounding error, however flat its line is.
 _ILL_CONDITIONED = 1e-9
@@ -105,7 +105,7 @@ def regions(
     starts = np.zeros(capacity + 1, np.int64)
     n_values = len(rules.value_of)
     n_shapes, is_curved = len(constraints.shapes.forms), curve_of(constraints) >= 0
-    pieces, n_pieces = np.empty((n_shapes, MOST_PIECES, 4)), np.empty(n_shapes, np.int64)
+    pieces, n_pieces = np.empty((n_shapes, most_pieces(constraints.shapes), 4)), np.empty(n_shapes, np.int64)
     lines = empty_lines(n_values, dims)
     low, high = np.empty(operands), np.empty(operands)
     planes = np.empty((2 * operands + operands * operands + 2 * len(constraints.forms) + 2 * n_shapes, dims + 2))

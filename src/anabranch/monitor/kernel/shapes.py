@@ -1,4 +1,4 @@
-"""Rings in the plane around a center, and where a line is inside them.
+"""Areas in the plane: rings around a center, and where a line is inside them; polygons are in `zones.py`.
 
 A location, or the difference of two, is a point (x, y) that moves on a line: (x + t dx, y + t dy). Its true place is in
 a box around the prediction, ex to the left and right and ey up and down. A query asks for its distance from a center.
@@ -27,18 +27,22 @@ from anabranch.monitor.kernel.distributions import ZERO
 #: Which point of the box counts for a distance.
 FARTHEST, PREDICTED, NEAREST = -1, 0, 1
 #: The most pieces of a line in a ring.
-MOST_PIECES = 2
+MOST_IN_RING = 2
 
 
 class Shapes(NamedTuple):
-    """The rings of a query.
+    """The areas of a query.
 
     Attributes
     ----------
     forms : (S, 2) the forms of x and y
-    centers : (S, 2)
+    centers : (S, 2) of a ring
     distances : (S, 2) the smallest and the largest distance from the center
     is_open : (S, 2) whether these distances are excluded
+    first, edges : the edges of polygon s are edges[first[s] : first[s + 1]], each (x, y, x, y), with the polygon to the
+        left; a ring has none
+    is_outside : (S,) whether the location must be outside of the polygon
+    is_convex : (S,) whether the area is convex
     is_curved : (S,) whether x and y depend on two instants, so that the matching instants have a curved boundary
     is_weighed : (S,) whether the probability depends on the shape; otherwise it is 1 in all matching instants
     widen : 1 for MAY, -1 for MUST, 0 for EXPECTED
@@ -48,9 +52,22 @@ class Shapes(NamedTuple):
     centers: F64
     distances: F64
     is_open: Bools
+    first: I64
+    edges: F64
+    is_outside: Bools
+    is_convex: Bools
     is_curved: Bools
     is_weighed: Bools
     widen: int
+
+
+@compiled
+def most_pieces(shapes: Shapes) -> int:
+    """An upper bound for the pieces of a line in an area: an edge of a polygon cuts the line at most twice."""
+    most = MOST_IN_RING
+    for s in range(len(shapes.is_curved)):
+        most = max(most, 2 * (shapes.first[s + 1] - shapes.first[s]) + 1)
+    return most
 
 
 @compiled_inline
@@ -168,17 +185,18 @@ def pieces_in_ring(
         first, last = chord(x, dx, y, dy, ex, ey, -which, shapes.distances[s, 0], reach, inner_slack)
     n = ZERO
     if first > last:
-        _write_piece(pieces[n], low, high, outer_open, outer_open)
+        write_piece(pieces[n], low, high, outer_open, outer_open)
         return n + 1
     if low < first:
-        _write_piece(pieces[n], low, min(first, high), outer_open, inner_open if first <= high else outer_open)
+        write_piece(pieces[n], low, min(first, high), outer_open, inner_open if first <= high else outer_open)
         n += 1
     if last < high:
-        _write_piece(pieces[n], max(last, low), high, inner_open if last >= low else outer_open, outer_open)
+        write_piece(pieces[n], max(last, low), high, inner_open if last >= low else outer_open, outer_open)
         n += 1
     return n
 
 
 @compiled_inline
-def _write_piece(piece: F64, low: float, high: float, low_open: bool, high_open: bool) -> None:
+def write_piece(piece: F64, low: float, high: float, low_open: bool, high_open: bool) -> None:
+    """Write an interval, and whether it excludes its ends."""
     piece[0], piece[1], piece[2], piece[3] = low, high, 1.0 if low_open else 0.0, 1.0 if high_open else 0.0

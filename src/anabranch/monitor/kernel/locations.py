@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from anabranch.compiled import compiled_inline
+from anabranch.compiled import compiled, compiled_inline
 from anabranch.monitor.kernel.lines import Lines
 from anabranch.monitor.kernel.probabilities import Constraints, error_of, predicted_form
 from anabranch.monitor.kernel.shapes import FARTHEST, NEAREST, distance_from
+from anabranch.monitor.kernel.zones import is_match
 
 
 @compiled_inline
@@ -18,15 +19,15 @@ def has_weighed_shape(constraints: Constraints) -> bool:
 
 
 @compiled_inline
-def are_disks(constraints: Constraints) -> bool:
-    """Whether all areas are disks; then the logarithm of the probability is concave."""
-    for s in range(len(constraints.shapes.distances)):
-        if constraints.shapes.distances[s, 0] > 0.0:
+def are_convex(constraints: Constraints) -> bool:
+    """Whether the areas on which the probability depends are convex; then its logarithm is concave."""
+    for s in range(len(constraints.shapes.is_convex)):
+        if constraints.shapes.is_weighed[s] and not constraints.shapes.is_convex[s]:
             return False
     return True
 
 
-@compiled_inline
+@compiled
 def are_certain(lines: Lines, constraints: Constraints) -> bool:
     """Whether locations are in their areas for all possible errors, at the instants of `lines.center`."""
     shapes = constraints.shapes
@@ -37,6 +38,10 @@ def are_certain(lines: Lines, constraints: Constraints) -> bool:
         x = predicted_form(fx, constraints, lines.center) - shapes.centers[s, 0]
         y = predicted_form(fy, constraints, lines.center) - shapes.centers[s, 1]
         ex, ey = error_of(fx, constraints, lines.error), error_of(fy, constraints, lines.error)
+        if shapes.first[s] < shapes.first[s + 1]:
+            if not is_match(s, x, y, ex, ey, FARTHEST, 0.0, shapes):
+                return False
+            continue
         farthest, nearest = distance_from(x, y, ex, ey, FARTHEST), distance_from(x, y, ex, ey, NEAREST)
         if not (nearest >= shapes.distances[s, 0] and farthest <= shapes.distances[s, 1]):
             return False

@@ -1,0 +1,191 @@
+"""WITHIN(a, 'POLYGON(...)'): against areas by Shapely, for every split into micro-batches, and by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import scipy.stats
+import shapely
+from hypothesis import assume, event, given
+from hypothesis import strategies as st
+from tests.cases import Case, Draw, Rows
+from tests.drawn import examples
+from tests.local import bound_query
+from tests.monitor.compare import assert_same
+from tests.monitor.local import run_of
+from tests.monitor.test_distance import refusals
+from tests.oracles.monitor_distance import Contact
+from tests.oracles.monitor_polygon import Zone
+from tests.oracles.monitor_predictions import predictions
+from tests.splits import splits
+
+from anabranch.monitor.analysis import analyse
+from anabranch.monitor.explain import plan
+
+STREAM = (
+    "CREATE STREAM e KEY (id STRING) VALUE (x DOUBLE, y DOUBLE) TIME t INTEGER SPACE (x, y) "
+    "MODEL PREDICTED ERROR ({error}) PERIOD 6;"
+)
+POLYGONS = [
+    "POLYGON((0 0, 4 0, 4 3, 0 3, 0 0))",
+    "POLYGON((0 0, 3 -1, 5 2, 1 4, 0 0))",
+    "POLYGON((0 0, 0 3, 1 3, 1 1, 3 1, 3 3, 4 3, 4 0, 0 0))",  # a U, clockwise
+    "POLYGON((-1 -1, 5 -1, 5 4, -1 4, -1 -1), (1 0.5, 3 0.5, 3 2.5, 1 2.5, 1 0.5))",  # with a hole
+    "MULTIPOLYGON(((0 0, 1 0, 1 4, 0 4, 0 0)), ((2 0, 3 0, 2.5 3.5, 2 0)))",
+]
+
+
+@st.composite
+def cases(draw: Draw) -> Case:
+    """One operand in or outside a polygon."""
+    negated = draw(st.sampled_from(["", "", "NOT "]))
+    polygon = draw(st.sampled_from(POLYGONS))
+    call = draw(st.sampled_from([f"WITHIN(a, '{polygon}')", f"CONTAINS('{polygon}', a)"]))
+    error = f"x = {draw(st.sampled_from([0.5, 0, 0.25, 1.1]))}, y = {draw(st.sampled_from([0.5, 0, 0.3]))}"
+    clauses = draw(st.sampled_from(["", " SEMANTICS MAY", " SEMANTICS MAY", " SEMANTICS MUST"]))
+    clauses += draw(st.sampled_from(["", " THRESHOLD 0.25"]))
+    rows: Rows = {"e": [draw(rows_of(number)) for number in range(draw(st.integers(1, 4)))]}
+    query = f"CREATE QUERY q AS MONITOR a FROM e WHERE {negated}{call}{clauses};"
+    return Case(STREAM.format(error=error) + query, "q", rows, {})
+
+
+@st.composite
+def rows_of(draw: Draw, number: int) -> dict[str, Any]:
+    return {
+        "id": "abab"[number],
+        "t": draw(st.sampled_from([0, 1, 2, 3])),
+        "x": draw(st.sampled_from([0.05, 1.0, -1.3, 2.5, 6.1])),
+        "y": draw(st.sampled_from([0.07, 1.0, -1.3, 2.55, 4.2])),
+        "x_rate": draw(st.sampled_from([0.0, 1.0, -1.1, 0.55])),
+        "y_rate": draw(st.sampled_from([0.0, 1.03, -1.1, 0.5])),
+    }
+
+
+def expected_of(case: Case) -> list[dict[str, Any]]:
+    """The answers of the oracle."""
+    query = bound_query(case.workbook, case.query)
+    (area,) = query.areas
+    text = next(text for text in POLYGONS if text in case.workbook)
+    answers = []
+    try:
+        for prediction in predictions(query.operands[0].stream, case.rows["e"]):
+            x, y = prediction.lines["x"], prediction.lines["y"]
+            assert x is not None and y is not None
+            semantics = query.semantics if x.error or y.error else "EXPECTED"
+            zone = Zone(shapely.from_wkt(text), x, y, area.op == "WITHIN", semantics)
+            for begin, end, best in zone.pieces(float(prediction.time), float(prediction.end)):
+                if best > 0 and best >= query.threshold - 1e-9:
+                    answers.append(
+                        {"a": prediction.answer_struct, "valid_from": begin, "valid_to": end, "probability": best}
+                    )
+    except Contact:
+        assume(False)
+    return answers
+
+
+@examples(80)
+@given(cases())
+def test_batch_gives_the_answers_of_the_oracle(case: Case) -> None:
+    expected = expected_of(case)
+    event(f"{'some' if expected else 'no'} answers")
+    assert_same(run_of(case, [case.rows]).rows(), expected, ["a"])
+
+
+@examples(40)
+@given(st.data(), cases())
+def test_any_split_gives_the_answers_of_the_oracle(data: st.DataObject, case: Case) -> None:
+    run = run_of(case, data.draw(splits(case.rows)), live=True)
+    assert_same(run.rows(), expected_of(case), ["a"])
+
+
+# ---------------------------------------------------------------- by hand
+
+
+def rows_to(query: str, places: dict[str, tuple[float, ...]], error: str = "x = 0, y = 0") -> list[dict[str, Any]]:
+    """The answers about predictions (x, x_rate, y, y_rate) that apply from 0 to 6."""
+    rows: Rows = {
+        "e": [{"id": id, "t": 0, "x": x, "x_rate": vx, "y": y, "y_rate": vy} for id, (x, vx, y, vy) in places.items()]
+    }
+    case = Case(STREAM.format(error=error) + f"CREATE QUERY q AS MONITOR {query};", "q", rows, {})
+    return run_of(case, [rows]).rows()
+
+
+SQUARE = "'POLYGON((0 0, 2 0, 2 2, 0 2, 0 0))'"
+
+
+@pytest.mark.parametrize(
+    ("where", "place", "ranges"),
+    [
+        (f"WITHIN(a, {SQUARE})", (-1, 1, 2, 0), [(1, 3)]),  # along a side
+        (f"NOT WITHIN(a, {SQUARE})", (-1, 1, 2, 0), [(0, 1), (3, 6)]),
+        (f"WITHIN(a, {SQUARE})", (-1, 1, 3, -1), [(1, 3)]),  # along the diagonal
+        (f"WITHIN(a, {SQUARE})", (-1, 1, 1, -1), [(1, 1)]),  # a corner
+        (f"NOT WITHIN(a, {SQUARE})", (-1, 1, 1, -1), [(0, 1), (1, 6)]),
+        (f"WITHIN(a, {SQUARE})", (2, 0, 1, 0), [(0, 6)]),  # stands on a side
+        (f"NOT WITHIN(a, {SQUARE})", (2, 0, 1, 0), []),
+    ],
+)
+def test_boundaries_are_inside(where: str, place: tuple[float, ...], ranges: list[tuple[float, float]]) -> None:
+    rows = rows_to(f"a FROM e WHERE {where}", {"a": place})
+    assert [(row["valid_from"], row["valid_to"]) for row in rows] == [pytest.approx(own) for own in ranges]
+
+
+def test_two_names_are_in_different_polygons_at_different_instants() -> None:
+    """a is in its square from 1 to 3 and b from 2 to 4, and the instants may be 1 apart."""
+    query = f"a, b FROM e WHERE WITHIN(a, {SQUARE}) AND WITHIN(b, {SQUARE}) AND a.id < b.id WITHIN 1"
+    (row,) = rows_to(query, {"a": (-1, 1, 1, 0), "b": (-2, 1, 1, 0)})
+    assert (row["valid_from"], row["valid_to"]) == (2.0, 4.0)
+    corners = [(1, 2), (3, 2), (3, 4)]
+    assert row["boundary"] == [pytest.approx(corner) for corner in corners]
+
+
+def test_a_polygon_and_a_distance() -> None:
+    """Both pass the square, a second apart, and are never farther than 1 from each other."""
+    query = f"a, b FROM e WHERE WITHIN(a, {SQUARE}) AND DISTANCE(a, b) <= 0.5 AND a.id < b.id WITHIN 2"
+    (row,) = rows_to(query, {"a": (-1, 1, 1, 0), "b": (-2, 1, 1, 0)})
+    assert row["boundary"] == [pytest.approx(corner) for corner in [(1, 1.5), (3, 3.5), (3, 4.5), (1, 2.5)]]
+
+
+@pytest.mark.parametrize(("error", "spread"), [(1.5, 0.5), (1.0, 3.0), (2.0, 0.1)])
+def test_normal_errors(error: float, spread: float) -> None:
+    """A rectangle has the product of two differences of distribution functions; a triangle is half of its mirror."""
+    law = scipy.stats.truncnorm(-error / spread, error / spread, scale=spread)
+    errors = f"x = {error} NORMAL {spread}, y = {error} NORMAL {spread}"
+    (row,) = rows_to(f"a FROM e WHERE WITHIN(a, {SQUARE}) SEMANTICS MAY", {"a": (0.25, 0, 1.75, 0)}, errors)
+    expected = (law.cdf(1.75) - law.cdf(-0.25)) * (law.cdf(0.25) - law.cdf(-1.75))
+    assert row["probability"] == pytest.approx(expected, abs=1e-9)
+    triangle = "'POLYGON((-9 -9, 9 -9, 9 9, -9 -9))'"
+    (row,) = rows_to(f"a FROM e WHERE WITHIN(a, {triangle}) SEMANTICS MAY", {"a": (1, 0, 1, 0)}, errors)
+    assert row["probability"] == pytest.approx(0.5, abs=1e-9)
+
+
+def test_the_certain_range() -> None:
+    """The box of a enters the square: half of it is inside at 1, and three quarters at 1.5."""
+    query = f"a FROM e WHERE WITHIN(a, {SQUARE}) SEMANTICS MAY THRESHOLD 0.75"
+    (row,) = rows_to(query, {"a": (-1, 1, 1, 0)}, "x = 1, y = 0.5")
+    assert (row["valid_from"], row["valid_to"]) == (0.0, 4.0)
+    assert (row["certain_from"], row["certain_to"]) == pytest.approx((1.5, 2.5))
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ("WITHIN(a, 'POINT(1 2)')", "'POINT(1 2)' is not the well-known text of a polygon"),
+        ("WITHIN(a, 'POLYGON((0 0, 3 3, 2 0, 0 2, 0 0))')", "has a boundary that crosses itself"),
+        ("WITHIN(a, 'POLYGON((0 0, 2 2, 0 0))')", "has a ring without an area"),
+        ("WITHIN(a, 'POLYGON((0 0, 2 2, 2 0))')", "has a ring that does not end where it begins"),
+        ("WITHIN(a, b)", "WITHIN takes an operand and a polygon"),
+        (f"(WITHIN(a, {SQUARE}) OR a.id = 'a')", "conditions on locations can only be joined by AND"),
+        (f"WITHIN(a, {SQUARE}) AND a.x < 1", "a.x has an error and is in two constraints"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_without_data(where: str, message: str) -> None:
+    refused = refusals(f"{STREAM.format(error='x = 1, y = 1')}CREATE QUERY q AS MONITOR a, b FROM e WHERE {where};")
+    assert any(message in finding.message and finding.hint for finding in refused), refused
+
+
+def test_explain_names_the_polygon() -> None:
+    workbook = STREAM.format(error="x = 1, y = 1") + f"CREATE QUERY q AS MONITOR a FROM e WHERE WITHIN(a, {SQUARE});"
+    described = plan(analyse(bound_query(workbook, "q")))
+    assert described.why[0] == "WITHIN(a, 'POLYGON((0 0, 2 0, 2 2, 0 2, 0 0))') must hold"
