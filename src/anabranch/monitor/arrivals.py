@@ -24,7 +24,6 @@ from anabranch.transport.operator import Counts
 from anabranch.transport.state import read_tables
 from anabranch.transport.watermark import Advance, ReorderBuffer
 
-
 #: The keys of a stream are not tidied up below this number.
 _FEW_KEYS = 64
 
