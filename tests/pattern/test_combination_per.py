@@ -22,7 +22,7 @@ CREATE QUERY d AS PATTERN r(p, 'a') THEN r(p, 'b');
 FORMULAS = ("a AND b", "a OR c", "a AND NOT b", "(a OR b) AND NOT c")
 
 
-@examples(40)
+@examples(20)
 @given(st.data())
 def test_rows_equal_worlds_for_any_split(data: st.DataObject) -> None:
     case = data.draw(combination_cases(classes=(REGULAR, EXTENDED)))
