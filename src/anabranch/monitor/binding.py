@@ -53,9 +53,9 @@ class Binder(QueryBinder):
         # If a stream or a condition is invalid, a missing constraint is not reported as well.
         if all(stream is not None and stream.model is Model.PREDICTED for stream in streams.values()):
             conditions = split_conditions(conjuncts(where), streams, self.findings)
-            self.check_equalities(conditions.constraints, streams)
+            self.check_equalities(conditions.all_constraints, streams)
             if not conditions.refused and (body.where is None or where is not None):
-                self.check_constraints(body, names, conditions.constraints, streams)
+                self.check_constraints(body, names, conditions.all_constraints, streams)
         self.check_clauses(body)
         within = self.duration("WITHIN", body.within) or 0.0
         every = self.duration("EVERY", body.every, positive=True)
@@ -69,7 +69,7 @@ class Binder(QueryBinder):
         return BoundMonitor(
             self.query.name, operands, conjuncts(where), within, body.semantics or SEMANTICS[0], every, max_delay,
             body.buffer, discard, self.threshold, self.query.span, conditions.constraints,
-            conditions.of_rows,
+            conditions.of_rows, conditions.junctions,
         )  # fmt: skip
 
     def check_clauses(self, body: Monitor) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from anabranch.binding.words import condition_text
 from anabranch.language.nodes import PredictedSource
 from anabranch.monitor.analysis import EXPECTED, MUST, MonitorAnalysis, objection
 from anabranch.monitor.contradictions import contradiction
+from anabranch.monitor.formulas import FormIn, Formula, RowTest, Some, constraints_of
 from anabranch.monitor.numbers import Interval, Numbers
 from anabranch.monitor.query import BoundMonitor
 from anabranch.plan import ConstraintGraph, Edge, Plan, Step
@@ -44,8 +46,11 @@ def _streams(query: BoundMonitor) -> str:
 
 
 def _why(analysis: MonitorAnalysis) -> Iterator[str]:
-    for form, numbers in analysis.forms:
-        yield f"{analysis.text_of(form)} must be {_numbers(numbers)}"
+    for part in analysis.conjuncts:
+        if isinstance(part, FormIn):
+            yield f"{analysis.text_of(part.form)} must be {_numbers(part.numbers)}"
+        else:
+            yield f"at least one must hold: {_text(analysis, part)}"
     yield _SEMANTICS[analysis.query.semantics]
     if len(analysis.operands) > 1:
         within = analysis.query.within
@@ -54,6 +59,18 @@ def _why(analysis: MonitorAnalysis) -> Iterator[str]:
             if within
             else "all values are compared at the same instant"
         )
+
+
+def _text(analysis: MonitorAnalysis, formula: Formula) -> str:
+    """A formula as text; OR within AND is in brackets."""
+    if isinstance(formula, FormIn):
+        return f"{analysis.text_of(formula.form)} {_numbers(formula.numbers)}"
+    if isinstance(formula, RowTest):
+        return condition_text(analysis.row_tests[formula.number])
+    if isinstance(formula, Some):
+        return " or ".join(_text(analysis, part) for part in formula.parts)
+    texts = ((isinstance(part, Some), _text(analysis, part)) for part in formula.parts)
+    return " and ".join(f"({text})" if has_or else text for has_or, text in texts)
 
 
 def _numbers(numbers: Numbers) -> str:
@@ -78,7 +95,8 @@ def _routing(analysis: MonitorAnalysis) -> str:
 def _cost(analysis: MonitorAnalysis) -> str:
     if len(analysis.operands) == 1:
         return "time grows with the predictions"
-    return "time grows with the predictions, and with the combinations whose bounding boxes intersect"
+    alternatives = ", and with the alternatives of OR" if analysis.formula is not None else ""
+    return f"time grows with the predictions, and with the combinations whose bounding boxes intersect{alternatives}"
 
 
 def _steps(analysis: MonitorAnalysis) -> Iterator[Step]:
@@ -110,7 +128,9 @@ def _steps(analysis: MonitorAnalysis) -> Iterator[Step]:
 
 
 def _integration(analysis: MonitorAnalysis) -> str:
-    """How constraints that share values are integrated; nothing if none do."""
+    """How constraints that OR joins or that share values are combined; nothing if there are none."""
+    if analysis.formula is not None:
+        return "; the probability at an instant is a sum over cases that exclude each other"
     groups = [columns for columns in analysis.connected_columns if len(analysis.forms_of(columns)) > 1]
     if not groups:
         return ""
@@ -123,9 +143,9 @@ def _graph(analysis: MonitorAnalysis) -> ConstraintGraph:
     """The operands, and the constraints between them."""
     own: dict[int, list[str]] = {number: [] for number in range(len(analysis.operands))}
     edges = []
-    for form, numbers in analysis.forms:
-        owners = sorted({analysis.values[value][0] for value in form if value >= 0})
-        label = f"{analysis.text_of(form)} {_numbers(numbers)}"
+    for part in (part for conjunct in analysis.conjuncts for part in constraints_of(conjunct)):
+        owners = sorted({analysis.values[value][0] for value in part.form if value >= 0})
+        label = _text(analysis, part)
         if len(owners) == 1:
             own[owners[0]].append(label)
         else:

@@ -53,12 +53,29 @@ class BoundConstraint:
 
 
 @dataclass(frozen=True, slots=True)
+class Junction:
+    """Conditions joined by `op`, which is "and" or "or": constraints, conditions on rows, and further junctions."""
+
+    op: str
+    parts: tuple[BoundConstraint | Junction | Typed, ...]
+
+    @property
+    def constraints(self) -> tuple[BoundConstraint, ...]:
+        """All constraints, also of further junctions."""
+        result: list[BoundConstraint] = []
+        for part in self.parts:
+            result += part.constraints if isinstance(part, Junction) else ()
+            result += [part] if isinstance(part, BoundConstraint) else ()
+        return tuple(result)
+
+
+@dataclass(frozen=True, slots=True)
 class BoundMonitor(BoundQuery):
     """A MONITOR query over one to four operands.
 
     `conditions` are the conjuncts of WHERE. Those without predicted values are also in `row_conditions`, the others are
-    also `constraints`. `semantics` is EXPECTED, MAY or MUST. `every`, `max_delay` and `buffer` are None without their
-    clause; `discard` is the policy of a full buffer, None without BUFFER.
+    also `constraints`, or `junctions` if they have OR. `semantics` is EXPECTED, MAY or MUST. `every`, `max_delay` and
+    `buffer` are None without their clause; `discard` is the policy of a full buffer, None without BUFFER.
     """
 
     kind: ClassVar[str] = "MONITOR"
@@ -76,6 +93,7 @@ class BoundMonitor(BoundQuery):
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     constraints: tuple[BoundConstraint, ...] = ()
     row_conditions: tuple[Typed, ...] = ()
+    junctions: tuple[Junction, ...] = ()
 
     @property
     def wanted_values(self) -> tuple[Wanted, ...]:
