@@ -95,7 +95,7 @@ def completions(session: Session, text: str) -> list[str]:
         ("", ["CREATE", "PATTERN", "SEQUENCE", "RELATE", "MONITOR", "CONSTRAIN"]),
         ("cre", ["CREATE"]),
         ("CREATE q", ["QUERY"]),
-        ("CREATE STREAM s TIME t i", ["INFERRED", "INT", "INTEGER", "INTERVALS"]),
+        ("CREATE STREAM s TIME t i", ["IDLE", "INFERRED", "INT", "INTEGER", "INTERVALS"]),
         ("PATTERN A", ["at"]),
         ("PATTERN at(x, 'hall') THEN at(x, 'coffee') g", ["GROUP"]),
         ("CREATE QUERY q AS SEQUENCE (a, b) FROM at WHERE a.p", ["person", "place", "p"]),

@@ -38,7 +38,7 @@ POLYGONS = [
 
 @st.composite
 def cases(draw: Draw) -> Case:
-    """One operand in or outside a polygon."""
+    """One operand in or outside a polygon; an exact coordinate is on no line along an edge (see Limits in the docs)."""
     negated = draw(st.sampled_from(["", "", "NOT "]))
     polygon = draw(st.sampled_from(POLYGONS))
     call = draw(st.sampled_from([f"WITHIN(a, '{polygon}')", f"CONTAINS('{polygon}', a)"]))
@@ -55,8 +55,8 @@ def rows_of(draw: Draw, number: int) -> dict[str, Any]:
     return {
         "id": "abab"[number],
         "t": draw(st.sampled_from([0, 1, 2, 3])),
-        "x": draw(st.sampled_from([0.05, 1.0, -1.3, 2.5, 6.1])),
-        "y": draw(st.sampled_from([0.07, 1.0, -1.3, 2.55, 4.2])),
+        "x": draw(st.sampled_from([0.05, 1.05, -1.3, 2.5, 6.1])),
+        "y": draw(st.sampled_from([0.07, 1.04, -1.3, 2.55, 4.2])),
         "x_rate": draw(st.sampled_from([0.0, 1.0, -1.1, 0.55])),
         "y_rate": draw(st.sampled_from([0.0, 1.03, -1.1, 0.5])),
     }

@@ -79,8 +79,9 @@ class Zone:
         was_matching = False
         for before, after in itertools.pairwise(cuts):
             matches = self.matches((before + after) / 2)
-            at_cut = self.matches(before) if before > low else None
-            if at_cut is not None and was_matching == matches and at_cut != matches:
+            at_cut = self.matches(before)
+            is_contact = at_cut and not matches if before == low else was_matching == matches != at_cut
+            if is_contact:
                 raise Contact
             if matches:
                 best = self.highest(before, after)

@@ -145,7 +145,7 @@ def split_history(
     if conflicts.size:
         row = int(conflicts[0])
         key_text = ", ".join(str(column[len(key) - len(classified) + row].as_py()) for column in columns)
-        two = f"{names[number[row]]} and {names[of_key[classified[row]]]}"
+        two = " and ".join(sorted([names[number[row]], names[of_key[classified[row]]]]))
         raise DataError(f"{key_text} has the classes {two}; a key has one class")
     of_tables = np.split(of_key[key], np.cumsum([table.num_rows for table in truth]))
     parts = {}
