@@ -324,6 +324,13 @@ MUTANTS = [
         ("distributions", "end = max(cuts[k], z - last)", "end = max(cuts[k], z)"),
         ("distributions", "else -numbers[j]", "else numbers[j]"),
     ]),
+    *_mutants("monitor", ["monitor/test_or.py"], [
+        ("kernel/lines", "rise[j] += value * slope[j]", "rise[j] -= value * slope[j]"),
+        ("kernel/lines", "begin = g + 1", "begin = g"),
+        ("formulas", "return ALL if common(own, numbers) == numbers else ()", "return ALL"),
+        ("union_tables", "if not bound.keys() & exact.keys()", "if bound"),
+        ("unions", "return matches(np.array([0.5 * (low + high)]))", "return True"),
+    ]),
     *_mutants("monitor/kernel", ["monitor/test_trees.py"], [
         ("trees", "total += _at_most(v, x - low, curves)", "total += _at_most(v, x + low, curves)"),
         ("trees", "n = _add(ends, n, curves.ends[k] + bound)", "n = _add(ends, n, curves.ends[k])"),

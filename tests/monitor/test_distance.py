@@ -180,6 +180,9 @@ STANDING = {"a": (3.0, 0.0, 4.0, 0.0), "b": (0.0, 0.0, 0.0, 0.0)}
         ("DISTANCE(a, b) < 5", "WITHIN 1", STANDING, []),
         ("DISTANCE(a, b) <= NULL", "", STANDING, []),
         ("DISTANCE(a, b) IN [4, 5]", "", STANDING, [(0, 4)]),
+        # OR over one expression allows it two intervals
+        ("DISTANCE(a, b) <= 5 AND (a.x < -1 OR a.x > 1)", "", PASSING, [(0, 1), (2, 3.5)]),
+        ("DISTANCE(a, b) <= 5 AND (a.id = 'a' OR a.x_rate = 7)", "", PASSING, [(0, 3.5)]),
     ],
 )
 def test_contacts(where: str, clauses: str, places: dict[str, Any], ranges: list[tuple[float, float]]) -> None:
@@ -305,6 +308,10 @@ DECLARED = STREAM.format(error="x = 1, y = 1, z = 1")
         ("DISTANCE(a, b) <= a.x", "", "DISTANCE can only be compared with a number"),
         ("DISTANCE(a, b) + 1 <= 5", "", "DISTANCE can only be compared with a number"),
         ("(DISTANCE(a, b) <= 5 OR a.id = 'a')", "", "conditions on locations can only be joined by AND"),
+        ("(DISTANCE(a, b) <= 5 OR a.z > 1)", "", "conditions on locations can only be joined by AND"),
+        ("NOT (DISTANCE(a, b) <= 5 AND a.z > 1)", "", "conditions on locations can only be joined by AND"),
+        ("DISTANCE(a, b) <= 5 AND (a.z > 1 OR b.z > 1)", "", "DISTANCE(a, b) cannot be combined with OR"),
+        ("DISTANCE(a, b) <= 5 AND (a.z > 1 OR a.id = 'a')", "", "DISTANCE(a, b) cannot be combined with OR"),
         ("DISTANCE(a, a) <= 5", "", "the DISTANCE of a location from itself"),
         ("DISTANCE(a, 'POLYGON((0 0, 1 0, 0 1, 0 0))') <= 5", "", "is not the well-known text of a point"),
         ("DISTANCE(a, b) < -1", "", "no locations satisfy the conditions on DISTANCE(a, b)"),

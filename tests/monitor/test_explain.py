@@ -181,11 +181,12 @@ def test_the_graph_has_the_names_and_the_constraints_between_them() -> None:
 
 
 @pytest.mark.parametrize(("errors", "most"), [("1", 4), ("1 NORMAL 1", 3), ("0", 9)])
-def test_the_number_of_connected_uncertain_values_is_limited(errors: str, most: int) -> None:
+def test_the_number_of_uncertain_values_that_are_connected_in_a_cycle_is_limited(errors: str, most: int) -> None:
     stream = f"CREATE STREAM e KEY (id STRING) VALUE (x DOUBLE) TIME t DOUBLE MODEL PREDICTED ERROR {errors} PERIOD 1;"
     for count in (3, 4):
         names = "abcd"[:count]
-        links = " AND ".join(f"ABS({one}.x - {other}.x) < 9" for one, other in itertools.pairwise(names))
+        pairs = [*itertools.pairwise(names), (names[0], names[-1])]
+        links = " AND ".join(f"ABS({one}.x - {other}.x) < 9" for one, other in pairs)
         for semantics in ("EXPECTED", "MUST"):
             text = f"{stream} CREATE QUERY q AS MONITOR {', '.join(names)} FROM e WHERE {links} SEMANTICS {semantics};"
             catalog = declared(text)

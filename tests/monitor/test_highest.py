@@ -11,12 +11,12 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 from tests.drawn import examples
+from tests.monitor.arrays import no_shapes
 
 from anabranch.monitor.kernel.highest import highest
 from anabranch.monitor.kernel.lines import Lines, probability_at
 from anabranch.monitor.kernel.polygons import Body
 from anabranch.monitor.kernel.probabilities import Constraints
-from anabranch.monitor.kernel.shapes import Shapes
 
 #: The length of the sides of the simplex of instants.
 SIDE = 4.0
@@ -55,15 +55,6 @@ def lattice(dims: int) -> Iterator[np.ndarray]:
     for steps in product(range(STEPS[dims] + 1), repeat=dims):
         if sum(steps) <= STEPS[dims]:
             yield np.array(steps) * SIDE / STEPS[dims]
-
-
-def no_shapes() -> Shapes:
-    """The areas of a query without any."""
-    pairs, flags = np.zeros((0, 2)), np.zeros(0, np.bool_)
-    return Shapes(
-        pairs.astype(np.int64), pairs, pairs, pairs.astype(np.bool_), np.zeros(1, np.int64), np.zeros((0, 4)), flags,
-        flags, flags, flags, 0,
-    )  # fmt: skip
 
 
 def arrays_of(dims: int, forms: Sequence[Form]) -> tuple[Lines, Constraints]:

@@ -177,6 +177,8 @@ def test_the_certain_range() -> None:
         ("WITHIN(a, 'POLYGON((0 0, 2 2, 2 0))')", "has a ring that does not end where it begins"),
         ("WITHIN(a, b)", "WITHIN takes an operand and a polygon"),
         (f"(WITHIN(a, {SQUARE}) OR a.id = 'a')", "conditions on locations can only be joined by AND"),
+        (f"(WITHIN(a, {SQUARE}) OR b.x > 1)", "conditions on locations can only be joined by AND"),
+        (f"WITHIN(a, {SQUARE}) AND (b.x > 1 OR b.y > 1)", f"WITHIN(a, {SQUARE}) cannot be combined with OR"),
         (f"WITHIN(a, {SQUARE}) AND a.x < 1", "a.x has an error and is in two constraints"),
     ],
 )

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.cases import Case, Draw, Rows
 from tests.drawn import examples
 from tests.local import bound_query
+from tests.monitor.arrays import no_shapes
 from tests.monitor.local import run_of
 from tests.oracles.monitor_worlds import World, probability
 from tests.splits import splits
@@ -54,6 +55,7 @@ class Group:
             shares,
             spreads,
             np.zeros(n, np.int64),
+            no_shapes(),
         )
 
     def by_tree(self) -> float:

@@ -77,7 +77,7 @@ def constraints(query: BoundMonitor) -> tuple[list[Typed], dict[Form, Numbers]]:
     row_conditions: list[Typed] = []
     allowed: dict[Form, Numbers] = {}
     for condition in query.conditions:
-        if not any(_is_value(node, query.operands) for node in walk(condition)):
+        if not any(is_value(node, query.operands) for node in walk(condition)):
             row_conditions.append(condition)
             continue
         form, numbers = _constraint(condition, operands)
@@ -85,7 +85,7 @@ def constraints(query: BoundMonitor) -> tuple[list[Typed], dict[Form, Numbers]]:
     return row_conditions, allowed
 
 
-def _is_value(node: Typed, operands: Sequence[BoundOperand]) -> bool:
+def is_value(node: Typed, operands: Sequence[BoundOperand]) -> bool:
     """Whether the node is a value column."""
     streams = [operand.stream for operand in operands if isinstance(node, Reference) and node.owner == operand.name]
     return any(value.name.lower() == node.name for stream in streams for value in stream.values)

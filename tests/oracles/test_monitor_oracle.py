@@ -342,13 +342,13 @@ def test_linear_expressions_are_answered(condition: str) -> None:
     assert all(answer["probability"] > 0 for answer in answers)
 
 
-@pytest.mark.parametrize("condition", ["a.x < b.x", "NOT a.x < 1"])
+@pytest.mark.parametrize("condition", ["a.x < b.x", "NOT a.x < 1", "(a.x < 1 OR a.x > 2)", "a.x NOT IN [0, 1]"])
 def test_constraints_of_another_shape_are_refused(condition: str) -> None:
     with pytest.raises(NotImplementedError):
         answers_to(f"a, b FROM e WHERE {condition}", row("a", 0), row("b", 0))
 
 
-@pytest.mark.parametrize("condition", ["(a.x < 1 OR a.x > 2)", "a.x IS NULL", "ABS(a.x - 1) < 1", "a.x NOT IN [0, 1]"])
+@pytest.mark.parametrize("condition", ["a.x IS NULL", "ABS(a.x - 1) < 1"])
 def test_conditions_that_are_no_constraints_are_refused_by_the_binder(condition: str) -> None:
     workbook = f"{STREAMS.format(error='0')} CREATE QUERY q AS MONITOR a, b FROM e WHERE {condition};"
     assert codes(workbook) == ["not-a-constraint"]

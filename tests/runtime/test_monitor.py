@@ -32,13 +32,20 @@ CREATE QUERY diagonal AS
   WHERE ABS(a.x + a.y - b.x - b.y) <= 40 AND a.car < b.car AND a.car < 10 SEMANTICS MAY THRESHOLD 0.25;
 CREATE QUERY round AS
   MONITOR a, b FROM cars AS a, cars AS b WHERE DISTANCE(a, b) <= 200 AND a.car < b.car SEMANTICS MAY THRESHOLD 0.5;
+CREATE QUERY either AS
+  MONITOR a, b FROM cars AS a, cars AS b
+  WHERE (ABS(a.x - b.x) <= 40 OR ABS(a.y - b.y) <= 40 OR a.car = 3) AND a.car < b.car AND a.car < 10
+    AND ABS(a.x - b.x) <= 300 WITHIN 2 SEMANTICS MAY;
 CREATE QUERY north AS MONITOR a FROM cars AS a WHERE a.y > 2000 SEMANTICS MUST;
 CREATE QUERY three AS
   MONITOR a, b, c FROM cars AS a, cars AS b, cars AS c
   WHERE ABS(a.x - b.x) <= 300 AND ABS(b.x - c.x) <= 300 AND ABS(a.y - b.y) <= 300 AND ABS(b.y - c.y) <= 300
     AND a.car < b.car AND b.car < c.car;
 """
-LABELS = {"near": ["a", "b"], "diagonal": ["a", "b"], "round": ["a", "b"], "north": ["a"], "three": ["a", "b", "c"]}
+LABELS = {
+    "near": ["a", "b"], "diagonal": ["a", "b"], "round": ["a", "b"], "either": ["a", "b"], "north": ["a"],
+    "three": ["a", "b", "c"],
+}  # fmt: skip
 FILES = 4
 
 
@@ -96,7 +103,7 @@ def test_each_answer_is_found_once_with_any_number_of_partitions(
         assert counts.read == counts.used == pq.ParquetDataset(folder).read(["t"]).num_rows
 
 
-@pytest.mark.parametrize("name", ["near", "diagonal", "round"])
+@pytest.mark.parametrize("name", ["near", "diagonal", "round", "either"])
 def test_a_live_stream_validates_the_answers_of_the_archive(
     spark: SparkSession, folder: Path, tmp_path: Path, expected: dict, name: str
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -15,9 +15,22 @@ from anabranch.errors import Finding
 from anabranch.language.temporal import amount_of
 from anabranch.language.types import Type
 from anabranch.monitor.alternatives import Form
-from anabranch.monitor.areas import Area, merged_areas, objection_to_areas
+from anabranch.monitor.areas import Area, merged_areas, objection_to_areas, text_of
+from anabranch.monitor.formulas import (
+    Every,
+    FormIn,
+    Formula,
+    RowTest,
+    Some,
+    constraints_of,
+    count_alternatives,
+    merged,
+    negated,
+    possible,
+    with_rows,
+)
 from anabranch.monitor.numbers import ALL, Numbers, common, mirrored, satisfying
-from anabranch.monitor.query import BoundConstraint, BoundMonitor, Combination, bound_of, error_of
+from anabranch.monitor.query import BoundArea, BoundConstraint, BoundMonitor, Combination, Junction, bound_of, error_of
 from anabranch.plan import Sampling
 
 EXPECTED, MAY, MUST = "EXPECTED", "MAY", "MUST"
@@ -25,6 +38,9 @@ EXPECTED, MAY, MUST = "EXPECTED", "MAY", "MUST"
 #: The most uncertain values (uniform, and normal) that are integrated jointly; each further value takes about ten times
 #: as long. If differences connect the values like a tree, each takes about as long as the first.
 MOST_TOGETHER, MOST_NORMAL, MOST_IN_TREE = 4, 3, 8
+
+#: The most alternatives of a condition with OR: for MUST, each combination of what excludes them is a polygon.
+MOST_ALTERNATIVES = 16
 
 #: A value: the number of its operand, and its columns in lower case with their factors. Most have one column, times 1.
 Value = tuple[int, tuple[tuple[str, float], ...]]
@@ -42,12 +58,18 @@ class MonitorAnalysis:
         For each constrained value or difference, the numbers that satisfy all its constraints.
     areas : tuple of Area
         The areas in which locations, or differences of locations, must be.
+    formula : Formula or None
+        The condition on values, if it has OR. The numbers of a form are then those that no part of it excludes.
+    row_tests : tuple of Typed
+        The conditions on rows that are in the formula.
     """
 
     query: BoundMonitor
     values: tuple[Value, ...]
     forms: tuple[tuple[Form, Numbers], ...]
     areas: tuple[Area, ...] = ()
+    formula: Formula | None = None
+    row_tests: tuple[Typed, ...] = ()
 
     @property
     def operands(self) -> tuple[BoundOperand, ...]:
@@ -125,6 +147,18 @@ class MonitorAnalysis:
                 text += f"{abs(factor):g} * " if abs(factor) != 1 else ""
                 text += f"{self.operands[operand].label}.{name}"
         return text
+
+    @cached_property
+    def formula_of_best_rows(self) -> Formula:
+        """The condition on values if all conditions on rows that OR joins with constraints are true."""
+        return with_rows(Every(self.conjuncts), dict.fromkeys(range(len(self.row_tests)), True))
+
+    @property
+    def conjuncts(self) -> tuple[Formula, ...]:
+        """The conditions on values that must all hold."""
+        if self.formula is None:
+            return tuple(FormIn(*item) for item in self.forms)
+        return self.formula.parts if isinstance(self.formula, Every) else (self.formula,)
 
     @cached_property
     def alternatives(self) -> bool:
@@ -205,20 +239,41 @@ def analyse(query: BoundMonitor) -> MonitorAnalysis:
             values.append(value)
         return values.index(value)
 
-    for constraint in query.constraints:
+    def form_in(constraint: BoundConstraint) -> FormIn:
         plus = number_of(constraint.plus)
         minus = None if constraint.minus is None else number_of(constraint.minus)
-        form, numbers = _form(constraint, plus, minus)
-        allowed[form] = common(allowed.get(form, ALL), numbers)
-    areas = []
-    for area in query.areas:
-        others: tuple[Reference | None, ...] = area.other or (None, None)
-        x, y = (
-            (number_of(Combination(((one, 1.0),))), -1 if other is None else number_of(Combination(((other, 1.0),))))
-            for one, other in zip(area.one, others, strict=True)
-        )
-        areas.append(((_in_order(x), _in_order(y)), area))
-    return MonitorAnalysis(query, tuple(values), tuple(allowed.items()), merged_areas(areas))
+        return FormIn(*_form(constraint, plus, minus))
+
+    row_tests: list[Typed] = []
+
+    def formula_of(part: BoundConstraint | Junction | Typed) -> Formula:
+        if isinstance(part, Junction):
+            return merged((Every if part.op == "and" else Some)(tuple(map(formula_of, part.parts))))
+        if isinstance(part, BoundConstraint):
+            return form_in(part)
+        row_tests.append(part)
+        return RowTest(len(row_tests) - 1)
+
+    joined_by_or = [formula_of(junction) for junction in query.junctions]
+    for part in [*map(form_in, query.constraints), *(part for part in joined_by_or if isinstance(part, FormIn))]:
+        allowed[part.form] = common(allowed.get(part.form, ALL), part.numbers)
+    areas = merged_areas((_forms_of(area, number_of), area) for area in query.areas)
+    if all(isinstance(part, FormIn) for part in joined_by_or):
+        return MonitorAnalysis(query, tuple(values), tuple(allowed.items()), areas)
+    formula = merged(Every((*(FormIn(*item) for item in allowed.items()), *joined_by_or)))
+    forms = dict.fromkeys(part.form for part in constraints_of(formula))
+    possible_numbers = tuple((form, possible(formula, form)) for form in forms)
+    return MonitorAnalysis(query, tuple(values), possible_numbers, areas, formula, tuple(row_tests))
+
+
+def _forms_of(area: BoundArea, number_of: Callable[[Combination], int]) -> tuple[Form, Form]:
+    """The x and the y that must be in an area."""
+    others: tuple[Reference | None, ...] = area.other or (None, None)
+    x, y = (
+        (number_of(Combination(((one, 1.0),))), -1 if other is None else number_of(Combination(((other, 1.0),))))
+        for one, other in zip(area.one, others, strict=True)
+    )
+    return _in_order(x), _in_order(y)
 
 
 def _in_order(form: Form) -> Form:
@@ -250,9 +305,9 @@ def objection(analysis: MonitorAnalysis) -> Finding | None:
         )
         hint = "use <= or <, SEMANTICS EXPECTED or WITHIN 0, or write a query for each pair"
         return Finding("not-supported", message, hint, query.span)
-    to_areas = objection_to_areas(analysis)
-    if to_areas is not None or query.semantics == MUST:
-        return to_areas
+    refused = _objection_to_formula(analysis) or objection_to_areas(analysis)
+    if refused is not None or query.semantics == MUST:
+        return refused
     is_normal = any(error.normal is not None for stream in query.streams for error in stream.errors)
     for columns in analysis.connected_columns:
         is_tree = analysis.is_tree(columns)
@@ -264,6 +319,26 @@ def objection(analysis: MonitorAnalysis) -> Finding | None:
             hint = "use fewer values, or SEMANTICS MUST"
             return Finding("not-supported", message, hint, query.span)
     return _objection_to_expressions(analysis)
+
+
+def _objection_to_formula(analysis: MonitorAnalysis) -> Finding | None:
+    """Why a condition with OR cannot be answered."""
+    query = analysis.query
+    if analysis.formula is None:
+        return None
+    if analysis.areas:
+        message = f"{query.name}: {text_of(analysis.areas[0], analysis)} cannot be combined with OR over constraints"
+        return Finding("not-supported", message, "write a query for each alternative of OR", query.areas[0].span)
+    if analysis.dims > 2:
+        message = f"{query.name}: OR over {len(query.operands)} names needs WITHIN 0"
+        return Finding("not-supported", message, "use WITHIN 0, or write a query for each pair", query.span)
+    count = count_alternatives(analysis.formula_of_best_rows)
+    if query.semantics == MUST:
+        count = max(count, count_alternatives(negated(analysis.formula_of_best_rows)))
+    if count > MOST_ALTERNATIVES:
+        message = f"{query.name}: OR leaves {count} alternatives (at most {MOST_ALTERNATIVES} are allowed)"
+        return Finding("not-supported", message, "write several queries", query.span)
+    return None
 
 
 def _objection_to_expressions(analysis: MonitorAnalysis) -> Finding | None:

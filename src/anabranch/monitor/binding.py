@@ -57,9 +57,9 @@ class Binder(QueryBinder):
             others = [condition for condition in conjuncts(where) if condition not in spatial]
             conditions = split_conditions(others, streams, self.findings)
             areas = SpatialBinder(streams, self.catalog, self.findings).areas(spatial)
-            self.check_equalities(conditions.constraints, streams)
+            self.check_equalities(conditions.all_constraints, streams)
             if not conditions.refused and len(areas) == len(spatial) and (body.where is None or where is not None):
-                self.check_constraints(body, names, (*conditions.constraints, *areas), streams)
+                self.check_constraints(body, names, (*conditions.all_constraints, *areas), streams)
         self.check_clauses(body)
         within = self.duration("WITHIN", body.within) or 0.0
         every = self.duration("EVERY", body.every, positive=True)
@@ -73,7 +73,7 @@ class Binder(QueryBinder):
         return BoundMonitor(
             self.query.name, operands, conjuncts(where), within, body.semantics or SEMANTICS[0], every, max_delay,
             body.buffer, discard, self.threshold, self.query.span, conditions.constraints,
-            conditions.of_rows, areas,
+            conditions.of_rows, areas, conditions.junctions,
         )  # fmt: skip
 
     def check_clauses(self, body: Monitor) -> None:

@@ -85,11 +85,19 @@ class Combinations:
         condition = conjunction(self._analysis.other_conditions)
         if condition is None or not len(members):
             return members
+        return members[self._holds(condition, held, members)]
+
+    def row_tests(self, held: Predictions, members: I64) -> list[Bools]:
+        """Which combinations satisfy each of the conditions on rows that OR joins with constraints."""
+        return [self._holds(condition, held, members) for condition in self._analysis.row_tests]
+
+    def _holds(self, condition: Typed, held: Predictions, members: I64) -> Bools:
+        """Which combinations satisfy a condition on rows."""
         columns: dict[str, pa.Array] = {}
         for operand, name in sorted(_column_names(condition, self._analysis)):
             label = self._analysis.operands[operand].name
             columns[f"{label}.{name}"] = self.column(held, members[:, operand], self._streams[operand], name)
-        return members[holds(condition, columns, self._relations, len(members))]
+        return holds(condition, columns, self._relations, len(members))
 
     def column(self, held: Predictions, rows: I64, stream: int, name: str) -> pa.Array:
         """A column of some predictions of one stream, as conditions use it."""

@@ -16,7 +16,7 @@ from anabranch.catalog import Stream
 from anabranch.errors import Span
 from anabranch.language.findings import Findings, shown
 from anabranch.language.types import Type
-from anabranch.monitor.query import BoundConstraint, Combination
+from anabranch.monitor.query import BoundConstraint, Combination, Junction
 
 #: The negation of each comparison.
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
@@ -29,7 +29,6 @@ _ARITHMETIC: dict[str, Callable[[float, float], float]] = {
     "%": math.fmod,
 }
 
-_SPLIT = "write a query for each part"
 _EXAMPLE = "write, for example, ABS(a.x - b.x) <= 5"
 
 
@@ -43,14 +42,20 @@ class _InvalidCondition(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The conjuncts of WHERE: the constraints on values, and the conditions on rows.
+    """The conjuncts of WHERE: the constraints on values, the conditions on rows, and those of either joined by OR.
 
     `refused` says whether others were reported as findings.
     """
 
     constraints: tuple[BoundConstraint, ...] = ()
     of_rows: tuple[Typed, ...] = ()
+    junctions: tuple[Junction, ...] = ()
     refused: bool = False
+
+    @property
+    def all_constraints(self) -> tuple[BoundConstraint, ...]:
+        """The constraints, also those within OR."""
+        return (*self.constraints, *(part for junction in self.junctions for part in junction.constraints))
 
 
 def split_conditions(
@@ -59,17 +64,43 @@ def split_conditions(
     """Split conditions into constraints and row conditions; an invalid constraint is added to the findings."""
     constraints: list[BoundConstraint] = []
     of_rows: list[Typed] = []
+    junctions: list[Junction] = []
     refused = False
     for condition in conditions:
-        if not any(is_value(node, streams) for node in walk(condition)):
-            of_rows.append(condition)
-            continue
         try:
-            constraints.append(_constraint(condition, streams))
+            part = _part(condition, streams)
         except _InvalidCondition as error:
             refused = True
             findings.add(error.code, error.reason, error.span, error.hint)
-    return Conditions(tuple(constraints), tuple(of_rows), refused)
+            continue
+        for conjunct in part.parts if isinstance(part, Junction) and part.op == "and" else (part,):
+            if isinstance(conjunct, BoundConstraint):
+                constraints.append(conjunct)
+            elif isinstance(conjunct, Junction):
+                junctions.append(conjunct)
+            else:
+                of_rows.append(conjunct)
+    return Conditions(tuple(constraints), tuple(of_rows), tuple(junctions), refused)
+
+
+def _part(
+    condition: Typed, streams: Mapping[str, Stream | None], is_negated: bool = False
+) -> BoundConstraint | Junction | Typed:
+    """A condition, or its negation, as a constraint, a condition on rows, or a junction of both without NOT."""
+    if isinstance(condition, Operation) and condition.op in ("and", "or", "not") and _has_values(condition, streams):
+        if condition.op == "not":
+            return _part(condition.arguments[0], streams, not is_negated)
+        op = condition.op if not is_negated else "or" if condition.op == "and" else "and"
+        parts = [_part(argument, streams, is_negated) for argument in condition.arguments]
+        nested = (part.parts if isinstance(part, Junction) and part.op == op else (part,) for part in parts)
+        return Junction(op, tuple(part for group in nested for part in group))
+    if is_negated:
+        condition = Operation("not", (condition,), Type.BOOLEAN, condition.span)
+    return _constraint(condition, streams) if _has_values(condition, streams) else condition
+
+
+def _has_values(condition: Typed, streams: Mapping[str, Stream | None]) -> bool:
+    return any(is_value(node, streams) for node in walk(condition))
 
 
 def is_value(node: Typed, streams: Mapping[str, Stream | None]) -> bool:
@@ -108,18 +139,11 @@ def _comparison(condition: Typed) -> tuple[str, Typed, Typed]:
         reason = "a predicted value cannot be looked up in a relation, because it has an error"
         raise _InvalidCondition(reason, condition.span, "compare the value with numbers")
     if isinstance(condition, Operation) and condition.op == "not":
-        inner = condition.arguments[0]
-        if isinstance(inner, Operation) and inner.op in ("and", "or"):
-            reason = "NOT cannot negate several conditions on predicted values"
-            raise _InvalidCondition(reason, condition.span, _SPLIT)
-        op, left, right = _comparison(inner)
+        op, left, right = _comparison(condition.arguments[0])
         return _OPPOSITE[op], left, right
     if isinstance(condition, Operation) and condition.op in MIRRORED:
         left, right = condition.arguments
         return condition.op, left, right
-    if isinstance(condition, Operation) and condition.op == "or":
-        reason = "OR cannot join conditions on predicted values, only AND can"
-        raise _InvalidCondition(reason, condition.span, _SPLIT)
     if isinstance(condition, Operation) and condition.op == "is_null":
         raise _InvalidCondition("a predicted value is never NULL", condition.span, "remove this condition")
     reason = "a condition on a predicted value must compare it with a number"

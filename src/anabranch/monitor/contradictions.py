@@ -8,8 +8,9 @@ from math import inf
 
 from anabranch.errors import Finding
 from anabranch.monitor.alternatives import Form, closed_choices
-from anabranch.monitor.analysis import MUST, MonitorAnalysis, analyse
+from anabranch.monitor.analysis import MOST_ALTERNATIVES, MUST, MonitorAnalysis, analyse
 from anabranch.monitor.areas import contradiction_of_areas
+from anabranch.monitor.formulas import count_alternatives, disjuncts, mapped
 from anabranch.monitor.numbers import Numbers, essential
 from anabranch.monitor.query import BoundConstraint
 
@@ -20,6 +21,8 @@ _ROUNDING = 1e-12
 def contradiction(analysis: MonitorAnalysis) -> Finding | None:
     """Why no values satisfy the constraints of a query; None if some may."""
     query = analysis.query
+    if analysis.formula is not None:
+        return _contradiction_of_formula(analysis)
     if any(constraint.bound is None for constraint in query.constraints):
         return None
     for with_errors in (False, True):
@@ -34,6 +37,22 @@ def contradiction(analysis: MonitorAnalysis) -> Finding | None:
             return Finding("contradiction", f"{query.name}: {reason}: {texts}", hint, needed[-1].span)
     never = _never_certain(analysis) if query.semantics == MUST else None
     return never or contradiction_of_areas(analysis)
+
+
+def _contradiction_of_formula(analysis: MonitorAnalysis) -> Finding | None:
+    """The same for a condition with OR: all its alternatives are contradictory. Too many of them are not tried."""
+    formula = analysis.formula_of_best_rows
+    if count_alternatives(formula) > MOST_ALTERNATIVES:
+        return None
+    probable = mapped(
+        formula, lambda form, numbers: essential(numbers) if 0 < analysis.error_of(form) < inf else numbers
+    )
+    for condition in (formula, probable):
+        if not any(True for allowed in disjuncts(condition) for _ in closed_choices(allowed)):
+            reason = "no values satisfy WHERE" if condition is formula else "WHERE has probability 0"
+            message = f"{analysis.query.name}: {reason}, because its alternatives contradict themselves"
+            return Finding("contradiction", message, "relax or remove some of the constraints", analysis.query.span)
+    return None
 
 
 def _is_consistent(analysis: MonitorAnalysis, with_errors: bool) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from anabranch.binding.words import condition_text
 from anabranch.language.nodes import PredictedSource
 from anabranch.monitor.analysis import EXPECTED, MUST, MonitorAnalysis, objection
 from anabranch.monitor.areas import is_curved, text_of
 from anabranch.monitor.contradictions import contradiction
+from anabranch.monitor.formulas import FormIn, Formula, RowTest, Some, constraints_of
 from anabranch.monitor.numbers import Interval, Numbers
 from anabranch.monitor.query import BoundMonitor
 from anabranch.plan import ConstraintGraph, Edge, Plan, Step
@@ -45,8 +47,11 @@ def _streams(query: BoundMonitor) -> str:
 
 
 def _why(analysis: MonitorAnalysis) -> Iterator[str]:
-    for form, numbers in analysis.forms:
-        yield f"{analysis.text_of(form)} must be {_numbers(numbers)}"
+    for part in analysis.conjuncts:
+        if isinstance(part, FormIn):
+            yield f"{analysis.text_of(part.form)} must be {_numbers(part.numbers)}"
+        else:
+            yield f"at least one must hold: {_text(analysis, part)}"
     for area in analysis.areas:
         yield f"{text_of(area, analysis)} must {'hold' if area.rings else f'be {_numbers(area.distances)}'}"
     yield _SEMANTICS[analysis.query.semantics]
@@ -57,6 +62,18 @@ def _why(analysis: MonitorAnalysis) -> Iterator[str]:
             if within
             else "all values are compared at the same instant"
         )
+
+
+def _text(analysis: MonitorAnalysis, formula: Formula) -> str:
+    """A formula as text; OR within AND is in brackets."""
+    if isinstance(formula, FormIn):
+        return f"{analysis.text_of(formula.form)} {_numbers(formula.numbers)}"
+    if isinstance(formula, RowTest):
+        return condition_text(analysis.row_tests[formula.number])
+    if isinstance(formula, Some):
+        return " or ".join(_text(analysis, part) for part in formula.parts)
+    texts = ((isinstance(part, Some), _text(analysis, part)) for part in formula.parts)
+    return " and ".join(f"({text})" if has_or else text for has_or, text in texts)
 
 
 def _numbers(numbers: Numbers) -> str:
@@ -81,7 +98,8 @@ def _routing(analysis: MonitorAnalysis) -> str:
 def _cost(analysis: MonitorAnalysis) -> str:
     if len(analysis.operands) == 1:
         return "time grows with the predictions"
-    return "time grows with the predictions, and with the combinations whose bounding boxes intersect"
+    alternatives = ", and with the alternatives of OR" if analysis.formula is not None else ""
+    return f"time grows with the predictions, and with the combinations whose bounding boxes intersect{alternatives}"
 
 
 def _steps(analysis: MonitorAnalysis) -> Iterator[Step]:
@@ -115,7 +133,9 @@ def _steps(analysis: MonitorAnalysis) -> Iterator[Step]:
 
 
 def _integration(analysis: MonitorAnalysis) -> str:
-    """How constraints that share values are integrated; nothing if none do."""
+    """How constraints that OR joins or that share values are combined; nothing if there are none."""
+    if analysis.formula is not None:
+        return "; the probability at an instant is a sum over cases that exclude each other"
     groups = [columns for columns in analysis.connected_columns if len(analysis.forms_of(columns)) > 1]
     if not groups:
         return ""
@@ -128,7 +148,8 @@ def _graph(analysis: MonitorAnalysis) -> ConstraintGraph:
     """The operands, and the constraints between them."""
     own: dict[int, list[str]] = {number: [] for number in range(len(analysis.operands))}
     edges = []
-    labels = [(form, f"{analysis.text_of(form)} {_numbers(numbers)}") for form, numbers in analysis.forms]
+    constraints = [part for conjunct in analysis.conjuncts for part in constraints_of(conjunct)]
+    labels = [(part.form, _text(analysis, part)) for part in constraints]
     for area in analysis.areas:
         numbers = "" if area.rings else f" {_numbers(area.distances)}"
         labels.append((area.forms[0], f"{text_of(area, analysis)}{numbers}"))

@@ -99,3 +99,10 @@ def essential(numbers: Numbers) -> Numbers:
         Interval((interval.low, 0), (interval.high, 1)) for interval in numbers if interval.low < interval.high
     )
     return tuple(Interval((interval.low, 1), (interval.high, 0)) for interval in closed)
+
+
+def complement(numbers: Numbers) -> Numbers:
+    """All other numbers."""
+    cuts = [_BELOW_ALL, *(cut for interval in numbers for cut in (interval.begin, interval.end)), _ABOVE_ALL]
+    pairs = zip(cuts[::2], cuts[1::2], strict=True)
+    return tuple(Interval(begin, end) for begin, end in pairs if begin < end)

@@ -111,6 +111,7 @@ class MonitorOperator:
             self._spec.analysis, self._spec.layouts, self._spec.streams, self._spec.columns, self._spec.sums,
             self._arrivals.keys, self._spec.relations, self._arrivals.parts,
         )  # fmt: skip
+        self._evaluator.row_tests = combinations.row_tests
         uncut = self._with_operands(combinations, uncut, is_new)
         if self._buffer is None:
             held = uncut.ending(ends(uncut, self._spec.layouts))

@@ -77,13 +77,30 @@ class BoundArea:
 
 
 @dataclass(frozen=True, slots=True)
+class Junction:
+    """Conditions joined by `op`, which is "and" or "or": constraints, conditions on rows, and further junctions."""
+
+    op: str
+    parts: tuple[BoundConstraint | Junction | Typed, ...]
+
+    @property
+    def constraints(self) -> tuple[BoundConstraint, ...]:
+        """All constraints, also of further junctions."""
+        result: list[BoundConstraint] = []
+        for part in self.parts:
+            result += part.constraints if isinstance(part, Junction) else ()
+            result += [part] if isinstance(part, BoundConstraint) else ()
+        return tuple(result)
+
+
+@dataclass(frozen=True, slots=True)
 class BoundMonitor(BoundQuery):
     """A MONITOR query over one to four operands.
 
     `conditions` are the conjuncts of WHERE. Those without predicted values are also in `row_conditions`, those on
-    locations are also `areas`, and the others are also `constraints`. `semantics` is EXPECTED, MAY or MUST. `every`,
-    `max_delay` and `buffer` are None without their clause; `discard` is the policy of a full buffer, None without
-    BUFFER.
+    locations are also `areas`, and the others are also `constraints`, or `junctions` if they have OR. `semantics` is
+    EXPECTED, MAY or MUST. `every`, `max_delay` and `buffer` are None without their clause; `discard` is the policy of a
+    full buffer, None without BUFFER.
     """
 
     kind: ClassVar[str] = "MONITOR"
@@ -102,6 +119,7 @@ class BoundMonitor(BoundQuery):
     constraints: tuple[BoundConstraint, ...] = ()
     row_conditions: tuple[Typed, ...] = ()
     areas: tuple[BoundArea, ...] = ()
+    junctions: tuple[Junction, ...] = ()
 
     @property
     def wanted_values(self) -> tuple[Wanted, ...]:

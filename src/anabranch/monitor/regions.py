@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import shapely
@@ -11,17 +11,18 @@ import shapely
 from anabranch.arrays import F64, I64, Bools, Numbers
 from anabranch.columns.times import TimeKind
 from anabranch.monitor.analysis import MAY, MonitorAnalysis
+from anabranch.monitor.formulas import with_rows
 from anabranch.monitor.kernel.polygons import ROUNDING
 from anabranch.monitor.kernel.regions import PredictionArrays, outlines
 from anabranch.monitor.kernel.regions import regions as kernel_regions
 from anabranch.monitor.predictions import Predictions, Terms, exact_times, unit_of
 from anabranch.monitor.tables import Tables, error_parts, make_tables
+from anabranch.monitor.union_tables import union_tables
+from anabranch.monitor.unions import SAME, Combination, are_connected, outline
 from anabranch.transport.layout import Layout, require_prediction
 
 #: The number of combinations per call of the kernel, which allocates the maximum number of corners for each.
 _CHUNK = 1 << 14
-#: Instants that differ by this share of their size are the same; corners are less exact than what they are made from.
-_SAME = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ class Regions:
         for offset in range(int((last - first).max())):
             rows = np.flatnonzero(first + offset < last)
             candidates = other_extents[order[first[rows] + offset]]
-            slack = _SAME * np.abs(candidates).max(axis=1, keepdims=True)
+            slack = SAME * np.abs(candidates).max(axis=1, keepdims=True)
             equal[rows] |= np.all(np.abs(extents[rows] - candidates) <= slack, axis=1)
         return equal
 
@@ -131,7 +132,9 @@ class Evaluator:
         self._columns, self._sums = columns, sums
         owners = [require_prediction(layouts[streams[operand]]) for operand, _ in analysis.values]
         self._error_parts = [error_parts(owner, terms) for owner, terms in zip(owners, values, strict=True)]
-        self._tables: dict[tuple[bool, ...], Tables] = {}
+        self._tables: dict[tuple[tuple[bool, ...], tuple[bool, ...]], list[Tables]] = {}
+        #: Evaluates the conditions on rows that OR joins with constraints, as columns; set if there are any.
+        self.row_tests: Callable[[Predictions, I64], list[Bools]] = lambda held, members: []
 
     def regions(self, held: Predictions, members: I64) -> Regions:
         """All regions of some combinations, in the order of the combinations."""
@@ -141,40 +144,70 @@ class Evaluator:
         times = exact_times(held.code, self._kind)
         for at in range(0, len(members), _CHUNK):
             chunk = members[at : at + _CHUNK]
-            for uncertain, chosen in self._by_errors(held, chunk):
-                tables = self._tables_for(uncertain)
+            for tables, chosen in self._by_tables(held, chunk):
                 # Each combination takes room for all regions that it may have.
-                for own in np.array_split(chosen, -(-len(chosen) * tables.most_choices // _CHUNK) or 1):
+                most_choices = max((own.most_choices for own in tables), default=1)
+                for own in np.array_split(chosen, -(-len(chosen) * most_choices // _CHUNK) or 1):
                     parts.append(self._evaluate(arrays, times, chunk[own], tables))
         return Regions.concat(parts)
 
-    def _by_errors(self, held: Predictions, members: I64) -> Iterator[tuple[tuple[bool, ...], I64]]:
-        """The combinations, grouped by which of their values have an error; in most queries there is one group."""
+    def _by_tables(self, held: Predictions, members: I64) -> Iterator[tuple[list[Tables], I64]]:
+        """The combinations, grouped by the tables that they need; in most queries there is one group.
+
+        The tables depend on which values have an error, and on the conditions on rows that OR joins with constraints.
+        """
         values = list(zip(self._analysis.values, self._columns, strict=True))
-        error_bits = np.zeros(len(members), np.int64)
-        for bit, ((operand, _), column) in enumerate(values):
-            error_bits |= (held.errors[members[:, operand], column] > 0).astype(np.int64) << bit
-        distinct_bits = [error_bits[0]] if (error_bits == error_bits[0]).all() else np.unique(error_bits)
-        for bits in distinct_bits:
-            yield tuple(bool(bits >> bit & 1) for bit in range(len(values))), np.flatnonzero(error_bits == bits)
+        truths = [held.errors[members[:, operand], column] > 0 for (operand, _), column in values]
+        truths += self.row_tests(held, members) if self._analysis.row_tests else []
+        by_combination = np.column_stack(truths)
+        first = by_combination[:1]
+        for case in first if (by_combination == first).all() else np.unique(by_combination, axis=0):
+            one_truth = case.tolist()
+            tables = self._tables_for(tuple(one_truth[: len(values)]), tuple(one_truth[len(values) :]))
+            yield tables, np.flatnonzero((by_combination == case).all(axis=1))
 
-    def _tables_for(self, uncertain: tuple[bool, ...]) -> Tables:
-        if uncertain not in self._tables:
-            self._tables[uncertain] = make_tables(self._analysis, self._columns, self._error_parts, uncertain)
-        return self._tables[uncertain]
+    def _tables_for(self, uncertain: tuple[bool, ...], row_truths: tuple[bool, ...]) -> list[Tables]:
+        if (uncertain, row_truths) not in self._tables:
+            formula, common = self._analysis.formula, (self._columns, self._error_parts, uncertain)
+            if formula is None:
+                tables = [make_tables(self._analysis, *common)]
+            else:
+                tables = union_tables(self._analysis, with_rows(formula, dict(enumerate(row_truths))), *common)
+            self._tables[uncertain, row_truths] = [table for table in tables if len(table.rules.cells)]
+        return self._tables[uncertain, row_truths]
 
-    def _evaluate(self, arrays: PredictionArrays, times: Numbers, members: I64, tables: Tables) -> Regions:
-        if not len(tables.rules.cells):
-            return Regions.empty(members.shape[1], tables.dims)
-        several = self._analysis.query.semantics == MAY and len(tables.rules.cells) > 1
-        # Regions may be merged, and a part may have a lower probability than the merged region.
-        rules = tables.rules._replace(threshold=0.0) if several else tables.rules
+    def _evaluate(
+        self, arrays: PredictionArrays, times: Numbers, members: I64, all_tables: Sequence[Tables]
+    ) -> Regions:
+        has_or = self._analysis.formula is not None
+        n_cells = sum(len(tables.rules.cells) for tables in all_tables)
+        several = (has_or or self._analysis.query.semantics == MAY) and n_cells > 1
         # Differences of integer times are exact, however large the times are; a double may be a rounded decimal.
         shifts = np.zeros((len(members), members.shape[1] + 1))
         shifts[:, :-1] = (times[members] - times[members[:, :1]]) * unit_of(self._kind)
         if self._kind is TimeKind.DOUBLE:
             shifts[:, -1] = 2 * np.finfo(np.float64).eps * np.abs(times[members]).max(axis=1)
-        combination, interval, certain, probability, sample, corners, starts = kernel_regions(
+        found = [self._evaluate_one(arrays, shifts, members, tables, several) for tables in all_tables]
+        if not several:
+            return found[0][0] if found else Regions.empty(members.shape[1], self._analysis.dims)
+
+        def connect(number: int) -> _Connected:
+            if not has_or:
+                return _overlap
+            combined = Combination(members[number], shifts[number], arrays, all_tables)
+            return lambda one, other: are_connected(one, other, combined.matches)
+
+        regions = Regions.concat([own for own, _ in found])
+        merged = _merged(regions, np.concatenate([combination for _, combination in found]), connect)
+        return merged.take(merged.probability >= all_tables[0].rules.threshold)
+
+    def _evaluate_one(
+        self, arrays: PredictionArrays, shifts: F64, members: I64, tables: Tables, is_part: bool
+    ) -> tuple[Regions, I64]:
+        """The regions of some tables, and the combination of each."""
+        # If regions are merged, a part may have a lower probability than the merged region.
+        rules = tables.rules._replace(threshold=0.0) if is_part else tables.rules
+        combination, *columns = kernel_regions(
             np.ascontiguousarray(members),
             shifts,
             arrays,
@@ -184,45 +217,47 @@ class Evaluator:
             tables.most_corners,
             tables.most_choices,
         )
+        regions = Regions(members[combination], *columns)
         if tables.constraints.shapes.is_curved.any():
             own_members, own_shifts = (np.ascontiguousarray(array[combination]) for array in (members, shifts))
-            corners, starts = outlines(own_members, own_shifts, arrays, rules, tables.constraints, corners, starts)
-        regions = Regions(members[combination], interval, certain, probability, sample, corners, starts)
-        if several:
-            regions = _merged(regions, combination)
-            regions = regions.take(regions.probability >= tables.rules.threshold)
-        return regions
+            corners, starts = outlines(
+                own_members, own_shifts, arrays, rules, tables.constraints, regions.corners, regions.starts
+            )
+            regions = replace(regions, corners=corners, starts=starts)
+        return regions, combination
 
 
-# ---------------------------------------------------------------- overlapping regions
+# ---------------------------------------------------------------- connected regions
+
+#: Whether two regions, given by their corners, are connected.
+_Connected = Callable[[F64, F64], bool]
 
 
-def _merged(regions: Regions, combination: I64) -> Regions:
-    """The regions with the overlapping ones of each combination merged.
+def _merged(regions: Regions, combination: I64, connect: Callable[[int], _Connected]) -> Regions:
+    """The regions with the connected ones of each combination merged.
 
-    Only MAY can have overlapping regions, because errors widen disjoint sets.
+    Without OR, only MAY can have connected regions, because errors widen disjoint sets. `connect` gives the rule for a
+    combination.
     """
-    several = np.zeros(len(regions), np.bool_)
-    same = combination[1:] == combination[:-1]
-    several[1:] |= same
-    several[:-1] |= same
+    counts = np.bincount(combination, minlength=1)
+    several = counts[combination] > 1
     parts = [regions.take(~several)]
     for number in np.unique(combination[several]):
-        parts.append(_merged_one(regions.take(combination == number)))
+        parts.append(_merged_one(regions.take(combination == number), connect(number)))
     return Regions.concat(parts)
 
 
-def _merged_one(regions: Regions) -> Regions:
+def _merged_one(regions: Regions, are_connected: _Connected) -> Regions:
     """The merged regions of one combination; the kernel returns convex sets, and does not say which sides are open."""
     outlines = [regions.corners[regions.starts[k] : regions.starts[k + 1]] for k in range(len(regions))]
-    groups = _overlapping(outlines)
+    groups = _connected(outlines, are_connected)
     merged = []
     for group in groups:
         if len(group) == 1:
             merged.append(regions.take(np.isin(np.arange(len(regions)), group)))
             continue
         best = max(group, key=lambda k: regions.probability[k])
-        corners = _union([outlines[k] for k in group])
+        corners = outline([outlines[k] for k in group])
         interval, certain = (
             np.array([[np.fmin.reduce(ranges[group, 0]), np.fmax.reduce(ranges[group, 1])]])
             for ranges in (regions.interval, regions.certain)
@@ -236,13 +271,13 @@ def _merged_one(regions: Regions) -> Regions:
     return Regions.concat(merged)
 
 
-def _overlapping(outlines: Sequence[F64]) -> list[list[int]]:
-    """The outlines in groups that are connected by overlapping interiors."""
+def _connected(outlines: Sequence[F64], are_connected: _Connected) -> list[list[int]]:
+    """The outlines in groups of connected ones."""
     groups: list[list[int]] = []
-    for number, outline in enumerate(outlines):
-        overlapping = [group for group in groups if any(_overlap(outlines[k], outline) for k in group)]
-        groups = [group for group in groups if group not in overlapping]
-        groups.append(sorted([number, *(k for group in overlapping for k in group)]))
+    for number, corners in enumerate(outlines):
+        near = [group for group in groups if any(are_connected(outlines[k], corners) for k in group)]
+        groups = [group for group in groups if group not in near]
+        groups.append(sorted([number, *(k for group in near for k in group)]))
     return groups
 
 
@@ -254,7 +289,7 @@ def _overlap(one: F64, other: F64) -> bool:
         return bool(shared.area > ROUNDING * size * size)
     # Constraints on exact values leave regions without an area. They hold in all regions of a combination, or
     # contradict each other: its regions are on one line, or have nothing in common.
-    return max(len(one), len(other)) <= 2 and _overlap_on_line(one, other, _SAME * size)
+    return max(len(one), len(other)) <= 2 and _overlap_on_line(one, other, SAME * size)
 
 
 def _overlap_on_line(one: F64, other: F64, slack: float) -> bool:
@@ -268,24 +303,3 @@ def _overlap_on_line(one: F64, other: F64, slack: float) -> bool:
     along = (shorter - longer[0]) @ direction
     across = shorter - longer[0] - along[:, None] * direction
     return bool(np.abs(across).max() <= slack and min(along.max(), length) - max(along.min(), 0.0) > slack)
-
-
-def _union(outlines: Sequence[F64]) -> F64:
-    """The outline of the union, counter-clockwise from the smallest corner."""
-    if max(map(len, outlines)) <= 2:  # all points are on one line
-        points = np.concatenate(outlines)
-        order = np.lexsort(points.T[::-1])
-        ends = points[order[[0, -1]]]
-        return ends if np.abs(ends[1] - ends[0]).max() > _SAME * np.abs(points).max() else ends[:1]
-    union = shapely.union_all([shapely.Polygon(outline) for outline in outlines])
-    corners = shapely.get_coordinates(shapely.orient_polygons(union).exterior)[:-1]
-    first = np.lexsort((corners[:, 1], corners[:, 0]))[0]
-    return _without_straight_corners(np.roll(corners, -first, axis=0))
-
-
-def _without_straight_corners(corners: F64) -> F64:
-    """The outline without points where two outlines cross on a straight side; the first point is a corner."""
-    outline = shapely.Polygon(corners)
-    # With preserve_topology, simplify would keep four points of a triangle; without it, nothing of a thin sliver.
-    simplified = shapely.simplify(outline, 1e-12 * shapely.length(outline), preserve_topology=False)
-    return corners if simplified.is_empty else shapely.get_coordinates(simplified.exterior)[:-1]

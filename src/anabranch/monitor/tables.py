@@ -76,8 +76,24 @@ def make_tables(
     if not all(area.distances for area in analysis.areas):
         cells = []
     forms = list(dict.fromkeys([*allowed, *(form for cell in cells for form in cell)]))
-    first, sets = _sets(forms, dict(analysis.forms), is_uncertain)
-    groups = [] if semantics == MUST else _groups([form for form in is_uncertain if is_uncertain[form]], uncertain)
+    sets = [essential(numbers) if is_uncertain[form] else () for form, numbers in analysis.forms]
+    groups = [] if semantics == MUST else form_groups([form for form in is_uncertain if is_uncertain[form]], uncertain)
+    members = [[form in group for form in forms] for group in groups]
+    return assembled(analysis, columns, parts, uncertain, forms, cells, sets, members)
+
+
+def assembled(
+    analysis: MonitorAnalysis, columns: Sequence[int], parts: Sequence[ErrorParts], uncertain: Sequence[bool],
+    forms: Sequence[Form], cells: Sequence[Mapping[Form, Interval]], sets: Sequence[Numbers],
+    groups: Sequence[Sequence[bool]],
+) -> Tables:  # fmt: skip
+    """The tables of forms, cells, the sets of the first forms, and which forms are in each group.
+
+    If a form occurs twice, the cells are about the first one.
+    """
+    semantics = analysis.query.semantics
+    first, ends = _sets(sets, len(forms))
+    is_first = [form not in forms[:index] for index, form in enumerate(forms)]
     operands = len(analysis.operands)
     links = np.zeros((operands, operands), np.bool_)
     for one, other in analysis.links:
@@ -85,9 +101,12 @@ def make_tables(
     owners = [operand for operand, _ in analysis.values]
     rules = MatchRules(
         np.array(list(zip(owners, columns, strict=True)), np.int64),
-        np.array([[_row(cell.get(form, ALL[0])) for form in forms] for cell in cells]).reshape(
-            len(cells), len(forms), 4
-        ),
+        np.array(
+            [
+                [_row(cell.get(form, ALL[0]) if own else ALL[0]) for form, own in zip(forms, is_first, strict=True)]
+                for cell in cells
+            ]
+        ).reshape(len(cells), len(forms), 4),
         _WIDEN[semantics],
         links,
         float(analysis.query.within),
@@ -97,10 +116,10 @@ def make_tables(
         analysis.query.threshold if analysis.query.per is None else 0.0,
     )
     constraints = Constraints(
-        np.array(forms, np.int64),
+        np.array(forms, np.int64).reshape(-1, 2),
         first,
-        sets,
-        np.array([[form in group for form in forms] for group in groups], np.bool_).reshape(len(groups), len(forms)),
+        ends,
+        np.array(groups, np.bool_).reshape(len(groups), len(forms)),
         *_matrices(parts),
         np.array([0 if analysis.one_instant else operand for operand in owners], np.int64),
         _shapes(analysis, forms, uncertain),
@@ -158,15 +177,14 @@ def _row(interval: Interval) -> tuple[float, float, float, float]:
     return interval.low, interval.high, float(interval.low_open), float(interval.high_open)
 
 
-def _sets(forms: Sequence[Form], numbers: Mapping[Form, Numbers], is_uncertain: Mapping[Form, bool]) -> tuple[I64, F64]:
-    """The intervals of each uncertain form, up to single numbers; none for forms without error or constraint."""
-    sets = [essential(numbers[form]) if is_uncertain.get(form) else () for form in forms]
-    first = np.concatenate([[0], np.cumsum([len(intervals) for intervals in sets])]).astype(np.int64)
+def _sets(sets: Sequence[Numbers], n_forms: int) -> tuple[I64, F64]:
+    """The intervals of each form: those of the first forms, and none for the others."""
+    counts = [len(intervals) for intervals in sets] + [0] * (n_forms - len(sets))
     ends = [(interval.low, interval.high) for intervals in sets for interval in intervals]
-    return first, np.array(ends, np.float64).reshape(-1, 2)
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), np.array(ends, np.float64).reshape(-1, 2)
 
 
-def _groups(forms: Sequence[Form], uncertain: Sequence[bool]) -> list[set[Form]]:
+def form_groups(forms: Sequence[Form], uncertain: Sequence[bool]) -> list[set[Form]]:
     """The groups of uncertain forms that are connected by shared uncertain values."""
     groups: list[tuple[set[Form], set[int]]] = []
     for form in forms:

@@ -22,7 +22,7 @@ from anabranch.monitor.kernel.highest import highest
 from anabranch.monitor.kernel.lines import Lines, plane_of, probability_at
 from anabranch.monitor.kernel.locations import are_convex, has_weighed_shape
 from anabranch.monitor.kernel.polygons import ROUNDING, Body, cut, earliest_in_plane, excess, extent, latest
-from anabranch.monitor.kernel.probabilities import Constraints, error_of, form_probability, is_uncertain
+from anabranch.monitor.kernel.probabilities import Constraints, error_of, form_probability, has_choices, is_uncertain
 
 #: The most tangents per extreme. Each halves the distance at worst, and squares it if the boundary is smooth.
 _MOST_CUTS = 40
@@ -73,6 +73,8 @@ def _latest(point: F64) -> float:
 
 @compiled_inline
 def _has_one_interval_each(constraints: Constraints) -> bool:
+    if has_choices(constraints):
+        return False
     for f in range(constraints.groups.shape[1]):
         if is_uncertain(f, constraints) and constraints.first[f + 1] - constraints.first[f] != 1:
             return False

@@ -23,6 +23,7 @@ from anabranch.monitor.kernel.probabilities import (
     error_of,
     form_probability,
     forms_of,
+    has_choices,
     is_uncertain,
     predicted_form,
 )
@@ -43,6 +44,8 @@ def highest(body: Body, lines: Lines, constraints: Constraints, threshold: float
 @compiled
 def highest_from(body: Body, lines: Lines, constraints: Constraints, threshold: float, point: F64) -> float:
     """The same from any instants of the set, which `point` has at first."""
+    if has_choices(constraints):
+        return _of_choices(body, lines, constraints, point)
     # True for the mean of the corners of most regions.
     if _is_certain(point, lines, constraints) and are_certain(lines, constraints):
         return 1.0
@@ -282,6 +285,17 @@ def _on_edges(body: Body, lines: Lines, constraints: Constraints, point: F64) ->
             share = 1.0 if step == 0 else 0.5 * (low + high)
     assign(point, best)
     return top
+
+
+@compiled
+def _of_choices(body: Body, lines: Lines, constraints: Constraints, point: F64) -> float:
+    """The highest probability if it is a sum; sums of log-concave functions may have several local maxima."""
+    if probability_at(point, lines, constraints, np.empty(len(point))) >= 1.0 - 1e-13:
+        return 1.0
+    if body.n < 3:
+        return _on_segment(body, lines, constraints, False, point)
+    flat, frame = flattened(body)
+    return _several_maxima(flat, frame, lines, constraints, 1.0, point)
 
 
 @compiled

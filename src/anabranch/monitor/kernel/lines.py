@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from anabranch.arrays import F64
 from anabranch.compiled import compiled, compiled_inline
 from anabranch.monitor.kernel.distances import area_probability
+from anabranch.monitor.kernel.distributions import ZERO
 from anabranch.monitor.kernel.polygons import ROUNDING, largest
 from anabranch.monitor.kernel.probabilities import (
     Constraints,
     error_of,
     form_probability,
     forms_of,
+    has_choices,
     predicted_form,
 )
 from anabranch.monitor.kernel.trees import group_probability
@@ -60,13 +64,30 @@ def plane_of(f: int, constraints: Constraints, lines: Lines, plane: F64) -> None
 def probability_at(point: F64, lines: Lines, constraints: Constraints, slope: F64) -> float:
     """The probability at a point; the negative gradient of its logarithm is written to `slope`."""
     predict_values(point, lines, constraints)
+    if not has_choices(constraints):
+        return _choice_probability(ZERO, len(constraints.groups), lines, constraints, slope)
+    total, begin, rise = 0.0, ZERO, np.zeros(len(slope))
+    for g in range(len(constraints.groups) + 1):
+        if g == len(constraints.groups) or forms_of(g, constraints)[0] == 0:
+            value = _choice_probability(begin, g, lines, constraints, slope)
+            total += value
+            for j in range(len(slope)):
+                rise[j] += value * slope[j]
+            begin = g + 1
+    if total > 0.0:
+        for j in range(len(slope)):
+            slope[j] = rise[j] / total
+    return min(1.0, total)
+
+
+@compiled
+def _choice_probability(begin: int, end: int, lines: Lines, constraints: Constraints, slope: F64) -> float:
+    """The product of the probabilities of some groups and of all areas; `slope` is as above."""
     center, e = lines.center, lines.error
     slope[:] = 0.0
     product = 1.0
-    for g in range(len(constraints.groups)):
+    for g in range(begin, end):
         count, only = forms_of(g, constraints)
-        if count == 0:
-            continue
         if count == 1:
             value, derivative = form_probability(only, predicted_form(only, constraints, center), constraints, e)
             if value > 0.0:

@@ -45,7 +45,8 @@ class Constraints(NamedTuple):
     ----------
     forms : (F, 2) the two values of each form; the second is -1 for a single value
     first, sets : the intervals of form f are sets[first[f] : first[f + 1]], each (low, high)
-    groups : (G, F) whether a form belongs to a group; a form without error belongs to none
+    groups : (G, F) whether a form belongs to a group; a form without error belongs to none. A row without forms is
+        between two *choices*, of which at most one holds: the probability is the sum of theirs
     shares : (V, P) the error of a value is the sum of independent errors; the share of each in the total, then zeros
     spreads : (V, P) the standard deviation of each of them, 0 for uniform
     axis : for each value the axis of its instant
@@ -136,6 +137,15 @@ def forms_of(g: int, constraints: Constraints) -> tuple[int, int]:
         if constraints.groups[g, f]:
             count, last = count + 1, f
     return count, last
+
+
+@compiled_inline
+def has_choices(constraints: Constraints) -> bool:
+    """Whether the probability is a sum of several."""
+    for g in range(len(constraints.groups)):
+        if forms_of(g, constraints)[0] == 0:
+            return True
+    return False
 
 
 @compiled_inline
