@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import shapely
@@ -35,9 +36,13 @@ class Zone:
     inside: bool
     semantics: str
 
+    def place(self, at: float) -> tuple[float, float]:
+        """The predicted location: the nearest doubles, so that one on an edge along an axis is on it."""
+        return float(self.x.start + self.x.rate * Fraction(at)), float(self.y.start + self.y.rate * Fraction(at))
+
     def share(self, at: float) -> float:
         """The probability that the true location is in the polygon."""
-        x, y = (float(line.start) + float(line.rate) * at for line in (self.x, self.y))
+        x, y = self.place(at)
         ex, ey = float(self.x.error), float(self.y.error)
         if ex > 0 and ey > 0:
             box = shapely.box(x - ex, y - ey, x + ex, y + ey)
@@ -51,8 +56,7 @@ class Zone:
 
     def matches(self, at: float) -> bool:
         if self.semantics == "EXPECTED":
-            place = shapely.Point(*(float(line.start) + float(line.rate) * at for line in (self.x, self.y)))
-            return bool(self.polygon.intersects(place)) == self.inside
+            return bool(self.polygon.intersects(shapely.Point(*self.place(at)))) == self.inside
         return self.share(at) > 1e-12 if self.semantics == "MAY" else self.share(at) > 1 - 1e-12
 
     def changes(self, low: float, high: float) -> list[float]:

@@ -70,6 +70,16 @@ def most_pieces(shapes: Shapes) -> int:
     return most
 
 
+@compiled
+def shape_size(s: int, shapes: Shapes) -> float:
+    """The magnitude of the numbers of an area: the center and a finite distance of a ring, or coordinates of a polygon."""
+    size = shapes.distances[s, 1] if shapes.distances[s, 1] < np.inf else shapes.distances[s, 0]
+    for k in range(shapes.first[s], shapes.first[s + 1]):
+        for coordinate in shapes.edges[k]:
+            size = max(size, abs(coordinate))
+    return size + abs(shapes.centers[s, 0]) + abs(shapes.centers[s, 1])
+
+
 @compiled_inline
 def distance_from(x: float, y: float, ex: float, ey: float, which: int) -> float:
     """The distance of a point of the box around (x, y) from 0."""
