@@ -32,13 +32,27 @@ CREATE QUERY diagonal AS
   WHERE ABS(a.x + a.y - b.x - b.y) <= 40 AND a.car < b.car AND a.car < 10 SEMANTICS MAY THRESHOLD 0.25;
 CREATE QUERY round AS
   MONITOR a, b FROM cars AS a, cars AS b WHERE DISTANCE(a, b) <= 200 AND a.car < b.car SEMANTICS MAY THRESHOLD 0.5;
+CREATE QUERY curved AS
+  MONITOR a, b FROM cars AS a, cars AS b WHERE DISTANCE(a, b) <= 200 AND a.car < b.car WITHIN 1;
+CREATE QUERY zone AS
+  MONITOR a FROM cars AS a
+  WHERE WITHIN(a, 'POLYGON((500 500, 2900 800, 2700 2800, 500 2500, 500 500), (900 900, 900 2000, 2000 2000, 900 900))')
+  SEMANTICS MAY THRESHOLD 0.5;
 CREATE QUERY north AS MONITOR a FROM cars AS a WHERE a.y > 2000 SEMANTICS MUST;
 CREATE QUERY three AS
   MONITOR a, b, c FROM cars AS a, cars AS b, cars AS c
   WHERE ABS(a.x - b.x) <= 300 AND ABS(b.x - c.x) <= 300 AND ABS(a.y - b.y) <= 300 AND ABS(b.y - c.y) <= 300
     AND a.car < b.car AND b.car < c.car;
 """
-LABELS = {"near": ["a", "b"], "diagonal": ["a", "b"], "round": ["a", "b"], "north": ["a"], "three": ["a", "b", "c"]}
+LABELS = {
+    "near": ["a", "b"],
+    "diagonal": ["a", "b"],
+    "round": ["a", "b"],
+    "curved": ["a", "b"],
+    "zone": ["a"],
+    "north": ["a"],
+    "three": ["a", "b", "c"],
+}
 FILES = 4
 
 
@@ -96,7 +110,7 @@ def test_each_answer_is_found_once_with_any_number_of_partitions(
         assert counts.read == counts.used == pq.ParquetDataset(folder).read(["t"]).num_rows
 
 
-@pytest.mark.parametrize("name", ["near", "diagonal", "round"])
+@pytest.mark.parametrize("name", ["near", "diagonal", "round", "curved", "zone"])
 def test_a_live_stream_validates_the_answers_of_the_archive(
     spark: SparkSession, folder: Path, tmp_path: Path, expected: dict, name: str
 ) -> None:

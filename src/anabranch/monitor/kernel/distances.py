@@ -27,9 +27,7 @@ _MOST_BENDS = 4 + 5 * len(CUTS)
 
 
 @compiled
-def area_probability(
-    s: int, center: F64, constraints: Constraints, e: F64, slack: float
-) -> tuple[float, float, float]:
+def area_probability(s: int, center: F64, constraints: Constraints, e: F64, slack: float) -> tuple[float, float, float]:
     """The probability that a location is in its area, and its derivatives by the predicted x and y.
 
     `center` has the predicted value of each value, and `e` its error; `slack` is the rounding error of coordinates.
@@ -166,9 +164,7 @@ def _polygon(s: int, x: float, y: float, constraints: Constraints, e: F64, slack
 
 
 @compiled
-def _sliced(
-    f: int, part: tuple[float, float, float], constraints: Constraints, e: F64
-) -> tuple[float, float, float]:
+def _sliced(f: int, part: tuple[float, float, float], constraints: Constraints, e: F64) -> tuple[float, float, float]:
     """The signed probability of the part of an edge in a slice, and its derivatives by the predicted u and v."""
     begin, end, tilt = part
     p, by_u = 0.0, 0.0

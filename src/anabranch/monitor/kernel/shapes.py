@@ -72,7 +72,7 @@ def most_pieces(shapes: Shapes) -> int:
 
 @compiled
 def shape_size(s: int, shapes: Shapes) -> float:
-    """The magnitude of the numbers of an area: the center and a finite distance of a ring, or coordinates of a polygon."""
+    """The magnitude of the numbers of an area: its center, and its largest finite distance or coordinate."""
     size = shapes.distances[s, 1] if shapes.distances[s, 1] < np.inf else shapes.distances[s, 0]
     for k in range(shapes.first[s], shapes.first[s + 1]):
         for coordinate in shapes.edges[k]:

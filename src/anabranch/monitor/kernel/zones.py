@@ -72,8 +72,8 @@ def _is_segment_match(
 def slice_part(u0: float, v0: float, u1: float, v1: float, slack: float) -> tuple[float, float, float]:
     """The part of an edge in the slice of a polygon at v = 0: (begin, end, change of u with v along the edge).
 
-    The slice is the sum of (-inf, end] minus that of (-inf, begin] over all edges. An edge that crosses v = 0 has one of
-    the two. They add up to the slice just above 0. An edge on v = 0 with the polygon below is missing there, and is
+    The slice is the sum of (-inf, end] minus that of (-inf, begin] over all edges. An edge that crosses v = 0 has one
+    of the two. They add up to the slice just above 0. An edge on v = 0 with the polygon below is missing there, and is
     added from end to end. The polygon is to the left of an edge, and v is 0 up to `slack`.
     """
     v0, v1 = 0.0 if abs(v0) <= slack else v0, 0.0 if abs(v1) <= slack else v1
