@@ -358,7 +358,11 @@ MUTANTS = [
         ("zones", "widen = abs(nx) * ex + abs(ny) * ey", "widen = max(ex, ey)"),
         ("zones", "pieces[n - 1, 1], pieces[n - 1, 3] = after, 1.0", "pieces[n - 1, 3] = 1.0"),
         ("distances", "p += weight * (y1 - y0) * below", "p += weight * (x1 - x0) * below"),
-        ("distances", "more, more_by_x, more_by_y = -more, -more_by_x, -more_by_y", "more = abs(more)"),
+        ("zones", "and u1 < u0:", "and u1 > u0:"),
+        ("zones", "return inside >= 2.0 * half - slack if", "return inside >= 0.5 * half if"),
+        ("zones", "inside = 2.0 * half - inside", "inside = half - inside"),
+        ("distances", "slice_part(y1, x1, y0, x0, slack)", "slice_part(y0, x0, y1, x1, slack)"),
+        ("highest", "or not low <= level <= high or", "or low <= level <= high or"),
     ]),
     *_mutants("monitor", ["monitor/test_polygon.py"], [
         ("polygons", "(_doubled_area(ring) > 0) != is_hole", "(_doubled_area(ring) > 0)"),

@@ -33,12 +33,13 @@ POLYGONS = [
     "POLYGON((0 0, 0 3, 1 3, 1 1, 3 1, 3 3, 4 3, 4 0, 0 0))",  # a U, clockwise
     "POLYGON((-1 -1, 5 -1, 5 4, -1 4, -1 -1), (1 0.5, 3 0.5, 3 2.5, 1 2.5, 1 0.5))",  # with a hole
     "MULTIPOLYGON(((0 0, 1 0, 1 4, 0 4, 0 0)), ((2 0, 3 0, 2.5 3.5, 2 0)))",
+    "POLYGON((0 0, 2.5 0, 2.5 1, 4 1, 4 3, 1 3, 1 1, 0 1, 0 0))",  # two boxes; both have the level of 1
 ]
 
 
 @st.composite
 def cases(draw: Draw) -> Case:
-    """One operand in or outside a polygon; an exact coordinate is on no line along an edge (see Limits in the docs)."""
+    """One operand in or outside a polygon."""
     negated = draw(st.sampled_from(["", "", "NOT "]))
     polygon = draw(st.sampled_from(POLYGONS))
     call = draw(st.sampled_from([f"WITHIN(a, '{polygon}')", f"CONTAINS('{polygon}', a)"]))
@@ -55,8 +56,8 @@ def rows_of(draw: Draw, number: int) -> dict[str, Any]:
     return {
         "id": "abab"[number],
         "t": draw(st.sampled_from([0, 1, 2, 3])),
-        "x": draw(st.sampled_from([0.05, 1.05, -1.3, 2.5, 6.1])),
-        "y": draw(st.sampled_from([0.07, 1.04, -1.3, 2.55, 4.2])),
+        "x": draw(st.sampled_from([0.05, 1.0, -1.3, 2.5, 6.1])),
+        "y": draw(st.sampled_from([0.07, 1.0, -1.3, 2.55, 4.2])),
         "x_rate": draw(st.sampled_from([0.0, 1.0, -1.1, 0.55])),
         "y_rate": draw(st.sampled_from([0.0, 1.03, -1.1, 0.5])),
     }
@@ -74,7 +75,7 @@ def expected_of(case: Case) -> list[dict[str, Any]]:
             assert x is not None and y is not None
             semantics = query.semantics if x.error or y.error else "EXPECTED"
             zone = Zone(shapely.from_wkt(text), x, y, area.op == "WITHIN", semantics)
-            for begin, end, best in zone.pieces(float(prediction.time), float(prediction.end)):
+            for begin, end, best in zone.pieces(prediction.time, prediction.end):
                 if best > 0 and best >= query.threshold - 1e-9:
                     answers.append(
                         {"a": prediction.answer_struct, "valid_from": begin, "valid_to": end, "probability": best}
@@ -131,6 +132,83 @@ def test_boundaries_are_inside(where: str, place: tuple[float, ...], ranges: lis
     assert [(row["valid_from"], row["valid_to"]) for row in rows] == [pytest.approx(own) for own in ranges]
 
 
+UPRIGHT_U = "'POLYGON((0 0, 4 0, 4 3, 3 3, 3 1, 1 1, 1 3, 0 3, 0 0))'"
+LYING_U = "'POLYGON((0 0, 3 0, 3 1, 1 1, 1 3, 3 3, 3 4, 0 4, 0 0))'"
+
+
+@pytest.mark.parametrize(
+    ("where", "place", "answers"),
+    [
+        # The segment of the errors, 1 to the left and right, slides along the bottom of the notch, from 0 on.
+        (f"WITHIN(a, {UPRIGHT_U}) SEMANTICS MAY", (-2, 1, 1, 0), [(1, 6, 1.0)]),
+        (f"WITHIN(a, {UPRIGHT_U}) SEMANTICS MUST", (-2, 1, 1, 0), [(3, 5, 1.0)]),
+        (f"WITHIN(a, {UPRIGHT_U})", (-2, 1, 1, 0), [(2, 6, 1.0)]),
+        (f"NOT WITHIN(a, {UPRIGHT_U}) SEMANTICS MAY", (-2, 1, 1, 0), [(0, 3, 1.0), (5, 6, 0.5)]),
+        (f"NOT WITHIN(a, {UPRIGHT_U}) SEMANTICS MUST", (-2, 1, 1, 0), [(0, 1, 1.0)]),
+        # It leaves the bottom upwards at once, or in the middle of its time.
+        (f"WITHIN(a, {UPRIGHT_U}) SEMANTICS MUST", (2, 0, 1, 1), [(0, 0, 1.0)]),
+        (f"WITHIN(a, {UPRIGHT_U}) SEMANTICS MAY", (2, 0, 0.7, 0.1), [(0, 3, 1.0)]),
+        (f"NOT WITHIN(a, {UPRIGHT_U}) SEMANTICS MUST", (2, 0, 0.7, 0.1), [(3, 6, 1.0)]),
+        # It is on the outer boundary, from below and from above.
+        (f"WITHIN(a, {UPRIGHT_U}) SEMANTICS MAY", (2, 0, 0, -1), [(0, 0, 1.0)]),
+        (f"WITHIN(a, {UPRIGHT_U}) SEMANTICS MAY", (3, 0, 3, 1), [(0, 0, 0.5)]),
+        (f"NOT WITHIN(a, {UPRIGHT_U}) SEMANTICS MAY", (2, 0, 0, -1), [(0, 6, 1.0)]),
+    ],
+)
+@pytest.mark.parametrize("exact", ["y", "x"])
+def test_a_segment_on_an_edge_is_inside(
+    where: str, place: tuple[float, ...], answers: list[tuple[float, ...]], exact: str
+) -> None:
+    error = "x = 1, y = 0"
+    if exact == "x":  # the same with the axes exchanged
+        where, place, error = where.replace(UPRIGHT_U, LYING_U), (*place[2:], *place[:2]), "x = 0, y = 1"
+    rows = rows_to(f"a FROM e WHERE {where}", {"a": place}, error)
+    assert [(row["valid_from"], row["valid_to"], row["probability"]) for row in rows] == [
+        pytest.approx(own, abs=1e-9) for own in answers
+    ]
+
+
+STEP = "'POLYGON((0 0, 2.5 0, 2.5 1, 5 1, 5 2, 2 2, 2 1, 0 1, 0 0))'"
+
+
+@pytest.mark.parametrize(
+    ("where", "answers"),
+    [
+        (f"WITHIN(a, {STEP}) SEMANTICS MAY", [(0, 4, 1.0)]),
+        (f"WITHIN(a, {STEP}) SEMANTICS MUST", [(2, 2, 1.0)]),
+        (f"WITHIN(a, {STEP})", [(0, 4, 1.0)]),
+        (f"NOT WITHIN(a, {STEP}) SEMANTICS MAY", [(0, 2, 0.375), (2, 6, 1.0)]),
+    ],
+)
+def test_the_probability_is_higher_on_the_level_of_two_edges(where: str, answers: list[tuple[float, ...]]) -> None:
+    """The segment from 1.25 to 3.25 rises from the lower box, at its right, to the upper one, at its left."""
+    rows = rows_to(f"a FROM e WHERE {where}", {"a": (2.25, 0, 0, 0.5)}, "x = 1, y = 0")
+    found = sorted((row["valid_from"], row["valid_to"], row["probability"]) for row in rows)
+    assert found == [pytest.approx(own, abs=1e-9) for own in answers]
+
+
+def test_the_level_of_two_edges_at_different_instants() -> None:
+    query = f"a, b FROM e WHERE WITHIN(a, {STEP}) AND WITHIN(b, {STEP}) AND a.id < b.id WITHIN 1 SEMANTICS MAY"
+    (row,) = rows_to(query, {"a": (2.25, 0, 0, 0.5), "b": (2.25, 0, 0.8, 0.0)}, "x = 1, y = 0")
+    assert row["probability"] == pytest.approx(0.625, abs=1e-9)
+    (row,) = rows_to(query, {"a": (2.25, 0, 0, 0.5), "b": (1.25, 0, 0.8, 0.0)}, "x = 1, y = 0")
+    assert row["probability"] == pytest.approx(1.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("semantics", ["EXPECTED", "MAY", "MUST"])
+@pytest.mark.parametrize("place", [(0, 1), (2, 1), (1, 0), (1, 2), (0, 0), (2, 2), (0, 2), (2, 0)])
+def test_a_point_on_the_boundary_is_inside(place: tuple[float, float], semantics: str) -> None:
+    """The errors are columns, which are 0 in this row."""
+    stream = STREAM.format(error="x = ex, y = ey")
+    x, y = place
+    rows: Rows = {
+        "e": [{"id": "a", "t": 0, "x": x, "x_rate": 0.0, "y": y, "y_rate": 0.0, "ex": 0.0, "ey": 0.0}],
+    }
+    query = f"CREATE QUERY q AS MONITOR a FROM e WHERE WITHIN(a, {SQUARE}) SEMANTICS {semantics};"
+    (row,) = run_of(Case(stream + query, "q", rows, {}), [rows]).rows()
+    assert (row["valid_from"], row["valid_to"], row["probability"]) == (0, 6, 1.0)
+
+
 def test_two_names_are_in_different_polygons_at_different_instants() -> None:
     """a is in its square from 1 to 3 and b from 2 to 4, and the instants may be 1 apart."""
     query = f"a, b FROM e WHERE WITHIN(a, {SQUARE}) AND WITHIN(b, {SQUARE}) AND a.id < b.id WITHIN 1"
@@ -174,6 +252,8 @@ def test_the_certain_range() -> None:
         ("WITHIN(a, 'POINT(1 2)')", "'POINT(1 2)' is not the well-known text of a polygon"),
         ("WITHIN(a, 'POLYGON((0 0, 3 3, 2 0, 0 2, 0 0))')", "has a boundary that crosses itself"),
         ("WITHIN(a, 'POLYGON((0 0, 2 2, 0 0))')", "has a ring without an area"),
+        ("WITHIN(a, 'MULTIPOLYGON(((0 0, 2 0, 2 2, 0 0)), ((2 1, 3 1, 2 3, 2 1)))')", "has two edges that overlap"),
+        ("WITHIN(a, 'POLYGON((0 0, 2 0, 2 2, 2 1, 0 0))')", "has two edges that overlap"),
         ("WITHIN(a, 'POLYGON((0 0, 2 2, 2 0))')", "has a ring that does not end where it begins"),
         ("WITHIN(a, b)", "WITHIN takes an operand and a polygon"),
         (f"(WITHIN(a, {SQUARE}) OR a.id = 'a')", "conditions on locations can only be joined by AND"),

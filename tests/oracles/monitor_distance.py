@@ -9,6 +9,7 @@ Interpretation of the definitions
 - `<=` and `<` leave a convex set of instants, one region. `>` and `>=` are only asked at the same instant (WITHIN 0);
   they leave the instants before and after those that do not satisfy.
 - The probability of a region is the highest of any of its instants.
+- Two bounds of one distance, `<= R` and `>= r`, are about the same true distance, so they are not independent.
 - `a.z <= K` on another value restricts the region as for other queries, and its probability is multiplied.
 
 Whether a region is empty or a single instant depends on a contact, which cannot be decided in floats: `Contact` is
@@ -21,6 +22,8 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -232,8 +235,17 @@ class Pair:
         region = self.in_plane()
         return [] if region is None else [region]
 
+    @cached_property
+    def compared(self) -> list[list[Condition]]:
+        """The conditions by what they compare."""
+        by_terms: dict[Any, list[Condition]] = {}
+        for condition in self.conditions:
+            by_terms.setdefault((condition.coordinates, condition.point), []).append(condition)
+        return list(by_terms.values())
+
     def probability(self, at: Instants) -> float:
-        return math.prod(condition.probability(at) for condition in self.conditions)
+        """A distance that is too long is not too short, so the probabilities of both are subtracted from 1."""
+        return math.prod(1 - sum(1 - condition.probability(at) for condition in own) for own in self.compared)
 
     # ------------------------------------------------------------ the same instant
 

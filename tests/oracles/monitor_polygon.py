@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import shapely
@@ -35,9 +36,13 @@ class Zone:
     inside: bool
     semantics: str
 
-    def share(self, at: float) -> float:
+    def place(self, at: Fraction) -> tuple[float, float]:
+        """The predicted location: the nearest doubles, so that one on an edge along an axis is on it."""
+        return float(self.x.start + self.x.rate * at), float(self.y.start + self.y.rate * at)
+
+    def share(self, at: Fraction) -> float:
         """The probability that the true location is in the polygon."""
-        x, y = (float(line.start) + float(line.rate) * at for line in (self.x, self.y))
+        x, y = self.place(at)
         ex, ey = float(self.x.error), float(self.y.error)
         if ex > 0 and ey > 0:
             box = shapely.box(x - ex, y - ey, x + ex, y + ey)
@@ -49,33 +54,32 @@ class Zone:
             inside = float(self.polygon.intersects(shapely.Point(x, y)))
         return inside if self.inside else 1.0 - inside
 
-    def matches(self, at: float) -> bool:
+    def matches(self, at: Fraction) -> bool:
         if self.semantics == "EXPECTED":
-            place = shapely.Point(*(float(line.start) + float(line.rate) * at for line in (self.x, self.y)))
-            return bool(self.polygon.intersects(place)) == self.inside
+            return bool(self.polygon.intersects(shapely.Point(*self.place(at)))) == self.inside
         return self.share(at) > 1e-12 if self.semantics == "MAY" else self.share(at) > 1 - 1e-12
 
-    def changes(self, low: float, high: float) -> list[float]:
+    def changes(self, low: Fraction, high: Fraction) -> list[Fraction]:
         """The instants between two others at which anything may change, and these two."""
         rings = [ring.coords for part in shapely.get_parts(self.polygon) for ring in (part.exterior, *part.interiors)]
         edges = [edge for ring in rings for edge in itertools.pairwise(ring)]
         instants = []
-        for (x0, y0), (x1, y1) in edges:
-            normals = [(1.0, 0.0), (0.0, 1.0), (y1 - y0, x0 - x1)]
+        for edge in edges:
+            (x0, y0), (x1, y1) = ([Fraction(number) for number in point] for point in edge)
+            normals = [(1, 0), (0, 1), (y1 - y0, x0 - x1)]
             for (nx, ny), sx, sy in itertools.product(normals, (-1, 0, 1), (-1, 0, 1)):
-                start = nx * (float(self.x.start) + sx * float(self.x.error) - x0)
-                start += ny * (float(self.y.start) + sy * float(self.y.error) - y0)
-                rate = nx * float(self.x.rate) + ny * float(self.y.rate)
+                start = nx * (self.x.start + sx * self.x.error - x0) + ny * (self.y.start + sy * self.y.error - y0)
+                rate = nx * self.x.rate + ny * self.y.rate
                 if rate:
                     instants.append(-start / rate)
         inner = sorted(at for at in instants if low < at < high)
         apart = [at for before, at in itertools.pairwise([low, *inner]) if at - before > NEAR]
         return [low, *(at for at in apart if high - at > NEAR), high]
 
-    def pieces(self, low: float, high: float) -> list[tuple[float, float, float]]:
+    def pieces(self, low: Fraction, high: Fraction) -> list[tuple[Fraction, Fraction, float]]:
         """The connected sets of matching instants: from, to, and the highest probability."""
         cuts = self.changes(low, high)
-        found: list[list[float]] = []
+        found: list[tuple[Fraction, Fraction, float]] = []
         was_matching = False
         for before, after in itertools.pairwise(cuts):
             matches = self.matches((before + after) / 2)
@@ -84,19 +88,20 @@ class Zone:
             if is_contact:
                 raise Contact
             if matches:
-                best = self.highest(before, after)
-                if was_matching:
-                    found[-1] = [found[-1][0], after, max(found[-1][2], best)]
-                else:
-                    found.append([before, after, best])
+                best = max(self.highest(before, after), self.share(before))
+                begin, _, best_before = found.pop() if was_matching else (before, before, 0.0)
+                found.append((begin, after, max(best, best_before)))
+            elif was_matching and at_cut:
+                found[-1] = (*found[-1][:2], max(found[-1][2], self.share(before)))
             was_matching = matches
-        return [(begin, end, best) for begin, end, best in found]
+        return found
 
-    def highest(self, low: float, high: float) -> float:
-        """The largest value of the polynomial through three instants in between; at the ends it may jump."""
+    def highest(self, low: Fraction, high: Fraction) -> float:
+        """The largest value of the polynomial through three instants in between; at the ends the share may jump."""
         if float(self.x.error) == float(self.y.error) == 0:
             return 1.0
-        shares = np.array([0.25, 0.5, 0.75])
-        polynomial = np.polynomial.Polynomial.fit(shares, [self.share(low + at * (high - low)) for at in shares], 2)
+        instants = [Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)]
+        shares = [self.share(low + at * (high - low)) for at in instants]
+        polynomial = np.polynomial.Polynomial.fit(np.array(instants, float), shares, 2)
         tops = [float(top.real) for top in polynomial.deriv().roots() if 0 < top.real < 1]
         return min(1.0, max(float(polynomial(at)) for at in (0.0, 1.0, *tops)))

@@ -30,6 +30,8 @@ def rings_of(text: str) -> tuple[Ring, ...]:
     edges = [edge for ring in rings for edge in _edges(ring)]
     if any(_cross(one, other) for one, other in combinations(edges, 2)):
         raise NotAnArea("has a boundary that crosses itself")
+    if any(_overlap(one, other) for one, other in combinations(edges, 2)):
+        raise NotAnArea("has two edges that overlap")
     return tuple(_oriented(ring, [other for other in rings if other is not ring]) for ring in rings)
 
 
@@ -80,6 +82,13 @@ def _cross(one: Edge, other: Edge) -> bool:
     """Whether two edges cross at an inner point of both."""
     a, b, c, d = one[:2], one[2:], other[:2], other[2:]
     return _turn(a, b, c) * _turn(a, b, d) < 0 and _turn(c, d, a) * _turn(c, d, b) < 0
+
+
+def _overlap(one: Edge, other: Edge) -> bool:
+    """Whether two edges are on one line, and have more than a point in common."""
+    a, b, c, d = one[:2], one[2:], other[:2], other[2:]
+    is_one_line = _turn(a, b, c) == _turn(a, b, d) == 0
+    return is_one_line and max(min(a, b), min(c, d)) < min(max(a, b), max(c, d))
 
 
 def _turn(one: Point, two: Point, three: Point) -> float:

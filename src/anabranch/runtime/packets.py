@@ -55,7 +55,8 @@ class Packing:
     Attributes
     ----------
     every : bool
-        Send a packet row to every bucket, even an empty one, so that all buckets know the newest time (streaming).
+        Streaming: send a packet row to every bucket, even an empty one, so that all buckets know the newest time, and
+        quarantine a file that cannot be read, which fails a batch run.
     counter : RowCounter or None
         Counts rows as they are read, for a progress bar.
     instants : bool
@@ -118,7 +119,9 @@ def _pack_files(packing: Packing, types, batches):
                 for table in read_tables(task["path"], task.get("groups"), layout, types):
                     yield packing.packet_rows(table)
             except UnreadableFile as error:
-                yield packing.no_rows(quarantine(layout.name, str(error), [{"file": task["path"]}]))
+                if not packing.every:
+                    raise DataError(f"{task['path']} {error}") from error
+                yield packing.no_rows(quarantine(layout.name, f"the file {error}", [{"file": task["path"]}]))
 
 
 def _tables(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

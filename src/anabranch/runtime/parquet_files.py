@@ -1,7 +1,7 @@
 """Parquet files that the workers read themselves: the tasks of a run, and the rows of a task.
 
-A file that cannot be read does not stop a run: it is quarantined with its path. Errors that may pass, such as a missing
-permission or a lost connection, do stop it.
+A file that cannot be read does not stop a stream: it is quarantined with its path. Errors that may pass, such as a
+missing permission or a lost connection, do stop it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from anabranch.columns.times import midnights
 from anabranch.columns.types import can_read, type_of
+from anabranch.errors import DataError
 from anabranch.language.types import Type
 from anabranch.transport.layout import Layout
 
@@ -24,35 +25,28 @@ _TASKS = pa.schema([("path", pa.string()), ("groups", pa.list_(pa.int32()))])
 
 
 class UnreadableFile(Exception):
-    """A file that no later attempt can read, with the reason."""
+    """A file that no later attempt can read: the reason, to be read after the name of the file."""
 
 
 def tasks_of(paths: Sequence[str], n_cores: int) -> pa.Table:
-    """Tasks of consecutive row groups with about the same number of rows, several per core.
-
-    A file that cannot be read is a task without row groups.
-    """
+    """Tasks of consecutive row groups with about the same number of rows, several per core."""
     groups: list[tuple[str, int, int]] = []
-    unreadable: list[str] = []
     for path in paths:
         try:
             metadata = _readable(lambda path=path: pq.read_metadata(path))
-        except UnreadableFile:
-            unreadable.append(path)
-            continue
+        except UnreadableFile as error:
+            raise DataError(f"{path} {error}") from error
         groups += [(path, group, metadata.row_group(group).num_rows) for group in range(metadata.num_row_groups)]
     share = min(ROWS_AT_ONCE, max(1, sum(rows for _, _, rows in groups) // (2 * n_cores)))
-    tasks: list[tuple[str, list[int] | None]] = []
-    chosen: list[int] = []
+    tasks: list[tuple[str, list[int]]] = []
     filled = share
     for path, group, rows in groups:
         if filled >= share or tasks[-1][0] != path:
-            chosen, filled = [], 0
-            tasks.append((path, chosen))
-        chosen.append(group)
+            tasks.append((path, []))
+            filled = 0
+        tasks[-1][1].append(group)
         filled += rows
-    tasks += [(path, None) for path in unreadable]
-    return pa.table({"path": [path for path, _ in tasks], "groups": [some for _, some in tasks]}, schema=_TASKS)
+    return pa.table({"path": [path for path, _ in tasks], "groups": [chosen for _, chosen in tasks]}, schema=_TASKS)
 
 
 def read_tables(path: str, groups: list[int] | None, layout: Layout, types: Mapping[str, Type]) -> Iterator[pa.Table]:
@@ -84,10 +78,10 @@ def _source_columns(schema: pa.Schema, layout: Layout, types: Mapping[str, Type]
     for name in layout.source_columns:
         field = spelled.get(name.lower())
         if field is None:
-            raise UnreadableFile(f"the file has no column {name}; it has {', '.join(schema.names)}")
+            raise UnreadableFile(f"has no column {name}; it has {', '.join(schema.names)}")
         found, wanted = type_of(field.type), types.get(name.lower(), Type.UNKNOWN)
         if not can_read(found, wanted):
-            raise UnreadableFile(f"column {field.name} of the file is {found.value}, not {wanted.value}")
+            raise UnreadableFile(f"has a column {field.name} of type {found.value}, not {wanted.value}")
         fields.append(field.name)
     return fields
 
@@ -104,9 +98,9 @@ def _readable(read):
     try:
         return read()
     except pa.ArrowException as error:
-        raise UnreadableFile(f"the file cannot be read: {str(error).splitlines()[0]}") from error
+        raise UnreadableFile(f"cannot be read: {str(error).splitlines()[0]}") from error
     except OSError as error:
         # Arrow reports damaged pages as an OSError without a number.
         if error.errno not in (None, ENOENT):
             raise
-        raise UnreadableFile(f"the file cannot be read: {str(error).splitlines()[0]}") from error
+        raise UnreadableFile(f"cannot be read: {str(error).splitlines()[0]}") from error

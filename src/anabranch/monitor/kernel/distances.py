@@ -6,6 +6,7 @@ in a, except where a coordinate is at a bend of its distribution. It is summed o
 
 The probability of a polygon is an integral along its edges, by Green's theorem: of the probability that the true x is
 to the left, times the density of y. With uniform errors it is the exact area of the polygon in the box of the errors.
+If a coordinate has no error, the probability is that of the slice of the polygon at this coordinate.
 """
 
 from __future__ import annotations
@@ -18,24 +19,25 @@ from anabranch.arrays import F64
 from anabranch.compiled import compiled, compiled_inline
 from anabranch.monitor.kernel.distributions import CUTS, NODES, WEIGHTS, ZERO, sorted_few
 from anabranch.monitor.kernel.probabilities import Constraints, error_of, form_at_most, predicted_form
-from anabranch.monitor.kernel.shapes import FARTHEST, NEAREST, distance_from
+from anabranch.monitor.kernel.shapes import FARTHEST, NEAREST, PREDICTED, distance_from
+from anabranch.monitor.kernel.zones import is_match, slice_part
 
 #: The most bends of the distribution of a coordinate: 4 ends, and the cuts of normal errors around 5 of their centers.
 _MOST_BENDS = 4 + 5 * len(CUTS)
 
 
 @compiled
-def area_probability(s: int, center: F64, constraints: Constraints, e: F64) -> tuple[float, float, float]:
+def area_probability(s: int, center: F64, constraints: Constraints, e: F64, slack: float) -> tuple[float, float, float]:
     """The probability that a location is in its area, and its derivatives by the predicted x and y.
 
-    `center` has the predicted value of each value, and `e` its error.
+    `center` has the predicted value of each value, and `e` its error; `slack` is the rounding error of coordinates.
     """
     shapes = constraints.shapes
     fx, fy = shapes.forms[s, 0], shapes.forms[s, 1]
     x = predicted_form(fx, constraints, center) - shapes.centers[s, 0]
     y = predicted_form(fy, constraints, center) - shapes.centers[s, 1]
     if shapes.first[s] < shapes.first[s + 1]:
-        p, by_x, by_y = _polygon(s, x, y, constraints, e)
+        p, by_x, by_y = _polygon(s, x, y, constraints, e, slack)
         return (1.0 - p, -by_x, -by_y) if shapes.is_outside[s] else (p, by_x, by_y)
     p, by_x, by_y = _disk(fx, fy, x, y, shapes.distances[s, 1], constraints, e)
     if shapes.distances[s, 0] > 0.0:
@@ -140,19 +142,21 @@ def _bends(f: int, constraints: Constraints, e: F64, bends: F64) -> int:
 
 
 @compiled
-def _polygon(s: int, x: float, y: float, constraints: Constraints, e: F64) -> tuple[float, float, float]:
+def _polygon(s: int, x: float, y: float, constraints: Constraints, e: F64, slack: float) -> tuple[float, float, float]:
     """The probability that a location is in a polygon, and its derivatives by the predicted x and y."""
     shapes = constraints.shapes
     fx, fy = shapes.forms[s, 0], shapes.forms[s, 1]
     is_exact_x, is_exact_y = error_of(fx, constraints, e) == 0.0, error_of(fy, constraints, e) == 0.0
+    if is_exact_x and is_exact_y:
+        is_inside = is_match(s, x, y, 0.0, 0.0, PREDICTED, slack, shapes) != shapes.is_outside[s]
+        return 1.0 if is_inside else 0.0, 0.0, 0.0
     p, by_x, by_y = 0.0, 0.0, 0.0
     for k in range(shapes.first[s], shapes.first[s + 1]):
         x0, y0, x1, y1 = shapes.edges[k, 0] - x, shapes.edges[k, 1] - y, shapes.edges[k, 2] - x, shapes.edges[k, 3] - y
         if is_exact_y:
-            more, more_by_x, more_by_y = _crossing(fx, x0, y0, x1, y1, constraints, e)
-        elif is_exact_x:
-            more, more_by_y, more_by_x = _crossing(fy, y0, x0, y1, x1, constraints, e)
-            more, more_by_x, more_by_y = -more, -more_by_x, -more_by_y
+            more, more_by_x, more_by_y = _sliced(fx, slice_part(x0, y0, x1, y1, slack), constraints, e)
+        elif is_exact_x:  # with the axes exchanged, the polygon is to the left of an edge that runs backwards
+            more, more_by_y, more_by_x = _sliced(fy, slice_part(y1, x1, y0, x0, slack), constraints, e)
         else:
             more, more_by_x, more_by_y = _along(fx, fy, x0, y0, x1, y1, constraints, e)
         p, by_x, by_y = p + more, by_x + more_by_x, by_y + more_by_y
@@ -160,18 +164,15 @@ def _polygon(s: int, x: float, y: float, constraints: Constraints, e: F64) -> tu
 
 
 @compiled
-def _crossing(
-    f: int, u0: float, v0: float, u1: float, v1: float, constraints: Constraints, e: F64
-) -> tuple[float, float, float]:
-    """The part of an edge if v is exact: at the u where the edge crosses v = 0.
-
-    Returns the signed probability that the true u is less, and its derivatives by the predicted u and v.
-    """
-    if (v0 > 0.0) == (v1 > 0.0):
-        return 0.0, 0.0, 0.0
-    sign, tilt = 1.0 if v1 > v0 else -1.0, (u1 - u0) / (v1 - v0)
-    below, density = form_at_most(f, u0 - v0 * tilt, constraints, e)
-    return sign * below, -sign * density, sign * density * tilt
+def _sliced(f: int, part: tuple[float, float, float], constraints: Constraints, e: F64) -> tuple[float, float, float]:
+    """The signed probability of the part of an edge in a slice, and its derivatives by the predicted u and v."""
+    begin, end, tilt = part
+    p, by_u = 0.0, 0.0
+    for sign, at in ((-1.0, begin), (1.0, end)):
+        if at > -np.inf:
+            below, density = form_at_most(f, at, constraints, e)
+            p, by_u = p + sign * below, by_u - sign * density
+    return p, by_u, -by_u * tilt
 
 
 @compiled

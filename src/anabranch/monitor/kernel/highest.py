@@ -69,7 +69,49 @@ def _in_shapes(body: Body, lines: Lines, constraints: Constraints, point: F64) -
     is_convex &= are_convex(constraints)
     if bound == 0.0:
         return 0.0
-    return _searched(body, lines, constraints, is_convex, bound, point)
+    top, shapes = _searched(body, lines, constraints, is_convex, bound, point), constraints.shapes
+    for s in range(len(shapes.is_weighed)):
+        if shapes.is_weighed[s] and not shapes.is_convex[s] and not shapes.is_outside[s]:
+            for axis in range(2):
+                if top < bound and error_of(shapes.forms[s, axis], constraints, lines.error) == 0.0:
+                    top = _on_levels(s, axis, body, lines, constraints, bound, top, point)
+    return top
+
+
+@compiled
+def _on_levels(
+    s: int, axis: int, body: Body, lines: Lines, constraints: Constraints, bound: float, top: float, point: F64
+) -> float:
+    """The highest probability, also where a coordinate without error is on an edge of a polygon; `top` elsewhere.
+
+    What is above and what is below the level of the edge are both inside at this level, so the probability may be
+    higher than before and after. The search would miss these single instants.
+    """
+    dims, edges = len(point), constraints.shapes.edges
+    plane, at = np.empty(dims + 2), np.empty(dims)
+    plane_of(constraints.shapes.forms[s, axis], constraints, lines, plane)
+    low, high, _, _ = extent(plane, body.corners, body.n)
+    planes = np.empty((body.n_planes + 2, dims + 2))
+    assign(planes, body.planes[: body.n_planes])
+    for k in range(constraints.shapes.first[s], constraints.shapes.first[s + 1]):
+        level = edges[k, axis]
+        if edges[k, axis + 2] != level or not low <= level <= high or low == high:
+            continue
+        for row in range(2):
+            side, sign = planes[body.n_planes + row], 1.0 - 2.0 * row
+            for j in range(dims):
+                side[j] = sign * plane[j]
+            side[dims], side[dims + 1] = sign * (level - plane[dims]), plane[dims + 1] + ROUNDING * abs(level)
+        corners, n = cut(body, planes[body.n_planes :], ZERO + 2)
+        if n == 0:
+            continue
+        mean(corners, n, at)
+        n = 1 if dims == 1 else n
+        value = _searched(Body(corners, n, planes, len(planes)), lines, constraints, False, bound, at)
+        if value > top:
+            top = value
+            assign(point, at)
+    return top
 
 
 @compiled

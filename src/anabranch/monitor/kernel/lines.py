@@ -20,6 +20,7 @@ from anabranch.monitor.kernel.probabilities import (
     has_choices,
     predicted_form,
 )
+from anabranch.monitor.kernel.shapes import shape_size
 from anabranch.monitor.kernel.trees import group_probability
 
 
@@ -102,7 +103,7 @@ def _choice_probability(begin: int, end: int, lines: Lines, constraints: Constra
         product *= value
     for s in range(len(constraints.shapes.is_weighed)):
         if constraints.shapes.is_weighed[s]:
-            value, by_x, by_y = area_probability(s, center, constraints, e)
+            value, by_x, by_y = area_probability(s, center, constraints, e, shape_slack(s, constraints, lines))
             if value <= 0.0:
                 _slope_away_from_center(s, center, lines, constraints, slope)
                 return 0.0
@@ -110,6 +111,17 @@ def _choice_probability(begin: int, end: int, lines: Lines, constraints: Constra
             add_slope(constraints.shapes.forms[s, 1], -by_y / value, lines, constraints, slope)
             product *= value
     return product
+
+
+@compiled
+def shape_slack(s: int, constraints: Constraints, lines: Lines) -> float:
+    """The rounding error of the coordinates of a location, relative to an area."""
+    shapes, size = constraints.shapes, shape_size(s, constraints.shapes)
+    for k in range(2):
+        f = shapes.forms[s, k]
+        u, v = constraints.forms[f, 0], constraints.forms[f, 1]
+        size += lines.size[u] + (lines.size[v] if v >= 0 else 0.0) + error_of(f, constraints, lines.error)
+    return ROUNDING * size
 
 
 @compiled

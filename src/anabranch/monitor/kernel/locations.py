@@ -5,7 +5,7 @@ from __future__ import annotations
 from anabranch.compiled import compiled, compiled_inline
 from anabranch.monitor.kernel.lines import Lines
 from anabranch.monitor.kernel.probabilities import Constraints, error_of, predicted_form
-from anabranch.monitor.kernel.shapes import FARTHEST, NEAREST, distance_from
+from anabranch.monitor.kernel.shapes import FARTHEST, NEAREST, distance_from, which_point
 from anabranch.monitor.kernel.zones import is_match
 
 
@@ -39,7 +39,7 @@ def are_certain(lines: Lines, constraints: Constraints) -> bool:
         y = predicted_form(fy, constraints, lines.center) - shapes.centers[s, 1]
         ex, ey = error_of(fx, constraints, lines.error), error_of(fy, constraints, lines.error)
         if shapes.first[s] < shapes.first[s + 1]:
-            if not is_match(s, x, y, ex, ey, FARTHEST, 0.0, shapes):
+            if not is_match(s, x, y, ex, ey, which_point(ex, ey, FARTHEST), 0.0, shapes):
                 return False
             continue
         farthest, nearest = distance_from(x, y, ex, ey, FARTHEST), distance_from(x, y, ex, ey, NEAREST)

@@ -7,7 +7,7 @@ import numpy as np
 from anabranch.arrays import F64, I64, Bools
 from anabranch.compiled import compiled
 from anabranch.monitor.kernel.distributions import ZERO
-from anabranch.monitor.kernel.lines import Lines, plane_of
+from anabranch.monitor.kernel.lines import Lines, plane_of, shape_slack
 from anabranch.monitor.kernel.polygons import ROUNDING
 from anabranch.monitor.kernel.probabilities import Constraints, error_of
 from anabranch.monitor.kernel.shapes import pieces_in_ring
@@ -35,11 +35,11 @@ def _write_pieces(s: int, reach: float, lines: Lines, constraints: Constraints, 
     dims, axis = len(plane) - 2, shape_axis(s, constraints)
     fx, fy = shapes.forms[s, 0], shapes.forms[s, 1]
     plane_of(fx, constraints, lines, plane)
-    x, dx, slack = plane[dims] - shapes.centers[s, 0], plane[axis], plane[dims + 1]
+    x, dx = plane[dims] - shapes.centers[s, 0], plane[axis]
     plane_of(fy, constraints, lines, plane)
-    y, dy, slack = plane[dims] - shapes.centers[s, 1], plane[axis], slack + plane[dims + 1]
+    y, dy = plane[dims] - shapes.centers[s, 1], plane[axis]
     ex, ey = error_of(fx, constraints, lines.error), error_of(fy, constraints, lines.error)
-    slack += ROUNDING * (abs(shapes.centers[s, 0]) + abs(shapes.centers[s, 1]) + ex + ey + shape_size(s, constraints))
+    slack = shape_slack(s, constraints, lines)
     if shapes.first[s] < shapes.first[s + 1]:
         return pieces_in_polygon(s, x, dx, y, dy, ex, ey, reach, slack, shapes, pieces)
     return pieces_in_ring(s, x, dx, y, dy, ex, ey, reach, slack, shapes, pieces)
@@ -49,17 +49,6 @@ def _write_pieces(s: int, reach: float, lines: Lines, constraints: Constraints, 
 def shape_axis(s: int, constraints: Constraints) -> int:
     """The axis of the instant of a shape that is not curved."""
     return constraints.axis[constraints.forms[constraints.shapes.forms[s, 0], 0]]
-
-
-@compiled
-def shape_size(s: int, constraints: Constraints) -> float:
-    """The magnitude of the numbers of an area: the largest finite distance of a ring, or coordinate of a polygon."""
-    shapes = constraints.shapes
-    size = shapes.distances[s, 1] if shapes.distances[s, 1] < np.inf else shapes.distances[s, 0]
-    for k in range(shapes.first[s], shapes.first[s + 1]):
-        for coordinate in shapes.edges[k]:
-            size = max(size, abs(coordinate))
-    return size
 
 
 @compiled

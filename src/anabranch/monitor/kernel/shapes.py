@@ -70,6 +70,16 @@ def most_pieces(shapes: Shapes) -> int:
     return most
 
 
+@compiled
+def shape_size(s: int, shapes: Shapes) -> float:
+    """The magnitude of the numbers of an area: its center, and its largest finite distance or coordinate."""
+    size = shapes.distances[s, 1] if shapes.distances[s, 1] < np.inf else shapes.distances[s, 0]
+    for k in range(shapes.first[s], shapes.first[s + 1]):
+        for coordinate in shapes.edges[k]:
+            size = max(size, abs(coordinate))
+    return size + abs(shapes.centers[s, 0]) + abs(shapes.centers[s, 1])
+
+
 @compiled_inline
 def distance_from(x: float, y: float, ex: float, ey: float, which: int) -> float:
     """The distance of a point of the box around (x, y) from 0."""

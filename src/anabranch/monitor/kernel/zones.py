@@ -10,6 +10,9 @@ point, whether it is in a hexagon, and whether it is inside the polygon:
 
 With `outside`, the inside and the outside are exchanged. On a line, this changes only where it enters or leaves a
 hexagon.
+
+If one coordinate has no error, the box is a segment. It can be on an edge along its whole length, which is then inside.
+So MAY and MUST compare the length of the part that is inside with 0 and with the whole length.
 """
 
 from __future__ import annotations
@@ -27,6 +30,8 @@ from anabranch.monitor.kernel.shapes import FARTHEST, PREDICTED, Shapes, which_p
 @compiled
 def is_match(s: int, x: float, y: float, ex: float, ey: float, which: int, slack: float, shapes: Shapes) -> bool:
     """Whether a point with a box around it matches; `slack` is the rounding error of coordinates."""
+    if which != PREDICTED and (ex == 0.0 or ey == 0.0):
+        return _is_segment_match(s, x, y, ex, ey, which, slack, shapes)
     # Contacts have probability 0 if there is an error.
     slack = slack if which == PREDICTED else -slack
     inside, touches = False, False
@@ -41,6 +46,44 @@ def is_match(s: int, x: float, y: float, ex: float, ey: float, which: int, slack
         if which == PREDICTED:
             return inside and not touches
     return inside and not touches if which == FARTHEST else inside or touches
+
+
+@compiled
+def _is_segment_match(
+    s: int, x: float, y: float, ex: float, ey: float, which: int, slack: float, shapes: Shapes
+) -> bool:
+    """The same for a box without width or without height, by the length of its part that is inside."""
+    middle, half, inside = (x, ex, 0.0) if ey == 0.0 else (y, ey, 0.0)
+    low, high = middle - half, middle + half
+    for k in range(shapes.first[s], shapes.first[s + 1]):
+        edge = shapes.edges[k]
+        if ey == 0.0:
+            begin, end, _ = slice_part(edge[0], edge[1] - y, edge[2], edge[3] - y, slack)
+        else:  # with the axes exchanged, the polygon is to the left of an edge that runs backwards
+            begin, end, _ = slice_part(edge[3], edge[2] - x, edge[1], edge[0] - x, slack)
+        inside += min(max(end, low), high) - min(max(begin, low), high)
+    if shapes.is_outside[s]:
+        inside = 2.0 * half - inside
+    slack = min(slack, half)
+    return inside >= 2.0 * half - slack if which == FARTHEST else inside > slack
+
+
+@compiled
+def slice_part(u0: float, v0: float, u1: float, v1: float, slack: float) -> tuple[float, float, float]:
+    """The part of an edge in the slice of a polygon at v = 0: (begin, end, change of u with v along the edge).
+
+    The slice is the sum of (-inf, end] minus that of (-inf, begin] over all edges. An edge that crosses v = 0 has one
+    of the two. They add up to the slice just above 0. An edge on v = 0 with the polygon below is missing there, and is
+    added from end to end. The polygon is to the left of an edge, and v is 0 up to `slack`.
+    """
+    v0, v1 = 0.0 if abs(v0) <= slack else v0, 0.0 if abs(v1) <= slack else v1
+    if v0 == 0.0 and v1 == 0.0 and u1 < u0:
+        return u1, u0, 0.0
+    if (v0 > 0.0) == (v1 > 0.0):
+        return -np.inf, -np.inf, 0.0
+    tilt = (u1 - u0) / (v1 - v0)
+    at = u0 - v0 * tilt
+    return (-np.inf, at, tilt) if v1 > v0 else (at, -np.inf, tilt)
 
 
 @compiled
@@ -78,7 +121,7 @@ def pieces_in_polygon(
     which = which_point(ex, ey, shapes.widen)
     if which == PREDICTED:
         ex = ey = 0.0
-    cuts = _cuts(s, x, dx, y, dy, ex, ey, which, reach, slack, shapes)
+    cuts = _cuts(s, x, dx, y, dy, ex, ey, reach, slack, shapes)
     n, n_cuts, is_open = ZERO, len(cuts), True
     for k in range(n_cuts + 1):  # the part before cut k, then the cut itself
         before, after = cuts[k - 1] if k > 0 else -np.inf, cuts[k] if k < n_cuts else np.inf
@@ -104,16 +147,16 @@ def pieces_in_polygon(
 
 @compiled
 def _cuts(
-    s: int, x: float, dx: float, y: float, dy: float, ex: float, ey: float, which: int, reach: float, slack: float,
-    shapes: Shapes,
+    s: int, x: float, dx: float, y: float, dy: float, ex: float, ey: float, reach: float, slack: float, shapes: Shapes
 ) -> F64:  # fmt: skip
     """Where a line enters or leaves a hexagon, in ascending order; ends that differ by a rounding error are one."""
     cuts, n = np.empty(2 * (shapes.first[s + 1] - shapes.first[s])), ZERO
     speed = math.hypot(dx, dy)
     if speed * reach <= slack:
         return cuts[:0]
+    contact = slack if ex == 0.0 or ey == 0.0 else -slack  # that of a box without an area counts
     for k in range(shapes.first[s], shapes.first[s + 1]):
-        ends = _chord_of_hexagon(shapes.edges[k], x, dx, y, dy, ex, ey, reach, slack if which == PREDICTED else -slack)
+        ends = _chord_of_hexagon(shapes.edges[k], x, dx, y, dy, ex, ey, reach, contact)
         if ends[0] <= ends[1]:
             for end in ends:
                 if abs(end) < np.inf:
