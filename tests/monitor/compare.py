@@ -75,6 +75,8 @@ def _assert_boundary(answer: Answer, expected: Answer) -> None:
     if not answer.get("boundary") or not expected.get("boundary"):
         return
     corners, expected_corners = answer["boundary"], expected["boundary"]
+    if corners == expected_corners:  # a curve may have thousands
+        return
     assert all(_gap(corner, corners) <= INSTANT for corner in expected_corners), (answer, expected)
     assert all(_gap(corner, expected_corners) <= INSTANT for corner in corners), (answer, expected)
 
