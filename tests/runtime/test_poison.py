@@ -1,4 +1,4 @@
-"""Files and rows that nobody can read: a stream quarantines them with their path or text and goes on, a run names them."""
+"""Files and rows that nobody can read: a stream quarantines them and goes on, a batch run names the file."""
 
 from __future__ import annotations
 
