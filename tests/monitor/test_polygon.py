@@ -85,7 +85,7 @@ def expected_of(case: Case) -> list[dict[str, Any]]:
     return answers
 
 
-@examples(80)
+@examples(20)
 @given(cases())
 def test_batch_gives_the_answers_of_the_oracle(case: Case) -> None:
     expected = expected_of(case)
@@ -93,7 +93,7 @@ def test_batch_gives_the_answers_of_the_oracle(case: Case) -> None:
     assert_same(run_of(case, [case.rows]).rows(), expected, ["a"])
 
 
-@examples(40)
+@examples(8)
 @given(st.data(), cases())
 def test_any_split_gives_the_answers_of_the_oracle(data: st.DataObject, case: Case) -> None:
     run = run_of(case, data.draw(splits(case.rows)), live=True)

@@ -37,7 +37,7 @@ CREATE QUERY either AS
   WHERE (ABS(a.x - b.x) <= 40 OR ABS(a.y - b.y) <= 40 OR a.car = 3) AND a.car < b.car AND a.car < 10
     AND ABS(a.x - b.x) <= 300 WITHIN 2 SEMANTICS MAY;
 CREATE QUERY curved AS
-  MONITOR a, b FROM cars AS a, cars AS b WHERE DISTANCE(a, b) <= 200 AND a.car < b.car WITHIN 1;
+  MONITOR a, b FROM cars AS a, cars AS b WHERE DISTANCE(a, b) <= 200 AND a.car < b.car AND a.car < 10 WITHIN 1;
 CREATE QUERY zone AS
   MONITOR a FROM cars AS a
   WHERE WITHIN(a, 'POLYGON((500 500, 2900 800, 2700 2800, 500 2500, 500 500), (900 900, 900 2000, 2000 2000, 900 900))')
