@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from tests.monitor.arrays import no_shapes
 
 from anabranch.arrays import F64
 from anabranch.compiled import compiled
@@ -49,7 +50,7 @@ def _chain(names: int, spread: float) -> Constraints:
     return Constraints(
         forms, np.arange(names, dtype=np.int64), np.tile([-1.0, 1.0], (names - 1, 1)),
         np.ones((1, names - 1), np.bool_), np.ones((names, 1)), np.full((names, 1), spread),
-        np.zeros(names, np.int64),
+        np.zeros(names, np.int64), no_shapes(),
     )  # fmt: skip
 
 

@@ -142,7 +142,7 @@ def test_an_invalid_row_is_quarantined(change: dict, reason: str) -> None:
 def test_the_smallest_and_largest_64_bit_integers_are_not_times(name: str, instant: int) -> None:
     row = {"k": "x", "seq": 1, "t": 3}
     _, quarantined = check_rows(table_of(INTERVALS, [row, row | {name: instant}]), INTERVALS)
-    assert quarantined["reason"].to_pylist() == [f"{name} is out of range"]
+    assert quarantined["reason"].to_pylist() == [f"{name} is outside the range of times, -2^62 to 2^62"]
 
 
 # ---------------------------------------------------------------- windows

@@ -13,6 +13,7 @@ import typer
 from anabranch.cli.commands import LazyGroup
 from anabranch.cli.messages import FAILED, WRONG, RunFailed, say
 from anabranch.errors import AnabranchError, WorkbookError
+from anabranch.patches import spark_servers
 
 # Typer has a Click of its own, and exports only the last of these classes.
 UsageError: type[Any] = typer.BadParameter.__mro__[2]
@@ -55,8 +56,10 @@ def main() -> None:
     Exit status: 0 done, 1 the run failed, 2 the workbook or the arguments are wrong, 130 stopped by Ctrl-C, 143 stopped
     by SIGTERM.
     """
-    # Py4J logs a traceback on the root logger where the connection to Java is lost; the error is raised anyway.
+    # If the connection to Java is lost, Py4J logs a traceback on the root logger, and the servers of PySpark print one;
+    # the error is raised anyway.
     logging.getLogger().addHandler(logging.NullHandler())
+    spark_servers.install()
     terminated = threading.Event()
 
     def terminate(number: int, frame: object) -> NoReturn:
