@@ -23,5 +23,5 @@ def install() -> None:
         socketserver.BaseServer.handle_error = _ignore  # type: ignore[method-assign]
 
 
-def _ignore(server: socketserver.BaseServer, request: Any, client_address: Any) -> None:
+def _ignore(self: socketserver.BaseServer, request: Any, client_address: Any) -> None:
     pass
