@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -48,8 +49,8 @@ class Question:
     is_true: IsTrue
 
 
-def _happened(event: Mapping[str, object], truth: Truth) -> bool:
-    return truth[event["trial"], event["t"]] == event["activity"]  # type: ignore[index]
+def _happened(event: Mapping[str, Any], truth: Truth) -> bool:
+    return truth[event["trial"], event["t"]] == event["activity"]
 
 
 def _between(first: Mapping[str, int], last: Mapping[str, int], truth: Truth) -> set[str]:

@@ -25,11 +25,8 @@ class Local(socketserver.UnixStreamServer):
         pass
 
 
-def test_a_failed_request_prints_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(socketserver.BaseServer, "handle_error", socketserver.BaseServer.handle_error)
-    spark_servers.install()
+def test_a_failed_request_prints_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spark_servers.install(Local)
     with Local(str(tmp_path / "socket"), Failing) as server:
         server._handle_request_noblock()
     assert capsys.readouterr().err == ""

@@ -17,10 +17,10 @@ import socketserver
 from typing import Any
 
 
-def install() -> None:
-    """Let the servers of this process ignore failed requests: the other side reports them."""
-    if hasattr(socketserver.BaseServer, "handle_error"):
-        socketserver.BaseServer.handle_error = _ignore  # type: ignore[method-assign]
+def install(server_class: Any = socketserver.BaseServer) -> None:
+    """Let all servers of a class ignore failed requests: the other side reports them."""
+    if hasattr(server_class, "handle_error"):
+        server_class.handle_error = _ignore
 
 
 def _ignore(self: socketserver.BaseServer, request: Any, client_address: Any) -> None:
