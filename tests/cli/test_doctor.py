@@ -14,9 +14,11 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.cli.command import Command
 
+from anabranch import machine
 from anabranch.cli.doctor import checks, kernels
 from anabranch.cli.doctor.workers import import_package, workers
 from anabranch.compiled import store
+from anabranch.runtime import spark as session_start
 
 #: A folder that nobody can create, not even root.
 NOWHERE = f"{os.devnull}/folder"
@@ -91,15 +93,28 @@ def test_kernels_that_are_compiled_are_found(monkeypatch: pytest.MonkeyPatch, tm
         ("memory.max", "max", checks.memory, "(ok|slow) [0-9.]+ GiB"),
         ("memory.max", f"{1 << 31}", checks.memory, "slow 2.0 GiB in this container"),
         ("memory.max", f"{1 << 29}", checks.memory, "FAILS 0.5 GiB in this container"),
+        ("memory/memory.limit_in_bytes", f"{1 << 31}", checks.memory, "slow 2.0 GiB in this container"),
     ],
 )
 def test_limits_of_a_container_are_known(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, content: str, check, expected: str
 ) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text(content)
-    monkeypatch.setattr(checks, "_CGROUP", tmp_path)
+    monkeypatch.setattr(machine, "_CGROUP", tmp_path)
     result = check()
     assert re.match(expected, f"{result.status.value} {result.text} {result.advice}")
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"), [("max", "[1-8][0-9]{3}m"), (f"{6 << 30}", "1536m"), ("1000000", "1024m")]
+)
+def test_the_driver_gets_a_quarter_of_the_memory_of_its_container(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, limit: str, expected: str
+) -> None:
+    (tmp_path / "memory.max").write_text(limit)
+    monkeypatch.setattr(machine, "_CGROUP", tmp_path)
+    assert re.fullmatch(expected, session_start._driver_memory())
 
 
 def test_one_core_is_slow_and_a_full_disk_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from anabranch.compiled import store
 from anabranch.compiled.signatures import Signature, decode_signature, family_of, listed_signatures
 from anabranch.compiled.targets import portable_environment
 from anabranch.errors import AnabranchError
+from anabranch.machine import n_cores
 from anabranch.patches import numba_cache
 
 #: Seconds of one core that a family takes, the longest first.
@@ -73,7 +74,7 @@ def compile_families(families: Sequence[str], folder: Path, report: Report, port
     n_done = 0
     try:
         while waiting or running:
-            while waiting and len(running) < _n_cores():
+            while waiting and len(running) < n_cores():
                 family = waiting.pop(0)
                 running[family] = (_start(family, folder, environment), time.monotonic())
             for family in _finished(running):
@@ -130,10 +131,6 @@ def _listed(family: str) -> Iterator[tuple[str, Signature]]:
 def all_families() -> list[str]:
     """The packages that have listed kernels."""
     return sorted({family_of(function) for function in listed_signatures()})
-
-
-def _n_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from anabranch.errors import AnabranchError
+from anabranch.machine import usable_memory
 from anabranch.patches.stderr_redirect import stderr_to_file
 from anabranch.runtime.class_archive import write_in_background
 from anabranch.runtime.java import ensure_java
@@ -109,8 +110,7 @@ def _connect(remote: str) -> SparkSession:
 
 def _driver_memory() -> str:
     """A quarter of the memory, 1 to 8 GiB: in local mode, the JVM of the driver has the shuffled packets."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
-    return f"{min(max(total // 4, 1024), 8192)}m"
+    return f"{min(max((usable_memory() >> 20) // 4, 1024), 8192)}m"
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 from anabranch.cli.doctor.result import Result, fails, ok, slow
+from anabranch.machine import cpu_quota, machine_memory, n_cores, usable_memory
 from anabranch.runtime.java import JavaError, find_java
 
 _GIB = 1 << 30
@@ -18,8 +19,6 @@ _GIB = 1 << 30
 #: What Spark and a worker need at least, and what is enough for inputs that do not fit in memory.
 _LEAST_MEMORY, _ENOUGH_MEMORY = 1 * _GIB, 4 * _GIB
 _LEAST_DISK, _ENOUGH_DISK = _GIB // 4, 5 * _GIB
-
-_CGROUP = Path("/sys/fs/cgroup")
 
 
 def python() -> Result:
@@ -76,8 +75,7 @@ def spark() -> Result:
 
 def cores() -> Result:
     """The cores that this process may use."""
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    quota = _cpu_quota()
+    usable, quota = n_cores(), cpu_quota()
     if quota is not None and quota < usable:
         text = f"{usable}, of which the container may use {quota:g}"
         return slow(text, f"use --master 'local[{max(round(quota), 1)}]'")
@@ -86,36 +84,17 @@ def cores() -> Result:
     return ok(str(usable))
 
 
-def _cpu_quota() -> float | None:
-    """The cores that a container may use (cgroup v2); None without a limit."""
-    try:
-        quota, period = (_CGROUP / "cpu.max").read_text().split()
-        return int(quota) / int(period)
-    except (OSError, ValueError):
-        return None
-
-
 def memory() -> Result:
     """The memory of the machine or the container."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit = _memory_limit()
-    usable = total if limit is None else min(total, limit)
+    total, usable = machine_memory(), usable_memory()
     text = f"{usable / _GIB:.1f} GiB"
-    if limit is not None and limit < total:
+    if usable < total:
         text += f" in this container, of {total / _GIB:.1f} GiB"
     if usable < _LEAST_MEMORY:
         return fails(text, f"Spark and its workers need {_LEAST_MEMORY / _GIB:.0f} GiB or more")
     if usable < _ENOUGH_MEMORY:
         return slow(text, f"{_ENOUGH_MEMORY / _GIB:.0f} GiB or more are better")
     return ok(text)
-
-
-def _memory_limit() -> int | None:
-    """The memory that a container may use (cgroup v2); None without a limit."""
-    try:
-        return int((_CGROUP / "memory.max").read_text())
-    except (OSError, ValueError):
-        return None
 
 
 def disk() -> Result:
