@@ -9,9 +9,10 @@ from anabranch.binding.time_bounds import is_begin, time_bound
 from anabranch.binding.typed import Constant, Operation, Typed, walk
 from anabranch.binding.words import condition_text, count_of, duration_text
 from anabranch.constrain.analysis import LOOSE, NOINDEX, TIGHT, ConstrainAnalysis, strategy_of
-from anabranch.constrain.arguments import SPATIAL
+from anabranch.constrain.arguments import OF_AREA, SPATIAL
 from anabranch.constrain.comparisons import Columns, checks_of
-from anabranch.constrain.location_errors import MAY, MUST
+from anabranch.constrain.factors import CONFIDENCE, N_WORLDS
+from anabranch.constrain.location_errors import EXPECTED, MAY, MUST
 from anabranch.constrain.query import BoundConstrain, BoundCounted, mentions
 from anabranch.errors import Finding
 from anabranch.plan import ConstraintGraph, Edge, Plan, Step
@@ -29,6 +30,7 @@ _STRATEGIES = {
 _SEMANTICS = {
     MAY: "bounds on distances are widened by both errors: each bound can be true, considered alone (MAY)",
     MUST: "bounds on distances are narrowed by both errors: all of them are true for any true locations (MUST)",
+    EXPECTED: "bounds on distances are widened by both errors: answers can be true (EXPECTED)",
 }
 
 
@@ -41,7 +43,7 @@ def plan(analysis: ConstrainAnalysis) -> Plan:
         kind="CONSTRAIN",
         classification=_classification(analysis),
         why=tuple(_why(analysis)),
-        method="exact",
+        method=_method(analysis),
         routing=_routing(analysis),
         cost=_cost(analysis),
         steps=tuple(_steps(analysis)),
@@ -50,6 +52,13 @@ def plan(analysis: ConstrainAnalysis) -> Plan:
         graph=_graph(analysis),
         span=query.span,
     )
+
+
+def _method(analysis: ConstrainAnalysis) -> str:
+    if not analysis.query.is_expected or analysis.factors.shared is None:
+        return "exact"
+    reason = f"{analysis.factors.shared} is in several conditions on true locations"
+    return f"sampling in {N_WORLDS:,} worlds, with confidence {CONFIDENCE:g}: {reason}"
 
 
 def _objection(analysis: ConstrainAnalysis) -> Finding | None:
@@ -83,7 +92,7 @@ def _bad_geometry(query: BoundConstrain) -> Finding | None:
     for condition in query.conditions:
         on_globe = any(query.stream_of[owner].declaration.geodesic for owner, _ in mentions(condition))
         for node in walk(condition):
-            if not isinstance(node, Operation) or node.op not in SPATIAL:
+            if not isinstance(node, Operation) or node.op not in (*SPATIAL, *OF_AREA):
                 continue
             for part in node.arguments:
                 if isinstance(part, Constant):
@@ -184,6 +193,9 @@ def _steps(analysis: ConstrainAnalysis) -> Iterator[Step]:
     if not query.is_certain:
         absent_text = ", and that no event happened which can be added" if absent else ""
         yield Step("weigh", f"the product over different keys and times{absent_text}; alternatives exclude each other")
+    if query.is_expected:
+        how = "; conditions on the same location are tested in sampled worlds" if analysis.factors.joint else ""
+        yield Step("locate", f"the probability of the conditions on true locations, uniform within their errors{how}")
     if query.is_early:
         yield Step("emit", "on a stream, each configuration when its last event arrives, before the watermark")
 
