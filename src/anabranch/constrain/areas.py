@@ -6,7 +6,7 @@ import numpy as np
 import shapely
 
 from anabranch.arrays import F64
-from anabranch.constrain.geometry import Shapes
+from anabranch.constrain.geometry import Shapes, without_overlaps
 
 
 def shares_of_discs(centres: F64, radii: F64, areas: Shapes) -> F64:
@@ -20,7 +20,7 @@ def shares_of_discs(centres: F64, radii: F64, areas: Shapes) -> F64:
     centres, radii : (n, 2) and (n,)
     areas : shapes; lines and points have no inside
     """
-    parts, area_of_part = shapely.get_parts(areas, return_index=True)
+    parts, area_of_part = shapely.get_parts(without_overlaps(areas), return_index=True)
     is_polygon = shapely.get_type_id(parts) == shapely.GeometryType.POLYGON
     rings, polygon_of_ring = shapely.get_rings(parts[is_polygon], return_index=True)
     area_of_ring = area_of_part[is_polygon][polygon_of_ring]

@@ -132,7 +132,16 @@ def _depths(points: Shapes, areas: Shapes) -> F64:
 
 def _edge_distances(points: Shapes, areas: Shapes) -> F64:
     """The distances of points to the edge of an area, or to the ends of a line; NaN if there are none."""
-    return np.asarray(shapely.distance(points, shapely.boundary(areas)), np.float64)
+    return np.asarray(shapely.distance(points, shapely.boundary(without_overlaps(areas))), np.float64)
+
+
+def without_overlaps(shapes: Shapes) -> Shapes:
+    """Shapes with the same points, and no parts with common inner points, as collections may have them."""
+    whole = shapes.copy()
+    is_collection = shapely.get_type_id(shapes) == shapely.GeometryType.GEOMETRYCOLLECTION
+    if is_collection.any():
+        whole[is_collection] = shapely.union_all(shapes[is_collection][:, None], axis=1)
+    return whole
 
 
 def fixed_location(text: str, geodesic: bool, has_height: bool) -> F64:
