@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
@@ -15,13 +16,14 @@ from tests.constrain.test_against_loops import is_possible
 from tests.drawn import examples
 from tests.local import bound_query, local_job, prepared_query
 from tests.oracles.events import frozen
-from tests.oracles.locations import Near, tuples
+from tests.oracles.locations import Near, Reading, can_be_true, tuples
 from tests.splits import disordered_splits
 
 from anabranch.binding.binder import declare
 from anabranch.catalog import Catalog
 from anabranch.columns.globe import RADIUS
 from anabranch.constrain.analysis import analyse
+from anabranch.constrain.feasibility import have_common_point
 from anabranch.constrain.location_errors import MAY, MUST
 from anabranch.language.parser import parse
 
@@ -84,8 +86,9 @@ def blurred(draw: Any, semantics: str, pairs: list[tuple[int, int]], more: str =
 
 @st.composite
 def cases(draw: Any, semantics: str) -> tuple[Case, Counter]:
-    """A query on two or three events, and its answers."""
-    pairs = draw(st.sampled_from([[(0, 1)], [(0, 1), (0, 1)], [(0, 1), (1, 2)], [(0, 1), (0, 1), (1, 2)]]))
+    """A query on two or more events, and its answers; with MAY, no event is in the bounds of two pairs."""
+    alone = [[(0, 1)], [(0, 1), (0, 1)], [(0, 1), (2, 3)]]
+    pairs = draw(st.sampled_from([*alone, [(0, 1), (1, 2)], [(0, 1), (0, 1), (1, 2)]] if semantics == MUST else alone))
     query = draw(blurred(semantics, pairs))
     chosen = tuples(query.case.rows["e"], query.errors, query.near, 3, semantics, len(query.names))
     return query.case, Counter(frozen(query.answer(rows)) for rows in chosen)
@@ -108,6 +111,56 @@ def test_any_arrival_gives_the_answers_of_the_whole(data: st.DataObject, semanti
     case, truth = data.draw(cases(semantics))
     assume(is_possible(case))
     assert answers_of(case, data.draw(disordered_splits(case.rows, 2)), n_buckets) == truth
+
+
+@examples(40)
+@given(
+    st.data(), st.sampled_from([[(0, 1), (1, 2)], [(0, 1), (0, 1), (1, 2)], [(0, 1), (0, 2)], [(0, 1), (0, 2), (0, 3)]])
+)
+def test_all_bounds_of_one_event_may_be_true_together(data: st.DataObject, pairs: list) -> None:
+    """The answers include those that a grid shows to be possible, and no others but for its width."""
+    query = data.draw(blurred(MAY, pairs))
+    rows = query.case.rows["e"]
+    assume(len(rows) <= 4)
+    alone = [*tuples(rows, query.errors, query.near, 3, MAY, len(query.names))]
+    if not is_possible(query.case):
+        assert not alone
+        return
+    found = answers_of(query.case, data.draw(st.just([query.case.rows]) | disordered_splits(query.case.rows, 2)), 5)
+    for chosen in alone:
+        readings = [Reading((row["x"], row["y"]), query.errors[rows.index(row)] or 0.0) for row in chosen]
+        middle = 1 if pairs[-1] == (1, 2) else 0
+        others = [(readings[c.j if c.i == middle else c.i], c.op, c.bound) for c in query.near]
+        is_found = frozen(query.answer(chosen)) in found
+        event(f"{'an' if is_found else 'no'} answer")
+        if can_be_true(readings[middle], others, slack=0.0):
+            assert is_found
+        assert not is_found or can_be_true(readings[middle], others, slack=0.1)
+    assert found.total() == sum(frozen(query.answer(chosen)) in found for chosen in alone)
+
+
+@pytest.mark.parametrize(("far", "possible"), [(3.9, 1), (4.0, 1), (4.1, 0)])
+def test_a_location_cannot_be_near_two_that_are_far_apart(far: float, possible: int) -> None:
+    """v is within 1 of 0. It can be next to u, which may be at -1 - far, or to w at 1 + far, but not to both."""
+    where = "u.id = 0 AND v.id = 1 AND w.id = 2 AND DISTANCE(u, v) <= {0} AND DISTANCE(v, w) <= {0} SEMANTICS MAY"
+    locations = [-far - 1, 0.0, far + 1]
+    assert count(where.format(4), locations, names="u, v, w") == possible
+    assert count(where.format(far - 0.5), locations, names="u, v, w") == 0
+
+
+def test_rings_have_a_common_point_inside_or_at_an_edge() -> None:
+    def common(*rings: tuple[float, float, float, float]) -> bool:
+        x, y, inner, outer = np.array(rings).T[:, None, :]
+        return bool(have_common_point(np.stack([x, y], axis=2), inner, outer)[0])
+
+    assert common((0, 0, 0, 2), (3, 0, 0, 1), (2, 0, 0, 0))
+    assert not common((0, 0, 0, 2), (3, 0, 0, 1), (2, 0.1, 0, 0))
+    assert common((0, 0, 0, 9), (1, 0, 0, 1))  # a disc in a disc
+    assert not common((0, 0, 5, 9), (1, 0, 0, 1))  # a disc in a hole
+    assert common((0, 0, 5, math.inf), (1, 0, 0, 4))  # at the edge of a hole
+    assert common((0, 0, 3, 4), (0, 0, 3.5, 9))  # one ring around another
+    assert not common((0, 0, 0, 2), (3, 0, 0, 2), (1.5, 2, 0, 0.6))  # two of three have a common point
+    assert common((0, 0, 0, 2), (3, 0, 0, 2), (1.5, 2, 0, 0.7))
 
 
 STREAM = "CREATE STREAM e KEY (id INTEGER) TIME t INTEGER SPACE (x, y) ERROR 1;"
@@ -173,7 +226,22 @@ def test_the_bounds_of_readings_route_events() -> None:
     assert extents == [7.0, 3.0]
     plan = prepared_query(f"{text} MAY;", "q").plan
     assert "true locations of e are at most 1 from the readings, which are compared below" in plan.why
-    assert "each bound can be true, considered alone (MAY)" in {step.id: step.does for step in plan.steps}["error"]
+    assert "all of them can be true together (MAY)" in {step.id: step.does for step in plan.steps}["error"]
+
+
+@pytest.mark.parametrize(
+    ("names", "where", "text"),
+    [
+        ("u, v, w", "DISTANCE(u, v) < 5 AND DISTANCE(v, w) < 5", "all of them can be true together (MAY)"),
+        ("v*3", "DISTANCE(v, v) < 5", "those of each event can be true together"),
+        ("u, v", "DISTANCE(u, v) < 5 AND WITHIN(u, 'POINT(1 1)')", "those of each event can be true together"),
+        ("u, NOT v", "DISTANCE(u, v) < 5", "each of them can be true, considered alone"),
+        ("AT LEAST 2 v", "DISTANCE(v, v) < 5", "each of them can be true, considered alone"),
+    ],
+)
+def test_the_plan_says_which_bounds_are_tested_together(names: str, where: str, text: str) -> None:
+    plan = prepared_query(f"{STREAM} CREATE QUERY q AS CONSTRAIN {names} FROM e WHERE {where} SEMANTICS MAY;", "q").plan
+    assert text in {step.id: step.does for step in plan.steps}["error"]
 
 
 @pytest.mark.parametrize(

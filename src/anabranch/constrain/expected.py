@@ -1,4 +1,4 @@
-"""SEMANTICS EXPECTED: the probability that the true locations of a solution satisfy its conditions.
+"""Whether the true locations of a solution can satisfy its conditions (MAY), and with which probability (EXPECTED).
 
 A true location is uniform in the disc around its reading, independently of all others. Factors without a common
 location are computed exactly and multiplied. The others are tested together in sampled worlds.
@@ -23,6 +23,7 @@ from anabranch.constrain.analysis import ConstrainAnalysis
 from anabranch.constrain.areas import shares_of_discs
 from anabranch.constrain.events import locations_of
 from anabranch.constrain.factors import CONFIDENCE, N_WORLDS, Event, Factor, Inside, Near
+from anabranch.constrain.feasibility import have_common_point
 from anabranch.constrain.nearness import PLANE, SOLID, SPHERE, Space, Sphere, chance_within
 from anabranch.constrain.query import BoundConstrain
 from anabranch.constrain.spec import ConstrainSpec
@@ -64,6 +65,21 @@ class TrueLocations:
         hits = self._hits(query, factors.joint, events)
         lower, upper = interval(hits, N_WORLDS, 1 - CONFIDENCE)
         return Chance(exact * hits / N_WORLDS, exact * lower, exact * upper)
+
+    def can_be_true(self, analysis: ConstrainAnalysis, events: Mapping[str, I64]) -> Bools:
+        """Whether the bounds on the distances of each event can be true together, for solutions in the plane."""
+        feasible = np.ones(len(next(iter(events.values()))), np.bool_)
+        for event, star in analysis.factors.stars.items():
+            own = _chosen(events, event)
+            centres, inner, outer = [self._locations[own]], [np.zeros(len(own))], [self._errors[own]]
+            for near in star:
+                _, location, _, error = self._near(analysis.query, near.seen_from(event), events)
+                centres.append(location)
+                inner.append(near.least.value - error)
+                outer.append(near.most.value + error)
+            rings = np.stack(centres, axis=1)[:, :, :2]
+            feasible &= have_common_point(rings, np.stack(inner, axis=1), np.stack(outer, axis=1))
+        return feasible
 
     # ------------------------------------------------------------ locations
 

@@ -28,7 +28,7 @@ _STRATEGIES = {
 
 
 _SEMANTICS = {
-    MAY: "bounds on distances are widened by both errors: each bound can be true, considered alone (MAY)",
+    MAY: "bounds on distances are widened by both errors: ",
     MUST: "bounds on distances are narrowed by both errors: all of them are true for any true locations (MUST)",
     EXPECTED: "bounds on distances are widened by both errors: answers can be true (EXPECTED)",
 }
@@ -182,7 +182,8 @@ def _steps(analysis: ConstrainAnalysis) -> Iterator[Step]:
         added = [f" with {absent[owner]}" for owner, _ in mentions(condition) if owner in absent]
         yield Step("filter", f"{condition_text(condition)}: tested on complete configurations{''.join(added)}")
     if query.semantics is not None:
-        yield Step("error", _SEMANTICS[query.semantics])
+        together = _together(analysis) if query.semantics == MAY else ""
+        yield Step("error", _SEMANTICS[query.semantics] + together)
     if query.growing is not None:
         yield Step("grow", f"from the first event of {query.growing.label} to all maximal sets that begin with it")
     if absent:
@@ -198,6 +199,18 @@ def _steps(analysis: ConstrainAnalysis) -> Iterator[Step]:
         yield Step("locate", f"the probability of the conditions on true locations, uniform within their errors{how}")
     if query.is_early:
         yield Step("emit", "on a stream, each configuration when its last event arrives, before the watermark")
+
+
+def _together(analysis: ConstrainAnalysis) -> str:
+    """What an answer of MAY says about all its bounds."""
+    awaited = {variable.name for variable in analysis.query.variables if variable.is_awaited}
+    is_awaited = any({owner for owner, _ in mentions(condition)} & awaited for condition in analysis.query.located)
+    factors = analysis.factors
+    if not is_awaited and (not factors.joint or (analysis.tests_together and factors.are_stars)):
+        return "all of them can be true together (MAY)"
+    if analysis.tests_together:
+        return "those of each event can be true together; no answer is missing, but some may not be true (MAY)"
+    return "each of them can be true, considered alone; no answer is missing, but some may not be true (MAY)"
 
 
 # ---------------------------------------------------------------- the graph

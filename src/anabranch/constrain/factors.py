@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import permutations, product
 from math import inf
 
@@ -38,6 +38,12 @@ class Near:
     def events(self) -> tuple[Event, ...]:
         """The events whose locations are compared."""
         return (self.one,) if isinstance(self.other, str) else (self.one, self.other)
+
+    def seen_from(self, event: Event) -> Near:
+        """The same bounds, with this event as the first one."""
+        if self.one == event or isinstance(self.other, str):
+            return self
+        return replace(self, one=self.other, other=self.one)
 
     def bounded(self, bound: Bound, is_upper: bool) -> Near:
         """These bounds and another one."""
@@ -71,12 +77,25 @@ class Factors:
     ----------
     alone : factors that share no location with an error with another one
     joint : the others
-    shared : the name of a variable whose location is in several factors; None if there is none
+    stars : each event whose location is in several factors, with those of them that bound its distances
     """
 
     alone: tuple[Factor, ...] = ()
     joint: tuple[Factor, ...] = ()
-    shared: str | None = None
+    stars: Mapping[Event, tuple[Near, ...]] = field(default_factory=dict)
+
+    @property
+    def shared(self) -> str | None:
+        """The name of a variable whose location is in several factors; None if there is none."""
+        return next((owner for owner, _ in self.stars), None)
+
+    @property
+    def are_stars(self) -> bool:
+        """Whether the joint factors of each event are all those that depend on it: all can be true if those can."""
+        in_stars = Counter(near for star in self.stars.values() for near in star)
+        return all(in_stars[factor] == 1 for factor in self.joint if isinstance(factor, Near)) and not any(
+            isinstance(factor, Inside) for factor in self.joint
+        )
 
 
 def factors_of(query: BoundConstrain) -> Factors:
@@ -93,8 +112,12 @@ def factors_of(query: BoundConstrain) -> Factors:
     alone, joint = [], []
     for factor in factors.values():
         (joint if any(uses[event] > 1 for event in factor.events) else alone).append(factor)
-    shared = next((owner for (owner, _), count in uses.items() if count > 1), None)
-    return Factors(tuple(alone), tuple(joint), shared)
+    stars = {
+        event: tuple(factor for factor in joint if isinstance(factor, Near) and event in factor.events)
+        for event, count in uses.items()
+        if count > 1
+    }
+    return Factors(tuple(alone), tuple(joint), stars)
 
 
 def assignments(columns: Mapping[str, Sequence[int]], condition: Typed) -> Iterator[dict[tuple[str, int], int]]:

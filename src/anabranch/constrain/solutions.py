@@ -58,12 +58,16 @@ class Answers(EventAnswers):
         """The probability that all events happened, and that their true locations satisfy the conditions on them."""
         if not analysis.query.is_expected:
             return Chance(happened, happened, happened)
-        columns = _columns_by_owner(analysis.query.variables, solutions)
-        events = {}
-        for variable in analysis.query.present:
+        events = self._events_by_variable(analysis.query, solutions)
+        return Chance(*(happened * part for part in self._true_locations.chance(analysis, events)))
+
+    def _events_by_variable(self, query: BoundConstrain, solutions: I64) -> dict[str, I64]:
+        """The events of each variable; those of a set in an order that does not depend on their arrival."""
+        columns, events = _columns_by_owner(query.variables, solutions), {}
+        for variable in query.present:
             chosen, stream = solutions[:, columns[variable.name]], self._spec.stream_number(variable.stream.name)
             events[variable.name] = self._by_rank(stream, chosen) if variable.is_set else chosen
-        return Chance(*(happened * part for part in self._true_locations.chance(analysis, events)))
+        return events
 
     def _probability_columns(self, analysis: ConstrainAnalysis, chance: Chance) -> list[pa.Array]:
         """The probability, and its interval where the job has one."""
@@ -89,7 +93,11 @@ class Answers(EventAnswers):
         variables = self._spec.analyses[query].query.variables
         absent = {variable.name for variable in variables if variable.is_negated}
         conditions = [c for c in self._spec.lowered.others[query] if not absent & {owner for owner, _ in mentions(c)}]
-        return solutions[self._satisfying(query, conditions, solutions, _columns_by_owner(variables, solutions))]
+        fitting = solutions[self._satisfying(query, conditions, solutions, _columns_by_owner(variables, solutions))]
+        analysis = self._spec.analyses[query]
+        if not analysis.tests_together or not len(fitting):
+            return fitting
+        return fitting[self._true_locations.can_be_true(analysis, self._events_by_variable(analysis.query, fitting))]
 
     def possible(self, query: int, solutions: I64) -> I64:
         """The solutions that can reach the threshold of a query, whatever the probability of missing events is."""
