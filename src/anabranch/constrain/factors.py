@@ -109,7 +109,8 @@ def factors_of(query: BoundConstrain) -> Factors:
                 _add(factors, true, events)
     uncertain = {variable.name for variable in query.variables if variable.stream.location_error is not None}
     uses = Counter(event for factor in factors.values() for event in factor.events if event[0] in uncertain)
-    alone, joint = [], []
+    alone: list[Factor] = []
+    joint: list[Factor] = []
     for factor in factors.values():
         (joint if any(uses[event] > 1 for event in factor.events) else alone).append(factor)
     stars = {
@@ -146,7 +147,8 @@ def _add(factors: dict[object, Factor], true: TrueCondition, indices: Mapping[tu
         factors[inside] = inside
         return
     located = [event(part) for part in true.distance.arguments if isinstance(part, Reference)]
-    one, other = (*sorted(located), *(_text(part) for part in true.distance.arguments if isinstance(part, Constant)))
+    texts = [_text(part) for part in true.distance.arguments if isinstance(part, Constant)]
+    one, other = min(located), texts[0] if texts else max(located)
     near = factors.get((one, other), Near(one, other))
     if isinstance(near, Near):
         factors[one, other] = near.bounded(Bound(float(true.bound), true.op in ("<", ">")), true.is_upper)
