@@ -133,18 +133,17 @@ MUTANTS = [
         ("combined", "+ 1, END, np.int64)", "+ 1, 0, np.int64)"),
     ]),
     *_mutants("pattern", [
-        "pattern/test_against_worlds.py::test_any_split_into_micro_batches_equals_worlds",
-        "pattern/test_per.py::test_any_split_into_micro_batches_gives_the_batch_rows",
+        "pattern/test_carried.py",
     ], [
         ("joint", "states[state] = states.get(state, 0.0) + counted", "states[state] = counted"),
         ("joint", "if outcomes.model == kernel.MARKOV and outcomes.key not in axes:", "if outcomes.key not in axes:"),
         ("history", "after[value] += weight * p", "after[value] = weight * p"),
+        ("chain", "np.uint64(mix(np.uint64(t & _BITS)))", "np.uint64(id(self) & _BITS)"),
     ]),
     *_mutants("pattern", [
         "pattern/test_streams.py::test_no_split_changes_sampled_worlds_and_intervals_contain_the_truth",
     ], [
         ("sampling", "(code == index)[number]", "(code != index)[number]"),
-        ("chain", "np.uint64(mix(np.uint64(t & _BITS)))", "np.uint64(id(self) & _BITS)"),
     ]),
     *_mutants("transport", [
         "transport/test_watermark.py::test_a_bounded_stream_holds_nothing_back_once_its_rows_have_arrived",
@@ -396,7 +395,28 @@ MUTANTS = [
     *_mutants("constrain", ["constrain/test_location_errors.py"], [
         ("location_errors", "self.is_upper == (semantics == MAY)", "self.is_upper"),
         ("location_errors", "return self.bound <= 0 or self.bound > greatest", "return self.bound > greatest"),
-        ("binding", "OPPOSITE[body.semantics] if is_absent else body.semantics", "body.semantics"),
+        ("binding", "semantics = OPPOSITE[semantics]", "pass"),
+        ("feasibility", "missed = np.maximum(gap - outer, inner - gap)", "missed = gap - outer"),
+        ("feasibility", "return [middle, middle + across, middle - across]", "return [middle]"),
+        ("factors", "if count > 1\n", "if count > 2\n"),
+    ], compiled=True),
+    *_mutants("constrain", ["constrain/test_expected.py"], [
+        ("nearness", "chance[is_point] = _share(", "chance[is_point] = 0.0 * _share("),
+        ("nearness", "certain *= _share(space, np.abs(bound - large), small, gap, -inside)", "certain *= 0.0"),
+        ("nearness", "inside = np.where(is_wide, -large - slack, large - bound - gap)", "inside = -large - slack"),
+        ("nearness", "np.where(gap > small, -small, small - 2 * gap)", "-small"),
+        ("nearness", "return np.minimum(radius, 2 * (np.pi - gap) - radius)", "return radius"),
+        ("nearness", "np.where(is_far, np.pi - gap, gap)", "gap"),
+        ("nearness", "is_small = angle < _SMALL_ANGLE", "is_small = angle < 0"),
+        ("worlds", "np.sqrt(first) * np.stack", "first * np.stack"),
+        ("expected", "chance -= chance_within(", "chance *= 1 - chance_within("),
+        ("solutions", "self._by_rank(stream, chosen) if variable.is_set else chosen", "chosen"),
+    ], compiled=True),
+    *_mutants("constrain", ["constrain/test_blurred_areas.py"], [
+        ("areas", "np.where(is_outline, 1.0, -1.0)", "1.0"),
+        ("areas", "shared * orientation *", "shared *"),
+        ("areas", "_angle(starts, enters) + ", ""),
+        ("geometry", "shapely.boundary(without_overlaps(areas))", "shapely.boundary(areas)"),
     ], compiled=True),
     *_mutants("constrain/kernel", ["constrain/test_heights.py"], [
         ("checks", "return x * x + y * y + z * z", "return x * x + y * y"),

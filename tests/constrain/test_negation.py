@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.cases import Case
 from tests.constrain.local import ConstrainRun, answers_of, truth_of
+from tests.constrain.simple import PAIR, assert_same_as_alone, at, query, rows_of_events
 from tests.constrain.test_early import by_step
 from tests.drawn import examples
-from tests.local import FINGERPRINT, bound_query, declared, local_job, make_job, prepared_query
-from tests.oracles.events import frozen
-from tests.splits import disordered_splits
+from tests.local import bound_query, local_job, prepared_query
 
-from anabranch.binding.binder import bind
 from anabranch.constrain.analysis import analyse
-from anabranch.planning.layouts import layouts_for
-from anabranch.transport.job import JobContext
-
-STREAM = "CREATE STREAM e KEY (id STRING) VALUE (kind STRING) TIME t INTEGER SPACE (x, y) WATERMARK 2;"
-
-
-def at(id_: str, t: int, kind: str, x: float | None = 0.0) -> dict[str, Any]:
-    return {"id": id_, "kind": kind, "t": t, "x": x, "y": 0.0}
-
-
-def query(text: str) -> str:
-    return f"{STREAM} CREATE QUERY q AS CONSTRAIN {text};"
-
 
 ALARM = "a, b, NOT c FROM e WHERE a.kind = 'A' AND b.kind = 'B' AND c.kind = 'C' AND b.t - a.t IN [0, 3]"
 
@@ -80,34 +62,17 @@ def test_an_event_without_a_location_has_none_near_it() -> None:
     assert truth_of(case).total() == 1
 
 
-def group(texts: list[str], live: bool) -> Any:
-    """The job of several queries in one pass."""
-    catalog = declared(STREAM + "".join(f"CREATE QUERY q{n} AS CONSTRAIN {text};" for n, text in enumerate(texts)))
-    bound = [bind(query, catalog) for query in catalog.queries()]
-    return make_job(bound, JobContext(layouts_for(bound[0].streams), {}, FINGERPRINT, live=live))
-
-
-ROWS = st.lists(
-    st.builds(at, st.sampled_from("abc"), st.integers(0, 20), st.sampled_from("ABC"), st.integers(0, 4).map(float)),
-    max_size=25,
-)
 TEXTS = [
-    "u, v FROM e WHERE u.kind = 'A' AND DISTANCE(u, v) <= 2 AND v.t - u.t IN [0, 3]{early}",
+    PAIR,
     f"{ALARM} AND c.t - a.t IN [-2, 6] AND DISTANCE(a, c) <= 1 AND DISTANCE(a, b) <= 2",
     "v*2, NOT u FROM e WHERE v.kind = 'B' AND SPAN(v, v) <= 2 AND v.t - u.t IN [0, 4] AND u.id = v.id AND v.id = v.id",
 ]
 
 
 @examples(25)
-@given(st.data(), ROWS, st.sampled_from(["", " EMIT EARLY"]))
+@given(st.data(), rows_of_events(25), st.sampled_from(["", " EMIT EARLY"]))
 def test_queries_in_one_pass_give_the_same_answers_as_alone(data: st.DataObject, rows: list, early: str) -> None:
-    texts = [text.format(early=early) for text in TEXTS]
-    batches = data.draw(disordered_splits({"e": rows}, 2))
-    together = ConstrainRun(group(texts, live=True), data.draw(st.sampled_from([1, 7])))
-    together.run(batches)
-    for number, text in enumerate(texts):
-        case = Case(query(text), "q", {"e": rows})
-        assert Counter(map(frozen, together.answers(number))) == truth_of(case)
+    assert_same_as_alone(data, rows, TEXTS, early)
 
 
 def test_the_plan_says_how_long_an_answer_waits() -> None:

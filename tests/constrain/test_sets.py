@@ -10,15 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.cases import Case
-from tests.constrain.local import ConstrainRun, truth_of
+from tests.constrain.local import ConstrainRun
+from tests.constrain.simple import PAIR, STREAM, assert_same_as_alone, at, query, rows_of_events
 from tests.constrain.test_early import by_step
-from tests.constrain.test_negation import STREAM, at, group, query
 from tests.drawn import examples
 from tests.local import local_job, prepared_query
-from tests.oracles.events import frozen
 from tests.rows import RowsRun
-from tests.splits import disordered_splits
 
 from anabranch.constrain import sets
 from anabranch.errors import TooLarge
@@ -122,27 +119,17 @@ def test_too_many_sets_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 TEXTS = [
-    "u, v FROM e WHERE u.kind = 'A' AND DISTANCE(u, v) <= 2 AND v.t - u.t IN [0, 3]{early}",
+    PAIR,
     "AT LEAST 2 v FROM e WHERE v.kind = 'B' AND SPAN(v, v) <= 3 AND DISTANCE(v, v) <= 1",
     "u, AT LEAST 1 v, NOT w FROM e WHERE u.kind = 'A' AND u.t - v.t IN [0, 4] AND u.t - w.t IN [-3, 4] AND w.kind = 'C'"
     " AND v.id = v.id AND SPAN(v, v) <= 2 AND u.id = v.id AND w.id = v.id",
 ]
-ROWS = st.lists(
-    st.builds(at, st.sampled_from("abc"), st.integers(0, 20), st.sampled_from("ABC"), st.integers(0, 4).map(float)),
-    max_size=12,
-)
 
 
 @examples(25)
-@given(st.data(), ROWS, st.sampled_from(["", " EMIT EARLY"]))
+@given(st.data(), rows_of_events(12), st.sampled_from(["", " EMIT EARLY"]))
 def test_queries_in_one_pass_give_the_same_answers_as_alone(data: st.DataObject, rows: list, early: str) -> None:
-    texts = [text.format(early=early) for text in TEXTS]
-    batches = data.draw(disordered_splits({"e": rows}, 2))
-    together = ConstrainRun(group(texts, live=True), data.draw(st.sampled_from([1, 7])))
-    together.run(batches)
-    for number, text in enumerate(texts):
-        case = Case(query(text), "q", {"e": rows})
-        assert Counter(map(frozen, together.answers(number))) == truth_of(case)
+    assert_same_as_alone(data, rows, TEXTS, early)
 
 
 def test_keys_of_sets_of_different_sizes_are_different_groups() -> None:

@@ -3,7 +3,10 @@
 The true location of an event is any point of the disc with the radius of its error around its reading. For two events,
 the oracle tries several radii and directions, among them both directions of the line through the two readings: there
 are the pairs of points with the least and the greatest distance. A condition MAY be true if it is true for one of the
-pairs of points, and MUST be true if it is true for all of them. Conditions are judged one by one.
+pairs of points, and MUST be true if it is true for all of them. `tuples` judges conditions one by one.
+
+`can_be_true` judges all conditions on one event together: it tries the points of a fine grid for this event, and for
+each of the others, at every such point, whether one of its locations has a suitable distance.
 """
 
 from __future__ import annotations
@@ -73,3 +76,32 @@ def compare(op: str, distance: float, bound: float) -> bool:
     if abs(distance - bound) <= TOLERANCE:
         return op in ("<=", ">=")
     return (distance < bound) == (op in ("<", "<="))
+
+
+class Reading(NamedTuple):
+    """A reading with its error."""
+
+    at: Point
+    error: float
+
+
+def can_be_true(centre: Reading, others: Sequence[tuple[Reading, str, float]], slack: float, steps: int = 60) -> bool:
+    """Whether a location of the first event suits all others: each has an operator and a bound on the distance.
+
+    All bounds are relaxed by the slack. A grid has no point on most edges: with a slack of one step it finds every
+    possible location, and some that are not.
+    """
+    step = 2 * (centre.error + slack) / steps
+    for i, j in itertools.product(range(steps + 1), repeat=2):
+        x, y = centre.at[0] - centre.error - slack + i * step, centre.at[1] - centre.error - slack + j * step
+        if math.dist((x, y), centre.at) <= centre.error + slack and all(
+            _suits(math.dist((x, y), other.at), other.error, op, bound, slack) for other, op, bound in others
+        ):
+            return True
+    return False
+
+
+def _suits(gap: float, error: float, op: str, bound: float, slack: float) -> bool:
+    """Whether a location within the error of a reading can be at a suitable distance from a point."""
+    nearest, farthest = max(0.0, gap - error), gap + error
+    return nearest <= bound + slack if op in ("<", "<=") else farthest >= bound - slack

@@ -14,10 +14,10 @@ from tests.pattern.local import LocalRun, run_whole
 from tests.pattern.strategies import CLASSES, pattern_cases
 from tests.pattern.test_against_worlds import expected, job_of
 
+from anabranch.columns.intervals import interval
 from anabranch.errors import TooLarge
 from anabranch.pattern import archive
 from anabranch.pattern.kernel.words import count_bits, draw_values
-from anabranch.pattern.sampling import interval
 
 #: Two people in one place, one after the other: too large for exact answers with a dozen people.
 WORKBOOK = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
+from collections.abc import Hashable
 from pathlib import Path
 
 import pyarrow as pa
@@ -152,20 +153,34 @@ CREATE QUERY likely AS CONSTRAIN u, v, NOT w FROM e
 
 
 def test_probabilities_are_the_same_in_batch_and_streaming(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
-    run = ConstrainRun(local_job(UNCERTAIN, "likely"), 1)
+    assert len(chances_in_batch_and_streaming(spark, folder, tmp_path, UNCERTAIN, "likely")) > 20
+
+
+def chances_in_batch_and_streaming(
+    spark: SparkSession, folder: Path, tmp_path: Path, workbook: str, name: str
+) -> dict[Hashable, float]:
+    """The probabilities of one bucket in this process, which are also those of Spark, in batch and as a stream."""
+    run = ConstrainRun(local_job(workbook, name), 1)
     run.step({"e": rows()}, end=True)
     expected = {frozen(run._answer(0, row)): row["probability"] for row in run.rows_of(0)}
-    assert len(expected) > 20
+    for frame in frames(spark, folder, tmp_path, workbook, name):
+        found = [{**row} for row in frame.toArrow().to_pylist()]
+        more = {"probability", "lower", "upper", "method"}
+        answers = {frozen({k: v for k, v in row.items() if k not in more}): row["probability"] for row in found}
+        assert answers == pytest.approx(expected)
+    return expected
+
+
+def frames(spark: SparkSession, folder: Path, tmp_path: Path, workbook: str, name: str) -> tuple[DataFrame, DataFrame]:
+    """The answers of Spark, in batch and as a stream."""
     session = Session(spark, partitions=7)
-    session.execute(UNCERTAIN)
+    session.execute(workbook)
     session.bind("e", str(folder))
     checkpoint, out = str(tmp_path / "checkpoint"), str(tmp_path / "out")
     for _ in range(2):
-        session.start("likely", checkpoint, out, trigger={"availableNow": True}, max_files=1).awaitTermination()
+        session.start(name, checkpoint, out, trigger={"availableNow": True}, max_files=1).awaitTermination()
         session.end_input(checkpoint)
-    for frame in (session.run("likely"), spark.read.parquet(out)):
-        answers = {frozen(row): row["probability"] for row in frame.toArrow().to_pylist()}
-        assert answers == pytest.approx(expected)
+    return session.run(name), spark.read.parquet(out)
 
 
 HIGH = """
@@ -194,19 +209,29 @@ def test_locations_with_an_error_in_batch_and_streaming(spark: SparkSession, fol
     assert 5 < len(answers) < len(others)
 
 
+@pytest.mark.parametrize(
+    ("more", "method"), [("", "exact"), (" AND w.kind = 'C' AND DISTANCE(v, w) <= 2 AND SPAN(v, w) <= 3", "sampling")]
+)
+def test_expected_locations_in_batch_and_streaming(
+    spark: SparkSession, folder: Path, tmp_path: Path, more: str, method: str
+) -> None:
+    workbook = BLURRED.replace(" SEMANTICS MUST", f"{more} SEMANTICS EXPECTED THRESHOLD 0.2")
+    workbook = workbook.replace("u, v FROM", "u, v, w FROM") if more else workbook
+    assert len(chances_in_batch_and_streaming(spark, folder, tmp_path, workbook, "blurred")) > 20
+    session = Session(spark, partitions=3)
+    session.execute(workbook)
+    session.bind("e", str(folder))
+    (row,) = session.run("blurred").select("lower", "probability", "upper", "method").limit(1).collect()
+    assert row.method == method
+    assert (row.lower < row.probability < row.upper) == (method == "sampling")
+
+
 def batch_and_streaming(spark: SparkSession, folder: Path, tmp_path: Path, workbook: str, name: str) -> Counter:
     """The answers of one bucket in this process, which are also those of Spark, in batch and as a stream."""
     run = ConstrainRun(local_job(workbook, name), 1)
     run.step({"e": rows()}, end=True)
     expected = Counter(map(frozen, run.answers()))
-    session = Session(spark, partitions=7)
-    session.execute(workbook)
-    session.bind("e", str(folder))
-    checkpoint, out = str(tmp_path / "checkpoint"), str(tmp_path / "out")
-    for _ in range(2):
-        session.start(name, checkpoint, out, trigger={"availableNow": True}, max_files=1).awaitTermination()
-        session.end_input(checkpoint)
-    for frame in (session.run(name), spark.read.parquet(out)):
+    for frame in frames(spark, folder, tmp_path, workbook, name):
         assert counted(frame) == expected
     return expected
 

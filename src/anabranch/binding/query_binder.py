@@ -28,7 +28,7 @@ class QueryBinder(ABC):
     #: The models of the streams that the kind takes.
     models: ClassVar[tuple[Model, ...]]
     #: The columns of every answer of the kind; names in the query must differ from them.
-    answer_columns: ClassVar[frozenset[str]]
+    answer_columns: frozenset[str]
     #: The forms of PER that the kind takes.
     takes_per: ClassVar[tuple[type[Per], ...]] = ()
     #: Why it does not take the others, for the message.

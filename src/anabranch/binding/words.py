@@ -31,6 +31,9 @@ def condition_text(tree: Typed | None) -> str:
         return f"-{parts[0]}"
     if tree.op in ("abs", "distance", "span", "within", "intersects", "touches"):
         return f"{tree.op.upper()}({', '.join(parts)})"
+    if tree.op in ("gap", "depth", "edge"):
+        what = {"gap": "", "depth": "the outside of ", "edge": "the edge of "}[tree.op]
+        return f"DISTANCE({parts[0]}, {what}{parts[1]})"
     return f" {tree.op} ".join(parts)
 
 

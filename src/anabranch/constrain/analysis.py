@@ -15,6 +15,8 @@ from anabranch.binding.equalities import equated_columns, merge_overlapping
 from anabranch.binding.time_bounds import is_begin, time_bound
 from anabranch.binding.typed import Reference, Typed, conjunction, of_event
 from anabranch.constrain.bounds import ROUNDING, Bound, Closed, close_apart, tightest
+from anabranch.constrain.factors import Factors, factors_of
+from anabranch.constrain.location_errors import MAY
 from anabranch.constrain.query import STRATEGIES, BoundConstrain, BoundCounted, mentions
 from anabranch.constrain.stated_bounds import distance_bound
 from anabranch.errors import Finding
@@ -59,6 +61,17 @@ class ConstrainAnalysis:
     joint: tuple[Typed, ...]
     later: StatedBounds = field(default_factory=dict)
     apart: StatedBounds = field(default_factory=dict)
+
+    @cached_property
+    def factors(self) -> Factors:
+        """The conditions on true locations."""
+        return factors_of(self.query)
+
+    @property
+    def tests_together(self) -> bool:
+        """Whether the bounds on the distances of one location, which may be true alone, are tested together."""
+        is_planar = not any(stream.declaration.geodesic or stream.has_height for stream in self.query.streams)
+        return self.query.semantics == MAY and is_planar and bool(self.factors.stars)
 
     @cached_property
     def slots(self) -> list[BoundCounted]:

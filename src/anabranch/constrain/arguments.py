@@ -14,6 +14,10 @@ from anabranch.language.types import Type
 #: The functions of geometries.
 SPATIAL = ("distance", "within", "intersects", "touches")
 
+#: Distances of a point to an area, to its outside and to its edge, in the plane. Conditions on locations with an error
+#: are converted to them.
+OF_AREA = ("gap", "depth", "edge")
+
 #: The beginning of a geometry in well-known text; the coordinates are parsed when the job of the query is made.
 _SHAPE = re.compile(
     r"\s*(?:POINT|LINESTRING|LINEARRING|POLYGON|MULTIPOINT|MULTILINESTRING|MULTIPOLYGON|GEOMETRYCOLLECTION)"

@@ -12,7 +12,16 @@ from anabranch.binding.stream_columns import check_column_types
 from anabranch.binding.typed import Reference, Typed, conjuncts, walk, with_references
 from anabranch.catalog import Model, Stream
 from anabranch.constrain.arguments import check_functions
-from anabranch.constrain.location_errors import OPPOSITE, SEMANTICS, names_uncertain_location, true_distance
+from anabranch.constrain.factors import factors_of
+from anabranch.constrain.location_errors import (
+    EXPECTED,
+    OF_READINGS,
+    OPPOSITE,
+    SEMANTICS,
+    TrueArea,
+    names_uncertain_location,
+    true_condition,
+)
 from anabranch.constrain.query import EMITTED, STRATEGIES, BoundConstrain, BoundCounted, mentions
 from anabranch.constrain.syntax import Constrain
 from anabranch.language import limits, nodes
@@ -30,6 +39,8 @@ class Binder(QueryBinder):
 
     def bind(self, body: Constrain) -> BoundConstrain | None:
         """Return the bound query, or None if there are findings."""
+        if body.semantics == EXPECTED:
+            self.answer_columns = self.answer_columns | {"lower", "upper", "method"}
         streams = self.operands([(counted.name, counted.span) for counted in body.names], body.operands)
         for stream in streams.values():
             if stream is not None:
@@ -37,7 +48,10 @@ class Binder(QueryBinder):
         for operand in body.operands:
             self.check_rows(operand)
         self.check_clauses(body)
-        conditions = self.conditions(body, streams)
+        stated = self.conditions(body, streams)
+        located = tuple(condition for condition in stated if names_uncertain_location(condition, streams))
+        self.check_locations(body, located, streams)
+        conditions = self.conditions_on_readings(body, stated, streams)
         self.check_negated(body, conditions)
         self.check_growing(body, streams)
         if self.findings:
@@ -53,10 +67,12 @@ class Binder(QueryBinder):
             )
             for node in body.names
         )
-        return BoundConstrain(
+        bound = BoundConstrain(
             self.query.name, variables, conditions, self.threshold, self.query.span, body.strategy,
-            "EARLY" in body.emit, body.semantics,
+            "EARLY" in body.emit, body.semantics, located,
         )  # fmt: skip
+        self.check_rows_of_several(bound)
+        return bound
 
     def check_rows(self, operand: nodes.Operand) -> None:
         """Report an inferred stream: its rows are made where they are used, for PATTERN."""
@@ -139,41 +155,81 @@ class Binder(QueryBinder):
             bound.extend(conjuncts(ConditionBinder(self.catalog, self.findings, scope).condition(part)))
         for condition in bound:
             check_functions(condition, streams, self.findings)
-        of_readings = self.conditions_on_readings(body, bound, streams)
-        return tuple(_with_first_mentions(condition) for condition in of_readings)
+        return tuple(map(_with_first_mentions, bound))
 
-    def conditions_on_readings(
-        self, body: Constrain, conditions: list[Typed], streams: dict[str, Stream | None]
-    ) -> list[Typed]:
-        """Replace conditions on true locations by conditions on readings, for streams with an ERROR."""
-        known = {name: stream for name, stream in streams.items() if stream is not None}
-        uncertain = [stream.name for stream in known.values() if stream.location_error is not None]
+    # ------------------------------------------------------------ locations with an error
+
+    def check_locations(self, body: Constrain, located: tuple[Typed, ...], streams: dict[str, Stream | None]) -> None:
+        """Report conditions on locations with an ERROR that cannot be decided, and a wrong or missing SEMANTICS."""
+        uncertain = [stream.name for stream in streams.values() if stream is not None and stream.location_error]
         if body.semantics is not None and not uncertain:
             message = "SEMANTICS is about locations with an error, but no stream of this query has an ERROR"
             hint = "remove SEMANTICS, or add ERROR 10 to CREATE STREAM"
             self.findings.add("no-error", message, body.clause_span("SEMANTICS"), hint)
-        negated = {node.name.lower() for node in body.names if node.negated}
-        changed: list[Typed] = []
-        for condition in conditions:
-            if not names_uncertain_location(condition, streams):
-                changed.append(condition)
-                continue
-            distance = true_distance(condition)
-            if distance is None:
+        for condition in located:
+            true = true_condition(condition)
+            if true is None:
                 message = (
-                    "a location with an ERROR can only be used in a bound on a distance, such as DISTANCE(u, v) < 5"
+                    "a location with an ERROR can only be used in a bound on a distance, such as DISTANCE(u, v) < 5, "
+                    "or with an area, such as WITHIN(u, 'POLYGON(...)')"
                 )
-                hint = "use <, <=, > or >= and a number, and join such bounds by AND"
+                hint = "use <, <=, > or >= and a number, and join such conditions by AND"
                 self.findings.add("uncertain-location", message, condition.span, hint)
             elif body.semantics is None:
                 message = f"the locations of {shown(uncertain[0])} have an ERROR, but the query has no SEMANTICS"
-                hint = "write SEMANTICS MAY (the bound can be true) or SEMANTICS MUST (it is true for all locations)"
+                hint = "write SEMANTICS MAY (it can be true), MUST (it is true for all locations) or EXPECTED"
                 self.findings.add("no-semantics", message, condition.span, hint)
-            elif body.semantics in SEMANTICS and not self.findings:
-                is_absent = bool({owner for owner, _ in mentions(condition)} & negated)
-                semantics = OPPOSITE[body.semantics] if is_absent else body.semantics
-                changed.append(distance.of_readings(semantics, known))
-        return changed
+            elif isinstance(true, TrueArea):
+                self.check_area(body, true, streams[true.event.owner or ""])
+            if true is not None and body.semantics == EXPECTED:
+                self.check_expected(body, condition)
+
+    def check_area(self, body: Constrain, true: TrueArea, stream: Stream | None) -> None:
+        """Report an area on the globe, and the probability of an area for locations with a height."""
+        if stream is None:
+            return
+        if stream.declaration.geodesic:
+            message = "on the globe, an area is drawn on a map, but the ERROR of a location is in metres"
+            hint = "use DISTANCE(u, 'POINT(lon lat)') <= 500, or declare SPACE (x, y) in metres"
+            self.findings.add("uncertain-area", message, true.condition.span, hint)
+        elif stream.has_height and body.semantics == EXPECTED:
+            message = "EXPECTED has no probability of an area for locations with three coordinates"
+            self.findings.add("uncertain-area", message, true.condition.span, "use SPACE (x, y), or SEMANTICS MAY")
+
+    def check_expected(self, body: Constrain, condition: Typed) -> None:
+        """Report a probability that depends on the true locations of events outside of the answer."""
+        owners = {owner for owner, _ in mentions(condition)}
+        for node in body.names:
+            if (node.negated or node.grows) and node.name.lower() in owners:
+                clause = f"NOT {node.name}" if node.negated else f"AT LEAST {node.count} {node.name}"
+                message = f"EXPECTED has no probability for {clause}, which depends on other true locations"
+                hint = f"use SEMANTICS MAY or MUST{'' if node.negated else f', or {node.name}*{node.count}'}"
+                self.findings.add("uncertain-location", message, condition.span, hint)
+
+    def conditions_on_readings(
+        self, body: Constrain, conditions: tuple[Typed, ...], streams: dict[str, Stream | None]
+    ) -> tuple[Typed, ...]:
+        """Replace conditions on true locations by conditions on readings, for streams with an ERROR."""
+        if self.findings or body.semantics is None:
+            return conditions
+        known = {name: stream for name, stream in streams.items() if stream is not None}
+        negated = {node.name.lower() for node in body.names if node.negated}
+        changed = []
+        for condition in conditions:
+            true = true_condition(condition) if names_uncertain_location(condition, streams) else None
+            semantics = OF_READINGS[body.semantics]
+            if {owner for owner, _ in mentions(condition)} & negated:
+                semantics = OPPOSITE[semantics]
+            changed.append(condition if true is None else true.of_readings(semantics, known))
+        return tuple(changed)
+
+    def check_rows_of_several(self, query: BoundConstrain) -> None:
+        """Report PER over sampled probabilities: their bounds would not hold for sure."""
+        shared = factors_of(query).shared
+        if query.semantics == EXPECTED and self.per is not None and shared is not None:
+            message = f"PER needs exact probabilities, but {shown(shared)} is in several conditions on true locations"
+            hint = "remove PER, or use SEMANTICS MAY or MUST"
+            self.findings.add("no-per", message, self.query.clause_span("PER"), hint)
 
 
 def _with_first_mentions(condition: Typed) -> Typed:

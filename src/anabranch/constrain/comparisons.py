@@ -156,10 +156,10 @@ def _of_boxes(analysis: ConstrainAnalysis, numbers: dict[str, int], condition: T
     if compared is not None and compared[0] in ("<", "<=") and isinstance(compared[2], Constant):
         touching = compared[1]
         value = float(compared[2].value) if isinstance(compared[2].value, int | float) else inf
-    if not isinstance(touching, Operation) or touching.op not in SPATIAL:
+    if not isinstance(touching, Operation) or touching.op not in (*SPATIAL, "gap"):
         return None
     sides = [_event_of(argument) for argument in touching.arguments]
-    if (touching.op == "distance") != (touching is not condition) or None in sides or sides[0] == sides[1]:
+    if (touching.op in ("distance", "gap")) != (touching is not condition) or None in sides or sides[0] == sides[1]:
         return None
     if not all(isinstance(argument, Reference) for argument in touching.arguments):
         return None

@@ -9,9 +9,10 @@ from anabranch.binding.time_bounds import is_begin, time_bound
 from anabranch.binding.typed import Constant, Operation, Typed, walk
 from anabranch.binding.words import condition_text, count_of, duration_text
 from anabranch.constrain.analysis import LOOSE, NOINDEX, TIGHT, ConstrainAnalysis, strategy_of
-from anabranch.constrain.arguments import SPATIAL
+from anabranch.constrain.arguments import OF_AREA, SPATIAL
 from anabranch.constrain.comparisons import Columns, checks_of
-from anabranch.constrain.location_errors import MAY, MUST
+from anabranch.constrain.factors import CONFIDENCE, N_WORLDS
+from anabranch.constrain.location_errors import EXPECTED, MAY, MUST
 from anabranch.constrain.query import BoundConstrain, BoundCounted, mentions
 from anabranch.errors import Finding
 from anabranch.plan import ConstraintGraph, Edge, Plan, Step
@@ -27,8 +28,9 @@ _STRATEGIES = {
 
 
 _SEMANTICS = {
-    MAY: "bounds on distances are widened by both errors: each bound can be true, considered alone (MAY)",
+    MAY: "bounds on distances are widened by both errors: ",
     MUST: "bounds on distances are narrowed by both errors: all of them are true for any true locations (MUST)",
+    EXPECTED: "bounds on distances are widened by both errors: answers can be true (EXPECTED)",
 }
 
 
@@ -41,7 +43,7 @@ def plan(analysis: ConstrainAnalysis) -> Plan:
         kind="CONSTRAIN",
         classification=_classification(analysis),
         why=tuple(_why(analysis)),
-        method="exact",
+        method=_method(analysis),
         routing=_routing(analysis),
         cost=_cost(analysis),
         steps=tuple(_steps(analysis)),
@@ -50,6 +52,13 @@ def plan(analysis: ConstrainAnalysis) -> Plan:
         graph=_graph(analysis),
         span=query.span,
     )
+
+
+def _method(analysis: ConstrainAnalysis) -> str:
+    if not analysis.query.is_expected or analysis.factors.shared is None:
+        return "exact"
+    reason = f"{analysis.factors.shared} is in several conditions on true locations"
+    return f"sampling in {N_WORLDS:,} worlds, with confidence {CONFIDENCE:g}: {reason}"
 
 
 def _objection(analysis: ConstrainAnalysis) -> Finding | None:
@@ -83,7 +92,7 @@ def _bad_geometry(query: BoundConstrain) -> Finding | None:
     for condition in query.conditions:
         on_globe = any(query.stream_of[owner].declaration.geodesic for owner, _ in mentions(condition))
         for node in walk(condition):
-            if not isinstance(node, Operation) or node.op not in SPATIAL:
+            if not isinstance(node, Operation) or node.op not in (*SPATIAL, *OF_AREA):
                 continue
             for part in node.arguments:
                 if isinstance(part, Constant):
@@ -173,7 +182,8 @@ def _steps(analysis: ConstrainAnalysis) -> Iterator[Step]:
         added = [f" with {absent[owner]}" for owner, _ in mentions(condition) if owner in absent]
         yield Step("filter", f"{condition_text(condition)}: tested on complete configurations{''.join(added)}")
     if query.semantics is not None:
-        yield Step("error", _SEMANTICS[query.semantics])
+        together = _together(analysis) if query.semantics == MAY else ""
+        yield Step("error", _SEMANTICS[query.semantics] + together)
     if query.growing is not None:
         yield Step("grow", f"from the first event of {query.growing.label} to all maximal sets that begin with it")
     if absent:
@@ -184,8 +194,23 @@ def _steps(analysis: ConstrainAnalysis) -> Iterator[Step]:
     if not query.is_certain:
         absent_text = ", and that no event happened which can be added" if absent else ""
         yield Step("weigh", f"the product over different keys and times{absent_text}; alternatives exclude each other")
+    if query.is_expected:
+        how = "; conditions on the same location are tested in sampled worlds" if analysis.factors.joint else ""
+        yield Step("locate", f"the probability of the conditions on true locations, uniform within their errors{how}")
     if query.is_early:
         yield Step("emit", "on a stream, each configuration when its last event arrives, before the watermark")
+
+
+def _together(analysis: ConstrainAnalysis) -> str:
+    """What an answer of MAY says about all its bounds."""
+    awaited = {variable.name for variable in analysis.query.variables if variable.is_awaited}
+    is_awaited = any({owner for owner, _ in mentions(condition)} & awaited for condition in analysis.query.located)
+    factors = analysis.factors
+    if not is_awaited and (not factors.joint or (analysis.tests_together and factors.are_stars)):
+        return "all of them can be true together (MAY)"
+    if analysis.tests_together:
+        return "those of each event can be true together; no answer is missing, but some may not be true (MAY)"
+    return "each of them can be true, considered alone; no answer is missing, but some may not be true (MAY)"
 
 
 # ---------------------------------------------------------------- the graph

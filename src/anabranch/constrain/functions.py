@@ -16,10 +16,10 @@ from anabranch.columns.conditions import Columns, Relations, holds
 from anabranch.columns.numbers import numbers_of
 from anabranch.columns.times import compare_difference
 from anabranch.constrain import geometry
-from anabranch.constrain.arguments import SPATIAL
+from anabranch.constrain.arguments import OF_AREA, SPATIAL
 from anabranch.language.types import Type
 
-_FUNCTIONS = (*SPATIAL, "span")
+_FUNCTIONS = (*SPATIAL, *OF_AREA, "span")
 
 
 def holds_of_events(condition: Typed | None, columns: Columns, streams: Streams, relations: Relations, n: int) -> Bools:

@@ -106,18 +106,48 @@ def straight_distance(one: F64, other: F64) -> F64:
 
 
 def related(relation: str, one: Shapes, other: Shapes) -> pa.Array:
-    """`distance`, `within`, `intersects` or `touches` of pairs of shapes; NULL if a shape is missing.
+    """A relation or distance of pairs of shapes; NULL if a shape is missing, or has no edge.
 
     A shape on the boundary counts as within: `covered_by` in Shapely.
     """
     unknown = shapely.is_missing(one) | shapely.is_missing(other)
     functions: dict[str, Any] = {
         "distance": shapely.distance,
+        "gap": shapely.distance,
+        "depth": _depths,
+        "edge": _edge_distances,
         "within": shapely.covered_by,
         "intersects": shapely.intersects,
         "touches": shapely.touches,
     }
-    return pa.array(functions[relation](one, other), mask=unknown)
+    values = functions[relation](one, other)
+    return pa.array(values, mask=unknown | np.isnan(values))
+
+
+def _depths(points: Shapes, areas: Shapes) -> F64:
+    """How far points are from the nearest point that is not inside an area; 0 if a shape has no inside."""
+    is_inside = shapely.covered_by(points, areas) & (shapely.get_dimensions(areas) == 2)
+    return np.where(is_inside, _edge_distances(points, areas), 0.0)
+
+
+def _edge_distances(points: Shapes, areas: Shapes) -> F64:
+    """The distances of points to the edge of an area, or to the ends of a line; NaN if there are none."""
+    return np.asarray(shapely.distance(points, shapely.boundary(without_overlaps(areas))), np.float64)
+
+
+def without_overlaps(shapes: Shapes) -> Shapes:
+    """Shapes with the same points, and no parts with common inner points, as collections may have them."""
+    whole = shapes.copy()
+    is_collection = shapely.get_type_id(shapes) == shapely.GeometryType.GEOMETRYCOLLECTION
+    if is_collection.any():
+        whole[is_collection] = shapely.union_all(shapes[is_collection][:, None], axis=1)
+    return whole
+
+
+def fixed_location(text: str, geodesic: bool, has_height: bool) -> F64:
+    """(1, 3): the location of a point in well-known text, as `locations` has it."""
+    coordinates = shapely.get_coordinates(shapely.from_wkt(text), include_z=has_height)
+    return locations(list(coordinates.T), geodesic)
 
 
 # ---------------------------------------------------------------- the date line

@@ -120,7 +120,8 @@ class ConstrainJob(EventJob[ConstrainSpec]):
             of_events[variable.name] = ResultColumn(variable.label, f"events_{stream}", index[stream], count)
             index[stream] += variable.count
         events = (of_events[variable.name] for variable in present)
-        return [ResultColumn("t", "t"), *events, ResultColumn("probability", "probability")]
+        interval = ("lower", "upper", "method") if self.spec.analyses[query].query.is_expected else ()
+        return [ResultColumn("t", "t"), *events, *(ResultColumn(name, name) for name in ("probability", *interval))]
 
     def per_rule(self, query: int) -> PerRule | None:
         """How the answers of one query become rows of several; None without PER."""

@@ -3,11 +3,14 @@
 The true location of an event is within its error of the reading. So the distance of two true locations is between the
 distance of the readings minus both errors, but not below 0, and that distance plus both errors. Every number between
 these ends is possible. A condition on the true distance becomes one on the distance of the readings.
+
+In the plane, a location is in an area for some true locations if the reading is not further from the area than the
+error, and for all of them if the reading is inside and not nearer to the edge than the error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import inf, pi
@@ -18,7 +21,10 @@ from anabranch.catalog import Stream
 from anabranch.constrain.arguments import SPATIAL, is_point_text
 from anabranch.language.types import Type
 
-MAY, MUST = SEMANTICS = ("MAY", "MUST")
+MAY, MUST, EXPECTED = SEMANTICS = ("MAY", "MUST", "EXPECTED")
+
+#: What readings must satisfy: an answer with a probability may be true.
+OF_READINGS = {MAY: MAY, MUST: MUST, EXPECTED: MAY}
 
 #: The semantics of conditions on an absent event: an event that may be there is not absent for sure.
 OPPOSITE = {MAY: MUST, MUST: MAY}
@@ -55,11 +61,7 @@ class TrueDistance:
             for column in columns:
                 bound = Operation("+" if sign > 0 else "-", (bound, column), Type.DOUBLE)
         compared = Operation(self.op, (self.distance, bound), Type.BOOLEAN, self.condition.span)
-        if not columns:
-            return compared
-        # An error that is NULL or below 0 has no meaning: the location is then unknown.
-        known = [Operation(">=", (column, Constant(0.0, Type.DOUBLE)), Type.BOOLEAN) for column in columns]
-        return Operation("and", (compared, *known), Type.BOOLEAN, self.condition.span)
+        return _if_known(compared, columns)
 
     def _is_decided(self, is_great_circle: bool) -> bool:
         """Whether the condition has the same value for all distances, so that errors do not change it."""
@@ -67,6 +69,43 @@ class TrueDistance:
         if self.op in ("<", ">="):
             return self.bound <= 0 or self.bound > greatest
         return self.bound < 0 or self.bound >= greatest
+
+
+@dataclass(frozen=True, slots=True)
+class TrueArea:
+    """Whether the true location of an event is in an area of the plane, or on its edge if it `touches` it."""
+
+    touches: bool
+    event: Reference
+    area: Typed
+    condition: Operation
+
+    def of_readings(self, semantics: str, streams: Mapping[str, Stream]) -> Typed:
+        """The condition on the readings."""
+        error = _error(self.event, streams[self.event.owner or ""])
+        if error is None:
+            return self.condition
+        columns = [error] if isinstance(error, Reference) else []
+        radius = error if isinstance(error, Reference) else Constant(float(error), Type.DOUBLE)
+        if semantics == MAY:
+            distance = self._of_area("edge" if self.touches else "gap")
+            return _if_known(Operation("<=", (distance, radius), Type.BOOLEAN, self.condition.span), columns)
+        # No location is on an edge for sure, unless it has no error.
+        depth = Constant(0.0, Type.DOUBLE) if self.touches else self._of_area("depth")
+        surely = Operation(">=", (depth, radius), Type.BOOLEAN)
+        return _if_known(Operation("and", (self.condition, surely), Type.BOOLEAN, self.condition.span), columns)
+
+    def _of_area(self, function: str) -> Typed:
+        return Operation(function, (self.event, self.area), Type.DOUBLE, self.condition.span)
+
+
+#: A condition on true locations.
+TrueCondition = TrueDistance | TrueArea
+
+
+def true_condition(condition: Typed) -> TrueCondition | None:
+    """The condition as one on true locations that can be decided; None if it is another one."""
+    return _true_distance(condition) or _true_area(condition)
 
 
 def names_uncertain_location(condition: Typed, streams: Mapping[str, Stream | None]) -> bool:
@@ -77,8 +116,13 @@ def names_uncertain_location(condition: Typed, streams: Mapping[str, Stream | No
     return any(stream is not None and stream.location_error is not None for stream in known)
 
 
-def true_distance(condition: Typed) -> TrueDistance | None:
+def _true_distance(condition: Typed) -> TrueDistance | None:
     """The condition as a comparison of a distance with a number; None if it is another one."""
+    if isinstance(condition, Operation) and condition.op in ("within", "intersects"):
+        if all(map(_is_event, condition.arguments)):  # two points
+            distance = Operation("distance", condition.arguments, Type.DOUBLE, condition.span)
+            return TrueDistance("<=", distance, 0.0, condition)
+        return None
     compared = comparison(condition)
     if compared is None or not isinstance(condition, Operation) or compared[0] not in ("<", "<=", ">", ">="):
         return None
@@ -88,6 +132,26 @@ def true_distance(condition: Typed) -> TrueDistance | None:
     if not all(_is_event(part) or is_point_text(part) for part in left.arguments):
         return None
     return TrueDistance(op, left, right.value, condition) if isinstance(right.value, int | float) else None
+
+
+def _true_area(condition: Typed) -> TrueArea | None:
+    """The condition as one on an event and an area; None if it is another one."""
+    if not isinstance(condition, Operation) or condition.op not in ("within", "intersects", "touches"):
+        return None
+    event, area = condition.arguments
+    if condition.op != "within" and _is_event(area):
+        event, area = area, event
+    if not isinstance(event, Reference) or not _is_event(event) or _is_event(area):
+        return None
+    return TrueArea(condition.op == "touches", event, area, condition)
+
+
+def _if_known(condition: Operation, errors: Sequence[Reference]) -> Operation:
+    """The condition, if these errors have a meaning; one that is NULL or below 0 has none: the location is unknown."""
+    if not errors:
+        return condition
+    known = [Operation(">=", (error, Constant(0.0, Type.DOUBLE)), Type.BOOLEAN) for error in errors]
+    return Operation("and", (condition, *known), Type.BOOLEAN, condition.span)
 
 
 def _error(event: Reference, stream: Stream) -> Decimal | Reference | None:
@@ -100,6 +164,7 @@ def _error(event: Reference, stream: Stream) -> Decimal | Reference | None:
 
 
 def _is_event(part: Typed) -> bool:
+    """Whether an argument is an event that is a point."""
     return isinstance(part, Reference) and part.name == "*"
 
 

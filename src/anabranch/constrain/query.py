@@ -53,7 +53,8 @@ class BoundConstrain(BoundQuery):
     A condition that names a counted variable once applies to each of its events; one that names it twice has references
     with `mention` 1 and 2, and applies to every pair. `strategy` is LOOSE, TIGHT, NOINDEX, or None without STRATEGY.
     With `is_early`, a stream reports an answer when its last event arrives, not when the watermark has passed it. With
-    `semantics`, MAY or MUST, streams have locations with an error; the conditions are those on the readings.
+    `semantics`, streams have locations with an error: the conditions are those on the readings, and `located` has the
+    conditions on true locations that they replace.
     """
 
     kind: ClassVar[str] = "CONSTRAIN"
@@ -67,6 +68,7 @@ class BoundConstrain(BoundQuery):
     strategy: str | None = None
     is_early: bool = False
     semantics: str | None = None
+    located: tuple[Typed, ...] = ()
 
     @property
     def wanted_values(self) -> tuple[Wanted, ...]:
@@ -77,6 +79,11 @@ class BoundConstrain(BoundQuery):
     def is_certain(self) -> bool:
         """Whether every event has probability 1."""
         return all(stream.model is Model.CERTAIN for stream in self.streams)
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether answers have a probability that depends on true locations."""
+        return self.semantics == "EXPECTED"
 
     @property
     def is_on_sphere(self) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import permutations, product
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +13,8 @@ from anabranch.arrays import F64, I64, Bools
 from anabranch.binding.typed import Reference, Typed, walk, with_references
 from anabranch.columns.times import decode_times
 from anabranch.constrain.analysis import ConstrainAnalysis
+from anabranch.constrain.expected import Chance, TrueLocations
+from anabranch.constrain.factors import assignments
 from anabranch.constrain.functions import holds_of_events
 from anabranch.constrain.kernel.run import Run
 from anabranch.constrain.probabilities import Chances
@@ -42,15 +43,42 @@ class Answers(EventAnswers):
         probability that no event of a variable with NOT happened.
         """
         analysis = self._spec.analyses[query]
-        probability = self._probability(analysis.query, solutions) * (1.0 if absent is None else absent)
-        reaches = _reaches(analysis.query, probability)
+        happened = self._probability(analysis.query, solutions) * (1.0 if absent is None else absent)
+        chance = self._chance(analysis, solutions, happened)
+        reaches = _reaches(analysis.query, chance.probability)
         if not reaches.any():
             return
-        solutions, probability = solutions[reaches], probability[reaches]
+        solutions, chance = solutions[reaches], Chance(*(part[reaches] for part in chance))
         times = decode_times(self._code[solutions.max(axis=1)], self._spec.time_kind)
         streams = range(len(self._spec.layouts))
         events = [self._events(stream, analysis, solutions) for stream in streams]
-        self._append(query, [times, pa.array(probability)], events)
+        self._append(query, [times, *self._probability_columns(analysis, chance)], events)
+
+    def _chance(self, analysis: ConstrainAnalysis, solutions: I64, happened: F64) -> Chance:
+        """The probability that all events happened, and that their true locations satisfy the conditions on them."""
+        if not analysis.query.is_expected:
+            return Chance(happened, happened, happened)
+        events = self._events_by_variable(analysis.query, solutions)
+        return Chance(*(happened * part for part in self._true_locations.chance(analysis, events)))
+
+    def _events_by_variable(self, query: BoundConstrain, solutions: I64) -> dict[str, I64]:
+        """The events of each variable; those of a set in an order that does not depend on their arrival."""
+        columns, events = _columns_by_owner(query.variables, solutions), {}
+        for variable in query.present:
+            chosen, stream = solutions[:, columns[variable.name]], self._spec.stream_number(variable.stream.name)
+            events[variable.name] = self._by_rank(stream, chosen) if variable.is_set else chosen
+        return events
+
+    def _probability_columns(self, analysis: ConstrainAnalysis, chance: Chance) -> list[pa.Array]:
+        """The probability, and its interval where the job has one."""
+        if not self._spec.has_expected:
+            return [pa.array(chance.probability)]
+        method = "sampling" if analysis.query.is_expected and analysis.factors.joint else "exact"
+        return [*map(pa.array, chance), pa.repeat(method, len(chance.probability))]
+
+    @cached_property
+    def _true_locations(self) -> TrueLocations:
+        return TrueLocations(self._spec, self._batch, self._row)
 
     def _probability(self, query: BoundConstrain, solutions: I64) -> F64:
         """The probability that all events of each solution happened."""
@@ -65,7 +93,11 @@ class Answers(EventAnswers):
         variables = self._spec.analyses[query].query.variables
         absent = {variable.name for variable in variables if variable.is_negated}
         conditions = [c for c in self._spec.lowered.others[query] if not absent & {owner for owner, _ in mentions(c)}]
-        return solutions[self._satisfying(query, conditions, solutions, _columns_by_owner(variables, solutions))]
+        fitting = solutions[self._satisfying(query, conditions, solutions, _columns_by_owner(variables, solutions))]
+        analysis = self._spec.analyses[query]
+        if not analysis.tests_together or not len(fitting):
+            return fitting
+        return fitting[self._true_locations.can_be_true(analysis, self._events_by_variable(analysis.query, fitting))]
 
     def possible(self, query: int, solutions: I64) -> I64:
         """The solutions that can reach the threshold of a query, whatever the probability of missing events is."""
@@ -142,7 +174,7 @@ class Answers(EventAnswers):
         """The indices of the solutions that satisfy conditions; `columns` are those of each variable."""
         chosen = np.arange(len(solutions))
         for condition in conditions:
-            for assignment in _assignments(columns, condition):
+            for assignment in assignments(columns, condition):
                 if len(chosen):
                     chosen = chosen[self._holds(self._spec.analyses[query], condition, assignment, solutions[chosen])]
         return chosen
@@ -204,16 +236,3 @@ def _columns_by_owner(variables: Sequence[BoundCounted], solutions: I64) -> dict
     counts = counts_in(variables, solutions.shape[1])
     ends = np.cumsum(counts).tolist()
     return {v.name: range(end - count, end) for v, count, end in zip(variables, counts, ends, strict=True)}
-
-
-def _assignments(columns: Mapping[str, Sequence[int]], condition: Typed) -> Iterator[Assignment]:
-    """Every assignment of different columns to the events that a condition mentions."""
-    mentioned = sorted(mentions(condition))
-    owners = dict.fromkeys(owner for owner, _ in mentioned)
-    choices = []
-    for owner in owners:
-        of_owner = [mention for mention in mentioned if mention[0] == owner]
-        chosen_columns = permutations(columns[owner], len(of_owner))
-        choices.append([list(zip(of_owner, chosen, strict=True)) for chosen in chosen_columns])
-    for choice in product(*choices):
-        yield dict(pair for part in choice for pair in part)

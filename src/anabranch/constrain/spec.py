@@ -36,6 +36,11 @@ class ConstrainSpec(EventSpecification):
         """Whether live queries report solutions when their last event arrives."""
         return self.live and any(analysis.query.is_early for analysis in self.analyses)
 
+    @property
+    def has_expected(self) -> bool:
+        """Whether answers have an interval: probabilities of true locations may be sampled."""
+        return any(analysis.query.is_expected for analysis in self.analyses)
+
     @cached_property
     def longest_span(self) -> int | float:
         """The longest time between two events of a solution of any query, in the unit of event times.
@@ -53,4 +58,7 @@ class ConstrainSpec(EventSpecification):
     @property
     def answer_schema(self) -> pa.Schema:
         """One row per solution: its query, the latest time, its probability, and one list of events per stream."""
-        return self.answer_fields(("t", self.time_kind.arrow_type), ("probability", pa.float64()))
+        probability = [("probability", pa.float64())]
+        if self.has_expected:
+            probability += [("lower", pa.float64()), ("upper", pa.float64()), ("method", pa.string())]
+        return self.answer_fields(("t", self.time_kind.arrow_type), *probability)

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from anabranch.arrays import END, F64, I32, I64
+from anabranch.columns.intervals import interval
 from anabranch.columns.times import decode_times
 from anabranch.pattern.chain import Chain
 from anabranch.pattern.combined_group import CarriedGroup
@@ -24,7 +25,6 @@ from anabranch.pattern.history import Earlier, History
 from anabranch.pattern.intake import Intake, Received
 from anabranch.pattern.operator import PatternOperator, regular_machine
 from anabranch.pattern.product import ProductAutomaton, ProductMachine, TrueSets, true_sets, united
-from anabranch.pattern.sampling import interval
 from anabranch.pattern.spec import GroupSpec, PatternSpec
 from anabranch.pattern.weights import Batch
 from anabranch.transport.operator import Outcome

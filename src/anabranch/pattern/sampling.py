@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
-from scipy.special import betaincinv
 
 from anabranch.arrays import F64, I32, I64, U64
+from anabranch.columns.intervals import interval
 from anabranch.pattern import kernel
 from anabranch.pattern.history import Outcomes, Past
 from anabranch.pattern.joint import JointState
@@ -49,21 +49,6 @@ def words_for(accuracy: float, confidence: float) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if is_enough(middle) else (middle, high)
     return high
-
-
-def interval(hits: I64, worlds: int | I64, error: float) -> tuple[F64, F64]:
-    """The Clopper-Pearson interval: it does not contain the true probability with probability at most `error`.
-
-    Examples
-    --------
-    >>> lower, upper = interval(np.array([0, 5]), 10, 0.05)
-    >>> lower.round(4).tolist(), upper.round(4).tolist()
-    ([0.0, 0.1871], [0.3085, 0.8129])
-    """
-    misses = worlds - hits
-    lower = np.where(hits > 0, betaincinv(np.maximum(hits, 1), misses + 1, error / 2), 0.0)
-    upper = np.where(misses > 0, betaincinv(hits + 1, np.maximum(misses, 1), 1 - error / 2), 1.0)
-    return lower, upper
 
 
 @dataclass(slots=True)

@@ -17,13 +17,14 @@ import numpy as np
 from anabranch.arrays import BEGINNING, F64, I64
 from anabranch.binding.per import PerEpisode, PerWindow
 from anabranch.columns.counts import summed_counts
+from anabranch.columns.intervals import interval
 from anabranch.columns.times import TimeKind
 from anabranch.pattern.chain import Chain, Truth
 from anabranch.pattern.episodes import Touching, is_above
 from anabranch.pattern.history import Earlier, History, Outcomes, Past
 from anabranch.pattern.joint import JointState
 from anabranch.pattern.kernel.words import count_bits
-from anabranch.pattern.sampling import as_worlds, interval
+from anabranch.pattern.sampling import as_worlds
 from anabranch.pattern.windows import window_of
 from anabranch.transport.per import Moment
 
