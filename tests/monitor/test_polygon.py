@@ -35,6 +35,7 @@ POLYGONS = [
     "MULTIPOLYGON(((0 0, 1 0, 1 4, 0 4, 0 0)), ((2 0, 3 0, 2.5 3.5, 2 0)))",
     "POLYGON((0 0, 2.5 0, 2.5 1, 4 1, 4 3, 1 3, 1 1, 0 1, 0 0))",  # two boxes; both have the level of 1
 ]
+INSTANTS = ("valid_from", "valid_to", "certain_from", "certain_to")
 
 
 @st.composite
@@ -45,7 +46,7 @@ def cases(draw: Draw) -> Case:
     call = draw(st.sampled_from([f"WITHIN(a, '{polygon}')", f"CONTAINS('{polygon}', a)"]))
     error = f"x = {draw(st.sampled_from([0.5, 0, 0.25, 1.1]))}, y = {draw(st.sampled_from([0.5, 0, 0.3]))}"
     clauses = draw(st.sampled_from(["", " SEMANTICS MAY", " SEMANTICS MAY", " SEMANTICS MUST"]))
-    clauses += draw(st.sampled_from(["", " THRESHOLD 0.25"]))
+    clauses += draw(st.sampled_from(["", " THRESHOLD 0.25", " THRESHOLD 0.6"]))
     rows: Rows = {"e": [draw(rows_of(number)) for number in range(draw(st.integers(1, 4)))]}
     query = f"CREATE QUERY q AS MONITOR a FROM e WHERE {negated}{call}{clauses};"
     return Case(STREAM.format(error=error) + query, "q", rows, {})
@@ -77,15 +78,15 @@ def expected_of(case: Case) -> list[dict[str, Any]]:
             zone = Zone(shapely.from_wkt(text), x, y, area.op == "WITHIN", semantics)
             for begin, end, best in zone.pieces(prediction.time, prediction.end):
                 if best > 0 and best >= query.threshold - 1e-9:
-                    answers.append(
-                        {"a": prediction.answer_struct, "valid_from": begin, "valid_to": end, "probability": best}
-                    )
+                    certain = zone.certain(begin, end, query.threshold) if query.threshold else (None, None)
+                    instants = zip(INSTANTS, (begin, end, *certain), strict=True)
+                    answers.append({"a": prediction.answer_struct, **dict(instants), "probability": best})
     except Contact:
         assume(False)
     return answers
 
 
-@examples(20)
+@examples(80)
 @given(cases())
 def test_batch_gives_the_answers_of_the_oracle(case: Case) -> None:
     expected = expected_of(case)
@@ -93,7 +94,7 @@ def test_batch_gives_the_answers_of_the_oracle(case: Case) -> None:
     assert_same(run_of(case, [case.rows]).rows(), expected, ["a"])
 
 
-@examples(8)
+@examples(40)
 @given(st.data(), cases())
 def test_any_split_gives_the_answers_of_the_oracle(data: st.DataObject, case: Case) -> None:
     run = run_of(case, data.draw(splits(case.rows)), live=True)
