@@ -363,6 +363,15 @@ MUTANTS = [
         ("zones", "inside = 2.0 * half - inside", "inside = half - inside"),
         ("distances", "slice_part(y1, x1, y0, x0, slack)", "slice_part(y0, x0, y1, x1, slack)"),
         ("highest", "or not low <= level <= high or", "or low <= level <= high or"),
+        ("certain", "_first_reached(instants[::-1].copy(), point,", "_first_reached(instants, point,"),
+        ("certain", "n = _add_instant(shapes.edges[k, axis], plane, interval, instants, n)", "pass"),
+        ("certain", "            inside = instant\n            break", "            break"),
+    ]),
+    *_mutants("monitor", ["monitor/test_windows.py"], [
+        ("kernel/regions", "lines.size[v] = 0.0, 1.0, 0.0, reach", "lines.size[v] = 1.0, 1.0, 0.0, reach"),
+        ("analysis", "if pair is None or window == max(self.windows[pair]):", "if True:"),
+        ("analysis", "(pair, min(windows))", "(pair, max(windows))"),
+        ("windows", "own if isinstance(own, Constant) else window", "window"),
     ]),
     *_mutants("monitor", ["monitor/test_polygon.py"], [
         ("polygons", "(_doubled_area(ring) > 0) != is_hole", "(_doubled_area(ring) > 0)"),

@@ -15,7 +15,7 @@ from tests.drawn import examples
 from tests.local import bound_query
 from tests.monitor.local import run_of
 from tests.oracles.monitor import Answer
-from tests.oracles.monitor_or import matches_at, probability_at
+from tests.oracles.monitor_or import are_comparable, matches_at, probability_at
 from tests.oracles.monitor_predictions import Prediction, predictions
 from tests.splits import splits
 
@@ -175,9 +175,12 @@ def test_at_one_instant_the_regions_are_those_of_the_definition(data: st.DataObj
 def test_with_a_window_points_are_in_a_region_if_and_only_if_they_match(case: Case) -> None:
     """At points of a lattice that are not on a side, because sides are at multiples of a quarter."""
     query = accepted(case)
-    if query is None or len(query.operands) == 1:
-        return
-    answers = run_of(case, [case.rows]).rows()
+    if query is not None and len(query.operands) == 2:
+        assert_points(query, case, run_of(case, [case.rows]).rows())
+
+
+def assert_points(query: BoundMonitor, case: Case, answers: list[Answer]) -> None:
+    """Points of a lattice are in a region if and only if they match."""
     for chosen in list(combinations(query, case.rows))[:2]:
         outlines = [
             shapely.Polygon(answer["boundary"]) for answer in about(answers, chosen) if len(answer["boundary"]) > 2
@@ -188,7 +191,7 @@ def test_with_a_window_points_are_in_a_region_if_and_only_if_they_match(case: Ca
         for ta in range(4):
             for tb in range(4):
                 point = [chosen[0].time + Fraction(3 + 6 * ta, 8), chosen[1].time + Fraction(1 + 6 * tb, 8)]
-                is_comparable = abs(point[0] - point[1]) <= query.within and all(
+                is_comparable = are_comparable(query, point) and all(
                     instant < prediction.end for instant, prediction in zip(point, chosen, strict=True)
                 )
                 is_match = is_comparable and matches_at(query, chosen, point, QUARTER / 2)

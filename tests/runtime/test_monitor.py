@@ -36,12 +36,16 @@ CREATE QUERY either AS
   MONITOR a, b FROM cars AS a, cars AS b
   WHERE (ABS(a.x - b.x) <= 40 OR ABS(a.y - b.y) <= 40 OR a.car = 3) AND a.car < b.car AND a.car < 10
     AND ABS(a.x - b.x) <= 300 WITHIN 2 SEMANTICS MAY;
+CREATE QUERY windows AS
+  MONITOR a, b FROM cars AS a, cars AS b
+  WHERE (ABS(a.x - b.x) <= 200 AND ABS(a.y - b.y) <= 40 WITHIN 1 OR ABS(a.y - b.y) <= 200 AND ABS(a.x - b.x) <= 40)
+    AND a.car < b.car AND a.car < 10 WITHIN 3 SEMANTICS MAY THRESHOLD 0.25;
 CREATE QUERY curved AS
-  MONITOR a, b FROM cars AS a, cars AS b WHERE DISTANCE(a, b) <= 200 AND a.car < b.car AND a.car < 10 WITHIN 1;
+  MONITOR a, b FROM cars AS a, cars AS b WHERE DISTANCE(a, b) <= 200 AND a.car < b.car WITHIN 1;
 CREATE QUERY zone AS
   MONITOR a FROM cars AS a
   WHERE WITHIN(a, 'POLYGON((500 500, 2900 800, 2700 2800, 500 2500, 500 500), (900 900, 900 2000, 2000 2000, 900 900))')
-  SEMANTICS MAY;
+  SEMANTICS MAY THRESHOLD 0.5;
 CREATE QUERY north AS MONITOR a FROM cars AS a WHERE a.y > 2000 SEMANTICS MUST;
 CREATE QUERY three AS
   MONITOR a, b, c FROM cars AS a, cars AS b, cars AS c
@@ -55,6 +59,7 @@ LABELS = {
     "curved": ["a", "b"],
     "zone": ["a"],
     "either": ["a", "b"],
+    "windows": ["a", "b"],
     "north": ["a"],
     "three": ["a", "b", "c"],
 }
@@ -115,7 +120,7 @@ def test_each_answer_is_found_once_with_any_number_of_partitions(
         assert counts.read == counts.used == pq.ParquetDataset(folder).read(["t"]).num_rows
 
 
-@pytest.mark.parametrize("name", ["near", "diagonal", "round", "curved", "zone", "either"])
+@pytest.mark.parametrize("name", ["near", "diagonal", "round", "curved", "zone", "either", "windows"])
 def test_a_live_stream_validates_the_answers_of_the_archive(
     spark: SparkSession, folder: Path, tmp_path: Path, expected: dict, name: str
 ) -> None:

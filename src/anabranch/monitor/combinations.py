@@ -150,7 +150,7 @@ class Combinations:
         predictions can match only if their boxes intersect.
         """
         time = elapsed(held.code.min(keepdims=True), held.code, self._layouts[0].time_kind)
-        window = self._analysis.query.within
+        window = dict(self._analysis.windows).get((min(one, other), max(one, other)), self._analysis.window)
         lows, highs = [time[firsts] + held.begin[firsts] - window], [time[firsts] + held.end[firsts] + window]
         second_lows, second_highs = [time[seconds] + held.begin[seconds]], [time[seconds] + held.end[seconds]]
         bounds = [window]
@@ -176,6 +176,8 @@ class Combinations:
         implied = [bounds for area in self._analysis.areas for bounds in area.implied]
         for (u, v), numbers in (*self._analysis.forms, *implied):
             if v < 0 or {self._analysis.values[u][0], self._analysis.values[v][0]} != {one, other}:
+                continue
+            if self._analysis.is_of_instants((u, v)):
                 continue
             low, high = reach(numbers)
             if self._analysis.values[u][0] != one:
@@ -283,7 +285,7 @@ def _column_names(condition: Typed, analysis: MonitorAnalysis) -> set[tuple[int,
 
 def _next_link(analysis: MonitorAnalysis, joined: list[int]) -> tuple[int, int]:
     """A joined operand, and an operand linked with it that is not joined yet."""
-    for one, other in sorted(analysis.links):
+    for (one, other), _ in sorted(analysis.windows):
         if (one in joined) != (other in joined):
             return (one, other) if one in joined else (other, one)
     raise AssertionError("every operand is linked")

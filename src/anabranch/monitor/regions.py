@@ -13,7 +13,7 @@ from anabranch.columns.times import TimeKind
 from anabranch.monitor.analysis import MAY, MonitorAnalysis
 from anabranch.monitor.formulas import with_rows
 from anabranch.monitor.kernel.polygons import ROUNDING
-from anabranch.monitor.kernel.regions import PredictionArrays, outlines
+from anabranch.monitor.kernel.regions import INSTANT, PredictionArrays, outlines
 from anabranch.monitor.kernel.regions import regions as kernel_regions
 from anabranch.monitor.predictions import Predictions, Terms, exact_times, unit_of
 from anabranch.monitor.tables import Tables, error_parts, make_tables
@@ -157,7 +157,9 @@ class Evaluator:
         The tables depend on which values have an error, and on the conditions on rows that OR joins with constraints.
         """
         values = list(zip(self._analysis.values, self._columns, strict=True))
-        truths = [held.errors[members[:, operand], column] > 0 for (operand, _), column in values]
+        truths = [
+            (held.errors[members[:, operand], column] > 0) & (column != INSTANT) for (operand, _), column in values
+        ]
         truths += self.row_tests(held, members) if self._analysis.row_tests else []
         by_combination = np.column_stack(truths)
         first = by_combination[:1]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from anabranch.binding.derived_streams import projected_space
 from anabranch.binding.typed import MIRRORED, Constant, Operation, Reference, Typed, walk
@@ -49,6 +50,9 @@ class SpatialBinder:
             return self.area(condition.arguments[0], not negated)
         if isinstance(condition, Operation) and condition.op == "within":
             return self.within(condition, negated)
+        if isinstance(condition, Operation) and condition.op == "windowed":
+            area, window = self.area(condition.arguments[0], negated), _number(condition.arguments[1])
+            return area and replace(area, window=window and window[0])
         if not (isinstance(condition, Operation) and condition.op in MIRRORED):
             message = "conditions on locations can only be joined by AND"
             self.findings.add("not-a-constraint", message, condition.span, "write a query for each part")

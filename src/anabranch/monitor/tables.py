@@ -37,8 +37,8 @@ class Tables:
     @property
     def most_corners(self) -> int:
         """An upper bound for the number of corners of a region."""
-        links = self.rules.links
-        planes = 2 * len(links) + int(links.sum()) + 2 * len(self.constraints.forms)
+        windows = self.rules.windows
+        planes = 2 * len(windows) + int(np.isfinite(windows).sum()) + 2 * len(self.constraints.forms)
         planes += 2 * len(self.constraints.shapes.forms)
         # A plane adds at most 1 corner in two dimensions, 2 in three, and as many as there are planes in four.
         return {1: 2, 2: planes + 2, 3: 2 * planes}.get(self.dims, planes * planes // 2)
@@ -95,9 +95,9 @@ def assembled(
     first, ends = _sets(sets, len(forms))
     is_first = [form not in forms[:index] for index, form in enumerate(forms)]
     operands = len(analysis.operands)
-    links = np.zeros((operands, operands), np.bool_)
-    for one, other in analysis.links:
-        links[one, other] = links[other, one] = True
+    windows = np.full((operands, operands), np.inf)
+    for (one, other), window in analysis.windows:
+        windows[one, other] = windows[other, one] = window
     owners = [operand for operand, _ in analysis.values]
     rules = MatchRules(
         np.array(list(zip(owners, columns, strict=True)), np.int64),
@@ -108,8 +108,7 @@ def assembled(
             ]
         ).reshape(len(cells), len(forms), 4),
         _WIDEN[semantics],
-        links,
-        float(analysis.query.within),
+        windows,
         # Probabilities that are found by search may be slightly too low.
         analysis.query.threshold - PRECISION,
         # The rows of PER have no certain range.

@@ -40,6 +40,8 @@ _ILL_CONDITIONED = 1e-9
 #: How far a sample is moved from the best point towards the middle of its region, because the best point may be on an
 #: open side.
 _INWARD = 1e-3
+#: The column of a value that is the instant itself.
+INSTANT = -1
 
 
 class MatchRules(NamedTuple):
@@ -47,11 +49,10 @@ class MatchRules(NamedTuple):
 
     Attributes
     ----------
-    value_of : (V, 2) for each value its operand, and its index among the values of that operand's stream
+    value_of : (V, 2) for each value its operand, and its index among the values of that operand's stream, or INSTANT
     cells : (C, F, 4) for each alternative and form: low, high, and whether each end is open (1) or not (0)
     widen : 1 if errors widen the allowed predictions (MAY), -1 if they narrow them (MUST), 0 for EXPECTED
-    links : (operands, operands) whether the window applies between two operands
-    within : the window
+    windows : (operands, operands) how far apart the instants of two operands may be; infinite if they are not compared
     threshold : regions with a lower probability are dropped
     level : the probability for which the certain range is computed; 0 if it is not
     """
@@ -59,8 +60,7 @@ class MatchRules(NamedTuple):
     value_of: I64
     cells: F64
     widen: int
-    links: Bools
-    within: float
+    windows: F64
     threshold: float
     level: float
 
@@ -203,6 +203,9 @@ def align(
     for v in range(len(rules.value_of)):
         operand, column = rules.value_of[v, 0], rules.value_of[v, 1]
         row = members[operand]
+        if column == INSTANT:
+            lines.base[v], lines.rate[v], lines.error[v], lines.size[v] = 0.0, 1.0, 0.0, reach
+            continue
         lines.rate[v] = predictions.rates[row, column]
         lines.base[v] = predictions.values[row, column] - lines.rate[v] * shifts[operand]
         lines.error[v] = predictions.errors[row, column]
@@ -225,10 +228,10 @@ def _limit_planes(low: F64, high: F64, reach: float, rules: MatchRules, planes: 
         n += 2
     for i in range(len(low) if dims > 1 else 0):
         for j in range(len(low)):
-            if i != j and rules.links[i, j]:
+            if i != j and rules.windows[i, j] < np.inf:
                 planes[n] = 0.0
-                planes[n, i], planes[n, j], planes[n, dims], is_open[n] = 1.0, -1.0, rules.within, False
-                planes[n, dims + 1] = ROUNDING * (rules.within + 2.0 * reach)
+                planes[n, i], planes[n, j], planes[n, dims], is_open[n] = 1.0, -1.0, rules.windows[i, j], False
+                planes[n, dims + 1] = ROUNDING * (rules.windows[i, j] + 2.0 * reach)
                 n += 1
     return n
 
