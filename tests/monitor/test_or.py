@@ -292,6 +292,10 @@ def test_must_is_certain_although_no_alternative_is() -> None:
     assert [(row["valid_from"], row["valid_to"], row["probability"]) for row in rows] == [(0.0, 10.0, 1.0)]
 
 
+def test_must_in_ranges_that_are_narrower_than_the_errors_has_no_answers() -> None:
+    assert answers_to("a.x BETWEEN 1 AND 2 OR a.x BETWEEN 5 AND 6", "SEMANTICS MUST", "1") == []
+
+
 # ---------------------------------------------------------------- plans
 
 
@@ -327,6 +331,9 @@ def test_explain_states_alternatives() -> None:
         ("a.x - b.x <= 5 OR b.x - c.x <= 5", "WITHIN 2", "a, b, c", "OR over 3 names needs WITHIN 0"),
         (MANY, "", "a, b", "OR leaves 32 alternatives (at most 16 are allowed)"),
         ("a.x = 5 OR b.x < 5", "", "a, b", "= has probability 0"),
+        ("(ABS(a.x) < 0 OR ABS(a.x) < -1)", "", "a", "no values satisfy WHERE"),
+        ("(a.x < 3 OR a.x > 6) AND a.x = 4", "", "a", "= has probability 0"),
+        ("(a.x < 3 OR a.x > 6) AND a.x >= 4 AND a.x < 5", "", "a", "no values satisfy WHERE"),
     ],
 )
 def test_what_cannot_be_answered_is_refused_without_data(where: str, clauses: str, names: str, message: str) -> None:
