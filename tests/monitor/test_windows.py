@@ -34,21 +34,24 @@ SHAPES = (
 
 
 @st.composite
-def constraints(draw: Draw) -> str:
+def constraints(draw: Draw, names: int) -> str:
     """A constraint on two names with or without a window, or on one name."""
     column, op = draw(st.sampled_from("xy")), draw(st.sampled_from(["<=", ">=", "<"]))
     bound = draw(st.sampled_from([0, 1, -1, 0.5, 2]))
-    shapes = [f"a.{column} - b.{column} {op} {bound}", f"ABS(a.{column} - b.{column}) {op} {abs(bound)}"] * 2
-    condition = draw(st.sampled_from([*shapes, f"a.{column} {op} {bound}"]))
-    window = "" if condition.startswith("a.") and "b." not in condition else draw(st.sampled_from(["", 0.6, 1.2, 2.2]))
+    if names == 1:
+        return f"a.{column} {op} {bound}"
+    difference = f"a.{column} - b.{column}"
+    condition = draw(st.sampled_from([f"{difference} {op} {bound}", f"ABS({difference}) {op} {abs(bound)}"]))
+    window = draw(st.sampled_from(["", 0.6, 1.2, 2.2]))
     return f"({condition} WITHIN {window})" if window else condition
 
 
 @st.composite
 def cases(draw: Draw) -> Case:
     """Two names and a few predictions."""
-    where = draw(st.sampled_from(SHAPES)).format(*(draw(constraints()) for _ in range(3)))
-    within = draw(st.sampled_from(["", " WITHIN 0.6", " WITHIN 1.7"]))
+    names = [2, *(draw(st.sampled_from([2, 2, 1])) for _ in range(2))]
+    where = draw(st.sampled_from(SHAPES)).format(*(draw(constraints(number)) for number in names))
+    within = draw(st.sampled_from([0.6, 1.7]))  # with 0, alternatives would have no area
     semantics = draw(st.sampled_from(["EXPECTED", "MAY", "MUST"]))
     rows: Rows = {"e": []}
     for id in "abab"[: draw(st.integers(2, 4))]:
@@ -58,7 +61,9 @@ def cases(draw: Draw) -> Case:
             row[f"{column}_rate"] = draw(st.sampled_from([0.0, 1.0, -1.0]))
         if all((row["id"], row["t"]) != (other["id"], other["t"]) for other in rows["e"]):
             rows["e"].append(row)
-    query = f"CREATE QUERY q AS MONITOR a, b FROM e WHERE ({where}) AND a.id < b.id{within} SEMANTICS {semantics};"
+    query = (
+        f"CREATE QUERY q AS MONITOR a, b FROM e WHERE ({where}) AND a.id < b.id WITHIN {within} SEMANTICS {semantics};"
+    )
     return Case(STREAM.format(x=draw(st.sampled_from([0, 0.5])), y=0) + query, "q", rows, {})
 
 

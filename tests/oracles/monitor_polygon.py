@@ -121,7 +121,9 @@ class Zone:
             polynomial = self.polynomial(low, high)
             if any(abs(float(polynomial(at)) - level) < _BARELY for at in tops(polynomial)):
                 raise Contact
-            crossings = [float(root.real) for root in (polynomial - level).roots() if 0 < root.real < 1]
+            # Rounding errors of a coefficient that is 0 would move the roots.
+            roots = (polynomial - level).trim(_ROUNDING).roots()
+            crossings = [float(root.real) for root in roots if 0 < root.real < 1]
             inside = [at for at in (0.0, 1.0, *crossings) if float(polynomial(at)) >= level - _ROUNDING]
             reached += [float(low) + at * float(high - low) for at in inside]
         return min(reached), max(reached)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from math import isfinite
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from anabranch.columns.conditions import holds
 from anabranch.columns.dictionary import Dictionary, flat
 from anabranch.columns.times import decode_times
 from anabranch.monitor.analysis import MAY, MonitorAnalysis, reach
+from anabranch.monitor.globe import implied_by, scale_at
 from anabranch.monitor.kernel import candidates
 from anabranch.monitor.placement import is_answered_here
 from anabranch.monitor.predictions import Predictions, Terms, elapsed
@@ -154,7 +155,7 @@ class Combinations:
         lows, highs = [time[firsts] + held.begin[firsts] - window], [time[firsts] + held.end[firsts] + window]
         second_lows, second_highs = [time[seconds] + held.begin[seconds]], [time[seconds] + held.end[seconds]]
         bounds = [window]
-        for u, v, low, high in self._bounded_differences(one, other):
+        for u, v, low, high in self._bounded_differences(one, other, self._largest_scale(held, firsts, seconds)):
             first_low, first_high = self._value_range(held, firsts, u)
             lows.append(first_low - high)
             highs.append(first_high - low)
@@ -170,10 +171,19 @@ class Combinations:
             high_side += slack
         return sides[0], sides[1], sides[2], sides[3]
 
-    def _bounded_differences(self, one: int, other: int) -> list[tuple[int, int, float, float]]:
+    def _largest_scale(self, held: Predictions, firsts: I64, seconds: I64) -> float:
+        """The largest scale at any location whose distance on the globe is bounded."""
+        scale, rows = 1.0, np.concatenate([firsts, seconds])
+        for area in self._analysis.areas:
+            if area.is_scaled:
+                ranges = ([self._value_range(held, rows, value) for value in form] for form in area.forms)
+                scale = max(scale, scale_at(math.hypot(*(float(np.abs(own).max(initial=0.0)) for own in ranges))))
+        return scale
+
+    def _bounded_differences(self, one: int, other: int, scale: float) -> list[tuple[int, int, float, float]]:
         """At most two bounded differences between values of two operands: (value, value, low, high)."""
         differences = []
-        implied = [bounds for area in self._analysis.areas for bounds in area.implied]
+        implied = [bounds for area in self._analysis.areas for bounds in implied_by(area, scale)]
         for (u, v), numbers in (*self._analysis.forms, *implied):
             if v < 0 or {self._analysis.values[u][0], self._analysis.values[v][0]} != {one, other}:
                 continue
@@ -182,7 +192,7 @@ class Combinations:
             low, high = reach(numbers)
             if self._analysis.values[u][0] != one:
                 u, v, low, high = v, u, -high, -low
-            if isfinite(low) and isfinite(high):
+            if math.isfinite(low) and math.isfinite(high):
                 differences.append((u, v, low, high))
         return differences[:2]
 

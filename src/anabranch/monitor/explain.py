@@ -29,7 +29,7 @@ def plan(analysis: MonitorAnalysis) -> Plan:
         kind="MONITOR",
         classification="value constraints" if len(query.operands) == 1 else "window join of predictions",
         why=tuple(_why(analysis)),
-        method="exact",
+        method=_method(analysis),
         routing=_routing(analysis),
         cost=_cost(analysis),
         steps=tuple(_steps(analysis)),
@@ -38,6 +38,12 @@ def plan(analysis: MonitorAnalysis) -> Plan:
         graph=_graph(analysis),
         span=query.span,
     )
+
+
+def _method(analysis: MonitorAnalysis) -> str:
+    if any(area.is_scaled for area in analysis.areas):
+        return "exact, with distances on the globe up to the change of scale along a prediction"
+    return "exact"
 
 
 def _streams(query: BoundMonitor) -> str:

@@ -60,7 +60,8 @@ class BoundArea:
 
     `one` and `other` are the x and the y of the two locations; `other` is None if the second is `point`. `op` is one of
     `< <= > >=`, or WITHIN or OUTSIDE for a polygon, which has `rings`. A `bound` of None is NULL: no location satisfies
-    it. `window` is as in a constraint.
+    it. `window` is as in a constraint. On the globe, `origin` is that of the projection of the location, `point` is in
+    degrees, and `bound` is along a great circle.
     """
 
     one: tuple[Reference, Reference]
@@ -71,6 +72,7 @@ class BoundArea:
     rings: tuple[Ring, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     window: float | None = None
+    origin: tuple[float, float] | None = None
 
     @property
     def values(self) -> tuple[Reference, ...]:

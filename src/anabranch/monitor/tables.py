@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from anabranch.arrays import F64, I64
+from anabranch.columns.globe import RADIUS
 from anabranch.monitor.alternatives import Form, all_choices, closed_choices
 from anabranch.monitor.analysis import EXPECTED, MAY, MUST, MonitorAnalysis
 from anabranch.monitor.areas import is_curved
+from anabranch.monitor.globe import implied_by, ring_of
 from anabranch.monitor.kernel.ellipsoid import PRECISION
 from anabranch.monitor.kernel.probabilities import Constraints
 from anabranch.monitor.kernel.regions import MatchRules
@@ -70,7 +72,7 @@ def make_tables(
         for form, numbers in analysis.forms
     }
     for area in analysis.areas:
-        for form, numbers in area.implied:
+        for form, numbers in implied_by(area):
             allowed[form] = common(allowed.get(form, ALL), numbers)
     cells = list(closed_choices(allowed) if semantics == MAY else all_choices(allowed))
     if not all(area.distances for area in analysis.areas):
@@ -131,10 +133,12 @@ def _shapes(analysis: MonitorAnalysis, forms: Sequence[Form], uncertain: Sequenc
     areas, semantics = [area for area in analysis.areas if area.distances], analysis.query.semantics
     has_error = [any(value >= 0 and uncertain[value] for form in area.forms for value in form) for area in areas]
     edges = [edges_of(area.rings) for area in areas]
+    rings = [ring_of(area) for area in areas]
+    distances = np.array([ring[1] for ring in rings], np.float64).reshape(-1, 2)
     return Shapes(
         np.array([[forms.index(form) for form in area.forms] for area in areas], np.int64).reshape(-1, 2),
-        np.array([area.center for area in areas], np.float64).reshape(-1, 2),
-        np.array([(area.distances[0].low, area.distances[0].high) for area in areas]).reshape(-1, 2),
+        np.array([ring[0] for ring in rings], np.float64).reshape(-1, 2),
+        distances.copy(),
         np.array([(area.distances[0].low_open, area.distances[0].high_open) for area in areas], np.bool_).reshape(
             -1, 2
         ),
@@ -145,6 +149,8 @@ def _shapes(analysis: MonitorAnalysis, forms: Sequence[Form], uncertain: Sequenc
         np.array([is_curved(area, analysis) for area in areas], np.bool_),
         np.array([weighed and semantics != MUST for weighed in has_error], np.bool_),
         _WIDEN[semantics],
+        distances,
+        np.array([RADIUS if area.is_scaled else np.inf for area in areas], np.float64),
     )
 
 
