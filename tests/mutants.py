@@ -362,9 +362,27 @@ MUTANTS = [
         ("zones", "inside = 2.0 * half - inside", "inside = half - inside"),
         ("distances", "slice_part(y1, x1, y0, x0, slack)", "slice_part(y0, x0, y1, x1, slack)"),
         ("highest", "or not low <= level <= high or", "or low <= level <= high or"),
+        ("certain", "_first_reached(instants[::-1].copy(), point,", "_first_reached(instants, point,"),
+        ("certain", "n = _add_instant(shapes.edges[k, axis], plane, interval, instants, n)", "pass"),
+        ("certain", "            inside = instant\n            break", "            break"),
+    ]),
+    *_mutants("monitor", ["monitor/test_globe.py"], [
+        ("globe", "2 * RADIUS * math.tan(angle - reach)", "2 * RADIUS * math.tan(angle)"),
+        ("globe", "share = 0.5 * (near + far) / from_origin", "share = 1.0"),
+        ("kernel/shapes", "return 1.0 + (least / (2.0 * radius)) ** 2", "return 1.0 + (least / radius) ** 2"),
+        ("kernel/shapes", "shapes.stated[s, 0] * inner", "shapes.stated[s, 0]"),
+    ]),
+    *_mutants("monitor", ["monitor/test_windows.py"], [
+        ("kernel/regions", "lines.size[v] = 0.0, 1.0, 0.0, reach", "lines.size[v] = 1.0, 1.0, 0.0, reach"),
+        ("analysis", "if pair is None or window == max(self.windows[pair]):", "if True:"),
+        ("analysis", "(pair, min(windows))", "(pair, max(windows))"),
+        ("windows", "own if isinstance(own, Constant) else window", "window"),
     ]),
     *_mutants("monitor", ["monitor/test_polygon.py"], [
         ("polygons", "(_doubled_area(ring) > 0) != is_hole", "(_doubled_area(ring) > 0)"),
+        ("overlay", "_minus(edge[1], edge[0]), direction) < 0", "_minus(edge[1], edge[0]), direction) > 0"),
+        ("overlay", "        elif _is_inside(middle, edges):", "        elif False:"),
+        ("overlay", "return [point for point in other if _is_on(point, edge)]", "return []"),
     ]),
     # ------------------------------------------------------------ CONSTRAIN
     # Compiled: in plain Python a record has no fields.

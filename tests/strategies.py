@@ -76,6 +76,7 @@ def _larger(parts: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         st.builds(nodes.InRange, parts, parts, parts, st.booleans()),
         st.builds(nodes.InList, parts, several(parts), st.booleans()),
         st.builds(nodes.IsNull, parts, st.booleans()),
+        st.builds(nodes.Windowed, parts, durations),
         st.builds(nodes.Call, names, several(parts)),
         st.builds(nodes.Not, parts),
         _joined(nodes.And, parts),

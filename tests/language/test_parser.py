@@ -25,6 +25,7 @@ from anabranch.language.nodes import (
     Or,
     Variable,
     Wildcard,
+    Windowed,
 )
 from anabranch.language.parser import parse
 from anabranch.pattern.syntax import Goal, Kleene
@@ -67,11 +68,21 @@ def where(condition: str) -> Any:
         ("x.t - y <= 2 HOURS", Compare("<=", Arithmetic("-", Attribute("x", "t"), Y), Duration(2, "HOUR"))),
         ("x.tag['none'] = y.tag", Compare("=", Attribute("x", "tag", Literal("none")), Attribute("y", "tag"))),
         ("WITHIN(v, 'POLYGON((0 0))')", Call("WITHIN", (Variable("v"), Literal("POLYGON((0 0))")))),
+        ("x < y WITHIN 3 AND z", And((Windowed(Compare("<", X, Y), Duration(3, None)), Z))),
+        ("NOT x = y WITHIN 2 HOURS OR z", Or((Not(Windowed(Compare("=", X, Y), Duration(2, "HOUR"))), Z))),
+        ("(x AND (y WITHIN -1) OR z)", Or((And((X, Windowed(Y, Duration(-1, None)))), Z))),
+        ("(x OR y) WITHIN 5 AND z", And((Windowed(Or((X, Y)), Duration(5, None)), Z))),
         ("hall(x) AND Intersects(x, y)", And((Call("hall", (X,)), Call("Intersects", (X, Y))))),
     ],
 )  # fmt: skip
 def test_conditions(text: str, tree: nodes.Expr) -> None:
     assert where(text) == tree
+
+
+def test_within_at_the_end_of_where_is_the_clause() -> None:
+    body = statement("CREATE QUERY q AS PATTERN s(x) WHERE x < y WITHIN 3 AND z WITHIN 4 SECONDS THRESHOLD 0.5;").body
+    assert body.where == And((Windowed(Compare("<", X, Y), Duration(3, None)), Z))
+    assert body.within == Duration(4, "SECOND")
 
 
 @pytest.mark.parametrize(

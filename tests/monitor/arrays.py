@@ -12,5 +12,5 @@ def no_shapes() -> Shapes:
     pairs, flags = np.zeros((0, 2)), np.zeros(0, np.bool_)
     return Shapes(
         pairs.astype(np.int64), pairs, pairs, pairs.astype(np.bool_), np.zeros(1, np.int64), np.zeros((0, 4)), flags,
-        flags, flags, flags, 0,
+        flags, flags, flags, 0, pairs, np.zeros(0),
     )  # fmt: skip

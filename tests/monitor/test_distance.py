@@ -333,7 +333,7 @@ def test_what_cannot_be_answered_is_refused_without_data(where: str, clauses: st
     [
         ("", "stream e has no SPACE"),
         ("SPACE (x, w)", "e does not predict 'w', which is a coordinate of its SPACE"),
-        ("SPACE (x, y) GEODESIC", "e is GEODESIC, but MONITOR has DISTANCE and WITHIN only in the plane"),
+        ("SPACE (x, y) GEODESIC", "e is GEODESIC, but it predicts degrees"),
     ],
 )
 def test_a_location_needs_predicted_coordinates(space: str, message: str) -> None:

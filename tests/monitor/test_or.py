@@ -15,7 +15,7 @@ from tests.drawn import examples
 from tests.local import bound_query
 from tests.monitor.local import run_of
 from tests.oracles.monitor import Answer
-from tests.oracles.monitor_or import matches_at, probability_at
+from tests.oracles.monitor_or import are_comparable, matches_at, probability_at
 from tests.oracles.monitor_predictions import Prediction, predictions
 from tests.splits import splits
 
@@ -175,9 +175,12 @@ def test_at_one_instant_the_regions_are_those_of_the_definition(data: st.DataObj
 def test_with_a_window_points_are_in_a_region_if_and_only_if_they_match(case: Case) -> None:
     """At points of a lattice that are not on a side, because sides are at multiples of a quarter."""
     query = accepted(case)
-    if query is None or len(query.operands) == 1:
-        return
-    answers = run_of(case, [case.rows]).rows()
+    if query is not None and len(query.operands) == 2:
+        assert_points(query, case, run_of(case, [case.rows]).rows())
+
+
+def assert_points(query: BoundMonitor, case: Case, answers: list[Answer]) -> None:
+    """Points of a lattice are in a region if and only if they match."""
     for chosen in list(combinations(query, case.rows))[:2]:
         outlines = [
             shapely.Polygon(answer["boundary"]) for answer in about(answers, chosen) if len(answer["boundary"]) > 2
@@ -188,7 +191,7 @@ def test_with_a_window_points_are_in_a_region_if_and_only_if_they_match(case: Ca
         for ta in range(4):
             for tb in range(4):
                 point = [chosen[0].time + Fraction(3 + 6 * ta, 8), chosen[1].time + Fraction(1 + 6 * tb, 8)]
-                is_comparable = abs(point[0] - point[1]) <= query.within and all(
+                is_comparable = are_comparable(query, point) and all(
                     instant < prediction.end for instant, prediction in zip(point, chosen, strict=True)
                 )
                 is_match = is_comparable and matches_at(query, chosen, point, QUARTER / 2)
@@ -289,6 +292,10 @@ def test_must_is_certain_although_no_alternative_is() -> None:
     assert [(row["valid_from"], row["valid_to"], row["probability"]) for row in rows] == [(0.0, 10.0, 1.0)]
 
 
+def test_must_in_ranges_that_are_narrower_than_the_errors_has_no_answers() -> None:
+    assert answers_to("a.x BETWEEN 1 AND 2 OR a.x BETWEEN 5 AND 6", "SEMANTICS MUST", "1") == []
+
+
 # ---------------------------------------------------------------- plans
 
 
@@ -324,6 +331,9 @@ def test_explain_states_alternatives() -> None:
         ("a.x - b.x <= 5 OR b.x - c.x <= 5", "WITHIN 2", "a, b, c", "OR over 3 names needs WITHIN 0"),
         (MANY, "", "a, b", "OR leaves 32 alternatives (at most 16 are allowed)"),
         ("a.x = 5 OR b.x < 5", "", "a, b", "= has probability 0"),
+        ("(ABS(a.x) < 0 OR ABS(a.x) < -1)", "", "a", "no values satisfy WHERE"),
+        ("(a.x < 3 OR a.x > 6) AND a.x = 4", "", "a", "= has probability 0"),
+        ("(a.x < 3 OR a.x > 6) AND a.x >= 4 AND a.x < 5", "", "a", "no values satisfy WHERE"),
     ],
 )
 def test_what_cannot_be_answered_is_refused_without_data(where: str, clauses: str, names: str, message: str) -> None:

@@ -10,7 +10,8 @@ Interpretation of the definitions
 - The probability is the share of the box in the polygon. It is a polynomial of the second degree between two instants
   at which a corner of the box passes a line through an edge, or a corner of the polygon a line through a side of it.
 
-An instant that matches although those around it do not, or the other way round, is a `Contact`.
+An instant that matches although those around it do not, or the other way round, is a `Contact`. So is one around which
+the probability barely exceeds the level of a certain range.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ import shapely
 
 from tests.oracles.monitor_distance import NEAR, Contact
 from tests.oracles.monitor_predictions import Line
+
+#: The error of a share, and by how much a probability must exceed a level: a search could miss it otherwise.
+_ROUNDING, _BARELY = 1e-9, 1e-3
 
 
 @dataclass(frozen=True)
@@ -100,8 +104,32 @@ class Zone:
         """The largest value of the polynomial through three instants in between; at the ends the share may jump."""
         if float(self.x.error) == float(self.y.error) == 0:
             return 1.0
+        polynomial = self.polynomial(low, high)
+        return min(1.0, max(float(polynomial(at)) for at in (0.0, 1.0, *tops(polynomial))))
+
+    def polynomial(self, low: Fraction, high: Fraction) -> np.polynomial.Polynomial:
+        """The probability between two instants at which anything changes, which are 0 and 1."""
         instants = [Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)]
         shares = [self.share(low + at * (high - low)) for at in instants]
-        polynomial = np.polynomial.Polynomial.fit(np.array(instants, float), shares, 2)
-        tops = [float(top.real) for top in polynomial.deriv().roots() if 0 < top.real < 1]
-        return min(1.0, max(float(polynomial(at)) for at in (0.0, 1.0, *tops)))
+        return np.polynomial.Polynomial.fit(np.array(instants, float), shares, 2)
+
+    def certain(self, begin: Fraction, end: Fraction, level: float) -> tuple[float, float]:
+        """The first and the last instant of a piece at which the probability is, or approaches, at least a level."""
+        cuts = self.changes(begin, end)
+        reached = [float(cut) for cut in cuts if self.share(cut) >= level - _ROUNDING]
+        for low, high in itertools.pairwise(cuts):
+            polynomial = self.polynomial(low, high)
+            if any(abs(float(polynomial(at)) - level) < _BARELY for at in tops(polynomial)):
+                raise Contact
+            # Rounding errors of a coefficient that is 0 would move the roots.
+            roots = (polynomial - level).trim(_ROUNDING).roots()
+            crossings = [float(root.real) for root in roots if 0 < root.real < 1]
+            inside = [at for at in (0.0, 1.0, *crossings) if float(polynomial(at)) >= level - _ROUNDING]
+            reached += [float(low) + at * float(high - low) for at in inside]
+        return min(reached), max(reached)
+
+
+def tops(polynomial: np.polynomial.Polynomial) -> list[float]:
+    """Where a polynomial has its maximum or minimum between 0 and 1, if it bends."""
+    bend = abs(float(polynomial.convert().coef[-1])) if polynomial.convert().degree() == 2 else 0.0
+    return [float(top.real) for top in polynomial.deriv().roots() if bend > _ROUNDING and 0 < top.real < 1]

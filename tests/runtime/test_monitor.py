@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 
@@ -12,8 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.local import local_job
 from tests.monitor.compare import assert_same
-from tests.monitor.local import MonitorRun, with_numbers
+from tests.monitor.local import MonitorRun, positions_job, with_numbers
 from tests.oracles.monitor import Answer
+from tests.oracles.monitor_globe import Plane
 
 from anabranch import Session
 from anabranch.simulate.vehicles import Options, simulate
@@ -36,12 +38,16 @@ CREATE QUERY either AS
   MONITOR a, b FROM cars AS a, cars AS b
   WHERE (ABS(a.x - b.x) <= 40 OR ABS(a.y - b.y) <= 40 OR a.car = 3) AND a.car < b.car AND a.car < 10
     AND ABS(a.x - b.x) <= 300 WITHIN 2 SEMANTICS MAY;
+CREATE QUERY windows AS
+  MONITOR a, b FROM cars AS a, cars AS b
+  WHERE (ABS(a.x - b.x) <= 200 AND ABS(a.y - b.y) <= 40 WITHIN 1 OR ABS(a.y - b.y) <= 200 AND ABS(a.x - b.x) <= 40)
+    AND a.car < b.car AND a.car < 10 WITHIN 3 SEMANTICS MAY THRESHOLD 0.25;
 CREATE QUERY curved AS
-  MONITOR a, b FROM cars AS a, cars AS b WHERE DISTANCE(a, b) <= 200 AND a.car < b.car AND a.car < 10 WITHIN 1;
+  MONITOR a, b FROM cars AS a, cars AS b WHERE DISTANCE(a, b) <= 200 AND a.car < b.car WITHIN 1;
 CREATE QUERY zone AS
   MONITOR a FROM cars AS a
   WHERE WITHIN(a, 'POLYGON((500 500, 2900 800, 2700 2800, 500 2500, 500 500), (900 900, 900 2000, 2000 2000, 900 900))')
-  SEMANTICS MAY;
+  SEMANTICS MAY THRESHOLD 0.5;
 CREATE QUERY north AS MONITOR a FROM cars AS a WHERE a.y > 2000 SEMANTICS MUST;
 CREATE QUERY three AS
   MONITOR a, b, c FROM cars AS a, cars AS b, cars AS c
@@ -55,6 +61,7 @@ LABELS = {
     "curved": ["a", "b"],
     "zone": ["a"],
     "either": ["a", "b"],
+    "windows": ["a", "b"],
     "north": ["a"],
     "three": ["a", "b", "c"],
 }
@@ -115,19 +122,25 @@ def test_each_answer_is_found_once_with_any_number_of_partitions(
         assert counts.read == counts.used == pq.ParquetDataset(folder).read(["t"]).num_rows
 
 
-@pytest.mark.parametrize("name", ["near", "diagonal", "round", "curved", "zone", "either"])
-def test_a_live_stream_validates_the_answers_of_the_archive(
-    spark: SparkSession, folder: Path, tmp_path: Path, expected: dict, name: str
-) -> None:
-    session = session_of(spark, folder)
-    checkpoint, output = str(tmp_path / "checkpoint"), tmp_path / name
-    for _ in range(2):  # a restarted stream resumes from its checkpoint
+def validated(session: Session, name: str, folder: Path) -> list[Answer]:
+    """The validated answers of a stream that stops and resumes from its checkpoint."""
+    checkpoint, output = str(folder / "checkpoint"), folder / name
+    for _ in range(2):
         running = session.start(name, checkpoint, str(output), trigger={"availableNow": True}, max_files=1)
         running.awaitTermination()
         session.end_input(checkpoint)
     rows = pa.concat_tables(pq.read_table(path) for path in sorted(output.glob("*.parquet"))).to_pylist()
     assert {row["status"] for row in rows} == {"validated"}
-    assert_same([with_numbers(row) for row in rows], expected[name], LABELS[name])
+    return [with_numbers(row) for row in rows]
+
+
+@pytest.mark.parametrize("name", ["near", "diagonal", "round", "curved", "zone", "either", "windows"])
+def test_a_live_stream_validates_the_answers_of_the_archive(
+    spark: SparkSession, folder: Path, tmp_path: Path, expected: dict, name: str
+) -> None:
+    session = session_of(spark, folder)
+    assert_same(validated(session, name, tmp_path), expected[name], LABELS[name])
+    output = tmp_path / name
     provisional = pa.concat_tables(pq.read_table(path) for path in sorted((output / "_provisional").glob("*.parquet")))
     assert set(pc.unique(provisional["status"]).to_pylist()) == {"tentative", "invalidated"}
     assert 0 < session.counts(name).kept < session.counts(name).read
@@ -149,3 +162,35 @@ def test_positions_are_reported_as_the_simulated_sensors_report_them(
     counts = session.counts("near")
     assert counts.used == len(vehicles.positions)
     assert counts.reported == len(vehicles.cars)
+
+
+GLOBE = """
+CREATE STREAM fixes KEY (car INTEGER) VALUE (lon DOUBLE, lat DOUBLE) TIME t DOUBLE SPACE (lon, lat) GEODESIC;
+CREATE STREAM cars KEY (car INTEGER) VALUE (lon DOUBLE, lat DOUBLE) TIME t DOUBLE
+  SPACE (lon, lat) GEODESIC ORIGIN (8.25, 46.5) PREDICTED FROM fixes ERROR 25 PERIOD 30;
+CREATE QUERY round AS
+  MONITOR a, b FROM cars AS a, cars AS b WHERE DISTANCE(a, b) <= 300 AND a.car < b.car SEMANTICS MAY THRESHOLD 0.5;
+"""
+
+
+def test_distances_on_the_globe_live_and_from_an_archive(spark: SparkSession, vehicles: object, tmp_path: Path) -> None:
+    """The vehicles drive 400 km north-east of the origin."""
+    plane = Plane(8.25, 46.5)
+    measured = vehicles.positions.filter(pc.less(vehicles.positions["car"], 15))
+    points = [plane.to_globe(3e5 + row["x"], 3e5 + row["y"]) for row in measured.to_pylist()]
+    fixes = pa.table({
+        "car": measured["car"],
+        "t": measured["t"],
+        "lon": [math.degrees(math.atan2(y, x)) for x, y, _ in points],
+        "lat": [math.degrees(math.asin(z)) for _, _, z in points],
+    })  # fmt: skip
+    expected = MonitorRun(positions_job(GLOBE, "round"), 1)
+    expected.run([{"fixes": fixes.to_pylist()}])
+    assert len(expected.rows()) > 20
+    session = Session(spark)
+    session.execute(GLOBE)
+    session.bind("fixes", str(in_files(fixes, tmp_path)))
+    rows = session.run("round").toArrow().to_pylist()
+    assert_same([with_numbers(row) for row in rows], expected.rows(), ["a", "b"])
+    (tmp_path / "live").mkdir()
+    assert_same(validated(session, "round", tmp_path / "live"), expected.rows(), ["a", "b"])

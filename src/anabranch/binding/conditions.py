@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from anabranch.binding.durations import checked_duration
 from anabranch.binding.scopes import Scope
 from anabranch.binding.shifted_times import compare_shifted, is_shifted, shifted_time
 from anabranch.binding.type_rules import a_type, arithmetic_type, coerce_string, comparison_hint, constant_hint, type_of
@@ -25,10 +26,11 @@ ARITIES = {"ABS": 1, "DISTANCE": 2, "SPAN": 2, "WITHIN": 2, "CONTAINS": 2, "INTE
 class ConditionBinder:
     """Binds the conditions of one scope. An invalid part is reported once and becomes None, and so does its parent."""
 
-    def __init__(self, catalog: Catalog, findings: Findings, scope: Scope) -> None:
+    def __init__(self, catalog: Catalog, findings: Findings, scope: Scope, allows_windows: bool = False) -> None:
         self.catalog = catalog
         self.findings = findings
         self.scope = scope
+        self.allows_windows = allows_windows
 
     def condition(self, node: nodes.Expr) -> Typed | None:
         """Bind a condition, which is true, false or NULL."""
@@ -201,6 +203,17 @@ class ConditionBinder:
         operand = self.expression(node.operand)
         return operand and _negated(Operation("is_null", (operand,), Type.BOOLEAN, node.span), node.negated)
 
+    def windowed(self, node: nodes.Windowed) -> Typed | None:
+        """A condition on values of instants that are at most a duration apart."""
+        operand = self.condition(node.operand)
+        if not self.allows_windows:
+            message = "only MONITOR allows WITHIN behind a condition"
+            self.findings.add("no-window", message, node.span, "write WITHIN as a clause, after the condition")
+            return None
+        window = checked_duration(self.findings, "WITHIN", node.window, positive=False)
+        constant = Constant(window, Type.DOUBLE, node.window.span)
+        return operand and Operation("windowed", (operand, constant), Type.BOOLEAN, node.span)
+
     # ------------------------------------------------------------ logic
 
     def not_(self, node: nodes.Not) -> Typed | None:
@@ -310,6 +323,7 @@ _BINDERS: dict[type, Callable[[ConditionBinder, Any], Typed | None]] = {
     nodes.Negate: ConditionBinder.negate, nodes.Arithmetic: ConditionBinder.arithmetic,
     nodes.Compare: ConditionBinder.compare, nodes.InRange: ConditionBinder.in_range,
     nodes.InList: ConditionBinder.in_list, nodes.IsNull: ConditionBinder.is_null,
+    nodes.Windowed: ConditionBinder.windowed,
     nodes.Call: ConditionBinder.call, nodes.Not: ConditionBinder.not_,
     nodes.And: ConditionBinder.and_, nodes.Or: ConditionBinder.or_,
 }  # fmt: skip

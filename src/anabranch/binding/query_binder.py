@@ -35,6 +35,8 @@ class QueryBinder(ABC):
     why_not_per: ClassVar[str] = ""
     #: Whether the kind takes events with a duration.
     takes_durations: ClassVar[bool] = False
+    #: Whether a condition may have a window: `a.x < b.x WITHIN 3`.
+    allows_windows: ClassVar[bool] = False
 
     def __init__(self, query: nodes.CreateQuery, catalog: Catalog, findings: Findings) -> None:
         self.query = query
@@ -189,7 +191,8 @@ class QueryBinder(ABC):
 
     def condition(self, node: nodes.Expr | None, scope: OperandScope) -> Typed | None:
         """Bind the WHERE of a query over operands; None if it is not written or invalid."""
-        return None if node is None else ConditionBinder(self.catalog, self.findings, scope).condition(node)
+        binder = ConditionBinder(self.catalog, self.findings, scope, self.allows_windows)
+        return None if node is None else binder.condition(node)
 
 
 def known_stream(streams: Mapping[str, Stream | None], name: str) -> Stream:

@@ -20,7 +20,7 @@ OPERATORS: dict[str, int | None] = {
     "+": 2, "-": 2, "*": 2, "/": 2, "%": 2, "negate": 1, "abs": 1,
     "=": 2, "<>": 2, "<": 2, "<=": 2, ">": 2, ">=": 2,
     "and": None, "or": None, "not": 1, "is_null": 1,
-    "distance": 2, "span": 2, "within": 2, "intersects": 2, "touches": 2,
+    "distance": 2, "span": 2, "within": 2, "intersects": 2, "touches": 2, "windowed": 2,
 }  # fmt: skip
 
 #: The operator with its sides swapped: `a < b` is `b > a`.

@@ -106,6 +106,9 @@ class ExpressionBuilder:
     def is_null(self, span: Span, operand: nodes.Expr, negated: Token | None) -> nodes.IsNull:
         return nodes.IsNull(operand, negated is not None, span=span)
 
+    def windowed(self, span: Span, operand: nodes.Expr, _word: Token, window: nodes.Duration) -> nodes.Windowed:
+        return nodes.Windowed(operand, window, span=span)
+
     def not_(self, span: Span, operand: nodes.Expr) -> nodes.Not:
         return nodes.Not(operand, span=span)
 

@@ -130,6 +130,14 @@ class IsNull(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Windowed(Node):
+    """`operand WITHIN 3`: a condition on values of instants that are at most 3 apart."""
+
+    operand: Expr
+    window: Duration
+
+
+@dataclass(frozen=True, slots=True)
 class Call(Node):
     """`name(a, b)`: a relation atom such as `hall(l)`, or a function such as `ABS(x)`."""
 
@@ -160,7 +168,7 @@ class Or(Node):
 
 Expr = (
     Literal | Duration | Variable | Attribute | Negate | Arithmetic
-    | Compare | InRange | InList | IsNull | Call | Not | And | Or
+    | Compare | InRange | InList | IsNull | Windowed | Call | Not | And | Or
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from anabranch.errors import Span, line_starts
 from anabranch.language import limits
 from anabranch.language.findings import Findings, shown
-from anabranch.language.names import AFTER_GOAL
+from anabranch.language.names import AFTER_GOAL, WORD_CLASSES
 
 # The quantifiers of strings and quoted names are possessive, so an unterminated one fails immediately at its start.
 _TOKEN = re.compile(
@@ -59,7 +59,7 @@ class Token:
     """One word, number, string or symbol.
 
     `kind` is `word`, `name` (quoted: never a keyword), `number`, `string`, `comparator`, `kleene_open`,
-    `kleene_close` or `symbol`; `text` is the token as written, `value` is its meaning.
+    `kleene_close`, `own_within` or `symbol`; `text` is the token as written, `value` is its meaning.
     """
 
     kind: str
@@ -162,7 +162,7 @@ class _Scanner:
             self.check_size(statement.tokens)
             if statement.is_valid:
                 self.check_brackets(statement.tokens)
-            statement.tokens = _with_kleene(statement.tokens)
+            statement.tokens = _with_windows(_with_kleene(statement.tokens))
         if statement.tokens or not statement.is_valid:
             yield statement
         self.statement = Statement()
@@ -349,4 +349,22 @@ def _with_kleene(tokens: list[Token]) -> list[Token]:
             if following in _AFTER_KLEENE:
                 result[index] = Token("kleene_close", ">", ">", token.start, token.end)
                 opened_at = -1
+    return result
+
+
+def _with_windows(tokens: list[Token]) -> list[Token]:
+    """Replace the WITHIN behind a constraint, `x < 5 WITHIN 3 AND ...`, by a token of its own.
+
+    Behind its duration the condition goes on or a bracket is closed, but not behind that of the clause WITHIN. The LALR
+    grammar cannot decide this, because it cannot look that far ahead.
+    """
+    result = list(tokens)
+    for index, token in enumerate(tokens):
+        if token.kind == "word" and token.text.upper() == "WITHIN":
+            after = index + 1
+            after += after < len(tokens) and tokens[after].text == "-"
+            after += after < len(tokens) and tokens[after].kind == "number"
+            after += after < len(tokens) and WORD_CLASSES.get(tokens[after].text.upper()) == "UNIT"
+            if after > index + 1 and after < len(tokens) and tokens[after].text.upper() in ("AND", "OR", ")"):
+                result[index] = Token("own_within", token.text, token.value, token.start, token.end)
     return result

@@ -142,6 +142,12 @@ def _is_null(node: nodes.IsNull) -> str:
 
 
 @unparse.register
+def _windowed(node: nodes.Windowed) -> str:
+    # In parentheses, because at the end of WHERE it would be the clause WITHIN.
+    return f"({_operand(node.operand, _PREDICATE)} WITHIN {unparse(node.window)})"
+
+
+@unparse.register
 def _not(node: nodes.Not) -> str:
     return f"NOT {_operand(node.operand, _NOT)}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -22,6 +22,7 @@ from anabranch.monitor.formulas import (
     Formula,
     RowTest,
     Some,
+    conjuncts_of,
     constraints_of,
     count_alternatives,
     merged,
@@ -29,7 +30,7 @@ from anabranch.monitor.formulas import (
     possible,
     with_rows,
 )
-from anabranch.monitor.numbers import ALL, Numbers, common, mirrored, satisfying
+from anabranch.monitor.numbers import Numbers, mirrored, satisfying
 from anabranch.monitor.query import BoundArea, BoundConstraint, BoundMonitor, Combination, Junction, bound_of, error_of
 from anabranch.plan import Sampling
 
@@ -43,7 +44,10 @@ MOST_TOGETHER, MOST_NORMAL, MOST_IN_TREE = 4, 3, 8
 MOST_ALTERNATIVES = 16
 
 #: A value: the number of its operand, and its columns in lower case with their factors. Most have one column, times 1.
+#: Without columns, it is the instant of the operand.
 Value = tuple[int, tuple[tuple[str, float], ...]]
+#: Two operands, the smaller number first.
+Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,9 @@ class MonitorAnalysis:
         The condition on values, if it has OR. The numbers of a form are then those that no part of it excludes.
     row_tests : tuple of Typed
         The conditions on rows that are in the formula.
+    windows : tuple of (Pair, float)
+        For each pair of operands that are compared, how far apart their instants may be. If that also depends on the
+        alternatives of OR, the formula has constraints on the differences of instants.
     """
 
     query: BoundMonitor
@@ -70,6 +77,7 @@ class MonitorAnalysis:
     areas: tuple[Area, ...] = ()
     formula: Formula | None = None
     row_tests: tuple[Typed, ...] = ()
+    windows: tuple[tuple[Pair, float], ...] = ()
 
     @property
     def operands(self) -> tuple[BoundOperand, ...]:
@@ -79,7 +87,12 @@ class MonitorAnalysis:
     @property
     def one_instant(self) -> bool:
         """Whether all values are compared at the same instant."""
-        return len(self.operands) == 1 or self.query.within == 0
+        return self.window == 0
+
+    @property
+    def window(self) -> float:
+        """How far apart any two instants that are compared may be."""
+        return max((window for _, window in self.windows), default=0.0)
 
     @property
     def dims(self) -> int:
@@ -91,16 +104,7 @@ class MonitorAnalysis:
         """The predictions of an answer are valid at instants that are at most WITHIN apart."""
         periods = (stream.declaration.period for stream in self.query.streams)
         longest = max((float(amount_of(period)) for period in periods if period is not None), default=0.0)
-        return Sampling(window=longest + self.query.within)
-
-    @cached_property
-    def links(self) -> frozenset[tuple[int, int]]:
-        """The pairs of operands, the smaller number first, to which the window WITHIN applies."""
-        if len(self.operands) == 2:
-            return frozenset({(0, 1)})
-        forms = [*(form for form, _ in self.forms), *(area.forms[0] for area in self.areas)]
-        pairs = ((self.values[u][0], self.values[v][0]) for u, v in forms if v >= 0)
-        return frozenset((min(pair), max(pair)) for pair in pairs if pair[0] != pair[1])
+        return Sampling(window=longest + self.window)
 
     @cached_property
     def connected_columns(self) -> list[frozenset[tuple[int, str]]]:
@@ -148,6 +152,10 @@ class MonitorAnalysis:
                 text += f"{self.operands[operand].label}.{name}"
         return text
 
+    def is_of_instants(self, form: Form) -> bool:
+        """Whether a form is the difference of two instants."""
+        return not self.values[form[0]][1]
+
     @cached_property
     def formula_of_best_rows(self) -> Formula:
         """The condition on values if all conditions on rows that OR joins with constraints are true."""
@@ -158,7 +166,7 @@ class MonitorAnalysis:
         """The conditions on values that must all hold."""
         if self.formula is None:
             return tuple(FormIn(*item) for item in self.forms)
-        return self.formula.parts if isinstance(self.formula, Every) else (self.formula,)
+        return conjuncts_of(self.formula)
 
     @cached_property
     def alternatives(self) -> bool:
@@ -227,43 +235,97 @@ class MonitorAnalysis:
         return None
 
 
-def analyse(query: BoundMonitor) -> MonitorAnalysis:
-    """Analyse a bound query."""
-    names = [operand.name for operand in query.operands]
-    values: list[Value] = []
-    allowed: dict[Form, Numbers] = {}
+class _Analyser:
+    """Turns the constraints of a query into formulas, and numbers the values in them."""
 
-    def number_of(combination: Combination) -> int:
-        value = (names.index(combination.owner), combination.columns)
-        if value not in values:
-            values.append(value)
-        return values.index(value)
+    def __init__(self, query: BoundMonitor) -> None:
+        self.query = query
+        self.names = [operand.name for operand in query.operands]
+        self.values: list[Value] = []
+        self.row_tests: list[Typed] = []
+        #: For each pair of operands that are compared, the windows of the constraints between them.
+        self.windows: dict[Pair, set[float]] = {}
+        constraints = (*query.constraints, *(part for own in query.junctions for part in own.constraints), *query.areas)
+        for constraint in constraints:
+            if (pair := self.pair_of(constraint)) is not None:
+                self.windows.setdefault(pair, set()).add(self.window_of(constraint))
+        if len(self.names) == 2 and not self.windows:
+            self.windows[0, 1] = {query.within}
 
-    def form_in(constraint: BoundConstraint) -> FormIn:
-        plus = number_of(constraint.plus)
-        minus = None if constraint.minus is None else number_of(constraint.minus)
+    def window_of(self, constraint: BoundConstraint | BoundArea) -> float:
+        """The window of a constraint: its own, or that of the query."""
+        return self.query.within if constraint.window is None else constraint.window
+
+    def pair_of(self, constraint: BoundConstraint | BoundArea) -> Pair | None:
+        """The two operands that a constraint compares; None if it is about one."""
+        owners = sorted({self.names.index(value.owner or "") for value in constraint.values})
+        return (owners[0], owners[1]) if len(owners) == 2 else None
+
+    def number_of(self, value: Value) -> int:
+        """The number of a value."""
+        if value not in self.values:
+            self.values.append(value)
+        return self.values.index(value)
+
+    def number_of_sum(self, combination: Combination) -> int:
+        """The number of a sum of values of one operand."""
+        return self.number_of((self.names.index(combination.owner), combination.columns))
+
+    def form_in(self, constraint: BoundConstraint) -> FormIn:
+        """A constraint, without its window."""
+        plus = self.number_of_sum(constraint.plus)
+        minus = None if constraint.minus is None else self.number_of_sum(constraint.minus)
         return FormIn(*_form(constraint, plus, minus))
 
-    row_tests: list[Typed] = []
+    def in_window(self, constraint: BoundConstraint | BoundArea) -> tuple[FormIn, ...]:
+        """The window of a constraint, if it is smaller than that of another one on the same operands."""
+        pair, window = self.pair_of(constraint), self.window_of(constraint)
+        if pair is None or window == max(self.windows[pair]):
+            return ()
+        return (FormIn(self.instants(pair), satisfying("<=", window, absolute=True)),)
 
-    def formula_of(part: BoundConstraint | Junction | Typed) -> Formula:
+    def instants(self, pair: Pair) -> Form:
+        """The difference of the instants of two operands."""
+        return _in_order((self.number_of((pair[0], ())), self.number_of((pair[1], ()))))
+
+    def formula_of(self, part: BoundConstraint | Junction | Typed) -> Formula:
+        """A condition on values and rows as a formula."""
         if isinstance(part, Junction):
-            return merged((Every if part.op == "and" else Some)(tuple(map(formula_of, part.parts))))
+            parts = [self.formula_of(inner) for inner in part.parts]
+            if part.op == "or":
+                return merged(Some(tuple(parts)))
+            return merged(Every(tuple(inner for own in parts for inner in conjuncts_of(own))))
         if isinstance(part, BoundConstraint):
-            return form_in(part)
-        row_tests.append(part)
-        return RowTest(len(row_tests) - 1)
+            return merged(Every((self.form_in(part), *self.in_window(part))))
+        self.row_tests.append(part)
+        return RowTest(len(self.row_tests) - 1)
 
-    joined_by_or = [formula_of(junction) for junction in query.junctions]
-    for part in [*map(form_in, query.constraints), *(part for part in joined_by_or if isinstance(part, FormIn))]:
-        allowed[part.form] = common(allowed.get(part.form, ALL), part.numbers)
-    areas = merged_areas((_forms_of(area, number_of), area) for area in query.areas)
-    if all(isinstance(part, FormIn) for part in joined_by_or):
-        return MonitorAnalysis(query, tuple(values), tuple(allowed.items()), areas)
-    formula = merged(Every((*(FormIn(*item) for item in allowed.items()), *joined_by_or)))
-    forms = dict.fromkeys(part.form for part in constraints_of(formula))
-    possible_numbers = tuple((form, possible(formula, form)) for form in forms)
-    return MonitorAnalysis(query, tuple(values), possible_numbers, areas, formula, tuple(row_tests))
+
+def analyse(query: BoundMonitor) -> MonitorAnalysis:
+    """Analyse a bound query."""
+    analyser = _Analyser(query)
+    junctions = [analyser.formula_of(junction) for junction in query.junctions]
+    constraints = [analyser.form_in(constraint) for constraint in query.constraints]
+    areas = merged_areas((_forms_of(area, analyser.number_of_sum), area) for area in query.areas)
+    if all(isinstance(part, FormIn) for part in junctions):
+        allowed = conjuncts_of(merged(Every((*constraints, *junctions))))
+        forms = tuple((part.form, part.numbers) for part in allowed if isinstance(part, FormIn))
+        windows = tuple((pair, min(windows)) for pair, windows in analyser.windows.items())
+        return MonitorAnalysis(query, tuple(analyser.values), forms, areas, windows=windows)
+    smaller = [part for constraint in (*query.constraints, *query.areas) for part in analyser.in_window(constraint)]
+    formula = merged(Every((*constraints, *smaller, *junctions)))
+    numbers = {part.form: possible(formula, part.form) for part in constraints_of(formula)}
+    windows = tuple((pair, min(max(own), _apart(pair, numbers, analyser))) for pair, own in analyser.windows.items())
+    return MonitorAnalysis(
+        query, tuple(analyser.values), tuple(numbers.items()), areas, formula, tuple(analyser.row_tests), windows
+    )
+
+
+def _apart(pair: Pair, numbers: Mapping[Form, Numbers], analyser: _Analyser) -> float:
+    """How far apart the instants of two operands may be, as far as the numbers of forms tell."""
+    values = {(operand, ()) for operand in pair}
+    own = (own for (u, v), own in numbers.items() if {analyser.values[u], analyser.values[v]} == values)
+    return min((reach(intervals)[1] for intervals in own), default=inf)
 
 
 def _forms_of(area: BoundArea, number_of: Callable[[Combination], int]) -> tuple[Form, Form]:

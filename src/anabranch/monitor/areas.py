@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import hypot, inf
 from typing import TYPE_CHECKING
 
 from anabranch.errors import Finding
 from anabranch.monitor.alternatives import Form
-from anabranch.monitor.numbers import ALL, Interval, Numbers, common, satisfying
+from anabranch.monitor.numbers import Interval, Numbers, common, satisfying
+from anabranch.monitor.overlay import union
 from anabranch.monitor.polygons import Ring, is_convex
 from anabranch.monitor.query import BoundArea
 
@@ -30,7 +31,8 @@ class Area:
     """The distance of a location from `center` must be in `distances`, which is one interval, or empty.
 
     `forms` are the x and the y: values of one operand, or differences of those of two. If there are `rings`, the
-    location must be within this polygon instead, or, if `is_outside`, outside of it.
+    location must be within this polygon instead, or, if `is_outside`, outside of it. On the globe, `origin` is that of
+    the projection, and `center` is in degrees (`globe.py`).
     """
 
     forms: tuple[Form, Form]
@@ -38,6 +40,7 @@ class Area:
     distances: Numbers
     rings: tuple[Ring, ...] = ()
     is_outside: bool = False
+    origin: tuple[float, float] | None = None
 
     @property
     def high(self) -> float:
@@ -52,30 +55,38 @@ class Area:
         return not self.distances or self.distances[0].begin <= (0.0, 0)
 
     @property
-    def implied(self) -> tuple[tuple[Form, Numbers], ...]:
-        """The numbers in which each form must be: the sides of a rectangle around the area."""
-        if self.rings and not self.is_outside:
-            axes = (sorted(point[axis] for ring in self.rings for point in ring) for axis in range(2))
-            return tuple(
-                (form, (Interval((ends[0], 0), (ends[-1], 1)),)) for form, ends in zip(self.forms, axes, strict=True)
-            )
-        if not self.high < inf:
-            return tuple((form, ALL) for form in self.forms)
-        middles = zip(self.forms, self.center, strict=True)
-        return tuple((form, (Interval((at - self.high, 0), (at + self.high, 1)),)) for form, at in middles)
+    def is_scaled(self) -> bool:
+        """Whether this is the distance of two locations on the globe, which depends on the scale of the projection."""
+        return self.origin is not None and self.forms[0][1] >= 0
 
 
 def merged_areas(areas: Iterable[tuple[tuple[Form, Form], BoundArea]]) -> tuple[Area, ...]:
-    """The areas of conditions with their forms; one for all conditions on the same distance."""
-    allowed: dict[tuple[tuple[Form, Form], tuple[float, float]], Numbers] = {}
-    polygons: dict[Area, None] = {}
+    """The areas of conditions with their forms; one for all conditions on the same distance in the plane.
+
+    On the globe, circles around one point have different centers in the plane. What is outside of several polygons is
+    outside of their union.
+    """
+    merged: dict[tuple[tuple[Form, Form], tuple[float, float]], Area] = {}
+    others: dict[Area, None] = {}
+    outside: dict[tuple[Form, Form], list[tuple[Ring, ...]]] = {}
     for forms, area in areas:
-        if area.rings:
-            polygons[Area(forms, area.point, _DISTANCES, area.rings, area.op == OUTSIDE)] = None
+        if area.op == OUTSIDE:
+            outside.setdefault(forms, []).append(area.rings)
             continue
-        key = (forms, area.point)
-        allowed[key] = common(allowed.get(key, _DISTANCES), satisfying(area.op, area.bound, absolute=False))
-    return (*(Area(*key, numbers) for key, numbers in allowed.items()), *polygons)
+        if area.rings:
+            others[Area(forms, area.point, _DISTANCES, area.rings)] = None
+            continue
+        numbers = common(_DISTANCES, satisfying(area.op, area.bound, absolute=False))
+        own = Area(forms, area.point, numbers, origin=area.origin)
+        if own.origin is not None and not own.is_scaled:
+            others[own] = None
+        else:
+            known = merged.get((forms, area.point), own)
+            merged[forms, area.point] = replace(own, distances=common(known.distances, numbers))
+    for forms, polygons in outside.items():
+        rings = union(polygons) if len(polygons) > 1 else polygons[0]
+        others[Area(forms, (0.0, 0.0), _DISTANCES, rings, is_outside=True)] = None
+    return (*merged.values(), *others)
 
 
 def is_curved(area: Area, analysis: MonitorAnalysis) -> bool:
@@ -106,7 +117,8 @@ def contradiction_of_areas(analysis: MonitorAnalysis) -> Finding | None:
             message = f"{query.name}: no locations satisfy the conditions on {text}"
             return Finding("contradiction", message, "relax or remove one of them", span)
         error = hypot(*(analysis.error_of(form) for form in area.forms))
-        if query.semantics == "MUST" and not area.rings and area.high * (1 + _ROUNDING) < error < inf:
+        is_in_plane = not area.rings and area.origin is None
+        if query.semantics == "MUST" and is_in_plane and area.high * (1 + _ROUNDING) < error < inf:
             message = (
                 f"{query.name}: {text} below {area.high:g} is never certain (SEMANTICS MUST): the true locations may "
                 f"be {error:g} off"

@@ -17,6 +17,7 @@ from anabranch.monitor.constraints import Conditions, split_conditions
 from anabranch.monitor.query import BoundArea, BoundConstraint, BoundMonitor, error_of
 from anabranch.monitor.spatial import FUNCTIONS, SpatialBinder, is_spatial
 from anabranch.monitor.syntax import Monitor
+from anabranch.monitor.windows import at_constraints
 
 SEMANTICS = ("EXPECTED", "MAY", "MUST")
 
@@ -39,6 +40,7 @@ class Binder(QueryBinder):
         {"valid_from", "valid_to", "certain_from", "certain_to", "boundary", "sample", "probability", "status"}
     )
     takes_per = (PerWindow, PerEpisode, PerKeys)
+    allows_windows = True
 
     def bind(self, body: Monitor) -> BoundMonitor | None:
         """Return the bound query, or None if there are findings."""
@@ -53,8 +55,9 @@ class Binder(QueryBinder):
         conditions, areas = Conditions(), tuple[BoundArea, ...]()
         # If a stream or a condition is invalid, a missing constraint is not reported as well.
         if all(stream is not None and stream.model is Model.PREDICTED for stream in streams.values()):
-            spatial = [condition for condition in conjuncts(where) if is_spatial(condition)]
-            others = [condition for condition in conjuncts(where) if condition not in spatial]
+            parts = conjuncts(where and at_constraints(where, streams, self.findings))
+            spatial = [condition for condition in parts if is_spatial(condition)]
+            others = [condition for condition in parts if condition not in spatial]
             conditions = split_conditions(others, streams, self.findings)
             areas = SpatialBinder(streams, self.catalog, self.findings).areas(spatial)
             self.check_equalities(conditions.all_constraints, streams)

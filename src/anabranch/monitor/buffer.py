@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from anabranch.arrays import BEGINNING, I64
+from anabranch.monitor.analysis import MonitorAnalysis
 from anabranch.monitor.kernel import buffer as kernel
 from anabranch.monitor.predictions import Predictions, elapsed, periods_of
-from anabranch.monitor.query import BoundMonitor
 from anabranch.transport.layout import Layout
 
 _POLICIES = {
@@ -28,7 +28,8 @@ class Buffer:
     The operator keeps the predictions; this class keeps the newest time of each stream.
     """
 
-    def __init__(self, query: BoundMonitor, layouts: Sequence[Layout]) -> None:
+    def __init__(self, analysis: MonitorAnalysis, layouts: Sequence[Layout]) -> None:
+        query = analysis.query
         self._kind = layouts[0].time_kind
         self._newest = np.full(len(layouts), BEGINNING, np.int64)
         lateness = max(layout.lateness for layout in layouts)
@@ -36,8 +37,8 @@ class Buffer:
             query.buffer or 0,
             _POLICIES[query.discard or "LEAST CONTRIBUTION"],
             periods_of(layouts),
-            float(query.within),
-            query.within + lateness,
+            float(analysis.window),
+            analysis.window + lateness,
         )
 
     def arrive(self, predictions: Predictions, known: int) -> tuple[Predictions, I64]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from math import isfinite
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from anabranch.columns.conditions import holds
 from anabranch.columns.dictionary import Dictionary, flat
 from anabranch.columns.times import decode_times
 from anabranch.monitor.analysis import MAY, MonitorAnalysis, reach
+from anabranch.monitor.globe import implied_by, scale_at
 from anabranch.monitor.kernel import candidates
 from anabranch.monitor.placement import is_answered_here
 from anabranch.monitor.predictions import Predictions, Terms, elapsed
@@ -150,11 +151,11 @@ class Combinations:
         predictions can match only if their boxes intersect.
         """
         time = elapsed(held.code.min(keepdims=True), held.code, self._layouts[0].time_kind)
-        window = self._analysis.query.within
+        window = dict(self._analysis.windows).get((min(one, other), max(one, other)), self._analysis.window)
         lows, highs = [time[firsts] + held.begin[firsts] - window], [time[firsts] + held.end[firsts] + window]
         second_lows, second_highs = [time[seconds] + held.begin[seconds]], [time[seconds] + held.end[seconds]]
         bounds = [window]
-        for u, v, low, high in self._bounded_differences(one, other):
+        for u, v, low, high in self._bounded_differences(one, other, self._largest_scale(held, firsts, seconds)):
             first_low, first_high = self._value_range(held, firsts, u)
             lows.append(first_low - high)
             highs.append(first_high - low)
@@ -170,17 +171,28 @@ class Combinations:
             high_side += slack
         return sides[0], sides[1], sides[2], sides[3]
 
-    def _bounded_differences(self, one: int, other: int) -> list[tuple[int, int, float, float]]:
+    def _largest_scale(self, held: Predictions, firsts: I64, seconds: I64) -> float:
+        """The largest scale at any location whose distance on the globe is bounded."""
+        scale, rows = 1.0, np.concatenate([firsts, seconds])
+        for area in self._analysis.areas:
+            if area.is_scaled:
+                ranges = ([self._value_range(held, rows, value) for value in form] for form in area.forms)
+                scale = max(scale, scale_at(math.hypot(*(float(np.abs(own).max(initial=0.0)) for own in ranges))))
+        return scale
+
+    def _bounded_differences(self, one: int, other: int, scale: float) -> list[tuple[int, int, float, float]]:
         """At most two bounded differences between values of two operands: (value, value, low, high)."""
         differences = []
-        implied = [bounds for area in self._analysis.areas for bounds in area.implied]
+        implied = [bounds for area in self._analysis.areas for bounds in implied_by(area, scale)]
         for (u, v), numbers in (*self._analysis.forms, *implied):
             if v < 0 or {self._analysis.values[u][0], self._analysis.values[v][0]} != {one, other}:
+                continue
+            if self._analysis.is_of_instants((u, v)):
                 continue
             low, high = reach(numbers)
             if self._analysis.values[u][0] != one:
                 u, v, low, high = v, u, -high, -low
-            if isfinite(low) and isfinite(high):
+            if math.isfinite(low) and math.isfinite(high):
                 differences.append((u, v, low, high))
         return differences[:2]
 
@@ -283,7 +295,7 @@ def _column_names(condition: Typed, analysis: MonitorAnalysis) -> set[tuple[int,
 
 def _next_link(analysis: MonitorAnalysis, joined: list[int]) -> tuple[int, int]:
     """A joined operand, and an operand linked with it that is not joined yet."""
-    for one, other in sorted(analysis.links):
+    for (one, other), _ in sorted(analysis.windows):
         if (one in joined) != (other in joined):
             return (one, other) if one in joined else (other, one)
     raise AssertionError("every operand is linked")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from anabranch.binding.type_rules import a_type
 from anabranch.binding.typed import MIRRORED, Constant, Member, Operation, Reference, Typed, walk
@@ -87,6 +87,12 @@ def _part(
     condition: Typed, streams: Mapping[str, Stream | None], is_negated: bool = False
 ) -> BoundConstraint | Junction | Typed:
     """A condition, or its negation, as a constraint, a condition on rows, or a junction of both without NOT."""
+    if isinstance(condition, Operation) and condition.op == "windowed":
+        compared, window = condition.arguments
+        constraint = _part(compared, streams, is_negated)
+        if not (isinstance(constraint, BoundConstraint) and isinstance(window, Constant)):
+            raise TypeError(condition)  # impossible: windows were moved to constraints
+        return replace(constraint, window=_number(window))
     if isinstance(condition, Operation) and condition.op in ("and", "or", "not") and _has_values(condition, streams):
         if condition.op == "not":
             return _part(condition.arguments[0], streams, not is_negated)

@@ -21,8 +21,8 @@ _ROUNDING = 1e-12
 def contradiction(analysis: MonitorAnalysis) -> Finding | None:
     """Why no values satisfy the constraints of a query; None if some may."""
     query = analysis.query
-    if analysis.formula is not None:
-        return _contradiction_of_formula(analysis)
+    if query.junctions:
+        return _contradiction_of_formula(analysis) or contradiction_of_areas(analysis)
     if any(constraint.bound is None for constraint in query.constraints):
         return None
     for with_errors in (False, True):

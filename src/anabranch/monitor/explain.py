@@ -29,7 +29,7 @@ def plan(analysis: MonitorAnalysis) -> Plan:
         kind="MONITOR",
         classification="value constraints" if len(query.operands) == 1 else "window join of predictions",
         why=tuple(_why(analysis)),
-        method="exact",
+        method=_method(analysis),
         routing=_routing(analysis),
         cost=_cost(analysis),
         steps=tuple(_steps(analysis)),
@@ -40,6 +40,12 @@ def plan(analysis: MonitorAnalysis) -> Plan:
     )
 
 
+def _method(analysis: MonitorAnalysis) -> str:
+    if any(area.is_scaled for area in analysis.areas):
+        return "exact, with distances on the globe up to the change of scale along a prediction"
+    return "exact"
+
+
 def _streams(query: BoundMonitor) -> str:
     if query.buffer is not None and len(query.operands) > 2:
         return "BUFFER supports one or two names; remove it, or write a query for each pair"
@@ -48,24 +54,35 @@ def _streams(query: BoundMonitor) -> str:
 
 def _why(analysis: MonitorAnalysis) -> Iterator[str]:
     for part in analysis.conjuncts:
-        if isinstance(part, FormIn):
-            yield f"{analysis.text_of(part.form)} must be {_numbers(part.numbers)}"
-        else:
+        if isinstance(part, Some):
             yield f"at least one must hold: {_text(analysis, part)}"
+        elif isinstance(part, FormIn) and not analysis.is_of_instants(part.form):
+            yield f"{analysis.text_of(part.form)} must be {_numbers(part.numbers)}"
     for area in analysis.areas:
         yield f"{text_of(area, analysis)} must {'hold' if area.rings else f'be {_numbers(area.distances)}'}"
     yield _SEMANTICS[analysis.query.semantics]
-    if len(analysis.operands) > 1:
-        within = analysis.query.within
+    yield from _windows(analysis)
+
+
+def _windows(analysis: MonitorAnalysis) -> Iterator[str]:
+    """How far apart the instants of the operands may be."""
+    windows = {window for _, window in analysis.windows}
+    if len(windows) > 1:
+        for (one, other), window in analysis.windows:
+            names = f"the instants of {analysis.operands[one].label} and {analysis.operands[other].label}"
+            yield f"{names} are {f'at most {window:g} apart' if window else 'the same'}"
+    elif windows:
         yield (
-            f"compared instants are at most {within:g} apart"
-            if within
+            f"compared instants are at most {analysis.window:g} apart"
+            if analysis.window
             else "all values are compared at the same instant"
         )
 
 
 def _text(analysis: MonitorAnalysis, formula: Formula) -> str:
     """A formula as text; OR within AND is in brackets."""
+    if isinstance(formula, FormIn) and analysis.is_of_instants(formula.form):
+        return f"instants at most {formula.numbers[0].high:g} apart"
     if isinstance(formula, FormIn):
         return f"{analysis.text_of(formula.form)} {_numbers(formula.numbers)}"
     if isinstance(formula, RowTest):
@@ -149,7 +166,7 @@ def _graph(analysis: MonitorAnalysis) -> ConstraintGraph:
     own: dict[int, list[str]] = {number: [] for number in range(len(analysis.operands))}
     edges = []
     constraints = [part for conjunct in analysis.conjuncts for part in constraints_of(conjunct)]
-    labels = [(part.form, _text(analysis, part)) for part in constraints]
+    labels = [(part.form, _text(analysis, part)) for part in constraints if not analysis.is_of_instants(part.form)]
     for area in analysis.areas:
         numbers = "" if area.rings else f" {_numbers(area.distances)}"
         labels.append((area.forms[0], f"{text_of(area, analysis)}{numbers}"))

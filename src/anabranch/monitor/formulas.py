@@ -117,6 +117,11 @@ def constraints_of(formula: Formula) -> Iterator[FormIn]:
             yield from constraints_of(part)
 
 
+def conjuncts_of(formula: Formula) -> tuple[Formula, ...]:
+    """The parts that must all be true."""
+    return formula.parts if isinstance(formula, Every) else (formula,)
+
+
 def possible(formula: Formula, form: Form) -> Numbers:
     """Numbers outside of which a form makes the formula false, as far as its parts tell."""
     if isinstance(formula, FormIn):

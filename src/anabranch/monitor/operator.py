@@ -56,7 +56,7 @@ class MonitorOperator:
         self._due = np.zeros(0)
         self._watermark = Watermark(self._spec.layouts)
         self._last_tick = -np.inf
-        self._buffer = Buffer(self._spec.analysis.query, self._spec.layouts) if self._spec.is_buffered else None
+        self._buffer = Buffer(self._spec.analysis, self._spec.layouts) if self._spec.is_buffered else None
         if state is not None:
             tables = unseal(state, self._spec.fingerprint)
             self._arrivals.load(tables)
@@ -262,7 +262,7 @@ class MonitorOperator:
             return
         needed = np.zeros(len(self._held), np.bool_)
         needed[self._members.reshape(-1)] = True
-        window = self._spec.analysis.query.within
+        window = self._spec.analysis.window
         until = self._until(self._watermark.at, self._held.code)
         needed |= self._held.buffered & (self._held.end + window >= until)
         if not needed.all():

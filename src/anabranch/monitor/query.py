@@ -36,7 +36,7 @@ class BoundConstraint:
     """`plus - minus op bound`, or `ABS(plus - minus) op bound` if `absolute`; `minus` is None without a second one.
 
     The two may be of the same operand. `op` is one of `= <> < <= > >=`. A `bound` of None is NULL: no value satisfies
-    it.
+    it. `window` is how far apart the instants of two operands may be, or None if that is the WITHIN of the query.
     """
 
     plus: Combination
@@ -45,6 +45,7 @@ class BoundConstraint:
     op: str
     bound: float | None
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    window: float | None = None
 
     @property
     def values(self) -> tuple[Reference, ...]:
@@ -59,7 +60,8 @@ class BoundArea:
 
     `one` and `other` are the x and the y of the two locations; `other` is None if the second is `point`. `op` is one of
     `< <= > >=`, or WITHIN or OUTSIDE for a polygon, which has `rings`. A `bound` of None is NULL: no location satisfies
-    it.
+    it. `window` is as in a constraint. On the globe, `origin` is that of the projection of the location, `point` is in
+    degrees, and `bound` is along a great circle.
     """
 
     one: tuple[Reference, Reference]
@@ -69,6 +71,8 @@ class BoundArea:
     bound: float | None
     rings: tuple[Ring, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    window: float | None = None
+    origin: tuple[float, float] | None = None
 
     @property
     def values(self) -> tuple[Reference, ...]:

@@ -13,9 +13,9 @@ from anabranch.columns.times import TimeKind
 from anabranch.monitor.analysis import MAY, MonitorAnalysis
 from anabranch.monitor.formulas import with_rows
 from anabranch.monitor.kernel.polygons import ROUNDING
-from anabranch.monitor.kernel.regions import PredictionArrays, outlines
+from anabranch.monitor.kernel.regions import INSTANT, PredictionArrays, outlines
 from anabranch.monitor.kernel.regions import regions as kernel_regions
-from anabranch.monitor.predictions import Predictions, Terms, exact_times, unit_of
+from anabranch.monitor.predictions import Predictions, Terms, exact_times, periods_of, unit_of
 from anabranch.monitor.tables import Tables, error_parts, make_tables
 from anabranch.monitor.union_tables import union_tables
 from anabranch.monitor.unions import SAME, Combination, are_connected, outline
@@ -129,6 +129,7 @@ class Evaluator:
     ) -> None:  # fmt: skip
         self._analysis = analysis
         self._kind = layouts[0].time_kind
+        self._periods = periods_of(layouts)
         self._columns, self._sums = columns, sums
         owners = [require_prediction(layouts[streams[operand]]) for operand, _ in analysis.values]
         self._error_parts = [error_parts(owner, terms) for owner, terms in zip(owners, values, strict=True)]
@@ -140,7 +141,8 @@ class Evaluator:
         """All regions of some combinations, in the order of the combinations."""
         parts = [Regions.empty(members.shape[1], self._analysis.dims)]
         held = held.with_sums(self._sums)
-        arrays = PredictionArrays(held.begin, held.end, held.values, held.rates, held.errors)
+        periods = self._periods[held.stream]
+        arrays = PredictionArrays(held.begin, held.end, held.values, held.rates, held.errors, periods)
         times = exact_times(held.code, self._kind)
         for at in range(0, len(members), _CHUNK):
             chunk = members[at : at + _CHUNK]
@@ -157,7 +159,10 @@ class Evaluator:
         The tables depend on which values have an error, and on the conditions on rows that OR joins with constraints.
         """
         values = list(zip(self._analysis.values, self._columns, strict=True))
-        truths = [held.errors[members[:, operand], column] > 0 for (operand, _), column in values]
+        truths = [
+            held.errors[members[:, operand], column] > 0 if column != INSTANT else np.zeros(len(members), np.bool_)
+            for (operand, _), column in values
+        ]
         truths += self.row_tests(held, members) if self._analysis.row_tests else []
         by_combination = np.column_stack(truths)
         first = by_combination[:1]

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from anabranch.monitor.analysis import MonitorAnalysis
 from anabranch.monitor.answers import schema_of
+from anabranch.monitor.kernel.regions import INSTANT
 from anabranch.monitor.predictions import Terms
 from anabranch.transport.job import Specification
 
@@ -37,13 +38,17 @@ class MonitorSpec(Specification):
     @cached_property
     def sums(self) -> tuple[Terms, ...]:
         """The values that are not a column of a stream."""
-        return tuple(dict.fromkeys(terms for terms in self.values if not _is_column(terms)))
+        return tuple(dict.fromkeys(terms for terms in self.values if terms and not _is_column(terms)))
 
     @cached_property
     def columns(self) -> tuple[int, ...]:
-        """The column of each value of the query: of the stream, or, behind the columns of all streams, its sum."""
+        """The column of each value of the query: of the stream, or, behind the columns of all streams, its sum.
+
+        The instant of an operand is no column.
+        """
         width = max(len(layout.values) for layout in self.layouts)
-        return tuple(terms[0][0] if _is_column(terms) else width + self.sums.index(terms) for terms in self.values)
+        columns = {terms: width + number for number, terms in enumerate(self.sums)} | {(): INSTANT}
+        return tuple(terms[0][0] if _is_column(terms) else columns[terms] for terms in self.values)
 
     @property
     def answer_schema(self) -> pa.Schema:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from anabranch.arrays import F64, I64
+from anabranch.columns.globe import RADIUS
 from anabranch.monitor.alternatives import Form, all_choices, closed_choices
 from anabranch.monitor.analysis import EXPECTED, MAY, MUST, MonitorAnalysis
 from anabranch.monitor.areas import is_curved
+from anabranch.monitor.globe import implied_by, ring_of
 from anabranch.monitor.kernel.ellipsoid import PRECISION
 from anabranch.monitor.kernel.probabilities import Constraints
 from anabranch.monitor.kernel.regions import MatchRules
@@ -37,8 +39,8 @@ class Tables:
     @property
     def most_corners(self) -> int:
         """An upper bound for the number of corners of a region."""
-        links = self.rules.links
-        planes = 2 * len(links) + int(links.sum()) + 2 * len(self.constraints.forms)
+        windows = self.rules.windows
+        planes = 2 * len(windows) + int(np.isfinite(windows).sum()) + 2 * len(self.constraints.forms)
         planes += 2 * len(self.constraints.shapes.forms)
         # A plane adds at most 1 corner in two dimensions, 2 in three, and as many as there are planes in four.
         return {1: 2, 2: planes + 2, 3: 2 * planes}.get(self.dims, planes * planes // 2)
@@ -70,7 +72,7 @@ def make_tables(
         for form, numbers in analysis.forms
     }
     for area in analysis.areas:
-        for form, numbers in area.implied:
+        for form, numbers in implied_by(area):
             allowed[form] = common(allowed.get(form, ALL), numbers)
     cells = list(closed_choices(allowed) if semantics == MAY else all_choices(allowed))
     if not all(area.distances for area in analysis.areas):
@@ -95,9 +97,9 @@ def assembled(
     first, ends = _sets(sets, len(forms))
     is_first = [form not in forms[:index] for index, form in enumerate(forms)]
     operands = len(analysis.operands)
-    links = np.zeros((operands, operands), np.bool_)
-    for one, other in analysis.links:
-        links[one, other] = links[other, one] = True
+    windows = np.full((operands, operands), np.inf)
+    for (one, other), window in analysis.windows:
+        windows[one, other] = windows[other, one] = window
     owners = [operand for operand, _ in analysis.values]
     rules = MatchRules(
         np.array(list(zip(owners, columns, strict=True)), np.int64),
@@ -108,8 +110,7 @@ def assembled(
             ]
         ).reshape(len(cells), len(forms), 4),
         _WIDEN[semantics],
-        links,
-        float(analysis.query.within),
+        windows,
         # Probabilities that are found by search may be slightly too low.
         analysis.query.threshold - PRECISION,
         # The rows of PER have no certain range.
@@ -132,10 +133,12 @@ def _shapes(analysis: MonitorAnalysis, forms: Sequence[Form], uncertain: Sequenc
     areas, semantics = [area for area in analysis.areas if area.distances], analysis.query.semantics
     has_error = [any(value >= 0 and uncertain[value] for form in area.forms for value in form) for area in areas]
     edges = [edges_of(area.rings) for area in areas]
+    rings = [ring_of(area) for area in areas]
+    distances = np.array([ring[1] for ring in rings], np.float64).reshape(-1, 2)
     return Shapes(
         np.array([[forms.index(form) for form in area.forms] for area in areas], np.int64).reshape(-1, 2),
-        np.array([area.center for area in areas], np.float64).reshape(-1, 2),
-        np.array([(area.distances[0].low, area.distances[0].high) for area in areas]).reshape(-1, 2),
+        np.array([ring[0] for ring in rings], np.float64).reshape(-1, 2),
+        distances.copy(),
         np.array([(area.distances[0].low_open, area.distances[0].high_open) for area in areas], np.bool_).reshape(
             -1, 2
         ),
@@ -146,6 +149,8 @@ def _shapes(analysis: MonitorAnalysis, forms: Sequence[Form], uncertain: Sequenc
         np.array([is_curved(area, analysis) for area in areas], np.bool_),
         np.array([weighed and semantics != MUST for weighed in has_error], np.bool_),
         _WIDEN[semantics],
+        distances,
+        np.array([RADIUS if area.is_scaled else np.inf for area in areas], np.float64),
     )
 
 

@@ -10,7 +10,7 @@ import shapely
 
 from anabranch.arrays import F64, I64
 from anabranch.monitor.kernel.polygons import ROUNDING
-from anabranch.monitor.kernel.regions import PredictionArrays
+from anabranch.monitor.kernel.regions import INSTANT, PredictionArrays
 from anabranch.monitor.tables import Tables
 
 #: Instants that differ by this share of their size are the same; corners are less exact than what they are made from.
@@ -30,13 +30,16 @@ class Combination(NamedTuple):
         rules, axis = self.tables[0].rules, self.tables[0].constraints.axis
         operands, columns = rules.value_of.T
         rows = self.members[operands]
-        since = (instants[axis] if len(instants) > 1 else instants[0]) - self.shifts[operands]
-        values, rates = self.predictions.values[rows, columns], self.predictions.rates[rows, columns]
+        is_instant = columns == INSTANT
+        shifts = np.where(is_instant, 0.0, self.shifts[operands])
+        since = (instants[axis] if len(instants) > 1 else instants[0]) - shifts
+        values = np.where(is_instant, 0.0, self.predictions.values[rows, columns])
+        rates = np.where(is_instant, 1.0, self.predictions.rates[rows, columns])
         slack = SAME * (np.abs(values) + np.abs(rates) * (np.abs(since) + np.abs(instants).max()))
         ends = self.shifts[: len(self.members)] + self.predictions.end[self.members]
         if np.any((instants if len(instants) > 1 else instants[0]) >= ends - SAME * np.abs(ends)):
             return False
-        errors = self.predictions.errors[rows, columns]
+        errors = np.where(is_instant, 0.0, self.predictions.errors[rows, columns])
         return any(_is_in_cell(tables, values + rates * since, errors, slack) for tables in self.tables)
 
 

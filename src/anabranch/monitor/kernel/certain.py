@@ -3,8 +3,11 @@
 If each form has one interval, the points that reach the level are a convex set, because the logarithm of the
 probability is concave. The set is cut to this set by planes. First by bands: where each form alone reaches the level.
 This is exact with one form, or if the level is 1. Then, as long as an extreme corner does not reach the level, by the
-tangent of the logarithm near that corner. If a form has several intervals, the range is found by bisection: of the
-latest instant up to which, or from which on, the highest probability reaches the level.
+tangent of the logarithm near that corner.
+
+If a form has several intervals, or a polygon is not convex, the probability may reach the level several times. With one
+instant, it is evaluated in small steps from each end. With several, the range is found by bisection: of the latest
+instant up to which, or from which on, the highest probability reaches the level.
 """
 
 from __future__ import annotations
@@ -16,9 +19,9 @@ import numpy as np
 from anabranch.arrays import F64
 from anabranch.compiled import assign, compiled, compiled_inline
 from anabranch.monitor.kernel.curves import is_contact, outline, outside_curve
-from anabranch.monitor.kernel.distributions import ZERO
+from anabranch.monitor.kernel.distributions import ZERO, sorted_few
 from anabranch.monitor.kernel.ellipsoid import PRECISION
-from anabranch.monitor.kernel.highest import highest
+from anabranch.monitor.kernel.highest import SMALL_STEPS, highest, is_certain
 from anabranch.monitor.kernel.lines import Lines, plane_of, probability_at
 from anabranch.monitor.kernel.locations import are_convex, has_weighed_shape
 from anabranch.monitor.kernel.polygons import ROUNDING, Body, cut, earliest_in_plane, excess, extent, latest
@@ -48,6 +51,8 @@ def certain_range(
         begin = end = _latest(point)
     elif _has_one_interval_each(constraints) and are_convex(constraints):
         begin, end = _cut_to_level(body, lines, constraints, level, point)
+    elif len(point) == 1:
+        begin, end = _scanned(lines, constraints, level, point[0], interval)
     else:
         begin, end = _bisected(body, lines, constraints, level, point, interval)
     # Rounding errors, and points on the other side of the diagonal only, must not move it out of the interval.
@@ -238,7 +243,94 @@ def _add_tangent(at: F64, slope: F64, below: float, planes: F64, n: int) -> int:
     return n + 1
 
 
-# ---------------------------------------------------------------- several intervals
+# ---------------------------------------------------------------- several maxima, one instant
+
+
+@compiled
+def _scanned(lines: Lines, constraints: Constraints, level: float, point: float, interval: F64) -> tuple[float, float]:
+    """The range of the instants that reach the level; `point` is one of them."""
+    instants = _instants(lines, constraints, interval)
+    begin = _first_reached(instants, point, lines, constraints, level)
+    return begin, _first_reached(instants[::-1].copy(), point, lines, constraints, level)
+
+
+@compiled
+def _instants(lines: Lines, constraints: Constraints, interval: F64) -> F64:
+    """Instants of an interval, in order: small steps, and those at which a short maximum may be.
+
+    A form is most probable in the middle of each of its intervals. A coordinate without error may be on an edge of a
+    polygon for an instant.
+    """
+    shapes, plane = constraints.shapes, lines.plane
+    instants = np.empty(SMALL_STEPS + 1 + 3 * len(constraints.sets) + 2 * len(shapes.edges))
+    n = ZERO
+    for k in range(SMALL_STEPS + 1):
+        instants[n] = interval[0] + (interval[1] - interval[0]) * k / SMALL_STEPS
+        n += 1
+    for f in range(constraints.groups.shape[1]):
+        plane_of(f, constraints, lines, plane)
+        error = error_of(f, constraints, lines.error)
+        for k in range(constraints.first[f], constraints.first[f + 1]):
+            low, high = constraints.sets[k, 0] + error, constraints.sets[k, 1] - error
+            for number in (low, 0.5 * (low + high), high):
+                n = _add_instant(number, plane, interval, instants, n)
+    for s in range(len(shapes.forms)):
+        for axis in range(2):
+            plane_of(shapes.forms[s, axis], constraints, lines, plane)
+            if error_of(shapes.forms[s, axis], constraints, lines.error) == 0.0:
+                for k in range(shapes.first[s], shapes.first[s + 1]):
+                    n = _add_instant(shapes.edges[k, axis], plane, interval, instants, n)
+    return sorted_few(instants, n)
+
+
+@compiled_inline
+def _add_instant(number: float, plane: F64, interval: F64, instants: F64, n: int) -> int:
+    """Add the instant at which a form has a value, if it is in the interval; returns the number of instants."""
+    if plane[0] != 0.0 and abs(number) < np.inf:
+        instant = (number - plane[1]) / plane[0]
+        if interval[0] < instant < interval[1]:
+            instants[n] = instant
+            n += 1
+    return n
+
+
+@compiled
+def _first_reached(instants: F64, inside: float, lines: Lines, constraints: Constraints, level: float) -> float:
+    """The first instant that reaches the level, on the way along some instants to `inside`, which reaches it."""
+    at, slope = np.empty(1), np.empty(1)
+    outside = instants[0]
+    for instant in instants:
+        if (instant - inside) * (instants[0] - inside) <= 0.0:
+            break
+        at[0] = instant
+        if _reaches(at, lines, constraints, level, slope):
+            inside = instant
+            break
+        outside = instant
+    for _ in range(_STEPS):
+        at[0] = 0.5 * (inside + outside)
+        if at[0] in (inside, outside):
+            break
+        if _reaches(at, lines, constraints, level, slope):
+            inside = at[0]
+        else:
+            outside = at[0]
+    return inside
+
+
+@compiled
+def _reaches(point: F64, lines: Lines, constraints: Constraints, level: float, slope: F64) -> bool:
+    """Whether the probability at a point reaches a level, up to the error of an integral.
+
+    Where the probability approaches 1 slowly, such an error would move the range. So level 1 needs certainty.
+    """
+    value = probability_at(point, lines, constraints, slope)
+    if value >= level or value < level - _ERROR:
+        return value >= level
+    return level < 1.0 or has_choices(constraints) or is_certain(point, lines, constraints)
+
+
+# ---------------------------------------------------------------- several maxima, several instants
 
 
 @compiled

@@ -29,6 +29,8 @@ from anabranch.monitor.kernel.probabilities import (
 )
 
 _GOLDEN = 0.6180339887498949
+#: The steps of a search among several maxima along a line.
+SMALL_STEPS = 256
 
 
 @compiled
@@ -47,7 +49,7 @@ def highest_from(body: Body, lines: Lines, constraints: Constraints, threshold: 
     if has_choices(constraints):
         return _of_choices(body, lines, constraints, point)
     # True for the mean of the corners of most regions.
-    if _is_certain(point, lines, constraints) and are_certain(lines, constraints):
+    if is_certain(point, lines, constraints):
         return 1.0
     if has_weighed_shape(constraints) or curve_of(constraints) >= 0:
         return _in_shapes(body, lines, constraints, point)
@@ -127,8 +129,8 @@ def _searched(body: Body, lines: Lines, constraints: Constraints, is_convex: boo
 
 
 @compiled_inline
-def _is_certain(point: F64, lines: Lines, constraints: Constraints) -> bool:
-    """Whether all constraints hold at some instants for all possible errors."""
+def is_certain(point: F64, lines: Lines, constraints: Constraints) -> bool:
+    """Whether all constraints hold at some instants for all possible errors; not for a condition with OR."""
     predict_values(point, lines, constraints)
     for f in range(constraints.groups.shape[1]):
         if not is_uncertain(f, constraints):
@@ -139,7 +141,7 @@ def _is_certain(point: F64, lines: Lines, constraints: Constraints) -> bool:
             is_inside |= constraints.sets[k, 0] + error <= predicted <= constraints.sets[k, 1] - error
         if not is_inside:
             return False
-    return True
+    return are_certain(lines, constraints)
 
 
 # ---------------------------------------------------------------- one form
@@ -269,7 +271,7 @@ def _in_bands(body: Body, lines: Lines, constraints: Constraints, bound: float, 
 @compiled
 def _on_segment(body: Body, lines: Lines, constraints: Constraints, is_convex: bool, point: F64) -> float:
     """The highest probability on a segment, or at a point: golden-section search around the best of equal steps."""
-    steps = 8 if is_convex else 256
+    steps = 8 if is_convex else SMALL_STEPS
     at, slope = np.empty(len(point)), np.empty(len(point))
     best, top = 0.0, -1.0
     for k in range(steps + 1 if body.n > 1 else 1):

@@ -7,6 +7,7 @@ There is an axis for each operand, or one axis for all if they are compared at t
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -33,13 +34,15 @@ from anabranch.monitor.kernel.polygons import (
     vertices,
 )
 from anabranch.monitor.kernel.probabilities import Constraints, error_of
-from anabranch.monitor.kernel.shapes import most_pieces
+from anabranch.monitor.kernel.shapes import most_pieces, scale_range, write_distances
 
 #: The largest share of the magnitude of an instant that is taken as its rounding error, however flat its line is.
 _ILL_CONDITIONED = 1e-9
 #: How far a sample is moved from the best point towards the middle of its region, because the best point may be on an
 #: open side.
 _INWARD = 1e-3
+#: The column of a value that is the instant itself.
+INSTANT = -1
 
 
 class MatchRules(NamedTuple):
@@ -47,11 +50,10 @@ class MatchRules(NamedTuple):
 
     Attributes
     ----------
-    value_of : (V, 2) for each value its operand, and its index among the values of that operand's stream
+    value_of : (V, 2) for each value its operand, and its index among the values of that operand's stream, or INSTANT
     cells : (C, F, 4) for each alternative and form: low, high, and whether each end is open (1) or not (0)
     widen : 1 if errors widen the allowed predictions (MAY), -1 if they narrow them (MUST), 0 for EXPECTED
-    links : (operands, operands) whether the window applies between two operands
-    within : the window
+    windows : (operands, operands) how far apart the instants of two operands may be; infinite if they are not compared
     threshold : regions with a lower probability are dropped
     level : the probability for which the certain range is computed; 0 if it is not
     """
@@ -59,20 +61,23 @@ class MatchRules(NamedTuple):
     value_of: I64
     cells: F64
     widen: int
-    links: Bools
-    within: float
+    windows: F64
     threshold: float
     level: float
 
 
 class PredictionArrays(NamedTuple):
-    """The predictions of a bucket: when they apply, relative to their times, and their values, rates and errors."""
+    """The predictions of a bucket: when they apply, relative to their times, and their values, rates and errors.
+
+    `period` is how long they would apply if no other began.
+    """
 
     begin: F64
     end: F64
     values: F64
     rates: F64
     errors: F64
+    period: F64
 
 
 @compiled
@@ -112,7 +117,7 @@ def regions(
     is_open, scratch, point = np.empty(len(planes), np.bool_), np.empty((2, most_corners + 8, dims)), np.empty(dims)
     middle, count = np.empty(dims), 0
     for k in range(n):
-        reach = align(members[k], shifts[k], predictions, rules, low, high, lines)
+        reach = align(members[k], shifts[k], predictions, rules, constraints, low, high, lines)
         choices = count_choices(reach, lines, constraints, pieces, n_pieces)
         for number in range(len(rules.cells) * choices):
             cell = rules.cells[number // choices]
@@ -167,7 +172,7 @@ def outlines(
     low, high = np.empty(members.shape[1]), np.empty(members.shape[1])
     points, firsts = np.empty((1024, corners.shape[1])), np.zeros(len(starts), np.int64)
     for k in range(len(members)):
-        align(members[k], shifts[k], predictions, rules, low, high, lines)
+        align(members[k], shifts[k], predictions, rules, constraints, low, high, lines)
         boundary = outline(corners[starts[k] : starts[k + 1]], lines, constraints)
         firsts[k + 1] = firsts[k] + len(boundary)
         if firsts[k + 1] > len(points):
@@ -189,8 +194,9 @@ def empty_lines(n_values: int, dims: int) -> Lines:
 
 @compiled_inline
 def align(
-    members: I64, shifts: F64, predictions: PredictionArrays, rules: MatchRules, low: F64, high: F64, lines: Lines
-) -> float:
+    members: I64, shifts: F64, predictions: PredictionArrays, rules: MatchRules, constraints: Constraints, low: F64,
+    high: F64, lines: Lines,
+) -> float:  # fmt: skip
     """Write when each prediction of a combination applies, and its lines, relative to the time of the first one.
 
     Returns the magnitude of the instants, for the slack of planes.
@@ -203,11 +209,55 @@ def align(
     for v in range(len(rules.value_of)):
         operand, column = rules.value_of[v, 0], rules.value_of[v, 1]
         row = members[operand]
+        if column == INSTANT:
+            lines.base[v], lines.rate[v], lines.error[v], lines.size[v] = 0.0, 1.0, 0.0, reach
+            continue
         lines.rate[v] = predictions.rates[row, column]
         lines.base[v] = predictions.values[row, column] - lines.rate[v] * shifts[operand]
         lines.error[v] = predictions.errors[row, column]
         lines.size[v] = abs(lines.base[v]) + abs(lines.rate[v]) * reach
+    for s in range(len(constraints.shapes.radius)):
+        if constraints.shapes.radius[s] < np.inf:
+            _scale_distances(s, members, shifts, predictions, rules, constraints, lines)
     return reach
+
+
+@compiled
+def _scale_distances(
+    s: int, members: I64, shifts: F64, predictions: PredictionArrays, rules: MatchRules, constraints: Constraints,
+    lines: Lines,
+) -> None:  # fmt: skip
+    """Write the distances of an area on the globe for a combination.
+
+    The scales are those of whole periods: a later prediction that cuts a period must not change earlier matches.
+    """
+    shapes, least, most = constraints.shapes, 1.0, 1.0
+    one, other = constraints.forms[shapes.forms[s, 0], 0], constraints.forms[shapes.forms[s, 0], 1]
+    begin, end = _longest(one, members, shifts, predictions, rules)
+    other_begin, other_end = _longest(other, members, shifts, predictions, rules)
+    if constraints.axis[one] == constraints.axis[other]:
+        begin = other_begin = max(begin, other_begin)
+        end = other_end = max(begin, min(end, other_end))
+    for x, first, last in ((one, begin, end), (other, other_begin, other_end)):
+        y = constraints.forms[shapes.forms[s, 1], 0]
+        if rules.value_of[y, 0] != rules.value_of[x, 0]:
+            y = constraints.forms[shapes.forms[s, 1], 1]
+        error = math.hypot(lines.error[x], lines.error[y]) if shapes.widen != 0 else 0.0
+        low, high = scale_range(
+            lines.base[x], lines.rate[x], lines.base[y], lines.rate[y], first, last, error, shapes.radius[s]
+        )
+        least, most = least * math.sqrt(low), most * math.sqrt(high)
+    write_distances(s, least, most, shapes)
+
+
+@compiled_inline
+def _longest(
+    v: int, members: I64, shifts: F64, predictions: PredictionArrays, rules: MatchRules
+) -> tuple[float, float]:
+    """From when to when the prediction of a value could apply."""
+    operand = rules.value_of[v, 0]
+    row, shift = members[operand], shifts[operand]
+    return shift + min(predictions.begin[row], 0.0), shift + max(predictions.end[row], predictions.period[row])
 
 
 @compiled
@@ -225,10 +275,10 @@ def _limit_planes(low: F64, high: F64, reach: float, rules: MatchRules, planes: 
         n += 2
     for i in range(len(low) if dims > 1 else 0):
         for j in range(len(low)):
-            if i != j and rules.links[i, j]:
+            if i != j and rules.windows[i, j] < np.inf:
                 planes[n] = 0.0
-                planes[n, i], planes[n, j], planes[n, dims], is_open[n] = 1.0, -1.0, rules.within, False
-                planes[n, dims + 1] = ROUNDING * (rules.within + 2.0 * reach)
+                planes[n, i], planes[n, j], planes[n, dims], is_open[n] = 1.0, -1.0, rules.windows[i, j], False
+                planes[n, dims + 1] = ROUNDING * (rules.windows[i, j] + 2.0 * reach)
                 n += 1
     return n
 

@@ -46,6 +46,8 @@ class Shapes(NamedTuple):
     is_curved : (S,) whether x and y depend on two instants, so that the matching instants have a curved boundary
     is_weighed : (S,) whether the probability depends on the shape; otherwise it is 1 in all matching instants
     widen : 1 for MAY, -1 for MUST, 0 for EXPECTED
+    stated : (S, 2) the distances where the scale of a projection is 1; `distances` has those of a combination
+    radius : (S,) of the globe, if the distance of two locations depends on the scale; infinite in the plane
     """
 
     forms: I64
@@ -59,6 +61,8 @@ class Shapes(NamedTuple):
     is_curved: Bools
     is_weighed: Bools
     widen: int
+    stated: F64
+    radius: F64
 
 
 @compiled
@@ -90,6 +94,30 @@ def distance_from(x: float, y: float, ex: float, ey: float, which: int) -> float
 def which_point(ex: float, ey: float, widen: int) -> int:
     """The point of the box that counts for the outer circle; its opposite counts for the inner one."""
     return widen if ex > 0.0 or ey > 0.0 else PREDICTED
+
+
+# ---------------------------------------------------------------- the globe
+
+
+@compiled
+def scale_range(
+    x: float, dx: float, y: float, dy: float, begin: float, end: float, error: float, radius: float
+) -> tuple[float, float]:
+    """The smallest and the largest scale of a projection along a line, from `begin` to `end` and up to an error."""
+    speed = dx * dx + dy * dy
+    nearest = min(max(-(x * dx + y * dy) / speed, begin), end) if speed > 0.0 else begin
+    least = max(math.hypot(x + nearest * dx, y + nearest * dy) - error, 0.0)
+    most = max(math.hypot(x + begin * dx, y + begin * dy), math.hypot(x + end * dx, y + end * dy)) + error
+    return 1.0 + (least / (2.0 * radius)) ** 2, 1.0 + (most / (2.0 * radius)) ** 2
+
+
+@compiled_inline
+def write_distances(s: int, least: float, most: float, shapes: Shapes) -> None:
+    """Write the distances of an area whose scale is in a range: the largest area for MAY, the smallest for MUST."""
+    middle = 0.5 * (least + most)
+    outer = most if shapes.widen > 0 else least if shapes.widen < 0 else middle
+    inner = least if shapes.widen > 0 else most if shapes.widen < 0 else middle
+    shapes.distances[s, 0], shapes.distances[s, 1] = shapes.stated[s, 0] * inner, shapes.stated[s, 1] * outer
 
 
 # ---------------------------------------------------------------- a line and a circle
