@@ -22,7 +22,7 @@ def translate(error: Exception) -> errors.AnabranchError:
         return error
     text = str(error)
     if isinstance(error, (ConnectionRefusedError, ConnectionResetError, Py4JNetworkError)):
-        return errors.AnabranchError(
+        return errors.SparkEnded(
             "the Java process of Spark has ended; if the machine ran out of memory, the system has killed it"
         )
     known = _of_worker(text)
