@@ -15,8 +15,6 @@ from tests.recovery.workload import GROUPS, Files, Group, Size, workbook
 
 #: How many files are ahead of the slowest query: it always has work, and the kills are spread over the input.
 AHEAD = 4
-#: The share of the kills that do not wait for a committed micro-batch, and may hit the start of a stream.
-_EARLY_SHARE = 0.1
 #: The longest delays between a committed micro-batch, or the start, and the kill, in seconds.
 _DELAY, _EARLY_DELAY = 1.5, 15.0
 
@@ -45,12 +43,14 @@ class Campaign:
     ----------
     folder : for everything
     kinds : the kinds of `GROUPS`
+    early_share : the share of the kills that do not wait for a committed micro-batch, and may hit the start of a stream
     """
 
     folder: Path
     kinds: Sequence[str]
     size: Size
     seed: int
+    early_share: float = 0.1
     kills: list[Kill] = field(default_factory=list)
     starts: int = 0
     running: Killable | None = None
@@ -82,7 +82,7 @@ class Campaign:
         `n_later` kills will follow: they are spread over the files that are left.
         """
         left = self.files.count - min(self._commits().values())
-        step = 0 if self.rng.random() < _EARLY_SHARE else max(1, left // (n_later + 2))
+        step = 0 if self.rng.random() < self.early_share else max(1, left // (n_later + 2))
         before = self._commits()
         first_output = self.advance(step)
         time.sleep(self.rng.uniform(0, _DELAY if step else _EARLY_DELAY))

@@ -26,7 +26,7 @@ from tests.recovery.workload import GROUPS, Size
 
 from anabranch import Session
 
-SIZE = Size(events=4_800, files=24)
+SIZE = Size(events=2_400, files=12)
 #: The query that is added in the middle, and the one that is removed.
 ADDED = {
     "lonely": "CONSTRAIN u, NOT v FROM seen AS u, seen AS v WHERE SPAN(u, v) <= 1 AND u.car <> v.car"
@@ -79,7 +79,7 @@ class KilledStream:
     """The stream after all kills, and what was seen on the way."""
 
     def __init__(self, folder: Path) -> None:
-        self.campaign = Campaign(folder, list(GROUPS), SIZE, seed=20260807)
+        self.campaign = Campaign(folder, list(GROUPS), SIZE, seed=20260807, early_share=0)
         self.reader = Reader([folder / "out" / name for name in ("coffee", "unpaid", "passing")])
         self.reader.start()
         try:
