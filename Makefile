@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install kernels demo quick test cases compat lint format bench wheel release-check lock clean
+.PHONY: help install kernels demo quick test cases compat lint format bench recovery fuzz wheel release-check lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,12 @@ format: $(INSTALLED) ## Format the code and apply the fixes of ruff
 
 bench: $(INSTALLED) ## Run the benchmarks (ARGS=... are their arguments)
 	$(BIN)/python -m benchmarks $(ARGS)
+
+recovery: $(INSTALLED) ## Kill streams 100 times while a million events arrive, and compare answers (ARGS="--kills 5 ...")
+	@PYTHONPATH=src:. $(BIN)/python -m tests.recovery.long $(ARGS)
+
+fuzz: $(INSTALLED) ## Check generated and mutated workbooks, as many as you like (ARGS="--count 1000000 --seed 7")
+	@PYTHONPATH=src:. $(BIN)/python -m tests.fuzz.workbooks $(ARGS)
 
 wheel: $(INSTALLED) ## Build a wheel with compiled kernels for this platform, into dist/
 	@$(BIN)/python scripts/build_wheel.py

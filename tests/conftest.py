@@ -42,7 +42,7 @@ UNTRACED = (
     "tests/benchmarks/",
     "tests/docs/test_docs.py::test_commands_print_the_output_on_the_page[examples/",
     "tests/examples/",
-    "tests/language/test_fuzz.py",
+    "tests/fuzz/",
     "tests/oracles/",
     "tests/reproductions/",
 )

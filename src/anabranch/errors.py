@@ -128,6 +128,12 @@ class WorkerError(AnabranchError):
     code = "worker"
 
 
+class SparkEnded(AnabranchError):
+    """The Java process of Spark has ended: the session cannot be used any more."""
+
+    code = "spark"
+
+
 class CostlySetting(UserWarning):
     """A setting of the Spark session makes queries slow. The answers are the same."""
 

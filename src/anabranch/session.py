@@ -448,9 +448,11 @@ class Session:
         with self._workspace.errors_of(queries[0].name):
             checkpoint = Checkpoint(local_folder(folder))
             resolved = execution.resolve(self._workspace.planner, self._workspace.bindings, queries, checkpoint)
-            run = execution.start_stream(
-                self.spark, resolved, checkpoint, output, self._partitions, trigger, max_files, strict, counts
-            )
+            with checkpoint.lock() as lock:
+                run = execution.start_stream(
+                    self.spark, resolved, checkpoint, output, self._partitions, trigger, max_files, strict, counts
+                )
+                lock.release_after(run.query)
         for query in queries:
             self._runs.add(query, run)
         return run.query

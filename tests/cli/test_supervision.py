@@ -8,7 +8,7 @@ import pytest
 
 from anabranch.cli.messages import RunFailed
 from anabranch.cli.supervision import Supervisor, Watched
-from anabranch.errors import AnabranchError, DataError, StateError
+from anabranch.errors import AnabranchError, DataError, SparkEnded, StateError
 
 
 @dataclass
@@ -113,7 +113,10 @@ def test_pauses_between_restarts_double_and_begin_anew_after_a_stable_time(capsy
     assert supervisor.failed == []
 
 
-@pytest.mark.parametrize("error", [DataError("invalid row"), StateError("the checkpoint belongs to another query")])
+@pytest.mark.parametrize(
+    "error",
+    [DataError("invalid row"), StateError("the checkpoint belongs to another query"), SparkEnded("Java has ended")],
+)
 def test_errors_that_would_come_again_are_not_retried(error: Exception) -> None:
     query = Query("one")
     supervisor, clock = supervised(True, query)

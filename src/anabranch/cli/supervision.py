@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from anabranch.cli.messages import RunFailed, say
-from anabranch.errors import DataError, StateError, WorkbookError
+from anabranch.errors import DataError, SparkEnded, StateError, WorkbookError
 
 #: Texts of errors that pass: Spark waits at most 10 seconds for a Python process, which takes longer on a busy machine.
 _PASSING = ("failed to connect back", "waiting for the Python worker to connect")
@@ -127,8 +127,11 @@ class Supervisor:
         say(f"{error}; restarting {watched.name} in {pause:g} s")
 
     def _may_restart(self, watched: Watched, error: RunFailed) -> bool:
-        """Whether the same rows may succeed: not after invalid rows with --strict, or with a wrong checkpoint."""
-        if isinstance(error.reason, (DataError, StateError, WorkbookError)):
+        """Whether the same rows may succeed.
+
+        They cannot if rows are invalid with --strict, the checkpoint is wrong, or the JVM of this process has ended.
+        """
+        if isinstance(error.reason, (DataError, SparkEnded, StateError, WorkbookError)):
             return False
         passing = any(text in str(error.__cause__) for text in _PASSING)
         return self.restart or (passing and watched.failures <= _ATTEMPTS)

@@ -7,6 +7,7 @@ and removed. The manifest says which the last start had; the state itself says w
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import uuid
@@ -18,9 +19,13 @@ from pyspark.sql.types import StructType
 
 from anabranch.errors import StateError
 from anabranch.planning.identity import Document, differences, queries_in
+from anabranch.runtime import atomic
+from anabranch.runtime.lock import FolderLock
 from anabranch.transport.state import FORMAT
 
 _MANIFEST = "anabranch.json"
+#: The name of the checksum of everything else in the manifest.
+_CHECKSUM = "checksum"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +87,17 @@ class Checkpoint:
         new = {name: schema.jsonValue() for name, schema in schemas.items()}
         saved["schemas"] = new | saved.get("schemas", {})
         saved |= {"format": FORMAT, "buckets": n_buckets, "identity": identity}
-        draft = self._folder / f".{_MANIFEST}.{uuid.uuid4().hex}"
-        draft.write_text(json.dumps(self._manifest, indent=1))
-        os.replace(draft, self._folder / _MANIFEST)
+        # The text of a document that was read: tuples are lists in it.
+        document = json.loads(json.dumps(saved))
+        atomic.write_text(self._folder / _MANIFEST, json.dumps({**document, _CHECKSUM: _checksum(document)}, indent=1))
+
+    def lock(self) -> FolderLock:
+        """Refuse the checkpoint if a stream of another process uses it."""
+        return FolderLock(self._folder)
 
     def end_input(self) -> None:
         """Write a control file, which a stream on this checkpoint reads as the end of its input."""
-        draft = self._folder / f".end.{uuid.uuid4().hex}"
-        draft.write_text("end\n")
-        os.replace(draft, Path(self.control) / f"end-{uuid.uuid4().hex}.txt")
+        atomic.write_text(Path(self.control) / f"end-{uuid.uuid4().hex}.txt", "end\n")
 
     @property
     def _has_current_format(self) -> bool:
@@ -124,9 +131,17 @@ class Checkpoint:
         if not path.exists():
             return {"id": uuid.uuid4().hex}
         try:
-            return json.loads(path.read_text())
-        except ValueError as error:
-            raise StateError(f"{path} is damaged; start with a new checkpoint folder") from error
+            document = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:
+            document = None
+        # Earlier versions wrote no checksum.
+        if not isinstance(document, dict) or document.pop(_CHECKSUM, None) not in (None, _checksum(document)):
+            raise StateError(f"{path} is damaged; start with a new checkpoint folder")
+        return document
+
+
+def _checksum(document: dict) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
 def folder_of(checkpoints: str, names: Collection[str]) -> str:

@@ -16,22 +16,36 @@ HOW_TO_INSTALL = (
 )
 
 
+#: What to do after an error of the system, by its text, which is the same in Java and in Python.
+_REMEDIES = {
+    "No space left on device": "free some space, then start again",
+    "Disk quota exceeded": "free some space, then start again",
+    "Read-only file system": "make the folder writable, or use another one",
+    "Permission denied": "check the permissions of the file or folder",
+}
+
+#: Spark's error for files of its state store that cannot be read.
+_STATE_STORE = "CANNOT_LOAD_STATE_STORE"
+
+
 def translate(error: Exception) -> errors.AnabranchError:
     """Return an error as an `AnabranchError`: unchanged if it is one, else with the last message of its text."""
     if isinstance(error, errors.AnabranchError):
         return error
     text = str(error)
     if isinstance(error, (ConnectionRefusedError, ConnectionResetError, Py4JNetworkError)):
-        return errors.AnabranchError(
+        return errors.SparkEnded(
             "the Java process of Spark has ended; if the machine ran out of memory, the system has killed it"
         )
     known = _of_worker(text)
     if known is not None:
         return known
+    if _STATE_STORE in text:
+        return errors.StateError("the saved state of Spark is damaged; start with a new checkpoint folder")
     raised = spark_tracebacks.python_error(text)
-    if raised:
-        return errors.AnabranchError(f"{raised.class_name}: {raised.message}")
-    return errors.AnabranchError(spark_tracebacks.first_line(text) or type(error).__name__)
+    message = f"{raised.class_name}: {raised.message}" if raised else spark_tracebacks.first_line(text)
+    remedies = [f"; {remedy}" for reason, remedy in _REMEDIES.items() if reason in text]
+    return errors.AnabranchError((message or type(error).__name__) + "".join(remedies[:1]))
 
 
 def raise_own_errors(spark: SparkSession) -> None:
