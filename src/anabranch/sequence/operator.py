@@ -15,6 +15,7 @@ from anabranch.sequence.answers import Answers
 from anabranch.sequence.lowering import Search
 from anabranch.sequence.matching import SPENT, Matcher, Matches
 from anabranch.sequence.spec import SequenceSpec
+from anabranch.transport.limits import AnswerLimit
 from anabranch.transport.operator import Counts
 
 #: The role columns: the component of a disjunct of a query, and whether the event was kept from an earlier step.
@@ -44,7 +45,8 @@ class SequenceOperator(EventOperator):
             for expired in (False, True):
                 searches = [search for search in spec.searches[query] if search.expired is expired]
                 if searches:
-                    matches = [self._matches(matcher, query, search, alive, answered) for search in searches]
+                    limit = answers.limit(query)
+                    matches = [self._matches(matcher, query, search, alive, answered, limit) for search in searches]
                     answers.add(query, matches, expired, answered)
             if len(answered) or analysis.query.has_open_start:
                 window = spec.searches[query][0].scores.window
@@ -53,9 +55,12 @@ class SequenceOperator(EventOperator):
         self.kept = batch.with_roles(alive, old=np.ones(len(alive), np.bool_), **marks)
         return answers.table()
 
-    def _matches(self, matcher: Matcher, query: int, search: Search, alive: Bools, answered: Bools) -> Matches:
+    def _matches(
+        self, matcher: Matcher, query: int, search: Search, alive: Bools, answered: Bools, limit: AnswerLimit
+    ) -> Matches:
         """The matches of one search among the events that can be its components; marks roles in `alive`."""
         analysis = self._spec.analyses[query]
         size = len(analysis.query.components)
         first = self._spec.first_role[query] + search.disjunct * size
-        return matcher.matches(analysis, search, matcher.roles.between(first, first + size), first, alive, answered)
+        roles = matcher.roles.between(first, first + size)
+        return matcher.matches(analysis, search, roles, first, alive, answered, limit)

@@ -23,6 +23,16 @@ class SequenceSpec(EventSpecification):
     analyses: tuple[SequenceAnalysis, ...]
     searches: tuple[tuple[Search, ...], ...]
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the queries."""
+        return [analysis.query.name for analysis in self.analyses]
+
+    @property
+    def remedy(self) -> str:
+        """How to change a query that has too many answers, for its error."""
+        return "shorten WITHIN, compare more columns in WHERE, or set a THRESHOLD"
+
     @cached_property
     def first_role(self) -> tuple[int, ...]:
         """The number of the first role of each query; each component of each disjunct has one role."""
