@@ -81,6 +81,12 @@ class Matcher:
         self._chances = _chances(batch)
         self._useful = np.zeros(len(batch), np.bool_)
 
+    def only_near(self, is_new: Bools, window: float) -> None:
+        """Search only for matches of events that can be in one window with a new event, if they are the last ones."""
+        # Longer by more than the rounding errors.
+        end = self._t[is_new].max() + window * (1 + 1e-9)
+        self._is_fresh &= (self._t >= self._t[is_new].min()) & (self._t <= end + 1e-9 * abs(end))
+
     def matches(
         self, analysis: SequenceAnalysis, search: Search, roles: I64, first: int, alive: Bools, answered: Bools,
         limit: AnswerLimit, bounded: bool = True,

@@ -46,6 +46,12 @@ class SequenceSpec(EventSpecification):
         return any("next" in query.emit or query.has_open_start for query in queries)
 
     @property
+    def early(self) -> tuple[int, ...]:
+        """The numbers of the live queries that also give matches before the watermark has passed."""
+        queries = enumerate(analysis.query for analysis in self.analyses)
+        return tuple(number for number, query in queries if self.live and "early" in query.emit)
+
+    @property
     def has_runs(self) -> bool:
         """Whether matches may have runs: then answers have a column with the counts of their events."""
         return any(analysis.query.has_runs for analysis in self.analyses)
